@@ -1,0 +1,3 @@
+"""Evaluate code-generating language models, every recipe identically."""
+
+__version__ = "0.1.0"

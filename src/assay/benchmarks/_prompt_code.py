@@ -1,0 +1,18 @@
+"""What a code prompt brings along besides the function to be written."""
+
+from __future__ import annotations
+
+import ast
+
+
+def preamble_of(prompt: str, entry_point: str) -> str:
+    """The prompt's imports and helpers, without the unfinished function itself.
+
+    It stands before every program, as it does where a base model continues the prompt: the tests
+    of HumanEval/32, 38 and 50 call such helpers, and signatures need the imports.
+    """
+    lines = prompt.splitlines(keepends=True)
+    for node in ast.parse(prompt).body:
+        if isinstance(node, ast.FunctionDef) and node.name == entry_point:
+            del lines[node.lineno - 1 : node.end_lineno]
+    return "".join(lines).strip("\n")

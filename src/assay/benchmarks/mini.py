@@ -1,0 +1,31 @@
+"""A tiny benchmark of our own, built in: for demonstrations and tests without a download."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from assay import codec
+from assay.benchmarks import benchmarks
+from assay.benchmarks._mini_problems import PROBLEMS
+from assay.benchmarks._prompt_code import preamble_of
+from assay.types import Benchmark, Problem
+
+if TYPE_CHECKING:
+    from assay.benchmarks import Announce
+
+
+@benchmarks.register("mini")
+def load(announce: Announce) -> Benchmark:  # noqa: ARG001 - nothing is fetched
+    problems = tuple(
+        Problem(
+            task_id=f"mini/{number}",
+            prompt=prompt,
+            entry_point=entry_point,
+            tests=tests,
+            reference=prompt + body,
+            preamble=preamble_of(prompt, entry_point),
+        )
+        for number, (entry_point, prompt, body, tests) in enumerate(PROBLEMS)
+    )
+    data = [codec.to_json(problem) for problem in problems]
+    return Benchmark("mini", version="1", data_sha256=codec.digest(data), problems=problems)

@@ -1,0 +1,67 @@
+"""The one way between our dataclasses and JSON."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import types
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+
+T = TypeVar("T")
+
+
+def to_json(value: Any) -> Any:
+    """A dataclass (or plain data) as JSON-ready data."""
+    return dataclasses.asdict(value) if dataclasses.is_dataclass(value) else value  # type: ignore[arg-type]
+
+
+def dumps(value: Any) -> str:
+    """One line of JSON, stable field order."""
+    return json.dumps(to_json(value), ensure_ascii=False, separators=(",", ":"))
+
+
+def digest(value: Any) -> str:
+    """sha256 of the canonical JSON: equal data, equal digest, whatever the field order."""
+    canonical = json.dumps(to_json(value), sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(canonical.encode()).hexdigest()
+
+
+def from_json(cls: type[T], data: Any) -> T:
+    """Build dataclass ``cls``; ValueError names the field that is missing, unknown or mistyped."""
+    if not isinstance(data, dict):
+        raise ValueError(f"expected an object, found {type(data).__name__}")
+    hints = get_type_hints(cls)
+    fields = dataclasses.fields(cls)  # type: ignore[arg-type]
+    if unknown := set(data) - {f.name for f in fields}:
+        raise ValueError(f"unknown field {sorted(unknown)[0]!r}")
+    values = {}
+    for f in fields:
+        if f.name in data:
+            values[f.name] = _convert(hints[f.name], data[f.name], f.name)
+        elif f.default is dataclasses.MISSING and f.default_factory is dataclasses.MISSING:
+            raise ValueError(f"field {f.name!r} is missing")
+    return cls(**values)
+
+
+def _convert(hint: Any, value: Any, name: str) -> Any:
+    origin, args = get_origin(hint), get_args(hint)
+    if origin is Literal:
+        if value in args:
+            return value
+    elif origin in (Union, types.UnionType):
+        if value is None and type(None) in args:
+            return None
+        (inner,) = (a for a in args if a is not type(None))
+        return _convert(inner, value, name)
+    elif origin is tuple:
+        if isinstance(value, list):
+            return tuple(_convert(args[0], item, name) for item in value)
+    elif dataclasses.is_dataclass(hint):
+        return from_json(hint, value)  # type: ignore[arg-type]
+    elif hint is float:
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            return float(value)
+    elif isinstance(value, hint) and not (hint is int and isinstance(value, bool)):
+        return value
+    raise ValueError(f"field {name!r} has an unexpected value {str(value)[:40]!r}")

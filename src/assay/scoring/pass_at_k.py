@@ -1,0 +1,26 @@
+"""The unbiased estimator of Chen et al. 2021, "Evaluating Large Language Models Trained on Code"."""
+
+from __future__ import annotations
+
+import math
+
+from assay.errors import UsageError
+
+
+def pass_at_k(n: int, c: int, k: int) -> float:
+    """``1 - C(n-c, k) / C(n, k)``: the chance that k of n samples, c of them right, hold a right one.
+
+    Summed in log space over the shorter of two equal products,
+    ``prod(1 - c/(n-j), j < k)`` and ``prod(1 - k/(n-j), j < c)``, so that nothing overflows, and
+    finished with ``expm1``, so that a tiny chance does not cancel to zero.
+    """
+    if n < 1:
+        raise UsageError(f"pass@k needs at least one sample, got n={n}")
+    if not 0 <= c <= n:
+        raise UsageError(f"the number of right samples must lie in 0..{n}, got c={c}")
+    if not 1 <= k <= n:
+        raise UsageError(f"pass@{k} needs 1 <= k <= n, got n={n}: generate more samples or lower k")
+    if n - c < k:
+        return 1.0
+    terms, other = min(c, k), max(c, k)
+    return -math.expm1(math.fsum(math.log1p(-other / (n - j)) for j in range(terms)))

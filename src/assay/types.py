@@ -1,0 +1,193 @@
+"""The words of assay: what travels from a benchmark to a score, and nothing else."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+Status = Literal["pass", "fail", "invalid"]
+PromptForm = Literal["chat", "text"]
+Integrity = Literal["separated", "shared"]
+SampleKey = tuple[str, int]  # task id, sample number
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What one program may use while it is judged."""
+
+    cpu_s: float = 10.0
+    # Generous on purpose: it only ends sleepers, work is counted in CPU seconds.
+    wall_s: float = 30.0
+    memory_mb: int = 512
+    processes: int = 64
+    output_bytes: int = 1 << 20
+    files_mb: int = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One task of a benchmark.
+
+    ``preamble`` is code of the benchmark's own (imports, helpers) that stands before every
+    program; ``tests`` runs after it in the same namespace; ``reference`` is a whole program.
+    """
+
+    task_id: str
+    prompt: str
+    entry_point: str
+    tests: str
+    reference: str
+    preamble: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Benchmark:
+    """A named, pinned set of problems."""
+
+    name: str
+    version: str
+    data_sha256: str
+    problems: tuple[Problem, ...]
+    limits: Limits = Limits()
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One turn of a chat."""
+
+    role: Literal["system", "user", "assistant"]
+    content: str
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """What a model is sent: chat messages, or plain text where there are none."""
+
+    messages: tuple[Message, ...] = ()
+    text: str = ""
+    stop: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Decoding:
+    """How tokens are chosen. Temperature 0 is greedy; top_k 0 means no cut."""
+
+    max_tokens: int = 512
+    temperature: float = 0.0
+    top_k: int = 1
+    top_p: float = 1.0
+    seed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One completion to be made. ``seed`` is this sample's own."""
+
+    task_id: str
+    sample: int
+    prompt: Prompt
+    decoding: Decoding
+    seed: int
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """What came back for one request; ``error`` is set when nothing did."""
+
+    task_id: str
+    sample: int
+    text: str
+    finish_reason: Literal["stop", "length", "error"]
+    prompt_tokens: int
+    tokens_generated: int
+    inference_ms: float
+    seed: int
+    used_gpu: bool
+    error: str | None = None
+
+    @property
+    def key(self) -> SampleKey:
+        return self.task_id, self.sample
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """Code taken out of a completion, and the rule that found it ("none": no code)."""
+
+    code: str
+    rule: str
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One program to be judged."""
+
+    task_id: str
+    sample: int
+    preamble: str
+    program: Program
+    tests: str
+    limits: Limits
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """How one program did. ``invalid`` is the harness's failure, never the model's."""
+
+    task_id: str
+    sample: int
+    status: Status
+    reason: str
+    detail: str = ""
+    failing_test: str = ""
+    cpu_s: float = 0.0
+    wall_s: float = 0.0
+    peak_mb: float = 0.0
+    integrity: Integrity = "shared"
+    rule: str = ""
+
+    @property
+    def key(self) -> SampleKey:
+        return self.task_id, self.sample
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """One problem's count: ``n`` judged samples (invalid ones apart), ``passed`` of them right."""
+
+    task_id: str
+    n: int
+    passed: int
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """pass@k over ``problems`` problems, with its 95 % interval."""
+
+    k: int
+    value: float
+    low: float
+    high: float
+    problems: int
+
+
+@dataclass(frozen=True, slots=True)
+class ModelIdentity:
+    """What makes two models the same one."""
+
+    name: str
+    engine: str
+    weights_sha256: str
+    prompt_form: PromptForm
+    tokenizer_sha256: str = ""
+    template_sha256: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Capabilities:
+    """What a sandbox promises on this machine."""
+
+    kind: str
+    tier: str
+    python: str
+    guarantees: tuple[str, ...] = field(default=())
