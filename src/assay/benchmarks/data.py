@@ -31,7 +31,9 @@ def locate(wanted: DataFile, announce: Announce) -> Path:
         given = Path(folder) / wanted.path
         if given.exists():
             verify(
-                given, wanted.packaged.sha256, remedy="replace it, or unset ASSAY_DATA_DIR to fetch it"
+                given,
+                wanted.packaged.sha256,
+                remedy="replace it, or unset ASSAY_DATA_DIR to fetch it",
             )
             return given
     return packaged_file(wanted.packaged, announce)

@@ -48,4 +48,3 @@ def _problem(record: dict[str, Any]) -> Problem:
         reference=prompt + record["canonical_solution"],
         preamble=preamble_of(prompt, entry_point),
     )
-

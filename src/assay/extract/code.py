@@ -12,7 +12,7 @@ def parses(code: str) -> bool:
 
 
 def defines(code: str, name: str) -> bool:
-    """Whether ``name`` is bound at the top level; for code that does not parse, whether it looks so."""
+    """Whether ``name`` is bound at the top level (or looks so, in code that does not parse)."""
     module = _parsed(code)
     if module is None:
         return re.search(rf"^(?:async )?(?:def|class) {re.escape(name)}\b", code, re.M) is not None

@@ -15,7 +15,19 @@ if TYPE_CHECKING:
 
 MAGIC = b"GGUF"
 VERSIONS = (2, 3)
-SCALARS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}
+SCALARS = {
+    0: "B",
+    1: "b",
+    2: "H",
+    3: "h",
+    4: "I",
+    5: "i",
+    6: "f",
+    7: "?",
+    10: "Q",
+    11: "q",
+    12: "d",
+}
 STRING, ARRAY = 8, 9
 MAX_DIMENSIONS = 4
 # ggml tensor types: (values a block, bytes a block).
@@ -57,7 +69,7 @@ def is_gguf(path: Path) -> bool:
 
 
 def read_header(path: Path) -> GgufHeader:
-    """Metadata of a whole file; ModelError says whether it is another format, damaged or cut off."""
+    """Metadata of a whole file; ModelError says if it is another format, damaged or cut off."""
     if not is_gguf(path):
         raise ModelError(f"{path} is not a GGUF file: give a .gguf file or another engine")
     with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
@@ -69,7 +81,9 @@ def read_header(path: Path) -> GgufHeader:
                 f"{error.needed:,}; fetch it again"
             ) from error
         except (ValueError, UnicodeDecodeError) as error:
-            raise ModelError(f"{path} has a damaged GGUF header ({error}): fetch it again") from error
+            raise ModelError(
+                f"{path} has a damaged GGUF header ({error}): fetch it again"
+            ) from error
 
 
 class _CutOffError(Exception):

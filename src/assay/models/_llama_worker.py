@@ -64,8 +64,7 @@ def _load(settings: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
     params.reasoning_format = xllamacpp.common_reasoning_format.COMMON_REASONING_FORMAT_NONE
     params.verbosity = 0
     devices = [device["type"].name for device in xllamacpp.get_device_info()]
-    about = {"xllamacpp": xllamacpp.__version__, "used_gpu": any("GPU" in d for d in devices)}
-    return xllamacpp.Server(params), about
+    return xllamacpp.Server(params), {"used_gpu": any("GPU" in device for device in devices)}
 
 
 def _serve(server: Any, requests: queue.SimpleQueue[dict[str, Any] | None], replies: Any) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import importlib.metadata
 import importlib.util
 import json
 import subprocess
@@ -37,11 +38,13 @@ class GgufModel:
         if not self._path.exists():
             raise ModelError(f"no model file at {reference}")
         if importlib.util.find_spec("xllamacpp") is None:
-            raise ModelError("GGUF models need llama.cpp: install it with pip install 'assay[gguf]'")
+            raise ModelError(
+                "GGUF models need llama.cpp: install it with pip install 'assay[gguf]'"
+            )
         self._header = read_header(self._path)
         self._parallel = 1 if batch_mode == "off" else PARALLEL
         self._engine: subprocess.Popen[str] | None = None
-        self._about: dict[str, object] = {}
+        self._used_gpu = False
         template = self._header.chat_template
         self.identity = ModelIdentity(
             name=self._path.stem,
@@ -61,7 +64,7 @@ class GgufModel:
                         self._start(request.decoding.max_tokens, log)
                     self._send({"id": number, "body": _body(request)})
                     waiting[number] = request
-                    # One in hand for each sequence, so that none is idle while we write things down.
+                    # One in hand for each sequence: none is idle while we write things down.
                     if len(waiting) >= 2 * self._parallel:
                         yield self._next(waiting, log)
                 if self._engine is not None:
@@ -72,7 +75,7 @@ class GgufModel:
                 self.close()
 
     def describe(self) -> dict[str, object]:
-        return {"parallel": self._parallel, **self._about}
+        return {"xllamacpp": importlib.metadata.version("xllamacpp"), "parallel": self._parallel}
 
     def close(self) -> None:
         engine, self._engine = self._engine, None
@@ -94,11 +97,14 @@ class GgufModel:
         self._send({"path": str(self._path), "parallel": self._parallel, "context": context})
         reply = self._receive(log)
         if "fatal" in reply:
-            raise ModelError(f"llama.cpp cannot load {self._path}: {_last_line(log, reply['fatal'])}")
-        self._about = reply["ready"]
+            raise ModelError(
+                f"llama.cpp cannot load {self._path}: {_last_line(log, reply['fatal'])}"
+            )
+        self._used_gpu = reply["ready"]["used_gpu"]
 
     def _send(self, message: dict[str, Any]) -> None:
-        assert self._engine is not None and self._engine.stdin is not None
+        assert self._engine is not None
+        assert self._engine.stdin is not None
         try:
             self._engine.stdin.write(json.dumps(message) + "\n")
             self._engine.stdin.flush()
@@ -106,13 +112,14 @@ class GgufModel:
             pass  # the engine ended; the next read says how
 
     def _receive(self, log: Any) -> dict[str, Any]:
-        assert self._engine is not None and self._engine.stdout is not None
+        assert self._engine is not None
+        assert self._engine.stdout is not None
         line = self._engine.stdout.readline()
         if not line.endswith("\n"):
             code = self._engine.wait()
             raise ModelError(
                 f"llama.cpp ended while it ran {self._path.name} (exit {code}): "
-                f"{_last_line(log, 'no message')}; what was generated is kept, run again to continue"
+                f"{_last_line(log, 'no message')}; what was made is kept, run again to continue"
             )
         reply: dict[str, Any] = json.loads(line)
         return reply
@@ -132,7 +139,7 @@ class GgufModel:
             tokens_generated=usage.get("completion_tokens", 0),
             inference_ms=round(reply["ms"], 3),
             seed=request.seed,
-            used_gpu=bool(self._about.get("used_gpu")),
+            used_gpu=self._used_gpu,
             error=error,
         )
 

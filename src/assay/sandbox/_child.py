@@ -16,12 +16,14 @@ import select
 import signal
 import sys
 import time
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-
-import _isolation  # noqa: E402
-import _judge  # noqa: E402
+if TYPE_CHECKING:
+    from assay.sandbox import _isolation, _judge
+else:  # as a script: its neighbours, without the package and all that imports
+    sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+    import _isolation
+    import _judge
 
 MIB = 1 << 20
 RESULT_LIMIT = 1 << 16

@@ -72,4 +72,3 @@ def _describe(error: BaseException) -> str:
 def _failing_test(error: BaseException, tests: str) -> str:
     lines = [line for name, line in _frames(error) if name == TESTS]
     return tests.splitlines()[lines[-1] - 1].strip() if lines else ""
-

@@ -6,9 +6,9 @@ import math
 
 
 def sign_test(gained: int, lost: int) -> float:
-    """Two-sided exact p-value that ``gained`` against ``lost`` flips are a fair coin's (McNemar)."""
+    """Exact two-sided p-value (McNemar) that these flips are a fair coin's."""
     flips = gained + lost
     if flips == 0:
         return 1.0
     tail = sum(math.comb(flips, i) for i in range(min(gained, lost) + 1))
-    return min(1.0, 2 * tail / 2**flips)
+    return min(1.0, tail / (1 << (flips - 1)))

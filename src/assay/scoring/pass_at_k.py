@@ -1,4 +1,4 @@
-"""The unbiased estimator of Chen et al. 2021, "Evaluating Large Language Models Trained on Code"."""
+"""The unbiased estimator of pass@k (Chen et al. 2021, arXiv 2107.03374)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from assay.errors import UsageError
 
 
 def pass_at_k(n: int, c: int, k: int) -> float:
-    """``1 - C(n-c, k) / C(n, k)``: the chance that k of n samples, c of them right, hold a right one.
+    """``1 - C(n-c, k) / C(n, k)``: the chance that k of n samples (c right) hold a right one.
 
     Summed in log space over the shorter of two equal products,
     ``prod(1 - c/(n-j), j < k)`` and ``prod(1 - k/(n-j), j < c)``, so that nothing overflows, and

@@ -1,0 +1,53 @@
+# Creates .venv by itself; every target runs from it. `make help` lists them.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+
+CHECKPOINT ?= default
+BENCHMARK ?= humaneval
+SAMPLES ?= 0
+NUM_SAMPLES ?= 1
+TEMPERATURE ?= 0
+MAX_TOKENS ?= 512
+PROMPT_STRATEGY ?= standard
+RESULTS_DIR ?= results
+EVAL = $(BIN)/assay eval $(1) --model "$(CHECKPOINT)" --samples $(SAMPLES) --n-samples $(NUM_SAMPLES) \
+	--temperature $(TEMPERATURE) --max-tokens $(MAX_TOKENS) --prompt-strategy $(PROMPT_STRATEGY) \
+	--results-dir "$(RESULTS_DIR)"
+
+.PHONY: help eval eval-humaneval results-history test lint clean
+
+help: ## list the targets
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
+
+eval-humaneval: $(VENV)/.ready ## evaluate CHECKPOINT (default: SmolLM2-135M-Instruct) on HumanEval
+	$(call EVAL,humaneval)
+
+eval: $(VENV)/.ready ## evaluate CHECKPOINT on BENCHMARK
+	$(call EVAL,$(BENCHMARK))
+
+results-history: $(VENV)/.ready ## list all runs, newest first
+	$(BIN)/assay history --results-dir "$(RESULTS_DIR)"
+
+test: lint ## set up and run the whole suite
+	$(BIN)/pytest
+
+lint: $(VENV)/.ready-dev ## ruff and mypy
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+clean: ## remove the environment and caches, never results
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis
+
+$(BIN)/python:
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "assay needs Python 3.11 or later: make PYTHON=...")'
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.ready: pyproject.toml $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[gguf]'
+	touch $@
+
+$(VENV)/.ready-dev: pyproject.toml $(VENV)/.ready
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[gguf,dev]'
+	touch $@

@@ -1,0 +1,64 @@
+"""The command line: parses, calls, prints."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from typing import Any
+
+import click
+
+from assay import __version__
+from assay.cli.compare import compare
+from assay.cli.eval import evaluate
+from assay.cli.history import history
+from assay.cli.passk import passk
+from assay.errors import AssayError
+
+FAILURE, INTERRUPTED = 2, 130
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(__version__, prog_name="assay")
+def cli() -> None:
+    """Evaluate code-generating language models, every recipe identically.
+
+    \b
+    Example:
+      assay eval humaneval --model model.gguf
+    """
+
+
+for command in (evaluate, history, compare, passk):
+    cli.add_command(command)
+
+
+def main() -> None:
+    """Run the command line; what a user can cause ends in one line and exit code 2."""
+    signal.signal(signal.SIGTERM, _interrupt)
+    try:
+        code = cli.main(prog_name="assay", standalone_mode=False)
+        sys.stdout.flush()
+    except AssayError as error:
+        _leave(str(error), FAILURE)
+    except click.ClickException as error:
+        context = getattr(error, "ctx", None)
+        where = context.command_path if context else "assay"
+        _leave(f"{error.format_message()} See '{where} --help'.", FAILURE)
+    except (click.Abort, KeyboardInterrupt):
+        _leave("stopped; what was made is kept, the same command continues", INTERRUPTED)
+    except BrokenPipeError:
+        # The reader of our output went away; Python must not trip over it again at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(FAILURE)
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def _leave(text: str, code: int) -> None:
+    print(f"assay: {' '.join(text.split())}", file=sys.stderr)
+    sys.exit(code)
+
+
+def _interrupt(*_: Any) -> None:
+    raise KeyboardInterrupt

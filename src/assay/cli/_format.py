@@ -1,0 +1,29 @@
+"""How scores look in text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+
+def percent(value: float | None) -> str:
+    return "-" if value is None else f"{100 * value:.1f} %"
+
+
+def interval(results: dict[str, Any], name: str) -> str:
+    """``[8.0, 18.1]`` in per cent, or nothing."""
+    found = results.get("intervals", {}).get(name)
+    return f"[{100 * found['low']:.1f}, {100 * found['high']:.1f}]" if found else ""
+
+
+def counts(numbers: dict[str, int]) -> str:
+    """``wrong-answer 80, exception 12``, the most frequent first."""
+    ordered = sorted(numbers.items(), key=lambda item: -item[1])
+    return ", ".join(f"{name} {number}" for name, number in ordered)
+
+
+def table(rows: Sequence[Sequence[str]]) -> str:
+    """Aligned columns, one line a row whatever the terminal's width, so that grep works on it."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = ("  ".join(map(str.ljust, row, widths)) for row in rows)
+    return "\n".join(line.rstrip() for line in lines)

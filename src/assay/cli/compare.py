@@ -1,0 +1,60 @@
+"""``assay compare``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from assay import codec, runs
+from assay.cli._format import interval, percent
+from assay.cli._options import as_json, option, results_dir
+from assay.errors import UsageError
+
+
+@click.command()
+@click.argument("a")
+@click.argument("b")
+@results_dir
+@option("--force", is_flag=True, help="Compare runs of different protocols, with a warning.")
+@as_json
+def compare(a: str, b: str, results_dir: Path, force: bool, as_json: bool) -> None:
+    """Compare result B with result A: scores, difference, problems that flipped.
+
+    A and B are results files, or the names of runs that `assay history` lists.
+
+    \b
+    Example:
+      assay compare results/before.json results/after.json
+    """
+    first, second = runs.find_result(a, results_dir), runs.find_result(b, results_dir)
+    found = runs.compare(first, second)
+    differing = "; ".join(f"{name}: {x} / {y}" for name, x, y in found.protocol_differences)
+    if differing and not force:
+        raise UsageError(f"the protocols differ ({differing}): --force compares all the same")
+    if as_json:
+        click.echo(codec.dumps(found))
+        return
+    if differing:
+        click.echo(f"warning: the protocols differ ({differing})", err=True)
+    click.echo(_text(found, first, second))
+
+
+def _text(found: runs.Comparison, first: dict[str, Any], second: dict[str, Any]) -> str:
+    difference = "-" if found.difference is None else f"{100 * found.difference:+.1f} points"
+    return "\n".join(
+        [
+            f"A  {_score(first)}",
+            f"B  {_score(second)}",
+            f"B - A  {difference}, sign test p = {found.p_value:.3g}",
+            f"gained {len(found.gained)}: {', '.join(found.gained) or '-'}",
+            f"lost   {len(found.lost)}: {', '.join(found.lost) or '-'}",
+        ]
+    )
+
+
+def _score(result: dict[str, Any]) -> str:
+    results = result["results"]
+    score = f"{percent(results.get('pass_at_1'))} {interval(results, 'pass_at_1')}"
+    return f"pass@1 {score}  {result['model']} ({result['benchmark']}, {result['timestamp']})"

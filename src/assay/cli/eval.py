@@ -1,0 +1,85 @@
+"""``assay eval``."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from assay.cli._format import counts, interval, percent
+from assay.cli._options import as_json, option, results_dir
+from assay.cli._progress import ProgressDisplay
+from assay.pipeline import EvalConfig, Evaluation
+from assay.pipeline import evaluate as run_evaluation
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@click.command("eval")
+@click.argument("benchmark")
+@option(
+    "--model", default="default", help="A model file, engine:reference, or the built-in default."
+)
+@option("--samples", type=int, default=0, help="Only the first N problems; 0 means all.")
+@option("--n-samples", type=int, default=1, help="Completions per problem.")
+@option("--temperature", type=float, default=0.0, help="0 is greedy.")
+@option("--top-k", type=int, help="Default 40 when the temperature is above 0; 0 means no cut.")
+@option("--max-tokens", type=int, default=512, help="Longest completion.")
+@option("--seed", type=int, default=0, help="Of sampling; each sample gets its own from it.")
+@option("--prompt-strategy", default="standard", help="How the problem is put to the model.")
+@option("--sandbox", default="process", help="Where programs are executed.")
+@option("--workers", type=int, default=0, help="Programs judged at a time; 0 means one per core.")
+@option(
+    "--batch-mode",
+    type=click.Choice(["auto", "on", "off"]),
+    default="auto",
+    envvar=["ASSAY_BATCH_MODE", "APR_BATCH_MODE"],
+    help="off: one prompt at a time.",
+)
+@results_dir
+@option(
+    "--resume/--fresh",
+    "resume",
+    default=True,
+    envvar="ASSAY_RESUME",
+    help="Continue the same run if there is one, or start anew.",
+)
+@as_json
+def evaluate(benchmark: str, results_dir: Path, resume: bool, as_json: bool, **asked: Any) -> None:
+    """Evaluate a model on BENCHMARK: generate, execute in the sandbox, score.
+
+    \b
+    Examples:
+      assay eval humaneval
+      assay eval humaneval --model model.gguf --n-samples 10 --temperature 0.8
+    """
+    config = EvalConfig(benchmark=benchmark, results_dir=results_dir, fresh=not resume, **asked)
+    with ProgressDisplay(benchmark, quiet=as_json) as display:
+        if config.n_samples > 1 and config.temperature == 0:
+            display.note("temperature 0 is greedy: the samples of a problem will be alike")
+        evaluation = run_evaluation(config, display)
+    click.echo(json.dumps(evaluation.result) if as_json else _summary(evaluation))
+
+
+def _summary(evaluation: Evaluation) -> str:
+    result = evaluation.result
+    results, config = result["results"], result["config"]
+    sampling = f"temperature {config['temperature']:g}" if config["temperature"] else "greedy"
+    lines = [
+        f"{result['benchmark']} · {result['model']} · {config['prompt_strategy']} · "
+        f"{sampling} · n={config['num_samples']}"
+    ]
+    for name, found in results["intervals"].items():
+        lines.append(
+            f"  {name.replace('_at_', '@'):<9} {percent(results[name])}  "
+            f"{interval(results, name)} (95 %), {found['problems']} problems"
+        )
+    lines += [
+        f"  verdicts  {counts(results['reasons'])}",
+        f"  invalid   {results['invalid']}",
+        f"  protocol  {result['protocol']['hash'][:12]}",
+        f"  results   {evaluation.path}",
+    ]
+    return "\n".join(lines)

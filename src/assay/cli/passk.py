@@ -1,0 +1,59 @@
+"""``assay passk``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from assay import codec, runs, scoring
+from assay.cli._options import as_json, option
+from assay.errors import UsageError
+from assay.types import Estimate
+
+
+@click.command()
+@click.argument("n", type=int, required=False)
+@click.argument("c", type=int, required=False)
+@click.argument("k", type=int, required=False)
+@option("--tsv", type=click.Path(path_type=Path), help="Score a per-problem TSV instead of N C K.")
+@option("-k", "only_k", type=int, multiple=True, envvar="ASSAY_K", help="With --tsv: this k.")
+@as_json
+def passk(
+    n: int | None,
+    c: int | None,
+    k: int | None,
+    tsv: Path | None,
+    only_k: tuple[int, ...],
+    as_json: bool,
+) -> None:
+    """Unbiased pass@K of N samples with C right ones, or of a per-problem TSV.
+
+    \b
+    Examples:
+      assay passk 10 5 1
+      assay passk --tsv results/humaneval_20260101_120000.tsv
+    """
+    if tsv is not None:
+        found = _from_tsv(tsv, only_k)
+        if as_json:
+            click.echo(codec.dumps({f"pass_at_{e.k}": codec.to_json(e) for e in found}))
+        for e in [] if as_json else found:
+            interval = f"[{e.low:.6f}, {e.high:.6f}] (95 %)"
+            click.echo(f"pass@{e.k} {e.value:.6f} {interval}, {e.problems} problems")
+        return
+    if n is None or c is None or k is None:
+        raise UsageError("give N C K, or --tsv FILE")
+    value = scoring.pass_at_k(n, c, k)
+    click.echo(codec.dumps({f"pass_at_{k}": value}) if as_json else f"{value:.12g}")
+
+
+def _from_tsv(path: Path, only_k: tuple[int, ...]) -> list[Estimate]:
+    tallies = runs.read_tsv(path)
+    for tally in tallies:
+        if only_k and tally.n < max(only_k):
+            raise UsageError(
+                f"pass@{max(only_k)} needs {max(only_k)} samples of every problem, "
+                f"{tally.task_id} has {tally.n}: lower -k"
+            )
+    return scoring.estimates(tallies, only_k or scoring.STANDARD_KS)

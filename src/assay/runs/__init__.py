@@ -1,0 +1,21 @@
+"""Runs on disk: folders that grow line by line, results, history, comparison."""
+
+from __future__ import annotations
+
+from assay.runs.compare import Comparison, compare
+from assay.runs.folder import RunFolder, open_run
+from assay.runs.history import find_result, list_runs
+from assay.runs.results import RESULTS_VERSION, build_result, read_tsv, write_result
+
+__all__ = [
+    "RESULTS_VERSION",
+    "Comparison",
+    "RunFolder",
+    "build_result",
+    "compare",
+    "find_result",
+    "list_runs",
+    "open_run",
+    "read_tsv",
+    "write_result",
+]

@@ -1,0 +1,49 @@
+"""Two results side by side."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from assay.protocol import differences
+from assay.scoring import sign_test
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """B against A. ``gained`` and ``lost``: the problems whose share of right samples changed."""
+
+    model_a: str
+    model_b: str
+    pass_at_1_a: float | None
+    pass_at_1_b: float | None
+    difference: float | None
+    gained: tuple[str, ...]
+    lost: tuple[str, ...]
+    p_value: float
+    protocol_differences: tuple[tuple[str, Any, Any], ...]
+
+
+def compare(a: dict[str, Any], b: dict[str, Any]) -> Comparison:
+    """Compare over the problems that both have judged; whether that is fair the caller decides."""
+    before, after = _shares(a), _shares(b)
+    common = [task for task in before if task in after]
+    gained = tuple(task for task in common if after[task] > before[task])
+    lost = tuple(task for task in common if after[task] < before[task])
+    score_a, score_b = a["results"].get("pass_at_1"), b["results"].get("pass_at_1")
+    known = score_a is not None and score_b is not None
+    return Comparison(
+        model_a=a["model"],
+        model_b=b["model"],
+        pass_at_1_a=score_a,
+        pass_at_1_b=score_b,
+        difference=score_b - score_a if known else None,
+        gained=gained,
+        lost=lost,
+        p_value=sign_test(len(gained), len(lost)),
+        protocol_differences=tuple(differences(a["protocol"], b["protocol"])),
+    )
+
+
+def _shares(result: dict[str, Any]) -> dict[str, float]:
+    return {p["task_id"]: p["passed"] / p["n"] for p in result["problems"] if p["n"]}

@@ -1,0 +1,119 @@
+"""A run's folder: protocol, model, completions and verdicts, written down as they happen."""
+
+from __future__ import annotations
+
+import fcntl
+import itertools
+import os
+import threading
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from assay import codec
+from assay.errors import RunError
+from assay.runs._files import JsonLines, read_json, write_whole, writing
+from assay.types import Completion, Verdict
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from assay.protocol import Protocol
+    from assay.types import ModelIdentity, SampleKey
+
+RUN_FILE = "run.json"
+
+
+class RunFolder:
+    """An open run: what is done so far, and two files that only grow.
+
+    Completions with an error and invalid verdicts are written down but do not count as done, so
+    that a rerun tries them again.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.about: dict[str, Any] = read_json(path / RUN_FILE)
+        self._held = _lock(path)
+        self._append_lock = threading.Lock()
+        self._completion_lines = JsonLines(path / "completions.jsonl", Completion)
+        self._verdict_lines = JsonLines(path / "verdicts.jsonl", Verdict)
+        self._completions: dict[SampleKey, Completion] = {
+            c.key: c for c in self._completion_lines.read()
+        }
+        self._verdicts: dict[SampleKey, Verdict] = {v.key: v for v in self._verdict_lines.read()}
+
+    @property
+    def completions(self) -> dict[SampleKey, Completion]:
+        """Those that were made; requests that failed are left out."""
+        return {key: c for key, c in self._completions.items() if c.error is None}
+
+    @property
+    def verdicts(self) -> dict[SampleKey, Verdict]:
+        """The latest verdict on each sample, invalid ones too."""
+        return dict(self._verdicts)
+
+    @property
+    def judged(self) -> set[SampleKey]:
+        return {key for key, v in self._verdicts.items() if v.status != "invalid"}
+
+    def add_completion(self, completion: Completion) -> None:
+        with self._append_lock:
+            self._completion_lines.append(completion)
+            self._completions[completion.key] = completion
+
+    def add_verdict(self, verdict: Verdict) -> None:
+        with self._append_lock:
+            self._verdict_lines.append(verdict)
+            self._verdicts[verdict.key] = verdict
+
+    def close(self) -> None:
+        self._completion_lines.close()
+        self._verdict_lines.close()
+        os.close(self._held)
+
+
+def open_run(
+    results_dir: Path, protocol: Protocol, model: ModelIdentity, *, fresh: bool = False
+) -> RunFolder:
+    """The newest run of this protocol and model in ``results_dir``, or a new one."""
+    key = codec.digest({"protocol": protocol.hash, "model": codec.to_json(model)})
+    with writing(results_dir):
+        results_dir.mkdir(parents=True, exist_ok=True)
+    earlier = [] if fresh else [run for run in run_folders(results_dir) if run[1]["key"] == key]
+    return RunFolder(earlier[0][0] if earlier else _create(results_dir, protocol, model, key))
+
+
+def run_folders(results_dir: Path) -> list[tuple[Path, dict[str, Any]]]:
+    """All run folders and what their run.json says, newest first."""
+    found = [(path.parent, read_json(path)) for path in results_dir.glob(f"*/{RUN_FILE}")]
+    return sorted(found, key=lambda run: str(run[1]["created"]), reverse=True)
+
+
+def _create(results_dir: Path, protocol: Protocol, model: ModelIdentity, key: str) -> Path:
+    now = datetime.now(UTC)
+    name = f"{protocol.benchmark}_{now:%Y%m%d_%H%M%S}"
+    path = results_dir / name
+    with writing(path):
+        for attempt in itertools.count(2):
+            try:
+                path.mkdir()
+                break
+            except FileExistsError:  # another run began in the same second
+                path = results_dir / f"{name}-{attempt}"
+    about = {"key": key, "created": now.isoformat(), "model": codec.to_json(model)}
+    write_whole(path / "protocol.json", codec.pretty(protocol.to_json()))
+    write_whole(path / RUN_FILE, codec.pretty(about))  # last: a folder without it is no run
+    return path
+
+
+def _lock(path: Path) -> int:
+    with writing(path):
+        held = os.open(path / "lock", os.O_RDWR | os.O_CREAT, 0o666)
+    try:
+        fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        os.close(held)
+        raise RunError(
+            f"another process is working on {path}: wait for it, or use --fresh for a second run"
+        ) from error
+    return held

@@ -1,0 +1,115 @@
+"""The results file: what a finished run says, in the shape that docs/results.md documents."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from assay import codec
+from assay.errors import RunError
+from assay.runs._files import write_whole
+from assay.types import Tally
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from pathlib import Path
+
+    from assay.protocol import Protocol
+    from assay.runs.folder import RunFolder
+    from assay.types import Estimate
+
+RESULTS_VERSION = 1
+TSV_HEADER = ("task_id", "n", "num_passed")
+
+
+def build_result(
+    run: RunFolder,
+    protocol: Protocol,
+    tallies: Sequence[Tally],
+    estimates: Sequence[Estimate],
+    environment: dict[str, Any],
+) -> dict[str, Any]:
+    """The results file's content. All that differs between two equal runs is in ``timestamp``,
+    ``timing`` and ``environment``.
+    """
+    completions, verdicts = run.completions, run.verdicts
+    reasons: dict[str, list[str]] = {t.task_id: [] for t in tallies}
+    for verdict in verdicts.values():
+        reasons[verdict.task_id].append(verdict.reason)
+    model = run.about["model"]
+    return {
+        "schema": RESULTS_VERSION,
+        "benchmark": protocol.benchmark,
+        "model": model["name"],
+        "timestamp": run.about["created"],
+        "config": {
+            **codec.to_json(protocol.decoding),
+            "num_samples": protocol.n_samples,
+            "prompt_strategy": protocol.prompt_strategy,
+        },
+        "results": {
+            "total": len(tallies),
+            "completed": sum(t.n == protocol.n_samples for t in tallies),
+            "passed": sum(t.passed > 0 for t in tallies),
+            "samples": len(tallies) * protocol.n_samples,
+            "samples_passed": sum(t.passed for t in tallies),
+            "errors": sum(v.reason == "generation-error" for v in verdicts.values()),
+            "invalid": sum(v.status == "invalid" for v in verdicts.values()),
+            "truncated": sum(c.finish_reason == "length" for c in completions.values()),
+            **{f"pass_at_{e.k}": e.value for e in estimates},
+            "intervals": {
+                f"pass_at_{e.k}": {"low": e.low, "high": e.high, "problems": e.problems}
+                for e in estimates
+            },
+            "reasons": _counted(v.reason for v in verdicts.values()),
+        },
+        "problems": [
+            {**codec.to_json(t), "reasons": _counted(reasons[t.task_id])} for t in tallies
+        ],
+        "protocol": protocol.to_json(),
+        "model_identity": model,
+        "environment": environment,
+        "timing": {
+            "tokens_generated": sum(c.tokens_generated for c in completions.values()),
+            "inference_s": round(sum(c.inference_ms for c in completions.values()) / 1000, 3),
+            "judging_cpu_s": round(sum(v.cpu_s for v in verdicts.values()), 3),
+            "judging_wall_s": round(sum(v.wall_s for v in verdicts.values()), 3),
+        },
+        "run": run.path.name,
+    }
+
+
+def write_result(run: RunFolder, result: dict[str, Any], tallies: Sequence[Tally]) -> Path:
+    """``<run>.json`` and ``<run>.tsv`` beside the run's folder."""
+    path = run.path.with_name(f"{run.path.name}.json")
+    rows = [TSV_HEADER, *((t.task_id, str(t.n), str(t.passed)) for t in tallies)]
+    write_whole(path.with_suffix(".tsv"), "".join("\t".join(row) + "\n" for row in rows))
+    write_whole(path, codec.pretty(result))
+    return path
+
+
+def read_tsv(path: Path) -> list[Tally]:
+    """The tallies of a per-problem TSV, with or without its header."""
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, ValueError) as error:
+        raise RunError(f"{path} cannot be read ({error})") from error
+    tallies = []
+    for number, line in enumerate(lines, 1):
+        fields = line.split("\t")
+        if tuple(fields) == TSV_HEADER or not line.strip():
+            continue
+        if len(fields) != len(TSV_HEADER) or not all(f.strip().isdecimal() for f in fields[1:]):
+            raise RunError(
+                f"{path} line {number} is not 'task_id<TAB>n<TAB>num_passed': correct it"
+            )
+        tallies.append(Tally(fields[0], int(fields[1]), int(fields[2])))
+    if not tallies:
+        raise RunError(f"{path} holds no problems")
+    return tallies
+
+
+def _counted(reasons: Iterable[str]) -> dict[str, int]:
+    counts: dict[str, int] = {}
+    for reason in reasons:
+        counts[reason] = counts.get(reason, 0) + 1
+    return dict(sorted(counts.items()))
