@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from assay.extract.chat import code_region
-from assay.extract.code import defines, parses
+from assay.extract.code import defines, is_program
 from assay.extract.fences import fenced_blocks
 from assay.types import Program
 
@@ -23,7 +23,7 @@ NO_CODE = Program("", "none")
 def extract(text: str, problem: Problem, form: PromptForm) -> Program:
     """The program in ``text`` that defines the problem's entry point, or ``NO_CODE``."""
     name = problem.entry_point
-    if parses(text) and defines(text, name):
+    if is_program(text, name):
         return Program(text, "whole")
     blocks = fenced_blocks(text)
     for block in blocks:

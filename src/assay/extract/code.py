@@ -5,10 +5,20 @@ from __future__ import annotations
 import ast
 import re
 
+CHAT_TURNS = {"Human", "Assistant", "User", "System", "Explanation", "Note", "Output", "Example"}
 
-def parses(code: str) -> bool:
-    """Whether this is Python."""
-    return _parsed(code) is not None
+
+def is_program(text: str, name: str) -> bool:
+    """Whether the text, just as it is, is Python that defines ``name``.
+
+    "User: thanks" parses as a variable's annotation, so such lines make it chat.
+    """
+    module = _parsed(text)
+    return (
+        module is not None
+        and any(name in _bound(statement) for statement in module.body)
+        and not any(_is_chat_turn(statement) for statement in module.body)
+    )
 
 
 def defines(code: str, name: str) -> bool:
@@ -24,6 +34,15 @@ def _parsed(code: str) -> ast.Module | None:
         return ast.parse(code)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
+
+
+def _is_chat_turn(statement: ast.stmt) -> bool:
+    return (
+        isinstance(statement, ast.AnnAssign)
+        and statement.value is None
+        and isinstance(statement.target, ast.Name)
+        and statement.target.id in CHAT_TURNS
+    )
 
 
 def _bound(statement: ast.stmt) -> set[str]:

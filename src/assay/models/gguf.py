@@ -5,10 +5,6 @@ from __future__ import annotations
 import hashlib
 import importlib.metadata
 import importlib.util
-import json
-import subprocess
-import sys
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +12,7 @@ from assay.errors import ModelError
 from assay.fetch import file_sha256
 from assay.models import Backend, backends
 from assay.models._gguf_file import is_gguf, read_header
-from assay.models._llama_worker import END
+from assay.models._llama_engine import LlamaEngine
 from assay.types import Completion, ModelIdentity
 
 if TYPE_CHECKING:
@@ -43,8 +39,7 @@ class GgufModel:
             )
         self._header = read_header(self._path)
         self._parallel = 1 if batch_mode == "off" else PARALLEL
-        self._engine: subprocess.Popen[str] | None = None
-        self._used_gpu = False
+        self._engine: LlamaEngine | None = None
         template = self._header.chat_template
         self.identity = ModelIdentity(
             name=self._path.stem,
@@ -57,91 +52,54 @@ class GgufModel:
 
     def generate(self, requests: Iterable[Request]) -> Iterator[Completion]:
         waiting: dict[int, Request] = {}
-        with tempfile.TemporaryFile() as log:
-            try:
-                for number, request in enumerate(requests):
-                    if self._engine is None:
-                        self._start(request.decoding.max_tokens, log)
-                    self._send({"id": number, "body": _body(request)})
-                    waiting[number] = request
-                    # One in hand for each sequence: none is idle while we write things down.
-                    if len(waiting) >= 2 * self._parallel:
-                        yield self._next(waiting, log)
-                if self._engine is not None:
-                    self._send(END)
-                while waiting:
-                    yield self._next(waiting, log)
-            finally:
-                self.close()
+        try:
+            for number, request in enumerate(requests):
+                engine = self._started(request.decoding.max_tokens)
+                engine.ask(number, _body(request))
+                waiting[number] = request
+                # One in hand for each sequence: none is idle while we write things down.
+                if len(waiting) >= 2 * self._parallel:
+                    yield _completion(engine, waiting)
+            if waiting:
+                engine.no_more_questions()
+            while waiting:
+                yield _completion(engine, waiting)
+        finally:
+            if self._engine is not None:
+                self._engine.close()
+                self._engine = None
 
     def describe(self) -> dict[str, object]:
         return {"xllamacpp": importlib.metadata.version("xllamacpp"), "parallel": self._parallel}
 
     def close(self) -> None:
-        engine, self._engine = self._engine, None
-        if engine is not None:
+        if (engine := self._engine) is not None:
             engine.kill()
-            engine.wait()
 
-    def _start(self, max_tokens: int, log: Any) -> None:
-        context = min(self._header.context_length, PROMPT_TOKENS + max_tokens)
-        self._engine = subprocess.Popen(
-            [sys.executable, "-m", "assay.models._llama_worker"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=log,
-            text=True,
-            encoding="utf-8",
-            start_new_session=True,  # Ctrl-C is the harness's to handle
-        )
-        self._send({"path": str(self._path), "parallel": self._parallel, "context": context})
-        reply = self._receive(log)
-        if "fatal" in reply:
-            raise ModelError(
-                f"llama.cpp cannot load {self._path}: {_last_line(log, reply['fatal'])}"
-            )
-        self._used_gpu = reply["ready"]["used_gpu"]
+    def _started(self, max_tokens: int) -> LlamaEngine:
+        if self._engine is None:
+            context = min(self._header.context_length, PROMPT_TOKENS + max_tokens)
+            self._engine = LlamaEngine(self._path, self._parallel, context)
+        return self._engine
 
-    def _send(self, message: dict[str, Any]) -> None:
-        assert self._engine is not None
-        assert self._engine.stdin is not None
-        try:
-            self._engine.stdin.write(json.dumps(message) + "\n")
-            self._engine.stdin.flush()
-        except BrokenPipeError:
-            pass  # the engine ended; the next read says how
 
-    def _receive(self, log: Any) -> dict[str, Any]:
-        assert self._engine is not None
-        assert self._engine.stdout is not None
-        line = self._engine.stdout.readline()
-        if not line.endswith("\n"):
-            code = self._engine.wait()
-            raise ModelError(
-                f"llama.cpp ended while it ran {self._path.name} (exit {code}): "
-                f"{_last_line(log, 'no message')}; what was made is kept, run again to continue"
-            )
-        reply: dict[str, Any] = json.loads(line)
-        return reply
-
-    def _next(self, waiting: dict[int, Request], log: Any) -> Completion:
-        reply = self._receive(log)
-        request, answer = waiting.pop(reply["id"]), reply["answer"]
-        usage = answer.get("usage", {})
-        error = None if "choices" in answer else _message(answer)
-        text, finish_reason = _choice(answer)
-        return Completion(
-            task_id=request.task_id,
-            sample=request.sample,
-            text=text,
-            finish_reason=finish_reason,
-            prompt_tokens=usage.get("prompt_tokens", 0),
-            tokens_generated=usage.get("completion_tokens", 0),
-            inference_ms=round(reply["ms"], 3),
-            seed=request.seed,
-            used_gpu=self._used_gpu,
-            error=error,
-        )
+def _completion(engine: LlamaEngine, waiting: dict[int, Request]) -> Completion:
+    reply = engine.answer()
+    request, answer = waiting.pop(reply["id"]), reply["answer"]
+    usage = answer.get("usage", {})
+    text, finish_reason = _choice(answer)
+    return Completion(
+        task_id=request.task_id,
+        sample=request.sample,
+        text=text,
+        finish_reason=finish_reason,
+        prompt_tokens=usage.get("prompt_tokens", 0),
+        tokens_generated=usage.get("completion_tokens", 0),
+        inference_ms=round(reply["ms"], 3),
+        seed=request.seed,
+        used_gpu=engine.used_gpu,
+        error=_message(answer) if finish_reason == "error" else None,
+    )
 
 
 def _body(request: Request) -> dict[str, Any]:
@@ -177,12 +135,6 @@ def _choice(answer: dict[str, Any]) -> tuple[str, Any]:
 def _message(answer: dict[str, Any]) -> str:
     error = answer.get("error", answer)
     return str(error.get("message", error))
-
-
-def _last_line(log: Any, otherwise: str) -> str:
-    log.seek(0)
-    lines = [line for line in log.read().decode(errors="replace").splitlines() if line.strip()]
-    return lines[-1].strip() if lines else otherwise
 
 
 backends.register("gguf")(Backend(GgufModel, is_gguf))

@@ -56,7 +56,7 @@ def enter_namespaces() -> None:
     Root needs no user namespace for that, anybody else gets the right to it from one.
     """
     flags = CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS
-    if os.geteuid() == 0:
+    if _is_full_root():
         _call("unshare", flags)
     else:
         _enter_user_namespace(flags)
@@ -88,7 +88,7 @@ def enter_private_root(files_mb: int) -> None:
 
 def drop_privileges() -> None:
     """Become nobody, and give up every capability for good, also across exec."""
-    if os.geteuid() == 0:
+    if _is_full_root():
         os.setgroups([])
         os.setresgid(NOBODY, NOBODY, NOBODY)
         os.setresuid(NOBODY, NOBODY, NOBODY)
@@ -106,6 +106,15 @@ def drop_privileges() -> None:
     # Otherwise a program of the same uid could open the supervisor's descriptors through /proc.
     _call("prctl", PR_SET_DUMPABLE, 0, 0, 0, 0)
     die_with_parent()  # a change of uid has cleared it
+
+
+def _is_full_root() -> bool:
+    """Whether this is root with other users to change to, not the sole user of a namespace."""
+    with open("/proc/self/uid_map") as lines:
+        mapped = [line.split() for line in lines]
+    return os.geteuid() == 0 and any(
+        int(first) <= NOBODY < int(first) + int(count) for first, _, count in mapped
+    )
 
 
 def _enter_user_namespace(with_others: int = 0) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import queue
 import threading
 from typing import TYPE_CHECKING, Generic, TypeVar
@@ -19,17 +20,25 @@ def stream(items: Iterable[T], work: Callable[[T], R], workers: int) -> Iterator
     An error of ``items`` itself is raised after the work already taken is done.
     """
     source = _Source(items)
-    results: queue.SimpleQueue[R | BaseException | None] = queue.SimpleQueue()
+    # Bounded, so that a slow reader holds the workers back.
+    results: queue.Queue[R | BaseException | None] = queue.Queue(workers)
+    abandoned = threading.Event()
+
+    def put(result: R | BaseException | None) -> None:
+        while not abandoned.is_set():
+            with contextlib.suppress(queue.Full):
+                results.put(result, timeout=0.2)
+                return
 
     def serve() -> None:
         try:
             for item in source:
-                results.put(work(item))
+                put(work(item))
         except BaseException as error:
             source.stop()
-            results.put(error)
+            put(error)
         finally:
-            results.put(None)
+            put(None)
 
     threads = [threading.Thread(target=serve, daemon=True) for _ in range(workers)]
     for thread in threads:
@@ -47,6 +56,7 @@ def stream(items: Iterable[T], work: Callable[[T], R], workers: int) -> Iterator
                 yield result
     finally:
         source.stop()
+        abandoned.set()
     if failure is not None:
         raise failure
 

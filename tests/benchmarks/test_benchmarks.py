@@ -1,0 +1,60 @@
+"""The benchmarks themselves: counts, references, helpers."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import pytest
+
+from assay import benchmarks
+from assay.errors import DataError
+from assay.sandbox import open_sandbox
+from assay.types import Benchmark, Job, Program
+
+
+def test_humaneval_has_its_164_problems(humaneval: Benchmark) -> None:
+    assert [p.task_id for p in humaneval.problems] == [f"HumanEval/{i}" for i in range(164)]
+
+
+def test_mini_is_small_and_complete(mini: Benchmark) -> None:
+    assert len(mini.problems) == 20
+    assert len({p.entry_point for p in mini.problems}) == 20
+
+
+@pytest.mark.parametrize("name", ["mini", "humaneval"])
+def test_all_references_pass(name: str) -> None:
+    benchmark = benchmarks.load(name)
+    jobs = (
+        Job(p.task_id, 0, p.preamble, Program(p.reference, "reference"), p.tests, benchmark.limits)
+        for p in benchmark.problems
+    )
+    verdicts = list(open_sandbox("process", 2).judge(jobs))
+    assert len(verdicts) == len(benchmark.problems)
+    assert [v for v in verdicts if v.status != "pass"] == []
+
+
+def test_the_prompts_helpers_are_there_for_the_tests(humaneval: Benchmark) -> None:
+    """A chat answer holds the function alone; check() of these calls a helper of the prompt."""
+    for number, helper in ((32, "def poly"), (38, "def encode_cyclic"), (50, "def encode_shift")):
+        problem = humaneval.problems[number]
+        assert helper in problem.preamble
+        assert f"def {problem.entry_point}" not in problem.preamble
+
+
+def test_a_program_needs_no_import_that_the_prompt_has(humaneval: Benchmark) -> None:
+    problem = humaneval.problems[0]
+    alone = "def has_close_elements(numbers: List[float], threshold: float) -> bool:\n"
+    body = problem.reference.removeprefix(problem.prompt)
+    job = Job("t", 0, problem.preamble, Program(alone + body, "x"), problem.tests, humaneval.limits)
+    (verdict,) = open_sandbox("process", 1).judge([job])
+    assert verdict.status == "pass"
+
+
+def test_a_damaged_data_file_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    data = tmp_path / "humaneval" / "HumanEval.jsonl.gz"
+    data.parent.mkdir()
+    data.write_bytes(gzip.compress(b'{"task_id": "HumanEval/0"}\n'))
+    monkeypatch.setenv("ASSAY_DATA_DIR", str(tmp_path))
+    with pytest.raises(DataError, match="damaged or of another version .*replace it"):
+        benchmarks.load("humaneval")

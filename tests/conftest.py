@@ -1,0 +1,86 @@
+"""What many tests need: the data folder, the command line, files of completions."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+
+import pytest
+
+from assay import benchmarks
+from assay.types import Benchmark
+
+SHARED_DATA = Path(__file__).parents[2] / "shared" / "data"
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _environment() -> None:
+    """No user setting may change a test; downloads are shared with the user's cache."""
+    for name in [n for n in os.environ if n.startswith(("ASSAY_", "APR_"))]:
+        if name != "ASSAY_CACHE_DIR":
+            del os.environ[name]
+    if SHARED_DATA.is_dir():
+        os.environ["ASSAY_DATA_DIR"] = str(SHARED_DATA)
+
+
+@pytest.fixture
+def shared_data() -> Path:
+    if not SHARED_DATA.is_dir():
+        pytest.skip("needs the development data folder ../shared/data, which is not here")
+    return SHARED_DATA
+
+
+@pytest.fixture(scope="session")
+def mini() -> Benchmark:
+    return benchmarks.load("mini")
+
+
+@pytest.fixture(scope="session")
+def humaneval(_environment: None) -> Benchmark:
+    return benchmarks.load("humaneval")
+
+
+Cli = Callable[..., subprocess.CompletedProcess[str]]
+ASSAY = (sys.executable, "-m", "assay")
+
+
+@pytest.fixture
+def assay(tmp_path: Path) -> Cli:
+    """Runs the command line as a user does, in an empty folder."""
+
+    def run(
+        *arguments: str | Path, env: Mapping[str, str] | None = None
+    ) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [*ASSAY, *map(str, arguments)],
+            cwd=tmp_path,
+            env={**os.environ, **(env or {})},
+            capture_output=True,
+            text=True,
+            timeout=300,
+        )
+
+    return run
+
+
+def write_completions(
+    path: Path, texts: Iterable[tuple[str, str]], field: str = "solution"
+) -> Path:
+    lines = (json.dumps({"task_id": task_id, field: text}) + "\n" for task_id, text in texts)
+    path.write_text("".join(lines))
+    return path
+
+
+def references(benchmark: Benchmark) -> list[tuple[str, str]]:
+    return [(p.task_id, p.reference) for p in benchmark.problems]
+
+
+def broken(benchmark: Benchmark) -> list[tuple[str, str]]:
+    return [
+        (p.task_id, f"def {p.entry_point}(*a, **k):\n    return object()\n")
+        for p in benchmark.problems
+    ]

@@ -1,0 +1,155 @@
+"""Kill it anywhere, run it again: the same result, nothing made twice, nothing left running."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from assay.types import Benchmark
+from tests.conftest import ASSAY, write_completions
+
+
+def start(folder: Path, *arguments: str | Path) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [*ASSAY, "eval", *map(str, arguments)],
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def finish(folder: Path, *arguments: str | Path) -> dict[str, Any]:
+    out, err = start(folder, *arguments, "--json").communicate(timeout=300)
+    assert err == ""
+    result: dict[str, Any] = json.loads(out)
+    return result
+
+
+def lines(folder: Path, name: str) -> int:
+    """Whole lines in the one run of the folder."""
+    return sum(path.read_bytes().count(b"\n") for path in folder.glob(f"results/*/{name}"))
+
+
+def wait_for_lines(folder: Path, name: str, count: int, process: subprocess.Popen[str]) -> None:
+    deadline = time.monotonic() + 120
+    while lines(folder, name) < count:
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def without_times(result: dict[str, Any]) -> dict[str, Any]:
+    return {k: v for k, v in result.items() if k not in ("timestamp", "timing", "run")}
+
+
+def slow_programs(mini: Benchmark) -> list[tuple[str, str]]:
+    """Every third one wrong, each takes a while."""
+    return [
+        (
+            p.task_id,
+            f"import time\ntime.sleep(0.15)\n{p.reference if i % 3 else 'raise ValueError'}",
+        )
+        if i % 3
+        else (p.task_id, f"import time\ntime.sleep(0.15)\ndef {p.entry_point}(): pass\n")
+        for i, p in enumerate(mini.problems)
+    ]
+
+
+def descendants(pid: int) -> set[int]:
+    found: set[int] = set()
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdecimal():
+            try:
+                fields = (folder / "stat").read_text().rpartition(")")[2].split()
+            except OSError:
+                continue
+            if int(fields[1]) == pid:
+                found |= {int(folder.name)} | descendants(int(folder.name))
+    return found
+
+
+def survivors(pids: set[int], seconds: float = 2.0) -> list[tuple[int, str]]:
+    """Those that still run after this time; a dead one nobody has waited for does not run."""
+    deadline = time.monotonic() + seconds
+    while True:
+        alive = [(pid, state) for pid in pids if (state := _state(pid)) not in ("gone", "Z")]
+        if not alive or time.monotonic() > deadline:
+            return alive
+        time.sleep(0.02)
+
+
+def _state(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return "gone"
+
+
+def test_kill_9_and_rerun_give_the_undisturbed_result(mini: Benchmark, tmp_path: Path) -> None:
+    model = write_completions(tmp_path / "m.jsonl", slow_programs(mini))
+    calm, rough = tmp_path / "calm", tmp_path / "rough"
+    calm.mkdir()
+    rough.mkdir()
+    undisturbed = finish(calm, "mini", "--model", model)
+    for judged in (1, 6, 13):
+        process = start(rough, "mini", "--model", model)
+        wait_for_lines(rough, "verdicts.jsonl", judged, process)
+        family = descendants(process.pid)
+        process.kill()
+        process.communicate()
+        assert survivors(family) == []
+    result = finish(rough, "mini", "--model", model)
+    assert without_times(result) == without_times(undisturbed)
+    assert 0 < result["results"]["pass_at_1"] < 1
+    assert lines(rough, "completions.jsonl") == lines(rough, "verdicts.jsonl") == 20
+    assert len(list(rough.glob("results/*.json"))) == 1
+
+
+@pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGTERM])
+def test_a_polite_stop_says_how_to_go_on(
+    mini: Benchmark, tmp_path: Path, stop: signal.Signals
+) -> None:
+    model = write_completions(tmp_path / "m.jsonl", slow_programs(mini))
+    process = start(tmp_path, "mini", "--model", model)
+    wait_for_lines(tmp_path, "verdicts.jsonl", 3, process)
+    family = descendants(process.pid)
+    process.send_signal(stop)
+    _, err = process.communicate(timeout=10)
+    assert process.returncode == 130
+    assert (
+        err.splitlines()[-1] == "assay: stopped; what was made is kept, the same command continues"
+    )
+    assert "Traceback" not in err
+    assert survivors(family) == []
+    assert finish(tmp_path, "mini", "--model", model)["results"]["completed"] == 20
+
+
+@pytest.mark.model
+@pytest.mark.slow
+def test_kill_9_of_the_real_model_continues_to_the_same_tokens(tmp_path: Path) -> None:
+    asked = ("mini", "--samples", "12", "--max-tokens", "32")
+    calm, rough = tmp_path / "calm", tmp_path / "rough"
+    calm.mkdir()
+    rough.mkdir()
+    undisturbed = finish(calm, *asked)
+    process = start(rough, *asked)
+    wait_for_lines(rough, "completions.jsonl", 3, process)
+    family = descendants(process.pid)
+    process.kill()
+    process.communicate()
+    assert survivors(family) == []
+    result = finish(rough, *asked)
+    assert without_times(result) == without_times(undisturbed)
+    texts = [
+        sorted((c["task_id"], c["text"]) for c in map(json.loads, path.read_text().splitlines()))
+        for path in tmp_path.glob("*/results/*/completions.jsonl")
+    ]
+    assert len(texts) == 2
+    assert texts[0] == texts[1]

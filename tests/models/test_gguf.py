@@ -1,0 +1,90 @@
+"""The default model through llama.cpp, for real."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import pytest
+
+from assay.errors import ModelError
+from assay.models import DEFAULT_WEIGHTS, open_model
+from assay.models.gguf import GgufModel
+from assay.prompts import strategies
+from assay.types import Benchmark, Decoding, Message, Prompt, Request
+from tests.models.gguf_samples import gguf
+
+pytestmark = pytest.mark.model
+
+
+def requests(benchmark: Benchmark, decoding: Decoding, count: int) -> list[Request]:
+    build = strategies.get("standard").build
+    return [
+        Request(p.task_id, 0, build(p, "chat"), decoding, seed=11)
+        for p in benchmark.problems[:count]
+    ]
+
+
+def test_the_default_model_is_the_one_named(mini: Benchmark) -> None:
+    model = open_model("default")
+    assert model.identity.weights_sha256 == DEFAULT_WEIGHTS.sha256
+    assert (model.identity.engine, model.identity.prompt_form) == ("gguf", "chat")
+    (made,) = model.generate(requests(mini, Decoding(max_tokens=24), 1))
+    assert made.error is None
+    assert made.text.strip()
+    assert 0 < made.tokens_generated <= 24
+    assert made.finish_reason in ("stop", "length")
+    assert made.prompt_tokens > 20
+    assert made.used_gpu is False
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("temperature", [0.0, 0.8])
+def test_batched_and_one_by_one_give_the_same_tokens(mini: Benchmark, temperature: float) -> None:
+    decoding = Decoding(max_tokens=40, temperature=temperature, top_k=40 if temperature else 1)
+    asked = requests(mini, decoding, 12)
+    texts = [
+        {c.task_id: c.text for c in open_model("default", mode).generate(asked)}
+        for mode in ("on", "off")
+    ]
+    assert texts[0] == texts[1]
+
+
+def test_seeds_decide_samples(mini: Benchmark) -> None:
+    prompt = strategies.get("standard").build(mini.problems[0], "chat")
+    hot = Decoding(max_tokens=24, temperature=1.5, top_k=0)
+    asked = [Request("t", i, prompt, hot, seed=seed) for i, seed in enumerate((1, 2, 1))]
+    made = {c.sample: c.text for c in open_model("default").generate(asked)}
+    assert made[0] == made[2] != made[1]
+
+
+def test_a_prompt_beyond_the_context_is_an_error_of_that_prompt_only() -> None:
+    short, long = (Prompt(messages=(Message("user", "word " * n),)) for n in (5, 9000))
+    asked = [Request("t", i, p, Decoding(max_tokens=4), 0) for i, p in enumerate((short, long))]
+    made = {c.sample: c for c in open_model("default").generate(asked)}
+    assert made[0].error is None
+    assert made[1].finish_reason == "error"
+    assert "context" in str(made[1].error)
+
+
+def test_stop_words_and_plain_text(mini: Benchmark) -> None:
+    prompt = Prompt(text=mini.problems[0].prompt, stop=("return",))
+    (made,) = open_model("default").generate([Request("t", 0, prompt, Decoding(max_tokens=64), 0)])
+    assert made.error is None
+    assert "return" not in made.text
+
+
+def test_closing_from_another_thread_ends_generation(mini: Benchmark) -> None:
+    model = open_model("default")
+    stream = model.generate(requests(mini, Decoding(max_tokens=400), 20))
+    next(stream)
+    threading.Timer(0.3, model.close).start()
+    with pytest.raises(ModelError, match="llama.cpp ended"):
+        list(stream)
+
+
+def test_a_file_that_llama_cpp_refuses_is_one_line(tmp_path: Path, mini: Benchmark) -> None:
+    path = tmp_path / "hollow.gguf"
+    path.write_bytes(gguf())
+    with pytest.raises(ModelError, match="llama.cpp"):
+        list(GgufModel(str(path), "auto").generate(requests(mini, Decoding(), 1)))

@@ -1,0 +1,70 @@
+"""Recorded completions in place of a model."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from assay.errors import ModelError
+from assay.models import open_model
+from assay.types import Decoding, Prompt, Request
+
+
+def request(task_id: str, sample: int) -> Request:
+    return Request(task_id, sample, Prompt(text="p"), Decoding(), seed=5)
+
+
+def write(path: Path, *records: object) -> str:
+    path.write_text("".join(json.dumps(r) + "\n" for r in records))
+    return str(path)
+
+
+def test_samples_of_a_task_in_the_order_of_the_file(tmp_path: Path) -> None:
+    spec = write(
+        tmp_path / "r.jsonl",
+        {"task_id": "a", "solution": "one"},
+        {"task_id": "a", "solution": "two"},
+    )
+    model = open_model(spec)
+    made = list(model.generate([request("a", 1), request("a", 0)]))
+    assert [(c.sample, c.text, c.error) for c in made] == [(1, "two", None), (0, "one", None)]
+
+
+def test_our_own_lines_keep_their_sample_number_and_finish_reason(tmp_path: Path) -> None:
+    record = {"task_id": "a", "sample": 3, "text": "t", "finish_reason": "length"}
+    (made,) = open_model(write(tmp_path / "r", record)).generate([request("a", 3)])
+    assert (made.text, made.finish_reason, made.seed) == ("t", "length", 5)
+
+
+def test_what_is_not_in_the_file_is_an_error_of_that_sample_only(tmp_path: Path) -> None:
+    model = open_model(write(tmp_path / "r", {"task_id": "a", "solution": "x"}))
+    made = list(model.generate([request("b", 0), request("a", 0)]))
+    assert made[0].error == "the file holds no sample 0 of b"
+    assert made[1].error is None
+
+
+def test_continuations_are_told_from_whole_programs(tmp_path: Path) -> None:
+    whole = open_model(write(tmp_path / "w", {"task_id": "a", "solution": "x"}))
+    rest = open_model(write(tmp_path / "r", {"task_id": "a", "completion": "x"}))
+    assert (whole.identity.prompt_form, rest.identity.prompt_form) == ("chat", "text")
+
+
+@pytest.mark.parametrize(
+    ("content", "complaint"),
+    [
+        ('{"task_id": "a", "solution": "x"}\n{"task_id": "b"}\n', "line 2 is no completion"),
+        ('{"task_id": "a", "solution": "x"}\nnonsense\n', "is no JSONL file of completions"),
+    ],
+)
+def test_a_bad_file_is_refused(tmp_path: Path, content: str, complaint: str) -> None:
+    path = tmp_path / "r.jsonl"
+    path.write_text(content)
+    with pytest.raises(ModelError, match=complaint):
+        open_model(f"replay:{path}")
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ModelError, match="no file of completions at"):
+        open_model(f"replay:{tmp_path / 'none'}")

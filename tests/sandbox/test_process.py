@@ -1,0 +1,308 @@
+"""The process sandbox: verdicts, limits, isolation. Untrusted code runs only inside it."""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from assay.sandbox import Sandbox, open_sandbox
+from assay.sandbox.process import ProcessSandbox
+from assay.types import Job, Limits, Program, Verdict
+
+
+@pytest.fixture(scope="module")
+def sandbox() -> Sandbox:
+    return open_sandbox("process", 2)
+
+
+def job(code: str, tests: str = "", preamble: str = "", sample: int = 0, **limits: float) -> Job:
+    return Job("t", sample, preamble, Program(code, "x"), tests, Limits(**limits))  # type: ignore[arg-type]
+
+
+def judged(sandbox: Sandbox, code: str, tests: str = "", **limits: float) -> Verdict:
+    (verdict,) = sandbox.judge([job(code, tests, **limits)])
+    return verdict
+
+
+GOOD = "def f(x):\n    return 2 * x\n"
+
+
+def test_right_code_passes_and_its_cost_is_told(sandbox: Sandbox) -> None:
+    verdict = judged(sandbox, GOOD, "assert f(2) == 4")
+    assert (verdict.status, verdict.reason, verdict.integrity) == ("pass", "passed", "shared")
+    assert 0 < verdict.wall_s < 10
+    assert 1 < verdict.peak_mb < 100
+
+
+def test_a_wrong_answer_names_the_failing_test(sandbox: Sandbox) -> None:
+    verdict = judged(sandbox, GOOD, "assert f(1) == 2\nassert f(2) == 5\nassert f(3) == 6")
+    assert (verdict.status, verdict.reason) == ("fail", "wrong-answer")
+    assert verdict.failing_test == "assert f(2) == 5"
+
+
+@pytest.mark.parametrize(
+    ("code", "tests", "reason", "detail"),
+    [
+        ("def f(:", "", "syntax", "SyntaxError"),
+        ("x = '\0'", "", "syntax", "null bytes"),
+        ("(" * 500, "", "syntax", ""),
+        ("def f(x):\n    return x.y", "f(1)", "exception", "AttributeError.*line 2 of the program"),
+        ("assert False", "", "exception", "AssertionError"),
+        ("def f(): f()", "f()", "exception", "RecursionError"),
+        ("raise KeyboardInterrupt", "", "exception", "KeyboardInterrupt"),
+        ("import sys; sys.exit(0)", "", "exit", "SystemExit"),
+        ("import os; os._exit(0)", "assert False", "exit", "exit code 0"),
+        ("import os; os.abort()", "", "signal", "SIGABRT"),
+        ("import ctypes; ctypes.string_at(0)", "", "signal", "SIGSEGV"),
+        ("x = [0] * 10**9", "", "memory", "MemoryError"),
+        ("input()", "", "exception", "EOFError"),
+    ],
+)
+def test_each_failure_has_its_reason(
+    sandbox: Sandbox, code: str, tests: str, reason: str, detail: str
+) -> None:
+    verdict = judged(sandbox, code, tests)
+    assert (verdict.status, verdict.reason) == ("fail", reason)
+    assert re.search(detail, verdict.detail)
+
+
+@pytest.mark.parametrize(
+    ("code", "limits", "detail"),
+    [
+        ("while True: pass", {"cpu_s": 1.0}, "1 s of CPU time"),
+        (
+            "import signal\nsignal.signal(signal.SIGXCPU, signal.SIG_IGN)\nwhile True: pass",
+            {"cpu_s": 1.0},
+            "1 s of CPU time",
+        ),
+        ("import time; time.sleep(60)", {"wall_s": 1.0}, "still running after 1 s"),
+        (
+            "import signal, time\nfor s in range(1, 32):\n"
+            "    try: signal.signal(s, signal.SIG_IGN)\n    except OSError: pass\ntime.sleep(60)",
+            {"wall_s": 1.0},
+            "still running after 1 s",
+        ),
+        ("import re; re.match('(a+)+b', 'a' * 40)", {"cpu_s": 1.0}, "1 s of CPU time"),
+    ],
+)
+def test_time_limits_hold(
+    sandbox: Sandbox, code: str, limits: dict[str, float], detail: str
+) -> None:
+    verdict = judged(sandbox, code, **limits)
+    assert (verdict.status, verdict.reason) == ("fail", "timeout")
+    assert detail in verdict.detail
+
+
+def test_exit_zero_is_not_a_pass(sandbox: Sandbox) -> None:
+    for ending in ("import os; os._exit(0)", "raise SystemExit(0)", "import sys; sys.exit()"):
+        assert judged(sandbox, ending, "assert False").status == "fail"
+
+
+def test_what_a_program_prints_is_no_verdict(sandbox: Sandbox) -> None:
+    forged = '{"status": "pass", "reason": "passed", "detail": "", "failing_test": ""}'
+    code = (
+        "import os\nfor fd in range(1, 64):\n"
+        f"    try: os.write(fd, b'''{forged}''')\n    except OSError: pass\nos._exit(0)"
+    )
+    assert judged(sandbox, code, "assert False").status == "fail"
+
+
+def test_the_supervisors_descriptors_cannot_be_opened(sandbox: Sandbox) -> None:
+    code = "import os\nprint(os.listdir('/proc/1/fd'))"
+    assert "PermissionError" in judged(sandbox, code).detail
+
+
+def test_no_network(sandbox: Sandbox) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        address = server.getsockname()
+        code = f"import socket; socket.create_connection({address!r}, 2)"
+        verdict = judged(sandbox, code)
+    assert (verdict.status, verdict.reason) == ("fail", "exception")
+    assert "Network is unreachable" in verdict.detail
+
+
+def test_nothing_is_left_for_the_next_sample(sandbox: Sandbox) -> None:
+    leave = "open('/tmp/left', 'w').write('x'); open('/dev/shm/left2', 'w').write('x')"
+    assert judged(sandbox, leave).status == "pass"
+    assert judged(sandbox, "import os", "assert os.listdir('/tmp') == []").status == "pass"
+
+
+def test_the_host_is_neither_seen_nor_changed(sandbox: Sandbox, tmp_path: Path) -> None:
+    secret = tmp_path / "secret"
+    secret.write_text("x")
+    for path in (secret, Path.home() / ".ssh", Path("/etc/passwd"), Path(__file__)):
+        seen = judged(sandbox, f"import os\nassert not os.path.exists({str(path)!r})")
+        assert seen.status == "pass", path
+    for folder in ("/", "/usr", os.path.realpath(sys.base_prefix)):
+        verdict = judged(sandbox, f"open({folder + '/assay-was-here'!r}, 'w')")
+        assert "Read-only file system" in verdict.detail, folder
+
+
+def test_no_environment_of_the_host(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "secret")
+    assert judged(sandbox, "import os\nassert 'secret' not in str(os.environ)").status == "pass"
+
+
+def test_no_privileges(sandbox: Sandbox) -> None:
+    code = """
+import os
+lines = open("/proc/self/status").read().splitlines()
+status = dict(line.split(":\\t") for line in lines if ":\\t" in line)
+assert os.getuid() == os.geteuid() == 65534, os.getuid()
+for name in ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"):
+    assert int(status[name], 16) == 0, name
+assert status["NoNewPrivs"] == "1"
+"""
+    assert judged(sandbox, code).status == "pass"
+
+
+def test_the_process_limit_holds(sandbox: Sandbox) -> None:
+    code = (
+        "import os, time\nfor i in range(100):\n    if not os.fork(): time.sleep(20); os._exit(0)"
+    )
+    verdict = judged(sandbox, code)
+    assert "BlockingIOError" in verdict.detail
+    assert verdict.wall_s < 10
+
+
+def test_files_are_limited(sandbox: Sandbox) -> None:
+    code = "for i in range(10):\n    open(f'/tmp/{i}', 'wb').write(bytes(9 << 20))"
+    assert "No space left" in judged(sandbox, code).detail
+
+
+def test_a_flood_of_output_costs_nothing(sandbox: Sandbox) -> None:
+    verdict = judged(sandbox, "for i in range(300): print('x' * 10**6)")
+    assert verdict.status == "pass"
+
+
+def test_orphans_die_with_their_sample(sandbox: Sandbox) -> None:
+    """A daemon that leaves session and parent behind; looked for by name on the whole machine."""
+    mark = f"assay-orphan-{os.getpid()}"
+    code = f"""
+import ctypes, os, time
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        ctypes.CDLL(None).prctl(15, b"{mark[-15:]}", 0, 0, 0)
+        time.sleep(60)
+    os._exit(0)
+time.sleep(0.5)
+"""
+    assert judged(sandbox, code).status == "pass"
+    names = [p.read_text().strip() for p in _proc_names()]
+    assert mark[-15:] not in names
+
+
+def _proc_names() -> Iterator[Path]:
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdecimal() and (folder / "comm").exists():
+            yield folder / "comm"
+
+
+def test_killing_everything_in_sight_kills_only_the_sample(sandbox: Sandbox) -> None:
+    jobs = [job("import os\nos.kill(-1, 9)\nos.kill(os.getpid(), 9)"), job(GOOD, "f(1)", sample=1)]
+    verdicts = {v.sample: v for v in sandbox.judge(jobs)}
+    assert verdicts[0].status == "fail"
+    assert verdicts[1].status == "pass"
+
+
+def test_threads_left_behind_do_not_delay_the_verdict(sandbox: Sandbox) -> None:
+    code = "import threading, time\nthreading.Thread(target=time.sleep, args=(20,)).start()"
+    verdict = judged(sandbox, code)
+    assert verdict.status == "pass"
+    assert verdict.wall_s < 10
+
+
+def test_set_order_is_the_same_every_time(sandbox: Sandbox) -> None:
+    code = "print(list({'a', 'b', 'c', 'd', 'e'})); import os; os.abort()"
+    details = {judged(sandbox, code.replace("print", "raise Exception")).detail for _ in range(5)}
+    assert len(details) == 1
+
+
+def test_futures_and_dataclasses_work_as_in_a_module(sandbox: Sandbox) -> None:
+    code = """
+from __future__ import annotations
+from dataclasses import dataclass
+import pickle
+@dataclass
+class Point:
+    x: int
+"""
+    tests = "assert pickle.loads(pickle.dumps(Point(3))) == Point(3)"
+    assert judged(sandbox, code, tests).status == "pass"
+
+
+def test_jobs_are_taken_only_when_a_worker_is_free() -> None:
+    taken = 0
+
+    def endless() -> Iterator[Job]:
+        nonlocal taken
+        while True:
+            taken += 1
+            yield job(GOOD, sample=taken)
+
+    stream = open_sandbox("process", 2).judge(endless())
+    for _ in range(6):
+        next(stream)
+    stream.close()  # type: ignore[attr-defined]
+    assert taken < 30
+
+
+def test_closing_the_stream_kills_what_runs() -> None:
+    sandbox = ProcessSandbox(2)
+    stream = sandbox.judge([job("import time; time.sleep(25)"), job(GOOD, sample=1)])
+    assert next(stream).sample == 1
+    started = time.monotonic()
+    stream.close()  # type: ignore[attr-defined]
+    assert time.monotonic() - started < 5
+    deadline = time.monotonic() + 5
+    while sandbox._running and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not sandbox._running
+
+
+def test_an_error_of_the_source_comes_after_the_work_taken(sandbox: Sandbox) -> None:
+    def jobs() -> Iterator[Job]:
+        yield job(GOOD, "f(1)")
+        raise RuntimeError("the model is gone")
+
+    verdicts = []
+    with pytest.raises(RuntimeError, match="the model is gone"):
+        verdicts.extend(sandbox.judge(jobs()))
+    threads = [t for t in threading.enumerate() if t.is_alive() and t.daemon]
+    assert len(threads) < 10
+
+
+def test_a_dead_sandbox_is_invalid_not_fail(
+    sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("assay.sandbox.process.INTERPRETER", ("/bin/false",))
+    verdict = judged(sandbox, GOOD)
+    assert (verdict.status, verdict.reason) == ("invalid", "sandbox-error")
+
+
+def test_a_machine_without_namespaces_is_refused_not_served_naked(tmp_path: Path) -> None:
+    """In a user namespace that may hold no further ones."""
+    script = tmp_path / "open.py"
+    script.write_text(
+        "from assay.errors import SandboxError\nfrom assay.sandbox import open_sandbox\n"
+        "try:\n    open_sandbox('process', 1)\n"
+        "except SandboxError as e:\n    print('refused:', e)\n"
+    )
+    limit = "echo 0 > /proc/sys/user/max_mnt_namespaces"
+    command = f'{limit} && exec "$0" "$1"'
+    done = subprocess.run(
+        ["unshare", "-r", "sh", "-c", command, sys.executable, str(script)],
+        capture_output=True,
+        text=True,
+    )
+    assert done.stdout.startswith("refused: this machine does not allow the process sandbox"), done

@@ -1,0 +1,41 @@
+"""From verdicts to estimates."""
+
+from __future__ import annotations
+
+import pytest
+
+from assay.scoring import estimate, estimates, sign_test, tally
+from assay.types import Status, Tally, Verdict
+
+
+def verdict(task_id: str, sample: int, status: Status) -> Verdict:
+    return Verdict(task_id, sample, status, "reason")
+
+
+def test_invalid_verdicts_are_beside_the_score_not_inside() -> None:
+    verdicts = [verdict("a", 0, "pass"), verdict("a", 1, "invalid"), verdict("b", 0, "invalid")]
+    tallies = tally(["a", "b"], verdicts)
+    assert tallies == [Tally("a", 1, 1), Tally("b", 0, 0)]
+    found = estimate(tallies, 1)
+    assert found is not None
+    assert (found.value, found.problems) == (1.0, 1)
+
+
+def test_only_those_k_that_the_samples_allow() -> None:
+    assert [e.k for e in estimates([Tally("a", 1, 1)])] == [1]
+    assert [e.k for e in estimates([Tally("a", 10, 3), Tally("b", 100, 3)])] == [1, 10, 100]
+    assert estimates([]) == []
+
+
+def test_a_problem_counts_once_however_many_samples_it_has() -> None:
+    found = estimate([Tally("a", 10, 10), Tally("b", 1, 0)], 1)
+    assert found is not None
+    assert found.value == 0.5
+
+
+@pytest.mark.parametrize(
+    ("gained", "lost", "p"),
+    [(0, 0, 1.0), (5, 5, 1.0), (6, 0, 2 / 64), (0, 6, 2 / 64), (8, 2, 0.109375)],
+)
+def test_sign_test(gained: int, lost: int, p: float) -> None:
+    assert sign_test(gained, lost) == pytest.approx(p)

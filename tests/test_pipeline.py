@@ -1,0 +1,160 @@
+"""The stream itself, with models and observers of the test's own."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import pytest
+
+from assay import models, pipeline
+from assay.errors import ModelError, UsageError
+from assay.pipeline import EvalConfig, evaluate, resolve_decoding, sample_seed
+from assay.types import Benchmark, Completion, Decoding, ModelIdentity, Request, Verdict
+
+
+class Watcher:
+    def __init__(self) -> None:
+        self.events: list[tuple[str, str]] = []
+
+    def note(self, text: str) -> None:
+        pass
+
+    def begin(self, total: int, verdicts: list[Verdict]) -> None:
+        self.events.append(("begin", f"{len(verdicts)}/{total}"))
+
+    def completed(self, completion: Completion) -> None:
+        self.events.append(("completed", completion.task_id))
+
+    def judged(self, verdict: Verdict) -> None:
+        self.events.append(("judged", verdict.task_id))
+
+
+class ScriptedModel:
+    """Answers with the reference, slowly, and breaks down where told to."""
+
+    identity = ModelIdentity("scripted", "test", "w", "chat")
+
+    def __init__(self, benchmark: Benchmark, delay: float = 0.0, break_after: int = 10**9) -> None:
+        self._answers = {p.task_id: p.reference for p in benchmark.problems}
+        self._delay = delay
+        self._break_after = break_after
+        self.asked: list[Request] = []
+        self.threads = set[int]()
+
+    def generate(self, requests: Iterable[Request]) -> Iterator[Completion]:
+        for number, request in enumerate(requests):
+            if number == self._break_after:
+                raise ModelError("the engine is gone")
+            self.asked.append(request)
+            self.threads.add(threading.get_ident())
+            time.sleep(self._delay)
+            text = self._answers[request.task_id]
+            yield Completion(request.task_id, request.sample, text, "stop", 1, 1, 1.0, 0, False)
+
+    def describe(self) -> dict[str, object]:
+        return {}
+
+    def close(self) -> None:
+        pass
+
+
+@pytest.fixture
+def use(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
+    return monkeypatch
+
+
+def install(monkeypatch: pytest.MonkeyPatch, model: models.Model) -> None:
+    monkeypatch.setattr(pipeline.models, "open_model", lambda *_: model)
+
+
+def test_judging_goes_on_while_the_model_generates(
+    use: pytest.MonkeyPatch, mini: Benchmark, tmp_path: Path
+) -> None:
+    install(use, ScriptedModel(mini, delay=0.1))
+    watcher = Watcher()
+    evaluate(EvalConfig("mini", tmp_path), watcher)
+    kinds = [kind for kind, _ in watcher.events]
+    last_completed = len(kinds) - 1 - kinds[::-1].index("completed")
+    assert kinds[:last_completed].count("judged") >= 10
+
+
+def test_a_model_that_breaks_down_loses_nothing_and_is_continued(
+    use: pytest.MonkeyPatch, mini: Benchmark, tmp_path: Path
+) -> None:
+    install(use, ScriptedModel(mini, break_after=7))
+    with pytest.raises(ModelError, match="the engine is gone"):
+        evaluate(EvalConfig("mini", tmp_path), Watcher())
+    second = ScriptedModel(mini)
+    install(use, second)
+    watcher = Watcher()
+    result = evaluate(EvalConfig("mini", tmp_path), watcher).result
+    assert watcher.events[0] == ("begin", "7/20")
+    assert len(second.asked) == 13
+    assert result["results"]["pass_at_1"] == 1.0
+
+
+def test_a_slow_judge_holds_the_model_back(
+    use: pytest.MonkeyPatch, mini: Benchmark, tmp_path: Path
+) -> None:
+    model = ScriptedModel(mini)
+    install(use, model)
+    use.setattr(pipeline, "WAITING", 2)
+    lead: list[int] = []
+
+    class SlowJudge(Watcher):
+        def judged(self, verdict: Verdict) -> None:
+            super().judged(verdict)
+            time.sleep(0.05)
+            lead.append(len(model.asked) - len(lead))
+
+    evaluate(EvalConfig("mini", tmp_path, workers=1), SlowJudge())
+    assert max(lead) <= 2 + 2 + 2  # queue, worker, results on their way
+
+
+def test_the_model_runs_in_one_thread_of_its_own(
+    use: pytest.MonkeyPatch, mini: Benchmark, tmp_path: Path
+) -> None:
+    model = ScriptedModel(mini)
+    install(use, model)
+    evaluate(EvalConfig("mini", tmp_path), Watcher())
+    assert len(model.threads) == 1
+    assert threading.get_ident() not in model.threads
+
+
+def test_seeds_depend_on_seed_task_and_sample_alone() -> None:
+    seeds = {sample_seed(s, t, i) for s in (0, 1) for t in ("a", "b") for i in range(50)}
+    assert len(seeds) == 200
+    assert all(0 <= seed < 2**31 for seed in seeds)
+    assert sample_seed(0, "a", 0) == sample_seed(0, "a", 0)
+
+
+@pytest.mark.parametrize(
+    ("settings", "decoding"),
+    [
+        ({}, Decoding(512, 0.0, 1)),
+        ({"top_k": 7, "seed": 3}, Decoding(512, 0.0, 1)),  # greedy has one spelling
+        ({"temperature": 0.8}, Decoding(512, 0.8, 40)),
+        ({"temperature": 0.8, "top_k": 0, "seed": 3}, Decoding(512, 0.8, 0, seed=3)),
+    ],
+)
+def test_decoding(settings: dict[str, float], decoding: Decoding) -> None:
+    assert resolve_decoding(EvalConfig("mini", Path(), **settings)) == decoding  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"n_samples": 0},
+        {"samples": -1},
+        {"max_tokens": 0},
+        {"temperature": -1.0},
+        {"temperature": float("nan")},
+        {"temperature": 1.0, "top_k": -1},
+    ],
+)
+def test_settings_without_meaning_are_refused(settings: dict[str, float]) -> None:
+    with pytest.raises(UsageError, match="--"):
+        resolve_decoding(EvalConfig("mini", Path(), **settings))  # type: ignore[arg-type]

@@ -1,0 +1,54 @@
+"""Protocols: hash and difference."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from assay import codec
+from assay.protocol import Protocol, differences
+from assay.types import Decoding, Limits
+
+BASE = Protocol(
+    benchmark="humaneval",
+    benchmark_version="1",
+    data_sha256="d",
+    problems=164,
+    problems_sha256="p",
+    n_samples=1,
+    prompt_strategy="standard",
+    prompt_strategy_version=1,
+    decoding=Decoding(),
+    extraction_version=1,
+    tests="base",
+    limits=Limits(),
+    sandbox="process",
+    python="cpython 3.11",
+)
+
+
+def other(value: object) -> object:
+    if isinstance(value, int | float):
+        return value + 1
+    if isinstance(value, str):
+        return value + "x"
+    first = dataclasses.fields(value)[0].name  # type: ignore[arg-type]
+    return dataclasses.replace(value, **{first: other(getattr(value, first))})  # type: ignore[type-var]
+
+
+def test_every_field_changes_the_hash_and_is_named() -> None:
+    for field in dataclasses.fields(Protocol):
+        changed = dataclasses.replace(BASE, **{field.name: other(getattr(BASE, field.name))})
+        assert changed.hash != BASE.hash
+        (difference,) = differences(BASE.to_json(), changed.to_json())
+        assert difference[0].split(".")[0] == field.name
+
+
+def test_equal_protocols_have_equal_hashes_and_no_difference() -> None:
+    copy = codec.from_json(Protocol, codec.to_json(BASE))
+    assert copy.hash == BASE.hash
+    assert differences(BASE.to_json(), copy.to_json()) == []
+
+
+def test_nested_fields_have_dotted_names() -> None:
+    hotter = dataclasses.replace(BASE, decoding=Decoding(temperature=0.8))
+    assert differences(BASE.to_json(), hotter.to_json()) == [("decoding.temperature", 0.0, 0.8)]
