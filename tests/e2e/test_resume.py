@@ -79,10 +79,17 @@ def survivors(pids: set[int], seconds: float = 2.0) -> list[tuple[int, str]]:
     """Those that still run after this time; a dead one nobody has waited for does not run."""
     deadline = time.monotonic() + seconds
     while True:
-        alive = [(pid, state) for pid in pids if (state := _state(pid)) not in ("gone", "Z")]
+        alive = [(pid, _command(pid)) for pid in pids if _state(pid) not in ("gone", "Z")]
         if not alive or time.monotonic() > deadline:
             return alive
         time.sleep(0.02)
+
+
+def _command(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_text().replace("\0", " ")
+    except OSError:
+        return "gone"
 
 
 def _state(pid: int) -> str:

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from assay.errors import ModelError
-from assay.models._llama_worker import END
 
 
 class LlamaEngine:
@@ -35,13 +34,10 @@ class LlamaEngine:
             reason = self._last_words() or reply["fatal"]
             self.close()
             raise ModelError(f"llama.cpp cannot load {path}: {reason}")
-        self.used_gpu = bool(reply["ready"]["used_gpu"])
+        self.used_gpu = bool(reply["used_gpu"])
 
     def ask(self, identifier: int, body: dict[str, Any]) -> None:
         self._send({"id": identifier, "body": body})
-
-    def no_more_questions(self) -> None:
-        self._send(END)
 
     def answer(self) -> dict[str, Any]:
         """The next reply; ModelError when the process is gone."""

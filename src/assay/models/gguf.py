@@ -60,8 +60,6 @@ class GgufModel:
                 # One in hand for each sequence: none is idle while we write things down.
                 if len(waiting) >= 2 * self._parallel:
                     yield _completion(engine, waiting)
-            if waiting:
-                engine.no_more_questions()
             while waiting:
                 yield _completion(engine, waiting)
         finally:
@@ -85,20 +83,18 @@ class GgufModel:
 
 def _completion(engine: LlamaEngine, waiting: dict[int, Request]) -> Completion:
     reply = engine.answer()
-    request, answer = waiting.pop(reply["id"]), reply["answer"]
-    usage = answer.get("usage", {})
-    text, finish_reason = _choice(answer)
+    request = waiting.pop(reply["id"])
     return Completion(
         task_id=request.task_id,
         sample=request.sample,
-        text=text,
-        finish_reason=finish_reason,
-        prompt_tokens=usage.get("prompt_tokens", 0),
-        tokens_generated=usage.get("completion_tokens", 0),
-        inference_ms=round(reply["ms"], 3),
+        text=reply["text"],
+        finish_reason="error" if reply["error"] else reply["finish_reason"],
+        prompt_tokens=reply["prompt_tokens"],
+        tokens_generated=reply["tokens_generated"],
+        inference_ms=reply["ms"],
         seed=request.seed,
         used_gpu=engine.used_gpu,
-        error=_message(answer) if finish_reason == "error" else None,
+        error=reply["error"],
     )
 
 
@@ -114,27 +110,13 @@ def _body(request: Request) -> dict[str, Any]:
         "repeat_penalty": 1.0,
         "seed": request.seed,
         "stop": list(prompt.stop),
-        # A reused prefix was computed in another batch shape: 1 of 24 greedy texts changed by it.
-        "cache_prompt": False,
+        "cache_prompt": False,  # a reused prefix was computed beside other prompts
     }
     if prompt.messages:
         body["messages"] = [{"role": m.role, "content": m.content} for m in prompt.messages]
     else:
         body["prompt"] = prompt.text
     return body
-
-
-def _choice(answer: dict[str, Any]) -> tuple[str, Any]:
-    if not answer.get("choices"):
-        return "", "error"
-    choice = answer["choices"][0]
-    text = choice["message"]["content"] if "message" in choice else choice["text"]
-    return text or "", "length" if choice["finish_reason"] == "length" else "stop"
-
-
-def _message(answer: dict[str, Any]) -> str:
-    error = answer.get("error", answer)
-    return str(error.get("message", error))
 
 
 backends.register("gguf")(Backend(GgufModel, is_gguf))

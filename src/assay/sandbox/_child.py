@@ -35,16 +35,23 @@ def main() -> None:
     report = os.dup(1)
     try:
         _isolation.die_with_parent()
+        if os.getppid() != job["harness"]:
+            return  # it died before the line above could count
         _isolation.enter_namespaces()
     except OSError as error:
         _send(report, {"sandbox_error": str(error)})
         return
+    parent_gone, parent_lives = os.pipe()
     supervisor = os.fork()
     if supervisor == 0:
         try:
-            _isolation.die_with_parent()
+            os.close(parent_lives)
             _isolation.enter_private_root(job["limits"]["files_mb"])
             _isolation.drop_privileges()
+            _isolation.die_with_parent()  # last, since a change of uid would undo it
+            if select.select([parent_gone], [], [], 0)[0]:
+                os._exit(0)
+            os.close(parent_gone)
             _send(report, supervise(job, report))
         except BaseException as error:
             _send(report, {"sandbox_error": f"{type(error).__name__}: {error}"})

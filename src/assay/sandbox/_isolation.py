@@ -105,7 +105,6 @@ def drop_privileges() -> None:
     _call("prctl", PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
     # Otherwise a program of the same uid could open the supervisor's descriptors through /proc.
     _call("prctl", PR_SET_DUMPABLE, 0, 0, 0, 0)
-    die_with_parent()  # a change of uid has cleared it
 
 
 def _is_full_root() -> bool:

@@ -72,9 +72,9 @@ class ProcessSandbox:
         return verdict
 
     def _attempt(self, job: Job) -> Verdict:
-        token = secrets.token_hex(16)
         message = {
-            "token": token,
+            "token": secrets.token_hex(16),
+            "harness": os.getpid(),
             "preamble": job.preamble,
             "program": job.program.code,
             "tests": job.tests,
