@@ -57,4 +57,4 @@ def _text(found: runs.Comparison, first: dict[str, Any], second: dict[str, Any])
 def _score(result: dict[str, Any]) -> str:
     results = result["results"]
     score = f"{percent(results.get('pass_at_1'))} {interval(results, 'pass_at_1')}"
-    return f"pass@1 {score}  {result['model']} ({result['benchmark']}, {result['timestamp']})"
+    return f"pass@1 {score}  {result['model']} ({result.get('run', result['timestamp'])})"
