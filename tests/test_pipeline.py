@@ -124,6 +124,21 @@ def test_the_model_runs_in_one_thread_of_its_own(
     assert threading.get_ident() not in model.threads
 
 
+def test_where_a_run_was_made_is_kept(
+    use: pytest.MonkeyPatch, mini: Benchmark, tmp_path: Path
+) -> None:
+    install(use, ScriptedModel(mini, break_after=7))
+    with pytest.raises(ModelError):
+        evaluate(EvalConfig("mini", tmp_path), Watcher())
+    use.setattr(pipeline, "__version__", "99")
+    install(use, ScriptedModel(mini))
+    result = evaluate(EvalConfig("mini", tmp_path), Watcher()).result
+    assert result["environment"]["assay"] != "99"
+    assert [e["assay"] for e in result["continued_in"]] == ["99"]
+    use.setattr(pipeline, "__version__", "100")  # nothing is left to do there
+    assert evaluate(EvalConfig("mini", tmp_path), Watcher()).result == result
+
+
 def test_seeds_depend_on_seed_task_and_sample_alone() -> None:
     seeds = {sample_seed(s, t, i) for s in (0, 1) for t in ("a", "b") for i in range(50)}
     assert len(seeds) == 200
@@ -153,6 +168,8 @@ def test_decoding(settings: dict[str, float], decoding: Decoding) -> None:
         {"temperature": -1.0},
         {"temperature": float("nan")},
         {"temperature": 1.0, "top_k": -1},
+        {"top_k": -1},
+        {"workers": -1},
     ],
 )
 def test_settings_without_meaning_are_refused(settings: dict[str, float]) -> None:

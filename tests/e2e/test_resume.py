@@ -131,7 +131,8 @@ def test_a_polite_stop_says_how_to_go_on(
     _, err = process.communicate(timeout=10)
     assert process.returncode == 130
     assert (
-        err.splitlines()[-1] == "assay: stopped; what was made is kept, the same command continues"
+        err.splitlines()[-1]
+        == "assay: stopped; what was made is kept, the same command (without --fresh) continues"
     )
     assert "Traceback" not in err
     assert survivors(family) == []

@@ -28,6 +28,8 @@ CODE = "def f(x):\n    return 2 * x\n"
         (f"Install it:\n```sh\npip install x\n```\nthen\n```python\n{CODE}```", "fenced"),
         (f"Here is the function:\n\n{CODE}\nExplanation: it doubles.", "bare"),
         (f"{CODE}\nHuman: thanks\nAssistant: welcome", "bare"),
+        (f"{CODE}\nThis function doubles x.\nIt is fast.\n", "bare"),
+        (f"{CODE}\nUsage:\n\n    f(2)\n", "bare"),
         (f"{CODE}\n**Note** that x is a number", "bare"),
         (f"{CODE}\n### Usage\nCall it.", "bare"),
     ],
@@ -45,8 +47,23 @@ def test_code_outside_the_first_block_that_defines_the_entry_point_is_left_out()
 
 def test_base_models_continue_the_prompt() -> None:
     body = "    return 2 * x\n"
-    assert extract(body, PROBLEM, "text") == Program(PROBLEM.prompt + body, "body")
+    assert extract(body, PROBLEM, "text") == Program(f"{PROBLEM.prompt}{body}\n", "body")
     assert extract(body, PROBLEM, "chat") == NO_CODE
+
+
+def test_headings_before_the_function_do_not_end_the_code() -> None:
+    text = f"Sure:\nimport math\n## Solution\n{CODE}\nDone!"
+    assert extract(text, PROBLEM, "chat").code == f"import math\n## Solution\n{CODE}"
+
+
+def test_a_body_that_ends_in_a_stray_fence() -> None:
+    body = "    return 2 * x\n```\nThat is all."
+    assert extract(body, PROBLEM, "text").code == f"{PROBLEM.prompt}    return 2 * x\n"
+
+
+def test_odd_escapes_neither_warn_nor_change_the_rule() -> None:
+    code = 'def f(x):\n    return "\\d"\n'
+    assert extract(code, PROBLEM, "chat") == Program(code, "whole")
 
 
 @pytest.mark.parametrize("text", ["", "I cannot do that.", "```python\ndef g(): pass\n```", "\0"])

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import io
+import json
+import queue
 import threading
+import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from assay.errors import ModelError
-from assay.models import DEFAULT_WEIGHTS, open_model
+from assay.models import DEFAULT_WEIGHTS, _llama_worker, open_model
 from assay.models.gguf import GgufModel
 from assay.prompts import strategies
 from assay.types import Benchmark, Decoding, Message, Prompt, Request
@@ -81,6 +86,35 @@ def test_closing_from_another_thread_ends_generation(mini: Benchmark) -> None:
     threading.Timer(0.3, model.close).start()
     with pytest.raises(ModelError, match="llama.cpp ended"):
         list(stream)
+
+
+def test_closing_while_it_loads_ends_the_loading(mini: Benchmark) -> None:
+    model = open_model("default")
+    threading.Timer(0.2, model.close).start()
+    with pytest.raises(ModelError, match="llama.cpp ended"):
+        list(model.generate(requests(mini, Decoding(max_tokens=400), 20)))
+
+
+def test_a_request_that_llama_cpp_throws_at_is_answered() -> None:
+    replies = io.StringIO()
+    asked: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
+
+    class Throwing:
+        def handle_completions(self, *_: object) -> None:
+            raise RuntimeError("thrown")
+
+    for number in range(3):
+        asked.put({"id": number, "body": {}})
+    thread = threading.Thread(
+        target=_llama_worker._serve, args=(Throwing(), asked, threading.Lock(), replies)
+    )
+    thread.daemon = True
+    thread.start()
+    deadline = time.monotonic() + 10
+    while replies.getvalue().count("\n") < 3 and time.monotonic() < deadline:
+        time.sleep(0.01)
+    answers = [json.loads(line) for line in replies.getvalue().splitlines()]
+    assert [(a["id"], a["error"]) for a in answers] == [(n, "thrown") for n in range(3)]
 
 
 def test_a_file_that_llama_cpp_refuses_is_one_line(tmp_path: Path, mini: Benchmark) -> None:

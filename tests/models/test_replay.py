@@ -51,6 +51,43 @@ def test_continuations_are_told_from_whole_programs(tmp_path: Path) -> None:
     assert (whole.identity.prompt_form, rest.identity.prompt_form) == ("chat", "text")
 
 
+def test_an_error_recorded_stays_an_error(tmp_path: Path) -> None:
+    record = {
+        "task_id": "a",
+        "sample": 0,
+        "text": "",
+        "finish_reason": "error",
+        "error": "too long",
+    }
+    (made,) = open_model(write(tmp_path / "r", record)).generate([request("a", 0)])
+    assert made.error == "too long"
+
+
+def test_a_runs_own_file_keeps_its_form(tmp_path: Path) -> None:
+    (tmp_path / "run.json").write_text('{"model": {"prompt_form": "text"}}')
+    spec = write(tmp_path / "completions.jsonl", {"task_id": "a", "sample": 0, "text": "x"})
+    assert open_model(spec).identity.prompt_form == "text"
+
+
+@pytest.mark.parametrize(
+    "field",
+    [
+        {"sample": "abc"},
+        {"sample": None},
+        {"tokens_generated": None},
+        {"tokens_generated": "12"},
+        {"inference_ms": None},
+        {"finish_reason": "eos"},
+    ],
+)
+def test_a_mistyped_field_is_named_before_anything_is_written(
+    tmp_path: Path, field: dict[str, object]
+) -> None:
+    spec = write(tmp_path / "r.jsonl", {"task_id": "a", "text": "x", **field})
+    with pytest.raises(ModelError, match=f"line 1: field '{next(iter(field))}'"):
+        open_model(spec)
+
+
 @pytest.mark.parametrize(
     ("content", "complaint"),
     [

@@ -16,6 +16,7 @@ from tests.runs.test_folder import MODEL
 from tests.test_protocol import BASE
 
 RESULT: dict[str, Any] = {
+    "schema": 1,
     "benchmark": "mini",
     "model": "m",
     "timestamp": "2026-01-01T00:00:00",
@@ -40,7 +41,7 @@ def test_flips_are_found_and_unjudged_problems_left_out() -> None:
     other["results"]["pass_at_1"] = 2 / 3
     found = compare(RESULT, other)
     assert (found.gained, found.lost) == (("b",), ("a",))
-    assert found.difference == pytest.approx(1 / 6)
+    assert (found.problems, found.difference) == (2, 0.0)  # c was not judged in both
     assert found.protocol_differences == ()
 
 
@@ -72,6 +73,28 @@ def test_a_result_is_found_by_file_folder_or_name(tmp_path: Path) -> None:
         assert find_result(str(reference), tmp_path) == RESULT
     with pytest.raises(RunError, match="no result 'x'"):
         find_result("x", tmp_path)
+
+
+def test_a_result_of_another_schema_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "r.json").write_text(json.dumps({**RESULT, "schema": 99}))
+    with pytest.raises(RunError, match="schema 99"):
+        find_result("r", tmp_path)
+
+
+@pytest.mark.parametrize(
+    "changed", [{"results": {}}, {"problems": [{"n": 1}]}, {"protocol": {}}, {"problems": [3]}]
+)
+def test_a_result_with_holes_is_refused(tmp_path: Path, changed: dict[str, Any]) -> None:
+    (tmp_path / "r.json").write_text(json.dumps({**RESULT, **changed}))
+    with pytest.raises(RunError, match="not a results file"):
+        find_result("r", tmp_path)
+
+
+def test_folders_of_others_are_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "run.json").write_text("{}")
+    assert list_runs(tmp_path) == []
+    open_run(tmp_path, BASE, MODEL).close()
 
 
 @pytest.mark.parametrize("content", ["", "{", "[]", "{}"])

@@ -40,6 +40,9 @@ def main() -> None:
     try:
         code = cli.main(prog_name="assay", standalone_mode=False)
         sys.stdout.flush()
+    except click.exceptions.NoArgsIsHelpError as error:
+        print(error.format_message(), file=sys.stderr)
+        sys.exit(FAILURE)
     except AssayError as error:
         _leave(str(error), FAILURE)
     except click.ClickException as error:
@@ -47,11 +50,16 @@ def main() -> None:
         where = context.command_path if context else "assay"
         _leave(f"{error.format_message()} See '{where} --help'.", FAILURE)
     except (click.Abort, KeyboardInterrupt):
-        _leave("stopped; what was made is kept, the same command continues", INTERRUPTED)
+        _leave(
+            "stopped; what was made is kept, the same command (without --fresh) continues",
+            INTERRUPTED,
+        )
     except BrokenPipeError:
         # The reader of our output went away; Python must not trip over it again at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(FAILURE)
+    except OSError as error:
+        _leave(f"{error.filename or 'output'}: {error.strerror or error}", FAILURE)
     sys.exit(code if isinstance(code, int) else 0)
 
 

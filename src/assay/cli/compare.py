@@ -47,7 +47,8 @@ def _text(found: runs.Comparison, first: dict[str, Any], second: dict[str, Any])
         [
             f"A  {_score(first)}",
             f"B  {_score(second)}",
-            f"B - A  {difference}, sign test p = {found.p_value:.3g}",
+            f"B - A  {difference} over {found.problems} problems, "
+            f"sign test p = {found.p_value:.3g}",
             f"gained {len(found.gained)}: {', '.join(found.gained) or '-'}",
             f"lost   {len(found.lost)}: {', '.join(found.lost) or '-'}",
         ]

@@ -10,6 +10,7 @@ import click
 from assay.cli._format import counts, interval, percent
 from assay.cli._options import as_json, option, results_dir
 from assay.cli._progress import ProgressDisplay
+from assay.errors import RunError
 from assay.pipeline import EvalConfig, Evaluation
 from assay.pipeline import evaluate as run_evaluation
 
@@ -61,6 +62,8 @@ def evaluate(benchmark: str, results_dir: Path, resume: bool, as_json: bool, **a
             display.note("temperature 0 is greedy: the samples of a problem will be alike")
         evaluation = run_evaluation(config, display)
     click.echo(json.dumps(evaluation.result) if as_json else _summary(evaluation))
+    if "pass_at_1" not in evaluation.result["results"]:
+        raise RunError(f"no sample could be judged: see verdicts.jsonl beside {evaluation.path}")
 
 
 def _summary(evaluation: Evaluation) -> str:

@@ -56,4 +56,7 @@ def _from_tsv(path: Path, only_k: tuple[int, ...]) -> list[Estimate]:
                 f"pass@{max(only_k)} needs {max(only_k)} samples of every problem, "
                 f"{tally.task_id} has {tally.n}: lower -k"
             )
-    return scoring.estimates(tallies, only_k or scoring.STANDARD_KS)
+    found = scoring.estimates(tallies, only_k or scoring.STANDARD_KS)
+    if not found:
+        raise UsageError(f"{path} holds no judged samples")
+    return found

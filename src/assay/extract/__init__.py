@@ -29,10 +29,11 @@ def extract(text: str, problem: Problem, form: PromptForm) -> Program:
     for block in blocks:
         if defines(block.code, name):
             return Program(block.code, "fenced" if block.closed else "fenced-unclosed")
-    if not blocks:
-        region = code_region(text)
-        if defines(region, name):
-            return Program(region, "bare")
-        if form == "text" and text.strip():
-            return Program(problem.prompt + text, "body")
+    region = code_region(text, name)
+    if not blocks and defines(region, name):
+        return Program(region, "bare")
+    # A base model goes on from the prompt, perhaps until it closes a fence it never opened.
+    body = text.split("\n```")[0]
+    if form == "text" and body.strip():
+        return Program(f"{problem.prompt}{body}\n", "body")
     return NO_CODE

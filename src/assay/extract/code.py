@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import ast
 import re
+import warnings
 
-CHAT_TURNS = {"Human", "Assistant", "User", "System", "Explanation", "Note", "Output", "Example"}
+from assay.extract.chat import TALK
 
 
 def is_program(text: str, name: str) -> bool:
@@ -30,10 +31,12 @@ def defines(code: str, name: str) -> bool:
 
 
 def _parsed(code: str) -> ast.Module | None:
-    try:
-        return ast.parse(code)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return None
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a model's odd escapes are nobody's business here
+        try:
+            return ast.parse(code)
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            return None
 
 
 def _is_chat_turn(statement: ast.stmt) -> bool:
@@ -41,7 +44,7 @@ def _is_chat_turn(statement: ast.stmt) -> bool:
         isinstance(statement, ast.AnnAssign)
         and statement.value is None
         and isinstance(statement.target, ast.Name)
-        and statement.target.id in CHAT_TURNS
+        and statement.target.id in TALK
     )
 
 

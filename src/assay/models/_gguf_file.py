@@ -80,7 +80,7 @@ def read_header(path: Path) -> GgufHeader:
                 f"{path} is cut off: it has {len(data):,} bytes and needs at least "
                 f"{error.needed:,}; fetch it again"
             ) from error
-        except (ValueError, UnicodeDecodeError) as error:
+        except (ValueError, ArithmeticError) as error:
             raise ModelError(
                 f"{path} has a damaged GGUF header ({error}): fetch it again"
             ) from error

@@ -14,7 +14,7 @@ from assay.errors import ModelError
 
 
 class LlamaEngine:
-    """A loaded model that answers requests in any order. ``kill`` may come from any thread."""
+    """A model that loads, then answers in any order. ``kill`` may come from any thread."""
 
     def __init__(self, path: Path, parallel: int, context: int) -> None:
         self._path = path
@@ -28,12 +28,15 @@ class LlamaEngine:
             encoding="utf-8",
             start_new_session=True,  # Ctrl-C is the harness's to handle
         )
+        self.used_gpu = False
         self._send({"path": str(path), "parallel": parallel, "context": context})
+
+    def wait_until_loaded(self) -> None:
         reply = self.answer()
         if "fatal" in reply:
             reason = self._last_words() or reply["fatal"]
             self.close()
-            raise ModelError(f"llama.cpp cannot load {path}: {reason}")
+            raise ModelError(f"llama.cpp cannot load {self._path}: {reason}")
         self.used_gpu = bool(reply["used_gpu"])
 
     def ask(self, identifier: int, body: dict[str, Any]) -> None:

@@ -72,8 +72,12 @@ def _serve(
         handle = server.handle_chat_completions if "messages" in body else server.handle_completions
         answer = _Answer(prefill)
         started = time.perf_counter()
-        handle(body, answer.add)
-        answer.release()
+        try:
+            handle(body, answer.add)
+        except Exception as error:  # every request gets a reply, or the harness waits for ever
+            answer.fail(str(error))
+        finally:
+            answer.release()
         elapsed_ms = round((time.perf_counter() - started) * 1000, 3)
         _reply(replies, {"id": request["id"], "ms": elapsed_ms, **answer.told()})
 
@@ -93,12 +97,15 @@ class _Answer:
         self.release()
         if "choices" not in chunk:
             error = chunk.get("error", chunk)
-            self._error = str(error.get("message", error))
+            self.fail(str(error.get("message", error)) if isinstance(error, dict) else str(error))
         for choice in chunk.get("choices", []):
             self._texts.append(choice.get("text") or choice.get("delta", {}).get("content") or "")
-            self._finish_reason = choice["finish_reason"] or self._finish_reason
+            self._finish_reason = choice.get("finish_reason") or self._finish_reason
         self._usage = chunk.get("usage", self._usage)
         return False  # go on
+
+    def fail(self, reason: str) -> None:
+        self._error = reason or "llama.cpp gave no reason"
 
     def release(self) -> None:
         if self._prefill is not None:

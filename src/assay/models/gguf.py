@@ -77,7 +77,9 @@ class GgufModel:
     def _started(self, max_tokens: int) -> LlamaEngine:
         if self._engine is None:
             context = min(self._header.context_length, PROMPT_TOKENS + max_tokens)
+            # Known before it is loaded, so that close() can end the loading too.
             self._engine = LlamaEngine(self._path, self._parallel, context)
+            self._engine.wait_until_loaded()
         return self._engine
 
 

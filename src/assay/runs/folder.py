@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import itertools
+import json
 import os
 import threading
 from datetime import UTC, datetime
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from assay.types import ModelIdentity, SampleKey
 
 RUN_FILE = "run.json"
+ABOUT_FIELDS = {"key", "created", "model", "environments"}
 
 
 class RunFolder:
@@ -56,6 +58,14 @@ class RunFolder:
     def judged(self) -> set[SampleKey]:
         return {key for key, v in self._verdicts.items() if v.status != "invalid"}
 
+    def add_environment(self, environment: dict[str, Any]) -> None:
+        """Where this run is worked on; it may be continued in another one."""
+        known = self.about["environments"]
+        environment = json.loads(codec.dumps(environment))  # as it will be read again
+        if environment not in known:
+            self.about["environments"] = [*known, environment]
+            write_whole(self.path / RUN_FILE, codec.pretty(self.about))
+
     def add_completion(self, completion: Completion) -> None:
         with self._append_lock:
             self._completion_lines.append(completion)
@@ -84,8 +94,12 @@ def open_run(
 
 
 def run_folders(results_dir: Path) -> list[tuple[Path, dict[str, Any]]]:
-    """All run folders and what their run.json says, newest first."""
-    found = [(path.parent, read_json(path)) for path in results_dir.glob(f"*/{RUN_FILE}")]
+    """All run folders and what their run.json says, newest first; others' folders left out."""
+    found = [
+        (path.parent, about)
+        for path in results_dir.glob(f"*/{RUN_FILE}")
+        if isinstance(about := read_json(path), dict) and about.keys() >= ABOUT_FIELDS
+    ]
     return sorted(found, key=lambda run: str(run[1]["created"]), reverse=True)
 
 
@@ -100,7 +114,12 @@ def _create(results_dir: Path, protocol: Protocol, model: ModelIdentity, key: st
                 break
             except FileExistsError:  # another run began in the same second
                 path = results_dir / f"{name}-{attempt}"
-    about = {"key": key, "created": now.isoformat(), "model": codec.to_json(model)}
+    about = {
+        "key": key,
+        "created": now.isoformat(),
+        "model": codec.to_json(model),
+        "environments": [],
+    }
     write_whole(path / "protocol.json", codec.pretty(protocol.to_json()))
     write_whole(path / RUN_FILE, codec.pretty(about))  # last: a folder without it is no run
     return path

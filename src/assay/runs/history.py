@@ -9,7 +9,13 @@ from typing import Any
 from assay.errors import RunError
 from assay.runs._files import read_json
 from assay.runs.folder import run_folders
+from assay.runs.results import RESULTS_VERSION
 
+NEEDED = (
+    "schema", "benchmark", "model", "timestamp", "run", "results.invalid", "problems.task_id",
+    "problems.n", "problems.passed", "protocol.hash", "protocol.prompt_strategy",
+    "protocol.n_samples",
+)  # fmt: skip
 RESULT_NAME = re.compile(r".+_\d{8}_\d{6}(-\d+)?\.json")
 
 
@@ -42,7 +48,7 @@ def _unfinished(path: Path, about: dict[str, Any]) -> dict[str, Any]:
 
 def find_result(reference: str, results_dir: Path) -> dict[str, Any]:
     """A result by file, by run folder, or by its name in ``results_dir``."""
-    path = Path(reference)
+    path = Path(reference).absolute()
     candidates = [path, path.with_name(f"{path.name}.json"), results_dir / f"{reference}.json"]
     for candidate in candidates:
         if candidate.is_file():
@@ -52,7 +58,17 @@ def find_result(reference: str, results_dir: Path) -> dict[str, Any]:
 
 def read_result(path: Path) -> dict[str, Any]:
     result = read_json(path)
-    needed = {"benchmark", "model", "timestamp", "results", "problems", "protocol"}
-    if not isinstance(result, dict) or needed - result.keys():
+    if not isinstance(result, dict) or any(not _has(result, name) for name in NEEDED):
         raise RunError(f"{path} is not a results file of assay")
+    if result["schema"] != RESULTS_VERSION:
+        raise RunError(f"{path} has schema {result['schema']}, not {RESULTS_VERSION}: update assay")
     return result
+
+
+def _has(result: dict[str, Any], name: str) -> bool:
+    """Whether a dotted field is there; of a list, whether all its items have it."""
+    first, _, rest = name.partition(".")
+    if not isinstance(result, dict) or first not in result:
+        return False
+    inner = result[first]
+    return not rest or all(_has(i, rest) for i in (inner if isinstance(inner, list) else [inner]))

@@ -26,15 +26,16 @@ def build_result(
     protocol: Protocol,
     tallies: Sequence[Tally],
     estimates: Sequence[Estimate],
-    environment: dict[str, Any],
 ) -> dict[str, Any]:
     """The results file's content. All that differs between two equal runs is in ``timestamp``,
-    ``timing`` and ``environment``.
+    ``timing``, ``environment`` and ``run``.
     """
-    completions, verdicts = run.completions, run.verdicts
     reasons: dict[str, list[str]] = {t.task_id: [] for t in tallies}
+    completions = {key: c for key, c in run.completions.items() if c.task_id in reasons}
+    verdicts = {key: v for key, v in run.verdicts.items() if v.task_id in reasons}
     for verdict in verdicts.values():
         reasons[verdict.task_id].append(verdict.reason)
+    environment, *continued_in = run.about["environments"]
     model = run.about["model"]
     return {
         "schema": RESULTS_VERSION,
@@ -68,6 +69,7 @@ def build_result(
         "protocol": protocol.to_json(),
         "model_identity": model,
         "environment": environment,
+        "continued_in": continued_in,
         "timing": {
             "tokens_generated": sum(c.tokens_generated for c in completions.values()),
             "inference_s": round(sum(c.inference_ms for c in completions.values()) / 1000, 3),

@@ -32,10 +32,11 @@ def tally(task_ids: Sequence[str], verdicts: Iterable[Verdict]) -> list[Tally]:
 
 def estimate(tallies: Iterable[Tally], k: int) -> Estimate | None:
     """pass@k, averaged over the problems that have k judged samples; None where none has."""
-    values = [pass_at_k(t.n, t.passed, k) for t in tallies if t.n >= k]
-    if not values:
+    enough = [t for t in tallies if t.n >= k]
+    if not enough:
         return None
-    low, high = clustered_wilson(values)
+    values = [pass_at_k(t.n, t.passed, k) for t in enough]
+    low, high = clustered_wilson(values, sum(t.n for t in enough))
     return Estimate(k, math.fsum(values) / len(values), low, high, len(values))
 
 

@@ -20,6 +20,8 @@ def pass_at_k(n: int, c: int, k: int) -> float:
         raise UsageError(f"the number of right samples must lie in 0..{n}, got c={c}")
     if not 1 <= k <= n:
         raise UsageError(f"pass@{k} needs 1 <= k <= n, got n={n}: generate more samples or lower k")
+    if c == 0:
+        return 0.0
     if n - c < k:
         return 1.0
     terms, other = min(c, k), max(c, k)
