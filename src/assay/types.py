@@ -49,6 +49,7 @@ class Benchmark:
     data_sha256: str
     problems: tuple[Problem, ...]
     limits: Limits = Limits()
+    imports: tuple[str, ...] = ()  # what most programs import: worth having loaded
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +129,7 @@ class Job:
     program: Program
     tests: str
     limits: Limits
+    imports: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,7 +29,9 @@ def test_all_references_pass(name: str) -> None:
         Job(p.task_id, 0, p.preamble, Program(p.reference, "reference"), p.tests, benchmark.limits)
         for p in benchmark.problems
     )
-    verdicts = list(open_sandbox("process", 2).judge(jobs))
+    sandbox = open_sandbox("process", 2)
+    verdicts = list(sandbox.judge(jobs))
+    sandbox.close()
     assert len(verdicts) == len(benchmark.problems)
     assert [v for v in verdicts if v.status != "pass"] == []
 
@@ -47,7 +49,9 @@ def test_a_program_needs_no_import_that_the_prompt_has(humaneval: Benchmark) -> 
     alone = "def has_close_elements(numbers: List[float], threshold: float) -> bool:\n"
     body = problem.reference.removeprefix(problem.prompt)
     job = Job("t", 0, problem.preamble, Program(alone + body, "x"), problem.tests, humaneval.limits)
-    (verdict,) = open_sandbox("process", 1).judge([job])
+    sandbox = open_sandbox("process", 1)
+    (verdict,) = sandbox.judge([job])
+    sandbox.close()
     assert verdict.status == "pass"
 
 

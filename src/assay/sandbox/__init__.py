@@ -25,10 +25,17 @@ class Sandbox(Protocol):
         """
         ...
 
+    def close(self) -> None:
+        """Give back what is kept warm; what still runs is killed."""
+        ...
 
-sandboxes: Registry[Callable[[int], Sandbox]] = Registry("sandbox", "assay.sandbox")
+
+sandboxes: Registry[Callable[[int, str], Sandbox]] = Registry("sandbox", "assay.sandbox")
 
 
-def open_sandbox(kind: str, workers: int) -> Sandbox:
-    """A sandbox that works on this machine, or SandboxError saying what it lacks."""
-    return sandboxes.get(kind)(workers)
+def open_sandbox(kind: str, workers: int, tier: str = "auto") -> Sandbox:
+    """A sandbox that works on this machine, or SandboxError saying what it lacks.
+
+    ``tier`` asks for one strength of isolation; a weaker one is never taken in its place.
+    """
+    return sandboxes.get(kind)(workers, tier)

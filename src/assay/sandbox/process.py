@@ -2,124 +2,221 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
-import json
 import os
 import platform
-import secrets
+import queue
 import signal
-import subprocess
-import sys
 import threading
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from assay.errors import SandboxError
 from assay.sandbox import _pool, sandboxes
-from assay.types import Capabilities, Job, Limits, Program, Verdict
+from assay.sandbox._tiers import TIERS, Tier
+from assay.sandbox._worker import Worker, WorkerLostError
+from assay.types import Capabilities, Job, Limits, Verdict
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-CHILD = Path(__file__).with_name("_child.py")
-# No site packages: what a program may import does not depend on what the user has installed.
-# A fixed hash seed: the order of a set must not decide a verdict.
-INTERPRETER = (sys.executable, "-P", "-S", "-s", "-B")
-ENVIRONMENT = {"PATH": "/usr/bin:/bin", "HOME": "/tmp", "LANG": "C.UTF-8", "PYTHONHASHSEED": "0"}
-GRACE_S = 20.0  # for start and clean-up on a busy machine
-ATTEMPTS = 2
-GUARANTEES = (
-    "no network",
-    "no host files but the system's and Python's, read-only",
-    "private /tmp",
-    "own process tree, killed at the end",
-    "no privileges",
-    "CPU, wall, memory, process, file and output limits",
-)
+ATTEMPTS = 3
+PAUSE_S = 0.2  # before an attempt after one that failed on our side
+PATIENCE = 4  # the fork server's own, in wall limits
+GRACE_S = 20.0
+CPU_SLACK = 0.9  # what the kernel accounts at the end may lag behind what its limit counted
 
 
 class ProcessSandbox:
-    """A fresh interpreter in fresh namespaces for every sample."""
+    """A fork server for each worker, kept warm between calls of ``judge``."""
 
-    def __init__(self, workers: int) -> None:
+    def __init__(self, workers: int, tier: str = "auto") -> None:
         self._workers = workers
-        self._running: set[subprocess.Popen[bytes]] = set()
+        self._idle: queue.SimpleQueue[Worker] = queue.SimpleQueue()
+        self._alive: set[Worker] = set()
         self._lock = threading.Lock()
+        self._alone = _Turnstile()
         self._closed = False
-        probe = self._attempt(Job("probe", 0, "", Program("", "probe"), "", Limits()))
-        if probe.status != "pass":
-            raise SandboxError(
-                f"this machine does not allow the process sandbox ({probe.detail}): "
-                "it needs Linux 5.12 or later with user namespaces, which containers often forbid"
-            )
+        self.tier, first = _first_worker(tier)
+        self._keep(first)
+        self._memory = first.about["memory"]
 
     def capabilities(self) -> Capabilities:
         python = f"{platform.python_implementation()} {platform.python_version()}".lower()
-        return Capabilities("process", "namespaces", python, GUARANTEES)
+        guarantees = (*self.tier.guarantees, f"memory limited by {self._memory}")
+        return Capabilities("process", self.tier.name, python, guarantees)
 
     def judge(self, jobs: Iterable[Job]) -> Iterator[Verdict]:
         self._closed = False
+        stream = _pool.stream(jobs, self._judge_one, self._workers)
+        finished = False
         try:
-            yield from _pool.stream(jobs, self._judge_one, self._workers)
+            yield from stream
+            finished = True
         finally:
-            self._kill_running()
+            if not finished:
+                self.close()
+
+    def close(self) -> None:
+        """End all workers; a later call of ``judge`` starts new ones."""
+        with self._lock:
+            self._closed = True
+            workers, self._alive = self._alive, set()
+        for worker in workers:
+            worker.kill()
 
     def _judge_one(self, job: Job) -> Verdict:
-        for _ in range(ATTEMPTS):
-            verdict = self._attempt(job)
-            if verdict.status != "invalid":
+        for attempt in range(ATTEMPTS):
+            if attempt:
+                time.sleep(PAUSE_S * attempt)
+            with self._alone.shared():
+                report = self._report(job)
+            if report.get("starved"):
+                with self._alone.exclusive():
+                    report = self._report(job)
+                if report.get("starved"):
+                    report = {
+                        "sandbox_error": "the machine is too busy to run it within its limits"
+                    }
+            if "sandbox_error" not in report:
                 break
-        return verdict
+        return _verdict(job, report)
 
-    def _attempt(self, job: Job) -> Verdict:
+    def _report(self, job: Job) -> dict[str, Any]:
         message = {
-            "token": secrets.token_hex(16),
-            "harness": os.getpid(),
             "preamble": job.preamble,
             "program": job.program.code,
             "tests": job.tests,
             "limits": dataclasses.asdict(job.limits),
         }
+        kills = _host_oom_kills()
         try:
-            report = self._run(json.dumps(message).encode(), job.limits.wall_s + GRACE_S)
-        except (OSError, ValueError) as error:
-            report = {"sandbox_error": str(error)}
-        return _verdict(job, report)
-
-    def _run(self, message: bytes, timeout: float) -> dict[str, Any]:
-        with self._lock:
-            if self._closed:
-                return {"sandbox_error": "stopped"}
-            process = subprocess.Popen(
-                [*INTERPRETER, str(CHILD)],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                env=ENVIRONMENT,
-                cwd="/",
-                start_new_session=True,
-            )
-            self._running.add(process)
+            worker = self._take(_settings(self.tier, job.limits, job.imports))
+        except SandboxError as error:
+            return {"sandbox_error": str(error)}
         try:
-            out, err = process.communicate(message, timeout=timeout)
-        except subprocess.TimeoutExpired:
-            return {"sandbox_error": "the sandbox process gave no report in time"}
-        finally:
-            process.kill()
-            process.wait()
-            with self._lock:
-                self._running.discard(process)
-        if not out:
-            lines = err.decode(errors="replace").strip().splitlines()
-            return {"sandbox_error": lines[-1] if lines else "the sandbox process died"}
-        report: dict[str, Any] = json.loads(out)
+            report = worker.ask(message, job.limits.wall_s * PATIENCE + GRACE_S)
+        except WorkerLostError as error:
+            self._drop(worker)
+            return {"sandbox_error": f"the fork server was lost: {error}"}
+        self._idle.put(worker)
+        told = report.get("result") or {}
+        if "sandbox_error" in told:
+            return {"sandbox_error": told["sandbox_error"]}
+        killed = report.get("exit_code") == -signal.SIGKILL and report["stopped"] is None
+        if killed and not report["out_of_memory"] and _host_oom_kills() > kills:
+            return {"sandbox_error": "the machine ran out of memory"}
         return report
 
-    def _kill_running(self) -> None:
+    def _take(self, settings: dict[str, Any]) -> Worker:
+        while True:
+            try:
+                worker = self._idle.get_nowait()
+            except queue.Empty:
+                return self._started(settings)
+            if worker.settings != settings:
+                self._drop(worker)
+            elif worker in self._alive:
+                return worker
+
+    def _started(self, settings: dict[str, Any]) -> Worker:
+        if self._closed:
+            raise SandboxError("stopped")
+        worker = Worker(settings)
         with self._lock:
-            self._closed = True
-            for process in self._running:
-                process.kill()
+            if not self._closed:
+                self._alive.add(worker)
+                return worker
+        worker.kill()
+        raise SandboxError("stopped")
+
+    def _keep(self, worker: Worker) -> None:
+        self._alive.add(worker)
+        self._idle.put(worker)
+
+    def _drop(self, worker: Worker) -> None:
+        with self._lock:
+            self._alive.discard(worker)
+        worker.kill()
+
+
+class _Turnstile:
+    """Many at a time, or one alone."""
+
+    def __init__(self) -> None:
+        self._condition = threading.Condition()
+        self._inside = 0
+        self._alone = False
+
+    @contextmanager
+    def shared(self) -> Iterator[None]:
+        with self._condition:
+            self._condition.wait_for(lambda: not self._alone)
+            self._inside += 1
+        try:
+            yield
+        finally:
+            with self._condition:
+                self._inside -= 1
+                self._condition.notify_all()
+
+    @contextmanager
+    def exclusive(self) -> Iterator[None]:
+        with self._condition:
+            self._condition.wait_for(lambda: not self._alone)
+            self._alone = True
+            self._condition.wait_for(lambda: self._inside == 0)
+        try:
+            yield
+        finally:
+            with self._condition:
+                self._alone = False
+                self._condition.notify_all()
+
+
+def _settings(tier: Tier, limits: Limits, imports: tuple[str, ...]) -> dict[str, Any]:
+    """What a worker is set up with once; the other limits can change from job to job."""
+    once = {
+        "memory_mb": limits.memory_mb,
+        "processes": limits.processes,
+        "files_mb": limits.files_mb,
+    }
+    return {"tier": tier.name, "limits": once, "imports": list(imports)}
+
+
+def _host_oom_kills() -> int:
+    """How often the kernel has killed a process for lack of memory since it started."""
+    with contextlib.suppress(OSError):
+        for line in Path("/proc/vmstat").read_text().splitlines():
+            if line.startswith("oom_kill "):
+                return int(line.split()[1])
+    return 0
+
+
+def _first_worker(wanted: str) -> tuple[Tier, Worker]:
+    """The strongest tier this machine allows, or the one asked for and no other."""
+    if wanted not in ("auto", *TIERS):
+        raise SandboxError(f"unknown sandbox tier '{wanted}': choose auto, {', '.join(TIERS)}")
+    refusals = []
+    for tier in TIERS.values() if wanted == "auto" else [TIERS[wanted]]:
+        if (tier.name == "root") != _is_full_root() and tier.name != "landlock":
+            refusals.append(f"{tier.name}: run as {'root' if _is_full_root() else 'no root'}")
+            continue
+        try:
+            return tier, Worker(_settings(tier, Limits(), ()))
+        except SandboxError as error:
+            refusals.append(f"{tier.name}: {error}")
+    raise SandboxError(
+        f"this machine does not allow the process sandbox ({'; '.join(refusals)}): "
+        "'assay sandbox doctor' says what it needs"
+    )
+
+
+def _is_full_root() -> bool:
+    """Whether this is root with other users to change to, not the sole user of a namespace."""
+    mapped = Path("/proc/self/uid_map").read_text().splitlines()
+    return os.geteuid() == 0 and any(int(line.split()[2]) > 1 << 20 for line in mapped)
 
 
 def _verdict(job: Job, report: dict[str, Any]) -> Verdict:
@@ -132,7 +229,9 @@ def _verdict(job: Job, report: dict[str, Any]) -> Verdict:
             detail=report["sandbox_error"],
             rule=job.program.rule,
         )
-    told = report["result"] or _untold(report, job.limits)
+    told = report["result"]
+    if told is None or (report["out_of_memory"] and told["status"] != "pass"):
+        told = _untold(report, job.limits)
     return Verdict(
         task_id=job.task_id,
         sample=job.sample,
@@ -150,10 +249,16 @@ def _verdict(job: Job, report: dict[str, Any]) -> Verdict:
 
 def _untold(report: dict[str, Any], limits: Limits) -> dict[str, Any]:
     """What happened to a program that ended before its tests did."""
-    code, output = report["exit_code"], report["output_tail"].strip()
-    if not report["in_time"]:
+    code, stopped, output = report["exit_code"], report["stopped"], report["output_tail"].strip()
+    if stopped == "memory" or report["out_of_memory"]:
+        reason, detail = "memory", f"used more than {limits.memory_mb} MB"
+    elif stopped == "processes":
+        reason, detail = "processes", f"ran more than {limits.processes} processes"
+    elif stopped == "wall":
         reason, detail = "timeout", f"still running after {limits.wall_s:g} s"
-    elif -code in (signal.SIGXCPU, signal.SIGKILL) and report["cpu_s"] >= limits.cpu_s:
+    elif stopped == "cpu" or (
+        -code in (signal.SIGXCPU, signal.SIGKILL) and report["cpu_s"] >= CPU_SLACK * limits.cpu_s
+    ):
         reason, detail = "timeout", f"used {limits.cpu_s:g} s of CPU time"
     elif code < 0:
         reason, detail = "signal", f"ended by {signal.Signals(-code).name}"
@@ -169,5 +274,5 @@ def _untold(report: dict[str, Any], limits: Limits) -> dict[str, Any]:
 
 
 @sandboxes.register("process")
-def _open(workers: int) -> ProcessSandbox:
-    return ProcessSandbox(workers or os.cpu_count() or 1)
+def _open(workers: int, tier: str) -> ProcessSandbox:
+    return ProcessSandbox(workers or os.cpu_count() or 1, tier)

@@ -1,47 +1,74 @@
 """Runs a program and its tests in this interpreter and says how it went.
 
-Runs inside the sandbox: standard library only. Program and tests share the interpreter, which is
-what a verdict's ``integrity: shared`` means.
+Sharing the interpreter is what a verdict's ``integrity: shared`` means.
 """
 
 from __future__ import annotations
 
 import builtins
+import errno
 import sys
 import types
 
 PREAMBLE, PROGRAM, TESTS = "<preamble>", "<program>", "<tests>"
 DETAIL_LIMIT = 500
+# Limits and walls of the sandbox that a program runs into show as these errors.
+BY_ERRNO = {
+    errno.ENOMEM: "memory",
+    errno.EAGAIN: "processes",
+    errno.ENOSPC: "files",
+    errno.EFBIG: "files",
+    errno.EMFILE: "files",
+    errno.EPERM: "forbidden",
+    errno.EACCES: "forbidden",
+    errno.EROFS: "forbidden",
+    errno.ENETUNREACH: "forbidden",
+}
 
 
-def judge(preamble: str, program: str, tests: str) -> dict[str, str]:
-    """``status``, ``reason``, ``detail`` and ``failing_test``."""
+def prepared(preamble: types.CodeType) -> dict[str, object]:
+    """The namespace of a module that holds the benchmark's own preamble."""
     # A real module, since dataclasses, pickle and typing look their classes' module up.
     module = types.ModuleType("candidate")
     sys.modules["candidate"] = module
     namespace = module.__dict__
     namespace["__builtins__"] = builtins
-    exec(_compiled(preamble, PREAMBLE), namespace)
+    exec(preamble, namespace)
+    return namespace
+
+
+def judge(
+    namespace: dict[str, object], program: str, tests: types.CodeType, text: str
+) -> dict[str, str]:
+    """``status``, ``reason``, ``detail`` and ``failing_test``; ``text`` is that of the tests."""
     try:
-        code = _compiled(program, PROGRAM)
+        code = compiled(program, PROGRAM)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         return _fail("syntax", _describe(error))
     try:
         exec(code, namespace)
-        exec(_compiled(tests, TESTS), namespace)
-    except MemoryError as error:
-        return _fail("memory", _describe(error))
-    except SystemExit as error:
-        return _fail("exit", f"SystemExit: {error}", _failing_test(error, tests))
+        exec(tests, namespace)
     except BaseException as error:
-        asserted = isinstance(error, AssertionError) and _frames(error)[-1][0] == TESTS
-        reason = "wrong-answer" if asserted else "exception"
-        return _fail(reason, _describe(error), _failing_test(error, tests))
+        return _fail(_reason(error), _describe(error), _failing_test(error, text))
     return {"status": "pass", "reason": "passed", "detail": "", "failing_test": ""}
 
 
-def _compiled(source: str, name: str) -> types.CodeType:
+def compiled(source: str, name: str) -> types.CodeType:
     return compile(source, name, "exec", dont_inherit=True)
+
+
+def _reason(error: BaseException) -> str:
+    if isinstance(error, AssertionError) and _frames(error)[-1][0] == TESTS:
+        return "wrong-answer"
+    if isinstance(error, MemoryError):
+        return "memory"
+    if isinstance(error, SystemExit):
+        return "exit"
+    if isinstance(error, OSError) and error.errno in BY_ERRNO:
+        return BY_ERRNO[error.errno]
+    if isinstance(error, RuntimeError) and "can't start new thread" in str(error):
+        return "processes"
+    return "exception"
 
 
 def _fail(reason: str, detail: str, failing_test: str = "") -> dict[str, str]:
@@ -62,7 +89,10 @@ def _frames(error: BaseException) -> list[tuple[str, int]]:
 
 
 def _describe(error: BaseException) -> str:
-    text = f"{type(error).__name__}: {error}".rstrip(": ")
+    try:
+        text = f"{type(error).__name__}: {error}".rstrip(": ")
+    except BaseException:  # the program's own __str__: it may do anything
+        text = type(error).__name__
     if isinstance(error, SyntaxError):
         return text
     lines = [line for name, line in _frames(error) if name == PROGRAM]

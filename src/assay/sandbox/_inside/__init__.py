@@ -1,0 +1,1 @@
+"""What runs in the sandbox's own interpreter: imports only the standard library and siblings."""

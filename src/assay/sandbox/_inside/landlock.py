@@ -1,0 +1,80 @@
+"""Landlock rules."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import stat
+import struct
+from collections.abc import Iterable
+
+from . import kernel
+
+SYS_CREATE, SYS_ADD_RULE, SYS_RESTRICT = 444, 445, 446
+CREATE_VERSION, RULE_PATH_BENEATH = 1, 1
+EXECUTE, WRITE_FILE, READ_FILE, READ_DIR = 1, 2, 4, 8
+TRUNCATE, IOCTL_DEV = 1 << 14, 1 << 15
+READ, EVERY = EXECUTE | READ_FILE | READ_DIR, (1 << 16) - 1
+FILE_RIGHTS = EXECUTE | WRITE_FILE | READ_FILE | TRUNCATE | IOCTL_DEV
+TCP = 3  # bind and connect
+SCOPES = 3  # abstract unix sockets, signals
+SCOPE_SIGNAL = 2
+WITH_SCOPES = 6
+# How many file-system rights each version of the interface knows.
+RIGHTS_BY_VERSION = {1: 13, 2: 14, 3: 15, 4: 15}
+
+
+def version() -> int:
+    """Of the kernel's interface; 0 where there is none."""
+    try:
+        return kernel.syscall("landlock", SYS_CREATE, None, 0, CREATE_VERSION)
+    except OSError:
+        return 0
+
+
+def open_places(readable: Iterable[str], writable: Iterable[str]) -> list[tuple[int, int]]:
+    """Folders and files, held open, with the rights that a rule will give below them."""
+    return [
+        (os.open(path, os.O_PATH), rights)
+        for paths, rights in ((readable, READ), (writable, EVERY))
+        for path in paths
+    ]
+
+
+def restrict_files(places: Iterable[tuple[int, int]], *, alone: bool) -> None:
+    """From now on only what ``places`` allow.
+
+    ``alone``: no TCP and no signals or abstract sockets to processes outside either, for where no
+    namespace sees to that.
+    """
+    abi = version()
+    if abi == 0:
+        return
+    every = (1 << RIGHTS_BY_VERSION.get(abi, 16)) - 1
+    ruleset = _create(every, TCP, SCOPES) if alone else _create(every, 0, 0)
+    for place, rights in places:
+        _allow(ruleset, place, rights & every)
+    _restrict(ruleset)
+
+
+def restrict_signals() -> None:
+    """Signals from here reach only processes started from here on."""
+    _restrict(_create(0, 0, SCOPE_SIGNAL))
+
+
+def _create(files: int, network: int, scopes: int) -> int:
+    attributes = struct.pack("QQQ", files, network, scopes)
+    size = 24 if scopes else 16 if network else 8
+    return kernel.syscall("landlock_create_ruleset", SYS_CREATE, attributes, size, 0)
+
+
+def _allow(ruleset: int, place: int, rights: int) -> None:
+    if not stat.S_ISDIR(os.fstat(place).st_mode):
+        rights &= FILE_RIGHTS
+    rule = ctypes.create_string_buffer(struct.pack("=Qi", rights, place))
+    kernel.syscall("landlock_add_rule", SYS_ADD_RULE, ruleset, RULE_PATH_BENEATH, rule, 0)
+
+
+def _restrict(ruleset: int) -> None:
+    kernel.syscall("landlock_restrict_self", SYS_RESTRICT, ruleset, 0)
+    os.close(ruleset)

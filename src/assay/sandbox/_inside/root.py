@@ -1,0 +1,100 @@
+"""Namespaces, and a root folder that holds only what Python needs."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from . import kernel
+from .kernel import MS_BIND, MS_NODEV, MS_NOEXEC, MS_NOSUID, MS_PRIVATE, MS_REC
+
+ALL_NAMESPACES = (
+    kernel.CLONE_NEWNS | kernel.CLONE_NEWPID | kernel.CLONE_NEWNET | kernel.CLONE_NEWIPC
+    | kernel.CLONE_NEWUTS
+)  # fmt: skip
+NOBODY = 65534
+STAGING = "/tmp"  # exists everywhere; covered only in our own mount namespace
+# Two deep, for Landlock: a rule for the outer folder holds for what is mounted on the inner one.
+SCRATCH_RULE = "/scratch"
+SCRATCH = f"{SCRATCH_RULE}/tmp"
+SYSTEM_FOLDERS = ("/usr", "/lib", "/lib32", "/lib64", "/bin")
+DEVICES = tuple(f"/dev/{name}" for name in ("null", "zero", "full", "random", "urandom"))
+INODES = 4096
+
+
+def enter_namespaces(*, through_user_namespace: bool) -> None:
+    """New mount, network, IPC and host-name namespaces; the next child is pid 1 of a new one."""
+    if not through_user_namespace:
+        kernel.unshare(ALL_NAMESPACES)
+        return
+    uid, gid = os.geteuid(), os.getegid()
+    kernel.unshare(kernel.CLONE_NEWUSER | ALL_NAMESPACES)
+    for name, text in (
+        ("setgroups", "deny"),
+        ("uid_map", f"{NOBODY} {uid} 1"),
+        ("gid_map", f"{NOBODY} {gid} 1"),
+    ):
+        with open(f"/proc/self/{name}", "w") as file:
+            file.write(text)
+
+
+def enter_private_root(files_mb: int) -> None:
+    """Leave the host's files: read-only system and Python folders, an own /proc, a small /tmp."""
+    kernel.mount("none", "/", "", MS_REC | MS_PRIVATE)
+    # Held open first: whatever lies below the staging folder is about to be covered.
+    sources = {path: os.open(path, os.O_PATH) for path in visible_paths()}
+    options = "size=1m,nr_inodes=1k,mode=755"
+    kernel.mount("tmpfs", STAGING, "tmpfs", MS_NOSUID | MS_NODEV, options)
+    for path in SYSTEM_FOLDERS:
+        if os.path.islink(path):
+            os.symlink(os.readlink(path), STAGING + path)
+    for path, source in sources.items():
+        _bind_read_only(source, STAGING + path, device=path in DEVICES)
+    os.makedirs(STAGING + "/proc")
+    kernel.mount("proc", STAGING + "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, "subset=pid")
+    os.makedirs(STAGING + SCRATCH)
+    mount_scratch(STAGING + SCRATCH, files_mb)
+    for name in ("/tmp", "/dev/shm"):
+        os.symlink(SCRATCH, STAGING + name)
+    os.chdir(STAGING)
+    kernel.pivot_root_here()
+    kernel.set_mount_attributes("/", _attributes(device=False), recursive=False)
+
+
+def mount_scratch(path: str, files_mb: int) -> None:
+    options = f"size={files_mb}m,nr_inodes={INODES},mode=1777"
+    kernel.mount("tmpfs", path, "tmpfs", MS_NOSUID | MS_NODEV, options)
+
+
+def renew_scratch(files_mb: int) -> None:
+    """In one step, however deep or full the old one is."""
+    kernel.unmount(SCRATCH)
+    mount_scratch(SCRATCH, files_mb)
+
+
+def visible_paths() -> list[str]:
+    """The host's files that Python needs."""
+    folders = [path for path in SYSTEM_FOLDERS if os.path.isdir(path) and not os.path.islink(path)]
+    for prefix in (sys.base_prefix, sys.base_exec_prefix):
+        real = os.path.realpath(prefix)
+        if not any(real == folder or real.startswith(folder + "/") for folder in folders):
+            folders.append(real)
+    files = (*DEVICES, "/etc/ld.so.cache", "/etc/localtime")
+    return folders + [path for path in files if os.path.exists(path)]
+
+
+def _bind_read_only(source: int, target: str, *, device: bool) -> None:
+    origin = f"/proc/self/fd/{source}"
+    if os.path.isdir(origin):
+        os.makedirs(target, exist_ok=True)
+    else:
+        os.makedirs(os.path.dirname(target), exist_ok=True)
+        os.close(os.open(target, os.O_CREAT | os.O_WRONLY))
+    kernel.mount(origin, target, "", MS_BIND | MS_REC)
+    kernel.set_mount_attributes(target, _attributes(device=device), recursive=True)
+    os.close(source)
+
+
+def _attributes(*, device: bool) -> int:
+    attributes = kernel.MOUNT_ATTR_RDONLY | kernel.MOUNT_ATTR_NOSUID
+    return attributes if device else attributes | kernel.MOUNT_ATTR_NODEV

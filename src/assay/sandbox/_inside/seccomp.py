@@ -1,0 +1,120 @@
+"""The system calls a program may not make.
+
+A deny-list that no unknown call passes: another architecture's calls kill, calls newer than this
+table do not exist. Python and its libraries fall back from calls that do not exist.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+import struct
+
+from . import kernel
+
+ARCHITECTURES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}
+NEWEST_KNOWN = 450
+X32_BIT = 0x40000000
+
+# name: number on x86_64, number on aarch64 (None: that architecture has no such call)
+FORBIDDEN: dict[str, tuple[int | None, int | None]] = {
+    # other processes' memory, limits and priorities
+    "ptrace": (101, 117), "process_vm_readv": (310, 270), "process_vm_writev": (311, 271),
+    "kcmp": (312, 272), "pidfd_getfd": (438, 438), "process_madvise": (440, 440),
+    "process_mrelease": (448, 448), "setpriority": (141, 140), "sched_setparam": (142, 118),
+    "sched_setscheduler": (144, 119), "sched_setaffinity": (203, 122), "sched_setattr": (314, 274),
+    "ioprio_set": (251, 30), "migrate_pages": (256, 238), "move_pages": (279, 239),
+    # what outlives a process
+    "shmget": (29, 194), "shmat": (30, 196), "shmctl": (31, 195), "semget": (64, 190),
+    "semop": (65, 193), "semctl": (66, 191), "semtimedop": (220, 192), "msgget": (68, 186),
+    "msgsnd": (69, 189), "msgrcv": (70, 188), "msgctl": (71, 187), "mq_open": (240, 180),
+    "mq_unlink": (241, 181), "add_key": (248, 217), "request_key": (249, 218), "keyctl": (250, 219),
+    # memory that no limit of a process counts
+    "memfd_create": (319, 279), "memfd_secret": (447, 447),
+    # namespaces and mounts
+    "unshare": (272, 97), "setns": (308, 268), "mount": (165, 40), "umount2": (166, 39),
+    "pivot_root": (155, 41), "chroot": (161, 51), "open_tree": (428, 428), "move_mount": (429, 429),
+    "fsopen": (430, 430), "fsconfig": (431, 431), "fsmount": (432, 432), "fspick": (433, 433),
+    "mount_setattr": (442, 442),
+    # the kernel's large surfaces
+    "bpf": (321, 280), "perf_event_open": (298, 241), "userfaultfd": (323, 282),
+    "io_uring_setup": (425, 425), "io_uring_enter": (426, 426), "io_uring_register": (427, 427),
+    "io_setup": (206, 0), "io_submit": (209, 2), "vmsplice": (278, 75), "fanotify_init": (300, 262),
+    "name_to_handle_at": (303, 264), "open_by_handle_at": (304, 265), "modify_ldt": (154, None),
+    "personality": (135, 92), "lookup_dcookie": (212, 18), "remap_file_pages": (216, 234),
+    # the machine
+    "acct": (163, 89), "swapon": (167, 224), "swapoff": (168, 225), "reboot": (169, 142),
+    "sethostname": (170, 161), "setdomainname": (171, 162), "iopl": (172, None),
+    "ioperm": (173, None), "init_module": (175, 105), "delete_module": (176, 106),
+    "finit_module": (313, 273), "kexec_load": (246, 104), "kexec_file_load": (320, 294),
+    "quotactl": (179, 60), "quotactl_fd": (443, 443), "settimeofday": (164, 170),
+    "adjtimex": (159, 171), "clock_settime": (227, 112), "clock_adjtime": (305, 266),
+    "syslog": (103, 116), "vhangup": (153, 58), "nfsservctl": (180, 42), "uselib": (134, None),
+}  # fmt: skip
+
+# Where files of the user are in reach (no own mounts, no other uid), Landlock does not guard these.
+CHANGES_TO_FOREIGN_FILES: dict[str, tuple[int | None, int | None]] = {
+    "chmod": (90, None), "fchmod": (91, 52), "fchmodat": (268, 53), "chown": (92, None),
+    "fchown": (93, 55), "lchown": (94, None), "fchownat": (260, 54), "utime": (132, None),
+    "utimes": (235, None), "futimesat": (261, None), "utimensat": (280, 88),
+    "setxattr": (188, 5), "lsetxattr": (189, 6), "fsetxattr": (190, 7), "removexattr": (197, 14),
+    "lremovexattr": (198, 15), "fremovexattr": (199, 16),
+}  # fmt: skip
+
+CLONE, CLONE3, SOCKET, PRLIMIT = (56, 220), (435, 435), (41, 198), (302, 261)
+NAMESPACE_FLAGS = 0x7E020000 | 0x02000000  # every CLONE_NEW*, cgroup included
+AF_UNIX, AF_INET, AF_INET6 = 1, 2, 10
+
+LOAD, JUMP, JUMP_EQ, JUMP_GT, JUMP_SET, RETURN = 0x20, 0x05, 0x15, 0x25, 0x45, 0x06
+ALLOW, KILL = 0x7FFF0000, 0x80000000
+DENY, MISSING = 0x00050000 | errno.EPERM, 0x00050000 | errno.ENOSYS
+NUMBER, ARCHITECTURE, ARGUMENT_0 = 0, 4, 16
+SECCOMP_SET_MODE_FILTER = 1
+SYS_SECCOMP = {"x86_64": 317, "aarch64": 277}
+
+
+def install(*, network: bool, foreign_files: bool) -> None:
+    """Bind this process and all it starts for good.
+
+    ``network``: whether sockets are harmless, being in a network namespace of their own.
+    ``foreign_files``: whether files of other owners' making are in reach.
+    """
+    program = build(os.uname().machine, network=network, foreign_files=foreign_files)
+    packed = b"".join(struct.pack("HBBI", *instruction) for instruction in program)
+    code = ctypes.create_string_buffer(packed, len(packed))
+
+    class Filter(ctypes.Structure):
+        _fields_ = (("length", ctypes.c_ushort), ("code", ctypes.c_void_p))
+
+    whole = Filter(len(program), ctypes.cast(code, ctypes.c_void_p))
+    number = SYS_SECCOMP[os.uname().machine]
+    kernel.syscall("seccomp", number, SECCOMP_SET_MODE_FILTER, 0, ctypes.byref(whole))
+
+
+def build(machine: str, *, network: bool, foreign_files: bool) -> list[tuple[int, int, int, int]]:
+    """The filter's instructions: (code, jump if true, jump if false, value)."""
+    column, audit = ARCHITECTURES[machine]
+    forbidden = dict(FORBIDDEN)
+    if foreign_files:
+        forbidden |= CHANGES_TO_FOREIGN_FILES
+    numbers = sorted(number for n in forbidden.values() if (number := n[column]) is not None)
+    families = (AF_UNIX, AF_INET, AF_INET6) if network else ()
+    program = [
+        (LOAD, 0, 0, ARCHITECTURE), (JUMP_EQ, 1, 0, audit), (RETURN, 0, 0, KILL),
+        (LOAD, 0, 0, NUMBER), (JUMP_GT, 0, 1, NEWEST_KNOWN), (RETURN, 0, 0, MISSING),
+        (JUMP_EQ, 0, 1, CLONE3[column]), (RETURN, 0, 0, MISSING),
+        # clone: no new namespaces
+        (JUMP_EQ, 0, 4, CLONE[column]), (LOAD, 0, 0, ARGUMENT_0),
+        (JUMP_SET, 0, 1, NAMESPACE_FLAGS), (RETURN, 0, 0, DENY), (RETURN, 0, 0, ALLOW),
+        # prlimit: of oneself only
+        (JUMP_EQ, 0, 4, PRLIMIT[column]), (LOAD, 0, 0, ARGUMENT_0), (JUMP_EQ, 1, 0, 0),
+        (RETURN, 0, 0, DENY), (RETURN, 0, 0, ALLOW),
+        # socket: known families only, none where the host's network is in reach
+        (JUMP_EQ, 0, 3 + len(families), SOCKET[column]), (LOAD, 0, 0, ARGUMENT_0),
+        *((JUMP_EQ, len(families) - i, 0, family) for i, family in enumerate(families)),
+        (RETURN, 0, 0, DENY), (RETURN, 0, 0, ALLOW),
+    ]  # fmt: skip
+    for number in numbers:
+        program += [(JUMP_EQ, 0, 1, number), (RETURN, 0, 0, DENY)]
+    return [*program, (RETURN, 0, 0, ALLOW)]

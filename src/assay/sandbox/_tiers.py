@@ -1,0 +1,60 @@
+"""The tiers of the process sandbox, strongest first: what each promises and what it does not."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+COMMON = (
+    "no network",
+    "no privileges, dangerous system calls refused",
+    "limits on CPU, wall time, memory, processes, files and output",
+    "all processes killed at the end, nothing left for the next program",
+    "everything dies with the harness",
+)
+OWN_ROOT = "no host files but the system's and Python's, read-only"
+SHARED = "a program can forge its own verdict: its tests run in the same interpreter"
+WATCHED = "the tree's memory is looked at 50 times a second, not limited by the kernel"
+
+
+@dataclass(frozen=True, slots=True)
+class Tier:
+    """``needs`` and ``remedy`` are for people on whose machine it does not work."""
+
+    name: str
+    guarantees: tuple[str, ...]
+    gaps: tuple[str, ...]
+    remedy: str
+
+
+TIERS = {
+    tier.name: tier
+    for tier in (
+        Tier(
+            "root",
+            (*COMMON, OWN_ROOT, "a user of its own"),
+            (SHARED,),
+            "run as root on Linux 5.12 or later, outside of a container or in a privileged one",
+        ),
+        Tier(
+            "user",
+            (*COMMON, OWN_ROOT),
+            (SHARED, WATCHED),
+            "run as an ordinary user on Linux 5.12 or later where user namespaces are allowed "
+            "(sysctl user.max_user_namespaces, kernel.unprivileged_userns_clone, "
+            "kernel.apparmor_restrict_unprivileged_userns; in Docker "
+            "--security-opt seccomp=unconfined)",
+        ),
+        Tier(
+            "landlock",
+            (*COMMON, "host files outside the system's and Python's cannot be opened"),
+            (
+                SHARED,
+                WATCHED,
+                "names, sizes and times of host files can be seen (stat)",
+                "files are limited one by one, not together",
+                "no sockets at all, not even between a program's own processes",
+            ),
+            "Linux 6.12 or later with Landlock switched on (lsm=landlock,...)",
+        ),
+    )
+}
