@@ -1,0 +1,101 @@
+"""``assay sandbox``."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from assay import codec
+from assay.cli._format import table
+from assay.cli._options import as_json, option
+from assay.errors import SandboxError
+from assay.sandbox import open_sandbox
+from assay.sandbox.attacks import BATTERY
+from assay.sandbox.doctor import Diagnosis, diagnose
+from assay.sandbox.selftest import Observation, run_battery
+
+
+@click.group()
+def sandbox() -> None:
+    """Look at and test the place where programs are executed.
+
+    \b
+    Examples:
+      assay sandbox doctor
+      assay sandbox selftest
+    """
+
+
+@sandbox.command()
+@as_json
+def doctor(as_json: bool) -> None:
+    """Show which tiers this machine allows, what each promises, and how to get a better one.
+
+    \b
+    Example:
+      assay sandbox doctor
+    """
+    found = diagnose()
+    click.echo(codec.dumps(found) if as_json else _diagnosis(found))
+    if not found.chosen:
+        raise SandboxError("no tier works here: nothing will be executed on this machine")
+
+
+@sandbox.command()
+@option("--sandbox", "kind", default="process", help="The sandbox to attack.")
+@option("--sandbox-tier", "tier", default="auto", help="root, user or landlock.")
+@as_json
+def selftest(kind: str, tier: str, as_json: bool) -> None:
+    """Run the attack battery against the sandbox on this machine.
+
+    \b
+    Example:
+      assay sandbox selftest --sandbox-tier landlock
+    """
+    opened = open_sandbox(kind, 1, tier)
+    observations = []
+    try:
+        for observation in run_battery(opened):
+            observations.append(observation)
+            if not as_json and sys.stderr.isatty():
+                click.echo(f"\r{len(observations)}/{len(BATTERY)} attacks ", nl=False, err=True)
+        capabilities = opened.capabilities()
+    finally:
+        opened.close()
+    broken = [o for o in observations if o.promised and not o.contained]
+    if as_json:
+        click.echo(
+            codec.dumps(
+                {"tier": capabilities.tier, "attacks": list(map(codec.to_json, observations))}
+            )
+        )
+    else:
+        click.echo(_observations(observations))
+        click.echo(
+            f"{capabilities.kind}, tier {capabilities.tier}: {len(observations)} attacks, "
+            f"{len(broken)} promises broken"
+        )
+    if broken:
+        raise SandboxError(f"{len(broken)} attacks got through, first: {broken[0].attack}")
+
+
+def _observations(observations: list[Observation]) -> str:
+    rows = [("attack", "promised", "observed")]
+    for o in observations:
+        verdict = "contained" if o.contained else "got through"
+        rows.append((o.attack, "yes" if o.promised else "no", f"{verdict} ({o.observed[:80]})"))
+    return table(rows)
+
+
+def _diagnosis(found: Diagnosis) -> str:
+    lines = [f"{name:<20}{value}" for name, value in found.features.items()]
+    for tier in found.tiers:
+        state = f"no: {tier.refusal}" if tier.refusal else "yes"
+        chosen = "  <- used" if tier.name == found.chosen else ""
+        lines += ["", f"tier {tier.name:<10}{state}{chosen}"]
+        lines += [f"  + {promise}" for promise in tier.guarantees]
+        lines += [f"  - {gap}" for gap in tier.gaps]
+        if tier.refusal:
+            lines.append(f"  to get it: {tier.remedy}")
+    return "\n".join(lines)

@@ -1,0 +1,71 @@
+"""What this machine offers a sandbox."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from assay.errors import SandboxError
+from assay.sandbox._inside import landlock
+from assay.sandbox._tiers import TIERS
+from assay.sandbox.process import ProcessSandbox
+
+
+@dataclass(frozen=True, slots=True)
+class TierReport:
+    """One tier on this machine; ``refusal`` is empty where it works."""
+
+    name: str
+    refusal: str
+    guarantees: tuple[str, ...]
+    gaps: tuple[str, ...]
+    remedy: str
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """``chosen`` is the tier that ``auto`` takes, empty if there is none."""
+
+    features: dict[str, str]
+    tiers: tuple[TierReport, ...]
+    chosen: str
+
+
+def diagnose() -> Diagnosis:
+    """Try every tier for real."""
+    tiers = tuple(_examined(name) for name in TIERS)
+    chosen = next((tier.name for tier in tiers if not tier.refusal), "")
+    return Diagnosis(_features(), tiers, chosen)
+
+
+def _examined(name: str) -> TierReport:
+    tier = TIERS[name]
+    refusal, guarantees = "", tier.guarantees
+    try:
+        sandbox = ProcessSandbox(1, name)
+    except SandboxError as error:
+        refusal = str(error).partition("(")[2].rpartition(")")[0] or str(error)
+    else:
+        guarantees = sandbox.capabilities().guarantees
+        sandbox.close()
+    return TierReport(name, refusal, guarantees, tier.gaps, tier.remedy)
+
+
+def _features() -> dict[str, str]:
+    version = landlock.version()
+    memory = Path("/sys/fs/cgroup/memory")
+    return {
+        "kernel": os.uname().release,
+        "user": "root" if os.geteuid() == 0 else f"uid {os.geteuid()}",
+        "user namespaces": _setting("/proc/sys/user/max_user_namespaces"),
+        "Landlock": f"version {version}" if version else "no",
+        "memory cgroup (v1)": "writable" if os.access(memory, os.W_OK) else "no",
+    }
+
+
+def _setting(path: str) -> str:
+    try:
+        return f"at most {Path(path).read_text().strip()}"
+    except OSError:
+        return "unknown"

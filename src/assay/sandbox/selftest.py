@@ -1,0 +1,140 @@
+"""Runs the attacks against a sandbox and looks at the host afterwards."""
+
+from __future__ import annotations
+
+import os
+import socket
+import tempfile
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from assay.sandbox import Sandbox
+from assay.sandbox.attacks import BATTERY, Attack
+from assay.types import Job, Limits, Program, Verdict
+
+HONEST = (
+    "def f(x):\n    open('honest', 'w').write(str(x + 1))\n    return int(open('honest').read())\n"
+)
+HONEST_TESTS = "assert f(1) == 2"
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """What one attack came to."""
+
+    attack: str
+    promised: bool
+    contained: bool
+    observed: str
+
+
+def run_battery(sandbox: Sandbox, attacks: tuple[Attack, ...] = BATTERY) -> Iterator[Observation]:
+    """One observation per attack, as it is made; each is followed by an honest program."""
+    tier = sandbox.capabilities().tier
+    with _Host() as host:
+        for attack in attacks:
+            verdicts = [
+                _judged(sandbox, host.filled(attack.program), attack),
+                _judged(sandbox, HONEST, replace(attack, tests=HONEST_TESTS, cpu_s=10, wall_s=30)),
+            ]
+            hostile, honest = verdicts
+            harm = host.harm()
+            if honest.status != "pass":
+                harm = harm or f"the next program: {honest.reason} {honest.detail}"
+            contained = hostile.reason in attack.ends and not harm
+            promised = (
+                tier not in attack.not_promised and hostile.integrity not in attack.not_promised
+            )
+            observed = harm or f"{hostile.status}: {hostile.reason}"
+            if not contained and not harm:
+                observed += f" {hostile.detail}"
+            yield Observation(attack.name, promised, contained, observed)
+
+
+def _judged(sandbox: Sandbox, program: str, attack: Attack) -> Verdict:
+    limits = Limits(cpu_s=attack.cpu_s, wall_s=attack.wall_s)
+    (verdict,) = sandbox.judge(
+        [Job("attack", 0, "", Program(program, "attack"), attack.tests, limits)]
+    )
+    return verdict
+
+
+class _Host:
+    """Bait on the host: a file, a folder, addresses that listen, a name for processes."""
+
+    def __enter__(self) -> _Host:
+        self._folder = tempfile.TemporaryDirectory(prefix="assay-bait-")
+        folder = Path(self._folder.name)
+        folder.chmod(0o777)
+        self._secret = folder / "secret"
+        self._secret.write_text("secret")
+        self._secret.chmod(0o666)
+        self._before = self._state()
+        self._mark = f"assay{os.getpid()}"[-15:]
+        self._heard: list[str] = []
+        self._sockets = {
+            "@TCP@": socket.create_server(("127.0.0.1", 0)),
+            "@UDP@": socket.socket(socket.AF_INET, socket.SOCK_DGRAM),
+            "@ABSTRACT@": socket.socket(socket.AF_UNIX),
+        }
+        self._sockets["@UDP@"].bind(("127.0.0.1", 0))
+        self._sockets["@ABSTRACT@"].bind(f"\0{self._mark}")
+        self._sockets["@ABSTRACT@"].listen()
+        for name, listening in self._sockets.items():
+            threading.Thread(target=self._listen, args=(name, listening), daemon=True).start()
+        os.environ["ASSAY_CANARY"] = "1"
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        del os.environ["ASSAY_CANARY"]
+        for listening in self._sockets.values():
+            listening.close()
+        self._folder.cleanup()
+
+    def filled(self, program: str) -> str:
+        words = {
+            "@SECRET@": str(self._secret),
+            "@FOLDER@": str(self._secret.parent),
+            "@TCP@": repr(self._sockets["@TCP@"].getsockname()),
+            "@UDP@": repr(self._sockets["@UDP@"].getsockname()),
+            "@ABSTRACT@": self._mark,
+            "@MARK@": self._mark,
+        }
+        for word, value in words.items():
+            program = program.replace(word, value)
+        return program
+
+    def harm(self) -> str:
+        """What an attack did to the host, in words; nothing if it did nothing."""
+        if self._state() != self._before:
+            return "a host file was changed"
+        if self._heard:
+            return f"a message reached the host by {self._heard.pop()}"
+        if any(_name_of(process) == self._mark for process in Path("/proc").iterdir()):
+            return "a process was left on the host"
+        return ""
+
+    def _state(self) -> object:
+        seen = self._secret.stat()
+        names = sorted(p.name for p in self._secret.parent.iterdir())
+        return self._secret.read_text(), seen.st_mode, seen.st_mtime_ns, seen.st_nlink, names
+
+    def _listen(self, name: str, listening: socket.socket) -> None:
+        try:
+            while True:
+                if name == "@UDP@":
+                    listening.recv(1)
+                else:
+                    listening.accept()[0].close()
+                self._heard.append(name.strip("@"))
+        except OSError:  # closed: the battery is over
+            return
+
+
+def _name_of(process: Path) -> str:
+    try:
+        return (process / "comm").read_text().strip()
+    except OSError:
+        return ""

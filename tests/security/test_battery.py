@@ -1,0 +1,131 @@
+"""The attack battery in all three tiers, as root, as an ordinary user, and without namespaces."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from assay.sandbox import open_sandbox
+from assay.sandbox.attacks import BATTERY
+from assay.sandbox.selftest import run_battery
+
+SOURCE = Path(__file__).parents[2] / "src"
+ORDINARY_UID = 54321
+SYSTEM_PYTHON = "/usr/bin/python3"
+
+SELFTEST = """
+import dataclasses, json, sys
+from assay.sandbox import open_sandbox
+from assay.sandbox.selftest import run_battery
+sandbox = open_sandbox("process", 1, sys.argv[1])
+print(json.dumps({"tier": sandbox.capabilities().tier}))
+for observation in run_battery(sandbox):
+    print(json.dumps(dataclasses.asdict(observation)))
+sandbox.close()
+"""
+# The way a container forbids namespaces: our own filter, on the harness itself.
+FORBID_NAMESPACES = """
+import ctypes
+from assay.sandbox._inside import kernel, seccomp
+kernel.prctl(kernel.PR_SET_NO_NEW_PRIVS, 1)
+seccomp.install(network=True, foreign_files=False)
+"""
+NOT_PROMISED = {
+    "root": {"object that equals everything", "frame walking"},
+    "user": {"object that equals everything", "frame walking"},
+    "landlock": {
+        "object that equals everything",
+        "frame walking",
+        "disk fill",
+        "inode fill",
+        "see a host file (stat)",
+    },
+}
+
+
+def judge(observations: list[dict[str, Any]], tier: str) -> None:
+    assert len(observations) == len(BATTERY)
+    assert [o for o in observations if o["promised"] and not o["contained"]] == []
+    assert {o["attack"] for o in observations if not o["promised"]} == NOT_PROMISED[tier]
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.geteuid() != 0, reason="the root tier needs root")
+def test_as_root() -> None:
+    sandbox = open_sandbox("process", 1, "root")
+    observations = [
+        {"attack": o.attack, "promised": o.promised, "contained": o.contained, "saw": o.observed}
+        for o in run_battery(sandbox)
+    ]
+    sandbox.close()
+    judge(observations, "root")
+
+
+@pytest.fixture
+def readable_source() -> Iterator[Path]:
+    """The package where every user can read it."""
+    folder = Path(tempfile.mkdtemp(prefix="assay-source-"))
+    shutil.copytree(SOURCE / "assay", folder / "assay")
+    for path in (folder, *folder.rglob("*")):
+        path.chmod(0o755)
+    yield folder
+    shutil.rmtree(folder)
+
+
+def selftest(
+    python: str, source: Path, tier: str, before: str = "", uid: int | None = None
+) -> tuple[str, list[dict[str, Any]]]:
+    done = subprocess.run(
+        [python, "-c", before + SELFTEST, tier],
+        env={"PYTHONPATH": str(source), "PATH": os.environ["PATH"]},
+        cwd="/",
+        user=uid,
+        group=uid,
+        extra_groups=[] if uid else None,
+        capture_output=True,
+        text=True,
+        timeout=240,
+    )
+    assert done.returncode == 0, done.stderr
+    first, *rest = map(json.loads, done.stdout.splitlines())
+    return first["tier"], rest
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+@pytest.mark.skipif(not Path(SYSTEM_PYTHON).exists(), reason=f"needs {SYSTEM_PYTHON}")
+@pytest.mark.parametrize(("asked", "given"), [("auto", "user"), ("landlock", "landlock")])
+def test_as_an_ordinary_user(readable_source: Path, asked: str, given: str) -> None:
+    tier, observations = selftest(SYSTEM_PYTHON, readable_source, asked, uid=ORDINARY_UID)
+    assert tier == given
+    judge(observations, given)
+
+
+@pytest.mark.slow
+def test_where_namespaces_are_refused(readable_source: Path) -> None:
+    tier, observations = selftest(sys.executable, readable_source, "auto", FORBID_NAMESPACES)
+    assert tier == "landlock"
+    judge(observations, "landlock")
+
+
+@pytest.mark.parametrize("tier", ["root", "user"])
+def test_a_weaker_tier_is_never_taken_for_the_one_asked(readable_source: Path, tier: str) -> None:
+    ask = f"from assay.sandbox import open_sandbox\nopen_sandbox('process', 1, {tier!r})"
+    script = f"{FORBID_NAMESPACES}\n{ask}"
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        env={"PYTHONPATH": str(readable_source)},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 1
+    assert "SandboxError: this machine does not allow the process sandbox" in done.stderr

@@ -1,0 +1,164 @@
+"""Many programs, hostile ones among them, a busy machine, a killed harness."""
+
+from __future__ import annotations
+
+import os
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from assay.sandbox import open_sandbox
+from assay.types import Benchmark, Job, Limits, Program
+from tests.e2e.test_resume import descendants, survivors
+
+HOSTILE = (
+    "import os\nwhile True:\n    try: os.fork()\n    except OSError: pass",
+    "import os\nos.kill(-1, 9)",
+    "x = []\nwhile True: x.append(bytearray(1 << 20))",
+    "for i in range(50): print('x' * 10**6)",
+)
+
+
+@contextmanager
+def busy_machine() -> Iterator[None]:
+    """8 processes that never rest, each in a session (and so a scheduling group) of its own."""
+    loop = [sys.executable, "-c", "while True: pass"]
+    busy = [subprocess.Popen(loop, start_new_session=True) for _ in range(8)]
+    try:
+        yield
+    finally:
+        for process in busy:
+            process.kill()
+            process.wait()
+
+
+def mounts() -> int:
+    return len(Path("/proc/self/mounts").read_text().splitlines())
+
+
+def cgroups() -> set[Path]:
+    return set(Path("/sys/fs/cgroup").glob("*/**/assay-*"))
+
+
+@pytest.mark.slow
+def test_honest_verdicts_beside_hostile_programs() -> None:
+    """10,000 programs, one in a hundred hostile."""
+    count = 10_000
+
+    def jobs() -> Iterator[Job]:
+        for i in range(count):
+            if i % 100 == 50:
+                code = HOSTILE[i // 100 % len(HOSTILE)]
+                limits = Limits(cpu_s=1, wall_s=2)
+            else:
+                code, limits = f"def f(x):\n    return x + {i % 2}\n", Limits()
+            yield Job(str(i), 0, "", Program(code, "x"), "assert f(1) == 2", limits)
+
+    before = mounts(), cgroups()
+    sandbox = open_sandbox("process", 2)
+    family: set[int] = set()
+    wrong, seen, early, late = [], 0, 0, 0
+    for verdict in sandbox.judge(jobs()):
+        seen += 1
+        i = int(verdict.task_id)
+        if i % 100 != 50 and verdict.status != ("pass" if i % 2 else "fail"):
+            wrong.append(verdict)
+        if seen == 1000:
+            early = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        family |= descendants(os.getpid()) if seen % 1000 == 0 else set()
+    late = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    sandbox.close()
+    assert wrong == []
+    assert seen == count
+    assert late - early < 20_000  # KiB
+    assert survivors(family) == []
+    assert mounts() == before[0]
+    assert cgroups() <= before[1]
+
+
+def mixed(benchmark: Benchmark) -> Iterator[Job]:
+    """5 x 164 HumanEval samples, right and wrong mixed."""
+    for sample in range(5):
+        for number, p in enumerate(benchmark.problems):
+            wrong = f"def {p.entry_point}(*a, **k):\n    return None\n"
+            code = p.reference if (number + sample) % 2 else wrong
+            yield Job(p.task_id, sample, p.preamble, Program(code, "x"), p.tests, benchmark.limits)
+
+
+@pytest.mark.slow
+def test_verdicts_do_not_depend_on_the_machines_load(humaneval: Benchmark) -> None:
+    def verdicts() -> dict[tuple[str, int], tuple[str, str, str]]:
+        sandbox = open_sandbox("process", 2)
+        found = {v.key: (v.status, v.reason, v.detail) for v in sandbox.judge(mixed(humaneval))}
+        sandbox.close()
+        return found
+
+    idle = verdicts()
+    assert sum(status == "pass" for status, _, _ in idle.values()) == 410
+    with busy_machine():
+        for _ in range(3):
+            assert verdicts() == idle
+
+
+def test_a_starved_program_gets_its_time() -> None:
+    """Beside 8 busy processes it needs far more than its wall limit, and still passes."""
+    work = "import time\nwhile time.process_time() < 1.5: pass\ndef f(): return 1\n"
+    sandbox = open_sandbox("process", 1)
+    limits = Limits(cpu_s=4, wall_s=2)
+    with busy_machine():
+        (verdict,) = sandbox.judge([Job("t", 0, "", Program(work, "x"), "assert f() == 1", limits)])
+    sandbox.close()
+    assert (verdict.status, verdict.reason) == ("pass", "passed")
+    assert verdict.wall_s > 2
+
+
+@pytest.mark.parametrize(
+    "tier", ["root", "landlock"] if os.geteuid() == 0 else ["user", "landlock"]
+)
+def test_nothing_survives_a_killed_harness(tier: str) -> None:
+    script = f"""
+from assay.sandbox import open_sandbox
+from assay.types import *
+child = "if not os.fork(): os.setsid(); time.sleep(60)"
+bomb = f"import os, time\\nfor i in range(20):\\n    {{child}}\\ntime.sleep(60)"
+jobs = [Job(str(i), 0, "", Program(bomb, "x"), "", Limits()) for i in range(4)]
+print("started", flush=True)
+list(open_sandbox("process", 2, {tier!r}).judge(jobs))
+"""
+    harness = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
+    deadline = time.monotonic() + 20
+    while len(family := descendants(harness.pid)) < 40 and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert len(family) >= 40
+    harness.kill()
+    harness.communicate()
+    assert survivors(family, 2.0) == []
+
+
+def test_a_worker_that_dies_is_replaced_and_its_program_judged_again() -> None:
+    sandbox = open_sandbox("process", 1)
+    slow = "import time\ntime.sleep(0.5)\ndef f(): return 1\n"
+    jobs = [Job(str(i), 0, "", Program(slow, "x"), "assert f() == 1", Limits()) for i in range(4)]
+    killed = False
+    verdicts = []
+    for verdict in sandbox.judge(jobs):
+        verdicts.append(verdict.status)
+        if not killed:
+            killed = True
+            (zygote,) = [p for p in descendants(os.getpid()) if _is_zygote(p)]
+            os.kill(zygote, 9)
+    sandbox.close()
+    assert verdicts == ["pass"] * 4
+
+
+def _is_zygote(pid: int) -> bool:
+    """The child of the keeper, which is a child of ours."""
+    parent = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+    grandparent = int(Path(f"/proc/{parent}/stat").read_text().rpartition(")")[2].split()[1])
+    return grandparent == os.getpid()
