@@ -23,6 +23,7 @@ def _environment() -> None:
     for name in [n for n in os.environ if n.startswith(("ASSAY_", "APR_"))]:
         if name != "ASSAY_CACHE_DIR":
             del os.environ[name]
+    os.environ["ASSAY_NO_CACHE"] = "1"  # the cache has tests of its own
     if SHARED_DATA.is_dir():
         os.environ["ASSAY_DATA_DIR"] = str(SHARED_DATA)
 

@@ -101,7 +101,7 @@ def test_a_slow_judge_holds_the_model_back(
 ) -> None:
     model = ScriptedModel(mini)
     install(use, model)
-    use.setattr(pipeline, "WAITING", 2)
+    use.setattr(pipeline.stream, "WAITING", 2)
     lead: list[int] = []
 
     class SlowJudge(Watcher):

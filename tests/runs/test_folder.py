@@ -51,8 +51,14 @@ def test_what_was_written_is_read_again(tmp_path: Path) -> None:
     run.add_completion(completion())
     run.add_verdict(Verdict("a", 0, "pass", "passed"))
     run = reopened(run)
-    assert run.completions == {("a", 0): completion()}
+    assert run.completions == {("a", 0): dataclasses.replace(completion(), text="")}
     assert run.judged == {("a", 0)}
+
+
+def test_what_was_not_judged_still_has_its_text(tmp_path: Path) -> None:
+    run = open_run(tmp_path, BASE, MODEL)
+    run.add_completion(completion())
+    assert reopened(run).completions == {("a", 0): completion()}
 
 
 def test_errors_and_invalid_verdicts_are_tried_again(tmp_path: Path) -> None:
@@ -65,7 +71,7 @@ def test_errors_and_invalid_verdicts_are_tried_again(tmp_path: Path) -> None:
     run.add_completion(completion())
     run.add_verdict(Verdict("a", 0, "pass", "passed"))
     run = reopened(run)
-    assert run.completions == {("a", 0): completion()}
+    assert list(run.completions) == [("a", 0)]
     assert run.judged == {("a", 0)}
 
 

@@ -14,6 +14,8 @@ from assay.cli.compare import compare
 from assay.cli.eval import evaluate
 from assay.cli.history import history
 from assay.cli.passk import passk
+from assay.cli.sandbox import sandbox
+from assay.cli.score import score
 from assay.errors import AssayError
 
 FAILURE, INTERRUPTED = 2, 130
@@ -30,7 +32,7 @@ def cli() -> None:
     """
 
 
-for command in (evaluate, history, compare, passk):
+for command in (evaluate, history, compare, passk, sandbox, score):
     cli.add_command(command)
 
 

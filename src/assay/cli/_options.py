@@ -27,3 +27,26 @@ results_dir = option(
     help="Folder of runs and results.",
 )
 as_json = option("--json", "as_json", is_flag=True, help="Print JSON and nothing else.")
+
+
+def judging(command: Callable[..., Any]) -> Callable[..., Any]:
+    """What every command that executes programs can be told."""
+    for one in (
+        option("--sandbox", default="process", help="Where programs are executed."),
+        option("--sandbox-tier", default="auto", help="Least isolation: root, user, landlock."),
+        option(
+            "--workers", type=int, default=0, help="Programs judged at a time; 0: one per core."
+        ),
+        option("--no-cache", is_flag=True, help="Execute also what was executed before."),
+        results_dir,
+        option(
+            "--resume/--fresh",
+            "resume",
+            default=True,
+            envvar="ASSAY_RESUME",
+            help="Continue the same run if there is one, or start anew.",
+        ),
+        as_json,
+    )[::-1]:
+        command = one(command)
+    return command

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from assay.cli._format import counts, interval, percent
-from assay.cli._options import as_json, option, results_dir
+from assay.cli._options import judging, option
 from assay.cli._progress import ProgressDisplay
 from assay.errors import RunError
 from assay.pipeline import EvalConfig, Evaluation
@@ -30,8 +30,6 @@ if TYPE_CHECKING:
 @option("--max-tokens", type=int, default=512, help="Longest completion.")
 @option("--seed", type=int, default=0, help="Of sampling; each sample gets its own from it.")
 @option("--prompt-strategy", default="standard", help="How the problem is put to the model.")
-@option("--sandbox", default="process", help="Where programs are executed.")
-@option("--workers", type=int, default=0, help="Programs judged at a time; 0 means one per core.")
 @option(
     "--batch-mode",
     type=click.Choice(["auto", "on", "off"]),
@@ -39,15 +37,7 @@ if TYPE_CHECKING:
     envvar=["ASSAY_BATCH_MODE", "APR_BATCH_MODE"],
     help="off: one prompt at a time.",
 )
-@results_dir
-@option(
-    "--resume/--fresh",
-    "resume",
-    default=True,
-    envvar="ASSAY_RESUME",
-    help="Continue the same run if there is one, or start anew.",
-)
-@as_json
+@judging
 def evaluate(benchmark: str, results_dir: Path, resume: bool, as_json: bool, **asked: Any) -> None:
     """Evaluate a model on BENCHMARK: generate, execute in the sandbox, score.
 
@@ -61,6 +51,10 @@ def evaluate(benchmark: str, results_dir: Path, resume: bool, as_json: bool, **a
         if config.n_samples > 1 and config.temperature == 0:
             display.note("temperature 0 is greedy: the samples of a problem will be alike")
         evaluation = run_evaluation(config, display)
+    show(evaluation, as_json=as_json)
+
+
+def show(evaluation: Evaluation, *, as_json: bool) -> None:
     click.echo(json.dumps(evaluation.result) if as_json else _summary(evaluation))
     if "pass_at_1" not in evaluation.result["results"]:
         raise RunError(f"no sample could be judged: see verdicts.jsonl beside {evaluation.path}")
@@ -70,6 +64,8 @@ def _summary(evaluation: Evaluation) -> str:
     result = evaluation.result
     results, config = result["results"], result["config"]
     sampling = f"temperature {config['temperature']:g}" if config["temperature"] else "greedy"
+    if not config["max_tokens"]:
+        sampling = "made elsewhere"
     lines = [
         f"{result['benchmark']} · {result['model']} · {config['prompt_strategy']} · "
         f"{sampling} · n={config['num_samples']}"

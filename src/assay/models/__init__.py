@@ -10,7 +10,7 @@ from typing import Literal, Protocol
 from assay.errors import ModelError
 from assay.fetch import PackagedFile, packaged_file
 from assay.registry import Registry
-from assay.types import Completion, ModelIdentity, Request
+from assay.types import Completion, ModelIdentity, Request, SampleKey
 
 BatchMode = Literal["auto", "on", "off"]
 DEFAULT = "default"
@@ -49,6 +49,14 @@ class Model(Protocol):
         ...
 
 
+class RecordedModel(Model, Protocol):
+    """A model whose completions were all made before."""
+
+    def recorded(self) -> list[SampleKey]:
+        """The samples there are, in the order of the file."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Backend:
     """How an engine opens a model; ``recognises`` looks at a file's content, never its name."""
@@ -80,6 +88,13 @@ def open_model(
         if backend.recognises(path):
             return backend.open(spec, batch_mode)
     raise ModelError(f"{spec} is {_kind(path)}, not a model that can be read: give a .gguf file")
+
+
+def open_recorded(path: str) -> RecordedModel:
+    """A file of completions made elsewhere."""
+    from assay.models.replay import ReplayModel
+
+    return ReplayModel(path)
 
 
 def _kind(path: Path) -> str:

@@ -65,6 +65,9 @@ class ReplayModel:
             recorded = self._recorded.get(key) or _missing(*key)
             yield dataclasses.replace(recorded, seed=request.seed)
 
+    def recorded(self) -> list[SampleKey]:
+        return list(self._recorded)
+
     def describe(self) -> dict[str, object]:
         return {}
 

@@ -6,11 +6,13 @@ from assay.runs.compare import Comparison, compare
 from assay.runs.folder import RunFolder, open_run
 from assay.runs.history import find_result, list_runs
 from assay.runs.results import RESULTS_VERSION, build_result, read_tsv, write_result
+from assay.runs.verdict_cache import VerdictCache
 
 __all__ = [
     "RESULTS_VERSION",
     "Comparison",
     "RunFolder",
+    "VerdictCache",
     "build_result",
     "compare",
     "find_result",

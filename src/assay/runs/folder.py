@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import fcntl
 import itertools
 import json
@@ -39,14 +40,19 @@ class RunFolder:
         self._append_lock = threading.Lock()
         self._completion_lines = JsonLines(path / "completions.jsonl", Completion)
         self._verdict_lines = JsonLines(path / "verdicts.jsonl", Verdict)
-        self._completions: dict[SampleKey, Completion] = {
-            c.key: c for c in self._completion_lines.read()
-        }
         self._verdicts: dict[SampleKey, Verdict] = {v.key: v for v in self._verdict_lines.read()}
+        judged = self.judged
+        self._completions: dict[SampleKey, Completion] = {
+            c.key: _without_text(c) if c.key in judged else c for c in self._completion_lines.read()
+        }
 
     @property
     def completions(self) -> dict[SampleKey, Completion]:
-        """Those that were made; requests that failed are left out."""
+        """Those that were made; requests that failed are left out.
+
+        Only what was found unjudged when the folder was opened has its text: a run of any size
+        must fit into memory.
+        """
         return {key: c for key, c in self._completions.items() if c.error is None}
 
     @property
@@ -69,7 +75,7 @@ class RunFolder:
     def add_completion(self, completion: Completion) -> None:
         with self._append_lock:
             self._completion_lines.append(completion)
-            self._completions[completion.key] = completion
+            self._completions[completion.key] = _without_text(completion)
 
     def add_verdict(self, verdict: Verdict) -> None:
         with self._append_lock:
@@ -80,6 +86,10 @@ class RunFolder:
         self._completion_lines.close()
         self._verdict_lines.close()
         os.close(self._held)
+
+
+def _without_text(completion: Completion) -> Completion:
+    return dataclasses.replace(completion, text="")
 
 
 def open_run(

@@ -51,7 +51,7 @@ def build_result(
             "total": len(tallies),
             "completed": sum(t.n == protocol.n_samples for t in tallies),
             "passed": sum(t.passed > 0 for t in tallies),
-            "samples": len(tallies) * protocol.n_samples,
+            "samples": len(verdicts),
             "samples_passed": sum(t.passed for t in tallies),
             "errors": sum(v.reason == "generation-error" for v in verdicts.values()),
             "invalid": sum(v.status == "invalid" for v in verdicts.values()),

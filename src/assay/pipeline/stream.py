@@ -3,52 +3,21 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import hashlib
-import os
-import platform
 import queue
 import threading
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
 from typing import Protocol as Interface
 
-from assay import __version__, benchmarks, codec, extract, models, runs, sandbox, scoring
-from assay.errors import UsageError
-from assay.prompts import strategies
+from assay import extract, models, runs, sandbox
+from assay.prompts import Strategy
 from assay.protocol import Protocol
-from assay.types import Decoding, Job, Request, Verdict
+from assay.types import Benchmark, Completion, Job, PromptForm, Request, SampleKey, Verdict
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from assay.prompts import Strategy
-    from assay.types import Benchmark, Completion, PromptForm, SampleKey
-
-DEFAULT_TOP_K = 40
 # Completions that wait for a judge before the model has to: enough to even out slow programs.
 WAITING = 64
-
-
-@dataclass(frozen=True, slots=True)
-class EvalConfig:
-    """What the user asked for."""
-
-    benchmark: str
-    results_dir: Path
-    model: str = models.DEFAULT
-    samples: int = 0
-    n_samples: int = 1
-    temperature: float = 0.0
-    top_k: int | None = None
-    max_tokens: int = 512
-    seed: int = 0
-    prompt_strategy: str = "standard"
-    sandbox: str = "process"
-    workers: int = 0
-    batch_mode: models.BatchMode = "auto"
-    fresh: bool = False
 
 
 class Observer(Interface):
@@ -60,59 +29,13 @@ class Observer(Interface):
     def judged(self, verdict: Verdict) -> None: ...
 
 
-@dataclass(frozen=True, slots=True)
-class Evaluation:
-    """A finished run: the results file's content and its path."""
-
-    result: dict[str, Any]
-    path: Path
-
-
-def evaluate(config: EvalConfig, observer: Observer) -> Evaluation:
-    """Run (or continue) the evaluation and write its results file."""
-    decoding = resolve_decoding(config)
-    strategy = strategies.get(config.prompt_strategy)
-    benchmark = _first(benchmarks.load(config.benchmark, observer.note), config.samples)
-    model = models.open_model(config.model, config.batch_mode, observer.note)
-    judge = sandbox.open_sandbox(config.sandbox, config.workers)
-    protocol = _protocol(config, benchmark, strategy, decoding, judge)
-    run = runs.open_run(config.results_dir, protocol, model.identity, fresh=config.fresh)
-    try:
-        _Stream(benchmark, strategy, protocol, model, judge, run, observer).flow()
-        tallies = scoring.tally([p.task_id for p in benchmark.problems], run.verdicts.values())
-        result = runs.build_result(run, protocol, tallies, scoring.estimates(tallies))
-        return Evaluation(result, runs.write_result(run, result, tallies))
-    finally:
-        run.close()
-
-
-def resolve_decoding(config: EvalConfig) -> Decoding:
-    """The settings in force. Greedy has one spelling, whatever top-k and seed were given."""
-    if config.n_samples < 1:
-        raise UsageError(f"--n-samples must be at least 1, got {config.n_samples}")
-    if config.samples < 0:
-        raise UsageError(f"--samples must be 0 (all) or more, got {config.samples}")
-    if config.max_tokens < 1:
-        raise UsageError(f"--max-tokens must be at least 1, got {config.max_tokens}")
-    if not 0 <= config.temperature < float("inf"):
-        raise UsageError(f"--temperature must be 0 or more, got {config.temperature}")
-    top_k = DEFAULT_TOP_K if config.top_k is None else config.top_k
-    if top_k < 0:
-        raise UsageError(f"--top-k must be 0 (off) or more, got {top_k}")
-    if config.workers < 0:
-        raise UsageError(f"--workers must be 0 (one per core) or more, got {config.workers}")
-    if config.temperature == 0:
-        return Decoding(max_tokens=config.max_tokens)
-    return Decoding(config.max_tokens, config.temperature, top_k, seed=config.seed)
-
-
 def sample_seed(seed: int, task_id: str, sample: int) -> int:
     """A seed of each sample's own, the same whenever and in whatever order it is made."""
     digest = hashlib.sha256(f"{seed}/{task_id}/{sample}".encode()).digest()
     return int.from_bytes(digest[:4], "big") >> 1
 
 
-class _Stream:
+class Stream:
     """One pass from what is missing in a run to a verdict on every sample."""
 
     def __init__(
@@ -123,11 +46,17 @@ class _Stream:
         model: models.Model,
         judge: sandbox.Sandbox,
         run: runs.RunFolder,
+        cache: runs.VerdictCache | None,
         observer: Observer,
     ) -> None:
         self._problems = {p.task_id: p for p in benchmark.problems}
-        self._limits = benchmark.limits
+        self._limits, self._imports = benchmark.limits, benchmark.imports
         self._strategy = strategy
+        self._cache = cache
+        # Programs being executed, by cache key, with the samples that wait for the same verdict.
+        self._executing: dict[str, list[Job]] = {}
+        self._keys: dict[SampleKey, str] = {}
+        self._cache_lock = threading.Lock()
         self._protocol = protocol
         self._model = model
         self._sandbox = judge
@@ -137,20 +66,20 @@ class _Stream:
         self._form: PromptForm = model.identity.prompt_form
         self._queue: queue.Queue[Completion | BaseException | None] = queue.Queue(WAITING)
 
-    def flow(self) -> None:
-        keys = [(t, s) for t in self._problems for s in range(self._protocol.n_samples)]
+    def flow(self, keys: list[SampleKey], environment: dict[str, Any]) -> None:
+        """Bring every sample of ``keys`` to a verdict."""
         made, judged = self._run.completions, self._run.judged
         unjudged = [made[key] for key in keys if key in made and key not in judged]
         missing = [key for key in keys if key not in made]
         if unjudged or missing:
-            self._run.add_environment(_environment(self._model, self._sandbox))
+            self._run.add_environment(environment)
         verdicts = self._run.verdicts
         self._observer.begin(len(keys), [verdicts[key] for key in keys if key in judged])
         producer = threading.Thread(target=self._produce, args=(unjudged, missing), daemon=True)
         producer.start()
         try:
             for verdict in self._sandbox.judge(self._jobs()):
-                self._conclude(verdict)
+                self._executed(verdict)
         finally:
             self._stopped.set()
             self._model.close()
@@ -210,14 +139,47 @@ class _Stream:
                 detail = f"the text defines no {problem.entry_point}"
                 self._conclude(_verdict(item, "fail", "no-code", detail))
             else:
-                yield Job(
+                job = Job(
                     task_id=item.task_id,
                     sample=item.sample,
                     preamble=problem.preamble,
                     program=program,
                     tests=problem.tests,
                     limits=self._limits,
+                    imports=self._imports,
                 )
+                if not self._known(job):
+                    yield job
+
+    def _known(self, job: Job) -> bool:
+        """Whether the verdict is there, or will be once the same program beside it is judged."""
+        if self._cache is None:
+            return False
+        key = self._cache.key(job)
+        with self._cache_lock:
+            if key in self._executing:
+                self._executing[key].append(job)
+                return True
+            verdict = self._cache.get(key, job)
+            if verdict is None:
+                self._executing[key] = []
+                self._keys[job.task_id, job.sample] = key
+                return False
+        self._conclude(verdict)
+        return True
+
+    def _executed(self, verdict: Verdict) -> None:
+        self._conclude(verdict)
+        if self._cache is None:
+            return
+        with self._cache_lock:
+            key = self._keys.pop(verdict.key)
+            waiting = self._executing.pop(key)
+        self._cache.put(key, verdict)
+        for job in waiting:
+            self._conclude(
+                replace(verdict, task_id=job.task_id, sample=job.sample, rule=job.program.rule)
+            )
 
     def _conclude(self, verdict: Verdict) -> None:
         self._run.add_verdict(verdict)
@@ -226,47 +188,3 @@ class _Stream:
 
 def _verdict(completion: Completion, status: Any, reason: str, detail: str) -> Verdict:
     return Verdict(completion.task_id, completion.sample, status, reason, detail, rule="none")
-
-
-def _first(benchmark: Benchmark, count: int) -> Benchmark:
-    problems = benchmark.problems[:count] if count else benchmark.problems
-    return dataclasses.replace(benchmark, problems=problems)
-
-
-def _protocol(
-    config: EvalConfig,
-    benchmark: Benchmark,
-    strategy: Strategy,
-    decoding: Decoding,
-    judge: sandbox.Sandbox,
-) -> Protocol:
-    capabilities = judge.capabilities()
-    return Protocol(
-        benchmark=benchmark.name,
-        benchmark_version=benchmark.version,
-        data_sha256=benchmark.data_sha256,
-        problems=len(benchmark.problems),
-        problems_sha256=codec.digest([p.task_id for p in benchmark.problems]),
-        n_samples=config.n_samples,
-        prompt_strategy=strategy.name,
-        prompt_strategy_version=strategy.version,
-        decoding=decoding,
-        extraction_version=extract.VERSION,
-        tests="base",
-        limits=benchmark.limits,
-        sandbox=capabilities.kind,
-        # Patch releases do not change what a program means.
-        python=capabilities.python.rpartition(".")[0],
-    )
-
-
-def _environment(model: models.Model, judge: sandbox.Sandbox) -> dict[str, Any]:
-    return {
-        "assay": __version__,
-        "python": platform.python_version(),
-        "platform": platform.platform(),
-        "machine": platform.machine(),
-        "cpus": os.cpu_count(),
-        "engine": model.describe(),
-        "sandbox": codec.to_json(judge.capabilities()),
-    }

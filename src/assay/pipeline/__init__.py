@@ -1,0 +1,224 @@
+"""From a model to a score: evaluations, and scores of completions made elsewhere."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import platform
+import tempfile
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from assay import __version__, benchmarks, codec, extract, models, runs, sandbox, scoring
+from assay.errors import UsageError
+from assay.fetch import cache_dir
+from assay.pipeline.stream import Observer, Stream, sample_seed
+from assay.prompts import Strategy, strategies
+from assay.protocol import Protocol
+from assay.types import Benchmark, Decoding, Prompt, SampleKey
+
+__all__ = [
+    "EvalConfig", "Evaluation", "Observer", "ScoreConfig", "evaluate", "flaky",
+    "resolve_decoding", "sample_seed", "score",
+]  # fmt: skip
+
+DEFAULT_TOP_K = 40
+# Completions made elsewhere were asked for in a way nobody recorded.
+RECORDED = Strategy("recorded", 0, lambda problem, _: Prompt(text=problem.prompt))
+UNKNOWN_DECODING = Decoding(max_tokens=0, temperature=0.0, top_k=0, top_p=0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeConfig:
+    """How programs are to be judged, whoever wrote them."""
+
+    benchmark: str
+    results_dir: Path
+    sandbox: str = "process"
+    sandbox_tier: str = "auto"
+    workers: int = 0
+    no_cache: bool = False
+    fresh: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreConfig(JudgeConfig):
+    """A file of completions to be scored."""
+
+    samples_file: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class EvalConfig(JudgeConfig):
+    """A model to be evaluated."""
+
+    model: str = models.DEFAULT
+    samples: int = 0
+    n_samples: int = 1
+    temperature: float = 0.0
+    top_k: int | None = None
+    max_tokens: int = 512
+    seed: int = 0
+    prompt_strategy: str = "standard"
+    batch_mode: models.BatchMode = "auto"
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """A finished run: the results file's content and its path."""
+
+    result: dict[str, Any]
+    path: Path
+
+
+def evaluate(config: EvalConfig, observer: Observer) -> Evaluation:
+    """Run (or continue) the evaluation and write its results file."""
+    decoding = resolve_decoding(config)
+    strategy = strategies.get(config.prompt_strategy)
+    benchmark = _first(benchmarks.load(config.benchmark, observer.note), config.samples)
+    model = models.open_model(config.model, config.batch_mode, observer.note)
+    keys = [(p.task_id, s) for p in benchmark.problems for s in range(config.n_samples)]
+    return _judged(config, benchmark, strategy, decoding, model, keys, observer)
+
+
+def score(config: ScoreConfig, observer: Observer) -> Evaluation:
+    """Judge completions made elsewhere: all those in the file, and no others."""
+    _check_workers(config)
+    benchmark = benchmarks.load(config.benchmark, observer.note)
+    model = models.open_recorded(config.samples_file)
+    keys = model.recorded()
+    known = {p.task_id for p in benchmark.problems}
+    if unknown := next((task_id for task_id, _ in keys if task_id not in known), None):
+        raise UsageError(
+            f"{config.samples_file} has a sample of {unknown}, which is no task of "
+            f"{benchmark.name}: give the right --benchmark"
+        )
+    tasks = {task_id for task_id, _ in keys}
+    if missing := len(known - tasks):
+        observer.note(f"{missing} of {len(known)} problems have no sample and are left out")
+    problems = tuple(p for p in benchmark.problems if p.task_id in tasks)
+    benchmark = dataclasses.replace(benchmark, problems=problems)
+    return _judged(config, benchmark, RECORDED, UNKNOWN_DECODING, model, keys, observer)
+
+
+def flaky(
+    config: ScoreConfig, scored: Evaluation, rounds: int, observer: Observer
+) -> dict[str, list[str]]:
+    """Execute everything again, ``rounds`` times: the samples whose verdict changed.
+
+    Keyed ``task_id#sample``, with the status of each execution, the first one first.
+    """
+    seen = {key: [status] for key, status in _statuses(scored).items()}
+    for _ in range(rounds):
+        with tempfile.TemporaryDirectory() as folder:
+            again = dataclasses.replace(config, results_dir=Path(folder), no_cache=True)
+            for key, status in _statuses(score(again, observer)).items():
+                seen[key].append(status)
+    return {f"{t}#{s}": found for (t, s), found in seen.items() if len(set(found)) > 1}
+
+
+def _statuses(evaluation: Evaluation) -> dict[SampleKey, str]:
+    run = runs.RunFolder(evaluation.path.with_suffix(""))
+    run.close()
+    return {key: verdict.status for key, verdict in run.verdicts.items()}
+
+
+def _judged(
+    config: JudgeConfig,
+    benchmark: Benchmark,
+    strategy: Strategy,
+    decoding: Decoding,
+    model: models.Model,
+    keys: list[SampleKey],
+    observer: Observer,
+) -> Evaluation:
+    judge = sandbox.open_sandbox(config.sandbox, config.workers, config.sandbox_tier)
+    try:
+        capabilities = judge.capabilities()
+        most = max(Counter(task_id for task_id, _ in keys).values(), default=0)
+        protocol = _protocol(benchmark, strategy, decoding, most, judge)
+        cache = runs.VerdictCache(cache_dir() / "verdicts", capabilities)
+        run = runs.open_run(config.results_dir, protocol, model.identity, fresh=config.fresh)
+        try:
+            stream = Stream(
+                benchmark, strategy, protocol, model, judge, run,
+                None if config.no_cache else cache, observer,
+            )  # fmt: skip
+            stream.flow(keys, _environment(model, judge))
+            tallies = scoring.tally([p.task_id for p in benchmark.problems], run.verdicts.values())
+            result = runs.build_result(run, protocol, tallies, scoring.estimates(tallies))
+            return Evaluation(result, runs.write_result(run, result, tallies))
+        finally:
+            run.close()
+    finally:
+        judge.close()
+
+
+def resolve_decoding(config: EvalConfig) -> Decoding:
+    """The settings in force. Greedy has one spelling, whatever top-k and seed were given."""
+    if config.n_samples < 1:
+        raise UsageError(f"--n-samples must be at least 1, got {config.n_samples}")
+    if config.samples < 0:
+        raise UsageError(f"--samples must be 0 (all) or more, got {config.samples}")
+    if config.max_tokens < 1:
+        raise UsageError(f"--max-tokens must be at least 1, got {config.max_tokens}")
+    if not 0 <= config.temperature < float("inf"):
+        raise UsageError(f"--temperature must be 0 or more, got {config.temperature}")
+    top_k = DEFAULT_TOP_K if config.top_k is None else config.top_k
+    if top_k < 0:
+        raise UsageError(f"--top-k must be 0 (off) or more, got {top_k}")
+    _check_workers(config)
+    if config.temperature == 0:
+        return Decoding(max_tokens=config.max_tokens)
+    return Decoding(config.max_tokens, config.temperature, top_k, seed=config.seed)
+
+
+def _check_workers(config: JudgeConfig) -> None:
+    if config.workers < 0:
+        raise UsageError(f"--workers must be 0 (one per core) or more, got {config.workers}")
+
+
+def _first(benchmark: Benchmark, count: int) -> Benchmark:
+    problems = benchmark.problems[:count] if count else benchmark.problems
+    return dataclasses.replace(benchmark, problems=problems)
+
+
+def _protocol(
+    benchmark: Benchmark,
+    strategy: Strategy,
+    decoding: Decoding,
+    n_samples: int,
+    judge: sandbox.Sandbox,
+) -> Protocol:
+    capabilities = judge.capabilities()
+    return Protocol(
+        benchmark=benchmark.name,
+        benchmark_version=benchmark.version,
+        data_sha256=benchmark.data_sha256,
+        problems=len(benchmark.problems),
+        problems_sha256=codec.digest([p.task_id for p in benchmark.problems]),
+        n_samples=n_samples,
+        prompt_strategy=strategy.name,
+        prompt_strategy_version=strategy.version,
+        decoding=decoding,
+        extraction_version=extract.VERSION,
+        tests="base",
+        limits=benchmark.limits,
+        sandbox=capabilities.kind,
+        # Patch releases do not change what a program means.
+        python=capabilities.python.rpartition(".")[0],
+    )
+
+
+def _environment(model: models.Model, judge: sandbox.Sandbox) -> dict[str, Any]:
+    return {
+        "assay": __version__,
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+        "machine": platform.machine(),
+        "cpus": os.cpu_count(),
+        "engine": model.describe(),
+        "sandbox": codec.to_json(judge.capabilities()),
+    }
