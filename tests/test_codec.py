@@ -11,8 +11,13 @@ from hypothesis import strategies as st
 from assay import codec
 from assay.types import Completion, Decoding, Message, Prompt, Request, Verdict
 
+FINITE = st.floats(allow_nan=False, allow_infinity=False)
 
-@given(st.builds(Completion), st.builds(Verdict))
+
+@given(
+    st.builds(Completion, inference_ms=FINITE),
+    st.builds(Verdict, cpu_s=FINITE, wall_s=FINITE, peak_mb=FINITE),
+)
 def test_round_trip(completion: Completion, verdict: Verdict) -> None:
     for record in (completion, verdict):
         assert codec.from_json(type(record), json.loads(codec.dumps(record))) == record

@@ -49,15 +49,14 @@ def without_times(result: dict[str, Any]) -> dict[str, Any]:
     return {k: v for k, v in result.items() if k not in ("timestamp", "timing", "run")}
 
 
-def slow_programs(mini: Benchmark) -> list[tuple[str, str]]:
+def slow_programs(mini: Benchmark, pause: float = 0.15) -> list[tuple[str, str]]:
     """Every third one wrong, each takes a while."""
     return [
         (
             p.task_id,
-            f"import time\ntime.sleep(0.15)\n{p.reference if i % 3 else 'raise ValueError'}",
+            f"import time\ntime.sleep({pause})\n"
+            + (p.reference if i % 3 else f"def {p.entry_point}(): pass\n"),
         )
-        if i % 3
-        else (p.task_id, f"import time\ntime.sleep(0.15)\ndef {p.entry_point}(): pass\n")
         for i, p in enumerate(mini.problems)
     ]
 
@@ -123,7 +122,7 @@ def test_kill_9_and_rerun_give_the_undisturbed_result(mini: Benchmark, tmp_path:
 def test_a_polite_stop_says_how_to_go_on(
     mini: Benchmark, tmp_path: Path, stop: signal.Signals
 ) -> None:
-    model = write_completions(tmp_path / "m.jsonl", slow_programs(mini))
+    model = write_completions(tmp_path / "m.jsonl", slow_programs(mini, pause=0.6))
     process = start(tmp_path, "mini", "--model", model)
     wait_for_lines(tmp_path, "verdicts.jsonl", 3, process)
     family = descendants(process.pid)
