@@ -22,7 +22,7 @@ WARM = (
 )  # fmt: skip
 RESULT_BYTES = 1 << 16
 OUTPUT_TAIL = 400
-CACHED_TESTS = 64
+CACHED_CHARS = 4 << 20  # of the benchmark's own code, compiled
 LOOK_EVERY_S, LOOK_RARELY_S = 0.02, 0.2
 
 
@@ -61,6 +61,7 @@ class Zygote:
         self._jobs = jobs
         self._kills = place.limit.kills() if place.limit else 0
         self._codes: dict[tuple[str, str], tuple[CodeType, CodeType]] = {}
+        self._cached_chars = 0
         os.chdir(place.scratch)
         os.environ.clear()
         os.environ.update(PATH="/usr/bin:/bin", LANG="C.UTF-8")
@@ -161,10 +162,11 @@ class Zygote:
         """The benchmark's own code: the same for every sample of a problem."""
         key = (preamble, tests)
         if key not in self._codes:
-            if len(self._codes) >= CACHED_TESTS:
-                self._codes.clear()
-            self._codes[key] = (
-                judge.compiled(preamble, judge.PREAMBLE),
-                judge.compiled(tests, judge.TESTS),
-            )
+            codes = judge.compiled(preamble, judge.PREAMBLE), judge.compiled(tests, judge.TESTS)
+            self._cached_chars += len(preamble) + len(tests)
+            while self._codes and self._cached_chars > CACHED_CHARS:
+                oldest = next(iter(self._codes))
+                self._cached_chars -= len(oldest[0]) + len(oldest[1])
+                del self._codes[oldest]
+            self._codes[key] = codes
         return self._codes[key]
