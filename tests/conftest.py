@@ -82,6 +82,6 @@ def references(benchmark: Benchmark) -> list[tuple[str, str]]:
 
 def broken(benchmark: Benchmark) -> list[tuple[str, str]]:
     return [
-        (p.task_id, f"def {p.entry_point}(*a, **k):\n    return object()\n")
+        (p.task_id, f"def {p.tests.entry_point}(*a, **k):\n    return object()\n")
         for p in benchmark.problems
     ]

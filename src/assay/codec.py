@@ -62,6 +62,9 @@ def _convert(hint: Any, value: Any, name: str) -> Any:
     elif origin is tuple:
         if isinstance(value, list):
             return tuple(_convert(args[0], item, name) for item in value)
+    elif origin is dict:
+        if isinstance(value, dict):
+            return {key: _convert(args[1], item, name) for key, item in value.items()}
     elif dataclasses.is_dataclass(hint):
         return from_json(hint, value)  # type: ignore[arg-type]
     elif hint is float:

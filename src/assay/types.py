@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 Status = Literal["pass", "fail", "invalid"]
 PromptForm = Literal["chat", "text"]
@@ -16,8 +16,7 @@ class Limits:
     """What one program may use while it is judged."""
 
     cpu_s: float = 10.0
-    # Generous on purpose: it only ends sleepers, work is counted in CPU seconds.
-    wall_s: float = 30.0
+    wall_s: float = 30.0  # generous: it only ends sleepers, work is counted in CPU seconds
     memory_mb: int = 512
     processes: int = 64
     output_bytes: int = 1 << 20
@@ -25,19 +24,36 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
-    """One task of a benchmark.
+class Cases:
+    """Tests as ``plain`` data, by group: arguments, and what the reference returns for them."""
 
-    ``preamble`` is code of the benchmark's own (imports, helpers) that stands before every
-    program; ``tests`` runs after it in the same namespace; ``reference`` is a whole program.
+    inputs: dict[str, list[Any]]
+    expected: dict[str, list[Any]]
+    digest: str  # of all this
+
+
+@dataclass(frozen=True, slots=True)
+class Tests:
+    """What decides whether a program is right: ``code`` that runs after it, in its namespace or,
+    ``separated``, in a process apart that can only call ``entry_point``. With ``cases`` the code
+    defines ``matches(arguments, expected, got)``. ``preamble`` stands before both.
     """
+
+    entry_point: str
+    code: str
+    preamble: str = ""
+    integrity: Integrity = "shared"
+    cases: Cases | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One task of a benchmark; ``reference`` is a whole program."""
 
     task_id: str
     prompt: str
-    entry_point: str
-    tests: str
     reference: str
-    preamble: str = ""
+    tests: Tests
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +66,7 @@ class Benchmark:
     problems: tuple[Problem, ...]
     limits: Limits = Limits()
     imports: tuple[str, ...] = ()  # what most programs import: worth having loaded
+    environment: str = ""  # of Python packages; none: the standard library alone
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,22 +98,30 @@ class Decoding:
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
-    """One completion to be made. ``seed`` is this sample's own."""
+class Sample:
+    """Which of a problem's samples something is about."""
 
     task_id: str
     sample: int
+
+    @property
+    def key(self) -> SampleKey:
+        return self.task_id, self.sample
+
+
+@dataclass(frozen=True, slots=True)
+class Request(Sample):
+    """One completion to be made. ``seed`` is this sample's own."""
+
     prompt: Prompt
     decoding: Decoding
     seed: int
 
 
 @dataclass(frozen=True, slots=True)
-class Completion:
+class Completion(Sample):
     """What came back for one request; ``error`` is set when nothing did."""
 
-    task_id: str
-    sample: int
     text: str
     finish_reason: Literal["stop", "length", "error"]
     prompt_tokens: int
@@ -105,10 +130,6 @@ class Completion:
     seed: int
     used_gpu: bool
     error: str | None = None
-
-    @property
-    def key(self) -> SampleKey:
-        return self.task_id, self.sample
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,24 +141,20 @@ class Program:
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class Job(Sample):
     """One program to be judged."""
 
-    task_id: str
-    sample: int
-    preamble: str
     program: Program
-    tests: str
-    limits: Limits
+    tests: Tests
+    limits: Limits = Limits()
     imports: tuple[str, ...] = ()
+    environment: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(Sample):
     """How one program did. ``invalid`` is the harness's failure, never the model's."""
 
-    task_id: str
-    sample: int
     status: Status
     reason: str
     detail: str = ""
@@ -147,10 +164,7 @@ class Verdict:
     peak_mb: float = 0.0
     integrity: Integrity = "shared"
     rule: str = ""
-
-    @property
-    def key(self) -> SampleKey:
-        return self.task_id, self.sample
+    groups: dict[str, tuple[int, ...]] = field(default_factory=dict)  # of cases: right ones, all
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,13 +197,3 @@ class ModelIdentity:
     prompt_form: PromptForm
     tokenizer_sha256: str = ""
     template_sha256: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Capabilities:
-    """What a sandbox promises on this machine."""
-
-    kind: str
-    tier: str
-    python: str
-    guarantees: tuple[str, ...] = field(default=())

@@ -19,14 +19,14 @@ def test_humaneval_has_its_164_problems(humaneval: Benchmark) -> None:
 
 def test_mini_is_small_and_complete(mini: Benchmark) -> None:
     assert len(mini.problems) == 20
-    assert len({p.entry_point for p in mini.problems}) == 20
+    assert len({p.tests.entry_point for p in mini.problems}) == 20
 
 
 @pytest.mark.parametrize("name", ["mini", "humaneval"])
 def test_all_references_pass(name: str) -> None:
     benchmark = benchmarks.load(name)
     jobs = (
-        Job(p.task_id, 0, p.preamble, Program(p.reference, "reference"), p.tests, benchmark.limits)
+        Job(p.task_id, 0, Program(p.reference, "reference"), p.tests, benchmark.limits)
         for p in benchmark.problems
     )
     sandbox = open_sandbox("process", 2)
@@ -40,15 +40,15 @@ def test_the_prompts_helpers_are_there_for_the_tests(humaneval: Benchmark) -> No
     """A chat answer holds the function alone; check() of these calls a helper of the prompt."""
     for number, helper in ((32, "def poly"), (38, "def encode_cyclic"), (50, "def encode_shift")):
         problem = humaneval.problems[number]
-        assert helper in problem.preamble
-        assert f"def {problem.entry_point}" not in problem.preamble
+        assert helper in problem.tests.preamble
+        assert f"def {problem.tests.entry_point}" not in problem.tests.preamble
 
 
 def test_a_program_needs_no_import_that_the_prompt_has(humaneval: Benchmark) -> None:
     problem = humaneval.problems[0]
     alone = "def has_close_elements(numbers: List[float], threshold: float) -> bool:\n"
     body = problem.reference.removeprefix(problem.prompt)
-    job = Job("t", 0, problem.preamble, Program(alone + body, "x"), problem.tests, humaneval.limits)
+    job = Job("t", 0, Program(alone + body, "x"), problem.tests, humaneval.limits)
     sandbox = open_sandbox("process", 1)
     (verdict,) = sandbox.judge([job])
     sandbox.close()

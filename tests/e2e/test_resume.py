@@ -57,7 +57,7 @@ def slow_programs(mini: Benchmark, pause: float = 0.15) -> list[tuple[str, str]]
         (
             p.task_id,
             f"import time\ntime.sleep({pause})\n"
-            + (p.reference if i % 3 else f"def {p.entry_point}(): pass\n"),
+            + (p.reference if i % 3 else f"def {p.tests.entry_point}(): pass\n"),
         )
         for i, p in enumerate(mini.problems)
     ]

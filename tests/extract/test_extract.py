@@ -7,10 +7,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from assay.extract import NO_CODE, extract
-from assay.types import Benchmark, Problem, Program
+from assay.types import Benchmark, Problem, Program, Tests
 
 PROBLEM = Problem(
-    task_id="t", prompt='def f(x):\n    """Double."""\n', entry_point="f", tests="", reference=""
+    task_id="t", prompt='def f(x):\n    """Double."""\n', reference="", tests=Tests("f", "")
 )
 CODE = "def f(x):\n    return 2 * x\n"
 

@@ -17,7 +17,7 @@ import pytest
 from assay.sandbox import Sandbox, open_sandbox
 from assay.sandbox._tiers import TIERS
 from assay.sandbox.process import ProcessSandbox
-from assay.types import Job, Limits, Program, Verdict
+from assay.types import Job, Limits, Program, Tests, Verdict
 
 TIERS_HERE = ["root", "landlock"] if os.geteuid() == 0 else ["user", "landlock"]
 
@@ -30,7 +30,7 @@ def sandbox(request: pytest.FixtureRequest) -> Iterator[Sandbox]:
 
 
 def job(code: str, tests: str = "", preamble: str = "", sample: int = 0, **limits: float) -> Job:
-    return Job("t", sample, preamble, Program(code, "x"), tests, Limits(**limits))  # type: ignore[arg-type]
+    return Job("t", sample, Program(code, "x"), Tests("f", tests, preamble), Limits(**limits))  # type: ignore[arg-type]
 
 
 def judged(sandbox: Sandbox, code: str, tests: str = "", **limits: float) -> Verdict:
@@ -263,13 +263,13 @@ class Point:
 def test_what_a_benchmark_asks_for_is_loaded_already(sandbox: Sandbox) -> None:
     tests = "import sys\nassert ('decimal' in sys.modules) == wanted"
     for wanted, imports in ((True, ("decimal",)), (False, ())):
-        asked = Job("t", 0, "", Program(f"wanted = {wanted}", "x"), tests, Limits(), imports)
+        asked = Job("t", 0, Program(f"wanted = {wanted}", "x"), Tests("f", tests), imports=imports)
         (verdict,) = sandbox.judge([asked])
         assert verdict.status == "pass"
 
 
 def test_a_module_that_is_not_there_is_our_failure(sandbox: Sandbox) -> None:
-    asked = Job("t", 0, "", Program("x = 1", "x"), "", Limits(), ("no_such_module",))
+    asked = Job("t", 0, Program("x = 1", "x"), Tests("f", ""), imports=("no_such_module",))
     (verdict,) = sandbox.judge([asked])
     assert (verdict.status, verdict.reason) == ("invalid", "sandbox-error")
     assert "no_such_module" in verdict.detail

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from assay.sandbox import open_sandbox
-from assay.types import Benchmark, Job, Limits, Program
+from assay.types import Benchmark, Job, Limits, Program, Tests
 from tests.e2e.test_resume import descendants, survivors
 
 HOSTILE = (
@@ -58,7 +58,7 @@ def test_honest_verdicts_beside_hostile_programs() -> None:
                 limits = Limits(cpu_s=1, wall_s=2)
             else:
                 code, limits = f"def f(x):\n    return x + {i % 2}\n", Limits()
-            yield Job(str(i), 0, "", Program(code, "x"), "assert f(1) == 2", limits)
+            yield Job(str(i), 0, Program(code, "x"), Tests("f", "assert f(1) == 2"), limits)
 
     before = mounts(), cgroups()
     sandbox = open_sandbox("process", 2)
@@ -86,9 +86,9 @@ def mixed(benchmark: Benchmark) -> Iterator[Job]:
     """5 x 164 HumanEval samples, right and wrong mixed."""
     for sample in range(5):
         for number, p in enumerate(benchmark.problems):
-            wrong = f"def {p.entry_point}(*a, **k):\n    return None\n"
+            wrong = f"def {p.tests.entry_point}(*a, **k):\n    return None\n"
             code = p.reference if (number + sample) % 2 else wrong
-            yield Job(p.task_id, sample, p.preamble, Program(code, "x"), p.tests, benchmark.limits)
+            yield Job(p.task_id, sample, Program(code, "x"), p.tests, benchmark.limits)
 
 
 @pytest.mark.slow
@@ -112,7 +112,9 @@ def test_a_starved_program_gets_its_time() -> None:
     sandbox = open_sandbox("process", 1)
     limits = Limits(cpu_s=4, wall_s=2)
     with busy_machine(2 * (os.cpu_count() or 1)):
-        (verdict,) = sandbox.judge([Job("t", 0, "", Program(work, "x"), "assert f() == 1", limits)])
+        (verdict,) = sandbox.judge(
+            [Job("t", 0, Program(work, "x"), Tests("f", "assert f() == 1"), limits)]
+        )
     sandbox.close()
     assert (verdict.status, verdict.reason) == ("pass", "passed")
     assert verdict.wall_s > 2
@@ -127,7 +129,7 @@ from assay.sandbox import open_sandbox
 from assay.types import *
 child = "if not os.fork(): os.setsid(); time.sleep(60)"
 bomb = f"import os, time\\nfor i in range(20):\\n    {{child}}\\ntime.sleep(60)"
-jobs = [Job(str(i), 0, "", Program(bomb, "x"), "", Limits()) for i in range(4)]
+jobs = [Job(str(i), 0, Program(bomb, "x"), Tests("f", "")) for i in range(4)]
 print("started", flush=True)
 list(open_sandbox("process", 2, {tier!r}).judge(jobs))
 """
@@ -144,7 +146,7 @@ list(open_sandbox("process", 2, {tier!r}).judge(jobs))
 def test_a_worker_that_dies_is_replaced_and_its_program_judged_again() -> None:
     sandbox = open_sandbox("process", 1)
     slow = "import time\ntime.sleep(0.5)\ndef f(): return 1\n"
-    jobs = [Job(str(i), 0, "", Program(slow, "x"), "assert f() == 1", Limits()) for i in range(4)]
+    jobs = [Job(str(i), 0, Program(slow, "x"), Tests("f", "assert f() == 1")) for i in range(4)]
     killed = False
     verdicts = []
     for verdict in sandbox.judge(jobs):

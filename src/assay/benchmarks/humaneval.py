@@ -8,7 +8,7 @@ from assay.benchmarks import benchmarks
 from assay.benchmarks._prompt_code import preamble_of
 from assay.benchmarks.data import DataFile, locate, read_jsonl_gz
 from assay.fetch import PackagedFile
-from assay.types import Benchmark, Problem
+from assay.types import Benchmark, Problem, Tests
 
 if TYPE_CHECKING:
     from assay.benchmarks import Announce
@@ -43,8 +43,10 @@ def _problem(record: dict[str, Any]) -> Problem:
     return Problem(
         task_id=record["task_id"],
         prompt=prompt,
-        entry_point=entry_point,
-        tests=f"{record['test']}\ncheck({entry_point})\n",
         reference=prompt + record["canonical_solution"],
-        preamble=preamble_of(prompt, entry_point),
+        tests=Tests(
+            entry_point=entry_point,
+            code=f"{record['test']}\ncheck({entry_point})\n",
+            preamble=preamble_of(prompt, entry_point),
+        ),
     )

@@ -8,7 +8,7 @@ from assay import codec
 from assay.benchmarks import benchmarks
 from assay.benchmarks._mini_problems import PROBLEMS
 from assay.benchmarks._prompt_code import preamble_of
-from assay.types import Benchmark, Problem
+from assay.types import Benchmark, Problem, Tests
 
 if TYPE_CHECKING:
     from assay.benchmarks import Announce
@@ -20,10 +20,8 @@ def load(announce: Announce) -> Benchmark:  # noqa: ARG001 - nothing is fetched
         Problem(
             task_id=f"mini/{number}",
             prompt=prompt,
-            entry_point=entry_point,
-            tests=tests,
             reference=prompt + body,
-            preamble=preamble_of(prompt, entry_point),
+            tests=Tests(entry_point, tests, preamble_of(prompt, entry_point)),
         )
         for number, (entry_point, prompt, body, tests) in enumerate(PROBLEMS)
     )

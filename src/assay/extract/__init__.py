@@ -22,7 +22,7 @@ NO_CODE = Program("", "none")
 
 def extract(text: str, problem: Problem, form: PromptForm) -> Program:
     """The program in ``text`` that defines the problem's entry point, or ``NO_CODE``."""
-    name = problem.entry_point
+    name = problem.tests.entry_point
     if is_program(text, name):
         return Program(text, "whole")
     blocks = fenced_blocks(text)

@@ -139,7 +139,9 @@ def _judged(
         capabilities = judge.capabilities()
         most = max(Counter(task_id for task_id, _ in keys).values(), default=0)
         protocol = _protocol(benchmark, strategy, decoding, most, judge)
-        cache = runs.VerdictCache(cache_dir() / "verdicts", capabilities)
+        cache = runs.VerdictCache(
+            cache_dir() / "verdicts", capabilities.kind, capabilities.tier, capabilities.python
+        )
         run = runs.open_run(config.results_dir, protocol, model.identity, fresh=config.fresh)
         try:
             stream = Stream(

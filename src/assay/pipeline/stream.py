@@ -50,7 +50,7 @@ class Stream:
         observer: Observer,
     ) -> None:
         self._problems = {p.task_id: p for p in benchmark.problems}
-        self._limits, self._imports = benchmark.limits, benchmark.imports
+        self._benchmark = benchmark
         self._strategy = strategy
         self._cache = cache
         # Programs being executed, by cache key, with the samples that wait for the same verdict.
@@ -136,17 +136,17 @@ class Stream:
             if item.error is not None:
                 self._conclude(_verdict(item, "invalid", "generation-error", item.error))
             elif program == extract.NO_CODE:
-                detail = f"the text defines no {problem.entry_point}"
+                detail = f"the text defines no {problem.tests.entry_point}"
                 self._conclude(_verdict(item, "fail", "no-code", detail))
             else:
                 job = Job(
                     task_id=item.task_id,
                     sample=item.sample,
-                    preamble=problem.preamble,
                     program=program,
                     tests=problem.tests,
-                    limits=self._limits,
-                    imports=self._imports,
+                    limits=self._benchmark.limits,
+                    imports=self._benchmark.imports,
+                    environment=self._benchmark.environment,
                 )
                 if not self._known(job):
                     yield job

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from assay import codec
-from assay.types import Capabilities, Job, Verdict
+from assay.types import Job, Verdict
 
 # Raised when what a verdict means changes.
 FORMAT = 1
@@ -18,13 +18,16 @@ FORMAT = 1
 class VerdictCache:
     """A folder of small files, safe for runs side by side; a damaged file counts as none."""
 
-    def __init__(self, folder: Path, capabilities: Capabilities) -> None:
+    def __init__(self, folder: Path, *conditions: str) -> None:
         self._folder = folder
-        self._conditions = [FORMAT, capabilities.kind, capabilities.tier, capabilities.python]
+        self._conditions = [FORMAT, *conditions]
 
     def key(self, job: Job) -> str:
+        tests = job.tests
+        cases = tests.cases.digest if tests.cases else ""
+        asked = [tests.preamble, tests.entry_point, tests.code, tests.integrity, cases]
         limits = codec.to_json(job.limits)
-        return codec.digest([self._conditions, limits, job.preamble, job.program.code, job.tests])
+        return codec.digest([self._conditions, limits, job.environment, job.program.code, asked])
 
     def get(self, key: str, job: Job) -> Verdict | None:
         """The verdict on what ``key`` stands for, as one on ``job``."""

@@ -3,10 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from typing import Protocol
 
 from assay.registry import Registry
-from assay.types import Capabilities, Job, Verdict
+from assay.types import Job, Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class Capabilities:
+    """What a sandbox promises on this machine."""
+
+    kind: str
+    tier: str
+    python: str
+    guarantees: tuple[str, ...] = ()
 
 
 class Sandbox(Protocol):

@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Any
 
 from assay.errors import SandboxError
-from assay.sandbox import _pool, sandboxes
+from assay.sandbox import Capabilities, _pool, sandboxes
 from assay.sandbox._tiers import TIERS, Tier
 from assay.sandbox._worker import Worker, WorkerLostError
-from assay.types import Capabilities, Job, Limits, Verdict
+from assay.types import Job, Limits, Verdict
 
 ATTEMPTS = 3
 PAUSE_S = 0.2  # before an attempt after one that failed on our side
@@ -85,9 +85,9 @@ class ProcessSandbox:
 
     def _report(self, job: Job) -> dict[str, Any]:
         message = {
-            "preamble": job.preamble,
+            "preamble": job.tests.preamble,
             "program": job.program.code,
-            "tests": job.tests,
+            "tests": job.tests.code,
             "limits": dataclasses.asdict(job.limits),
         }
         kills = _host_oom_kills()

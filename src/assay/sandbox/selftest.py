@@ -12,7 +12,7 @@ from pathlib import Path
 
 from assay.sandbox import Sandbox
 from assay.sandbox.attacks import BATTERY, Attack
-from assay.types import Job, Limits, Program, Verdict
+from assay.types import Job, Limits, Program, Tests, Verdict
 
 HONEST = (
     "def f(x):\n    open('honest', 'w').write(str(x + 1))\n    return int(open('honest').read())\n"
@@ -56,7 +56,7 @@ def run_battery(sandbox: Sandbox, attacks: tuple[Attack, ...] = BATTERY) -> Iter
 def _judged(sandbox: Sandbox, program: str, attack: Attack) -> Verdict:
     limits = Limits(cpu_s=attack.cpu_s, wall_s=attack.wall_s)
     (verdict,) = sandbox.judge(
-        [Job("attack", 0, "", Program(program, "attack"), attack.tests, limits)]
+        [Job("attack", 0, Program(program, "attack"), Tests("f", attack.tests), limits)]
     )
     return verdict
 
