@@ -1,0 +1,87 @@
+"""What dishonest programs get: a forged pass only where the tests share their interpreter."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import pytest
+
+from assay.sandbox import Sandbox, open_sandbox
+from assay.types import Integrity, Job, Limits, Program, Tests, Verdict
+from tests.security.forgeries import (
+    ENTRY_POINT,
+    FORGERIES,
+    HONEST_BUT_WRONG,
+    LOOP_TESTS,
+    REFERENCE,
+    TESTS,
+    Forgery,
+)
+
+# Why a forgery that passes elsewhere does not in a tier: that tier has no /proc.
+FOILED = {"landlock": {"tests' text in its own memory"}}
+LIMITS = Limits(cpu_s=2, wall_s=5)
+
+
+def job(name: str, code: str, tests: str, integrity: Integrity) -> Job:
+    """The one place that knows how a job is made."""
+    return Job(name, 0, Program(code, "x"), Tests(ENTRY_POINT, tests, integrity=integrity), LIMITS)
+
+
+@pytest.fixture(scope="module")
+def sandbox() -> Iterator[Sandbox]:
+    opened = open_sandbox("process", workers=2)
+    yield opened
+    opened.close()
+
+
+def judged(sandbox: Sandbox, jobs: Iterable[Job]) -> dict[str, Verdict]:
+    return {verdict.task_id: verdict for verdict in sandbox.judge(jobs)}
+
+
+def forged(sandbox: Sandbox, integrity: Integrity) -> dict[str, Verdict]:
+    return judged(sandbox, (job(f.name, f.code, f.tests, integrity) for f in FORGERIES))
+
+
+def test_the_corpus_is_well_formed() -> None:
+    assert len(FORGERIES) >= 45
+    assert len({forgery.name for forgery in FORGERIES}) == len(FORGERIES)
+    for forgery in FORGERIES:
+        compile(forgery.code, forgery.name, "exec")  # compiled only: it runs in the sandbox
+        assert forgery.why, forgery.name
+
+
+@pytest.mark.parametrize("tests", [TESTS, LOOP_TESTS], ids=["asserts", "loop"])
+def test_honest_programs_get_what_they_deserve(sandbox: Sandbox, tests: str) -> None:
+    programs = {"right": REFERENCE, "wrong": HONEST_BUT_WRONG}
+    verdicts = judged(sandbox, (job(n, code, tests, "shared") for n, code in programs.items()))
+    assert verdicts["right"].status == "pass", verdicts["right"].detail
+    assert (verdicts["wrong"].status, verdicts["wrong"].reason) == ("fail", "wrong-answer")
+
+
+@pytest.fixture(scope="module")
+def shared(sandbox: Sandbox) -> dict[str, Verdict]:
+    return forged(sandbox, "shared")
+
+
+@pytest.mark.parametrize("forgery", FORGERIES, ids=lambda forgery: forgery.name)
+def test_in_the_tests_interpreter(
+    sandbox: Sandbox, shared: dict[str, Verdict], forgery: Forgery
+) -> None:
+    verdict = shared[forgery.name]
+    foiled = forgery.name in FOILED.get(sandbox.capabilities().tier, ())
+    seen = f"{verdict.status}: {verdict.reason} {verdict.detail}"
+    expected = forgery.passes_shared and not foiled
+    assert (verdict.status == "pass") == expected, f"{seen} (why: {forgery.why})"
+    assert verdict.integrity == "shared"
+
+
+# SEPARATED MODE GOES HERE, once the process sandbox has it; nothing else in this file changes:
+#
+# def test_with_the_tests_in_a_process_apart(sandbox: Sandbox) -> None:
+#     verdicts = forged(sandbox, "separated")
+#     assert [name for name, verdict in verdicts.items() if verdict.status != "fail"] == []
+#     assert {verdict.integrity for verdict in verdicts.values()} == {"separated"}
+#
+# and both integrities in test_honest_programs_get_what_they_deserve. Not "pass" alone: a program
+# that turns its failure into our own ("invalid") has taken a sample out of the count.
