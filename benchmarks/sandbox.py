@@ -31,7 +31,7 @@ from assay import benchmarks
 from assay.fetch import cache_dir
 from assay.sandbox import open_sandbox
 from assay.sandbox._inside import judge
-from assay.sandbox._inside.zygote import WARM
+from assay.sandbox._inside.server import WARM
 from assay.sandbox._worker import INTERPRETER
 from assay.types import Benchmark, Job, Program
 

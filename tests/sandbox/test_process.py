@@ -306,7 +306,7 @@ def test_closing_the_stream_kills_what_runs() -> None:
     started = time.monotonic()
     stream.close()  # type: ignore[attr-defined]
     assert time.monotonic() - started < 5
-    assert {w._process.poll() for w in workers} == {0}
+    assert {w._programs._process.poll() for w in workers} == {0}
 
 
 def test_an_error_of_the_source_comes_after_the_work_taken(sandbox: Sandbox) -> None:

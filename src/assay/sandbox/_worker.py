@@ -1,37 +1,97 @@
-"""The harness's end of one fork server."""
+"""The harness's end of one worker: a fork server for programs, and an oracle for their tests."""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import select
+import socket
 import subprocess
 import sys
 import threading
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from assay.errors import SandboxError
 from assay.sandbox._inside import wire
+from assay.sandbox._inside.latest import Latest
 
 # No site packages: what a program may import does not depend on what the user has installed.
 # A fixed hash seed: the order of a set must not decide a verdict.
 INTERPRETER = (sys.executable, "-P", "-S", "-s", "-B")
-SCRIPT = "import sys; sys.path.insert(0, sys.argv[1]); from _inside.zygote import main; main()"
+SCRIPT = "import sys; sys.path.insert(0, sys.argv[1]); from _inside.server import main; main()"
 ENVIRONMENT = {"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", "PYTHONHASHSEED": "0"}
 START_S = 60.0
 
 
 class WorkerLostError(Exception):
-    """The fork server is gone or does not answer; its sample has no verdict."""
+    """A process of the worker is gone or does not answer; its sample has no verdict."""
 
 
 class Worker:
-    """One fork server process. ``kill`` may come from any thread."""
+    """``kill`` may come from any thread, the rest from one at a time."""
 
     def __init__(self, settings: dict[str, Any]) -> None:
-        self._lock = threading.Lock()
         self.settings = settings
+        self._link, theirs = socket.socketpair()  # between the two processes
+        try:
+            with theirs:
+                self._programs = _Server({**settings, "role": "zygote"}, theirs)
+        except SandboxError:
+            self._link.close()
+            raise
+        self._oracle: _Server | None = None
+        self._known: Latest[str, None] = Latest()  # to the oracle
+        self._killed = False
+
+    @property
+    def memory_limit(self) -> str:
+        return str(self._programs.about["memory"])
+
+    def judge(self, job: dict[str, Any], timeout_s: float) -> dict[str, Any]:
+        """What became of a program whose tests run in its own process."""
+        self._programs.send({**job, "apart": False})
+        return self._programs.receive(time.monotonic() + timeout_s)
+
+    def judge_apart(
+        self, job: dict[str, Any], key: str, tests: Callable[[], bytes], timeout_s: float
+    ) -> dict[str, Any]:
+        """What became of a program whose tests run in the oracle, which keeps them by ``key``."""
+        if self._oracle is None:
+            self._oracle = self._started_oracle()
+        follows = key not in self._known.items
+        self._oracle.send({"key": key, "body_follows": follows})
+        if follows:
+            body = tests()
+            self._oracle.send_encoded(body)
+            self._known.add(key, None, len(body))
+        self._programs.send({**job, "tests": "", "apart": True})
+        deadline = time.monotonic() + timeout_s
+        told = self._oracle.receive(deadline)
+        return {**self._programs.receive(deadline), "told": told}
+
+    def kill(self) -> None:
+        self._killed = True
+        self._link.close()
+        for server in (self._programs, self._oracle):
+            if server:
+                server.kill()
+
+    def _started_oracle(self) -> _Server:
+        oracle = _Server({**self.settings, "role": "oracle", "imports": []}, self._link)
+        if self._killed:
+            oracle.kill()
+            raise WorkerLostError("stopped")
+        return oracle
+
+
+class _Server:
+    """One isolated process that answers messages."""
+
+    def __init__(self, settings: dict[str, Any], link: socket.socket) -> None:
+        self._lock = threading.Lock()
         self._process = subprocess.Popen(
             [*INTERPRETER, "-c", SCRIPT, str(Path(__file__).parent)],
             stdin=subprocess.PIPE,
@@ -40,9 +100,14 @@ class Worker:
             env=ENVIRONMENT,
             cwd="/",
             start_new_session=True,  # Ctrl-C is the harness's to handle
+            pass_fds=[link.fileno()],
         )
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._input, self._output = self._process.stdin, self._process.stdout
         try:
-            self.about: dict[str, Any] = self.ask(settings, START_S)
+            self.send({**settings, "link": link.fileno()})
+            self.about = self.receive(time.monotonic() + START_S)
         except WorkerLostError as error:
             self.kill()
             raise SandboxError(f"the fork server did not start ({error})") from error
@@ -50,15 +115,20 @@ class Worker:
             self.kill()
             raise SandboxError(self.about["error"])
 
-    def ask(self, message: dict[str, Any], timeout_s: float) -> dict[str, Any]:
-        """Send a message and wait for its answer."""
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        answers = self._process.stdout.fileno()
+    def send(self, message: dict[str, Any]) -> None:
+        self.send_encoded(wire.dumps(message))
+
+    def send_encoded(self, message: bytes) -> None:
         try:
-            wire.send(self._process.stdin.fileno(), message)
-            if not select.select([answers], [], [], timeout_s)[0]:
-                raise WorkerLostError(f"no answer in {timeout_s:.0f} s")
+            wire.send_encoded(self._input.fileno(), message)
+        except (OSError, ValueError) as error:
+            raise WorkerLostError(str(error) or "it ended") from error
+
+    def receive(self, deadline: float) -> dict[str, Any]:
+        try:
+            answers = self._output.fileno()
+            if not select.select([answers], [], [], max(0.0, deadline - time.monotonic()))[0]:
+                raise WorkerLostError("no answer in time")
             answer: dict[str, Any] = wire.receive(answers)
         except (OSError, EOFError, ValueError) as error:
             raise WorkerLostError(str(error) or "it ended") from error
@@ -67,9 +137,9 @@ class Worker:
     def kill(self) -> None:
         """End it and all it started: its input closes, and that it notices at once."""
         with self._lock:
-            for stream in (self._process.stdin, self._process.stdout):
+            for stream in (self._input, self._output):
                 with contextlib.suppress(OSError):
-                    stream.close()  # type: ignore[union-attr]
+                    stream.close()
             try:
                 self._process.wait(2)
             except subprocess.TimeoutExpired:

@@ -15,11 +15,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from assay import codec
 from assay.errors import SandboxError
 from assay.sandbox import Capabilities, _pool, sandboxes
+from assay.sandbox._inside import wire
 from assay.sandbox._tiers import TIERS, Tier
 from assay.sandbox._worker import Worker, WorkerLostError
-from assay.types import Job, Limits, Verdict
+from assay.types import Job, Limits, Tests, Verdict
 
 ATTEMPTS = 3
 PAUSE_S = 0.2  # before an attempt after one that failed on our side
@@ -40,7 +42,7 @@ class ProcessSandbox:
         self._closed = False
         self.tier, first = _first_worker(tier)
         self._keep(first)
-        self._memory = first.about["memory"]
+        self._memory = first.memory_limit
 
     def capabilities(self) -> Capabilities:
         python = f"{platform.python_implementation()} {platform.python_version()}".lower()
@@ -84,26 +86,34 @@ class ProcessSandbox:
         return _verdict(job, report)
 
     def _report(self, job: Job) -> dict[str, Any]:
+        tests = job.tests
         message = {
-            "preamble": job.tests.preamble,
+            "preamble": tests.preamble,
             "program": job.program.code,
-            "tests": job.tests.code,
+            "tests": tests.code,
+            "entry_point": tests.entry_point,
             "limits": dataclasses.asdict(job.limits),
         }
+        timeout_s = job.limits.wall_s * PATIENCE + GRACE_S
         kills = _host_oom_kills()
         try:
             worker = self._take(_settings(self.tier, job.limits, job.imports))
         except SandboxError as error:
             return {"sandbox_error": str(error)}
         try:
-            report = worker.ask(message, job.limits.wall_s * PATIENCE + GRACE_S)
-        except WorkerLostError as error:
+            if tests.integrity == "shared":
+                report = worker.judge(message, timeout_s)
+            else:
+                report = worker.judge_apart(
+                    message, _tests_key(tests), lambda: _for_oracle(tests), timeout_s
+                )
+        except (WorkerLostError, SandboxError) as error:
             self._drop(worker)
             return {"sandbox_error": f"the fork server was lost: {error}"}
         self._idle.put(worker)
-        told = report.get("result") or {}
-        if "sandbox_error" in told:
-            return {"sandbox_error": told["sandbox_error"]}
+        for told in (report, report.get("result") or {}, report.get("told", {})):
+            if "sandbox_error" in told:
+                return {"sandbox_error": told["sandbox_error"]}
         killed = report.get("exit_code") == -signal.SIGKILL and report["stopped"] is None
         if killed and not report["out_of_memory"] and _host_oom_kills() > kills:
             return {"sandbox_error": "the machine ran out of memory"}
@@ -229,9 +239,9 @@ def _verdict(job: Job, report: dict[str, Any]) -> Verdict:
             detail=report["sandbox_error"],
             rule=job.program.rule,
         )
-    told = report["result"]
-    if told is None or (report["out_of_memory"] and told["status"] != "pass"):
-        told = _untold(report, job.limits)
+    told = report.get("told", report["result"])
+    if told is None or "ended" in told or (report["out_of_memory"] and told["status"] != "pass"):
+        told = {**_untold(report, job.limits), **_heard_before_the_end(told)}
     return Verdict(
         task_id=job.task_id,
         sample=job.sample,
@@ -242,9 +252,30 @@ def _verdict(job: Job, report: dict[str, Any]) -> Verdict:
         cpu_s=report["cpu_s"],
         wall_s=report["wall_s"],
         peak_mb=report["peak_mb"],
-        integrity="shared",
+        integrity=job.tests.integrity,
         rule=job.program.rule,
+        groups={name: tuple(counts) for name, counts in told.get("groups", {}).items()},
     )
+
+
+def _heard_before_the_end(told: dict[str, Any] | None) -> dict[str, Any]:
+    return {name: told[name] for name in ("failing_test", "groups") if name in told} if told else {}
+
+
+def _tests_key(tests: Tests) -> str:
+    cases = tests.cases.digest if tests.cases else ""
+    return codec.digest([tests.entry_point, tests.code, tests.preamble, cases])
+
+
+def _for_oracle(tests: Tests) -> bytes:
+    body: dict[str, Any] = {
+        "entry_point": tests.entry_point,
+        "code": tests.code,
+        "preamble": tests.preamble,
+    }
+    if tests.cases:
+        body |= {"inputs": tests.cases.inputs, "expected": tests.cases.expected}
+    return wire.dumps(body)
 
 
 def _untold(report: dict[str, Any], limits: Limits) -> dict[str, Any]:
@@ -260,6 +291,8 @@ def _untold(report: dict[str, Any], limits: Limits) -> dict[str, Any]:
         -code in (signal.SIGXCPU, signal.SIGKILL) and report["cpu_s"] >= CPU_SLACK * limits.cpu_s
     ):
         reason, detail = "timeout", f"used {limits.cpu_s:g} s of CPU time"
+    elif stopped == "answered":
+        reason, detail = "exit", "stopped answering before its tests were done"
     elif code < 0:
         reason, detail = "signal", f"ended by {signal.Signals(-code).name}"
     else:

@@ -12,6 +12,8 @@ import types
 
 PREAMBLE, PROGRAM, TESTS = "<preamble>", "<program>", "<tests>"
 DETAIL_LIMIT = 500
+PASSED = {"status": "pass", "reason": "passed", "detail": "", "failing_test": ""}
+NOT_PYTHON = (SyntaxError, ValueError, RecursionError, MemoryError)  # raised by compile
 # Limits and walls of the sandbox that a program runs into show as these errors.
 BY_ERRNO = {
     errno.ENOMEM: "memory",
@@ -43,21 +45,21 @@ def judge(
     """``status``, ``reason``, ``detail`` and ``failing_test``; ``text`` is that of the tests."""
     try:
         code = compiled(program, PROGRAM)
-    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        return _fail("syntax", _describe(error))
+    except NOT_PYTHON as error:
+        return fail("syntax", describe(error))
     try:
         exec(code, namespace)
         exec(tests, namespace)
     except BaseException as error:
-        return _fail(_reason(error), _describe(error), _failing_test(error, text))
-    return {"status": "pass", "reason": "passed", "detail": "", "failing_test": ""}
+        return fail(reason(error), describe(error), failing_test(error, text))
+    return PASSED
 
 
 def compiled(source: str, name: str) -> types.CodeType:
     return compile(source, name, "exec", dont_inherit=True)
 
 
-def _reason(error: BaseException) -> str:
+def reason(error: BaseException) -> str:
     if isinstance(error, AssertionError) and _frames(error)[-1][0] == TESTS:
         return "wrong-answer"
     if isinstance(error, MemoryError):
@@ -71,10 +73,15 @@ def _reason(error: BaseException) -> str:
     return "exception"
 
 
-def _fail(reason: str, detail: str, failing_test: str = "") -> dict[str, str]:
+REASONS = {
+    "wrong-answer", "exception", "syntax", "timeout", "exit", "memory", *BY_ERRNO.values(),
+}  # fmt: skip
+
+
+def fail(why: str, detail: str, failing_test: str = "") -> dict[str, str]:
     return {
         "status": "fail",
-        "reason": reason,
+        "reason": why if why in REASONS else "exception",
         "detail": detail[:DETAIL_LIMIT],
         "failing_test": failing_test[:DETAIL_LIMIT],
     }
@@ -88,7 +95,7 @@ def _frames(error: BaseException) -> list[tuple[str, int]]:
     return frames
 
 
-def _describe(error: BaseException) -> str:
+def describe(error: BaseException) -> str:
     try:
         text = f"{type(error).__name__}: {error}".rstrip(": ")
     except BaseException:  # the program's own __str__: it may do anything
@@ -99,6 +106,6 @@ def _describe(error: BaseException) -> str:
     return f"{text} (line {lines[-1]} of the program)" if lines else text
 
 
-def _failing_test(error: BaseException, tests: str) -> str:
+def failing_test(error: BaseException, tests: str) -> str:
     lines = [line for name, line in _frames(error) if name == TESTS]
     return tests.splitlines()[lines[-1] - 1].strip() if lines else ""

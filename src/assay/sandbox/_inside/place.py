@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 import stat
 import sys
 from collections.abc import Callable
@@ -45,12 +46,19 @@ class Place:
         self.limit = limit
         self.confine = confine
 
+    def kill_all(self) -> None:
+        """All that can be signalled from here was started here."""
+        with contextlib.suppress(OSError):
+            os.kill(-1, signal.SIGKILL)
 
-def in_namespaces(limits: dict[str, Any], *, as_root: bool, only_zygote: list[int]) -> Place:
+
+def in_namespaces(
+    limits: dict[str, Any], *, as_root: bool, only_zygote: list[int], limit_memory: bool
+) -> Place:
     """Returns in the zygote only, which alone keeps the descriptors ``only_zygote``."""
     files_mb = limits["files_mb"]
     limit = None
-    if as_root:
+    if as_root and limit_memory:
         with contextlib.suppress(OSError):  # the watch limits memory where cgroups cannot
             limit = TreeLimit(limits["memory_mb"])
     root.enter_namespaces(through_user_namespace=not as_root)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _socket
 import json
 import math
 import os
@@ -10,11 +11,12 @@ from collections.abc import Callable
 from types import CodeType
 from typing import Any, NoReturn
 
-from . import judge, kernel
+from . import answer, judge, kernel
 
 MIB = 1 << 20
 OPEN_FILES = 256
 RESULT = 3
+BEGUN = b"+"  # written to the result before the program has a say
 
 
 def limit_worker(limits: dict[str, Any], neighbours: int) -> None:
@@ -40,25 +42,32 @@ def run(
     tests: CodeType,
     output: int,
     result: int,
+    channel: _socket.socket | None,
     enter: Callable[[], None],
 ) -> NoReturn:
-    """``output`` and ``result`` are pipes; standard input is /dev/null already."""
+    """``output`` and ``result`` are pipes; standard input is /dev/null already.
+
+    With a ``channel`` the tests are elsewhere, and it takes the place of ``result``.
+    """
     token = job["token"]
     try:
         os.setsid()
         enter()
         os.dup2(output, 1)
         os.dup2(output, 2)
-        os.dup2(result, RESULT)
+        os.dup2(channel.fileno() if channel else result, RESULT)
         kernel.prctl(kernel.PR_SET_DUMPABLE, 1)  # its own /proc/self; the zygote's stays closed
         cpu = math.ceil(job["limits"]["cpu_s"])
         # The second one for programs that ignore SIGXCPU.
         resource.setrlimit(resource.RLIMIT_CPU, (cpu, cpu + 1))
         namespace = judge.prepared(preamble)
+        os.write(result, BEGUN)
         os.closerange(RESULT + 1, OPEN_FILES)
     except BaseException as error:  # ours, not the program's, which has not begun
-        _tell(result, {"token": token, "sandbox_error": f"{type(error).__name__}: {error}"})
+        _tell(result, {"sandbox_error": f"{type(error).__name__}: {error}"})
     try:
+        if channel:
+            answer.serve(namespace, job["program"], job["entry_point"], RESULT)
         verdict = judge.judge(namespace, job["program"], tests, job["tests"])
     except BaseException:  # a program can make even the telling fail, which is its own failure
         os._exit(1)
@@ -74,14 +83,23 @@ def _tell(descriptor: int, message: dict[str, str]) -> NoReturn:
 
 
 def checked(data: bytes, token: str) -> dict[str, str] | None:
-    """The zygote's end: the verdict, if the stream holds just that with the right token."""
+    """The zygote's end: the verdict, if the stream holds just that with the right token.
+
+    Once the program has begun, it may have written all of it.
+    """
     try:
-        message = json.loads(data)
-    except ValueError:
+        message: dict[str, str] = json.loads(data.removeprefix(BEGUN))
+    except (ValueError, RecursionError):
         return None
+    if not data.startswith(BEGUN):
+        return message
     if not isinstance(message, dict) or message.pop("token", None) != token:
         return None
-    return message
+    if message.keys() != judge.PASSED.keys() or set(map(type, message.values())) != {str}:
+        return None
+    if message["status"] == "pass":
+        return judge.PASSED if message == judge.PASSED else None
+    return judge.fail(message["reason"], message["detail"], message["failing_test"])
 
 
 def _address_space() -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _socket
 import os
 import select
 import time
@@ -54,12 +55,18 @@ class Watch:
     def elapsed(self) -> float:
         return time.monotonic() - self._started
 
-    def run(self, sample: int, streams: dict[int, Kept], harness: int) -> None:
-        """``sample`` is a pidfd, ``harness`` the pipe that closes when the harness is gone."""
+    def run(
+        self, sample: int, streams: dict[int, Kept], harness: int, channel: _socket.socket | None
+    ) -> None:
+        """``sample`` is a pidfd, ``harness`` the pipe that closes when the harness is gone; the
+        ``channel`` is hung up when the tests have heard enough.
+        """
         poll = select.poll()
         for descriptor in (sample, *streams):
             poll.register(descriptor, select.POLLIN)
         poll.register(harness, 0)
+        if channel:
+            poll.register(channel, 0)
         deadline, next_look = self._limits["wall_s"], FIRST_LOOK_S
         while self.stopped is None:
             pause = min(deadline, next_look) - self.elapsed
@@ -68,6 +75,9 @@ class Watch:
                     return
                 if descriptor == harness:
                     raise HarnessGoneError
+                if descriptor not in streams:
+                    self.stopped = "answered"
+                    return
                 if not streams[descriptor].take(os.read(descriptor, PIECE)):
                     poll.unregister(descriptor)
             if self.elapsed >= deadline:

@@ -2,66 +2,34 @@
 
 from __future__ import annotations
 
+import _socket  # sockets, without the many modules around them
 import contextlib
 import gc
-import importlib
 import os
-import signal
 import sys
+from collections.abc import Callable
 from types import CodeType
 from typing import Any
 
-from . import judge, sample, wire
-from .place import Place, by_landlock, in_namespaces
-from .watch import HarnessGoneError, Kept, Watch
+from . import judge, sample
+from .latest import Latest
+from .place import Place
+from .watch import Kept, Watch
 
-# What programs import most; the rest costs its import in each program.
-WARM = (
-    "bisect", "collections", "copy", "functools", "heapq", "itertools", "math", "operator", "re",
-    "string", "typing",
-)  # fmt: skip
 RESULT_BYTES = 1 << 16
 OUTPUT_TAIL = 400
-CACHED_CHARS = 4 << 20  # of the benchmark's own code, compiled
 LOOK_EVERY_S, LOOK_RARELY_S = 0.02, 0.2
-
-
-def main() -> None:
-    settings = wire.receive(0)
-    jobs, reports = os.dup(0), os.dup(1)
-    null = os.open(os.devnull, os.O_RDWR)
-    for standard in (0, 1):
-        os.dup2(null, standard)
-    os.close(null)
-    try:
-        for name in (*WARM, *settings["imports"]):
-            importlib.import_module(name)
-        if settings["tier"] == "landlock":
-            place = by_landlock([jobs, reports])
-        else:
-            as_root = settings["tier"] == "root"
-            place = in_namespaces(settings["limits"], as_root=as_root, only_zygote=[jobs, reports])
-        sample.limit_worker(settings["limits"], place.neighbours)
-        zygote = Zygote(place, jobs)
-    except Exception as error:
-        wire.send(reports, {"error": f"{type(error).__name__}: {error}"})
-        return
-    wire.send(reports, {"memory": "cgroup" if place.limit else "watch"})
-    with contextlib.suppress(EOFError, HarnessGoneError):
-        while True:
-            wire.send(reports, zygote.judge(wire.receive(jobs)))
-    zygote.kill_all()
 
 
 class Zygote:
     """Judges one program after the other; nothing of one is there for the next."""
 
-    def __init__(self, place: Place, jobs: int) -> None:
+    def __init__(self, place: Place, jobs: int, link: int) -> None:
         self._place = place
         self._jobs = jobs
+        self._link = _socket.socket(fileno=link)
         self._kills = place.limit.kills() if place.limit else 0
-        self._codes: dict[tuple[str, str], tuple[CodeType, CodeType]] = {}
-        self._cached_chars = 0
+        self._codes: Latest[tuple[str, str], tuple[CodeType, CodeType]] = Latest()
         os.chdir(place.scratch)
         os.environ.clear()
         os.environ.update(PATH="/usr/bin:/bin", LANG="C.UTF-8")
@@ -79,9 +47,12 @@ class Zygote:
         try:
             preamble, tests = self._compiled(job["preamble"], job["tests"])
         except (SyntaxError, ValueError) as error:
+            self._pass_on(None)
             return {"sandbox_error": f"the benchmark's own code does not compile: {error}"}
         output, output_end = os.pipe()
         result, result_end = os.pipe()
+        # Tests elsewhere call the program through a channel; ours is the program's end of it.
+        theirs, channel = _socket.socketpair() if job["apart"] else (None, None)
         if limit:
             limit.reset()
         look_every_s = LOOK_RARELY_S if limit else LOOK_EVERY_S
@@ -91,15 +62,19 @@ class Zygote:
         except OSError as error:
             for descriptor in (output, output_end, result, result_end):
                 os.close(descriptor)
+            self._pass_on(None)
             return {"sandbox_error": f"fork: {error.strerror}"}
         if pid == 0:
-            sample.run(job, preamble, tests, output_end, result_end, self._enter)
+            sample.run(job, preamble, tests, output_end, result_end, channel, self._enter)
+        if theirs:
+            self._pass_on(theirs)
+            theirs.close()
         os.close(output_end)
         os.close(result_end)
         kept = {output: Kept(limits["output_bytes"]), result: Kept(RESULT_BYTES)}
         ended = os.pidfd_open(pid)
-        watch.run(ended, kept, self._jobs)
-        self.kill_all()
+        watch.run(ended, kept, self._jobs, channel)
+        self._place.kill_all()
         _, status, used = os.wait4(pid, 0)
         wall_s = watch.elapsed
         cpu_s = used.ru_utime + used.ru_stime + self._reap()
@@ -108,6 +83,8 @@ class Zygote:
                 pass
             os.close(source)
         os.close(ended)
+        if channel:
+            channel.close()
         self._clean_up()
         told = sample.checked(kept[result].data, job["token"])
         out_of_memory = self._out_of_memory()
@@ -129,10 +106,13 @@ class Zygote:
         limit = self._place.limit
         return limit is not None and limit.kills() > self._kills
 
-    def kill_all(self) -> None:
-        """All that can be signalled from here was started here."""
-        with contextlib.suppress(OSError):
-            os.kill(-1, signal.SIGKILL)
+    def _pass_on(self, channel: _socket.socket | None) -> None:
+        """To the oracle, which waits for one message a program."""
+        passed = []
+        if channel:
+            number = channel.fileno().to_bytes(4, sys.byteorder)
+            passed = [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, number)]
+        self._link.sendmsg([b"c"], passed)
 
     def _reap(self) -> float:
         """Wait for all that is left; its CPU seconds."""
@@ -141,7 +121,7 @@ class Zygote:
             while True:
                 pid, _, used = os.wait4(-1, os.WNOHANG)
                 if pid == 0:
-                    self.kill_all()
+                    self._place.kill_all()
                     _, _, used = os.wait4(-1, 0)
                 cpu_s += used.ru_utime + used.ru_stime
         return cpu_s
@@ -161,12 +141,11 @@ class Zygote:
     def _compiled(self, preamble: str, tests: str) -> tuple[CodeType, CodeType]:
         """The benchmark's own code: the same for every sample of a problem."""
         key = (preamble, tests)
-        if key not in self._codes:
+        if key not in self._codes.items:
             codes = judge.compiled(preamble, judge.PREAMBLE), judge.compiled(tests, judge.TESTS)
-            self._cached_chars += len(preamble) + len(tests)
-            while self._codes and self._cached_chars > CACHED_CHARS:
-                oldest = next(iter(self._codes))
-                self._cached_chars -= len(oldest[0]) + len(oldest[1])
-                del self._codes[oldest]
-            self._codes[key] = codes
-        return self._codes[key]
+            self._codes.add(key, codes, len(preamble) + len(tests))
+        return self._codes.items[key]
+
+
+def start(place: Place, jobs: int, link: int) -> Callable[[dict[str, Any]], dict[str, Any]]:
+    return Zygote(place, jobs, link).judge

@@ -1,0 +1,149 @@
+"""Plain data across a border of trust, as JSON: a closed set of types, and never code.
+
+What JSON has stands for itself; everything else is an object of one key, the name of its type. A
+subclass crosses as the data of its base, so that its own comparisons stay behind. What is no plain
+data arrives as ``Opaque``, equal to nothing.
+
+The fork server loads this file by its path: it imports the standard library alone.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+DEEPEST = 200
+MOST_ITEMS = 1_000_000  # of an iterator, which may have no end
+DECIMAL_BITS = 8192  # larger integers are written in hexadecimal, which is never slow
+
+# The bases' own methods: a subclass may have overridden its own.
+_CONTAINERS: tuple[tuple[type, str, Callable[[Any], Any]], ...] = (
+    (tuple, "tuple", tuple.__iter__),
+    (list, "list", list.__iter__),
+    (dict, "dict", lambda d: map(list, dict.items(d))),
+    (set, "set", set.__iter__),
+    (frozenset, "frozenset", frozenset.__iter__),
+    (deque, "deque", deque.__iter__),
+    (type({}.keys()), "keys", iter),
+    (type({}.values()), "values", iter),
+    (type({}.items()), "items", iter),
+)
+_LEAVES: tuple[tuple[type, str, Callable[[Any], Any]], ...] = (
+    (bytes, "bytes", bytes.hex),
+    (bytearray, "bytearray", bytearray.hex),
+    (range, "range", lambda r: [encode(n) for n in (r.start, r.stop, r.step)]),
+    (complex, "complex", lambda c: [complex.__pos__(c).real, complex.__pos__(c).imag]),
+)
+
+
+class Opaque:
+    """Stands for a value that was no plain data."""
+
+    __slots__ = ("kind",)
+    __hash__ = None  # type: ignore[assignment]
+
+    def __init__(self, kind: str) -> None:
+        self.kind = kind
+
+    def __eq__(self, other: object) -> bool:
+        return False
+
+    def __repr__(self) -> str:
+        return f"<{self.kind}>"
+
+
+def encode(value: Any, depth: int = 0) -> Any:
+    """The value as JSON-ready data."""
+    kind = type(value)
+    if kind is str or kind is bool or kind is float or value is None:
+        return value
+    if isinstance(value, int):
+        number = int.__pos__(value)
+        return number if number.bit_length() <= DECIMAL_BITS else {"int": hex(number)}
+    if depth > DEEPEST:
+        return {"opaque": "too deeply nested"}
+    for base, tag, parts in _CONTAINERS:
+        if isinstance(value, base):
+            items = [encode(part, depth + 1) for part in parts(value)]
+            return items if base is list else {tag: items}
+    if isinstance(value, float):
+        return float.__pos__(value)
+    if isinstance(value, str):
+        return str.__str__(value)
+    for base, tag, text in _LEAVES:
+        if isinstance(value, base):
+            return {tag: text(value)}
+    if kind.__module__ in ("decimal", "fractions") and kind.__name__ in ("Decimal", "Fraction"):
+        return {kind.__name__: str(value)}
+    if kind.__module__ == "numpy" and hasattr(value, "tolist"):
+        data = encode(value.tolist(), depth + 1)
+        return {"array": data} if kind.__name__ == "ndarray" else data
+    if hasattr(kind, "__next__"):
+        return {"iterator": [encode(i, depth + 1) for i in itertools.islice(value, MOST_ITEMS)]}
+    return {"opaque": kind.__name__}
+
+
+def decode(data: Any) -> Any:
+    """The value of encoded data; ValueError if it is none."""
+    kind = type(data)
+    if kind is list:
+        return [decode(item) for item in data]
+    if kind is not dict:
+        return data
+    try:
+        ((tag, content),) = data.items()
+        return _DECODERS[tag](content)
+    except (TypeError, KeyError, ArithmeticError) as error:
+        raise ValueError(f"not encoded data: {error!r}") from error
+
+
+def has_opaque(data: Any) -> bool:
+    """Whether encoded data stands for something that is no plain data."""
+    if isinstance(data, dict):
+        return "opaque" in data or any(map(has_opaque, data.values()))
+    return isinstance(data, list) and any(map(has_opaque, data))
+
+
+# Imported when needed: every page of a fork server makes every fork dearer.
+def _decimal(text: Any) -> Any:
+    from decimal import Decimal
+
+    return Decimal(text)
+
+
+def _fraction(text: Any) -> Any:
+    from fractions import Fraction
+
+    return Fraction(text)
+
+
+def _array(content: Any) -> Any:
+    try:
+        import numpy  # type: ignore[import-not-found,unused-ignore]
+    except ImportError:
+        return Opaque("ndarray")
+    return numpy.array(decode(content))
+
+
+_DECODERS: dict[str, Callable[[Any], Any]] = {
+    "tuple": lambda items: tuple(map(decode, items)),
+    "dict": lambda pairs: dict(map(decode, pairs)),
+    "set": lambda items: set(map(decode, items)),
+    "frozenset": lambda items: frozenset(map(decode, items)),
+    "deque": lambda items: deque(map(decode, items)),
+    "keys": lambda items: dict.fromkeys(map(decode, items)).keys(),
+    "values": lambda items: dict(enumerate(map(decode, items))).values(),
+    "items": lambda items: dict(map(decode, items)).items(),
+    "iterator": lambda items: iter(list(map(decode, items))),
+    "int": lambda text: int(text, 16),
+    "bytes": bytes.fromhex,
+    "bytearray": bytearray.fromhex,
+    "range": lambda numbers: range(*map(decode, numbers)),
+    "complex": lambda parts: complex(*parts),
+    "Decimal": _decimal,
+    "Fraction": _fraction,
+    "array": _array,
+    "opaque": lambda kind: Opaque(str(kind)),
+}

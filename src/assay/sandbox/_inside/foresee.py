@@ -1,0 +1,77 @@
+"""Which calls of a function some test code will make, read off the code without running it."""
+
+from __future__ import annotations
+
+import ast
+from typing import Any
+
+Call = tuple[tuple[Any, ...], dict[str, Any]]  # positional and named arguments
+
+# Statements that run once, from left to right.
+STRAIGHT = (ast.Assert, ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Expr)
+# Inside these a call may happen later, several times or not at all.
+BENT = (
+    ast.Lambda, ast.IfExp, ast.BoolOp, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp,
+    ast.NamedExpr,
+)  # fmt: skip
+
+
+def calls(code: str, name: str) -> list[Call]:
+    """The arguments of all calls of ``name``, in order; none if they are not all certain."""
+    statements = ast.parse(code).body
+    statements, name = _inside_check(statements, name)
+    found: list[Call] = []
+    for statement in statements:
+        if not _mentions(statement, name):
+            continue
+        if not isinstance(statement, STRAIGHT) or any(
+            isinstance(node, BENT) for node in ast.walk(statement)
+        ):
+            return []
+        made = [
+            node
+            for node in ast.walk(statement)
+            if isinstance(node, ast.Call) and _is_name(node.func, name)
+        ]
+        if len(made) != sum(_is_name(node, name) for node in ast.walk(statement)):
+            return []  # the function is used for something else than a call
+        if isinstance(statement, ast.Assert) and statement.msg and _mentions(statement.msg, name):
+            return []
+        try:
+            found += [_arguments(call) for call in sorted(made, key=_position)]
+        except ValueError:
+            return []
+    return found
+
+
+def _inside_check(statements: list[ast.stmt], name: str) -> tuple[list[ast.stmt], str]:
+    """For ``def check(candidate): ...`` and ``check(name)``: what runs, and the name in there."""
+    *before, last = statements or [ast.Pass()]
+    match last:
+        case ast.Expr(ast.Call(ast.Name(checker), [ast.Name(given)], [])) if given == name:
+            for statement in before:
+                match statement:
+                    case ast.FunctionDef(checker_name, ast.arguments(args=[argument]), body) if (
+                        checker_name == checker
+                    ):
+                        return body, argument.arg
+    return statements, name
+
+
+def _arguments(call: ast.Call) -> Call:
+    if any(keyword.arg is None for keyword in call.keywords):
+        raise ValueError
+    named = {str(k.arg): ast.literal_eval(k.value) for k in call.keywords}
+    return tuple(ast.literal_eval(argument) for argument in call.args), named
+
+
+def _is_name(node: ast.AST, name: str) -> bool:
+    return isinstance(node, ast.Name) and node.id == name
+
+
+def _mentions(node: ast.AST, name: str) -> bool:
+    return any(_is_name(inner, name) for inner in ast.walk(node))
+
+
+def _position(node: ast.expr) -> tuple[int, int]:
+    return node.lineno, node.col_offset

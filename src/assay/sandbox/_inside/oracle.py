@@ -1,0 +1,295 @@
+"""The process that knows the answers: it runs the tests and calls the program through a channel.
+
+It is isolated like the programs, apart from them, and judges one after the other. What it hears
+from a program is plain data; whatever else arrives counts against the program.
+"""
+
+from __future__ import annotations
+
+import _socket  # sockets, without the many modules around them
+import builtins
+import contextlib
+import json
+import os
+import signal
+import sys
+from collections import deque
+from collections.abc import Callable, Iterable
+from types import FrameType
+from typing import Any
+
+from . import foresee, judge, wire
+from .latest import Latest
+from .place import Place
+from .plain import decode, encode, has_opaque
+
+CPU_S = 20.0  # of the tests' own work for one program
+LARGEST_ANSWER = 64 << 20
+SHORT = 200
+NO_NAMED: dict[str, Any] = encode({})
+
+
+class EndedError(Exception):
+    """The program's process is gone, or says what no honest one says."""
+
+
+class UnfitError(Exception):
+    """These tests cannot be run apart from the program."""
+
+
+class TooSlowError(BaseException):
+    """What the program answered keeps the tests themselves busy."""
+
+
+class Channel:
+    """Calls of one program."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+        self._answers: deque[dict[str, Any]] = deque()
+
+    def send(self, calls: bytes) -> None:
+        try:
+            wire.send_encoded(self._descriptor, calls)
+        except OSError as error:
+            raise EndedError from error
+
+    def answer(self) -> dict[str, Any]:
+        """The next one: a ``value``, or a ``reason`` and ``detail`` of why there is none."""
+        while not self._answers:
+            try:
+                self._answers.extend(wire.receive(self._descriptor, LARGEST_ANSWER))
+            except (OSError, EOFError, ValueError, TypeError, RecursionError) as error:
+                raise EndedError from error
+        answer = self._answers.popleft()
+        try:
+            if "value" in answer:
+                return {"value": decode(answer["value"])}
+            detail, raised = str(answer["detail"]), str(answer.get("raised", ""))
+            reason = str(answer["reason"])
+        except (ValueError, TypeError, KeyError, RecursionError) as error:
+            raise EndedError from error
+        return {"reason": reason, "detail": detail, "raised": raised}
+
+
+class CodeTests:
+    """Tests as code, in which the program's function is a name that can be called."""
+
+    def __init__(self, body: dict[str, Any]) -> None:
+        self._text, self._name = body["code"], body["entry_point"]
+        self._preamble = judge.compiled(body["preamble"], judge.PREAMBLE)
+        self._code = judge.compiled(body["code"], judge.TESTS)
+        # One message takes all calls of most tests to the program.
+        self._foreseen = foresee.calls(body["code"], self._name)
+        self._requests = wire.dumps([list(map(encode, call)) for call in self._foreseen])
+
+    def run(self, channel: Channel) -> dict[str, Any]:
+        calls = Calls(self._name, channel, self._foreseen)
+        namespace = judge.prepared(self._preamble)
+        namespace[self._name] = calls
+        try:
+            if self._foreseen:
+                channel.send(self._requests)
+            exec(self._code, namespace)
+        except EndedError:
+            return {"ended": True, "failing_test": calls.shown()}
+        except UnfitError as error:
+            return {"sandbox_error": str(error)}
+        except Exception as error:
+            failing_test = judge.failing_test(error, self._text)
+            if error is calls.raised:
+                answer = calls.answer
+                at = failing_test if answer["raised"] else ""  # it did not even load
+                return judge.fail(answer["reason"], answer["detail"], at)
+            return judge.fail(judge.reason(error), calls.told(error), failing_test)
+        return judge.PASSED if calls.answer else {"sandbox_error": f"no test calls {self._name}"}
+
+
+class Calls:
+    """The program's function, as the tests see it."""
+
+    def __init__(self, name: str, channel: Channel, foreseen: list[foresee.Call]) -> None:
+        self._name, self._channel, self._foreseen = name, channel, deque(foreseen)
+        self._call: foresee.Call | None = None
+        self.answer: dict[str, Any] = {}
+        self.raised: Exception | None = None
+
+    def __call__(self, *positional: Any, **named: Any) -> Any:
+        self._call, self.answer = (positional, named), {}
+        if self._foreseen:
+            if self._foreseen.popleft() != self._call:
+                raise UnfitError(f"an unforeseen call of {self._name}")
+        else:
+            request = [encode(positional), encode(named)]
+            if has_opaque(request):
+                raise UnfitError(f"{self._name} is called with more than plain data")
+            self._channel.send(wire.dumps([request]))
+        self.answer = self._channel.answer()
+        if "value" in self.answer:
+            return self.answer["value"]
+        self.raised = _error(self.answer)
+        raise self.raised
+
+    def shown(self) -> str:
+        """The last call."""
+        return _shown_call(self._name, *self._call) if self._call else ""
+
+    def told(self, error: Exception) -> str:
+        """What the tests said of the last call."""
+        told = judge.describe(error)
+        if "value" not in self.answer:
+            return told
+        return f"{told}: {self.shown()} gave {_shown(self.answer['value'])}"
+
+
+class CaseTests:
+    """Tests as data; the code of the tests says what matches."""
+
+    def __init__(self, body: dict[str, Any]) -> None:
+        self._name = body["entry_point"]
+        inputs, expected = body["inputs"], body["expected"]
+        self._inputs = {group: list(map(decode, calls)) for group, calls in inputs.items()}
+        self._expected = {group: list(map(decode, values)) for group, values in expected.items()}
+        self._requests = {
+            g: wire.dumps([[call, NO_NAMED] for call in c]) for g, c in inputs.items()
+        }
+        namespace = judge.prepared(judge.compiled(body["preamble"], judge.PREAMBLE))
+        exec(judge.compiled(body["code"], judge.TESTS), namespace)
+        self._matches: Any = namespace["matches"]
+
+    def run(self, channel: Channel) -> dict[str, Any]:
+        if not self._expected:
+            return self._outputs(channel)
+        groups = {group: [0, len(calls)] for group, calls in self._inputs.items()}
+        verdict = judge.PASSED
+        arguments: list[Any] = []
+        try:
+            for group, calls in self._inputs.items():
+                channel.send(self._requests[group])
+                for arguments, expected in zip(calls, self._expected[group], strict=True):
+                    answer = channel.answer()
+                    if self._right(arguments, expected, answer):
+                        groups[group][0] += 1
+                    elif verdict is judge.PASSED:
+                        verdict = self._wrong(arguments, expected, answer)
+        except EndedError:
+            if verdict is judge.PASSED:
+                shown = _shown_call(self._name, arguments, {})
+                return {"ended": True, "failing_test": shown, "groups": groups}
+        return {**verdict, "groups": groups}
+
+    def _outputs(self, channel: Channel) -> dict[str, Any]:
+        """What the program returns for each input, encoded."""
+        found: dict[str, list[Any]] = {}
+        try:
+            for group, calls in self._inputs.items():
+                channel.send(self._requests[group])
+                found[group] = []
+                for arguments in calls:
+                    answer = channel.answer()
+                    if "value" not in answer:
+                        return self._wrong(arguments, None, answer)
+                    found[group].append(encode(answer["value"]))
+        except EndedError:
+            return {"ended": True, "failing_test": ""}
+        return {**judge.PASSED, "outputs": found}
+
+    def _right(self, arguments: list[Any], expected: Any, answer: dict[str, Any]) -> bool:
+        try:
+            return "value" in answer and bool(self._matches(arguments, expected, answer["value"]))
+        except Exception:  # what cannot be compared does not match
+            return False
+
+    def _wrong(self, arguments: list[Any], expected: Any, answer: dict[str, Any]) -> dict[str, str]:
+        call = _shown_call(self._name, arguments, {})
+        if "value" in answer:
+            got, wanted = _shown(answer["value"]), _shown(expected)
+            return judge.fail("wrong-answer", f"expected {wanted}, got {got}", call)
+        return judge.fail(answer["reason"], answer["detail"], call if answer["raised"] else "")
+
+
+class UnfitTests:
+    """Tests that cannot be run at all."""
+
+    def __init__(self, error: Exception) -> None:
+        self._error = f"the benchmark's own tests fail: {type(error).__name__}: {error}"
+
+    def run(self, channel: Channel) -> dict[str, Any]:  # noqa: ARG002 - nobody is called
+        return {"sandbox_error": self._error}
+
+
+class Oracle:
+    """Judges with the tests it is sent, and keeps those of the last problems."""
+
+    def __init__(self, jobs: int, link: int) -> None:
+        self._jobs = jobs
+        self._link = _socket.socket(fileno=link)
+        self._kept: Latest[str, CodeTests | CaseTests | UnfitTests] = Latest()
+        signal.signal(signal.SIGPROF, _too_slow)
+
+    def judge(self, job: dict[str, Any]) -> dict[str, Any]:
+        """How the program does that the fork server starts for this job."""
+        tests = self._tests(job)
+        descriptor = self._channel()
+        if descriptor is None:
+            return {"ended": True}
+        try:
+            signal.setitimer(signal.ITIMER_PROF, CPU_S)
+            return tests.run(Channel(descriptor))
+        except TooSlowError:
+            return judge.fail("timeout", "its answers keep the tests busy for too long")
+        finally:
+            signal.setitimer(signal.ITIMER_PROF, 0)
+            os.close(descriptor)  # which tells the fork server that the program can go
+
+    def _tests(self, job: dict[str, Any]) -> CodeTests | CaseTests | UnfitTests:
+        if job["body_follows"]:
+            encoded = wire.receive_encoded(self._jobs)
+            body = json.loads(encoded)
+            tests: CodeTests | CaseTests | UnfitTests
+            try:
+                tests = CaseTests(body) if "inputs" in body else CodeTests(body)
+            except Exception as error:
+                tests = UnfitTests(error)
+            self._kept.add(job["key"], tests, len(encoded))
+        return self._kept.items[job["key"]]
+
+    def _channel(self) -> int | None:
+        """To the next program, from the fork server; none if it could not be started."""
+        data, passed, _, _ = self._link.recvmsg(1, _socket.CMSG_LEN(4))
+        if not data:
+            raise EOFError
+        return int.from_bytes(passed[0][2], sys.byteorder) if passed else None
+
+
+def start(_place: Place, jobs: int, link: int) -> Callable[[dict[str, Any]], dict[str, Any]]:
+    return Oracle(jobs, link).judge
+
+
+def _error(answer: dict[str, Any]) -> Exception:
+    """What the program raised, as far as the tests may want to catch it."""
+    kind = getattr(builtins, answer["raised"], None)
+    if isinstance(kind, type) and issubclass(kind, Exception):
+        with contextlib.suppress(TypeError):  # some need more than a message
+            return kind(answer["detail"])
+    return RuntimeError(answer["detail"])
+
+
+def _shown_call(name: str, positional: Iterable[Any], named: dict[str, Any]) -> str:
+    arguments = [*map(_shown, positional), *(f"{key}={_shown(v)}" for key, v in named.items())]
+    return _short(f"{name}({', '.join(arguments)})")
+
+
+def _shown(value: Any) -> str:
+    try:
+        return _short(repr(value))
+    except Exception:  # an integer too large to print, a nesting too deep
+        return f"<{type(value).__name__}>"
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= SHORT else f"{text[: SHORT // 2]} … {text[-SHORT // 2 :]}"
+
+
+def _too_slow(_number: int, _frame: FrameType | None) -> None:
+    raise TooSlowError
