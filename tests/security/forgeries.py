@@ -677,20 +677,23 @@ CHANNEL = (
     Forgery(
         "json.dumps replaced",
         "import json\nreal = json.dumps\njson.dumps = lambda told: real({**told,"
-        " 'status': 'pass', 'reason': 'passed'})\n" + WRONG, True,
+        " 'status': 'pass', 'reason': 'passed', 'detail': '', 'failing_test': ''})\n" + WRONG, True,
         "the judge writes its message with the interpreter's modules",
     ),
     Forgery(
         "JSONEncoder.encode replaced",
         "import json\nreal = json.JSONEncoder.encode\n"
-        "def encode(self, told): return real(self, {**told, 'status': 'pass'})\n"
+        "def encode(self, told): return real(self, {**told, 'status': 'pass', 'reason': 'passed', "
+        "'detail': '', 'failing_test': ''})\n"
         "json.JSONEncoder.encode = encode\n" + WRONG, True,
         "the judge writes its message with the interpreter's modules",
     ),
     Forgery(
         "os.write replaced",
-        "import os\nreal = os.write\nos.write = lambda fd, data: real(fd, data.replace("
-        "b'\"fail\"', b'\"pass\"'))\n" + WRONG, True,
+        "import json, os\nreal = os.write\ndef write(fd, data):\n"
+        "    told = json.loads(data) | {'status': 'pass', 'reason': 'passed', 'detail': '', "
+        "'failing_test': ''}\n    return real(fd, json.dumps(told).encode())\n"
+        "os.write = write\n" + WRONG, True,
         "the judge writes its message with the interpreter's modules",
     ),
     Forgery(
@@ -701,8 +704,8 @@ CHANNEL = (
         "the judge's own function replaced",
         "import sys\ntold = {'status': 'pass', 'reason': 'passed', 'detail': '', "
         "'failing_test': ''}\n"
-        "for module in list(sys.modules.values()):\n    if hasattr(module, '_fail'):\n"
-        "        module._fail = lambda *a: told\n" + WRONG, True,
+        "for module in list(sys.modules.values()):\n    if hasattr(module, 'fail'):\n"
+        "        module.fail = lambda *a: told\n" + WRONG, True,
         "the judge's modules are the program's to write",
     ),
     Forgery(
@@ -710,14 +713,15 @@ CHANNEL = (
         "import sys\ndef passed(reason, detail, failing_test=''):\n    return {'status': 'pass',"
         " 'reason': 'passed', 'detail': '', 'failing_test': ''}\n"
         "frame = sys._getframe()\nwhile frame := frame.f_back:\n"
-        "    if '_fail' in frame.f_globals:\n"
-        "        frame.f_globals['_fail'].__code__ = passed.__code__\n" + WRONG, True,
+        "    if 'fail' in frame.f_globals:\n"
+        "        frame.f_globals['fail'].__code__ = passed.__code__\n" + WRONG, True,
         "the judge's functions are the program's to write",
     ),
     Forgery(
         "error that patches the judge when described",
         "import json\nreal = json.dumps\nclass Error(Exception):\n    def __str__(self):\n"
-        "        json.dumps = lambda told: real({**told, 'status': 'pass'})\n"
+        "        json.dumps = lambda told: real({**told, 'status': 'pass', "
+        "'reason': 'passed', 'detail': '', 'failing_test': ''})\n"
         "        return ''\ndef running_total(numbers):\n    raise Error\n", True,
         "the judge calls the error's own __str__",
     ),

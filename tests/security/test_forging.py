@@ -51,10 +51,13 @@ def test_the_corpus_is_well_formed() -> None:
         assert forgery.why, forgery.name
 
 
+@pytest.mark.parametrize("integrity", ["shared", "separated"])
 @pytest.mark.parametrize("tests", [TESTS, LOOP_TESTS], ids=["asserts", "loop"])
-def test_honest_programs_get_what_they_deserve(sandbox: Sandbox, tests: str) -> None:
+def test_honest_programs_get_what_they_deserve(
+    sandbox: Sandbox, tests: str, integrity: Integrity
+) -> None:
     programs = {"right": REFERENCE, "wrong": HONEST_BUT_WRONG}
-    verdicts = judged(sandbox, (job(n, code, tests, "shared") for n, code in programs.items()))
+    verdicts = judged(sandbox, (job(n, code, tests, integrity) for n, code in programs.items()))
     assert verdicts["right"].status == "pass", verdicts["right"].detail
     assert (verdicts["wrong"].status, verdicts["wrong"].reason) == ("fail", "wrong-answer")
 
@@ -76,12 +79,9 @@ def test_in_the_tests_interpreter(
     assert verdict.integrity == "shared"
 
 
-# SEPARATED MODE GOES HERE, once the process sandbox has it; nothing else in this file changes:
-#
-# def test_with_the_tests_in_a_process_apart(sandbox: Sandbox) -> None:
-#     verdicts = forged(sandbox, "separated")
-#     assert [name for name, verdict in verdicts.items() if verdict.status != "fail"] == []
-#     assert {verdict.integrity for verdict in verdicts.values()} == {"separated"}
-#
-# and both integrities in test_honest_programs_get_what_they_deserve. Not "pass" alone: a program
-# that turns its failure into our own ("invalid") has taken a sample out of the count.
+def test_with_the_tests_in_a_process_apart(sandbox: Sandbox) -> None:
+    """Not "pass" alone: a failure that becomes ours ("invalid") leaves the count."""
+    verdicts = forged(sandbox, "separated")
+    got = {n: (v.status, v.reason, v.detail) for n, v in verdicts.items() if v.status != "fail"}
+    assert got == {}
+    assert {verdict.integrity for verdict in verdicts.values()} == {"separated"}

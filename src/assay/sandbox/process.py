@@ -6,7 +6,6 @@ import contextlib
 import dataclasses
 import os
 import platform
-import queue
 import signal
 import threading
 import time
@@ -21,12 +20,13 @@ from assay.sandbox import Capabilities, _pool, sandboxes
 from assay.sandbox._inside import wire
 from assay.sandbox._tiers import TIERS, Tier
 from assay.sandbox._worker import Worker, WorkerLostError
-from assay.types import Job, Limits, Tests, Verdict
+from assay.types import Job, Limits, Program, Tests, Verdict
 
 ATTEMPTS = 3
 PAUSE_S = 0.2  # before an attempt after one that failed on our side
 PATIENCE = 4  # the fork server's own, in wall limits
 GRACE_S = 20.0
+PROBE = Job("", 0, Program("", ""), Tests("", "", integrity="separated"))
 CPU_SLACK = 0.9  # what the kernel accounts at the end may lag behind what its limit counted
 
 
@@ -35,13 +35,14 @@ class ProcessSandbox:
 
     def __init__(self, workers: int, tier: str = "auto") -> None:
         self._workers = workers
-        self._idle: queue.SimpleQueue[Worker] = queue.SimpleQueue()
+        self._idle: list[Worker] = []
         self._alive: set[Worker] = set()
         self._lock = threading.Lock()
         self._alone = _Turnstile()
         self._closed = False
         self.tier, first = _first_worker(tier)
-        self._keep(first)
+        self._alive.add(first)
+        self._idle.append(first)
         self._memory = first.memory_limit
 
     def capabilities(self) -> Capabilities:
@@ -64,7 +65,7 @@ class ProcessSandbox:
         """End all workers; a later call of ``judge`` starts new ones."""
         with self._lock:
             self._closed = True
-            workers, self._alive = self._alive, set()
+            workers, self._alive, self._idle = self._alive, set(), []
         for worker in workers:
             worker.kill()
 
@@ -97,7 +98,7 @@ class ProcessSandbox:
         timeout_s = job.limits.wall_s * PATIENCE + GRACE_S
         kills = _host_oom_kills()
         try:
-            worker = self._take(_settings(self.tier, job.limits, job.imports))
+            worker = self._take(_settings(self.tier, job))
         except SandboxError as error:
             return {"sandbox_error": str(error)}
         try:
@@ -110,7 +111,9 @@ class ProcessSandbox:
         except (WorkerLostError, SandboxError) as error:
             self._drop(worker)
             return {"sandbox_error": f"the fork server was lost: {error}"}
-        self._idle.put(worker)
+        with self._lock:
+            if worker in self._alive:
+                self._idle.append(worker)
         for told in (report, report.get("result") or {}, report.get("told", {})):
             if "sandbox_error" in told:
                 return {"sandbox_error": told["sandbox_error"]}
@@ -120,15 +123,16 @@ class ProcessSandbox:
         return report
 
     def _take(self, settings: dict[str, Any]) -> Worker:
-        while True:
-            try:
-                worker = self._idle.get_nowait()
-            except queue.Empty:
-                return self._started(settings)
-            if worker.settings != settings:
-                self._drop(worker)
-            elif worker in self._alive:
-                return worker
+        """An idle worker of this kind, or a new one; too many of other kinds are ended."""
+        with self._lock:
+            for worker in self._idle:
+                if worker.settings == settings:
+                    self._idle.remove(worker)
+                    return worker
+            needless = self._idle.pop(0) if len(self._alive) >= 2 * self._workers else None
+        if needless:
+            self._drop(needless)
+        return self._started(settings)
 
     def _started(self, settings: dict[str, Any]) -> Worker:
         if self._closed:
@@ -140,10 +144,6 @@ class ProcessSandbox:
                 return worker
         worker.kill()
         raise SandboxError("stopped")
-
-    def _keep(self, worker: Worker) -> None:
-        self._alive.add(worker)
-        self._idle.put(worker)
 
     def _drop(self, worker: Worker) -> None:
         with self._lock:
@@ -185,14 +185,23 @@ class _Turnstile:
                 self._condition.notify_all()
 
 
-def _settings(tier: Tier, limits: Limits, imports: tuple[str, ...]) -> dict[str, Any]:
-    """What a worker is set up with once; the other limits can change from job to job."""
+def _settings(tier: Tier, job: Job) -> dict[str, Any]:
+    """What a worker is set up with once; the other limits can change from job to job.
+
+    Integrity, since programs must not be forked from a process that has seen separated tests.
+    """
+    limits = job.limits
     once = {
         "memory_mb": limits.memory_mb,
         "processes": limits.processes,
         "files_mb": limits.files_mb,
     }
-    return {"tier": tier.name, "limits": once, "imports": list(imports)}
+    return {
+        "tier": tier.name,
+        "limits": once,
+        "imports": list(job.imports),
+        "integrity": job.tests.integrity,
+    }
 
 
 def _host_oom_kills() -> int:
@@ -214,7 +223,7 @@ def _first_worker(wanted: str) -> tuple[Tier, Worker]:
             refusals.append(f"{tier.name}: run as {'root' if _is_full_root() else 'no root'}")
             continue
         try:
-            return tier, Worker(_settings(tier, Limits(), ()))
+            return tier, Worker(_settings(tier, PROBE))
         except SandboxError as error:
             refusals.append(f"{tier.name}: {error}")
     raise SandboxError(
