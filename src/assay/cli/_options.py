@@ -26,6 +26,13 @@ results_dir = option(
     default="results",
     help="Folder of runs and results.",
 )
+data_dir = option(
+    "--data",
+    "data_dir",
+    type=click.Path(path_type=Path, file_okay=False, exists=True),
+    envvar="ASSAY_DATA_DIR",
+    help="Folder with benchmark data, looked into first.",
+)
 as_json = option("--json", "as_json", is_flag=True, help="Print JSON and nothing else.")
 
 
@@ -38,6 +45,7 @@ def judging(command: Callable[..., Any]) -> Callable[..., Any]:
             "--workers", type=int, default=0, help="Programs judged at a time; 0: one per core."
         ),
         option("--no-cache", is_flag=True, help="Execute also what was executed before."),
+        data_dir,
         results_dir,
         option(
             "--resume/--fresh",

@@ -41,6 +41,7 @@ class JudgeConfig:
     workers: int = 0
     no_cache: bool = False
     fresh: bool = False
+    data_dir: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +78,8 @@ def evaluate(config: EvalConfig, observer: Observer) -> Evaluation:
     """Run (or continue) the evaluation and write its results file."""
     decoding = resolve_decoding(config)
     strategy = strategies.get(config.prompt_strategy)
-    benchmark = _first(benchmarks.load(config.benchmark, observer.note), config.samples)
+    benchmark = benchmarks.load(config.benchmark, observer.note, config.data_dir)
+    benchmark = _first(benchmark, config.samples)
     model = models.open_model(config.model, config.batch_mode, observer.note)
     keys = [(p.task_id, s) for p in benchmark.problems for s in range(config.n_samples)]
     return _judged(config, benchmark, strategy, decoding, model, keys, observer)
@@ -86,7 +88,7 @@ def evaluate(config: EvalConfig, observer: Observer) -> Evaluation:
 def score(config: ScoreConfig, observer: Observer) -> Evaluation:
     """Judge completions made elsewhere: all those in the file, and no others."""
     _check_workers(config)
-    benchmark = benchmarks.load(config.benchmark, observer.note)
+    benchmark = benchmarks.load(config.benchmark, observer.note, config.data_dir)
     model = models.open_recorded(config.samples_file)
     keys = model.recorded()
     known = {p.task_id for p in benchmark.problems}

