@@ -36,6 +36,10 @@ _LEAVES: tuple[tuple[type, str, Callable[[Any], Any]], ...] = (
     (range, "range", lambda r: [encode(n) for n in (r.start, r.stop, r.step)]),
     (complex, "complex", lambda c: [complex.__pos__(c).real, complex.__pos__(c).imag]),
 )
+_TYPES = {
+    t.__name__: t
+    for t in (int, float, complex, bool, str, bytes, list, tuple, dict, set, frozenset, type(None))
+}
 
 
 class Opaque:
@@ -75,6 +79,8 @@ def encode(value: Any, depth: int = 0) -> Any:
     for base, tag, text in _LEAVES:
         if isinstance(value, base):
             return {tag: text(value)}
+    if kind is type and value in _TYPES.values():
+        return {"type": value.__name__}
     if kind.__module__ in ("decimal", "fractions") and kind.__name__ in ("Decimal", "Fraction"):
         return {kind.__name__: str(value)}
     if kind.__module__ == "numpy" and hasattr(value, "tolist"):
@@ -145,5 +151,6 @@ _DECODERS: dict[str, Callable[[Any], Any]] = {
     "Decimal": _decimal,
     "Fraction": _fraction,
     "array": _array,
+    "type": lambda name: _TYPES[name],
     "opaque": lambda kind: Opaque(str(kind)),
 }

@@ -16,6 +16,7 @@ class Limits:
     """What one program may use while it is judged."""
 
     cpu_s: float = 10.0
+    call_cpu_s: float = 0.0  # for one call of a separated program; none if 0
     wall_s: float = 30.0  # generous: it only ends sleepers, work is counted in CPU seconds
     memory_mb: int = 512
     processes: int = 64
@@ -34,14 +35,13 @@ class Cases:
 
 @dataclass(frozen=True, slots=True)
 class Tests:
-    """What decides whether a program is right: ``code`` that runs after it, in its namespace or,
-    ``separated``, in a process apart that can only call ``entry_point``. With ``cases`` the code
-    defines ``matches(arguments, expected, got)``. ``preamble`` stands before both.
+    """Code that runs after a program in its namespace or, ``separated``, in a process apart that
+    can only call ``entry_point``. With ``cases``, its ``matcher()`` gives a comparison per group.
     """
 
     entry_point: str
     code: str
-    preamble: str = ""
+    preamble: str = ""  # stands before the program and before the tests
     integrity: Integrity = "shared"
     cases: Cases | None = None
 

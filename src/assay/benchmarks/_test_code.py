@@ -5,9 +5,14 @@ from __future__ import annotations
 import ast
 import builtins
 
-from assay.types import Integrity
+from assay.types import Integrity, Tests
 
 BUILTINS = frozenset(dir(builtins))
+
+
+def code_tests(entry_point: str, code: str, preamble: str = "") -> Tests:
+    """Tests as code, apart from the programs where that is possible."""
+    return Tests(entry_point, code, preamble, integrity_of(code, preamble, entry_point))
 
 
 def tested_function(assertions: list[str]) -> str:
@@ -19,13 +24,18 @@ def tested_function(assertions: list[str]) -> str:
 def integrity_of(code: str, preamble: str, entry_point: str) -> Integrity:
     """Whether the tests can run apart from a program.
 
-    They can if the program's function is all that they need of it, and they pass it no code.
+    They can if the program's function is all that they need of it, and only data goes in and out.
     """
-    module = ast.parse(f"{preamble}\n{code}")
-    nodes = list(ast.walk(module))
+    nodes = list(ast.walk(ast.parse(f"{preamble}\n{code}")))
     needed = {n.id for n in nodes if isinstance(n, ast.Name)} - _bound(nodes) - BUILTINS
-    passes_code = any(isinstance(node, ast.Lambda | ast.ClassDef) for node in nodes)
-    return "shared" if needed - {entry_point} or passes_code else "separated"
+    code_goes_in = any(isinstance(node, ast.Lambda | ast.ClassDef) for node in nodes)
+    variables = {n.id for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+    code_comes_out = any(
+        isinstance(n, ast.Call) and isinstance(n.func, ast.Name) and n.func.id in variables
+        for n in nodes
+    )
+    together = needed - {entry_point} or code_goes_in or code_comes_out
+    return "shared" if together else "separated"
 
 
 def _called(code: str) -> list[str]:

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 from assay.benchmarks import benchmarks
 from assay.benchmarks._pinned import HUMANEVAL
 from assay.benchmarks._prompt_code import preamble_of
-from assay.benchmarks._test_code import integrity_of
+from assay.benchmarks._test_code import code_tests
 from assay.benchmarks.data import records
-from assay.types import Benchmark, Problem, Tests
+from assay.types import Benchmark, Problem
 
 if TYPE_CHECKING:
     from assay.benchmarks import Announce
@@ -27,10 +27,10 @@ def load(announce: Announce) -> Benchmark:
 
 def _problem(record: dict[str, Any]) -> Problem:
     prompt, entry_point = record["prompt"], record["entry_point"]
-    code, preamble = f"{record['test']}\ncheck({entry_point})\n", preamble_of(prompt, entry_point)
+    code = f"{record['test']}\ncheck({entry_point})\n"
     return Problem(
         task_id=record["task_id"],
         prompt=prompt,
         reference=prompt + record["canonical_solution"],
-        tests=Tests(entry_point, code, preamble, integrity_of(code, preamble, entry_point)),
+        tests=code_tests(entry_point, code, preamble_of(prompt, entry_point)),
     )

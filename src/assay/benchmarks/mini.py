@@ -8,7 +8,8 @@ from assay import codec
 from assay.benchmarks import benchmarks
 from assay.benchmarks._mini_problems import PROBLEMS
 from assay.benchmarks._prompt_code import preamble_of
-from assay.types import Benchmark, Problem, Tests
+from assay.benchmarks._test_code import code_tests
+from assay.types import Benchmark, Problem
 
 if TYPE_CHECKING:
     from assay.benchmarks import Announce
@@ -21,7 +22,7 @@ def load(announce: Announce) -> Benchmark:  # noqa: ARG001 - nothing is fetched
             task_id=f"mini/{number}",
             prompt=prompt,
             reference=prompt + body,
-            tests=Tests(entry_point, tests, preamble_of(prompt, entry_point), "separated"),
+            tests=code_tests(entry_point, tests, preamble_of(prompt, entry_point)),
         )
         for number, (entry_point, prompt, body, tests) in enumerate(PROBLEMS)
     )

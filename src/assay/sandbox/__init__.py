@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from assay.registry import Registry
 from assay.types import Job, Verdict
+
+Outputs = dict[str, list[Any]]  # by group of cases, in the closed encoding of ``plain``
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +36,10 @@ class Sandbox(Protocol):
         iterable is never read far ahead and may block until the next job exists. Closing the
         iterator kills what still runs. What goes wrong on our side is an ``invalid`` verdict.
         """
+        ...
+
+    def outputs(self, jobs: Iterable[Job]) -> Iterator[tuple[Verdict, Outputs]]:
+        """What programs return for cases that expect nothing yet; nothing where one fails."""
         ...
 
     def close(self) -> None:

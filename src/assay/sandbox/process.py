@@ -16,7 +16,7 @@ from typing import Any
 
 from assay import codec
 from assay.errors import SandboxError
-from assay.sandbox import Capabilities, _pool, sandboxes
+from assay.sandbox import Capabilities, Outputs, _pool, sandboxes
 from assay.sandbox._inside import wire
 from assay.sandbox._tiers import TIERS, Tier
 from assay.sandbox._worker import Worker, WorkerLostError
@@ -51,8 +51,16 @@ class ProcessSandbox:
         return Capabilities("process", self.tier.name, python, guarantees)
 
     def judge(self, jobs: Iterable[Job]) -> Iterator[Verdict]:
+        for job, report in self._reports(jobs):
+            yield _verdict(job, report)
+
+    def outputs(self, jobs: Iterable[Job]) -> Iterator[tuple[Verdict, Outputs]]:
+        for job, report in self._reports(jobs):
+            yield _verdict(job, report), report.get("told", {}).get("outputs", {})
+
+    def _reports(self, jobs: Iterable[Job]) -> Iterator[tuple[Job, dict[str, Any]]]:
         self._closed = False
-        stream = _pool.stream(jobs, self._judge_one, self._workers)
+        stream = _pool.stream(jobs, self._run, self._workers)
         finished = False
         try:
             yield from stream
@@ -69,7 +77,7 @@ class ProcessSandbox:
         for worker in workers:
             worker.kill()
 
-    def _judge_one(self, job: Job) -> Verdict:
+    def _run(self, job: Job) -> tuple[Job, dict[str, Any]]:
         for attempt in range(ATTEMPTS):
             if attempt:
                 time.sleep(PAUSE_S * attempt)
@@ -84,7 +92,7 @@ class ProcessSandbox:
                     }
             if "sandbox_error" not in report:
                 break
-        return _verdict(job, report)
+        return job, report
 
     def _report(self, job: Job) -> dict[str, Any]:
         tests = job.tests

@@ -6,7 +6,9 @@ nothing: it does not know what is expected.
 
 from __future__ import annotations
 
+import signal
 import time
+from types import FrameType
 from typing import Any, NoReturn
 
 from . import judge, wire
@@ -15,14 +17,21 @@ from .plain import decode, encode
 FLUSH_S = 0.002  # many short calls share a message
 
 
-def serve(namespace: dict[str, object], program: str, entry_point: str, channel: int) -> NoReturn:
+class CallTooLongError(BaseException):
+    """Raised in the midst of a call, as long as the program lets that happen."""
+
+
+def serve(
+    namespace: dict[str, object], program: str, entry_point: str, call_cpu_s: float, channel: int
+) -> NoReturn:
     """Load the program, then answer until the other side has heard enough."""
     unloaded = _load(namespace, program)
+    call = Call(namespace, entry_point, call_cpu_s)
     while True:
         answers: list[Any] = []
         sent = time.monotonic()
         for arguments in wire.receive(channel):
-            answers.append(unloaded or _called(namespace, entry_point, arguments))
+            answers.append(unloaded or call(arguments))
             if time.monotonic() - sent > FLUSH_S:
                 wire.send(channel, answers)
                 answers, sent = [], time.monotonic()
@@ -42,19 +51,41 @@ def _load(namespace: dict[str, object], program: str) -> dict[str, str] | None:
     return None
 
 
-def _called(namespace: dict[str, object], entry_point: str, arguments: Any) -> dict[str, Any]:
-    try:
-        positional, named = map(decode, arguments)
-        if entry_point not in namespace:
-            raise NameError(f"name {entry_point!r} is not defined")
-        function: Any = namespace[entry_point]
-        result = function(*positional, **named)
-    except BaseException as error:
-        return _failure(error)
-    try:
-        return {"value": encode(result)}
-    except BaseException:  # its own methods fail, or lie about its type
-        return {"value": {"opaque": type(result).__name__}}
+class Call:
+    """Calls the program's function, for so many CPU seconds at a time."""
+
+    def __init__(self, namespace: dict[str, object], entry_point: str, cpu_s: float) -> None:
+        self._namespace, self._entry_point, self._cpu_s = namespace, entry_point, cpu_s
+        self._too_long = False
+        if cpu_s:
+            signal.signal(signal.SIGPROF, self._interrupt)
+
+    def __call__(self, arguments: Any) -> dict[str, Any]:
+        if self._cpu_s:
+            signal.setitimer(signal.ITIMER_PROF, self._cpu_s, self._cpu_s)
+        answer = self._answer(arguments)
+        if self._too_long:
+            detail = f"used {self._cpu_s:g} s of CPU time in one call"
+            return {"raised": "TimeoutError", "reason": "timeout", "detail": detail}
+        return answer
+
+    def _answer(self, arguments: Any) -> dict[str, Any]:
+        try:
+            positional, named = map(decode, arguments)
+            if self._entry_point not in self._namespace:
+                raise NameError(f"name {self._entry_point!r} is not defined")
+            function: Any = self._namespace[self._entry_point]
+            result = function(*positional, **named)
+        except BaseException as error:
+            return _failure(error)
+        try:
+            return {"value": encode(result)}
+        except BaseException:  # its own methods fail, or lie about its type
+            return {"value": {"opaque": type(result).__name__}}
+
+    def _interrupt(self, _number: int, _frame: FrameType | None) -> None:
+        self._too_long = True
+        raise CallTooLongError
 
 
 def _failure(error: BaseException) -> dict[str, str]:

@@ -18,8 +18,10 @@ BENT = (
 
 def calls(code: str, name: str) -> list[Call]:
     """The arguments of all calls of ``name``, in order; none if they are not all certain."""
-    statements = ast.parse(code).body
-    statements, name = _inside_check(statements, name)
+    statements, inner_name = _inside_check(ast.parse(code).body, name)
+    if inner_name != name and any(_mentions(statement, name) for statement in statements):
+        return []  # it goes by both names
+    name = inner_name
     found: list[Call] = []
     for statement in statements:
         if not _mentions(statement, name):

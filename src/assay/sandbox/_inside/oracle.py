@@ -155,7 +155,7 @@ class CaseTests:
         }
         namespace = judge.prepared(judge.compiled(body["preamble"], judge.PREAMBLE))
         exec(judge.compiled(body["code"], judge.TESTS), namespace)
-        self._matches: Any = namespace["matches"]
+        self._matcher: Any = namespace["matcher"]
 
     def run(self, channel: Channel) -> dict[str, Any]:
         if not self._expected:
@@ -166,12 +166,15 @@ class CaseTests:
         try:
             for group, calls in self._inputs.items():
                 channel.send(self._requests[group])
+                matches = self._matcher()
                 for arguments, expected in zip(calls, self._expected[group], strict=True):
                     answer = channel.answer()
-                    if self._right(arguments, expected, answer):
+                    if _right(matches, arguments, expected, answer):
                         groups[group][0] += 1
                     elif verdict is judge.PASSED:
                         verdict = self._wrong(arguments, expected, answer)
+                    if answer.get("reason") == "timeout":
+                        return {**verdict, "groups": groups}
         except EndedError:
             if verdict is judge.PASSED:
                 shown = _shown_call(self._name, arguments, {})
@@ -193,12 +196,6 @@ class CaseTests:
         except EndedError:
             return {"ended": True, "failing_test": ""}
         return {**judge.PASSED, "outputs": found}
-
-    def _right(self, arguments: list[Any], expected: Any, answer: dict[str, Any]) -> bool:
-        try:
-            return "value" in answer and bool(self._matches(arguments, expected, answer["value"]))
-        except Exception:  # what cannot be compared does not match
-            return False
 
     def _wrong(self, arguments: list[Any], expected: Any, answer: dict[str, Any]) -> dict[str, str]:
         call = _shown_call(self._name, arguments, {})
@@ -264,6 +261,13 @@ class Oracle:
 
 def start(_place: Place, jobs: int, link: int) -> Callable[[dict[str, Any]], dict[str, Any]]:
     return Oracle(jobs, link).judge
+
+
+def _right(matches: Any, arguments: list[Any], expected: Any, answer: dict[str, Any]) -> bool:
+    try:
+        return "value" in answer and bool(matches(arguments, expected, answer["value"]))
+    except Exception:  # what cannot be compared does not match
+        return False
 
 
 def _error(answer: dict[str, Any]) -> Exception:

@@ -67,7 +67,8 @@ def run(
         _tell(result, {"sandbox_error": f"{type(error).__name__}: {error}"})
     try:
         if channel:
-            answer.serve(namespace, job["program"], job["entry_point"], RESULT)
+            call_cpu_s = job["limits"]["call_cpu_s"]
+            answer.serve(namespace, job["program"], job["entry_point"], call_cpu_s, RESULT)
         verdict = judge.judge(namespace, job["program"], tests, job["tests"])
     except BaseException:  # a program can make even the telling fail, which is its own failure
         os._exit(1)
