@@ -2,7 +2,7 @@
 
 What JSON has stands for itself; everything else is an object of one key, the name of its type. A
 subclass crosses as the data of its base, so that its own comparisons stay behind. What is no plain
-data arrives as ``Opaque``, equal to nothing.
+data arrives as ``Opaque``, equal to nothing. Large values can cross as digests.
 
 The fork server loads this file by its path: it imports the standard library alone.
 """
@@ -10,11 +10,14 @@ The fork server loads this file by its path: it imports the standard library alo
 from __future__ import annotations
 
 import itertools
+import marshal
+import os
 from collections import deque
 from collections.abc import Callable
 from typing import Any
 
 DEEPEST = 200
+LARGE = 1 << 16  # items and characters
 MOST_ITEMS = 1_000_000  # of an iterator, which may have no end
 DECIMAL_BITS = 8192  # larger integers are written in hexadecimal, which is never slow
 
@@ -36,6 +39,7 @@ _LEAVES: tuple[tuple[type, str, Callable[[Any], Any]], ...] = (
     (range, "range", lambda r: [encode(n) for n in (r.start, r.stop, r.step)]),
     (complex, "complex", lambda c: [complex.__pos__(c).real, complex.__pos__(c).imag]),
 )
+_EXACT_LEAVES = {str, int, type(None), bytes}  # equal only to their own kind
 _TYPES = {
     t.__name__: t
     for t in (int, float, complex, bool, str, bytes, list, tuple, dict, set, frozenset, type(None))
@@ -56,6 +60,22 @@ class Opaque:
 
     def __repr__(self) -> str:
         return f"<{self.kind}>"
+
+
+class Large:
+    """Stands for a value that is known by its digest alone."""
+
+    __slots__ = ("digest",)
+    __hash__ = None  # type: ignore[assignment]
+
+    def __init__(self, found: str) -> None:
+        self.digest = found
+
+    def __eq__(self, other: object) -> bool:
+        return self.digest == (other.digest if isinstance(other, Large) else digest(other))
+
+    def __repr__(self) -> str:
+        return f"<a large value, sha256 {self.digest[:12]}…>"
 
 
 def encode(value: Any, depth: int = 0) -> Any:
@@ -79,6 +99,8 @@ def encode(value: Any, depth: int = 0) -> Any:
     for base, tag, text in _LEAVES:
         if isinstance(value, base):
             return {tag: text(value)}
+    if kind is Large:
+        return {"large": value.digest}
     if kind is type and value in _TYPES.values():
         return {"type": value.__name__}
     if kind.__module__ in ("decimal", "fractions") and kind.__name__ in ("Decimal", "Fraction"):
@@ -89,6 +111,58 @@ def encode(value: Any, depth: int = 0) -> Any:
     if hasattr(kind, "__next__"):
         return {"iterator": [encode(i, depth + 1) for i in itertools.islice(value, MOST_ITEMS)]}
     return {"opaque": kind.__name__}
+
+
+def abridged(value: Any) -> Any:
+    """The value as JSON-ready data, or its digest if it is large."""
+    return {"large": digest(value)} if _room_left(value, LARGE) < 0 else encode(value)
+
+
+def digest(value: Any) -> str:
+    """The same for values that are equal, and different for others."""
+    import hashlib
+
+    sha256 = hashlib.sha256()
+    _feed(sha256.update, value)
+    return sha256.hexdigest()
+
+
+def _feed(update: Callable[[bytes], None], value: Any) -> None:
+    if isinstance(value, list | tuple):
+        kinds = set(map(type, value))
+        if kinds <= _EXACT_LEAVES and type(value) in (list, tuple):
+            update(marshal.dumps(value, 0))  # this version writes equal values alike
+            return
+        update((b"[%d" if isinstance(value, list) else b"(%d") % len(value))
+        for item in value:
+            _feed(update, item)
+    elif isinstance(value, set | frozenset):
+        update(b"{" + "".join(sorted(map(digest, value))).encode())
+    elif isinstance(value, dict):
+        update(b":" + "".join(sorted(map(digest, dict.items(value)))).encode())
+    elif isinstance(value, float) and value.is_integer():
+        update(marshal.dumps(int(value), 0))
+    elif isinstance(value, int | str | float):
+        update(marshal.dumps(value if type(value) is not bool else int(value), 0))
+    elif isinstance(value, bytes) or value is None:
+        update(marshal.dumps(value, 0))
+    else:
+        update(os.urandom(16))  # equal to nothing
+
+
+def _room_left(value: Any, room: int) -> int:
+    """What is left of ``room`` items and characters, or something negative."""
+    if isinstance(value, str | bytes):
+        return room - len(value)
+    if isinstance(value, int):
+        return room - value.bit_length() // 8
+    if isinstance(value, list | tuple | set | frozenset | dict):
+        room -= len(value)
+        for item in value.items() if isinstance(value, dict) else value:
+            if room < 0:
+                break
+            room = _room_left(item, room)
+    return room
 
 
 def decode(data: Any) -> Any:
@@ -151,6 +225,7 @@ _DECODERS: dict[str, Callable[[Any], Any]] = {
     "Decimal": _decimal,
     "Fraction": _fraction,
     "array": _array,
+    "large": lambda found: Large(str(found)),
     "type": lambda name: _TYPES[name],
     "opaque": lambda kind: Opaque(str(kind)),
 }

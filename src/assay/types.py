@@ -16,7 +16,7 @@ class Limits:
     """What one program may use while it is judged."""
 
     cpu_s: float = 10.0
-    call_cpu_s: float = 0.0  # for one call of a separated program; none if 0
+    call_cpu_s: float = 0.0  # for one case, at least; 0: no limit
     wall_s: float = 30.0  # generous: it only ends sleepers, work is counted in CPU seconds
     memory_mb: int = 512
     processes: int = 64
@@ -31,6 +31,7 @@ class Cases:
     inputs: dict[str, list[Any]]
     expected: dict[str, list[Any]]
     digest: str  # of all this
+    slowest_s: float = 0.0  # CPU time of the reference's slowest call
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +72,6 @@ class Benchmark:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One turn of a chat."""
-
     role: Literal["system", "user", "assistant"]
     content: str
 

@@ -14,9 +14,9 @@ from assay.types import Cases, Limits, Tests
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-# EvalPlus gives every input a second or four times what the reference needs; its next version
-# gives four. Ours are CPU seconds.
-LIMITS = Limits(cpu_s=60.0, call_cpu_s=4.0, wall_s=120.0)
+# EvalPlus gives every input four times what the reference needs, but at least one second (four in
+# its next version), and 4 GB. Ours are CPU seconds.
+LIMITS = Limits(cpu_s=100.0, call_cpu_s=4.0, wall_s=200.0, memory_mb=4096)
 
 # Floats are compared with a tolerance from the first float that is expected, if not from the start.
 MATCHER = """

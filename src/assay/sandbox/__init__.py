@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 from assay.registry import Registry
-from assay.types import Job, Verdict
-
-Outputs = dict[str, list[Any]]  # by group of cases, in the closed encoding of ``plain``
+from assay.types import Cases, Job, Verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +36,8 @@ class Sandbox(Protocol):
         """
         ...
 
-    def outputs(self, jobs: Iterable[Job]) -> Iterator[tuple[Verdict, Outputs]]:
-        """What programs return for cases that expect nothing yet; nothing where one fails."""
+    def outputs(self, jobs: Iterable[Job]) -> Iterator[tuple[Verdict, Cases | None]]:
+        """The cases of each job with what its program returns for them, unless it fails."""
         ...
 
     def close(self) -> None:

@@ -16,17 +16,18 @@ from typing import Any
 
 from assay import codec
 from assay.errors import SandboxError
-from assay.sandbox import Capabilities, Outputs, _pool, sandboxes
+from assay.sandbox import Capabilities, _pool, sandboxes
 from assay.sandbox._inside import wire
 from assay.sandbox._tiers import TIERS, Tier
 from assay.sandbox._worker import Worker, WorkerLostError
-from assay.types import Job, Limits, Program, Tests, Verdict
+from assay.types import Cases, Job, Limits, Program, Tests, Verdict
 
 ATTEMPTS = 3
 PAUSE_S = 0.2  # before an attempt after one that failed on our side
 PATIENCE = 4  # the fork server's own, in wall limits
 GRACE_S = 20.0
 PROBE = Job("", 0, Program("", ""), Tests("", "", integrity="separated"))
+SLOWER = 4
 CPU_SLACK = 0.9  # what the kernel accounts at the end may lag behind what its limit counted
 
 
@@ -54,9 +55,9 @@ class ProcessSandbox:
         for job, report in self._reports(jobs):
             yield _verdict(job, report)
 
-    def outputs(self, jobs: Iterable[Job]) -> Iterator[tuple[Verdict, Outputs]]:
+    def outputs(self, jobs: Iterable[Job]) -> Iterator[tuple[Verdict, Cases | None]]:
         for job, report in self._reports(jobs):
-            yield _verdict(job, report), report.get("told", {}).get("outputs", {})
+            yield _verdict(job, report), _with_outputs(job.tests.cases, report.get("told", {}))
 
     def _reports(self, jobs: Iterable[Job]) -> Iterator[tuple[Job, dict[str, Any]]]:
         self._closed = False
@@ -101,7 +102,8 @@ class ProcessSandbox:
             "program": job.program.code,
             "tests": tests.code,
             "entry_point": tests.entry_point,
-            "limits": dataclasses.asdict(job.limits),
+            "abridged": tests.cases is not None,  # code may want to look at all of a large value
+            "limits": _limits(job),
         }
         timeout_s = job.limits.wall_s * PATIENCE + GRACE_S
         kills = _host_oom_kills()
@@ -275,8 +277,24 @@ def _verdict(job: Job, report: dict[str, Any]) -> Verdict:
     )
 
 
+def _with_outputs(cases: Cases | None, told: dict[str, Any]) -> Cases | None:
+    if cases is None or "outputs" not in told:
+        return None
+    digest = codec.digest([cases.digest, told["outputs"]])
+    return Cases(cases.inputs, told["outputs"], digest, told["slowest_s"])
+
+
 def _heard_before_the_end(told: dict[str, Any] | None) -> dict[str, Any]:
     return {name: told[name] for name in ("failing_test", "groups") if name in told} if told else {}
+
+
+def _limits(job: Job) -> dict[str, Any]:
+    """A case may take several times what the reference took for its slowest."""
+    limits = job.limits
+    if limits.call_cpu_s and job.tests.cases:
+        call_cpu_s = max(limits.call_cpu_s, SLOWER * job.tests.cases.slowest_s)
+        limits = dataclasses.replace(limits, call_cpu_s=call_cpu_s)
+    return dataclasses.asdict(limits)
 
 
 def _tests_key(tests: Tests) -> str:

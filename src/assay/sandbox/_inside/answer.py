@@ -12,7 +12,7 @@ from types import FrameType
 from typing import Any, NoReturn
 
 from . import judge, wire
-from .plain import decode, encode
+from .plain import abridged, decode, encode
 
 FLUSH_S = 0.002  # many short calls share a message
 
@@ -21,12 +21,10 @@ class CallTooLongError(BaseException):
     """Raised in the midst of a call, as long as the program lets that happen."""
 
 
-def serve(
-    namespace: dict[str, object], program: str, entry_point: str, call_cpu_s: float, channel: int
-) -> NoReturn:
+def serve(namespace: dict[str, object], job: dict[str, Any], channel: int) -> NoReturn:
     """Load the program, then answer until the other side has heard enough."""
-    unloaded = _load(namespace, program)
-    call = Call(namespace, entry_point, call_cpu_s)
+    unloaded = _load(namespace, job["program"])
+    call = Call(namespace, job)
     while True:
         answers: list[Any] = []
         sent = time.monotonic()
@@ -54,10 +52,12 @@ def _load(namespace: dict[str, object], program: str) -> dict[str, str] | None:
 class Call:
     """Calls the program's function, for so many CPU seconds at a time."""
 
-    def __init__(self, namespace: dict[str, object], entry_point: str, cpu_s: float) -> None:
-        self._namespace, self._entry_point, self._cpu_s = namespace, entry_point, cpu_s
+    def __init__(self, namespace: dict[str, object], job: dict[str, Any]) -> None:
+        self._namespace, self._entry_point = namespace, job["entry_point"]
+        self._cpu_s = job["limits"]["call_cpu_s"]
+        self._encode = abridged if job["abridged"] else encode
         self._too_long = False
-        if cpu_s:
+        if self._cpu_s:
             signal.signal(signal.SIGPROF, self._interrupt)
 
     def __call__(self, arguments: Any) -> dict[str, Any]:
@@ -75,11 +75,15 @@ class Call:
             if self._entry_point not in self._namespace:
                 raise NameError(f"name {self._entry_point!r} is not defined")
             function: Any = self._namespace[self._entry_point]
+            started = time.process_time()
             result = function(*positional, **named)
+            used_s = time.process_time() - started
+            if self._cpu_s:
+                signal.setitimer(signal.ITIMER_PROF, 0)
         except BaseException as error:
             return _failure(error)
         try:
-            return {"value": encode(result)}
+            return {"value": self._encode(result), "cpu_s": used_s}
         except BaseException:  # its own methods fail, or lie about its type
             return {"value": {"opaque": type(result).__name__}}
 

@@ -64,7 +64,7 @@ class Channel:
         answer = self._answers.popleft()
         try:
             if "value" in answer:
-                return {"value": decode(answer["value"])}
+                return {"value": decode(answer["value"]), "cpu_s": float(answer["cpu_s"])}
             detail, raised = str(answer["detail"]), str(answer.get("raised", ""))
             reason = str(answer["reason"])
         except (ValueError, TypeError, KeyError, RecursionError) as error:
@@ -184,6 +184,7 @@ class CaseTests:
     def _outputs(self, channel: Channel) -> dict[str, Any]:
         """What the program returns for each input, encoded."""
         found: dict[str, list[Any]] = {}
+        slowest_s = 0.0
         try:
             for group, calls in self._inputs.items():
                 channel.send(self._requests[group])
@@ -193,9 +194,10 @@ class CaseTests:
                     if "value" not in answer:
                         return self._wrong(arguments, None, answer)
                     found[group].append(encode(answer["value"]))
+                    slowest_s = max(slowest_s, answer["cpu_s"])
         except EndedError:
             return {"ended": True, "failing_test": ""}
-        return {**judge.PASSED, "outputs": found}
+        return {**judge.PASSED, "outputs": found, "slowest_s": slowest_s}
 
     def _wrong(self, arguments: list[Any], expected: Any, answer: dict[str, Any]) -> dict[str, str]:
         call = _shown_call(self._name, arguments, {})

@@ -67,8 +67,7 @@ def run(
         _tell(result, {"sandbox_error": f"{type(error).__name__}: {error}"})
     try:
         if channel:
-            call_cpu_s = job["limits"]["call_cpu_s"]
-            answer.serve(namespace, job["program"], job["entry_point"], call_cpu_s, RESULT)
+            answer.serve(namespace, job, RESULT)
         verdict = judge.judge(namespace, job["program"], tests, job["tests"])
     except BaseException:  # a program can make even the telling fail, which is its own failure
         os._exit(1)
