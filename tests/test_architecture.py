@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 SOURCE = Path(__file__).parents[1] / "src" / "assay"
-EVERYBODY = {"", "types", "protocol", "errors", "codec", "registry", "fetch", "scoring"}
+EVERYBODY = {"", "types", "protocol", "errors", "codec", "registry", "fetch", "scoring", "plain"}
 MAY_CALL = {
     "types": set(),
     "errors": set(),

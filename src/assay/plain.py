@@ -12,6 +12,7 @@ from __future__ import annotations
 import itertools
 import marshal
 import os
+from array import array
 from collections import deque
 from collections.abc import Callable
 from typing import Any
@@ -39,7 +40,8 @@ _LEAVES: tuple[tuple[type, str, Callable[[Any], Any]], ...] = (
     (range, "range", lambda r: [encode(n) for n in (r.start, r.stop, r.step)]),
     (complex, "complex", lambda c: [complex.__pos__(c).real, complex.__pos__(c).imag]),
 )
-_EXACT_LEAVES = {str, int, type(None), bytes}  # equal only to their own kind
+_TEXTS = {str, bytes, type(None)}  # equal only to their own kind
+_NUMBERS, _EXACT = {int, float, bool}, 2.0**53  # equal to each other as floats, up to here
 _TYPES = {
     t.__name__: t
     for t in (int, float, complex, bool, str, bytes, list, tuple, dict, set, frozenset, type(None))
@@ -129,13 +131,15 @@ def digest(value: Any) -> str:
 
 def _feed(update: Callable[[bytes], None], value: Any) -> None:
     if isinstance(value, list | tuple):
-        kinds = set(map(type, value))
-        if kinds <= _EXACT_LEAVES and type(value) in (list, tuple):
-            update(marshal.dumps(value, 0))  # this version writes equal values alike
-            return
         update((b"[%d" if isinstance(value, list) else b"(%d") % len(value))
-        for item in value:
-            _feed(update, item)
+        kinds = set(map(type, value))
+        if kinds <= _TEXTS:
+            update(marshal.dumps(tuple(value), 0))  # this version writes equal values alike
+        elif kinds <= _NUMBERS and min(value) >= -_EXACT and max(value) <= _EXACT:
+            update(array("d", value).tobytes())
+        else:
+            for item in value:
+                _feed(update, item)
     elif isinstance(value, set | frozenset):
         update(b"{" + "".join(sorted(map(digest, value))).encode())
     elif isinstance(value, dict):

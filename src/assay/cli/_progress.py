@@ -8,7 +8,7 @@ import time
 from typing import TYPE_CHECKING
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn
+from rich.progress import BarColumn, Progress, TaskID, TextColumn
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -29,6 +29,7 @@ class ProgressDisplay:
         self._generated = self._tokens = self._new = 0
         self._started = self._last_line = time.monotonic()
         self._live: Progress | None = None
+        self._task: TaskID | None = None
         if not quiet and sys.stdout.isatty() and sys.stderr.isatty():
             columns = (
                 TextColumn("{task.description}"),
@@ -53,6 +54,20 @@ class ProgressDisplay:
         if not self._quiet:
             print(text, file=sys.stderr, flush=True)
 
+    def preparing(self, what: str, done: int, total: int) -> None:
+        if self._quiet:
+            return
+        if self._live:
+            if self._task is None:
+                self._task = self._live.add_task(self._title, text="")
+                self._live.start()
+            self._live.update(
+                self._task, total=total, completed=done, text=f"{what} {done}/{total}"
+            )
+        elif time.monotonic() - self._last_line >= PLAIN_EVERY_S:
+            self._last_line = time.monotonic()
+            self.note(f"{self._title} {what} {done}/{total}, once on this machine")
+
     def begin(self, total: int, verdicts: list[Verdict]) -> None:
         self._total, self._judged = total, len(verdicts)
         self._passed = sum(v.status == "pass" for v in verdicts)
@@ -62,8 +77,10 @@ class ProgressDisplay:
         elif verdicts:
             self.note("this run is complete; --fresh evaluates anew")
         if self._live:
-            self._task = self._live.add_task(self._title, total=total, text="loading the model")
-            self._live.start()
+            if self._task is None:
+                self._task = self._live.add_task(self._title)
+                self._live.start()
+            self._live.update(self._task, total=total, completed=0, text="loading the model")
         self._show()
 
     def completed(self, completion: Completion) -> None:
@@ -83,7 +100,7 @@ class ProgressDisplay:
     def _show(self) -> None:
         if self._quiet:
             return
-        if self._live:
+        if self._live and self._task is not None:
             self._live.update(self._task, completed=self._judged, text=self._text())
             return
         now = time.monotonic()

@@ -75,6 +75,14 @@ def _summary(evaluation: Evaluation) -> str:
             f"  {name.replace('_at_', '@'):<9} {percent(results[name])}  "
             f"{interval(results, name)} (95 %), {found['problems']} problems"
         )
+    for group, found in list(results["groups"].items())[:-1]:
+        if "pass_at_1" in found:
+            lines.append(
+                f"  {group:<9} {percent(found['pass_at_1'])}  {interval(found, 'pass_at_1')} "
+                f"pass@1 on the {group} tests alone"
+            )
+    if unscorable := results["unscorable"]:
+        lines.append(f"  unscorable {', '.join(unscorable)}: the reference fails here")
     lines += [
         f"  verdicts  {counts(results['reasons'])}",
         f"  invalid   {results['invalid']}",

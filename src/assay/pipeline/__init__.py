@@ -14,6 +14,7 @@ from typing import Any
 from assay import __version__, benchmarks, codec, extract, models, runs, sandbox, scoring
 from assay.errors import UsageError
 from assay.fetch import cache_dir
+from assay.pipeline import references
 from assay.pipeline.stream import Observer, Stream, sample_seed
 from assay.prompts import Strategy, strategies
 from assay.protocol import Protocol
@@ -40,6 +41,7 @@ class JudgeConfig:
     sandbox_tier: str = "auto"
     workers: int = 0
     no_cache: bool = False
+    check_references: bool = False
     fresh: bool = False
     data_dir: Path | None = None
 
@@ -138,6 +140,8 @@ def _judged(
 ) -> Evaluation:
     judge = sandbox.open_sandbox(config.sandbox, config.workers, config.sandbox_tier)
     try:
+        checked = references.check(benchmark, judge, observer, again=config.check_references)
+        benchmark = checked.benchmark
         capabilities = judge.capabilities()
         most = max(Counter(task_id for task_id, _ in keys).values(), default=0)
         protocol = _protocol(benchmark, strategy, decoding, most, judge)
@@ -148,11 +152,16 @@ def _judged(
         try:
             stream = Stream(
                 benchmark, strategy, protocol, model, judge, run,
-                None if config.no_cache else cache, observer,
+                None if config.no_cache else cache, checked.unscorable, observer,
             )  # fmt: skip
             stream.flow(keys, _environment(model, judge))
-            tallies = scoring.tally([p.task_id for p in benchmark.problems], run.verdicts.values())
-            result = runs.build_result(run, protocol, tallies, scoring.estimates(tallies))
+            task_ids = [p.task_id for p in benchmark.problems]
+            verdicts = [v for v in run.verdicts.values() if v.task_id in set(task_ids)]
+            tallies = scoring.tally(task_ids, verdicts)
+            result = runs.build_result(
+                run, protocol, tallies, scoring.estimates(tallies),
+                scoring.group_scores(task_ids, verdicts, _groups(benchmark)), checked.unscorable,
+            )  # fmt: skip
             return Evaluation(result, runs.write_result(run, result, tallies))
         finally:
             run.close()
@@ -184,6 +193,11 @@ def _check_workers(config: JudgeConfig) -> None:
         raise UsageError(f"--workers must be 0 (one per core) or more, got {config.workers}")
 
 
+def _groups(benchmark: Benchmark) -> list[str]:
+    """Of the cases, all problems' being alike; none where tests are code."""
+    return next((list(p.tests.cases.inputs) for p in benchmark.problems if p.tests.cases), [])
+
+
 def _first(benchmark: Benchmark, count: int) -> Benchmark:
     problems = benchmark.problems[:count] if count else benchmark.problems
     return dataclasses.replace(benchmark, problems=problems)
@@ -208,7 +222,7 @@ def _protocol(
         prompt_strategy_version=strategy.version,
         decoding=decoding,
         extraction_version=extract.VERSION,
-        tests="base",
+        tests="+".join(_groups(benchmark)) or "base",
         limits=benchmark.limits,
         sandbox=capabilities.kind,
         # Patch releases do not change what a program means.

@@ -24,6 +24,7 @@ class Observer(Interface):
     """Whoever watches a run. Called from several threads."""
 
     def note(self, text: str) -> None: ...
+    def preparing(self, what: str, done: int, total: int) -> None: ...
     def begin(self, total: int, verdicts: list[Verdict]) -> None: ...
     def completed(self, completion: Completion) -> None: ...
     def judged(self, verdict: Verdict) -> None: ...
@@ -47,8 +48,10 @@ class Stream:
         judge: sandbox.Sandbox,
         run: runs.RunFolder,
         cache: runs.VerdictCache | None,
+        unscorable: dict[str, str],
         observer: Observer,
     ) -> None:
+        self._unscorable = unscorable
         self._problems = {p.task_id: p for p in benchmark.problems}
         self._benchmark = benchmark
         self._strategy = strategy
@@ -135,6 +138,9 @@ class Stream:
             program = extract.extract(item.text, problem, self._form)
             if item.error is not None:
                 self._conclude(_verdict(item, "invalid", "generation-error", item.error))
+            elif item.task_id in self._unscorable:
+                why = f"the reference fails here: {self._unscorable[item.task_id]}"
+                self._conclude(_verdict(item, "invalid", "unscorable", why))
             elif program == extract.NO_CODE:
                 detail = f"the text defines no {problem.tests.entry_point}"
                 self._conclude(_verdict(item, "fail", "no-code", detail))

@@ -5,12 +5,14 @@ from __future__ import annotations
 from assay.runs.compare import Comparison, compare
 from assay.runs.folder import RunFolder, open_run
 from assay.runs.history import find_result, list_runs
+from assay.runs.kept import KeptData
 from assay.runs.results import RESULTS_VERSION, build_result, read_tsv, write_result
 from assay.runs.verdict_cache import VerdictCache
 
 __all__ = [
     "RESULTS_VERSION",
     "Comparison",
+    "KeptData",
     "RunFolder",
     "VerdictCache",
     "build_result",

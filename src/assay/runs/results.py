@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from assay import codec
@@ -10,11 +11,12 @@ from assay.runs._files import write_whole
 from assay.types import Tally
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
     from assay.protocol import Protocol
     from assay.runs.folder import RunFolder
+    from assay.scoring import GroupScore
     from assay.types import Estimate
 
 RESULTS_VERSION = 1
@@ -26,6 +28,8 @@ def build_result(
     protocol: Protocol,
     tallies: Sequence[Tally],
     estimates: Sequence[Estimate],
+    groups: Sequence[GroupScore] = (),
+    unscorable: Mapping[str, str] = MappingProxyType({}),
 ) -> dict[str, Any]:
     """The results file's content. All that differs between two equal runs is in ``timestamp``,
     ``timing``, ``environment`` and ``run``.
@@ -56,11 +60,12 @@ def build_result(
             "errors": sum(v.reason == "generation-error" for v in verdicts.values()),
             "invalid": sum(v.status == "invalid" for v in verdicts.values()),
             "truncated": sum(c.finish_reason == "length" for c in completions.values()),
-            **{f"pass_at_{e.k}": e.value for e in estimates},
-            "intervals": {
-                f"pass_at_{e.k}": {"low": e.low, "high": e.high, "problems": e.problems}
-                for e in estimates
+            **_scores(estimates),
+            "groups": {
+                g.name: {"tests_passed": g.tests_passed, **_scores(g.estimates)} for g in groups
             },
+            "unscorable": dict(unscorable),
+            "integrity": _counted(v.integrity for v in verdicts.values() if v.status != "invalid"),
             "reasons": _counted(v.reason for v in verdicts.values()),
         },
         "problems": [
@@ -108,6 +113,14 @@ def read_tsv(path: Path) -> list[Tally]:
     if not tallies:
         raise RunError(f"{path} holds no problems")
     return tallies
+
+
+def _scores(estimates: Iterable[Estimate]) -> dict[str, Any]:
+    found = list(estimates)
+    intervals = {
+        f"pass_at_{e.k}": {"low": e.low, "high": e.high, "problems": e.problems} for e in found
+    }
+    return {**{f"pass_at_{e.k}": e.value for e in found}, "intervals": intervals}
 
 
 def _counted(reasons: Iterable[str]) -> dict[str, int]:

@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-import contextlib
-import json
-import os
 from dataclasses import replace
 from pathlib import Path
 
 from assay import codec
+from assay.runs.kept import KeptData
 from assay.types import Job, Verdict
 
 # Raised when what a verdict means changes.
-FORMAT = 1
+FORMAT = 2
 
 
 class VerdictCache:
-    """A folder of small files, safe for runs side by side; a damaged file counts as none."""
+    """``conditions`` are the sandbox's: a verdict holds for them alone."""
 
     def __init__(self, folder: Path, *conditions: str) -> None:
-        self._folder = folder
+        self._kept = KeptData(folder)
         self._conditions = [FORMAT, *conditions]
 
     def key(self, job: Job) -> str:
@@ -32,26 +30,12 @@ class VerdictCache:
     def get(self, key: str, job: Job) -> Verdict | None:
         """The verdict on what ``key`` stands for, as one on ``job``."""
         try:
-            stored = json.loads(self._path(key).read_bytes())
-            if stored["sha256"] != codec.digest([key, stored["verdict"]]):
-                return None
-            verdict = codec.from_json(Verdict, stored["verdict"])
-        except (OSError, ValueError, KeyError, TypeError):
+            verdict = codec.from_json(Verdict, self._kept.get(key))
+        except ValueError:
             return None
         return replace(verdict, task_id=job.task_id, sample=job.sample, rule=job.program.rule)
 
     def put(self, key: str, verdict: Verdict) -> None:
         """Keep it, if it would come out the same again: no failure of ours, no time-out."""
-        if verdict.status == "invalid" or verdict.reason == "timeout":
-            return
-        data = codec.to_json(replace(verdict, task_id="", sample=0))
-        path = self._path(key)
-        partial = path.with_name(f"{path.name}.{os.getpid()}")
-        # A cache that cannot be written costs time, nothing else.
-        with contextlib.suppress(OSError):
-            path.parent.mkdir(parents=True, exist_ok=True)
-            partial.write_text(codec.dumps({"sha256": codec.digest([key, data]), "verdict": data}))
-            partial.replace(path)
-
-    def _path(self, key: str) -> Path:
-        return self._folder / key[:2] / f"{key[2:]}.json"
+        if verdict.status != "invalid" and verdict.reason != "timeout":
+            self._kept.put(key, codec.to_json(replace(verdict, task_id="", sample=0)))

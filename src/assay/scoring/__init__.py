@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from assay.scoring.intervals import clustered_wilson, wilson
@@ -16,7 +17,16 @@ if TYPE_CHECKING:
 
     from assay.types import Verdict
 
-__all__ = ["clustered_wilson", "estimate", "estimates", "pass_at_k", "sign_test", "tally", "wilson"]
+__all__ = [
+    "GroupScore",
+    "clustered_wilson",
+    "estimate",
+    "estimates",
+    "pass_at_k",
+    "sign_test",
+    "tally",
+    "wilson",
+]
 
 STANDARD_KS = (1, 10, 100)
 
@@ -28,6 +38,34 @@ def tally(task_ids: Sequence[str], verdicts: Iterable[Verdict]) -> list[Tally]:
         if verdict.status != "invalid":
             judged[verdict.task_id].append(verdict.status == "pass")
     return [Tally(t, len(judged[t]), sum(judged[t])) for t in task_ids]
+
+
+@dataclass(frozen=True, slots=True)
+class GroupScore:
+    """What a run scores if the tests of this group and of those before it are all there are."""
+
+    name: str
+    tests_passed: float  # mean share of the group's own tests, over the samples
+    estimates: tuple[Estimate, ...]
+
+
+def group_scores(
+    task_ids: Sequence[str], verdicts: Sequence[Verdict], groups: Sequence[str]
+) -> list[GroupScore]:
+    """A score for each group of tests, in their order: the last is that of the whole."""
+    scores = []
+    right = [v.status != "invalid" for v in verdicts]
+    for group in groups:
+        counts = [v.groups.get(group, (0, 1)) for v in verdicts]
+        right = [all_before and c[0] == c[1] for all_before, c in zip(right, counts, strict=True)]
+        as_if = [
+            replace(v, status="pass" if passed else "fail") if v.status != "invalid" else v
+            for v, passed in zip(verdicts, right, strict=True)
+        ]
+        valid = [c for c, v in zip(counts, verdicts, strict=True) if v.status != "invalid"]
+        share = math.fsum(c[0] / c[1] if c[1] else 1 for c in valid) / len(valid) if valid else 0.0
+        scores.append(GroupScore(group, share, tuple(estimates(tally(task_ids, as_if)))))
+    return scores
 
 
 def estimate(tallies: Iterable[Tally], k: int) -> Estimate | None:

@@ -1,0 +1,125 @@
+"""Reference solutions: tests expect what they return, and they define what can pass here."""
+
+from __future__ import annotations
+
+import platform
+from dataclasses import dataclass, replace
+from typing import Any
+
+from assay import codec, runs, sandbox
+from assay.fetch import cache_dir
+from assay.pipeline.stream import Observer
+from assay.types import Benchmark, Cases, Job, Problem, Program
+
+FORMAT = 1  # of what is kept
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """A benchmark ready to judge with, and the tasks whose own reference does not pass here."""
+
+    benchmark: Benchmark
+    unscorable: dict[str, str]
+
+
+def check(
+    benchmark: Benchmark, judge: sandbox.Sandbox, observer: Observer, *, again: bool = False
+) -> Checked:
+    """Run every reference solution, unless that was done on this machine before."""
+    references = _References(benchmark, judge, observer, again)
+    complete, unscorable = references.with_expected_outputs()
+    unscorable |= references.failing(complete)
+    benchmark = replace(benchmark, problems=tuple(complete))
+    order = [p.task_id for p in benchmark.problems if p.task_id in unscorable]
+    return Checked(benchmark, {task_id: unscorable[task_id] for task_id in order})
+
+
+class _References:
+    def __init__(
+        self, benchmark: Benchmark, judge: sandbox.Sandbox, observer: Observer, again: bool
+    ) -> None:
+        self._benchmark = benchmark
+        self._judge = judge
+        self._observer = observer
+        self._again = again
+        self._kept = runs.KeptData(cache_dir() / "references")
+        found = judge.capabilities()
+        self._here = [FORMAT, platform.node(), found.kind, found.tier, found.python]
+
+    def with_expected_outputs(self) -> tuple[list[Problem], dict[str, str]]:
+        """All problems, cases filled in; and why that failed where it did."""
+        wanted = [p for p in self._benchmark.problems if p.tests.cases]
+        found: dict[str, Cases] = {}
+        failed: dict[str, str] = {}
+        missing = []
+        for problem in wanted:
+            if cases := self._kept_cases(problem):
+                found[problem.task_id] = cases
+            else:
+                missing.append(problem)
+        keys = {p.task_id: self._key("outputs", p) for p in missing}
+        untimed = replace(self._benchmark.limits, call_cpu_s=0.0)
+        jobs = (replace(self._job(p), limits=untimed) for p in missing)
+        for done, (verdict, cases) in enumerate(self._judge.outputs(jobs), 1):
+            self._observer.preparing("running the references", done, len(missing))
+            if cases is None:
+                failed[verdict.task_id] = f"{verdict.reason}: {verdict.detail}"
+                continue
+            found[verdict.task_id] = cases
+            self._kept.put(
+                keys[verdict.task_id],
+                {"expected": cases.expected, "digest": cases.digest, "slowest_s": cases.slowest_s},
+            )
+        return [_with_cases(p, found.get(p.task_id)) for p in self._benchmark.problems], failed
+
+    def failing(self, problems: list[Problem]) -> dict[str, str]:
+        """Why each reference fails that does."""
+        failed: dict[str, str] = {}
+        missing = []
+        for problem in problems:
+            if problem.tests.cases and not problem.tests.cases.expected:
+                continue
+            told = None if self._again else self._kept.get(self._key("verdict", problem))
+            if told is None:
+                missing.append(problem)
+            elif told:
+                failed[problem.task_id] = told
+        keys = {p.task_id: self._key("verdict", p) for p in missing}
+        verdicts = self._judge.judge(self._job(p) for p in missing)
+        for done, verdict in enumerate(verdicts, 1):
+            self._observer.preparing("checking the references", done, len(missing))
+            told = "" if verdict.status == "pass" else f"{verdict.reason}: {verdict.detail}"
+            if told:
+                failed[verdict.task_id] = told
+            if verdict.status != "invalid":
+                self._kept.put(keys[verdict.task_id], told)
+        return failed
+
+    def _kept_cases(self, problem: Problem) -> Cases | None:
+        told = None if self._again else self._kept.get(self._key("outputs", problem))
+        if told is None or problem.tests.cases is None:
+            return None
+        return replace(problem.tests.cases, **told)
+
+    def _key(self, kind: str, problem: Problem) -> str:
+        tests = problem.tests
+        cases = tests.cases.digest if tests.cases else ""
+        asked: list[Any] = [tests.entry_point, tests.code, tests.preamble, tests.integrity, cases]
+        how = [codec.to_json(self._benchmark.limits), self._benchmark.environment]
+        return codec.digest([kind, self._here, how, asked, problem.reference])
+
+    def _job(self, problem: Problem) -> Job:
+        benchmark = self._benchmark
+        return Job(
+            task_id=problem.task_id,
+            sample=0,
+            program=Program(problem.reference, "reference"),
+            tests=problem.tests,
+            limits=benchmark.limits,
+            imports=benchmark.imports,
+            environment=benchmark.environment,
+        )
+
+
+def _with_cases(problem: Problem, cases: Cases | None) -> Problem:
+    return replace(problem, tests=replace(problem.tests, cases=cases)) if cases else problem
