@@ -19,8 +19,9 @@ if TYPE_CHECKING:
 
     from assay.benchmarks import Announce
 
+TEST = range(11, 511)
 SPLITS = {
-    "mbpp": range(11, 511),
+    "mbpp": TEST,
     "mbpp-prompt": range(1, 11),
     "mbpp-validation": range(511, 601),
     "mbpp-train": range(601, 975),
@@ -61,6 +62,7 @@ def _unix(code: str) -> str:
     return code.replace("\r\n", "\n") + "\n"
 
 
+benchmarks.register("mbpp-test")(_loader("mbpp", MBPP, TEST))
 for _name, _task_ids in SPLITS.items():
     benchmarks.register(_name)(_loader(_name, MBPP, _task_ids))
 benchmarks.register("mbpp-sanitized")(_loader("mbpp-sanitized", MBPP_SANITIZED, SPLITS["mbpp-all"]))

@@ -39,6 +39,7 @@ as_json = option("--json", "as_json", is_flag=True, help="Print JSON and nothing
 def judging(command: Callable[..., Any]) -> Callable[..., Any]:
     """What every command that executes programs can be told."""
     for one in (
+        option("--split", default="", help="Part of the benchmark, such as train of mbpp."),
         option("--sandbox", default="process", help="Where programs are executed."),
         option("--sandbox-tier", default="auto", help="Least isolation: root, user, landlock."),
         option(

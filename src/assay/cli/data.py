@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import click
 
+from assay.benchmarks import benchmarks
 from assay.benchmarks.data import DataFile, data_files, find, locate, looking_in, verify
 from assay.cli._format import table
-from assay.cli._options import as_json, data_dir
+from assay.cli._options import as_json, data_dir, option
+from assay.cli._progress import ProgressDisplay
 from assay.errors import DataError
+from assay.pipeline import JudgeConfig, check_references
 
 DAMAGED = 1
 names = click.argument("names", nargs=-1, metavar="[NAME]...")
@@ -87,12 +91,16 @@ def download(names: tuple[str, ...], data_dir: Path | None, as_json: bool) -> No
 
 @data.command("verify")
 @names
+@option("--run-references", is_flag=True, help="Also judge every reference solution.")
 @data_dir
 @as_json
-def verify_(names: tuple[str, ...], data_dir: Path | None, as_json: bool) -> None:
+def verify_(
+    names: tuple[str, ...], run_references: bool, data_dir: Path | None, as_json: bool
+) -> None:
     """Check the data files that are here: every record is counted and part of the digest.
 
-    Exit code 1 when one is damaged.
+    Exit code 1 when one is damaged. Reference solutions that fail on this machine are no damage;
+    their tasks cannot be scored here.
 
     \b
     Example:
@@ -100,10 +108,17 @@ def verify_(names: tuple[str, ...], data_dir: Path | None, as_json: bool) -> Non
     """
     with looking_in(data_dir):
         rows = [_described(wanted) | _state(wanted) for wanted in _chosen(names)]
+    if run_references:
+        for row in rows:
+            if row["state"] == "ok":
+                row["references"] = _references(row["name"], data_dir, quiet=as_json)
     if as_json:
         click.echo(json.dumps(rows))
     else:
         click.echo(table([(r["name"], r["state"], r["detail"] or r["path"] or "") for r in rows]))
+        for row in rows:
+            for line in _told_references(row):
+                click.echo(line)
     if any(row["state"] == "damaged" for row in rows):
         click.get_current_context().exit(DAMAGED)
 
@@ -133,6 +148,21 @@ def _state(wanted: DataFile) -> dict[str, Any]:
     except DataError as error:
         return {"state": "damaged", "path": path, "detail": str(error)}
     return {"state": "ok", "path": path, "detail": ""}
+
+
+def _references(name: str, data_dir: Path | None, *, quiet: bool) -> dict[str, str]:
+    """Of the largest benchmark that is made from this file."""
+    benchmark = f"{name}-all" if f"{name}-all" in benchmarks.names() else name
+    config = JudgeConfig(benchmark, results_dir=Path(), data_dir=data_dir)
+    with ProgressDisplay(benchmark, quiet=quiet) as display:
+        return check_references(config, display)
+
+
+def _told_references(row: dict[str, Any]) -> Iterator[str]:
+    if told := row.get("references"):
+        passing = sum(not reason for reason in told.values())
+        yield f"{row['name']}: {passing} of {len(told)} references pass"
+        yield from (f"  {task_id}: {reason}" for task_id, reason in told.items() if reason)
 
 
 def _note(text: str) -> None:

@@ -21,7 +21,8 @@ from assay.protocol import Protocol
 from assay.types import Benchmark, Decoding, Prompt, SampleKey
 
 __all__ = [
-    "EvalConfig", "Evaluation", "Observer", "ScoreConfig", "evaluate", "flaky",
+    "EvalConfig", "Evaluation", "JudgeConfig", "Observer", "ScoreConfig", "check_references",
+    "evaluate", "flaky",
     "resolve_decoding", "sample_seed", "score",
 ]  # fmt: skip
 
@@ -37,6 +38,7 @@ class JudgeConfig:
 
     benchmark: str
     results_dir: Path
+    split: str = ""
     sandbox: str = "process"
     sandbox_tier: str = "auto"
     workers: int = 0
@@ -80,8 +82,7 @@ def evaluate(config: EvalConfig, observer: Observer) -> Evaluation:
     """Run (or continue) the evaluation and write its results file."""
     decoding = resolve_decoding(config)
     strategy = strategies.get(config.prompt_strategy)
-    benchmark = benchmarks.load(config.benchmark, observer.note, config.data_dir)
-    benchmark = _first(benchmark, config.samples)
+    benchmark = _first(_loaded(config, observer), config.samples)
     model = models.open_model(config.model, config.batch_mode, observer.note)
     keys = [(p.task_id, s) for p in benchmark.problems for s in range(config.n_samples)]
     return _judged(config, benchmark, strategy, decoding, model, keys, observer)
@@ -90,7 +91,7 @@ def evaluate(config: EvalConfig, observer: Observer) -> Evaluation:
 def score(config: ScoreConfig, observer: Observer) -> Evaluation:
     """Judge completions made elsewhere: all those in the file, and no others."""
     _check_workers(config)
-    benchmark = benchmarks.load(config.benchmark, observer.note, config.data_dir)
+    benchmark = _loaded(config, observer)
     model = models.open_recorded(config.samples_file)
     keys = model.recorded()
     known = {p.task_id for p in benchmark.problems}
@@ -105,6 +106,17 @@ def score(config: ScoreConfig, observer: Observer) -> Evaluation:
     problems = tuple(p for p in benchmark.problems if p.task_id in tasks)
     benchmark = dataclasses.replace(benchmark, problems=problems)
     return _judged(config, benchmark, RECORDED, UNKNOWN_DECODING, model, keys, observer)
+
+
+def check_references(config: JudgeConfig, observer: Observer) -> dict[str, str]:
+    """Run all reference solutions anew: for every task, why it fails; nothing where it passes."""
+    benchmark = _loaded(config, observer)
+    judge = sandbox.open_sandbox(config.sandbox, config.workers, config.sandbox_tier)
+    try:
+        unscorable = references.check(benchmark, judge, observer, again=True).unscorable
+    finally:
+        judge.close()
+    return {p.task_id: unscorable.get(p.task_id, "") for p in benchmark.problems}
 
 
 def flaky(
@@ -191,6 +203,11 @@ def resolve_decoding(config: EvalConfig) -> Decoding:
 def _check_workers(config: JudgeConfig) -> None:
     if config.workers < 0:
         raise UsageError(f"--workers must be 0 (one per core) or more, got {config.workers}")
+
+
+def _loaded(config: JudgeConfig, observer: Observer) -> Benchmark:
+    name = benchmarks.of_split(config.benchmark, config.split)
+    return benchmarks.load(name, observer.note, config.data_dir)
 
 
 def _groups(benchmark: Benchmark) -> list[str]:
