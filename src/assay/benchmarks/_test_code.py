@@ -15,7 +15,7 @@ def code_tests(entry_point: str, code: str, preamble: str = "") -> Tests:
     return Tests(entry_point, code, preamble, integrity_of(code, preamble, entry_point))
 
 
-def tested_function(assertions: list[str]) -> str:
+def function_under_test(assertions: list[str]) -> str:
     """The function that these assertions are about: the first called that is no builtin."""
     called = [name for assertion in assertions for name in _called(assertion)]
     return next((name for name in called if name not in BUILTINS), called[0])

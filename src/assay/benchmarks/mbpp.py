@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from assay.benchmarks import benchmarks
 from assay.benchmarks._pinned import MBPP, MBPP_SANITIZED
-from assay.benchmarks._test_code import code_tests, tested_function
+from assay.benchmarks._test_code import code_tests, function_under_test
 from assay.benchmarks.data import DataFile, records
 from assay.types import Benchmark, Problem
 
@@ -42,7 +42,7 @@ def _problem(record: dict[str, Any]) -> Problem:
     assertions = [assertion.strip() for assertion in record["test_list"]]
     # Not before the program: some set-ups build objects of classes that the program defines.
     set_up = [record.get("test_setup_code", ""), *record.get("test_imports", [])]
-    entry_point = tested_function(assertions)
+    entry_point = function_under_test(assertions)
     words = (record.get("text") or record["prompt"]).strip()
     return Problem(
         task_id=f"Mbpp/{record['task_id']}",

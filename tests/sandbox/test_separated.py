@@ -1,0 +1,151 @@
+"""Tests in a process apart: what they see of a program, and what they say of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from assay import plain
+from assay.sandbox import Sandbox, open_sandbox
+from assay.types import Cases, Job, Limits, Program, Tests, Verdict
+
+MATCHER = "def matcher():\n    return lambda arguments, expected, got: got == expected\n"
+
+
+@pytest.fixture(scope="module", params=["root", "landlock"])
+def sandbox(request: pytest.FixtureRequest) -> Iterator[Sandbox]:
+    try:
+        opened = open_sandbox("process", 2, request.param)
+    except Exception as error:
+        pytest.skip(f"tier {request.param}: {error}")
+    yield opened
+    opened.close()
+
+
+def judged(sandbox: Sandbox, code: str, tests: Tests, **limits: Any) -> Verdict:
+    (verdict,) = sandbox.judge([Job("t", 0, Program(code, "x"), tests, Limits(**limits))])
+    return verdict
+
+
+def asserted(sandbox: Sandbox, code: str, tests: str, preamble: str = "", **limits: Any) -> Verdict:
+    apart = Tests("f", tests, preamble, "separated")
+    return judged(sandbox, code, apart, **limits)
+
+
+def cases(inputs: dict[str, list[Any]], expected: dict[str, list[Any]]) -> Tests:
+    encoded = Cases(
+        {g: [plain.encode(a) for a in calls] for g, calls in inputs.items()},
+        {g: [plain.encode(v) for v in values] for g, values in expected.items()},
+        digest=repr((inputs, expected)),
+    )
+    return Tests("f", MATCHER, "", "separated", encoded)
+
+
+INPUTS = {"base": [[1], [2]], "plus": [[3], [4], [5]]}
+EXPECTED = {"base": [2, 3], "plus": [4, 5, 6]}
+
+
+@pytest.mark.parametrize(
+    ("code", "tests"),
+    [
+        ("def f(x): return x + 1", "assert f(1) == 2"),
+        ("def f(x): return x + 1", "for x in range(200):\n    assert f(x) == x + 1"),
+        ("def f(x): return [x, (x, {x})]", "assert f(1) == [1, (1, {1})]"),
+        ("def f(*a, k=0): return (*a, k)", "assert f(1, 2, k=3) == (1, 2, 3)"),
+        ("def f(n): yield from range(n)", "assert list(f(3)) == [0, 1, 2]"),
+        ("calls = []\ndef f(x): calls.append(x); return len(calls)", "assert f(1) + f(1) == 3"),
+        ("def f(x): raise ValueError('no')", "try:\n    f(1)\nexcept ValueError:\n    pass"),
+        ("print('noise')\ndef f(x): print(x); return x", "assert f(1) == 1"),
+        ("f = lambda x: helper(x)", "assert f(2) == helper(2)"),
+    ],
+)
+def test_honest_programs_pass(sandbox: Sandbox, code: str, tests: str) -> None:
+    verdict = asserted(sandbox, code, tests, "def helper(x): return x * 2")
+    assert (verdict.status, verdict.integrity) == ("pass", "separated"), verdict
+
+
+@pytest.mark.parametrize(
+    ("code", "reason", "detail"),
+    [
+        ("def f(x): return x", "wrong-answer", "f(1) gave 1"),
+        ("def f(x): return x / 0", "exception", "ZeroDivisionError: division by zero (line 1"),
+        ("def g(x): return x", "exception", "name 'f' is not defined"),
+        ("f = = 1", "syntax", "SyntaxError"),
+        ("import nothing_there", "exception", "ModuleNotFoundError"),
+        ("def f(x):\n    while True: pass", "timeout", "1 s of CPU time"),
+        ("def f(x): raise SystemExit", "exit", "SystemExit"),
+        ("def f(x):\n    import os; os._exit(0)", "exit", "exit code 0"),
+        ("def f(x): return 'x' * 10**10", "memory", "MemoryError"),
+        ("def f(x): open('/etc/x', 'w')", "forbidden", "(line 1 of the program)"),
+        ("import os\ndef f(x): os.write(3, b'not what the channel takes')", "exit", "tests were done"),
+        ("def f(x): return lambda: x", "wrong-answer", "gave <function>"),
+    ],
+)
+def test_the_reason_is_told(sandbox: Sandbox, code: str, reason: str, detail: str) -> None:
+    verdict = asserted(sandbox, code, "assert f(1) == 2", cpu_s=1, wall_s=5)
+    assert (verdict.status, verdict.reason) == ("fail", reason), verdict
+    assert detail in verdict.detail
+
+
+def test_the_failing_test_is_told(sandbox: Sandbox) -> None:
+    tests = "assert f(1) == 1\nassert f(2) == 3\nassert f(3) == 3\n"
+    assert asserted(sandbox, "def f(x): return x", tests).failing_test == "assert f(2) == 3"
+
+
+@pytest.mark.parametrize(
+    "tests", ["assert f(print) is None", "assert True", "def check(: pass", "raise KeyError"]
+)
+def test_tests_that_do_not_fit_are_our_failure(sandbox: Sandbox, tests: str) -> None:
+    verdict = asserted(sandbox, "def f(x): return None", tests)
+    expected = ("fail", "exception") if "raise" in tests else ("invalid", "sandbox-error")
+    assert (verdict.status, verdict.reason) == expected
+
+
+def test_nothing_of_a_program_is_there_for_the_next(sandbox: Sandbox) -> None:
+    first = "import builtins, math\nbuiltins.leak = math.leak = 1\ndef f(x): return 1"
+    second = "import builtins, math\ndef f(x): return hasattr(builtins, 'leak')"
+    assert asserted(sandbox, first, "assert f(1) == 1").status == "pass"
+    assert asserted(sandbox, second, "assert f(1) == False").status == "pass"
+
+
+def test_cases_are_counted_by_group(sandbox: Sandbox) -> None:
+    right = judged(sandbox, "def f(x): return x + 1", cases(INPUTS, EXPECTED))
+    assert right.status == "pass"
+    assert right.groups == {"base": (2, 2), "plus": (3, 3)}
+    wrong = judged(sandbox, "def f(x): return min(x + 1, 5)", cases(INPUTS, EXPECTED))
+    assert (wrong.status, wrong.reason) == ("fail", "wrong-answer")
+    assert wrong.groups == {"base": (2, 2), "plus": (2, 3)}
+    assert wrong.failing_test == "f(5)"
+    assert wrong.detail == "expected 6, got 5"
+
+
+def test_an_end_in_the_midst_keeps_what_was_right(sandbox: Sandbox) -> None:
+    code = "import os\ndef f(x): return x + 1 if x < 4 else os._exit(0)"
+    verdict = judged(sandbox, code, cases(INPUTS, EXPECTED))
+    assert (verdict.status, verdict.reason) == ("fail", "exit")
+    assert verdict.groups["base"] == (2, 2)
+
+
+def test_a_call_has_a_limit_of_its_own(sandbox: Sandbox) -> None:
+    code = "def f(x):\n    while x == 4:\n        try: pass\n        except: pass\n    return x + 1"
+    verdict = judged(sandbox, code, cases(INPUTS, EXPECTED), call_cpu_s=0.3)
+    assert (verdict.status, verdict.reason) == ("fail", "timeout"), verdict
+    assert verdict.failing_test == "f(4)"
+    assert verdict.cpu_s < 3
+    assert verdict.groups == {"base": (2, 2), "plus": (1, 3)}
+
+
+def test_a_reference_gives_the_expected_outputs(sandbox: Sandbox) -> None:
+    unexpected = cases(INPUTS, {})
+    job = Job("t", 0, Program("def f(x): return (x, 'x' * x * 50_000)", "x"), unexpected)
+    ((verdict, found),) = sandbox.outputs([job])
+    assert verdict.status == "pass"
+    assert found is not None
+    assert plain.decode(found.expected["base"][0]) == (1, "x" * 50_000)
+    assert plain.decode(found.expected["plus"][2]) == (5, "x" * 250_000)
+    assert "large" in found.expected["plus"][2]
+    failing = Job("t", 0, Program("def f(x): return 1 / (x - 3)", "x"), unexpected)
+    ((verdict, found),) = sandbox.outputs([failing])
+    assert (verdict.status, verdict.reason, found) == ("fail", "exception", None)

@@ -1,0 +1,118 @@
+"""Reference solutions run first: they give expected outputs and tell what cannot be scored."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from assay import plain
+from assay.pipeline import references
+from assay.sandbox import Sandbox, open_sandbox
+from assay.types import Benchmark, Cases, Job, Problem, Program, Tests
+
+MATCHER = "def matcher():\n    return lambda arguments, expected, got: got == expected\n"
+
+
+class Watching:
+    """An observer that counts what was prepared."""
+
+    def __init__(self) -> None:
+        self.prepared: list[tuple[str, int, int]] = []
+
+    def note(self, text: str) -> None: ...
+    def begin(self, *_: object) -> None: ...
+    def completed(self, *_: object) -> None: ...
+    def judged(self, *_: object) -> None: ...
+    def preparing(self, what: str, done: int, total: int) -> None:
+        self.prepared.append((what, done, total))
+
+
+@pytest.fixture(scope="module")
+def sandbox() -> Iterator[Sandbox]:
+    opened = open_sandbox("process", 2)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("ASSAY_CACHE_DIR", str(tmp_path))
+    return tmp_path
+
+
+def with_cases(task_id: str, reference: str) -> Problem:
+    inputs = {"base": [plain.encode([1])], "plus": [plain.encode([n]) for n in range(5)]}
+    cases = Cases(inputs, {}, digest="inputs")
+    return Problem(task_id, "", reference, Tests("f", MATCHER, "", "separated", cases))
+
+
+def with_code(task_id: str, reference: str, code: str = "assert f(1) == 2") -> Problem:
+    return Problem(task_id, "", reference, Tests("f", code, "", "separated"))
+
+
+def benchmark(*problems: Problem) -> Benchmark:
+    return Benchmark("b", "1", "", problems)
+
+
+def test_cases_expect_what_the_reference_returns(sandbox: Sandbox) -> None:
+    given = benchmark(with_cases("a", "def f(x): return (x, x * x)"), with_code("b", "f = int"))
+    checked = references.check(given, sandbox, Watching())
+    cases = checked.benchmark.problems[0].tests.cases
+    assert cases is not None
+    assert [plain.decode(value) for value in cases.expected["plus"]] == [
+        (n, n * n) for n in range(5)
+    ]
+    assert checked.unscorable == {"b": "wrong-answer: AssertionError: f(1) gave 1"}
+    programs = ["def f(x): return (x, x ** 2)", "def f(x): return (x, x + x)"]
+    tests = checked.benchmark.problems[0].tests
+    jobs = [Job("a", i, Program(code, "x"), tests) for i, code in enumerate(programs)]
+    statuses = {verdict.sample: verdict.status for verdict in sandbox.judge(jobs)}
+    assert statuses == {0: "pass", 1: "fail"}
+
+
+def test_once_on_a_machine(sandbox: Sandbox) -> None:
+    given = benchmark(with_cases("a", "def f(x): return x"), with_code("b", "f = int"))
+    first, second, again = Watching(), Watching(), Watching()
+    found = references.check(given, sandbox, first)
+    assert {total for _, _, total in first.prepared} == {1, 2}
+    assert references.check(given, sandbox, second) == found
+    assert second.prepared == []
+    assert references.check(given, sandbox, again, again=True).unscorable == found.unscorable
+    assert again.prepared == first.prepared
+
+
+def test_another_reference_or_limit_is_run_anew(sandbox: Sandbox) -> None:
+    given = benchmark(with_cases("a", "def f(x): return x"))
+    references.check(given, sandbox, Watching())
+    for changed in (
+        benchmark(with_cases("a", "def f(x): return -x")),
+        dataclasses.replace(given, limits=dataclasses.replace(given.limits, cpu_s=9.0)),
+    ):
+        watching = Watching()
+        references.check(changed, sandbox, watching)
+        assert watching.prepared
+
+
+def test_damaged_files_are_run_anew(sandbox: Sandbox, own_cache: Path) -> None:
+    given = benchmark(with_cases("a", "def f(x): return x"))
+    found = references.check(given, sandbox, Watching())
+    for path in (own_cache / "references").rglob("*.json"):
+        path.write_text(path.read_text().replace("1", "2"))
+    watching = Watching()
+    assert _expected(references.check(given, sandbox, watching)) == _expected(found)
+    assert len(watching.prepared) == 2
+
+
+def test_a_reference_that_fails_on_an_input_cannot_be_scored(sandbox: Sandbox) -> None:
+    given = benchmark(with_cases("a", "def f(x): return 1 / (x - 3)"))
+    checked = references.check(given, sandbox, Watching())
+    assert checked.unscorable["a"].startswith("exception: ZeroDivisionError")
+
+
+def _expected(checked: references.Checked) -> dict[str, list[object]]:
+    cases = checked.benchmark.problems[0].tests.cases
+    assert cases is not None
+    return cases.expected
