@@ -79,7 +79,11 @@ def test_honest_programs_pass(sandbox: Sandbox, code: str, tests: str) -> None:
         ("def f(x):\n    import os; os._exit(0)", "exit", "exit code 0"),
         ("def f(x): return 'x' * 10**10", "memory", "MemoryError"),
         ("def f(x): open('/etc/x', 'w')", "forbidden", "(line 1 of the program)"),
-        ("import os\ndef f(x): os.write(3, b'not what the channel takes')", "exit", "tests were done"),
+        (
+            "import os\ndef f(x): os.write(3, b'no answer of ours')",
+            "exit",
+            "tests were done",
+        ),
         ("def f(x): return lambda: x", "wrong-answer", "gave <function>"),
     ],
 )

@@ -79,6 +79,8 @@ class ReplayModel:
         known = {name: record[name] for name in RECORDED_FIELDS if name in record}
         fields = {**DEFAULTS, "sample": self._counts[task_id], **known}
         completion = codec.from_json(Completion, {**fields, "task_id": task_id, "text": text})
+        if completion.key in self._recorded:
+            raise ValueError(f"sample {completion.sample} of {task_id} is there twice: remove one")
         self._recorded[completion.key] = completion
         self._counts[task_id] += 1
 
@@ -99,12 +101,14 @@ def _recorded_form(path: Path) -> Any:
 
 def _records(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
     try:
-        with path.open(encoding="utf-8") as lines:
+        with path.open(encoding="utf-8-sig") as lines:
             for number, line in enumerate(lines, 1):
                 if line.strip():
                     yield number, json.loads(line)
     except FileNotFoundError as error:
         raise ModelError(f"no file of completions at {path}") from error
+    except UnicodeDecodeError as error:
+        raise ModelError(f"{path} is not UTF-8 ({error}): convert it") from error
     except (OSError, ValueError) as error:
         raise ModelError(f"{path} is no JSONL file of completions ({error})") from error
 

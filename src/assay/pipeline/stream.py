@@ -18,6 +18,7 @@ from assay.types import Benchmark, Completion, Job, PromptForm, Request, SampleK
 
 # Completions that wait for a judge before the model has to: enough to even out slow programs.
 WAITING = 64
+LONGEST = 1 << 20  # characters of a completion; finding code takes time that grows with them
 
 
 class Observer(Interface):
@@ -135,6 +136,10 @@ class Stream:
             if isinstance(item, BaseException):
                 raise item
             problem = self._problems[item.task_id]
+            if len(item.text) > LONGEST:
+                why = f"{len(item.text)} characters: no program is longer than {LONGEST}"
+                self._conclude(_verdict(item, "fail", "too-long", why))
+                continue
             program = extract.extract(item.text, problem, self._form)
             if item.error is not None:
                 self._conclude(_verdict(item, "invalid", "generation-error", item.error))

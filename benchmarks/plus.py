@@ -1,0 +1,100 @@
+"""HumanEval+ and MBPP+ beside EvalPlus: the same samples, one run, interleaved.
+
+    python benchmarks/plus.py [--benchmarks humanevalplus mbppplus] [--rounds 3] [--samples 5]
+
+Samples a task: right and wrong ones in turn. Both have computed the expected outputs before, both
+run base and plus inputs, with equal workers. EvalPlus is run by its own command and stops at the
+first wrong answer; ours goes on, to count. Nothing is cached: every sample is executed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import sys
+from collections.abc import Callable
+
+import peers
+from parity import PLUS, Samples
+
+from assay import benchmarks
+from assay.cli._progress import ProgressDisplay
+from assay.pipeline import references
+from assay.sandbox import open_sandbox
+from assay.types import Benchmark, Job, Program
+from sandbox import measured
+
+# Returns what no task expects.
+WRONG = "def {}(*args, **kwargs):\n    return ...\n"
+
+
+def programs(benchmark: Benchmark, count: int) -> list[tuple[str, int, str]]:
+    found = []
+    for number, problem in enumerate(benchmark.problems):
+        wrong = WRONG.format(problem.tests.entry_point)
+        for sample in range(count):
+            code = problem.reference if (number + sample) % 2 else wrong
+            found.append((problem.task_id, sample, code))
+    return found
+
+
+def ours(benchmark: Benchmark, count: int, workers: int) -> Callable[[], int]:
+    sandbox = open_sandbox("process", workers)
+    with ProgressDisplay(benchmark.name, quiet=not sys.stderr.isatty()) as display:
+        checked = references.check(benchmark, sandbox, display).benchmark
+    tests = {p.task_id: p.tests for p in checked.problems}
+    jobs = [
+        Job(task_id, sample, Program(code, "x"), tests[task_id], benchmark.limits)
+        for task_id, sample, code in programs(benchmark, count)
+    ]
+
+    def run() -> int:
+        for verdict in sandbox.judge(jobs):
+            if verdict.status == "invalid":
+                raise SystemExit(f"{verdict.task_id}: {verdict.detail}")
+        return len(jobs)
+
+    return run
+
+
+def evalplus(benchmark: Benchmark, count: int, workers: int) -> Callable[[], int]:
+    records = [{"task_id": t, "solution": code} for t, _, code in programs(benchmark, count)]
+
+    def run() -> int:
+        with peers.folder() as folder:
+            path = Samples("", benchmark.name, records, []).write(folder)
+            peers.evalplus(path, PLUS[benchmark.name], workers)
+        return len(records)
+
+    return run
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--benchmarks", nargs="*", default=list(PLUS), choices=list(PLUS))
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--samples", type=int, default=5)
+    parser.add_argument("--workers", type=int, default=2)
+    asked = parser.parse_args()
+    for name in asked.benchmarks:
+        benchmark = benchmarks.load(name)
+        contestants = {
+            "assay": ours(benchmark, asked.samples, asked.workers),
+            "EvalPlus 0.3.1": evalplus(benchmark, asked.samples, asked.workers),
+        }
+        evalplus(benchmark, 1, asked.workers)()  # computes and keeps expected outputs
+        figures: dict[str, list[tuple[float, float]]] = {title: [] for title in contestants}
+        for _ in range(asked.rounds):
+            for title, contestant in contestants.items():
+                figures[title].append(measured(contestant))
+        medians = {
+            title: [statistics.median(column) for column in zip(*rows, strict=True)]
+            for title, rows in figures.items()
+        }
+        for title, (rate, cpu_ms) in medians.items():
+            times = medians["assay"][0] / rate
+            print(f"{name:<15}{title:<16}{rate:>8.1f}/s{cpu_ms:>9.1f} CPU-ms  assay {times:.1f}x")
+
+
+if __name__ == "__main__":
+    main()
