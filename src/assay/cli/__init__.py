@@ -11,6 +11,7 @@ import click
 
 from assay import __version__
 from assay.cli.compare import compare
+from assay.cli.env import env
 from assay.cli.eval import evaluate
 from assay.cli.history import history
 from assay.cli.passk import passk
@@ -32,7 +33,7 @@ def cli() -> None:
     """
 
 
-for command in (evaluate, history, compare, passk, sandbox, score):
+for command in (evaluate, history, compare, env, passk, sandbox, score):
     cli.add_command(command)
 
 

@@ -17,6 +17,7 @@ from assay.fetch import cache_dir
 from assay.pipeline.stream import Observer, Stream, sample_seed
 from assay.prompts import Strategy, strategies
 from assay.protocol import Protocol
+from assay.sandbox import environments
 from assay.types import Benchmark, Decoding, Prompt, SampleKey
 
 __all__ = [
@@ -77,7 +78,7 @@ def evaluate(config: EvalConfig, observer: Observer) -> Evaluation:
     """Run (or continue) the evaluation and write its results file."""
     decoding = resolve_decoding(config)
     strategy = strategies.get(config.prompt_strategy)
-    benchmark = _first(benchmarks.load(config.benchmark, observer.note), config.samples)
+    benchmark = _first(_loaded(config, observer), config.samples)
     model = models.open_model(config.model, config.batch_mode, observer.note)
     keys = [(p.task_id, s) for p in benchmark.problems for s in range(config.n_samples)]
     return _judged(config, benchmark, strategy, decoding, model, keys, observer)
@@ -86,7 +87,7 @@ def evaluate(config: EvalConfig, observer: Observer) -> Evaluation:
 def score(config: ScoreConfig, observer: Observer) -> Evaluation:
     """Judge completions made elsewhere: all those in the file, and no others."""
     _check_workers(config)
-    benchmark = benchmarks.load(config.benchmark, observer.note)
+    benchmark = _loaded(config, observer)
     model = models.open_recorded(config.samples_file)
     keys = model.recorded()
     known = {p.task_id for p in benchmark.problems}
@@ -140,8 +141,9 @@ def _judged(
         most = max(Counter(task_id for task_id, _ in keys).values(), default=0)
         protocol = _protocol(benchmark, strategy, decoding, most, judge)
         cache = runs.VerdictCache(
-            cache_dir() / "verdicts", capabilities.kind, capabilities.tier, capabilities.python
-        )
+            cache_dir() / "verdicts", capabilities.kind, capabilities.tier, capabilities.python,
+            protocol.environment,
+        )  # fmt: skip
         run = runs.open_run(config.results_dir, protocol, model.identity, fresh=config.fresh)
         try:
             stream = Stream(
@@ -182,6 +184,14 @@ def _check_workers(config: JudgeConfig) -> None:
         raise UsageError(f"--workers must be 0 (one per core) or more, got {config.workers}")
 
 
+def _loaded(config: JudgeConfig, observer: Observer) -> Benchmark:
+    """The benchmark; an error if its programs could not be judged, before anything is generated."""
+    benchmark = benchmarks.load(config.benchmark, observer.note)
+    if benchmark.environment:
+        environments.find(benchmark.environment)
+    return benchmark
+
+
 def _first(benchmark: Benchmark, count: int) -> Benchmark:
     problems = benchmark.problems[:count] if count else benchmark.problems
     return dataclasses.replace(benchmark, problems=problems)
@@ -195,6 +205,11 @@ def _protocol(
     judge: sandbox.Sandbox,
 ) -> Protocol:
     capabilities = judge.capabilities()
+    # Patch releases do not change what a program means.
+    python, packages = capabilities.python.rpartition(".")[0], ""
+    if benchmark.environment:
+        environment = environments.find(benchmark.environment)
+        python, packages = f"cpython {environment.python}", environment.identity
     return Protocol(
         benchmark=benchmark.name,
         benchmark_version=benchmark.version,
@@ -209,8 +224,8 @@ def _protocol(
         tests="base",
         limits=benchmark.limits,
         sandbox=capabilities.kind,
-        # Patch releases do not change what a program means.
-        python=capabilities.python.rpartition(".")[0],
+        python=python,
+        environment=packages,
     )
 
 

@@ -18,7 +18,7 @@ from typing import Any
 from assay.errors import SandboxError
 from assay.sandbox import Capabilities, _pool, sandboxes
 from assay.sandbox._tiers import TIERS, Tier
-from assay.sandbox._worker import Worker, WorkerLostError
+from assay.sandbox._worker import Worker, WorkerLostError, start_with
 from assay.types import Job, Limits, Verdict
 
 ATTEMPTS = 3
@@ -91,8 +91,10 @@ class ProcessSandbox:
             "limits": dataclasses.asdict(job.limits),
         }
         kills = _host_oom_kills()
+        # A missing environment is no failure of this one program: it ends the whole.
+        settings = _settings(self.tier, job.limits, job.imports, job.environment)
         try:
-            worker = self._take(_settings(self.tier, job.limits, job.imports))
+            worker = self._take(settings)
         except SandboxError as error:
             return {"sandbox_error": str(error)}
         try:
@@ -175,14 +177,17 @@ class _Turnstile:
                 self._condition.notify_all()
 
 
-def _settings(tier: Tier, limits: Limits, imports: tuple[str, ...]) -> dict[str, Any]:
+def _settings(
+    tier: Tier, limits: Limits, imports: tuple[str, ...] = (), environment: str = ""
+) -> dict[str, Any]:
     """What a worker is set up with once; the other limits can change from job to job."""
     once = {
         "memory_mb": limits.memory_mb,
         "processes": limits.processes,
         "files_mb": limits.files_mb,
     }
-    return {"tier": tier.name, "limits": once, "imports": list(imports)}
+    chosen = {"tier": tier.name, "limits": once, "imports": list(imports)}
+    return {**chosen, **start_with(environment)}
 
 
 def _host_oom_kills() -> int:
@@ -204,7 +209,7 @@ def _first_worker(wanted: str) -> tuple[Tier, Worker]:
             refusals.append(f"{tier.name}: run as {'root' if _is_full_root() else 'no root'}")
             continue
         try:
-            return tier, Worker(_settings(tier, Limits(), ()))
+            return tier, Worker(_settings(tier, Limits()))
         except SandboxError as error:
             refusals.append(f"{tier.name}: {error}")
     raise SandboxError(

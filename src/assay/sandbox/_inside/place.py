@@ -14,7 +14,6 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
-import sys
 from collections.abc import Callable
 from typing import Any, NoReturn
 
@@ -86,7 +85,7 @@ def by_landlock(only_zygote: list[int]) -> Place:
     renew = _with_keeper(lambda: _empty(scratch), remove, only_zygote)
     places = landlock.open_places(root.visible_paths(), (scratch, *root.DEVICES))
     uid = None
-    if os.geteuid() == 0 and _others_can_enter(sys.base_prefix):
+    if os.geteuid() == 0 and all(map(_others_can_enter, root.python_folders())):
         uid = FIRST_UID + os.getpid()
         os.chown(scratch, uid, uid)
     neighbours = tree.processes_of(os.getuid()) if uid is None else 1

@@ -75,12 +75,18 @@ def renew_scratch(files_mb: int) -> None:
 def visible_paths() -> list[str]:
     """The host's files that Python needs."""
     folders = [path for path in SYSTEM_FOLDERS if os.path.isdir(path) and not os.path.islink(path)]
-    for prefix in (sys.base_prefix, sys.base_exec_prefix):
+    for prefix in python_folders():
         real = os.path.realpath(prefix)
         if not any(real == folder or real.startswith(folder + "/") for folder in folders):
             folders.append(real)
     files = (*DEVICES, "/etc/ld.so.cache", "/etc/localtime")
     return folders + [path for path in files if os.path.exists(path)]
+
+
+def python_folders() -> tuple[str, ...]:
+    """Where modules come from: the standard library and, if site packages are on, these."""
+    standard = (sys.base_prefix, sys.base_exec_prefix)
+    return standard if sys.flags.no_site else (*standard, sys.prefix)
 
 
 def _bind_read_only(source: int, target: str, *, device: bool) -> None:

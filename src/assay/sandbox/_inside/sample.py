@@ -50,12 +50,13 @@ def run(
         os.dup2(output, 1)
         os.dup2(output, 2)
         os.dup2(result, RESULT)
+        result = RESULT
+        os.closerange(RESULT + 1, OPEN_FILES)  # before the preamble, which may open its own
         kernel.prctl(kernel.PR_SET_DUMPABLE, 1)  # its own /proc/self; the zygote's stays closed
         cpu = math.ceil(job["limits"]["cpu_s"])
         # The second one for programs that ignore SIGXCPU.
         resource.setrlimit(resource.RLIMIT_CPU, (cpu, cpu + 1))
         namespace = judge.prepared(preamble)
-        os.closerange(RESULT + 1, OPEN_FILES)
     except BaseException as error:  # ours, not the program's, which has not begun
         _tell(result, {"token": token, "sandbox_error": f"{type(error).__name__}: {error}"})
     try:

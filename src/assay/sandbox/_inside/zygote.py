@@ -11,7 +11,7 @@ import sys
 from types import CodeType
 from typing import Any
 
-from . import judge, sample, wire
+from . import judge, root, sample, wire
 from .place import Place, by_landlock, in_namespaces
 from .watch import HarnessGoneError, Kept, Watch
 
@@ -36,13 +36,15 @@ def main() -> None:
     try:
         for name in (*WARM, *settings["imports"]):
             importlib.import_module(name)
+        if len(os.listdir("/proc/self/task")) > 1:
+            raise RuntimeError("an import started a thread, which no fork survives")
         if settings["tier"] == "landlock":
             place = by_landlock([jobs, reports])
         else:
             as_root = settings["tier"] == "root"
             place = in_namespaces(settings["limits"], as_root=as_root, only_zygote=[jobs, reports])
         sample.limit_worker(settings["limits"], place.neighbours)
-        zygote = Zygote(place, jobs)
+        zygote = Zygote(place, jobs, settings["variables"])
     except Exception as error:
         wire.send(reports, {"error": f"{type(error).__name__}: {error}"})
         return
@@ -56,7 +58,7 @@ def main() -> None:
 class Zygote:
     """Judges one program after the other; nothing of one is there for the next."""
 
-    def __init__(self, place: Place, jobs: int) -> None:
+    def __init__(self, place: Place, jobs: int, variables: dict[str, str]) -> None:
         self._place = place
         self._jobs = jobs
         self._kills = place.limit.kills() if place.limit else 0
@@ -65,8 +67,8 @@ class Zygote:
         os.chdir(place.scratch)
         os.environ.clear()
         os.environ.update(PATH="/usr/bin:/bin", LANG="C.UTF-8")
-        os.environ.update(HOME=place.scratch, TMPDIR=place.scratch)
-        sys.path[:] = [path for path in sys.path if path.startswith(sys.base_prefix)]
+        os.environ.update(HOME=place.scratch, TMPDIR=place.scratch, **variables)
+        sys.path[:] = [path for path in sys.path if path.startswith(root.python_folders())]
         self._clean = self._place.scratch_state()
         # Fewer pages are copied when the collector does not write into all our objects.
         gc.collect()

@@ -1,0 +1,119 @@
+"""BigCodeBench (Zhuo et al. 2024): tasks that call on 71 libraries, tested by unittest classes."""
+
+from __future__ import annotations
+
+import functools
+import gzip
+import hashlib
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from assay.benchmarks import benchmarks
+from assay.benchmarks._unittest_runner import RUNNER
+from assay.errors import DataError
+from assay.types import Benchmark, Limits, Problem, Tests
+
+if TYPE_CHECKING:
+    from assay.benchmarks import Announce
+
+PromptKind = Literal["complete", "instruct"]
+VERSION = "0.1.4"
+
+
+@dataclass(frozen=True, slots=True)
+class Subset:
+    """One of the two published sets of tasks."""
+
+    path: str
+    sha256: str  # of the uncompressed file
+    records: int
+
+
+FULL = Subset(
+    "bigcodebench/BigCodeBench-v0.1.4.jsonl.gz",
+    "f6704a124f4edcec9d12cc7912f41f3d4207f51b87f091d136e3436f7e25149f",
+    1140,
+)
+HARD = Subset(
+    "bigcodebench/BigCodeBench-Hard-v0.1.4.jsonl.gz",
+    "e5ee3607abf5274f2b9e5c65cb1aae30e78a08f707c4da5727a59faa4608d124",
+    148,
+)
+
+# Upstream's 240 s, here of CPU time. Some references sleep or wait for minutes.
+LIMITS = Limits(cpu_s=240, wall_s=300, memory_mb=4096, processes=256, files_mb=256)
+
+# What pays for itself: the time that a library's import takes in all tasks that use it is more
+# than the time that its pages add to every fork (about 0.07 ms a megabyte). TensorFlow, sympy,
+# statsmodels, cv2 and the web frameworks do not.
+IMPORTS = (
+    "unittest.mock", "doctest", "csv", "glob", "sqlite3", "statistics", "subprocess", "tempfile",
+    "urllib.request", "zipfile",
+    "numpy", "numpy.testing", "pandas", "pandas.plotting._matplotlib",
+    "matplotlib.pyplot", "matplotlib.backends.backend_agg", "seaborn",
+    "scipy.stats", "scipy.optimize", "scipy.fft",
+    "sklearn.cluster", "sklearn.datasets", "sklearn.decomposition", "sklearn.ensemble",
+    "sklearn.feature_extraction.text", "sklearn.linear_model", "sklearn.metrics",
+    "sklearn.model_selection", "sklearn.preprocessing",
+    "requests", "faker", "nltk.corpus", "nltk.tokenize", "pytz", "dateutil.parser", "bs4",
+    "PIL.Image",
+)  # fmt: skip
+
+# Upstream gives its module these names without an import. Seeds are ours: the same program gets
+# the same verdict again where tests leave the seed open.
+MODULE = """\
+import os, sys
+from os import environ
+__file__ = "program.py"
+__import__("random").seed(0)
+__import__("numpy").random.seed(0)
+"""
+
+
+def _load(subset: Subset, name: str, kind: PromptKind, announce: Announce) -> Benchmark:  # noqa: ARG001 - nothing is fetched yet
+    return Benchmark(
+        name=f"{name}-{kind}",
+        version=VERSION,
+        data_sha256=subset.sha256,
+        problems=tuple(_problem(record, kind) for record in _records(subset)),
+        limits=LIMITS,
+        imports=IMPORTS,
+        environment="bigcodebench",
+    )
+
+
+def _problem(record: dict[str, Any], kind: PromptKind) -> Problem:
+    return Problem(
+        task_id=record["task_id"],
+        prompt=record[f"{kind}_prompt"],
+        reference=f"{record['complete_prompt']}\n{record['canonical_solution']}",
+        tests=Tests(
+            entry_point=record["entry_point"],
+            code=f"{record['test']}\n{RUNNER}",
+            # "Calibrated": imports and constants that a program may have left to the prompt.
+            preamble=f"{MODULE}{record['code_prompt']}\n    pass\n",
+        ),
+    )
+
+
+def _records(subset: Subset) -> list[dict[str, Any]]:
+    """The verified records, from ``ASSAY_DATA_DIR``."""
+    path = Path(os.environ.get("ASSAY_DATA_DIR", ".")) / subset.path
+    try:
+        data = gzip.decompress(path.read_bytes())
+    except (OSError, EOFError) as error:
+        raise DataError(
+            f"{path} cannot be read ({error}): set ASSAY_DATA_DIR to a folder that holds it"
+        ) from error
+    if hashlib.sha256(data).hexdigest() != subset.sha256:
+        raise DataError(f"{path} is damaged or of another version than {VERSION}: replace it")
+    return [json.loads(line) for line in data.splitlines()]
+
+
+for _name, _subset in (("bigcodebench", FULL), ("bigcodebench-hard", HARD)):
+    for _kind in ("complete", "instruct"):
+        benchmarks.register(f"{_name}-{_kind}")(functools.partial(_load, _subset, _name, _kind))
+    benchmarks.register(_name)(functools.partial(_load, _subset, _name, "complete"))
