@@ -83,7 +83,7 @@ def _install(recipe: Recipe, python: str, announce: Announce) -> None:
         assert pip.stdout is not None
         try:
             for line in pip.stdout:
-                if line.startswith("Collecting "):
+                if line.startswith(("Collecting ", "Processing ")):
                     collected += 1
                     if collected % TOLD_EVERY == 0:
                         announce(f"fetching {collected}/{count} packages")

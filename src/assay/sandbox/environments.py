@@ -18,6 +18,7 @@ from assay.fetch import cache_dir
 
 LOCKS = Path(__file__).parent / "locks"
 READY = "ready.json"  # written last: a folder without it is not finished
+PROGRAMS_OWN = ("/tmp", "/dev", "/proc", "/scratch")  # not the host's, in a sandbox
 FOLDER = "{folder}"  # in a variable: the environment's own
 
 
@@ -195,7 +196,13 @@ def _identity(recipe: Recipe) -> str:
 
 
 def _folder(identity: str) -> Path:
-    return (cache_dir() / "environments").resolve() / identity
+    parent = (cache_dir() / "environments").resolve()
+    if any(parent.is_relative_to(folder) for folder in PROGRAMS_OWN):
+        raise SandboxError(
+            f"environments cannot lie in {parent}, since programs get a /{parent.parts[1]} folder "
+            "of their own: set ASSAY_CACHE_DIR to another place"
+        )
+    return parent / identity
 
 
 def _all_folders() -> list[Path]:
