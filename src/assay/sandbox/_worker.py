@@ -27,12 +27,18 @@ START_WITH_PACKAGES_S = 300.0  # from a cold disk
 def start_with(environment: str) -> dict[str, Any]:
     """The settings that depend on the environment; SandboxError if it is missing."""
     if not environment:
-        return {"interpreter": INTERPRETER, "variables": {}, "start_s": START_S}
+        return {
+            "interpreter": INTERPRETER,
+            "variables": {},
+            "allowed": (),
+            "start_s": START_S,
+        }
     found = environments.find(environment)
     path = f"{found.folder}/bin:{ENVIRONMENT['PATH']}"
     return {
         "interpreter": (found.interpreter, "-P", "-s", "-B"),
         "variables": {"PATH": path, **dict(found.variables)},
+        "allowed": found.allowed,
         "start_s": START_WITH_PACKAGES_S,
     }
 

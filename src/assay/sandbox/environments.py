@@ -11,6 +11,7 @@ import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from assay import codec
 from assay.errors import SandboxError, UsageError
@@ -19,6 +20,9 @@ from assay.fetch import cache_dir
 LOCKS = Path(__file__).parent / "locks"
 READY = "ready.json"  # written last: a folder without it is not finished
 PROGRAMS_OWN = ("/tmp", "/dev", "/proc", "/scratch")  # not the host's, in a sandbox
+# What the namespaces give beyond the usual: TCP and UDP between a program's own processes; how
+# many processors and how much memory the machine has.
+Allowance = Literal["loopback", "figures"]
 FOLDER = "{folder}"  # in a variable: the environment's own
 
 
@@ -45,6 +49,7 @@ class Recipe:
     variables: tuple[tuple[str, str], ...] = ()
     corpora: tuple[Corpus, ...] = ()
     first_run: str = ""
+    allowed: tuple[Allowance, ...] = ()
 
     def packages(self) -> list[str]:
         lines = (line.partition("#")[0].strip() for line in self.lock.read_text().splitlines())
@@ -60,6 +65,7 @@ class Environment:
     folder: Path
     python: str  # major.minor
     variables: tuple[tuple[str, str], ...]
+    allowed: tuple[Allowance, ...]
 
     @property
     def interpreter(self) -> str:
@@ -130,6 +136,7 @@ RECIPES = {
         ),
         # Otherwise every worker would search the system for fonts.
         first_run="import matplotlib.pyplot",
+        allowed=("loopback", "figures"),
     )
 }
 
@@ -142,7 +149,7 @@ def find(name: str) -> Environment:
     if not (folder / READY).exists():
         raise SandboxError(f"environment '{name}' is missing: run 'assay env {name}'")
     variables = tuple((key, value.replace(FOLDER, str(folder))) for key, value in recipe.variables)
-    return Environment(name, identity, folder, recipe.python, variables)
+    return Environment(name, identity, folder, recipe.python, variables, recipe.allowed)
 
 
 def create(name: str, announce: Callable[[str], None] = lambda _: None) -> Environment:
@@ -190,9 +197,8 @@ def _recipe(name: str) -> Recipe:
 
 @functools.cache
 def _identity(recipe: Recipe) -> str:
-    what = [recipe.packages(), recipe.python, recipe.first_run, list(recipe.variables)]
-    corpora = [codec.to_json(corpus) for corpus in recipe.corpora]
-    return f"{recipe.name}-{codec.digest([what, corpora])[:12]}"
+    what = {**codec.to_json(recipe), "lock": recipe.packages()}
+    return f"{recipe.name}-{codec.digest(what)[:12]}"
 
 
 def _folder(identity: str) -> Path:

@@ -45,7 +45,9 @@ class Place:
         self.confine = confine
 
 
-def in_namespaces(limits: dict[str, Any], *, as_root: bool, only_zygote: list[int]) -> Place:
+def in_namespaces(
+    limits: dict[str, Any], allowed: list[str], *, as_root: bool, only_zygote: list[int]
+) -> Place:
     """Returns in the zygote only, which alone keeps the descriptors ``only_zygote``."""
     files_mb = limits["files_mb"]
     limit = None
@@ -57,7 +59,7 @@ def in_namespaces(limits: dict[str, Any], *, as_root: bool, only_zygote: list[in
     renew = _with_keeper(
         lambda: root.renew_scratch(files_mb), limit.remove if limit else lambda: None, only_zygote
     )
-    root.enter_private_root(files_mb)
+    root.enter_private_root(files_mb, allowed)
     kernel.drop_privileges(FIRST_UID + keeper if as_root else None)
     kernel.die_with_parent()
     places = landlock.open_places(("/",), (root.SCRATCH_RULE, *root.DEVICES))

@@ -42,7 +42,12 @@ def main() -> None:
             place = by_landlock([jobs, reports])
         else:
             as_root = settings["tier"] == "root"
-            place = in_namespaces(settings["limits"], as_root=as_root, only_zygote=[jobs, reports])
+            place = in_namespaces(
+                settings["limits"],
+                settings["allowed"],
+                as_root=as_root,
+                only_zygote=[jobs, reports],
+            )
         sample.limit_worker(settings["limits"], place.neighbours)
         zygote = Zygote(place, jobs, settings["variables"])
     except Exception as error:
