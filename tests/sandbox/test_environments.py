@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -32,7 +33,14 @@ def tiny(folder: Path, lock: str = LOCK, python: str = PYTHON, first_run: str = 
     folder.mkdir(exist_ok=True)
     path = folder / "tiny.txt"
     path.write_text(lock)
-    return Recipe("tiny", path, python, (("MARK", "{folder}/mark"),), first_run=first_run)
+    return Recipe(
+        name="tiny",
+        lock=path,
+        python=python,
+        variables=(("MARK", "{folder}/mark"),),
+        first_run=first_run,
+        allowed=("loopback", "figures"),
+    )
 
 
 @contextmanager
@@ -120,6 +128,61 @@ def test_it_cannot_be_written_by_programs(tiny_environment: Path, sandbox: Sandb
     target = tiny_environment / "left"
     assert judged(sandbox, f"open({str(target)!r}, 'w')").reason == "forbidden"
     assert not target.exists()
+
+
+TALK = """
+import socket
+server = socket.create_server(("localhost", 0))
+client = socket.create_connection(server.getsockname())
+accepted, _ = server.accept()
+client.send(b"x")
+assert accepted.recv(1) == b"x"
+client.close()
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("tiny_environment")
+def test_a_program_can_talk_to_itself_and_leaves_no_trace_of_it(sandbox: Sandbox) -> None:
+    if sandbox.capabilities().tier == "landlock":
+        pytest.skip("no sockets at all in this tier")
+    assert judged(sandbox, TALK).status == "pass"
+    # A header and no connection, not even one that waits for its last packet.
+    left = "assert len(open('/proc/self/net/tcp').readlines()) == 1"
+    assert judged(sandbox, left).status == "pass"
+    assert judged(sandbox, TALK, environment="").status == "fail"
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("tiny_environment")
+def test_the_hosts_loopback_is_another(sandbox: Sandbox) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        code = f"import socket; socket.create_connection({server.getsockname()!r}, 2)"
+        assert judged(sandbox, code).status == "fail"
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("tiny_environment")
+def test_of_the_machine_only_figures_are_told(sandbox: Sandbox) -> None:
+    if sandbox.capabilities().tier == "landlock":
+        pytest.skip("no /proc in this tier")
+    code = """
+import os
+assert "MemTotal" in open("/proc/meminfo").read()
+readable = set()
+for name in os.listdir("/proc"):
+    path = "/proc/" + name
+    if name.isdecimal() or os.path.islink(path):
+        continue
+    try:
+        if os.listdir(path) if os.path.isdir(path) else open(path).read():
+            readable.add(name)
+    except OSError:
+        pass
+assert readable == {"cpuinfo", "loadavg", "meminfo", "stat", "uptime"}, readable
+"""
+    verdict = judged(sandbox, code)
+    assert verdict.status == "pass", verdict
 
 
 @pytest.mark.slow
