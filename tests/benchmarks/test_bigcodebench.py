@@ -24,7 +24,7 @@ DELICATE = {
     205: "processes of its own, found by psutil",
     274: "smtplib, mocked",
     363: "a pool of processes",
-    417: "TensorFlow",
+    418: "TensorFlow, with its threads",
     593: "patches names of its own module",
     1038: "a server on localhost",
     1109: "NLTK's tokenizer",
@@ -98,6 +98,7 @@ def test_instructions_are_sent_as_they_are(full: Benchmark) -> None:
         assert message.content.startswith("Complete the following Python function")
 
 
+@pytest.mark.filterwarnings("ignore:invalid escape sequence")
 def test_the_prompts_imports_and_constants_stand_before_every_program(full: Benchmark) -> None:
     for problem in full.problems:
         compile(problem.tests.preamble, problem.task_id, "exec")
@@ -145,19 +146,15 @@ def test_a_wrong_program_names_the_failing_test(sandbox: Sandbox, full: Benchmar
 
 @pytest.mark.slow
 def test_a_program_may_leave_imports_to_the_prompt(sandbox: Sandbox, full: Benchmark) -> None:
-    problem = task(full, 0)
-    body = problem.reference.removeprefix(problem.prompt)
-    alone = f"def task_func(numbers=list(range(1, 3))):\n{body}"
+    problem = task(full, 4)
+    alone = problem.reference[problem.reference.index("def task_func") :]
     assert judged(sandbox, full, {problem.task_id: alone})[problem.task_id].status == "pass"
 
 
 @pytest.mark.slow
 def test_chance_is_the_same_every_time(sandbox: Sandbox, full: Benchmark) -> None:
     """Tests of some tasks leave the seed open; a verdict must not depend on it."""
-    code = (
-        "import random, numpy\n"
-        "raise ValueError(f'{random.random()} {numpy.random.rand()} {hash(str)}')"
-    )
+    code = "import random, numpy\nraise ValueError(f'{random.random()} {numpy.random.rand()}')"
     details = {
         judged(sandbox, full, {problem.task_id: code})[problem.task_id].detail
         for problem in full.problems[:6]
@@ -169,7 +166,7 @@ def test_a_missing_environment_is_told_before_anything_is_generated(
     assay: Cli, full: Benchmark, tmp_path: Path
 ) -> None:
     samples = write_completions(tmp_path / "s.jsonl", [(full.problems[0].task_id, "x = 1")])
-    cache = {"ASSAY_CACHE_DIR": str(tmp_path.parent.joinpath("/var/tmp/assay-none"))}
+    cache = {"ASSAY_CACHE_DIR": "/var/tmp/assay-no-environments"}
     for arguments in (
         ("eval", "bigcodebench-hard"),
         ("score", samples, "--benchmark", "bigcodebench"),
