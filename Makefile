@@ -15,13 +15,17 @@ EVAL = $(BIN)/assay eval $(1) --model "$(CHECKPOINT)" --samples $(SAMPLES) --n-s
 	--temperature $(TEMPERATURE) --max-tokens $(MAX_TOKENS) --prompt-strategy $(PROMPT_STRATEGY) \
 	--results-dir "$(RESULTS_DIR)"
 
-.PHONY: help eval eval-humaneval results-history test lint clean
+.PHONY: help eval eval-humaneval eval-bigcodebench results-history test lint clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
 
 eval-humaneval: $(VENV)/.ready ## evaluate CHECKPOINT (default: SmolLM2-135M-Instruct) on HumanEval
 	$(call EVAL,humaneval)
+
+eval-bigcodebench: $(VENV)/.ready ## evaluate CHECKPOINT on BigCodeBench (makes its environment on first use)
+	$(BIN)/assay env bigcodebench
+	$(call EVAL,bigcodebench)
 
 eval: $(VENV)/.ready ## evaluate CHECKPOINT on BENCHMARK
 	$(call EVAL,$(BENCHMARK))

@@ -27,6 +27,7 @@ class Protocol:
     limits: Limits
     sandbox: str
     python: str
+    environment: str = ""  # of packages, named with its digest; none: the standard library alone
 
     @property
     def hash(self) -> str:

@@ -80,7 +80,7 @@ def test_honest_programs_pass(sandbox: Sandbox, code: str, tests: str) -> None:
         ("def f(x): return 'x' * 10**10", "memory", "MemoryError"),
         ("def f(x): open('/etc/x', 'w')", "forbidden", "(line 1 of the program)"),
         (
-            "import os\ndef f(x): os.write(3, b'no answer of ours')",
+            "import os\ndef f(x): os.write(4, b'no answer of ours')",
             "exit",
             "tests were done",
         ),

@@ -12,6 +12,7 @@ import click
 from assay import __version__
 from assay.cli.compare import compare
 from assay.cli.data import data
+from assay.cli.env import env
 from assay.cli.eval import evaluate
 from assay.cli.history import history
 from assay.cli.passk import passk
@@ -33,7 +34,7 @@ def cli() -> None:
     """
 
 
-for command in (evaluate, history, compare, passk, sandbox, score, data):
+for command in (evaluate, history, compare, passk, sandbox, score, data, env):
     cli.add_command(command)
 
 

@@ -18,6 +18,7 @@ from assay.pipeline import references
 from assay.pipeline.stream import Observer, Stream, sample_seed
 from assay.prompts import Strategy, strategies
 from assay.protocol import Protocol
+from assay.sandbox import environments
 from assay.types import Benchmark, Decoding, Prompt, SampleKey
 
 __all__ = [
@@ -158,8 +159,9 @@ def _judged(
         most = max(Counter(task_id for task_id, _ in keys).values(), default=0)
         protocol = _protocol(benchmark, strategy, decoding, most, judge)
         cache = runs.VerdictCache(
-            cache_dir() / "verdicts", capabilities.kind, capabilities.tier, capabilities.python
-        )
+            cache_dir() / "verdicts", capabilities.kind, capabilities.tier, capabilities.python,
+            protocol.environment,
+        )  # fmt: skip
         run = runs.open_run(config.results_dir, protocol, model.identity, fresh=config.fresh)
         try:
             stream = Stream(
@@ -206,8 +208,12 @@ def _check_workers(config: JudgeConfig) -> None:
 
 
 def _loaded(config: JudgeConfig, observer: Observer) -> Benchmark:
+    """The benchmark; an error if its programs could not be judged, before anything is generated."""
     name = benchmarks.of_split(config.benchmark, config.split)
-    return benchmarks.load(name, observer.note, config.data_dir)
+    benchmark = benchmarks.load(name, observer.note, config.data_dir)
+    if benchmark.environment:
+        environments.find(benchmark.environment)
+    return benchmark
 
 
 def _groups(benchmark: Benchmark) -> list[str]:
@@ -228,6 +234,11 @@ def _protocol(
     judge: sandbox.Sandbox,
 ) -> Protocol:
     capabilities = judge.capabilities()
+    # Patch releases do not change what a program means.
+    python, packages = capabilities.python.rpartition(".")[0], ""
+    if benchmark.environment:
+        environment = environments.find(benchmark.environment)
+        python, packages = f"cpython {environment.python}", environment.identity
     return Protocol(
         benchmark=benchmark.name,
         benchmark_version=benchmark.version,
@@ -242,8 +253,8 @@ def _protocol(
         tests="+".join(_groups(benchmark)) or "base",
         limits=benchmark.limits,
         sandbox=capabilities.kind,
-        # Patch releases do not change what a program means.
-        python=capabilities.python.rpartition(".")[0],
+        python=python,
+        environment=packages,
     )
 
 

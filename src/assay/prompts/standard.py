@@ -1,7 +1,9 @@
-"""The plain question: complete this function."""
+"""The plain question: complete this function, or whatever the problem asks in words."""
 
 from __future__ import annotations
 
+import ast
+import warnings
 from typing import TYPE_CHECKING
 
 from assay.prompts import Strategy, strategies
@@ -22,8 +24,21 @@ INSTRUCTION = (
 def build(problem: Problem, form: PromptForm) -> Prompt:
     if form == "text":
         return Prompt(text=problem.prompt, stop=STOP)
-    question = f"{INSTRUCTION}\n\n```python\n{problem.prompt.strip()}\n```"
+    question = problem.prompt.strip()
+    if _is_code(problem.prompt):
+        question = f"{INSTRUCTION}\n\n```python\n{question}\n```"
     return Prompt(messages=(Message("user", question),))
+
+
+def _is_code(prompt: str) -> bool:
+    """Instructions in words say themselves what is wanted."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # odd escapes in docstrings
+            ast.parse(prompt)
+    except SyntaxError:
+        return False
+    return True
 
 
 strategies.register("standard")(Strategy("standard", 1, build))

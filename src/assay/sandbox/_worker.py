@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from assay.errors import SandboxError
+from assay.sandbox import environments
 from assay.sandbox._inside import wire
 from assay.sandbox._inside.latest import Latest
 
@@ -24,6 +25,26 @@ INTERPRETER = (sys.executable, "-P", "-S", "-s", "-B")
 SCRIPT = "import sys; sys.path.insert(0, sys.argv[1]); from _inside.server import main; main()"
 ENVIRONMENT = {"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", "PYTHONHASHSEED": "0"}
 START_S = 60.0
+START_WITH_PACKAGES_S = 300.0  # from a cold disk
+
+
+def start_with(environment: str) -> dict[str, Any]:
+    """The settings that depend on the environment; SandboxError if it is missing."""
+    if not environment:
+        return {
+            "interpreter": INTERPRETER,
+            "variables": {},
+            "allowed": (),
+            "start_s": START_S,
+        }
+    found = environments.find(environment)
+    path = f"{found.folder}/bin:{ENVIRONMENT['PATH']}"
+    return {
+        "interpreter": (found.interpreter, "-P", "-s", "-B"),
+        "variables": {"PATH": path, **dict(found.variables)},
+        "allowed": found.allowed,
+        "start_s": START_WITH_PACKAGES_S,
+    }
 
 
 class WorkerLostError(Exception):
@@ -93,11 +114,11 @@ class _Server:
     def __init__(self, settings: dict[str, Any], link: socket.socket) -> None:
         self._lock = threading.Lock()
         self._process = subprocess.Popen(
-            [*INTERPRETER, "-c", SCRIPT, str(Path(__file__).parent)],
+            [*settings["interpreter"], "-c", SCRIPT, str(Path(__file__).parent)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
-            env=ENVIRONMENT,
+            env={**ENVIRONMENT, **settings["variables"]},
             cwd="/",
             start_new_session=True,  # Ctrl-C is the harness's to handle
             pass_fds=[link.fileno()],
@@ -107,7 +128,7 @@ class _Server:
         self._input, self._output = self._process.stdin, self._process.stdout
         try:
             self.send({**settings, "link": link.fileno()})
-            self.about = self.receive(time.monotonic() + START_S)
+            self.about = self.receive(time.monotonic() + settings["start_s"])
         except WorkerLostError as error:
             self.kill()
             raise SandboxError(f"the fork server did not start ({error})") from error

@@ -103,7 +103,8 @@ def describe(error: BaseException) -> str:
     if isinstance(error, SyntaxError):
         return text
     lines = [line for name, line in _frames(error) if name == PROGRAM]
-    return f"{text} (line {lines[-1]} of the program)" if lines else text
+    where = f" (line {lines[-1]} of the program)" if lines else ""
+    return "; ".join([text + where, *map(str, getattr(error, "__notes__", ()))])
 
 
 def failing_test(error: BaseException, tests: str) -> str:

@@ -261,8 +261,10 @@ class Oracle:
         return int.from_bytes(passed[0][2], sys.byteorder) if passed else None
 
 
-def start(_place: Place, jobs: int, link: int) -> Callable[[dict[str, Any]], dict[str, Any]]:
-    return Oracle(jobs, link).judge
+def start(
+    _place: Place, jobs: int, settings: dict[str, Any]
+) -> Callable[[dict[str, Any]], dict[str, Any]]:
+    return Oracle(jobs, settings["link"]).judge
 
 
 def _right(matches: Any, arguments: list[Any], expected: Any, answer: dict[str, Any]) -> bool:

@@ -15,7 +15,6 @@ import contextlib
 import os
 import signal
 import stat
-import sys
 from collections.abc import Callable
 from typing import Any, NoReturn
 
@@ -53,7 +52,12 @@ class Place:
 
 
 def in_namespaces(
-    limits: dict[str, Any], *, as_root: bool, only_zygote: list[int], limit_memory: bool
+    limits: dict[str, Any],
+    allowed: list[str],
+    *,
+    as_root: bool,
+    only_zygote: list[int],
+    limit_memory: bool,
 ) -> Place:
     """Returns in the zygote only, which alone keeps the descriptors ``only_zygote``."""
     files_mb = limits["files_mb"]
@@ -66,7 +70,7 @@ def in_namespaces(
     renew = _with_keeper(
         lambda: root.renew_scratch(files_mb), limit.remove if limit else lambda: None, only_zygote
     )
-    root.enter_private_root(files_mb)
+    root.enter_private_root(files_mb, allowed)
     kernel.drop_privileges(FIRST_UID + keeper if as_root else None)
     kernel.die_with_parent()
     places = landlock.open_places(("/",), (root.SCRATCH_RULE, *root.DEVICES))
@@ -94,7 +98,7 @@ def by_landlock(only_zygote: list[int]) -> Place:
     renew = _with_keeper(lambda: _empty(scratch), remove, only_zygote)
     places = landlock.open_places(root.visible_paths(), (scratch, *root.DEVICES))
     uid = None
-    if os.geteuid() == 0 and _others_can_enter(sys.base_prefix):
+    if os.geteuid() == 0 and all(map(_others_can_enter, root.python_folders())):
         uid = FIRST_UID + os.getpid()
         os.chown(scratch, uid, uid)
     neighbours = tree.processes_of(os.getuid()) if uid is None else 1

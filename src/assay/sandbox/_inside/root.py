@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Container
 
-from . import kernel
-from .kernel import MS_BIND, MS_NODEV, MS_NOEXEC, MS_NOSUID, MS_PRIVATE, MS_REC
+from . import kernel, loopback, proc
+from .kernel import MS_BIND, MS_NODEV, MS_NOSUID, MS_PRIVATE, MS_REC
 
 ALL_NAMESPACES = (
     kernel.CLONE_NEWNS | kernel.CLONE_NEWPID | kernel.CLONE_NEWNET | kernel.CLONE_NEWIPC
@@ -38,7 +39,7 @@ def enter_namespaces(*, through_user_namespace: bool) -> None:
             file.write(text)
 
 
-def enter_private_root(files_mb: int) -> None:
+def enter_private_root(files_mb: int, allowed: Container[str]) -> None:
     """Leave the host's files: read-only system and Python folders, an own /proc, a small /tmp."""
     kernel.mount("none", "/", "", MS_REC | MS_PRIVATE)
     # Held open first: whatever lies below the staging folder is about to be covered.
@@ -50,8 +51,10 @@ def enter_private_root(files_mb: int) -> None:
             os.symlink(os.readlink(path), STAGING + path)
     for path, source in sources.items():
         _bind_read_only(source, STAGING + path, device=path in DEVICES)
+    if "loopback" in allowed:
+        loopback.switch_on(STAGING)
     os.makedirs(STAGING + "/proc")
-    kernel.mount("proc", STAGING + "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, "subset=pid")
+    proc.mount(STAGING + "/proc", with_figures="figures" in allowed)
     os.makedirs(STAGING + SCRATCH)
     mount_scratch(STAGING + SCRATCH, files_mb)
     for name in ("/tmp", "/dev/shm"):
@@ -75,12 +78,18 @@ def renew_scratch(files_mb: int) -> None:
 def visible_paths() -> list[str]:
     """The host's files that Python needs."""
     folders = [path for path in SYSTEM_FOLDERS if os.path.isdir(path) and not os.path.islink(path)]
-    for prefix in (sys.base_prefix, sys.base_exec_prefix):
+    for prefix in python_folders():
         real = os.path.realpath(prefix)
         if not any(real == folder or real.startswith(folder + "/") for folder in folders):
             folders.append(real)
     files = (*DEVICES, "/etc/ld.so.cache", "/etc/localtime")
     return folders + [path for path in files if os.path.exists(path)]
+
+
+def python_folders() -> tuple[str, ...]:
+    """Where modules come from: the standard library and, if site packages are on, these."""
+    standard = (sys.base_prefix, sys.base_exec_prefix)
+    return standard if sys.flags.no_site else (*standard, sys.prefix)
 
 
 def _bind_read_only(source: int, target: str, *, device: bool) -> None:

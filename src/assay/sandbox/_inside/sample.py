@@ -15,7 +15,7 @@ from . import answer, judge, kernel
 
 MIB = 1 << 20
 OPEN_FILES = 256
-RESULT = 3
+RESULT, CHANNEL = 3, 4
 BEGUN = b"+"  # written to the result before the program has a say
 
 
@@ -47,27 +47,31 @@ def run(
 ) -> NoReturn:
     """``output`` and ``result`` are pipes; standard input is /dev/null already.
 
-    With a ``channel`` the tests are elsewhere, and it takes the place of ``result``.
+    With a ``channel`` the tests are elsewhere, and the result tells of failures of ours alone.
     """
     token = job["token"]
+    os.dup2(result, RESULT)
     try:
         os.setsid()
         enter()
         os.dup2(output, 1)
         os.dup2(output, 2)
-        os.dup2(channel.fileno() if channel else result, RESULT)
+        if channel:
+            os.dup2(channel.fileno(), CHANNEL)
+        os.closerange(CHANNEL + bool(channel), OPEN_FILES)  # before the preamble opens its own
         kernel.prctl(kernel.PR_SET_DUMPABLE, 1)  # its own /proc/self; the zygote's stays closed
         cpu = math.ceil(job["limits"]["cpu_s"])
         # The second one for programs that ignore SIGXCPU.
         resource.setrlimit(resource.RLIMIT_CPU, (cpu, cpu + 1))
         namespace = judge.prepared(preamble)
-        os.write(result, BEGUN)
-        os.closerange(RESULT + 1, OPEN_FILES)
+        os.write(RESULT, BEGUN)
+        if channel:
+            os.close(RESULT)
     except BaseException as error:  # ours, not the program's, which has not begun
-        _tell(result, {"sandbox_error": f"{type(error).__name__}: {error}"})
+        _tell(RESULT, {"sandbox_error": f"{type(error).__name__}: {error}"})
     try:
         if channel:
-            answer.serve(namespace, job, RESULT)
+            answer.serve(namespace, job, CHANNEL)
         verdict = judge.judge(namespace, job["program"], tests, job["tests"])
     except BaseException:  # a program can make even the telling fail, which is its own failure
         os._exit(1)

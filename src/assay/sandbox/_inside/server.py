@@ -31,8 +31,10 @@ def main() -> None:
         role = importlib.import_module(f"{__package__}.{settings['role']}")
         for name in (*WARM, *settings["imports"]):
             importlib.import_module(name)
+        if len(os.listdir("/proc/self/task")) > 1:
+            raise RuntimeError("an import started a thread, which no fork survives")
         place = _isolated(settings, [jobs, reports, link])
-        judge: Callable[[dict[str, Any]], dict[str, Any]] = role.start(place, jobs, link)
+        judge: Callable[[dict[str, Any]], dict[str, Any]] = role.start(place, jobs, settings)
     except Exception as error:
         wire.send(reports, {"error": f"{type(error).__name__}: {error}"})
         return
@@ -49,8 +51,8 @@ def _isolated(settings: dict[str, Any], only_here: list[int]) -> Place:
         place = by_landlock(only_here)
     else:
         place = in_namespaces(
-            limits, as_root=settings["tier"] == "root", only_zygote=only_here,
-            limit_memory=settings["role"] != "oracle",
+            limits, settings["allowed"], as_root=settings["tier"] == "root",
+            only_zygote=only_here, limit_memory=settings["role"] != "oracle",
         )  # fmt: skip
     sample.limit_worker(limits, place.neighbours)
     return place

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from types import CodeType
 from typing import Any
 
-from . import judge, sample
+from . import judge, root, sample
 from .latest import Latest
 from .place import Place
 from .watch import Kept, Watch
@@ -24,7 +24,7 @@ LOOK_EVERY_S, LOOK_RARELY_S = 0.02, 0.2
 class Zygote:
     """Judges one program after the other; nothing of one is there for the next."""
 
-    def __init__(self, place: Place, jobs: int, link: int) -> None:
+    def __init__(self, place: Place, jobs: int, link: int, variables: dict[str, str]) -> None:
         self._place = place
         self._jobs = jobs
         self._link = _socket.socket(fileno=link)
@@ -33,8 +33,8 @@ class Zygote:
         os.chdir(place.scratch)
         os.environ.clear()
         os.environ.update(PATH="/usr/bin:/bin", LANG="C.UTF-8")
-        os.environ.update(HOME=place.scratch, TMPDIR=place.scratch)
-        sys.path[:] = [path for path in sys.path if path.startswith(sys.base_prefix)]
+        os.environ.update(HOME=place.scratch, TMPDIR=place.scratch, **variables)
+        sys.path[:] = [path for path in sys.path if path.startswith(root.python_folders())]
         self._clean = self._place.scratch_state()
         # Fewer pages are copied when the collector does not write into all our objects.
         gc.collect()
@@ -147,5 +147,7 @@ class Zygote:
         return self._codes.items[key]
 
 
-def start(place: Place, jobs: int, link: int) -> Callable[[dict[str, Any]], dict[str, Any]]:
-    return Zygote(place, jobs, link).judge
+def start(
+    place: Place, jobs: int, settings: dict[str, Any]
+) -> Callable[[dict[str, Any]], dict[str, Any]]:
+    return Zygote(place, jobs, settings["link"], settings["variables"]).judge

