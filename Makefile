@@ -15,7 +15,7 @@ EVAL = $(BIN)/assay eval $(1) --model "$(CHECKPOINT)" --samples $(SAMPLES) --n-s
 	--temperature $(TEMPERATURE) --max-tokens $(MAX_TOKENS) --prompt-strategy $(PROMPT_STRATEGY) \
 	--results-dir "$(RESULTS_DIR)"
 
-.PHONY: help eval eval-humaneval eval-bigcodebench results-history test lint clean
+.PHONY: help eval eval-humaneval eval-mbpp eval-bigcodebench eval-all results-history test lint clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -23,9 +23,18 @@ help: ## list the targets
 eval-humaneval: $(VENV)/.ready ## evaluate CHECKPOINT (default: SmolLM2-135M-Instruct) on HumanEval
 	$(call EVAL,humaneval)
 
+eval-mbpp: $(VENV)/.ready ## evaluate CHECKPOINT on MBPP's test split
+	$(call EVAL,mbpp)
+
 eval-bigcodebench: $(VENV)/.ready ## evaluate CHECKPOINT on BigCodeBench (makes its environment on first use)
 	$(BIN)/assay env bigcodebench
 	$(call EVAL,bigcodebench)
+
+eval-all: ## evaluate CHECKPOINT on HumanEval, HumanEval+, MBPP, MBPP+ and BigCodeBench
+	$(MAKE) eval-humaneval eval-mbpp
+	$(MAKE) eval BENCHMARK=humanevalplus
+	$(MAKE) eval BENCHMARK=mbppplus
+	$(MAKE) eval-bigcodebench
 
 eval: $(VENV)/.ready ## evaluate CHECKPOINT on BENCHMARK
 	$(call EVAL,$(BENCHMARK))

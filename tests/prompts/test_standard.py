@@ -6,7 +6,7 @@ import pytest
 
 from assay.errors import UsageError
 from assay.prompts import strategies
-from assay.types import Benchmark
+from assay.types import Benchmark, Problem, Tests
 
 
 def test_chat_models_are_asked_with_the_whole_prompt(humaneval: Benchmark) -> None:
@@ -17,6 +17,24 @@ def test_chat_models_are_asked_with_the_whole_prompt(humaneval: Benchmark) -> No
         assert message.role == "user"
         assert problem.prompt.strip() in message.content
         assert prompt.text == ""
+
+
+def problem(prompt: str) -> Problem:
+    return Problem("t", prompt, "", Tests("f", ""))
+
+
+@pytest.mark.parametrize(
+    ("prompt", "asked"),
+    [
+        ("def f(x):\n    pass\n", "Complete the following Python function."),
+        ('"""Double it, as f."""\n', "Write the Python function that is described here."),
+        ("Write self-contained code starting with: def f(x)", "Write self-contained code"),
+    ],
+)
+def test_the_question_fits_what_is_there(prompt: str, asked: str) -> None:
+    (message,) = strategies.get("standard").build(problem(prompt), "chat").messages
+    assert message.content.startswith(asked)
+    assert prompt.strip() in message.content
 
 
 def test_base_models_get_the_raw_prompt_and_stop_words(humaneval: Benchmark) -> None:

@@ -15,10 +15,9 @@ if TYPE_CHECKING:
 # Where a base model has finished the function and starts something else.
 STOP = ("\ndef ", "\nclass ", "\nif __name__", "\nprint(", "\nassert ", "\n#", "\n```")
 
-INSTRUCTION = (
-    "Complete the following Python function. "
-    "Answer with the whole function in one Python code block."
-)
+COMPLETE = "Complete the following Python function."
+WRITE = "Write the Python function that is described here."
+ANSWER = "Answer with the whole function in one Python code block."
 
 
 def build(problem: Problem, form: PromptForm) -> Prompt:
@@ -26,7 +25,8 @@ def build(problem: Problem, form: PromptForm) -> Prompt:
         return Prompt(text=problem.prompt, stop=STOP)
     question = problem.prompt.strip()
     if _is_code(problem.prompt):
-        question = f"{INSTRUCTION}\n\n```python\n{question}\n```"
+        begun = f"def {problem.tests.entry_point}(" in question
+        question = f"{COMPLETE if begun else WRITE} {ANSWER}\n\n```python\n{question}\n```"
     return Prompt(messages=(Message("user", question),))
 
 
