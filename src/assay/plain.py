@@ -40,6 +40,9 @@ _LEAVES: tuple[tuple[type, str, Callable[[Any], Any]], ...] = (
     (range, "range", lambda r: [encode(n) for n in (r.start, r.stop, r.step)]),
     (complex, "complex", lambda c: [complex.__pos__(c).real, complex.__pos__(c).imag]),
 )
+_DECIMAL = 1 << DECIMAL_BITS
+_JSON = {str, float, bool, type(None)}
+_JSON_SCALARS = _JSON | {int}
 _TEXTS = {str, bytes, type(None)}  # equal only to their own kind
 _NUMBERS, _EXACT = {int, float, bool}, 2.0**53  # equal to each other as floats, up to here
 _TYPES = {
@@ -90,6 +93,8 @@ def encode(value: Any, depth: int = 0) -> Any:
         return number if number.bit_length() <= DECIMAL_BITS else {"int": hex(number)}
     if depth > DEEPEST:
         return {"opaque": "too deeply nested"}
+    if kind is list and _is_json(value):
+        return value
     for base, tag, parts in _CONTAINERS:
         if isinstance(value, base):
             items = [encode(part, depth + 1) for part in parts(value)]
@@ -113,6 +118,14 @@ def encode(value: Any, depth: int = 0) -> Any:
     if hasattr(kind, "__next__"):
         return {"iterator": [encode(i, depth + 1) for i in itertools.islice(value, MOST_ITEMS)]}
     return {"opaque": kind.__name__}
+
+
+def _is_json(values: list[Any]) -> bool:
+    """Whether all of them stand for themselves, told without a look at each."""
+    kinds = set(map(type, values))
+    if kinds == {int}:
+        return bool(min(values) > -_DECIMAL and max(values) < _DECIMAL)
+    return kinds <= _JSON
 
 
 def abridged(value: Any) -> Any:
@@ -173,7 +186,7 @@ def decode(data: Any) -> Any:
     """The value of encoded data; ValueError if it is none."""
     kind = type(data)
     if kind is list:
-        return [decode(item) for item in data]
+        return data if _JSON_SCALARS.issuperset(map(type, data)) else [decode(i) for i in data]
     if kind is not dict:
         return data
     try:

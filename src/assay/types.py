@@ -31,7 +31,7 @@ class Cases:
     inputs: dict[str, list[Any]]
     expected: dict[str, list[Any]]
     digest: str  # of all this
-    slowest_s: float = 0.0  # CPU time of the reference's slowest call
+    slowest_s: float = 0.0  # time of the reference's slowest call
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ import json
 import os
 import signal
 import sys
+import time
 from collections import deque
 from collections.abc import Callable, Iterable
 from types import FrameType
@@ -26,7 +27,6 @@ from .plain import decode, encode, has_opaque
 CPU_S = 20.0  # of the tests' own work for one program
 LARGEST_ANSWER = 64 << 20
 SHORT = 200
-NO_NAMED: dict[str, Any] = encode({})
 
 
 class EndedError(Exception):
@@ -41,12 +41,15 @@ class TooSlowError(BaseException):
     """What the program answered keeps the tests themselves busy."""
 
 
+Answer = tuple[Any, dict[str, str] | None]  # a value, or a failure
+
+
 class Channel:
     """Calls of one program."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
-        self._answers: deque[dict[str, Any]] = deque()
+        self._answers: deque[Any] = deque()
 
     def send(self, calls: bytes) -> None:
         try:
@@ -54,8 +57,8 @@ class Channel:
         except OSError as error:
             raise EndedError from error
 
-    def answer(self) -> dict[str, Any]:
-        """The next one: a ``value``, or a ``reason`` and ``detail`` of why there is none."""
+    def answer(self) -> Answer:
+        """The next one: a value, or how the program failed to give one."""
         while not self._answers:
             try:
                 self._answers.extend(wire.receive(self._descriptor, LARGEST_ANSWER))
@@ -63,13 +66,12 @@ class Channel:
                 raise EndedError from error
         answer = self._answers.popleft()
         try:
-            if "value" in answer:
-                return {"value": decode(answer["value"]), "cpu_s": float(answer["cpu_s"])}
-            detail, raised = str(answer["detail"]), str(answer.get("raised", ""))
-            reason = str(answer["reason"])
+            if type(answer) is list:
+                (data,) = answer
+                return decode(data), None
+            return None, {name: str(answer[name]) for name in ("raised", "reason", "detail")}
         except (ValueError, TypeError, KeyError, RecursionError) as error:
             raise EndedError from error
-        return {"reason": reason, "detail": detail, "raised": raised}
 
 
 class CodeTests:
@@ -81,7 +83,7 @@ class CodeTests:
         self._code = judge.compiled(body["code"], judge.TESTS)
         # One message takes all calls of most tests to the program.
         self._foreseen = foresee.calls(body["code"], self._name)
-        self._requests = wire.dumps([list(map(encode, call)) for call in self._foreseen])
+        self._requests = wire.dump_calls(list(self._foreseen))
 
     def run(self, channel: Channel) -> dict[str, Any]:
         calls = Calls(self._name, channel, self._foreseen)
@@ -97,12 +99,11 @@ class CodeTests:
             return {"sandbox_error": str(error)}
         except Exception as error:
             failing_test = judge.failing_test(error, self._text)
-            if error is calls.raised:
-                answer = calls.answer
-                at = failing_test if answer["raised"] else ""  # it did not even load
-                return judge.fail(answer["reason"], answer["detail"], at)
+            if error is calls.raised and calls.failure:
+                at = failing_test if calls.failure["raised"] else ""  # it did not even load
+                return judge.fail(calls.failure["reason"], calls.failure["detail"], at)
             return judge.fail(judge.reason(error), calls.told(error), failing_test)
-        return judge.PASSED if calls.answer else {"sandbox_error": f"no test calls {self._name}"}
+        return judge.PASSED if calls.shown() else {"sandbox_error": f"no test calls {self._name}"}
 
 
 class Calls:
@@ -111,23 +112,23 @@ class Calls:
     def __init__(self, name: str, channel: Channel, foreseen: list[foresee.Call]) -> None:
         self._name, self._channel, self._foreseen = name, channel, deque(foreseen)
         self._call: foresee.Call | None = None
-        self.answer: dict[str, Any] = {}
+        self._value: Any = None
+        self.failure: dict[str, str] | None = None
         self.raised: Exception | None = None
 
     def __call__(self, *positional: Any, **named: Any) -> Any:
-        self._call, self.answer = (positional, named), {}
+        self._call = (positional, named)
         if self._foreseen:
             if self._foreseen.popleft() != self._call:
                 raise UnfitError(f"an unforeseen call of {self._name}")
         else:
-            request = [encode(positional), encode(named)]
-            if has_opaque(request):
+            if has_opaque(encode([positional, named])):
                 raise UnfitError(f"{self._name} is called with more than plain data")
-            self._channel.send(wire.dumps([request]))
-        self.answer = self._channel.answer()
-        if "value" in self.answer:
-            return self.answer["value"]
-        self.raised = _error(self.answer)
+            self._channel.send(wire.dump_calls([self._call]))
+        self._value, self.failure = self._channel.answer()
+        if self.failure is None:
+            return self._value
+        self.raised = _error(self.failure)
         raise self.raised
 
     def shown(self) -> str:
@@ -137,9 +138,9 @@ class Calls:
     def told(self, error: Exception) -> str:
         """What the tests said of the last call."""
         told = judge.describe(error)
-        if "value" not in self.answer:
+        if self.failure or not self._call:
             return told
-        return f"{told}: {self.shown()} gave {_shown(self.answer['value'])}"
+        return f"{told}: {self.shown()} gave {_shown(self._value)}"
 
 
 class CaseTests:
@@ -151,7 +152,8 @@ class CaseTests:
         self._inputs = {group: list(map(decode, calls)) for group, calls in inputs.items()}
         self._expected = {group: list(map(decode, values)) for group, values in expected.items()}
         self._requests = {
-            g: wire.dumps([[call, NO_NAMED] for call in c]) for g, c in inputs.items()
+            group: wire.dump_calls([(arguments, {}) for arguments in calls])
+            for group, calls in self._inputs.items()
         }
         namespace = judge.prepared(judge.compiled(body["preamble"], judge.PREAMBLE))
         exec(judge.compiled(body["code"], judge.TESTS), namespace)
@@ -168,12 +170,12 @@ class CaseTests:
                 channel.send(self._requests[group])
                 matches = self._matcher()
                 for arguments, expected in zip(calls, self._expected[group], strict=True):
-                    answer = channel.answer()
-                    if _right(matches, arguments, expected, answer):
+                    got, failure = channel.answer()
+                    if failure is None and _right(matches, arguments, expected, got):
                         groups[group][0] += 1
                     elif verdict is judge.PASSED:
-                        verdict = self._wrong(arguments, expected, answer)
-                    if answer.get("reason") == "timeout":
+                        verdict = self._wrong(arguments, expected, got, failure)
+                    if failure and failure["reason"] == "timeout":
                         return {**verdict, "groups": groups}
         except EndedError:
             if verdict is judge.PASSED:
@@ -187,24 +189,27 @@ class CaseTests:
         slowest_s = 0.0
         try:
             for group, calls in self._inputs.items():
-                channel.send(self._requests[group])
                 found[group] = []
-                for arguments in calls:
-                    answer = channel.answer()
-                    if "value" not in answer:
-                        return self._wrong(arguments, None, answer)
-                    found[group].append(encode(answer["value"]))
-                    slowest_s = max(slowest_s, answer["cpu_s"])
+                for arguments in calls:  # one by one, to see how long each takes
+                    started = time.monotonic()
+                    channel.send(wire.dump_calls([(arguments, {})]))
+                    got, failure = channel.answer()
+                    slowest_s = max(slowest_s, time.monotonic() - started)
+                    if failure:
+                        return self._wrong(arguments, None, got, failure)
+                    found[group].append(encode(got))
         except EndedError:
             return {"ended": True, "failing_test": ""}
         return {**judge.PASSED, "outputs": found, "slowest_s": slowest_s}
 
-    def _wrong(self, arguments: list[Any], expected: Any, answer: dict[str, Any]) -> dict[str, str]:
+    def _wrong(
+        self, arguments: list[Any], expected: Any, got: Any, failure: dict[str, str] | None
+    ) -> dict[str, str]:
         call = _shown_call(self._name, arguments, {})
-        if "value" in answer:
-            got, wanted = _shown(answer["value"]), _shown(expected)
-            return judge.fail("wrong-answer", f"expected {wanted}, got {got}", call)
-        return judge.fail(answer["reason"], answer["detail"], call if answer["raised"] else "")
+        if failure is None:
+            told = f"expected {_shown(expected)}, got {_shown(got)}"
+            return judge.fail("wrong-answer", told, call)
+        return judge.fail(failure["reason"], failure["detail"], call if failure["raised"] else "")
 
 
 class UnfitTests:
@@ -267,20 +272,20 @@ def start(
     return Oracle(jobs, settings["link"]).judge
 
 
-def _right(matches: Any, arguments: list[Any], expected: Any, answer: dict[str, Any]) -> bool:
+def _right(matches: Any, arguments: list[Any], expected: Any, got: Any) -> bool:
     try:
-        return "value" in answer and bool(matches(arguments, expected, answer["value"]))
+        return bool(matches(arguments, expected, got))
     except Exception:  # what cannot be compared does not match
         return False
 
 
-def _error(answer: dict[str, Any]) -> Exception:
+def _error(failure: dict[str, str]) -> Exception:
     """What the program raised, as far as the tests may want to catch it."""
-    kind = getattr(builtins, answer["raised"], None)
+    kind = getattr(builtins, failure["raised"], None)
     if isinstance(kind, type) and issubclass(kind, Exception):
         with contextlib.suppress(TypeError):  # some need more than a message
-            return kind(answer["detail"])
-    return RuntimeError(answer["detail"])
+            return kind(failure["detail"])
+    return RuntimeError(failure["detail"])
 
 
 def _shown_call(name: str, positional: Iterable[Any], named: dict[str, Any]) -> str:
