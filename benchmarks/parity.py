@@ -28,6 +28,8 @@ from assay import benchmarks, runs
 from assay.cli._progress import ProgressDisplay
 from assay.pipeline import ScoreConfig, score
 
+# By a part of the set's name, task and sample: why the verdicts differ. docs/parity.md has more.
+EXPLAINED: dict[tuple[str, str, int], str] = {}
 PLUS = {"humanevalplus": "humaneval", "mbppplus": "mbpp"}
 Statuses = dict[tuple[str, int], tuple[bool, ...]]  # task, sample: right on base (and on plus)
 
@@ -45,6 +47,9 @@ class Samples:
         path = folder / "samples.jsonl"
         path.write_text("".join(json.dumps(record) + "\n" for record in self.records))
         return path
+
+    def first(self, count: int) -> Samples:
+        return Samples(self.name, self.benchmark, self.records[:count], self.recorded[:count])
 
     def keys(self) -> Iterator[tuple[str, int]]:
         counts: dict[str, int] = defaultdict(int)
@@ -140,6 +145,12 @@ def ours(samples: Samples, folder: Path) -> tuple[Statuses, dict[tuple[str, int]
     return statuses, told
 
 
+def explained(samples: Samples, key: tuple[str, int]) -> str:
+    name = f"{samples.name}/{samples.benchmark}"
+    reasons = (why for (part, *known), why in EXPLAINED.items() if part in name and known == [*key])
+    return next(reasons, "")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--sets", nargs="*", help="parts of their names; all if none is given")
@@ -148,7 +159,7 @@ def main() -> None:
     parser.add_argument("--list", action="store_true", help="only say what there is")
     asked = parser.parse_args()
     folder = Path(os.environ.get("ASSAY_DATA_DIR", "."), "completions")
-    total = differing = 0
+    total = differing = unexplained = 0
     for samples in recorded_samples(folder):
         name = f"{samples.name}/{samples.benchmark}"
         if asked.sets and not any(part in name for part in asked.sets):
@@ -157,10 +168,7 @@ def main() -> None:
         if asked.list:
             continue
         if asked.first:
-            cut = slice(asked.first)
-            samples = Samples(
-                samples.name, samples.benchmark, samples.records[cut], samples.recorded[cut]
-            )
+            samples = samples.first(asked.first)
         with peers.folder() as scratch:
             reference = theirs(samples, scratch, asked.workers)
         with tempfile.TemporaryDirectory() as scratch:
@@ -168,9 +176,12 @@ def main() -> None:
         total += len(reference)
         for key, status in reference.items():
             if found[key] != status:
+                why = explained(samples, key)
                 differing += 1
+                unexplained += not why
                 print(f"  {key[0]}#{key[1]}: theirs {status}, ours {found[key]}: {told[key][:300]}")
-    print(f"{total} samples compared, {differing} verdicts differ")
+                print(f"    {why or 'UNEXPLAINED'}")
+    print(f"{total} samples compared, {differing} verdicts differ, {unexplained} unexplained")
 
 
 if __name__ == "__main__":
