@@ -92,7 +92,7 @@ class ProcessSandbox:
             "limits": dataclasses.asdict(job.limits),
         }
         kills = _host_oom_kills()
-        # A missing environment is no failure of this one program: it ends the whole.
+        # An environment that is not there is no failure of this one program: it ends the whole.
         settings = _settings(self.tier, job.limits, job.imports, job.environment)
         try:
             worker = self._take(settings)
@@ -188,7 +188,7 @@ def _settings(
         "files_mb": limits.files_mb,
     }
     chosen = {"tier": tier.name, "limits": once, "imports": list(imports)}
-    return {**chosen, **start_with(environment)}
+    return {**chosen, **start_with(environment, tier.name)}
 
 
 def _host_oom_kills() -> int:
