@@ -39,8 +39,14 @@ def tiny(folder: Path, lock: str = LOCK, python: str = PYTHON, first_run: str = 
         python=python,
         variables=(("MARK", "{folder}/mark"),),
         first_run=first_run,
-        allowed=("loopback", "figures"),
     )
+
+
+def open_one(folder: Path) -> Recipe:
+    """Without packages, with all that can be allowed."""
+    lock = folder / "open.txt"
+    lock.write_text("# nothing\n")
+    return Recipe("open", lock, PYTHON, allowed=("loopback", "figures"))
 
 
 @contextmanager
@@ -53,6 +59,7 @@ def empty_cache() -> Iterator[Path]:
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv("ASSAY_CACHE_DIR", name)
             patch.setitem(environments.RECIPES, "tiny", tiny(folder))
+            patch.setitem(environments.RECIPES, "open", open_one(folder))
             yield folder
 
 
@@ -141,31 +148,43 @@ client.close()
 """
 
 
+@pytest.fixture(scope="module")
+def open_sandbox_of_namespaces(tiny_environment: Path) -> Iterator[Sandbox]:  # noqa: ARG001 - its cache
+    environments.create("open")
+    opened = open_sandbox("process", 1, TIERS_HERE[0])
+    yield opened
+    opened.close()
+
+
 @pytest.mark.slow
-@pytest.mark.usefixtures("tiny_environment")
-def test_a_program_can_talk_to_itself_and_leaves_no_trace_of_it(sandbox: Sandbox) -> None:
-    if sandbox.capabilities().tier == "landlock":
-        pytest.skip("no sockets at all in this tier")
-    assert judged(sandbox, TALK).status == "pass"
+def test_a_program_can_talk_to_itself_and_leaves_no_trace_of_it(
+    open_sandbox_of_namespaces: Sandbox,
+) -> None:
+    sandbox = open_sandbox_of_namespaces
+    assert judged(sandbox, TALK, "open").status == "pass"
     # A header and no connection, not even one that waits for its last packet.
     left = "assert len(open('/proc/self/net/tcp').readlines()) == 1"
-    assert judged(sandbox, left).status == "pass"
+    assert judged(sandbox, left, "open").status == "pass"
     assert judged(sandbox, TALK, environment="").status == "fail"
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("tiny_environment")
-def test_the_hosts_loopback_is_another(sandbox: Sandbox) -> None:
+def test_the_hosts_loopback_is_another(open_sandbox_of_namespaces: Sandbox) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         code = f"import socket; socket.create_connection({server.getsockname()!r}, 2)"
-        assert judged(sandbox, code).status == "fail"
+        assert judged(open_sandbox_of_namespaces, code, "open").status == "fail"
+
+
+@pytest.mark.usefixtures("cache")
+def test_a_tier_that_cannot_give_what_is_allowed_is_refused() -> None:
+    sandbox = open_sandbox("process", 1, "landlock")
+    with pytest.raises(SandboxError, match="needs namespaces, which tier landlock has not"):
+        judged(sandbox, "", "open")
+    sandbox.close()
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("tiny_environment")
-def test_of_the_machine_only_figures_are_told(sandbox: Sandbox) -> None:
-    if sandbox.capabilities().tier == "landlock":
-        pytest.skip("no /proc in this tier")
+def test_of_the_machine_only_figures_are_told(open_sandbox_of_namespaces: Sandbox) -> None:
     code = """
 import os
 assert "MemTotal" in open("/proc/meminfo").read()
@@ -181,7 +200,7 @@ for name in os.listdir("/proc"):
         pass
 assert readable == {"cpuinfo", "loadavg", "meminfo", "stat", "uptime"}, readable
 """
-    verdict = judged(sandbox, code)
+    verdict = judged(open_sandbox_of_namespaces, code, "open")
     assert verdict.status == "pass", verdict
 
 

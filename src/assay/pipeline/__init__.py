@@ -237,7 +237,7 @@ def _protocol(
     # Patch releases do not change what a program means.
     python, packages = capabilities.python.rpartition(".")[0], ""
     if benchmark.environment:
-        environment = environments.find(benchmark.environment)
+        environment = environments.find(benchmark.environment, capabilities.tier)
         python, packages = f"cpython {environment.python}", environment.identity
     return Protocol(
         benchmark=benchmark.name,

@@ -28,8 +28,8 @@ START_S = 60.0
 START_WITH_PACKAGES_S = 300.0  # from a cold disk
 
 
-def start_with(environment: str) -> dict[str, Any]:
-    """The settings that depend on the environment; SandboxError if it is missing."""
+def start_with(environment: str, tier: str) -> dict[str, Any]:
+    """The settings that depend on the environment; SandboxError if it cannot be used."""
     if not environment:
         return {
             "interpreter": INTERPRETER,
@@ -37,7 +37,7 @@ def start_with(environment: str) -> dict[str, Any]:
             "allowed": (),
             "start_s": START_S,
         }
-    found = environments.find(environment)
+    found = environments.find(environment, tier)
     path = f"{found.folder}/bin:{ENVIRONMENT['PATH']}"
     return {
         "interpreter": (found.interpreter, "-P", "-s", "-B"),

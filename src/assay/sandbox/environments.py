@@ -141,9 +141,18 @@ RECIPES = {
 }
 
 
-def find(name: str) -> Environment:
-    """The finished environment, or SandboxError saying how to get it."""
+def find(name: str, tier: str = "") -> Environment:
+    """The finished environment, or SandboxError saying how to get it.
+
+    With a sandbox's ``tier``, also one where that cannot give what the environment allows: right
+    programs would fail there.
+    """
     recipe = _recipe(name)
+    if recipe.allowed and tier == "landlock":
+        raise SandboxError(
+            f"environment '{name}' needs namespaces, which tier {tier} has not: "
+            "'assay sandbox doctor' says how to get tier root or user"
+        )
     identity = _identity(recipe)
     folder = _folder(identity)
     if not (folder / READY).exists():

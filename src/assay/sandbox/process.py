@@ -108,7 +108,7 @@ class ProcessSandbox:
         }
         timeout_s = job.limits.wall_s * PATIENCE + GRACE_S
         kills = _host_oom_kills()
-        # A missing environment is no failure of this one program: it ends the whole.
+        # An environment that is not there is no failure of this one program: it ends the whole.
         settings = _settings(self.tier, job)
         try:
             worker = self._take(settings)
@@ -215,7 +215,7 @@ def _settings(tier: Tier, job: Job) -> dict[str, Any]:
         "imports": list(job.imports),
         "integrity": job.tests.integrity,
     }
-    return {**chosen, **start_with(job.environment)}
+    return {**chosen, **start_with(job.environment, tier.name)}
 
 
 def _host_oom_kills() -> int:

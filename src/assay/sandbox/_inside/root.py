@@ -82,7 +82,8 @@ def visible_paths() -> list[str]:
         real = os.path.realpath(prefix)
         if not any(real == folder or real.startswith(folder + "/") for folder in folders):
             folders.append(real)
-    files = (*DEVICES, "/etc/ld.so.cache", "/etc/localtime")
+    # Alternatives are links into /usr: without them Debian has no awk.
+    files = (*DEVICES, "/etc/ld.so.cache", "/etc/localtime", "/etc/alternatives")
     return folders + [path for path in files if os.path.exists(path)]
 
 

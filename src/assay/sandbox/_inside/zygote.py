@@ -34,6 +34,8 @@ class Zygote:
         os.environ.clear()
         os.environ.update(PATH="/usr/bin:/bin", LANG="C.UTF-8")
         os.environ.update(HOME=place.scratch, TMPDIR=place.scratch, **variables)
+        if "tempfile" in sys.modules:  # an import may have asked for the host's folder
+            sys.modules["tempfile"].tempdir = None  # type: ignore[attr-defined]
         sys.path[:] = [path for path in sys.path if path.startswith(root.python_folders())]
         self._clean = self._place.scratch_state()
         # Fewer pages are copied when the collector does not write into all our objects.
