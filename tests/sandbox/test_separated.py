@@ -93,6 +93,20 @@ def test_the_reason_is_told(sandbox: Sandbox, code: str, reason: str, detail: st
     assert detail in verdict.detail
 
 
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import os\nos._exit(0)",
+        "def f(x):\n    import os; os._exit(0)",
+        "f = = 1",
+        "raise ValueError",
+    ],
+)
+def test_tests_that_catch_everything_do_not_catch_the_end(sandbox: Sandbox, code: str) -> None:
+    tests = "try:\n    f(1)\nexcept:\n    pass\ntry:\n    f(2)\nexcept BaseException:\n    pass\n"
+    assert asserted(sandbox, code, tests).status == "fail"
+
+
 def test_the_failing_test_is_told(sandbox: Sandbox) -> None:
     tests = "assert f(1) == 1\nassert f(2) == 3\nassert f(3) == 3\n"
     assert asserted(sandbox, "def f(x): return x", tests).failing_test == "assert f(2) == 3"

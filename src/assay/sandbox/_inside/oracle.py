@@ -17,7 +17,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable
 from types import FrameType
-from typing import Any
+from typing import Any, NoReturn
 
 from . import foresee, judge, wire
 from .latest import Latest
@@ -33,8 +33,8 @@ class EndedError(Exception):
     """The program's process is gone, or says what no honest one says."""
 
 
-class UnfitError(Exception):
-    """These tests cannot be run apart from the program."""
+class StopError(BaseException):
+    """Ends the tests, whatever they catch: ``Calls.stopped`` is the result."""
 
 
 class TooSlowError(BaseException):
@@ -94,16 +94,14 @@ class CodeTests:
                 channel.send(self._requests)
             exec(self._code, namespace)
         except EndedError:
-            return {"ended": True, "failing_test": calls.shown()}
-        except UnfitError as error:
-            return {"sandbox_error": str(error)}
+            return {"ended": True, "failing_test": ""}
+        except StopError:
+            result: dict[str, Any] = {}
         except Exception as error:
-            failing_test = judge.failing_test(error, self._text)
-            if error is calls.raised and calls.failure:
-                at = failing_test if calls.failure["raised"] else ""  # it did not even load
-                return judge.fail(calls.failure["reason"], calls.failure["detail"], at)
-            return judge.fail(judge.reason(error), calls.told(error), failing_test)
-        return judge.PASSED if calls.shown() else {"sandbox_error": f"no test calls {self._name}"}
+            result = calls.failed(error, judge.failing_test(error, self._text))
+        else:
+            result = judge.PASSED if calls.made else _unfit(f"no test calls {self._name}")
+        return calls.stopped or result
 
 
 class Calls:
@@ -111,36 +109,47 @@ class Calls:
 
     def __init__(self, name: str, channel: Channel, foreseen: list[foresee.Call]) -> None:
         self._name, self._channel, self._foreseen = name, channel, deque(foreseen)
-        self._call: foresee.Call | None = None
+        self._call: foresee.Call = ((), {})
         self._value: Any = None
-        self.failure: dict[str, str] | None = None
-        self.raised: Exception | None = None
+        self._failure: dict[str, str] | None = None
+        self._raised: Exception | None = None
+        self.made = False
+        self.stopped: dict[str, Any] | None = None
 
     def __call__(self, *positional: Any, **named: Any) -> Any:
-        self._call = (positional, named)
-        if self._foreseen:
-            if self._foreseen.popleft() != self._call:
-                raise UnfitError(f"an unforeseen call of {self._name}")
-        else:
-            if has_opaque(encode([positional, named])):
-                raise UnfitError(f"{self._name} is called with more than plain data")
-            self._channel.send(wire.dump_calls([self._call]))
-        self._value, self.failure = self._channel.answer()
-        if self.failure is None:
+        self._call, self.made = (positional, named), True
+        try:
+            if not self._foreseen:
+                if has_opaque(encode([positional, named])):
+                    self._stop(_unfit(f"{self._name} is called with more than plain data"))
+                self._channel.send(wire.dump_calls([self._call]))
+            elif self._foreseen.popleft() != self._call:
+                self._stop(_unfit(f"an unforeseen call of {self._name}"))
+            self._value, self._failure = self._channel.answer()
+        except EndedError:
+            self._stop({"ended": True, "failing_test": self._shown()})
+        if self._failure is None:
             return self._value
-        self.raised = _error(self.failure)
-        raise self.raised
+        if not self._failure["raised"]:  # it did not even load
+            self._stop(judge.fail(self._failure["reason"], self._failure["detail"]))
+        self._raised = _error(self._failure)
+        raise self._raised
 
-    def shown(self) -> str:
-        """The last call."""
-        return _shown_call(self._name, *self._call) if self._call else ""
-
-    def told(self, error: Exception) -> str:
+    def failed(self, error: Exception, failing_test: str) -> dict[str, str]:
         """What the tests said of the last call."""
+        if error is self._raised and self._failure:
+            return judge.fail(self._failure["reason"], self._failure["detail"], failing_test)
         told = judge.describe(error)
-        if self.failure or not self._call:
-            return told
-        return f"{told}: {self.shown()} gave {_shown(self._value)}"
+        if self.made and self._failure is None:
+            told = f"{told}: {self._shown()} gave {_shown(self._value)}"
+        return judge.fail(judge.reason(error), told, failing_test)
+
+    def _stop(self, result: dict[str, Any]) -> NoReturn:
+        self.stopped = self.stopped or result
+        raise StopError
+
+    def _shown(self) -> str:
+        return _shown_call(self._name, *self._call)
 
 
 class CaseTests:
@@ -277,6 +286,11 @@ def _right(matches: Any, arguments: list[Any], expected: Any, got: Any) -> bool:
         return bool(matches(arguments, expected, got))
     except Exception:  # what cannot be compared does not match
         return False
+
+
+def _unfit(why: str) -> dict[str, str]:
+    """These tests cannot be run apart from a program, which is no failure of the program."""
+    return {"sandbox_error": why}
 
 
 def _error(failure: dict[str, str]) -> Exception:
