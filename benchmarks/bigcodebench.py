@@ -25,7 +25,6 @@ import statistics
 import time
 
 from assay import benchmarks
-from assay.benchmarks.bigcodebench import UNSCORABLE
 from assay.sandbox import Sandbox, open_sandbox
 from assay.types import Job, Program, Tests
 
@@ -44,6 +43,16 @@ done = subprocess.run(
 )
 assert done.returncode == 0, done.stderr[-300:]
 """
+
+
+# Whose references fail in the environment, without a network, so that nobody's program passes.
+UNSCORABLE = {
+    **dict.fromkeys((101, 176, 314, 590, 1005, 1012), "needs the internet"),
+    111: "expects what seaborn gives with an older numpy",
+    276: "expects what an older scipy gives: the skewness of equal numbers",
+    726: "needs the NLTK corpus 'words'",
+    734: "needs the NLTK model 'averaged_perceptron_tagger'",
+}
 
 
 def in_fresh_interpreter(job: Job) -> Job:

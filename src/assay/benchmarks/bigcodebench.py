@@ -34,15 +34,6 @@ IMPORTS = (
     "PIL.Image",
 )  # fmt: skip
 
-# Whose references fail in the environment, without a network, so that nobody's program passes.
-UNSCORABLE = {
-    **dict.fromkeys((101, 176, 314, 590, 1005, 1012), "needs the internet"),
-    111: "expects what seaborn gives with an older numpy",
-    276: "expects what an older scipy gives: the skewness of equal numbers",
-    726: "needs the NLTK corpus 'words'",
-    734: "needs the NLTK model 'averaged_perceptron_tagger'",
-}
-
 # Upstream gives its module these names without an import. Seeds are ours: the same program gets
 # the same verdict again where tests leave the seed open.
 MODULE = """\
