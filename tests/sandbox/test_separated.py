@@ -59,6 +59,8 @@ EXPECTED = {"base": [2, 3], "plus": [4, 5, 6]}
         ("def f(x): raise ValueError('no')", "try:\n    f(1)\nexcept ValueError:\n    pass"),
         ("print('noise')\ndef f(x): print(x); return x", "assert f(1) == 1"),
         ("f = lambda x: helper(x)", "assert f(2) == helper(2)"),
+        # the order of a set depends on how it was made
+        ("f = list", "assert f({12, 13, 14, 15, 16}) == list({12, 13, 14, 15, 16})"),
     ],
 )
 def test_honest_programs_pass(sandbox: Sandbox, code: str, tests: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from types import CodeType
 from typing import Any
 
 Call = tuple[tuple[Any, ...], dict[str, Any]]  # positional and named arguments
@@ -16,13 +17,34 @@ BENT = (
 )  # fmt: skip
 
 
-def calls(code: str, name: str) -> list[Call]:
-    """The arguments of all calls of ``name``, in order; none if they are not all certain."""
+def calls(code: str, name: str) -> tuple[list[Call], CodeType]:
+    """The arguments of all calls of ``name``, in order; none if they are not all certain.
+
+    And code that makes them anew, as the tests do: how a set was made decides its order.
+    """
+    nodes = _calls(code, name)
+    try:
+        found = [_arguments(node) for node in nodes]
+    except ValueError:
+        nodes, found = [], []
+    made: list[ast.expr] = []
+    for node in nodes:
+        names, values = (
+            [ast.Constant(k.arg) for k in node.keywords],
+            [k.value for k in node.keywords],
+        )
+        named = ast.Dict(list(names), values)
+        made.append(ast.Tuple([ast.Tuple(node.args, ast.Load()), named], ast.Load()))
+    expression = ast.fix_missing_locations(ast.Expression(ast.List(made, ast.Load())))
+    return found, compile(expression, "<calls>", "eval")
+
+
+def _calls(code: str, name: str) -> list[ast.Call]:
     statements, inner_name = _inside_check(ast.parse(code).body, name)
     if inner_name != name and any(_mentions(statement, name) for statement in statements):
         return []  # it goes by both names
     name = inner_name
-    found: list[Call] = []
+    found: list[ast.Call] = []
     for statement in statements:
         if not _mentions(statement, name):
             continue
@@ -39,10 +61,7 @@ def calls(code: str, name: str) -> list[Call]:
             return []  # the function is used for something else than a call
         if isinstance(statement, ast.Assert) and statement.msg and _mentions(statement.msg, name):
             return []
-        try:
-            found += [_arguments(call) for call in sorted(made, key=_position)]
-        except ValueError:
-            return []
+        found += sorted(made, key=_position)
     return found
 
 

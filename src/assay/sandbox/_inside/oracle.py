@@ -82,8 +82,8 @@ class CodeTests:
         self._preamble = judge.compiled(body["preamble"], judge.PREAMBLE)
         self._code = judge.compiled(body["code"], judge.TESTS)
         # One message takes all calls of most tests to the program.
-        self._foreseen = foresee.calls(body["code"], self._name)
-        self._requests = wire.dump_calls(list(self._foreseen))
+        self._foreseen, made_anew = foresee.calls(body["code"], self._name)
+        self._requests = wire.dump_code(made_anew)
 
     def run(self, channel: Channel) -> dict[str, Any]:
         calls = Calls(self._name, channel, self._foreseen)
