@@ -29,7 +29,21 @@ from assay.cli._progress import ProgressDisplay
 from assay.pipeline import ScoreConfig, score
 
 # By a part of the set's name, task and sample: why the verdicts differ. docs/parity.md has more.
-EXPLAINED: dict[tuple[str, str, int], str] = {}
+TIME = (
+    "their time limit: a second of wall time for an input, which this program does not always meet"
+)
+TEXT = "the recorded code is chat text: ours finds the program in it, theirs executes the text"
+EXPLAINED: dict[tuple[str, str, int], str] = {
+    ("humanevalplus", "HumanEval/83", 0): TIME,
+    ("humanevalplus", "HumanEval/139", 0): TIME,
+    ("mbppplus", "Mbpp/160", 0): TIME,
+    ("mbppplus", "Mbpp/123", 0): TIME,
+    ("mbppplus", "Mbpp/599", 0): TIME,
+    **{("thinking", f"HumanEval/{n}", 0): TEXT for n in (77, 90, 99, 113)},
+    ("1.5B (base)/completion/mbppplus", "Mbpp/631", 0): (
+        "the recorded code ends in the midst of a line: ours leaves that line out; both fail it"
+    ),
+}
 PLUS = {"humanevalplus": "humaneval", "mbppplus": "mbpp"}
 Statuses = dict[tuple[str, int], tuple[bool, ...]]  # task, sample: right on base (and on plus)
 
