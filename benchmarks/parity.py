@@ -29,9 +29,7 @@ from assay.cli._progress import ProgressDisplay
 from assay.pipeline import ScoreConfig, score
 
 # By a part of the set's name, task and sample: why the verdicts differ. docs/parity.md has more.
-TIME = (
-    "their time limit: a second of wall time for an input, which this program does not always meet"
-)
+TIME = "their time limit of a second of wall time for an input, which is close for this program"
 TEXT = "the recorded code is chat text: ours finds the program in it, theirs executes the text"
 EXPLAINED: dict[tuple[str, str, int], str] = {
     ("humanevalplus", "HumanEval/83", 0): TIME,
