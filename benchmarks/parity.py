@@ -31,6 +31,7 @@ from assay.pipeline import ScoreConfig, score
 # By a part of the set's name, task and sample: why the verdicts differ. docs/parity.md has more.
 TIME = "their time limit of a second of wall time for an input, which is close for this program"
 TEXT = "the recorded code is chat text: ours finds the program in it, theirs executes the text"
+CUT = "the recorded text ends in the midst of a line, which ours leaves out"
 EXPLAINED: dict[tuple[str, str, int], str] = {
     ("humanevalplus", "HumanEval/83", 0): TIME,
     ("humanevalplus", "HumanEval/139", 0): TIME,
@@ -38,8 +39,11 @@ EXPLAINED: dict[tuple[str, str, int], str] = {
     ("mbppplus", "Mbpp/123", 0): TIME,
     ("mbppplus", "Mbpp/599", 0): TIME,
     **{("thinking", f"HumanEval/{n}", 0): TEXT for n in (77, 90, 99, 113)},
-    ("1.5B (base)/completion/mbppplus", "Mbpp/631", 0): (
-        "the recorded code ends in the midst of a line: ours leaves that line out; both fail it"
+    ("mbppplus", "Mbpp/392", 0): TIME,
+    ("1.5B (base)/completion/mbppplus", "Mbpp/631", 0): CUT,
+    ("7B (base)/completion/mbppplus", "Mbpp/803", 0): CUT,
+    ("7B (base)/completion/mbppplus", "Mbpp/566", 0): (
+        "recurses once a digit, nearly as deep as Python allows: their stack begins deeper"
     ),
 }
 PLUS = {"humanevalplus": "humaneval", "mbppplus": "mbpp"}
