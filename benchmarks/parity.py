@@ -26,22 +26,20 @@ import peers
 
 from assay import benchmarks, runs
 from assay.cli._progress import ProgressDisplay
-from assay.pipeline import ScoreConfig, score
+from assay.pipeline import ScoreConfig, references, score
+from assay.sandbox import open_sandbox
+from assay.types import Job, Program, Verdict
 
 # By a part of the set's name, task and sample: why the verdicts differ. docs/parity.md has more.
 TIME = "their time limit of a second of wall time for an input, which is close for this program"
-TEXT = "the recorded code is chat text: ours finds the program in it, theirs executes the text"
-CUT = "the recorded text ends in the midst of a line, which ours leaves out"
+EXTRACTED = "ours finds the program in the text; executed as it is, the text gets their verdict"
 EXPLAINED: dict[tuple[str, str, int], str] = {
     ("humanevalplus", "HumanEval/83", 0): TIME,
     ("humanevalplus", "HumanEval/139", 0): TIME,
     ("mbppplus", "Mbpp/160", 0): TIME,
     ("mbppplus", "Mbpp/123", 0): TIME,
     ("mbppplus", "Mbpp/599", 0): TIME,
-    **{("thinking", f"HumanEval/{n}", 0): TEXT for n in (77, 90, 99, 113)},
     ("mbppplus", "Mbpp/392", 0): TIME,
-    ("1.5B (base)/completion/mbppplus", "Mbpp/631", 0): CUT,
-    ("7B (base)/completion/mbppplus", "Mbpp/803", 0): CUT,
     ("7B (base)/completion/mbppplus", "Mbpp/566", 0): (
         "recurses once a digit, nearly as deep as Python allows: their stack begins deeper"
     ),
@@ -81,7 +79,7 @@ def recorded_samples(folder: Path) -> Iterator[Samples]:
         with gzip.open(path, "rt", encoding="utf-8") as lines:
             for record in map(json.loads, lines):
                 known = record["benchmark"] in ("humaneval", "mbpp", *PLUS)
-                if known and record["code"] and record["code_kind"]:
+                if known and _field(record):
                     source = path.name.removesuffix(".jsonl.gz")
                     key = (source, record["model"], str(record["variant"]), record["benchmark"])
                     sets[key].append(record)
@@ -91,15 +89,16 @@ def recorded_samples(folder: Path) -> Iterator[Samples]:
         yield Samples(
             name="/".join(name),
             benchmark=benchmark,
-            records=[
-                {
-                    "task_id": r["task_id"],
-                    "completion" if r["code_kind"] == "body" else "solution": r["code"],
-                }
-                for r in usable
-            ],
+            records=[{"task_id": r["task_id"], _field(r): r["code"] or r["raw"]} for r in usable],
             recorded=[_recorded(record) for record in usable],
         )
+
+
+def _field(record: dict[str, Any]) -> str:
+    """How the harnesses take it; nothing if it is neither program nor continuation."""
+    kind = record["code_kind"] if record["code"] else record["raw_kind"]
+    fields = {"body": "completion", "completion": "completion"}
+    return fields.get(kind, "solution" if kind in ("program", "prompt+completion") else "")
 
 
 def _recorded(record: dict[str, Any]) -> tuple[bool, ...] | None:
@@ -155,15 +154,33 @@ def ours(samples: Samples, folder: Path) -> tuple[Statuses, dict[tuple[str, int]
     with ProgressDisplay(samples.name, quiet=not sys.stderr.isatty()) as display:
         run = runs.RunFolder(score(config, display).path.with_suffix(""))
     run.close()
-    statuses: Statuses = {}
-    for key, verdict in run.verdicts.items():
-        if samples.benchmark in PLUS:
-            right = [n == total for n, total in verdict.groups.values()] or [False, False]
-            statuses[key] = tuple(right)
-        else:
-            statuses[key] = (verdict.status == "pass",)
+    statuses = {key: _statuses(samples, verdict) for key, verdict in run.verdicts.items()}
     told = {k: f"{v.reason} {v.detail} {v.failing_test}" for k, v in run.verdicts.items()}
     return statuses, told
+
+
+def executed_as_it_is(samples: Samples, keys: list[tuple[str, int]]) -> Statuses:
+    """Our statuses of just the text that the peer executes: without our way to find code in it."""
+    benchmark = benchmarks.load(samples.benchmark)
+    sandbox = open_sandbox("process", 2)
+    with ProgressDisplay(samples.name, quiet=True) as display:
+        benchmark = references.check(benchmark, sandbox, display).benchmark
+    problems = {p.task_id: p for p in benchmark.problems}
+    jobs = []
+    for key, record in zip(samples.keys(), samples.records, strict=True):
+        if key in keys:
+            problem = problems[key[0]]
+            text = record.get("solution") or problem.prompt + record["completion"]
+            jobs.append(Job(*key, Program(text, "as it is"), problem.tests, benchmark.limits))
+    found = {v.key: _statuses(samples, v) for v in sandbox.judge(jobs)}
+    sandbox.close()
+    return found
+
+
+def _statuses(samples: Samples, verdict: Verdict) -> tuple[bool, ...]:
+    if samples.benchmark not in PLUS:
+        return (verdict.status == "pass",)
+    return tuple(n == total for n, total in verdict.groups.values()) or (False, False)
 
 
 def explained(samples: Samples, key: tuple[str, int]) -> str:
@@ -195,9 +212,11 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as scratch:
             found, told = ours(samples, Path(scratch))
         total += len(reference)
+        differ = [key for key, status in reference.items() if found[key] != status]
+        as_it_is = executed_as_it_is(samples, differ) if differ else {}
         for key, status in reference.items():
             if found[key] != status:
-                why = explained(samples, key)
+                why = EXTRACTED if as_it_is[key] == status else explained(samples, key)
                 differing += 1
                 unexplained += not why
                 print(f"  {key[0]}#{key[1]}: theirs {status}, ours {found[key]}: {told[key][:300]}")
