@@ -22,6 +22,7 @@ class Watcher:
     def note(self, text: str) -> None:
         pass
 
+    def preparing(self, what: str, done: int, total: int) -> None: ...
     def begin(self, total: int, verdicts: list[Verdict]) -> None:
         self.events.append(("begin", f"{len(verdicts)}/{total}"))
 

@@ -170,7 +170,8 @@ def _judged(
             )  # fmt: skip
             stream.flow(keys, _environment(model, judge))
             task_ids = [p.task_id for p in benchmark.problems]
-            verdicts = [v for v in run.verdicts.values() if v.task_id in set(task_ids)]
+            wanted = set(task_ids)
+            verdicts = [v for v in run.verdicts.values() if v.task_id in wanted]
             tallies = scoring.tally(task_ids, verdicts)
             result = runs.build_result(
                 run, protocol, tallies, scoring.estimates(tallies),

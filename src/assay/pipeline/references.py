@@ -9,6 +9,7 @@ from typing import Any
 from assay import codec, runs, sandbox
 from assay.fetch import cache_dir
 from assay.pipeline.stream import Observer
+from assay.sandbox import environments
 from assay.types import Benchmark, Cases, Job, Problem, Program
 
 FORMAT = 2  # of what is kept, ``plain`` included: raised when either changes
@@ -44,7 +45,9 @@ class _References:
         self._again = again
         self._kept = runs.KeptData(cache_dir() / "references")
         found = judge.capabilities()
-        self._here = [FORMAT, platform.node(), found.kind, found.tier, found.python]
+        name = benchmark.environment
+        packages = environments.find(name).identity if name else ""
+        self._here = [FORMAT, platform.node(), found.kind, found.tier, found.python, packages]
 
     def with_expected_outputs(self) -> tuple[list[Problem], dict[str, str]]:
         """All problems, cases filled in; and why that failed where it did."""
@@ -105,8 +108,8 @@ class _References:
         tests = problem.tests
         cases = tests.cases.digest if tests.cases else ""
         asked: list[Any] = [tests.entry_point, tests.code, tests.preamble, tests.integrity, cases]
-        how = [codec.to_json(self._benchmark.limits), self._benchmark.environment]
-        return codec.digest([kind, self._here, how, asked, problem.reference])
+        limits = codec.to_json(self._benchmark.limits)
+        return codec.digest([kind, self._here, limits, asked, problem.reference])
 
     def _job(self, problem: Problem) -> Job:
         benchmark = self._benchmark

@@ -29,11 +29,8 @@ def calls(code: str, name: str) -> tuple[list[Call], CodeType]:
         nodes, found = [], []
     made: list[ast.expr] = []
     for node in nodes:
-        names, values = (
-            [ast.Constant(k.arg) for k in node.keywords],
-            [k.value for k in node.keywords],
-        )
-        named = ast.Dict(list(names), values)
+        names: list[ast.expr | None] = [ast.Constant(k.arg) for k in node.keywords]
+        named = ast.Dict(names, [k.value for k in node.keywords])
         made.append(ast.Tuple([ast.Tuple(node.args, ast.Load()), named], ast.Load()))
     expression = ast.fix_missing_locations(ast.Expression(ast.List(made, ast.Load())))
     return found, compile(expression, "<calls>", "eval")
