@@ -36,15 +36,13 @@ class Cases:
 
 @dataclass(frozen=True, slots=True)
 class Tests:
-    """Code that runs after a program in its namespace or, ``separated``, in a process apart that
-    can only call ``entry_point``. With ``cases``, its ``matcher()`` gives a comparison per group.
-    """
+    """Code that runs after a program in its namespace or, ``separated``, apart: it can call it."""
 
     entry_point: str
     code: str
     preamble: str = ""  # stands before the program and before the tests
     integrity: Integrity = "shared"
-    cases: Cases | None = None
+    cases: Cases | None = None  # compared by what the code's ``matcher()`` gives for a group
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +126,7 @@ class Completion(Sample):
     inference_ms: float
     seed: int
     used_gpu: bool
+    logprob: float | None = None  # mean of the generated tokens', where the engine tells
     error: str | None = None
 
 
@@ -196,3 +195,4 @@ class ModelIdentity:
     prompt_form: PromptForm
     tokenizer_sha256: str = ""
     template_sha256: str = ""
+    variant: str = ""  # of the weights' use: number format, adapter

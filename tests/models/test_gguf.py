@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from assay.errors import ModelError
-from assay.models import DEFAULT_WEIGHTS, _llama_worker, open_model
+from assay.models import DEFAULT_WEIGHTS, EngineOptions, _llama_worker, open_model
 from assay.models.gguf import GgufModel
 from assay.prompts import strategies
 from assay.types import Benchmark, Decoding, Message, Prompt, Request
@@ -49,7 +49,7 @@ def test_batched_and_one_by_one_give_the_same_tokens(mini: Benchmark, temperatur
     decoding = Decoding(max_tokens=40, temperature=temperature, top_k=40 if temperature else 1)
     asked = requests(mini, decoding, 12)
     texts = [
-        {c.task_id: c.text for c in open_model("default", mode).generate(asked)}
+        {c.task_id: c.text for c in open_model("default", EngineOptions(mode)).generate(asked)}
         for mode in ("on", "off")
     ]
     assert texts[0] == texts[1]
@@ -121,4 +121,4 @@ def test_a_file_that_llama_cpp_refuses_is_one_line(tmp_path: Path, mini: Benchma
     path = tmp_path / "hollow.gguf"
     path.write_bytes(gguf())
     with pytest.raises(ModelError, match="llama.cpp"):
-        list(GgufModel(str(path), "auto").generate(requests(mini, Decoding(), 1)))
+        list(GgufModel(str(path), EngineOptions()).generate(requests(mini, Decoding(), 1)))

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import functools
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+
+from assay.pipeline import EngineOptions
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -34,6 +38,50 @@ data_dir = option(
     help="Folder with benchmark data, looked into first.",
 )
 as_json = option("--json", "as_json", is_flag=True, help="Print JSON and nothing else.")
+
+
+def modelling(command: Callable[..., Any]) -> Callable[..., Any]:
+    """How a model is run: the command gets ``engine``, an EngineOptions."""
+
+    @functools.wraps(command)
+    def with_engine(**asked: Any) -> Any:
+        engine = EngineOptions(**{f.name: asked.pop(f.name) for f in fields(EngineOptions)})
+        return command(engine=engine, **asked)
+
+    decorated: Callable[..., Any] = with_engine
+    for one in (
+        option(
+            "--batch-mode",
+            type=click.Choice(["auto", "on", "off"]),
+            default="auto",
+            envvar=["ASSAY_BATCH_MODE", "APR_BATCH_MODE"],
+            help="off: one prompt at a time; on: an error if the engine cannot batch.",
+        ),
+        option("--parallel", type=int, default=0, help="Sequences at a time; 0: as many as pay."),
+        option(
+            "--device",
+            type=click.Choice(["auto", "cpu", "cuda"]),
+            default="auto",
+            help="auto: a GPU if the engine can use one here.",
+        ),
+        option(
+            "--dtype",
+            type=click.Choice(["", "float32", "bfloat16", "float16"]),
+            default="",
+            help="Number format of the hf engine; default: float32 on a CPU, bfloat16 on a GPU.",
+        ),
+        option("--adapter", default="", help="Folder of LoRA weights to put on the model."),
+        option(
+            "--prompt-form",
+            type=click.Choice(["auto", "chat", "text"]),
+            default="auto",
+            help="auto: chat if the model has a chat template.",
+        ),
+        option("--base-url", default="", help="Of the server, for the openai engine."),
+        option("--logprobs", is_flag=True, help="Record each completion's mean log-probability."),
+    )[::-1]:
+        decorated = one(decorated)
+    return decorated
 
 
 def judging(command: Callable[..., Any]) -> Callable[..., Any]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from assay.cli._format import counts, interval, percent
-from assay.cli._options import judging, option
+from assay.cli._options import judging, modelling, option
 from assay.cli._progress import ProgressDisplay
 from assay.errors import RunError
 from assay.pipeline import EvalConfig, Evaluation
@@ -30,13 +30,7 @@ if TYPE_CHECKING:
 @option("--max-tokens", type=int, default=512, help="Longest completion.")
 @option("--seed", type=int, default=0, help="Of sampling; each sample gets its own from it.")
 @option("--prompt-strategy", default="standard", help="How the problem is put to the model.")
-@option(
-    "--batch-mode",
-    type=click.Choice(["auto", "on", "off"]),
-    default="auto",
-    envvar=["ASSAY_BATCH_MODE", "APR_BATCH_MODE"],
-    help="off: one prompt at a time.",
-)
+@modelling
 @judging
 def evaluate(benchmark: str, results_dir: Path, resume: bool, as_json: bool, **asked: Any) -> None:
     """Evaluate a model on BENCHMARK: generate, execute in the sandbox, score.

@@ -10,9 +10,10 @@ from typing import Literal, Protocol
 from assay.errors import ModelError
 from assay.fetch import PackagedFile, packaged_file
 from assay.registry import Registry
-from assay.types import Completion, ModelIdentity, Request, SampleKey
+from assay.types import Completion, ModelIdentity, PromptForm, Request, SampleKey
 
 BatchMode = Literal["auto", "on", "off"]
+Device = Literal["auto", "cpu", "cuda"]
 DEFAULT = "default"
 
 # Shipped whole inside a package whose own code needs a long native build: only this file is read.
@@ -24,6 +25,20 @@ DEFAULT_WEIGHTS = PackagedFile(
     size=98_362_432,
     licence="Apache-2.0",
 )
+
+
+@dataclass(frozen=True, slots=True)
+class EngineOptions:
+    """How a model is to be run. An engine refuses what it cannot do; empty means its own choice."""
+
+    batch_mode: BatchMode = "auto"  # off: one prompt at a time; on: an error if it cannot batch
+    parallel: int = 0  # sequences at a time
+    device: Device = "auto"
+    dtype: str = ""  # float32, bfloat16, float16
+    adapter: str = ""  # LoRA weights, a folder
+    prompt_form: PromptForm | Literal["auto"] = "auto"  # auto: chat if the model has a template
+    base_url: str = ""  # of a server
+    logprobs: bool = False  # tell each completion's mean log-probability
 
 
 class Model(Protocol):
@@ -41,7 +56,10 @@ class Model(Protocol):
         ...
 
     def describe(self) -> dict[str, object]:
-        """What the result records of the engine: version, batching."""
+        """What the result records of the engine: version, device, batching.
+
+        Some of it is only known once the first completion is made.
+        """
         ...
 
     def close(self) -> None:
@@ -61,7 +79,7 @@ class RecordedModel(Model, Protocol):
 class Backend:
     """How an engine opens a model; ``recognises`` looks at a file's content, never its name."""
 
-    open: Callable[[str, BatchMode], Model]
+    open: Callable[[str, EngineOptions], Model]
     recognises: Callable[[Path], bool]
 
 
@@ -69,14 +87,16 @@ backends: Registry[Backend] = Registry("model engine", "assay.models")
 
 
 def open_model(
-    spec: str, batch_mode: BatchMode = "auto", announce: Callable[[str], None] = lambda _: None
+    spec: str,
+    options: EngineOptions = EngineOptions(),  # noqa: B008 - frozen
+    announce: Callable[[str], None] = lambda _: None,
 ) -> Model:
     """The model that ``spec`` names: ``default``, ``engine:reference`` or a path."""
     if spec == DEFAULT:
         spec = str(packaged_file(DEFAULT_WEIGHTS, announce))
     engine, colon, reference = spec.partition(":")
     if colon and engine in backends.names():
-        return backends.get(engine).open(reference, batch_mode)
+        return backends.get(engine).open(reference, options)
     path = Path(spec)
     if not path.exists():
         raise ModelError(
@@ -86,7 +106,7 @@ def open_model(
     for name in backends.names():
         backend = backends.get(name)
         if backend.recognises(path):
-            return backend.open(spec, batch_mode)
+            return backend.open(spec, options)
     raise ModelError(f"{spec} is {_kind(path)}, not a model that can be read: give a .gguf file")
 
 

@@ -1,8 +1,4 @@
-"""llama.cpp in a process of its own, one JSON line in and out per prompt.
-
-Apart from the harness because the binding replaces its signal handlers, prints, and aborts the
-whole process on some damaged files. It ends when its input does: with the harness.
-"""
+"""llama.cpp behind the lines of ``_engine_process``. It ends when its input does."""
 
 from __future__ import annotations
 
@@ -10,6 +6,7 @@ import contextlib
 import json
 import os
 import queue
+import statistics
 import sys
 import threading
 import time
@@ -27,15 +24,24 @@ def main() -> None:
     except Exception as error:
         _reply(replies, {"fatal": str(error)})
         return
-    _reply(replies, {"ready": True, "used_gpu": used_gpu})
+    parallel = settings["parallel"]
+    facts = {
+        "device": "gpu" if used_gpu else "cpu",
+        "parallel": parallel,
+        # Measured on CPU; GPU kernels choose their way of adding up by the batch.
+        "batch_invariant": parallel == 1 or not used_gpu,
+    }
+    ready = {"ready": True, "used_gpu": used_gpu, "in_hand": 2 * parallel, "facts": facts}
+    _reply(replies, ready)
     requests: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
     prefill = threading.Lock()
-    for _ in range(settings["parallel"]):
+    for _ in range(parallel):
         serve = threading.Thread(target=_serve, args=(server, requests, prefill, replies))
         serve.daemon = True
         serve.start()
     for line in sys.stdin:
-        requests.put(json.loads(line))
+        request = json.loads(line)
+        requests.put({"id": request["id"], "body": _body(request, settings["logprobs"])})
     os._exit(0)
 
 
@@ -59,8 +65,39 @@ def _load(settings: dict[str, Any]) -> tuple[Any, bool]:
     params.cache_ram_mib = 0
     params.reasoning_format = xllamacpp.common_reasoning_format.COMMON_REASONING_FORMAT_NONE
     params.verbosity = 0
-    devices = [device["type"].name for device in xllamacpp.get_device_info()]
-    return xllamacpp.Server(params), any("GPU" in device for device in devices)
+    kinds = [device["type"].name for device in xllamacpp.get_device_info()]
+    has_gpu = any("GPU" in kind for kind in kinds)
+    if settings["device"] == "cuda" and not has_gpu:
+        raise ValueError("this llama.cpp sees no GPU: install a build that does, or --device cpu")
+    used_gpu = has_gpu and settings["device"] != "cpu"
+    params.n_gpu_layers = 999 if used_gpu else 0
+    return xllamacpp.Server(params), used_gpu
+
+
+def _body(request: dict[str, Any], logprobs: bool) -> dict[str, Any]:
+    """The request in llama.cpp's words; every sampler setting is said, none left to its default."""
+    decoding, prompt = request["decoding"], request["prompt"]
+    body: dict[str, Any] = {
+        "max_tokens": decoding["max_tokens"],
+        "temperature": decoding["temperature"],
+        "top_k": decoding["top_k"],
+        "top_p": decoding["top_p"],
+        "min_p": 0.0,
+        "repeat_penalty": 1.0,
+        "seed": request["seed"],
+        "stop": prompt["stop"],
+        "cache_prompt": False,  # a reused prefix was computed beside other prompts
+        "stream": True,
+        "stream_options": {"include_usage": True},
+    }
+    if logprobs:
+        body["n_probs"] = 1
+    if prompt["messages"]:
+        body["messages"] = prompt["messages"]
+        body["logprobs"] = logprobs
+    else:
+        body["prompt"] = prompt["text"]
+    return body
 
 
 def _serve(
@@ -68,7 +105,7 @@ def _serve(
 ) -> None:
     while True:
         request = requests.get()
-        body = {**request["body"], "stream": True, "stream_options": {"include_usage": True}}
+        body = request["body"]
         handle = server.handle_chat_completions if "messages" in body else server.handle_completions
         answer = _Answer(prefill)
         started = time.perf_counter()
@@ -90,6 +127,7 @@ class _Answer:
         self._texts: list[str] = []
         self._finish_reason = ""
         self._usage: dict[str, int] = {}
+        self._logprobs: list[float] = []
         self._error: str | None = None
         prefill.acquire()
 
@@ -101,6 +139,8 @@ class _Answer:
         for choice in chunk.get("choices", []):
             self._texts.append(choice.get("text") or choice.get("delta", {}).get("content") or "")
             self._finish_reason = choice.get("finish_reason") or self._finish_reason
+            tokens = (choice.get("logprobs") or {}).get("content", [])
+            self._logprobs += [token["logprob"] for token in tokens]
         self._usage = chunk.get("usage", self._usage)
         return False  # go on
 
@@ -120,6 +160,7 @@ class _Answer:
             "finish_reason": "length" if self._finish_reason == "length" else "stop",
             "prompt_tokens": self._usage.get("prompt_tokens", 0),
             "tokens_generated": self._usage.get("completion_tokens", 0),
+            "logprob": statistics.fmean(self._logprobs) if self._logprobs else None,
             "error": self._error,
         }
 

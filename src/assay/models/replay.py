@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from assay import codec
 from assay.errors import ModelError
 from assay.fetch import file_sha256
-from assay.models import Backend, BatchMode, backends
+from assay.models import Backend, EngineOptions, backends
 from assay.types import Completion, ModelIdentity, SampleKey
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ DEFAULTS = {
     "seed": 0,
     "used_gpu": False,
 }
-RECORDED_FIELDS = ("sample", "error", *DEFAULTS)
+RECORDED_FIELDS = ("sample", "logprob", "error", *DEFAULTS)
 
 
 class ReplayModel:
@@ -87,7 +87,7 @@ class ReplayModel:
 
 def _missing(task_id: str, sample: int) -> Completion:
     error = f"the file holds no sample {sample} of {task_id}"
-    return Completion(task_id, sample, "", "error", 0, 0, 0.0, 0, False, error)
+    return Completion(task_id, sample, "", "error", 0, 0, 0.0, 0, False, error=error)
 
 
 def _recorded_form(path: Path) -> Any:
@@ -126,7 +126,7 @@ def _recognises(path: Path) -> bool:
         return False
 
 
-def _open(reference: str, batch_mode: BatchMode) -> ReplayModel:  # noqa: ARG001 - no batches here
+def _open(reference: str, options: EngineOptions) -> ReplayModel:  # noqa: ARG001 - nothing runs
     return ReplayModel(reference)
 
 

@@ -7,13 +7,14 @@ import os
 import platform
 import tempfile
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from assay import __version__, benchmarks, codec, extract, models, runs, sandbox, scoring
 from assay.errors import UsageError
 from assay.fetch import cache_dir
+from assay.models import EngineOptions
 from assay.pipeline import references
 from assay.pipeline.stream import Observer, Stream, sample_seed
 from assay.prompts import Strategy, strategies
@@ -22,9 +23,8 @@ from assay.sandbox import environments
 from assay.types import Benchmark, Decoding, Prompt, SampleKey
 
 __all__ = [
-    "EvalConfig", "Evaluation", "JudgeConfig", "Observer", "ScoreConfig", "check_references",
-    "evaluate", "flaky",
-    "resolve_decoding", "sample_seed", "score",
+    "EngineOptions", "EvalConfig", "Evaluation", "JudgeConfig", "Observer", "ScoreConfig",
+    "check_references", "evaluate", "flaky", "resolve_decoding", "sample_seed", "score",
 ]  # fmt: skip
 
 DEFAULT_TOP_K = 40
@@ -68,7 +68,7 @@ class EvalConfig(JudgeConfig):
     max_tokens: int = 512
     seed: int = 0
     prompt_strategy: str = "standard"
-    batch_mode: models.BatchMode = "auto"
+    engine: EngineOptions = field(default_factory=EngineOptions)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ def evaluate(config: EvalConfig, observer: Observer) -> Evaluation:
     decoding = resolve_decoding(config)
     strategy = strategies.get(config.prompt_strategy)
     benchmark = _first(_loaded(config, observer), config.samples)
-    model = models.open_model(config.model, config.batch_mode, observer.note)
+    model = models.open_model(config.model, config.engine, observer.note)
     keys = [(p.task_id, s) for p in benchmark.problems for s in range(config.n_samples)]
     return _judged(config, benchmark, strategy, decoding, model, keys, observer)
 
@@ -168,7 +168,7 @@ def _judged(
                 benchmark, strategy, protocol, model, judge, run,
                 None if config.no_cache else cache, checked.unscorable, observer,
             )  # fmt: skip
-            stream.flow(keys, _environment(model, judge))
+            stream.flow(keys, lambda: _environment(model, judge))
             task_ids = [p.task_id for p in benchmark.problems]
             wanted = set(task_ids)
             verdicts = [v for v in run.verdicts.values() if v.task_id in wanted]

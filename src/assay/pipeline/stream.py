@@ -6,7 +6,7 @@ import contextlib
 import hashlib
 import queue
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 from typing import Protocol as Interface
@@ -70,13 +70,17 @@ class Stream:
         self._form: PromptForm = model.identity.prompt_form
         self._queue: queue.Queue[Completion | BaseException | None] = queue.Queue(WAITING)
 
-    def flow(self, keys: list[SampleKey], environment: dict[str, Any]) -> None:
-        """Bring every sample of ``keys`` to a verdict."""
+    def flow(self, keys: list[SampleKey], environment: Callable[[], dict[str, Any]]) -> None:
+        """Bring every sample of ``keys`` to a verdict.
+
+        ``environment`` is where that is done; it is asked for when the engine has begun.
+        """
         made, judged = self._run.completions, self._run.judged
         unjudged = [made[key] for key in keys if key in made and key not in judged]
         missing = [key for key in keys if key not in made]
-        if unjudged or missing:
-            self._run.add_environment(environment)
+        self._environment = environment
+        if unjudged and not missing:
+            self._run.add_environment(environment())
         verdicts = self._run.verdicts
         self._observer.begin(len(keys), [verdicts[key] for key in keys if key in judged])
         producer = threading.Thread(target=self._produce, args=(unjudged, missing), daemon=True)
@@ -95,13 +99,21 @@ class Stream:
         try:
             for completion in unjudged:
                 self._put(completion)
-            for completion in self._model.generate(self._requests(missing)):
+            for number, completion in enumerate(self._model.generate(self._requests(missing))):
+                if number == 0:
+                    self._begun()
                 self._run.add_completion(completion)
                 self._observer.completed(completion)
                 self._put(completion)
             self._put(None)
         except BaseException as error:
             self._put(error)
+
+    def _begun(self) -> None:
+        environment = self._environment()
+        self._run.add_environment(environment)
+        told = ", ".join(f"{name} {value}" for name, value in environment["engine"].items())
+        self._observer.note(f"engine {self._model.identity.engine}{': ' if told else ''}{told}")
 
     def _put(self, item: Completion | BaseException | None) -> None:
         while not self._stopped.is_set():

@@ -1,0 +1,165 @@
+"""Engines in processes of their own: one JSON line in and out per prompt.
+
+Apart from the harness because bindings replace signal handlers, print, and abort the whole process
+on some damaged files, and because what waits for a GPU can only be stopped by a kill. A worker
+module reads the settings, then requests until its input ends, and replies
+
+    {"ready": true, "used_gpu": …, "in_hand": …, "facts": {…}}    or {"fatal": "why"}
+    {"id", "text", "finish_reason", "prompt_tokens", "tokens_generated", "ms", "logprob", "error"}
+
+``in_hand`` is how many requests it wants to hold, so that none of its sequences is ever idle;
+``facts`` is what a result must record of how it runs.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import subprocess
+import sys
+import tempfile
+from typing import TYPE_CHECKING, Any
+
+from assay import codec
+from assay.errors import ModelError
+from assay.types import Completion
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from assay.types import Request
+
+
+class EngineProcess:
+    """A model that loads, then answers in any order. ``kill`` may come from any thread."""
+
+    def __init__(self, module: str, engine: str, model: str, settings: dict[str, Any]) -> None:
+        self._engine, self._model = engine, model
+        self._log = tempfile.TemporaryFile()  # noqa: SIM115 - closed by close()
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", module],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._log,
+            text=True,
+            encoding="utf-8",
+            start_new_session=True,  # Ctrl-C is the harness's to handle
+        )
+        self.used_gpu = False
+        self.in_hand = 1
+        self.facts: dict[str, object] = {}
+        self._send(settings)
+
+    def wait_until_loaded(self) -> None:
+        reply = self.answer()
+        if "fatal" in reply:
+            reason = reply["fatal"] or self._last_words()
+            self.close()
+            raise ModelError(f"{self._engine} cannot load {self._model}: {reason}")
+        self.used_gpu, self.in_hand = bool(reply["used_gpu"]), int(reply["in_hand"])
+        self.facts = reply["facts"]
+
+    def ask(self, identifier: int, request: Request) -> None:
+        self._send({"id": identifier, **codec.to_json(request)})
+
+    def answer(self) -> dict[str, Any]:
+        """The next reply; ModelError when the process is gone."""
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        if not line.endswith("\n"):
+            code, reason = self._process.wait(), self._last_words()
+            self.close()
+            raise ModelError(
+                f"{self._engine} ended while it ran {self._model} (exit {code}"
+                f"{', ' + reason if reason else ''}); what was made is kept, run again to continue"
+            )
+        reply: dict[str, Any] = json.loads(line)
+        return reply
+
+    def kill(self) -> None:
+        self._process.kill()
+        self._process.wait()
+
+    def close(self) -> None:
+        """Kill, and free what reading needs: only for the thread that reads."""
+        self.kill()
+        for stream in (self._process.stdin, self._process.stdout, self._log):
+            with contextlib.suppress(BrokenPipeError):
+                stream.close()  # type: ignore[union-attr]
+
+    def _send(self, message: dict[str, Any]) -> None:
+        assert self._process.stdin is not None
+        with contextlib.suppress(BrokenPipeError):  # it ended; the next answer says how
+            self._process.stdin.write(json.dumps(message) + "\n")
+            self._process.stdin.flush()
+
+    def _last_words(self) -> str:
+        self._log.seek(0)
+        text = self._log.read().decode(errors="replace")
+        lines = [line.strip() for line in text.splitlines() if line.strip()]
+        return lines[-1] if lines else ""
+
+
+class ProcessModel:
+    """A model whose engine starts with the first request and ends with the last.
+
+    Engines inherit it: they say which module serves, and with which settings.
+    """
+
+    def __init__(self, module: str, engine: str, model: str) -> None:
+        self._names = module, engine, model
+        self._process: EngineProcess | None = None
+        self._facts: dict[str, object] = {}
+
+    def settings(self, first: Request) -> dict[str, Any]:
+        """What the worker is told before it loads; ``first`` is typical of the requests."""
+        raise NotImplementedError
+
+    def generate(self, requests: Iterable[Request]) -> Iterator[Completion]:
+        waiting: dict[int, Request] = {}
+        try:
+            for number, request in enumerate(requests):
+                process = self._started(request)
+                process.ask(number, request)
+                waiting[number] = request
+                if len(waiting) >= process.in_hand:
+                    yield _completion(process, waiting)
+            while waiting:
+                yield _completion(process, waiting)
+        finally:
+            if self._process is not None:
+                self._process.close()
+                self._process = None
+
+    def describe(self) -> dict[str, object]:
+        return dict(self._facts)
+
+    def close(self) -> None:
+        if (process := self._process) is not None:
+            process.kill()
+
+    def _started(self, request: Request) -> EngineProcess:
+        if self._process is None:
+            # Known before it is loaded, so that close() can end the loading too.
+            self._process = EngineProcess(*self._names, self.settings(request))
+            self._process.wait_until_loaded()
+            self._facts = self._process.facts
+        return self._process
+
+
+def _completion(process: EngineProcess, waiting: dict[int, Request]) -> Completion:
+    reply = process.answer()
+    request = waiting.pop(reply["id"])
+    return Completion(
+        task_id=request.task_id,
+        sample=request.sample,
+        text=reply["text"],
+        finish_reason="error" if reply["error"] else reply["finish_reason"],
+        prompt_tokens=reply["prompt_tokens"],
+        tokens_generated=reply["tokens_generated"],
+        inference_ms=reply["ms"],
+        seed=request.seed,
+        used_gpu=process.used_gpu,
+        logprob=reply["logprob"],
+        error=reply["error"],
+    )
