@@ -1,0 +1,316 @@
+"""The hf engine behind the lines of ``_engine_process``: slots that are refilled as they end."""
+
+from __future__ import annotations
+
+import os
+import queue
+import threading
+import time
+from collections import OrderedDict, deque
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import torch
+import transformers
+
+from assay.models._hf_load import Loaded, load
+from assay.models._hf_slots import Prefilled, Reader, Slots, Wish, bytes_per_token, choice_for
+from assay.models._worker_lines import Lines
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+# Sequences at a time, if memory allows.
+MOST = {"cpu": 32, "cuda": 2048}
+# Prompts read in one pass. On a CPU each alone: no faster together, and the same numbers always.
+PROMPTS = {"cpu": 1, "cuda": 16}
+STEPS = {"cpu": 1, "cuda": 16}  # between two looks at who is done
+MEMORY_SHARE = {"cpu": 0.3, "cuda": 0.7}  # of what is free, for keys and values
+PROMPT_TOKENS = 512  # of a typical request, for the first estimate
+KEPT_PROMPTS = 4  # read, and kept for samples that found no free slot
+ROUND = 128
+
+
+@dataclass(slots=True)
+class Ask:
+    """A request as tokens, and where it stands."""
+
+    identifier: int
+    prompt: tuple[int, ...]
+    wish: Wish
+    stop: tuple[str, ...]
+    chat: bool
+    error: str = ""
+    started: float = 0.0
+    text: str = field(default="")
+
+    @property
+    def length(self) -> int:
+        return len(self.prompt) + self.wish.new_tokens
+
+
+def main() -> None:
+    lines = Lines()
+    try:
+        settings = lines.settings
+        torch.set_grad_enabled(False)
+        loaded = load(
+            settings["path"], settings["device"], settings["dtype"], settings["adapter"]
+        )
+        engine = Engine(loaded, lines, settings["parallel"], settings["max_tokens"])
+    except Exception as error:
+        lines.fatal(f"{type(error).__name__}: {error}".splitlines()[0])
+        return
+    lines.ready(
+        used_gpu=loaded.device == "cuda", in_hand=2 * engine.most, facts=engine.facts()
+    )
+    engine.serve()
+    os._exit(0)  # threads and CUDA need no farewell
+
+
+class Engine:
+    """Takes requests from the harness as slots become free."""
+
+    def __init__(self, loaded: Loaded, lines: Lines, parallel: int, max_tokens: int) -> None:
+        self._loaded = loaded
+        self._lines = lines
+        self._incoming: queue.SimpleQueue[Ask | None] = queue.SimpleQueue()
+        self._waiting: deque[Ask] = deque()
+        self._busy: list[Ask] = []  # by slot
+        self._ended = False
+        tokenizer = loaded.tokenizer
+        pad = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else 0
+        self._reader = Reader(loaded.model, pad)
+        self._read: OrderedDict[tuple[int, ...], Prefilled] = OrderedDict()
+        self._typical = self._reader.read([[pad]])[0]
+        self._slots: Slots | None = None
+        self.most = parallel or min(
+            MOST[loaded.device], self._fitting(min(loaded.context, PROMPT_TOKENS + max_tokens))
+        )
+
+    def facts(self) -> dict[str, object]:
+        device = self._loaded.device
+        name = torch.cuda.get_device_name() if device == "cuda" else "cpu"
+        return {
+            "transformers": transformers.__version__,
+            "torch": torch.__version__,
+            "device": name,
+            "dtype": self._loaded.dtype,
+            "parallel": self.most,
+            "batch_invariant": self.most == 1
+            or (device == "cpu" and self._loaded.dtype == "float32"),
+        }
+
+    def serve(self) -> None:
+        threading.Thread(target=self._listen, daemon=True).start()
+        while True:
+            self._hear()
+            if not self._waiting and not self._busy:
+                return
+            try:
+                self._admit()
+                self._advance()
+            except torch.OutOfMemoryError:
+                self._shrink()
+
+    def _listen(self) -> None:
+        """In a thread of its own: tokens are made while the device computes."""
+        for message in self._lines.requests():
+            self._incoming.put(self._asked(message))
+        self._incoming.put(None)
+
+    def _hear(self) -> None:
+        """Take what has come; wait only when there is nothing else to do."""
+        while not self._ended:
+            idle = not self._waiting and not self._busy
+            try:
+                ask = self._incoming.get(block=idle)
+            except queue.Empty:
+                return
+            if ask is None:
+                self._ended = True
+            elif ask.error:
+                self._reply(ask, [], None)
+            else:
+                self._waiting.append(ask)
+
+    def _asked(self, message: dict[str, Any]) -> Ask:
+        tokenizer, prompt, decoding = self._loaded.tokenizer, message["prompt"], message["decoding"]
+        error, ids = "", []
+        try:
+            if prompt["messages"]:
+                text = tokenizer.apply_chat_template(
+                    prompt["messages"], add_generation_prompt=True, tokenize=False
+                )
+                ids = tokenizer(text, add_special_tokens=False)["input_ids"]
+            else:
+                ids = tokenizer(prompt["text"])["input_ids"]
+        except Exception as raised:  # a template may refuse a conversation in any way
+            error = f"the prompt cannot be rendered: {raised}"
+        room = self._loaded.context - len(ids)
+        if not error and not ids:
+            error = "the prompt is empty"
+        elif not error and room < 1:
+            error = (
+                f"the prompt has {len(ids)} tokens, the model's context is {self._loaded.context}"
+            )
+        wish = Wish(
+            min(decoding["max_tokens"], max(1, room)),
+            decoding["temperature"],
+            decoding["top_k"],
+            decoding["top_p"],
+            message["seed"],
+        )
+        return Ask(
+            message["id"], tuple(ids), wish, tuple(prompt["stop"]), bool(prompt["messages"]), error
+        )
+
+    def _fitting(self, length: int) -> int:
+        """Slots of this length that memory has room for."""
+        per_slot = length * bytes_per_token(self._typical)
+        vocabulary = self._loaded.model.get_output_embeddings().weight.shape[0]
+        per_slot += 16 * vocabulary  # its logits, in the number formats that choosing needs
+        if self._loaded.device == "cuda":
+            free = torch.cuda.mem_get_info()[0]
+        else:
+            free = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+        return max(1, int(free * MEMORY_SHARE[self._loaded.device] / per_slot))
+
+    def _prepare(self) -> Slots:
+        """Slots that are long enough for what waits, if need be new ones."""
+        need = max(ask.length for ask in self._waiting)
+        new_tokens = max(ask.wish.new_tokens for ask in self._waiting)
+        slots = self._slots
+        if slots is not None and (
+            self._busy or (need <= slots.length and new_tokens <= slots.new_tokens)
+        ):
+            return slots
+        self._slots = slots = None  # the old ones' memory is needed for the new ones
+        if self._loaded.device == "cuda":
+            torch.cuda.empty_cache()
+        length = min(self._loaded.context, -(-need // ROUND) * ROUND)
+        size = min(self.most, self._fitting(length))
+        self._slots = Slots(
+            self._reader, self._typical, size, length, new_tokens, self._loaded.ends
+        )
+        return self._slots
+
+    def _admit(self) -> None:
+        """Fill free slots, each prompt read once for all its samples that follow one another."""
+        while self._waiting:
+            slots = self._prepare()
+            groups = self._next_groups(slots)
+            if not groups:
+                return
+            prompts = self._prefilled([group[0].prompt for group in groups])
+            for prompt, group in zip(prompts, groups, strict=True):
+                slots.place(prompt, [ask.wish for ask in group])
+                self._busy += group
+
+    def _next_groups(self, slots: Slots) -> list[list[Ask]]:
+        groups: list[list[Ask]] = []
+        free = slots.size - slots.count
+        now = time.perf_counter()
+        while self._waiting and free:
+            ask = self._waiting[0]
+            if ask.length > slots.length or ask.wish.new_tokens > slots.new_tokens:
+                break  # wait until the slots are empty and can be made anew
+            if groups and groups[-1][0].prompt == ask.prompt:
+                groups[-1].append(ask)
+            elif len(groups) == PROMPTS[self._loaded.device]:
+                break
+            else:
+                groups.append([ask])
+            ask.started = now
+            self._waiting.popleft()
+            free -= 1
+        return groups
+
+    def _prefilled(self, prompts: Sequence[tuple[int, ...]]) -> list[Prefilled]:
+        unread = [prompt for prompt in dict.fromkeys(prompts) if prompt not in self._read]
+        if unread:
+            self._read.update(zip(unread, self._reader.read(unread), strict=True))
+        found = [self._read[prompt] for prompt in prompts]
+        for prompt in prompts:
+            self._read.move_to_end(prompt)
+        while len(self._read) > KEPT_PROMPTS:
+            self._read.popitem(last=False)
+        return found
+
+    def _advance(self) -> None:
+        slots = self._slots
+        if slots is None or not self._busy:
+            return
+        slots.advance(
+            STEPS[self._loaded.device], choice_for([ask.wish for ask in self._busy])
+        )
+        self._harvest(slots)
+
+    def _harvest(self, slots: Slots) -> None:
+        """Reply for all that are done, or have met a stop word."""
+        progress = slots.progress()
+        done = {slot for slot, (_, finished) in enumerate(progress) if finished}
+        looking = [slot for slot, ask in enumerate(self._busy) if slot in done or ask.stop]
+        if not looking:
+            return
+        tokens = dict(zip(looking, slots.tokens(looking), strict=True))
+        for slot in looking:
+            if self._busy[slot].stop and self._stopped(self._busy[slot], tokens[slot]):
+                done.add(slot)
+        if not done:
+            return
+        finished = sorted(done)
+        for slot, logprob in zip(finished, slots.logprobs(finished), strict=True):
+            self._reply(self._busy[slot], tokens[slot], logprob)
+        for source, target in slots.free(finished):
+            self._busy[target] = self._busy[source]
+        del self._busy[slots.count :]
+
+    def _text(self, ask: Ask, tokens: Sequence[int]) -> str:
+        tokenizer = self._loaded.tokenizer
+        if ask.chat:
+            return str(tokenizer.decode(tokens, skip_special_tokens=True))
+        # Some tokenizers drop a leading space: only what comes after the prompt's end keeps it.
+        last = ask.prompt[-1]
+        before = tokenizer.decode([last], skip_special_tokens=True)
+        whole = tokenizer.decode([last, *tokens], skip_special_tokens=True)
+        return str(whole[len(before) :])
+
+    def _stopped(self, ask: Ask, tokens: Sequence[int]) -> bool:
+        text = self._text(ask, tokens)
+        return any(word in text for word in ask.stop)
+
+    def _reply(self, ask: Ask, tokens: list[int], logprob: float | None) -> None:
+        text = self._text(ask, tokens) if tokens else ""
+        cuts = [at for word in ask.stop if (at := text.find(word)) >= 0]
+        ended = bool(tokens) and tokens[-1] in self._loaded.ends
+        if cuts:
+            text = text[: min(cuts)]
+        self._lines.reply(
+            {
+                "id": ask.identifier,
+                "text": text,
+                "finish_reason": "stop" if ended or cuts else "length",
+                "prompt_tokens": len(ask.prompt),
+                "tokens_generated": len(tokens),
+                "ms": round((time.perf_counter() - ask.started) * 1000, 3) if tokens else 0.0,
+                "logprob": logprob,
+                "error": ask.error or None,
+            }
+        )
+
+    def _shrink(self) -> None:
+        """Out of memory: half as many at a time; what was under way begins again."""
+        if self.most == 1:
+            ask = self._busy.pop() if self._busy else self._waiting.popleft()
+            ask.error = "the device has too little memory for this prompt even alone"
+            self._reply(ask, [], None)
+        self.most = max(1, self.most // 2)
+        self._waiting.extendleft(reversed(self._busy))
+        self._busy, self._slots = [], None
+        self._read.clear()
+        torch.cuda.empty_cache()
+
+
+if __name__ == "__main__":
+    main()
