@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from assay import codec
 from assay.errors import ModelError
-from assay.fetch import file_sha256
+from assay.fetch import kept_sha256
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -105,4 +105,4 @@ def _present(folder: Path, names: Iterable[str]) -> list[Path]:
 
 
 def _digest(files: list[Path]) -> str:
-    return codec.digest(sorted((f.name, file_sha256(f)) for f in files)) if files else ""
+    return codec.digest(sorted((f.name, kept_sha256(f)) for f in files)) if files else ""

@@ -1,4 +1,4 @@
-"""Attention of the slots: a new token of every sequence against its own past, each as long as it is.
+"""Attention of the slots: a new token of every sequence over its own past, as long as it is.
 
 A Triton kernel on a GPU reads only what a sequence has, and keys once for all the heads that share
 them; elsewhere it is torch's own attention with a mask.

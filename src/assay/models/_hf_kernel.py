@@ -51,7 +51,10 @@ def decode_attention(
         shrink = tl.exp(best - new_best)
         total = total * shrink + tl.sum(weights, 1)
         v = tl.load(
-            values + row * value_row + head * value_head + at[:, None] * value_at
+            values
+            + row * value_row
+            + head * value_head
+            + at[:, None] * value_at
             + value_part[None, :],
             mask=valid[:, None] & (value_part[None, :] < VALUE),
             other=0.0,

@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+import json
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
 import transformers
-from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
+from transformers import (
+    AutoConfig,
+    AutoModelForCausalLM,
+    AutoTokenizer,
+    GenerationConfig,
+    PreTrainedTokenizerFast,
+)
+
+from assay.models._checkpoint import read_checkpoint
 
 # Tokens that end an answer in one family or another; models do not always declare all of theirs.
 TURN_ENDS = (
@@ -33,12 +43,9 @@ def load(path: str, device: str, dtype: str, adapter: str) -> Loaded:
     transformers.logging.set_verbosity_error()
     transformers.logging.disable_progress_bar()
     if device == "cuda" and not torch.cuda.is_available():
-        raise ValueError("torch sees no GPU here: --device cpu, or a torch built for this GPU")
-    if device == "auto":
-        device = "cuda" if torch.cuda.is_available() else "cpu"
-    number_format = DTYPES[dtype or ("bfloat16" if device == "cuda" else "float32")]
+        raise ValueError("torch sees no GPU: give --device cpu, or install a torch for this GPU")
     read = _from_folder if Path(path).is_dir() else _from_file
-    model, tokenizer = read(path, device, number_format)
+    model, tokenizer = read(path, device, DTYPES[dtype])
     if adapter:
         from peft import PeftModel
 
@@ -65,22 +72,26 @@ def _from_folder(path: str, device: str, dtype: torch.dtype) -> tuple[Any, Any]:
 
 
 def _from_file(path: str, device: str, dtype: torch.dtype) -> tuple[Any, Any]:
-    from tokenizers import Tokenizer
-    from transformers import PreTrainedTokenizerFast
-
-    from assay.models._checkpoint import read_checkpoint
-
     checkpoint = read_checkpoint(Path(path))
     config = AutoConfig.for_model(**checkpoint.config)
-    with torch.device("meta"):
-        model = AutoModelForCausalLM.from_config(config, dtype=dtype)
-    model.to_empty(device=device)
-    state = model.state_dict()
-    for name, tensor in checkpoint.tensors():
-        if name in state:
-            state.pop(name).copy_(torch.from_numpy(tensor))
-    model.tie_weights()
-    raise NotImplementedError(Tokenizer, PreTrainedTokenizerFast)
+    model = AutoModelForCausalLM.from_config(config, dtype=dtype).to(device)
+    missing = dict(model.state_dict())
+    for weight in checkpoint.tensors():
+        if (target := missing.pop(weight.name, None)) is None:
+            raise ValueError(f"transformers' {config.model_type} has no weight {weight.name}")
+        target.copy_(weight.torch())
+    if config.tie_word_embeddings:
+        missing.pop("lm_head.weight", None)
+    if missing:
+        raise ValueError(f"the file lacks the weight {next(iter(missing))}")
+    model.generation_config = GenerationConfig(**checkpoint.generation_config)
+    with tempfile.TemporaryDirectory() as folder:
+        for name, content in (
+            ("tokenizer.json", checkpoint.tokenizer_json),
+            ("tokenizer_config.json", checkpoint.tokenizer_config),
+        ):
+            Path(folder, name).write_text(json.dumps(content))
+        return model, PreTrainedTokenizerFast.from_pretrained(folder)
 
 
 def _ends(model: Any, tokenizer: Any) -> tuple[int, ...]:

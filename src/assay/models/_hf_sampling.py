@@ -1,7 +1,7 @@
 """Choosing tokens on the device: greedy, or sampled by seeds of each sequence's own.
 
-The noise of a token is a hash of (seed, how many tokens came before, token), so a sample is the same
-whatever is generated beside it, in whichever order, as long as the logits are.
+The noise of a token is a hash of (seed, how many tokens came before, token), so a sample is the
+same whatever is generated beside it, in whichever order, as long as the logits are.
 """
 
 from __future__ import annotations
@@ -35,9 +35,7 @@ class Settings:
     seed: torch.Tensor
 
     def of(self, rows: slice) -> Settings:
-        return Settings(
-            self.temperature[rows], self.top_k[rows], self.top_p[rows], self.seed[rows]
-        )
+        return Settings(self.temperature[rows], self.top_k[rows], self.top_p[rows], self.seed[rows])
 
 
 def choose(

@@ -1,8 +1,8 @@
 """Slots for sequences on the device: their keys and values, their state, and steps for all of them.
 
 Every slot is a sequence at its own position. Busy ones are kept together at the front, so a step
-computes as many as there are. On a GPU a step is one CUDA graph: a small model's hundreds of kernels
-cost more to launch than to run.
+computes as many as there are. On a GPU a step is one CUDA graph: a small model's hundreds of
+kernels cost more to launch than to run. Gradients must be off.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Prefilled:
 
     @property
     def length(self) -> int:
-        return self.keys.shape[2]
+        return int(self.keys.shape[2])
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class Wish:
     seed: int
 
 
-class _Gathering(Cache):
+class _Gathering(Cache):  # type: ignore[misc]
     """Takes what a forward pass over prompts computes."""
 
     def __init__(self) -> None:
@@ -62,7 +62,7 @@ class _Gathering(Cache):
         return key_states, value_states
 
 
-class _Past(Cache):
+class _Past(Cache):  # type: ignore[misc]
     """The first ``rows`` slots' keys and values; a token's own go to its sequence's position."""
 
     def __init__(self, slots: Slots, rows: int) -> None:
@@ -100,7 +100,6 @@ class Reader:
         _hf_attention.register(self.computing)
         self.model.set_attn_implementation(_hf_attention.NAME)
 
-    @torch.inference_mode()
     def read(self, prompts: Sequence[Sequence[int]]) -> list[Prefilled]:
         self.computing.position = None
         lengths = [len(prompt) for prompt in prompts]
@@ -165,7 +164,6 @@ class Slots:
         )
         self._ends = torch.tensor(list(ends), device=device)
 
-    @torch.inference_mode()
     def place(self, prompt: Prefilled, wishes: Sequence[Wish]) -> None:
         """Begin as many sequences with this prompt, in the next free slots."""
         first, last = self.count, self.count + len(wishes)
@@ -190,7 +188,6 @@ class Slots:
         rows = slice(first, last)
         self._take(prompt.logits[None].expand(len(wishes), -1), rows, choice_for(wishes))
 
-    @torch.inference_mode()
     def advance(self, steps: int, choice: Choice) -> None:
         """As many tokens more for every busy slot; those that are done stay as they are."""
         rows = self.count
@@ -202,26 +199,22 @@ class Slots:
             else:
                 self._step(rows, choice)
 
-    @torch.inference_mode()
     def progress(self) -> list[tuple[int, bool]]:
         """Of every busy slot: tokens made, and whether it is done."""
         told = torch.stack([self._made[: self.count], self._done[: self.count].long()], 1)
         return [(made, bool(done)) for made, done in told.tolist()]
 
-    @torch.inference_mode()
     def tokens(self, slots: Sequence[int]) -> list[list[int]]:
         """What these slots have made so far."""
         chosen = torch.tensor(list(slots), device=self._out.device)
         made, out = self._made[chosen].tolist(), self._out[chosen].tolist()
         return [row[:count] for row, count in zip(out, made, strict=True)]
 
-    @torch.inference_mode()
     def logprobs(self, slots: Sequence[int]) -> list[float]:
         chosen = torch.tensor(list(slots), device=self._out.device)
         means = self._logprob[chosen] / self._made[chosen].clamp(min=1)
         return [float(mean) for mean in means.tolist()]
 
-    @torch.inference_mode()
     def free(self, slots: Sequence[int]) -> list[tuple[int, int]]:
         """Give slots up. The last busy ones move into the holes: (from, to) of each."""
         gone, moves = set(slots), []

