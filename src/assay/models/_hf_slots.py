@@ -164,29 +164,33 @@ class Slots:
         )
         self._ends = torch.tensor(list(ends), device=device)
 
-    def place(self, prompt: Prefilled, wishes: Sequence[Wish]) -> None:
-        """Begin as many sequences with this prompt, in the next free slots."""
+    def place(self, begun: Sequence[tuple[Prefilled, Sequence[Wish]]]) -> None:
+        """Begin sequences in the next free slots: for each prompt, as many as there are wishes."""
+        wishes = [wish for _, of_prompt in begun for wish in of_prompt]
+        prompts = [prompt for prompt, of_prompt in begun for _ in of_prompt]
         first, last = self.count, self.count + len(wishes)
         assert last <= self.size
         self.count = last
-        length = prompt.length
-        self.keys[:, first:last, :, :length] = prompt.keys[:, None]
-        self.values[:, first:last, :, :length] = prompt.values[:, None]
-        self.position[first:last] = length - 1  # of the last token read; the next one's is after it
-        self._made[first:last] = 0
-        self._logprob[first:last] = 0
-        self._done[first:last] = False
-
-        def put(target: torch.Tensor, values: list[Any]) -> None:
-            target[first:last] = torch.tensor(values, dtype=target.dtype)
-
-        put(self._wanted, [wish.new_tokens for wish in wishes])
-        put(self._settings.temperature, [wish.temperature for wish in wishes])
-        put(self._settings.top_k, [wish.top_k for wish in wishes])
-        put(self._settings.top_p, [wish.top_p for wish in wishes])
-        put(self._settings.seed, [wish.seed for wish in wishes])
+        at = first
+        for prompt, of_prompt in begun:
+            rows = slice(at, at := at + len(of_prompt))
+            self.keys[:, rows, :, : prompt.length] = prompt.keys[:, None]
+            self.values[:, rows, :, : prompt.length] = prompt.values[:, None]
         rows = slice(first, last)
-        self._take(prompt.logits[None].expand(len(wishes), -1), rows, choice_for(wishes))
+        self._made[rows], self._logprob[rows], self._done[rows] = 0, 0, False
+        settings = self._settings
+        for state, values in (
+            # Of the last token that was read; the next one's position is after it.
+            (self.position, [prompt.length - 1 for prompt in prompts]),
+            (self._wanted, [wish.new_tokens for wish in wishes]),
+            (settings.temperature, [wish.temperature for wish in wishes]),
+            (settings.top_k, [wish.top_k for wish in wishes]),
+            (settings.top_p, [wish.top_p for wish in wishes]),
+            (settings.seed, [wish.seed for wish in wishes]),
+        ):
+            state[rows] = torch.tensor(values, dtype=state.dtype)
+        logits = torch.stack([prompt.logits for prompt in prompts])
+        self._take(logits, rows, choice_for(wishes))
 
     def advance(self, steps: int, choice: Choice) -> None:
         """As many tokens more for every busy slot; those that are done stay as they are."""
@@ -199,10 +203,9 @@ class Slots:
             else:
                 self._step(rows, choice)
 
-    def progress(self) -> list[tuple[int, bool]]:
-        """Of every busy slot: tokens made, and whether it is done."""
-        told = torch.stack([self._made[: self.count], self._done[: self.count].long()], 1)
-        return [(made, bool(done)) for made, done in told.tolist()]
+    def done(self) -> set[int]:
+        """The busy slots whose sequence has ended."""
+        return {slot for slot, done in enumerate(self._done[: self.count].tolist()) if done}
 
     def tokens(self, slots: Sequence[int]) -> list[list[int]]:
         """What these slots have made so far."""

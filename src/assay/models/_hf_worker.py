@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import os
 import queue
-import threading
 import time
 from collections import OrderedDict, deque
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import torch
 import transformers
 
 from assay.models._hf_load import Loaded, load
-from assay.models._hf_slots import Prefilled, Reader, Slots, Wish, bytes_per_token, choice_for
-from assay.models._prompt_tokens import prompt_tokens
+from assay.models._hf_slots import Prefilled, Reader, Slots, bytes_per_token, choice_for
+from assay.models._hf_texts import Ask, Texts
 from assay.models._worker_lines import Lines
 
 if TYPE_CHECKING:
@@ -24,30 +22,12 @@ if TYPE_CHECKING:
 # Sequences at a time, if memory allows.
 MOST = {"cpu": 32, "cuda": 2048}
 # Prompts read in one pass. On a CPU each alone: no faster together, and the same numbers always.
-PROMPTS = {"cpu": 1, "cuda": 16}
-STEPS = {"cpu": 1, "cuda": 16}  # between two looks at who is done
+PROMPTS = {"cpu": 1, "cuda": 32}
+STEPS = {"cpu": 1, "cuda": 8}  # between two looks at who is done
 MEMORY_SHARE = {"cpu": 0.3, "cuda": 0.7}  # of what is free, for keys and values
 PROMPT_TOKENS = 512  # of a typical request, for the first estimate
 KEPT_PROMPTS = 4  # read, and kept for samples that found no free slot
 ROUND = 128
-
-
-@dataclass(slots=True)
-class Ask:
-    """A request as tokens, and where it stands."""
-
-    identifier: int
-    prompt: tuple[int, ...]
-    wish: Wish
-    stop: tuple[str, ...]
-    chat: bool
-    error: str = ""
-    started: float = 0.0
-    text: str = field(default="")
-
-    @property
-    def length(self) -> int:
-        return len(self.prompt) + self.wish.new_tokens
 
 
 def main() -> None:
@@ -69,8 +49,7 @@ class Engine:
 
     def __init__(self, loaded: Loaded, lines: Lines, parallel: int, max_tokens: int) -> None:
         self._loaded = loaded
-        self._lines = lines
-        self._incoming: queue.SimpleQueue[Ask] = queue.SimpleQueue()
+        self._texts = Texts(loaded, lines)
         self._waiting: deque[Ask] = deque()
         self._busy: list[Ask] = []  # by slot
         tokenizer = loaded.tokenizer
@@ -97,7 +76,7 @@ class Engine:
         }
 
     def serve(self) -> None:
-        threading.Thread(target=self._tokenise, daemon=True).start()
+        self._texts.start()
         while True:
             self._hear()
             try:
@@ -106,47 +85,14 @@ class Engine:
             except torch.OutOfMemoryError:
                 self._shrink()
 
-    def _tokenise(self) -> None:
-        """In a thread of its own: beside what the device computes."""
-        while True:
-            self._incoming.put(self._asked(self._lines.requests.get()))
-
     def _hear(self) -> None:
         """Take what has come; wait only when there is nothing else to do."""
         while True:
             try:
-                ask = self._incoming.get(block=not self._waiting and not self._busy)
+                idle = not self._waiting and not self._busy
+                self._waiting.append(self._texts.asked.get(block=idle))
             except queue.Empty:
                 return
-            if ask.error:
-                self._reply(ask, [], None)
-            else:
-                self._waiting.append(ask)
-
-    def _asked(self, message: dict[str, Any]) -> Ask:
-        prompt, decoding = message["prompt"], message["decoding"]
-        error, ids = "", list[int]()
-        try:
-            ids = prompt_tokens(self._loaded.tokenizer, prompt)
-        except Exception as raised:  # a template may refuse a conversation in any way
-            error = f"the prompt cannot be rendered: {raised}"
-        room = self._loaded.context - len(ids)
-        if not error and not ids:
-            error = "the prompt is empty"
-        elif not error and room < 1:
-            error = (
-                f"the prompt has {len(ids)} tokens, the model's context is {self._loaded.context}"
-            )
-        wish = Wish(
-            min(decoding["max_tokens"], max(1, room)),
-            decoding["temperature"],
-            decoding["top_k"],
-            decoding["top_p"],
-            message["seed"],
-        )
-        return Ask(
-            message["id"], tuple(ids), wish, tuple(prompt["stop"]), bool(prompt["messages"]), error
-        )
 
     def _fitting(self, length: int) -> int:
         """Slots of this length that memory has room for."""
@@ -185,10 +131,15 @@ class Engine:
             groups = self._next_groups(slots)
             if not groups:
                 return
-            prompts = self._prefilled([group[0].prompt for group in groups])
-            for prompt, group in zip(prompts, groups, strict=True):
-                slots.place(prompt, [ask.wish for ask in group])
-                self._busy += group
+            asks = [ask for group in groups for ask in group]
+            try:
+                prompts = self._prefilled([group[0].prompt for group in groups])
+                wishes = [[ask.wish for ask in group] for group in groups]
+                slots.place(list(zip(prompts, wishes, strict=True)))
+            except torch.OutOfMemoryError:
+                self._waiting.extendleft(reversed(asks))
+                raise
+            self._busy += asks
 
     def _next_groups(self, slots: Slots) -> list[list[Ask]]:
         groups: list[list[Ask]] = []
@@ -228,64 +179,28 @@ class Engine:
         self._harvest(slots)
 
     def _harvest(self, slots: Slots) -> None:
-        """Reply for all that are done, or have met a stop word."""
-        progress = slots.progress()
-        done = {slot for slot, (_, finished) in enumerate(progress) if finished}
-        looking = [slot for slot, ask in enumerate(self._busy) if slot in done or ask.stop]
-        if not looking:
-            return
-        tokens = dict(zip(looking, slots.tokens(looking), strict=True))
-        for slot in looking:
-            if self._busy[slot].stop and self._stopped(self._busy[slot], tokens[slot]):
-                done.add(slot)
+        """Tell of all that are done, or have met a stop word, and free their slots."""
+        done = slots.done()
+        stoppable = [slot for slot, ask in enumerate(self._busy) if ask.stop and slot not in done]
+        if stoppable:
+            asks = [self._busy[slot] for slot in stoppable]
+            met = self._texts.stopped(asks, slots.tokens(stoppable), STEPS[self._loaded.device])
+            done |= {slot for slot, stopped in zip(stoppable, met, strict=True) if stopped}
         if not done:
             return
         finished = sorted(done)
-        for slot, logprob in zip(finished, slots.logprobs(finished), strict=True):
-            self._reply(self._busy[slot], tokens[slot], logprob)
+        made = zip(finished, slots.tokens(finished), slots.logprobs(finished), strict=True)
+        for slot, tokens, logprob in made:
+            self._texts.tell(self._busy[slot], tokens, logprob)
         for source, target in slots.free(finished):
             self._busy[target] = self._busy[source]
         del self._busy[slots.count :]
-
-    def _text(self, ask: Ask, tokens: Sequence[int]) -> str:
-        tokenizer = self._loaded.tokenizer
-        if ask.chat:
-            return str(tokenizer.decode(tokens, skip_special_tokens=True))
-        # Some tokenizers drop a leading space: only what comes after the prompt's end keeps it.
-        last = ask.prompt[-1]
-        before = tokenizer.decode([last], skip_special_tokens=True)
-        whole = tokenizer.decode([last, *tokens], skip_special_tokens=True)
-        return str(whole[len(before) :])
-
-    def _stopped(self, ask: Ask, tokens: Sequence[int]) -> bool:
-        text = self._text(ask, tokens)
-        return any(word in text for word in ask.stop)
-
-    def _reply(self, ask: Ask, tokens: list[int], logprob: float | None) -> None:
-        text = self._text(ask, tokens) if tokens else ""
-        cuts = [at for word in ask.stop if (at := text.find(word)) >= 0]
-        ended = bool(tokens) and tokens[-1] in self._loaded.ends
-        if cuts:
-            text = text[: min(cuts)]
-        self._lines.reply(
-            {
-                "id": ask.identifier,
-                "text": text,
-                "finish_reason": "stop" if ended or cuts else "length",
-                "prompt_tokens": len(ask.prompt),
-                "tokens_generated": len(tokens),
-                "ms": round((time.perf_counter() - ask.started) * 1000, 3) if tokens else 0.0,
-                "logprob": logprob,
-                "error": ask.error or None,
-            }
-        )
 
     def _shrink(self) -> None:
         """Out of memory: half as many at a time; what was under way begins again."""
         if self.most == 1:
             ask = self._busy.pop() if self._busy else self._waiting.popleft()
-            ask.error = "the device has too little memory for this prompt even alone"
-            self._reply(ask, [], None)
+            self._texts.fail(ask, "the device has too little memory for this prompt even alone")
         self.most = max(1, self.most // 2)
         self._waiting.extendleft(reversed(self._busy))
         self._busy, self._slots = [], None
