@@ -10,6 +10,7 @@ from pathlib import Path
 
 LOOK_EVERY_S = 1.0
 WORKING = 0.1  # of a core: what is below this, and has nothing to run, is dozing
+TICKS = os.sysconf("SC_CLK_TCK")
 RUNNABLE = "R"  # also while a busy machine lets it wait for a core
 
 
@@ -35,15 +36,17 @@ class Dozing:
 
 def _work(pid: int) -> tuple[float, bool]:
     """CPU seconds of a process and its descendants, and whether any of them could run now."""
-    ticks, runnable = 0, False
-    below = 0.0
+    used, runnable = 0.0, False
     with contextlib.suppress(OSError, ValueError):
+        used = sum(map(int, _fields(Path(f"/proc/{pid}/stat"))[11:15])) / TICKS
         for task in Path(f"/proc/{pid}/task").iterdir():
-            # After the name: the state, then at 11 to 14 own and waited-for children's time.
-            fields = (task / "stat").read_text().rpartition(")")[2].split()
-            ticks += int(fields[11]) + int(fields[12])
-            runnable |= fields[0] == RUNNABLE
+            runnable |= _fields(task / "stat")[0] == RUNNABLE
             for child in (task / "children").read_text().split():
-                used, busy = _work(int(child))
-                below, runnable = below + used, runnable or busy
-    return ticks / os.sysconf("SC_CLK_TCK") + below, runnable
+                more, busy = _work(int(child))
+                used, runnable = used + more, runnable or busy
+    return used, runnable
+
+
+def _fields(stat: Path) -> list[str]:
+    """Those after the name: the state first; at 11 the times of its own, of ended children."""
+    return stat.read_text().rpartition(")")[2].split()
