@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 import struct
 from pathlib import Path
 from typing import Any
@@ -211,6 +212,24 @@ def test_a_gguf_that_is_not_understood_says_why(
         read_checkpoint(write_small(tmp_path / "x.gguf", **changes))
 
 
+def test_flipped_bits_in_a_gguf_give_a_model_or_one_clear_error(
+    tmp_path: Path, small: Path
+) -> None:
+    whole = small.read_bytes()
+    header = min(tensor.data_offset for tensor in gguf.GGUFReader(small).tensors)
+    draw = random.Random(1)
+    understood = 0
+    for _ in range(400):
+        damaged = bytearray(whole)
+        damaged[draw.randrange(4, header)] ^= 1 << draw.randrange(8)
+        (tmp_path / "x.gguf").write_bytes(damaged)
+        try:
+            understood += len(list(read_checkpoint(tmp_path / "x.gguf").tensors())) > 0
+        except ModelError as error:
+            assert "\n" not in str(error)
+    assert 0 < understood < 400
+
+
 def test_opening_reads_no_weights(tmp_path: Path, small: Path) -> None:
     path = tmp_path / "x.apr"
     convert(small, path)
@@ -305,6 +324,7 @@ def test_weights_in_several_files(tmp_path: Path, small: Path) -> None:
         (lambda f: (f / "config.json").write_text("{"), "config.json is no JSON"),
         (lambda f: (f / "config.json").write_text("[]"), "no JSON object"),
         (lambda f: (f / "tokenizer.json").unlink(), "has no tokenizer.json"),
+        (lambda f: (f / "tokenizer.json").write_text("{}"), "tokenizer.json is no tokenizer"),
         (lambda f: (f / "model.safetensors").unlink(), "no .safetensors files"),
         (lambda f: (f / "model.safetensors").write_bytes(b"abc"), "cut off"),
         (lambda f: (f / "model.safetensors").write_bytes(b"\xff" * 99), "a header of"),

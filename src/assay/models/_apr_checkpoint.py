@@ -61,14 +61,7 @@ TOKENIZER = {
 
 
 def read(path: Path) -> Checkpoint:
-    file = read_apr(path)
-    try:
-        return _checkpoint(file, str(path))
-    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
-        raise ModelError(
-            f"{path} has metadata that cannot be understood ({type(error).__name__}: {error}): "
-            "convert the original model again"
-        ) from error
+    return _checkpoint(read_apr(path), str(path))
 
 
 def metadata_of(checkpoint: Checkpoint, name: str, tensors: Sequence[Tensor]) -> dict[str, Any]:

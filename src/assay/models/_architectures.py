@@ -103,10 +103,13 @@ def with_rotary(tensor: Tensor, has: Rotary, wants: Rotary, config: Mapping[str,
     found = _TURNED.fullmatch(tensor.name)
     if has == wants or not found:
         return tensor
-    heads = config["num_attention_heads" if found[1] == "q" else "num_key_value_heads"]
-    if tensor.shape[0] % (2 * heads):
+    heads = config.get("num_attention_heads")
+    if found[1] == "k":
+        heads = config.get("num_key_value_heads") or heads
+    rows = tensor.shape[0] if tensor.shape else 1
+    if not isinstance(heads, int) or heads < 1 or rows % (2 * heads):
         raise ModelError(
-            f"{tensor.name} has {tensor.shape[0]} rows for {heads} heads: fetch it again"
+            f"{tensor.name} has {rows} rows for {heads} heads: fetch or convert the model again"
         )
     split = (2, -1) if wants == "neighbours" else (-1, 2)
 
@@ -127,8 +130,8 @@ def config_from_gguf(
         value = metadata.get(f"{prefix}.{key}", otherwise)
         if isinstance(value, list) and len(set(value)) == 1:
             value = value[0]
-        if not isinstance(value, int | float):
-            raise ModelError(f"{where} does not say its {prefix}.{key}: fetch it again")
+        if not isinstance(value, int | float) or value <= 0:
+            raise ModelError(f"{where} does not say its {prefix}.{key}: fetch or convert it again")
         return value
 
     config: dict[str, Any] = {

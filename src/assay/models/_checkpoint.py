@@ -65,11 +65,22 @@ def read_checkpoint(path: Path) -> Checkpoint:
         (_hf_folder.is_hf_folder, _hf_folder.read),
     ):
         if recognises(path):
-            return read(path)
+            return _understood(read, path)
     raise ModelError(
         f"{path} is no model that can be read: give a .gguf or .apr file, or a folder with "
         "config.json and .safetensors files"
     )
+
+
+def _understood(read: Callable[[Path], Checkpoint], path: Path) -> Checkpoint:
+    """Metadata are anything that a writer, or damage, made of them."""
+    try:
+        return read(path)
+    except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError) as error:
+        raise ModelError(
+            f"{path} has metadata that cannot be understood ({type(error).__name__}: {error}): "
+            "fetch or convert it again"
+        ) from error
 
 
 def identity_of(

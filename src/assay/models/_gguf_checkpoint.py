@@ -23,7 +23,7 @@ from assay.models._rope import (
     gguf_scaling,
     scaling_from_gguf,
 )
-from assay.models._tensors import GGML_TYPES, Tensor, decode
+from assay.models._tensors import GGML_TYPES, Tensor, decode, has_whole_rows
 from assay.models._tokenizer_json import FILLER, tokenizer_config, tokenizer_json, vocabulary_of
 from assay.models._vocabulary import NORMAL, UNUSED, Vocabulary, pre_tokenizer
 
@@ -150,6 +150,8 @@ def _vocabulary(metadata: Mapping[str, Any], where: str) -> Vocabulary:
         add_eos=get("add_eos_token", False),
         **{name: number for name, number in numbers.items() if _is_token(number, tokens)},
     )
+    if not all(isinstance(text, str) for text in tokens + found.merges):
+        raise ModelError(f"{where} has tokens that are no text: fetch or convert it again")
     if len(found.types) != len(tokens) or not tokens:
         raise ModelError(
             f"{where} has {len(tokens):,} tokens and {len(found.types):,} types of tokens: fetch "
@@ -170,10 +172,13 @@ def _tensor(tensor: GgufTensor, data: memoryview, path: Path) -> Tensor:
             f"{path} has a tensor {tensor.name} of {what} that is not known here: run it with "
             "llama.cpp"
         )
-    return Tensor(
+    found = Tensor(
         name,
         GGML_TYPES[tensor.kind][0],
         tensor.shape,
         tensor.size,
         lambda: data[tensor.start : tensor.start + tensor.size],
     )
+    if not has_whole_rows(found):
+        raise ModelError(f"{path} has a tensor {tensor.name} with parts of blocks: fetch it again")
+    return found

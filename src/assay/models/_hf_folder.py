@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 WEIGHTS = "model.safetensors"
 INDEX = "model.safetensors.index.json"
+MAX_TOKENS = 1 << 24
 _TORCH = {"F32": "float32", "F16": "float16", "BF16": "bfloat16"}
 
 
@@ -30,10 +31,13 @@ def read(path: Path) -> Checkpoint:
     template = path / "chat_template.jinja"
     if template.is_file():
         settings["chat_template"] = template.read_text(encoding="utf-8")
+    tokenizer = _json(path / "tokenizer.json")
+    if not _is_tokenizer(tokenizer):
+        raise ModelError(f"{path / 'tokenizer.json'} is no tokenizer: fetch the folder again")
     return Checkpoint(
         config=_json(path / "config.json"),
         generation_config=_json(path / "generation_config.json", {}),
-        tokenizer_json=_json(path / "tokenizer.json"),
+        tokenizer_json=tokenizer,
         tokenizer_config=settings,
         rotary="halves",
         stored=lambda: [tensor for name in names for tensor in read_safetensors(path / name)],
@@ -60,6 +64,26 @@ def write(
         (path / name).write_text(text + "\n", encoding="utf-8")
     with (path / WEIGHTS).open("wb") as file:
         write_safetensors(file, tensors, written)
+
+
+def _is_tokenizer(content: dict[str, Any]) -> bool:
+    """Whether it has what conversion looks at; the rest is the tokenizers library's to judge."""
+    model, added = content.get("model"), content.get("added_tokens", [])
+    if not isinstance(model, dict) or not isinstance(added, list):
+        return False
+    if any(
+        not isinstance(token, dict) or not {"id", "content", "special"} <= set(token)
+        for token in added
+    ):
+        return False
+    if model.get("type") != "BPE":
+        return True
+    vocab, merges = model.get("vocab"), model.get("merges")
+    return (
+        isinstance(vocab, dict)
+        and isinstance(merges, list)
+        and all(isinstance(number, int) and 0 <= number < MAX_TOKENS for number in vocab.values())
+    )
 
 
 def _files(path: Path) -> list[str]:

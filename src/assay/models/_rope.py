@@ -13,15 +13,15 @@ if TYPE_CHECKING:
 
 FREQUENCIES = "rope_freqs.weight"  # GGUF's tensor: what each frequency is divided by
 UINT32, FLOAT32 = 4, 6
-# Llama 3.1 and 3.2: GGUF keeps only what comes out of these.
+LLAMA3_KEYS = (
+    "factor",
+    "low_freq_factor",
+    "high_freq_factor",
+    "original_max_position_embeddings",
+)
+# Of Llama 3.1 and 3.2: GGUF keeps only what comes out of them.
 LLAMA3 = [
-    {
-        "rope_type": "llama3",
-        "factor": factor,
-        "low_freq_factor": 1.0,
-        "high_freq_factor": 4.0,
-        "original_max_position_embeddings": 8192,
-    }
+    {"rope_type": "llama3", **dict(zip(LLAMA3_KEYS, (factor, 1.0, 4.0, 8192), strict=True))}
     for factor in (8.0, 32.0)
 ]
 
@@ -89,8 +89,12 @@ def gguf_scaling(config: Mapping[str, Any], prefix: str, where: str) -> list[Ggu
 
 def llama3_divisors(base: float, size: int, scaling: Mapping[str, Any]) -> list[float]:
     """What Llama 3 divides each frequency of a head by: the slow ones by all of ``factor``."""
-    factor, original = float(scaling["factor"]), float(scaling["original_max_position_embeddings"])
-    low, high = float(scaling["low_freq_factor"]), float(scaling["high_freq_factor"])
+    try:
+        factor, low, high, original = (float(scaling[key]) for key in LLAMA3_KEYS)
+    except (LookupError, TypeError, ValueError) as error:
+        raise ModelError(
+            f"rope_scaling of llama3 needs the numbers {', '.join(LLAMA3_KEYS)}: mend config.json"
+        ) from error
 
     def divisor(number: int) -> float:
         length = 2 * math.pi * math.pow(base, 2 * number / size)
