@@ -13,7 +13,7 @@ import pytest
 from assay.errors import ModelError
 from assay.models import convert
 from assay.models._architectures import gguf_name, hf_name
-from assay.models._checkpoint import Checkpoint, identity_of, read_checkpoint
+from assay.models._checkpoint import Checkpoint, read_checkpoint
 from assay.models._rope import LLAMA3, llama3_divisors
 from tests.models.apr_samples import AprSample
 from tests.models.small_models import (
@@ -347,20 +347,3 @@ def test_a_newer_folders_template_lies_in_a_file_of_its_own(tmp_path: Path, smal
     convert(small, tmp_path / "f")
     (tmp_path / "f" / "chat_template.jinja").write_text("{{ new }}")
     assert read_checkpoint(tmp_path / "f").tokenizer_config["chat_template"] == "{{ new }}"
-
-
-def test_what_makes_a_model_itself(tmp_path: Path, small: Path) -> None:
-    def identity(path: Path) -> Any:
-        return identity_of(path, read_checkpoint(path), "apr", "auto")
-
-    convert(small, tmp_path / "a.apr")
-    convert(small, tmp_path / "f")
-    found = [identity(path) for path in (small, tmp_path / "a.apr", tmp_path / "f")]
-    assert len({i.weights_sha256 for i in found}) == 3
-    assert len({(i.tokenizer_sha256, i.template_sha256) for i in found}) == 1
-    assert (found[1].name, found[1].engine, found[1].prompt_form) == ("a", "apr", "chat")
-    before = found[2].weights_sha256
-    content = bytearray((tmp_path / "f" / "model.safetensors").read_bytes())
-    content[-1] ^= 1
-    (tmp_path / "f" / "model.safetensors").write_bytes(content)
-    assert identity(tmp_path / "f").weights_sha256 != before

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Protocol
 
-from assay.errors import ModelError
+from assay.errors import ModelError, UsageError
 from assay.fetch import PackagedFile, packaged_file
 from assay.registry import Registry
 from assay.types import Completion, ModelIdentity, PromptForm, Request, SampleKey
@@ -110,7 +110,19 @@ def open_model(
         backend = backends.get(name)
         if backend.recognises(path):
             return backend.open(spec, options)
-    raise ModelError(f"{spec} is {_kind(path)}, not a model that can be read: give a .gguf file")
+    raise ModelError(
+        f"{spec} is {_kind(path)}, not a model that can be read: give a .gguf or .apr file, or a "
+        "Hugging Face folder"
+    )
+
+
+def prompt_form(options: EngineOptions, template: str, model: str) -> PromptForm:
+    """What the user wants, or chat for a model that has a template."""
+    if options.prompt_form == "auto":
+        return "chat" if template else "text"
+    if options.prompt_form == "chat" and not template:
+        raise UsageError(f"{model} has no chat template: use --prompt-form text")
+    return options.prompt_form
 
 
 def convert(

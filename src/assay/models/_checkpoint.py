@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from assay.errors import ModelError
-from assay.fetch import file_sha256
 from assay.models._architectures import Rotary, with_rotary
 from assay.models._gguf_file import GgufPair
 from assay.models._rope import FREQUENCIES
 from assay.models._tensors import Tensor, Weight, decode
-from assay.types import ModelIdentity, PromptForm
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -81,28 +77,3 @@ def _understood(read: Callable[[Path], Checkpoint], path: Path) -> Checkpoint:
             f"{path} has metadata that cannot be understood ({type(error).__name__}: {error}): "
             "fetch or convert it again"
         ) from error
-
-
-def identity_of(
-    path: Path, checkpoint: Checkpoint, engine: str, form: PromptForm | Literal["auto"]
-) -> ModelIdentity:
-    """What makes the model at a path itself; reads all of its weights for their digest."""
-    template = checkpoint.tokenizer_config.get("chat_template", "")
-    tokenizer = json.dumps(checkpoint.tokenizer_json, sort_keys=True)
-    return ModelIdentity(
-        name=path.stem if path.is_file() else path.name,
-        engine=engine,
-        weights_sha256=_digest(path),
-        prompt_form=("chat" if template else "text") if form == "auto" else form,
-        tokenizer_sha256=hashlib.sha256(tokenizer.encode()).hexdigest(),
-        template_sha256=hashlib.sha256(str(template).encode()).hexdigest() if template else "",
-    )
-
-
-def _digest(path: Path) -> str:
-    """Of a file; of a folder that of its weights' names and digests."""
-    if path.is_file():
-        return file_sha256(path)
-    files = sorted(path.glob("*.safetensors"))
-    listed = "".join(f"{file_sha256(file)}  {file.name}\n" for file in files)
-    return hashlib.sha256(listed.encode()).hexdigest()
