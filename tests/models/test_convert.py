@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from assay.errors import ModelError, UsageError
 from assay.models import DEFAULT_WEIGHTS, convert
 from assay.models._apr_file import read_apr
 from assay.models._checkpoint import read_checkpoint
+from assay.models._safetensors import write_safetensors
 from tests.conftest import Cli
 from tests.models.small_models import gguf, np, same_tensors, write_small
 
@@ -71,6 +73,43 @@ def test_a_folder_of_any_family_survives_in_an_apr(tmp_path: Path) -> None:
         convert(one, tmp_path / "x.gguf", force=True)
 
 
+def test_a_folder_keeps_a_head_that_repeats_its_embedding(tmp_path: Path) -> None:
+    one = tmp_path / "one"
+    convert(write_small(tmp_path / "x.gguf"), one)
+    tensors = read_checkpoint(one).stored()
+    (embedding,) = [t for t in tensors if "embed_tokens" in t.name]
+    repeated = [*tensors, dataclasses.replace(embedding, name="lm_head.weight")]
+    content = [(t, bytes(t.read())) for t in repeated]
+    again = [dataclasses.replace(t, read=lambda data=data: data) for t, data in content]
+    with (one / "model.safetensors").open("wb") as file:
+        write_safetensors(file, again, lambda _: None)
+    convert(one, tmp_path / "x.apr")
+    convert(tmp_path / "x.apr", tmp_path / "other")
+    one_bytes, other = ((tmp_path / f / "model.safetensors").read_bytes() for f in ("one", "other"))
+    assert one_bytes == other
+    convert(one, tmp_path / "y.gguf")
+    assert "output.weight" not in {t.name for t in gguf.GGUFReader(tmp_path / "y.gguf").tensors}
+
+
+@pytest.mark.parametrize(
+    ("change", "complaint"),
+    [
+        ({"limit": float("inf")}, "cannot be said in an .apr file"),
+        ({"padding": "x" * (17 << 20)}, "holds 16 MiB of them at most"),
+    ],
+)
+def test_settings_that_an_apr_cannot_hold(
+    tmp_path: Path, change: dict[str, object], complaint: str
+) -> None:
+    one = tmp_path / "one"
+    convert(write_small(tmp_path / "x.gguf"), one)
+    config = json.loads((one / "config.json").read_text())
+    (one / "config.json").write_text(json.dumps({**config, **change}))
+    with pytest.raises(ModelError, match=complaint):
+        convert(one, tmp_path / "x.apr")
+    assert not list(tmp_path.glob("x.apr*"))
+
+
 def test_gguf_to_folder_and_back_keeps_every_weight(tmp_path: Path) -> None:
     path = write_small(tmp_path / "x.gguf", ("F16", "BF16", "F32"))
     convert(path, tmp_path / "folder")
@@ -100,8 +139,12 @@ def test_a_target_that_is_there_is_kept(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="y.apr is there already.*--force"):
         convert(path, tmp_path / "y.apr")
     assert (tmp_path / "y.apr").read_text() == "mine"
-    convert(path, tmp_path / "y.apr", force=True)
+    for _ in range(2):
+        convert(path, tmp_path / "y.apr", force=True)
+        convert(path, tmp_path / "folder", force=True)
     assert read_apr(tmp_path / "y.apr").tensors
+    assert read_checkpoint(tmp_path / "folder").config
+    assert {p.name for p in tmp_path.iterdir()} == {"x.gguf", "y.apr", "folder"}
 
 
 def test_no_folder_is_ever_deleted_that_is_no_model(tmp_path: Path) -> None:
@@ -147,7 +190,7 @@ def test_the_command(tmp_path: Path, assay: Cli) -> None:
     done = assay("convert", "x.gguf", "x.apr")
     assert done.returncode == 0, done.stderr
     assert "apr, 20 tensors" in done.stdout
-    assert "from Q4_1 to F32, exactly" in done.stdout
+    assert "Q4_1 to F32, exactly: " in done.stdout
     again = assay("convert", "x.gguf", "x.apr")
     assert (again.returncode, again.stdout) == (2, "")
     assert again.stderr.count("\n") == 1

@@ -28,7 +28,7 @@ EVERY_S = 2.0
 @option("--force", is_flag=True, help="Replace TARGET if it is there.")
 @as_json
 def convert(source: Path, target: Path, dtype: str | None, force: bool, as_json: bool) -> None:
-    """Write the model SOURCE as TARGET: a .gguf or .apr file, or else a Hugging Face folder.
+    """Write the model SOURCE (or `default`) as TARGET: .gguf, .apr, or else a folder.
 
     Weights that TARGET can hold as they are stored go over bit by bit; others become float32.
 
@@ -37,15 +37,16 @@ def convert(source: Path, target: Path, dtype: str | None, force: bool, as_json:
       assay convert model.gguf model.apr
       assay convert model.apr folder --dtype bfloat16
     """
+    lines = _Lines(quiet=as_json)
     done = models.convert(
-        source, target, dtype=dtype or "", force=force, progress=_Lines(quiet=as_json).show
+        source, target, dtype=dtype or "", force=force, announce=lines.say, progress=lines.show
     )
     if as_json:
         click.echo(json.dumps(dataclasses.asdict(done)))
         return
     click.echo(f"{done.target}  {done.format}, {done.tensors} tensors, {done.bytes / 1e6:.1f} MB")
     for change, count in done.changed.items():
-        click.echo(f"  {count} tensors from {change}{'' if dtype else ', exactly'}")
+        click.echo(f"  {change}{'' if dtype else ', exactly'}: {count}")
 
 
 class _Lines:
@@ -55,8 +56,12 @@ class _Lines:
         self._quiet = quiet
         self._last = time.monotonic()
 
+    def say(self, text: str) -> None:
+        if not self._quiet:
+            print(text, file=sys.stderr, flush=True)
+
     def show(self, done: int, total: int) -> None:
         now = time.monotonic()
-        if not self._quiet and now - self._last >= EVERY_S:
+        if now - self._last >= EVERY_S:
             self._last = now
-            print(f"converting {done / 1e6:.0f} of {total / 1e6:.0f} MB", file=sys.stderr)
+            self.say(f"converting {done / 1e6:.0f} of {total / 1e6:.0f} MB")

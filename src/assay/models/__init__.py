@@ -131,12 +131,15 @@ def convert(
     *,
     dtype: str = "",
     force: bool = False,
+    announce: Callable[[str], None] = lambda _: None,
     progress: Callable[[int, int], None] = lambda *_: None,
 ) -> Conversion:
     """A model in another format: GGUF or .apr by the target's ending, else a Hugging Face folder.
 
     ``progress`` is told the bytes written so far, and how many there will be.
     """
+    if str(source) == DEFAULT and not source.exists():
+        source = packaged_file(DEFAULT_WEIGHTS, announce)
     try:
         import numpy as np  # noqa: F401
     except ImportError as error:

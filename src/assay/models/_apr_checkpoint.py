@@ -19,6 +19,7 @@ from assay.models._gguf_checkpoint import from_metadata
 from assay.models._gguf_file import GgufPair
 from assay.models._rope import base_and_scaling
 from assay.models._tokenizer_json import (
+    default_template,
     split_tokenizer,
     vocabulary_of,
     whole_tokenizer,
@@ -105,9 +106,7 @@ def _checkpoint(file: AprFile, where: str) -> Checkpoint:
     rotary: Rotary = (
         "neighbours" if metadata.get("rope_type") == NEIGHBOURS and not from_hf else "halves"
     )
-    tied = bool(metadata.get("tied_embeddings"))
-    unread = [_renamed(tensor) for tensor in file.unread()]
-    unread = [tensor for tensor in unread if not (tied and tensor.name == "lm_head.weight")]
+    unread = file.unread() if ours else _foreign(file)
 
     def stored() -> list[Tensor]:
         file.check()
@@ -127,8 +126,11 @@ def _checkpoint(file: AprFile, where: str) -> Checkpoint:
     return from_metadata(as_gguf, unread, stored, where, rotary, pairs)
 
 
-def _renamed(tensor: Tensor) -> Tensor:
-    return dataclasses.replace(tensor, name=hf_name(tensor.name) or tensor.name)
+def _foreign(file: AprFile) -> list[Tensor]:
+    """Other programs keep GGUF's names, or repeat a tied embedding as the head."""
+    named = [dataclasses.replace(t, name=hf_name(t.name) or t.name) for t in file.unread()]
+    tied = bool(file.metadata.get("tied_embeddings"))
+    return [tensor for tensor in named if not (tied and tensor.name == "lm_head.weight")]
 
 
 def _packed(pair: GgufPair) -> list[Any]:
@@ -144,7 +146,7 @@ def _unpacked(packed: list[Any], metadata: Mapping[str, Any]) -> GgufPair:
 
 def _tokenizer_keys(checkpoint: Checkpoint) -> dict[str, Any]:
     """The vocabulary under the format's keys, as far as it can be said there."""
-    keys: dict[str, Any] = {"chat_template": checkpoint.tokenizer_config.get("chat_template")}
+    keys: dict[str, Any] = {"chat_template": default_template(checkpoint.tokenizer_config)}
     try:
         vocabulary = vocabulary_of(checkpoint.tokenizer_json, checkpoint.tokenizer_config, "")
     except ModelError:  # other programs cannot use it; we keep it whole

@@ -39,7 +39,15 @@ def write_apr(
 
     The data keep the order that the tensors are given in, only the index is sorted.
     """
-    text = json.dumps(metadata, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
+    try:
+        text = json.dumps(
+            metadata, ensure_ascii=False, separators=(",", ":"), allow_nan=False
+        ).encode()
+    except ValueError as error:  # infinity, or half a character
+        raise ModelError(
+            f"the tokenizer or settings cannot be said in an .apr file ({error}): keep the model "
+            "in the format it has"
+        ) from error
     if len(text) > MAX_METADATA:
         raise ModelError(
             f"the tokenizer and settings take {len(text):,} bytes, an .apr file holds 16 MiB of "

@@ -24,7 +24,13 @@ from assay.models._rope import (
     scaling_from_gguf,
 )
 from assay.models._tensors import GGML_TYPES, Tensor, decode, has_whole_rows
-from assay.models._tokenizer_json import FILLER, tokenizer_config, tokenizer_json, vocabulary_of
+from assay.models._tokenizer_json import (
+    FILLER,
+    default_template,
+    tokenizer_config,
+    tokenizer_json,
+    vocabulary_of,
+)
 from assay.models._vocabulary import NORMAL, UNUSED, Vocabulary, pre_tokenizer
 
 if TYPE_CHECKING:
@@ -40,6 +46,8 @@ def read(path: Path) -> Checkpoint:
     header = read_header(path, arrays=True)
     with path.open("rb") as file:
         data = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+    if (parts := header.metadata.get("split.count", 1)) > 1:
+        raise ModelError(f"{path} is one of {parts} parts: join them with llama-gguf-split --merge")
     tensors = [_tensor(tensor, data, path) for tensor in header.tensors]
     architecture = by_gguf_name(str(header.metadata.get("general.architecture", "")), str(path))
     return from_metadata(
@@ -127,7 +135,7 @@ def _tokenizer_pairs(vocabulary: Vocabulary, checkpoint: Checkpoint, size: int) 
     for key in ("bos", "eos", "unknown", "padding"):
         if (number := getattr(vocabulary, key)) is not None:
             pairs.append(GgufPair(f"tokenizer.ggml.{key}_token_id", UINT32, number))
-    if template := checkpoint.tokenizer_config.get("chat_template"):
+    if template := default_template(checkpoint.tokenizer_config):
         pairs.append(GgufPair("tokenizer.chat_template", STRING, template))
     return pairs
 

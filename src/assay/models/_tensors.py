@@ -42,7 +42,6 @@ PLAIN = {
     "I8": "i1", "I16": "<i2", "I32": "<i4", "I64": "<i8", "U8": "u1", "BOOL": "?",
 }  # fmt: skip
 FLOATS = {"float32": "F32", "float16": "F16", "bfloat16": "BF16"}
-# What a quantised tensor becomes is exact: its scales are float16, its steps small integers.
 _DTYPES = {"F32": "float32", "F16": "float16", "BF16": "bfloat16", "F64": "float64", "BOOL": "bool",
            "I8": "int8", "I16": "int16", "I32": "int32", "I64": "int64", "U8": "uint8"}  # fmt: skip
 

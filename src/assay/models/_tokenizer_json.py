@@ -116,6 +116,14 @@ def vocabulary_of(
     )
 
 
+def default_template(settings: Mapping[str, Any]) -> str | None:
+    """The chat template of a tokenizer_config.json, which may have several by name."""
+    template = settings.get("chat_template")
+    if isinstance(template, list):
+        template = {one.get("name"): one.get("template") for one in template}.get("default")
+    return template if isinstance(template, str) else None
+
+
 def split_tokenizer(tokenizer: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     """A BPE tokenizer without its vocabulary, and that under .apr's keys; others stay whole."""
     model = tokenizer.get("model", {})
