@@ -30,7 +30,7 @@ TOKENS = [*SPECIAL, *alphabet(), *(merge.replace(" ", "") for merge in MERGES)]
 TYPES = [3] * len(SPECIAL) + [1] * (len(TOKENS) - len(SPECIAL))
 
 
-def shapes(kv_heads: int = KV_HEADS) -> dict[str, tuple[int, ...]]:
+def shapes() -> dict[str, tuple[int, ...]]:
     """Of the tensors, by GGUF's names."""
     found: dict[str, tuple[int, ...]] = {
         "token_embd.weight": (len(TOKENS), HIDDEN),
@@ -40,8 +40,8 @@ def shapes(kv_heads: int = KV_HEADS) -> dict[str, tuple[int, ...]]:
         for name, shape in {
             "attn_norm": (HIDDEN,),
             "attn_q": (HIDDEN, HIDDEN),
-            "attn_k": (kv_heads * HEAD, HIDDEN),
-            "attn_v": (kv_heads * HEAD, HIDDEN),
+            "attn_k": (KV_HEADS * HEAD, HIDDEN),
+            "attn_v": (KV_HEADS * HEAD, HIDDEN),
             "attn_output": (HIDDEN, HIDDEN),
             "ffn_norm": (HIDDEN,),
             "ffn_gate": (FEED_FORWARD, HIDDEN),

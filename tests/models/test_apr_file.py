@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import struct
 import tracemalloc
+import zlib
 from pathlib import Path
 
 import pytest
@@ -199,8 +200,6 @@ def test_damage_gives_one_clear_error(tmp_path: Path, data: st.DataObject) -> No
     if data.draw(st.booleans()):
         content += bytes(data.draw(st.integers(0, 100)))
     if len(content) >= 68 and data.draw(st.booleans()):
-        import zlib
-
         content[40:44] = struct.pack("<I", zlib.crc32(content[:40] + content[44:64]))
         content[-4:] = struct.pack("<I", zlib.crc32(content[:-4]))
     tracemalloc.start()

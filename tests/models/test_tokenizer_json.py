@@ -140,7 +140,9 @@ def test_every_humaneval_prompt_gets_llama_cpps_ids(humaneval: Benchmark) -> Non
     from tests.models.llama_tokens import llama_tokens
 
     path = packaged_file(DEFAULT_WEIGHTS)
-    tokenizer = made_by(read_checkpoint(path).tokenizer_json)
+    checkpoint = read_checkpoint(path)
+    assert checkpoint.generation_config["eos_token_id"] == [2, 0, 4]  # llama.cpp's, as it prints
+    tokenizer = made_by(checkpoint.tokenizer_json)
     texts = [problem.prompt for problem in humaneval.problems] + ODD
     chats = [[{"role": "user", "content": problem.prompt}] for problem in humaneval.problems]
     theirs = llama_tokens(path, texts, chats)
