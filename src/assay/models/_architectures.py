@@ -103,7 +103,14 @@ def with_rotary(tensor: Tensor, has: Rotary, wants: Rotary, config: Mapping[str,
     found = _TURNED.fullmatch(tensor.name)
     if has == wants or not found:
         return tensor
-    heads = config["num_attention_heads" if found[1] == "q" else "num_key_value_heads"]
+    heads = config.get("num_attention_heads")
+    if found[1] == "k":
+        heads = config.get("num_key_value_heads") or heads
+    rows = tensor.shape[0] if tensor.shape else 1
+    if not isinstance(heads, int) or heads < 1 or rows % (2 * heads):
+        raise ModelError(
+            f"{tensor.name} has {rows} rows for {heads} heads: fetch or convert the model again"
+        )
     split = (2, -1) if wants == "neighbours" else (-1, 2)
 
     def order(rows: NDArray[Any]) -> NDArray[Any]:
@@ -115,7 +122,7 @@ def with_rotary(tensor: Tensor, has: Rotary, wants: Rotary, config: Mapping[str,
 def config_from_gguf(
     metadata: Mapping[str, Any], shapes: Mapping[str, tuple[int, ...]], where: str
 ) -> dict[str, Any]:
-    """The content of a config.json; ``shapes`` are the tensors', by GGUF's names."""
+    """The content of a config.json; ``shapes`` are the tensors', by Hugging Face's names."""
     architecture = by_gguf_name(str(metadata.get("general.architecture", "")), where)
     prefix = architecture.name
 
@@ -123,8 +130,8 @@ def config_from_gguf(
         value = metadata.get(f"{prefix}.{key}", otherwise)
         if isinstance(value, list) and len(set(value)) == 1:
             value = value[0]
-        if not isinstance(value, int | float):
-            raise ModelError(f"{where} does not say its {prefix}.{key}: fetch it again")
+        if not isinstance(value, int | float) or value <= 0:
+            raise ModelError(f"{where} does not say its {prefix}.{key}: fetch or convert it again")
         return value
 
     config: dict[str, Any] = {
@@ -140,9 +147,9 @@ def config_from_gguf(
     )
     config["rms_norm_eps"] = shortest(number("attention.layer_norm_rms_epsilon"))
     config["rope_theta"] = shortest(number("rope.freq_base", 10000.0))
-    config["vocab_size"] = shapes.get("token_embd.weight", (0,))[0]
-    config["tie_word_embeddings"] = "output.weight" not in shapes
-    config["attention_bias"] = "blk.0.attn_q.bias" in shapes
+    config["vocab_size"] = shapes.get("model.embed_tokens.weight", (0,))[0]
+    config["tie_word_embeddings"] = "lm_head.weight" not in shapes
+    config["attention_bias"] = "model.layers.0.self_attn.q_proj.bias" in shapes
     for theirs, ours in (("bos", "bos"), ("eos", "eos"), ("pad", "padding")):
         if isinstance(token := metadata.get(f"tokenizer.ggml.{ours}_token_id"), int):
             config[f"{theirs}_token_id"] = token

@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING, Any
 from assay.errors import ModelError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     import numpy as np
     from numpy.typing import NDArray
 
@@ -44,7 +42,6 @@ PLAIN = {
     "I8": "i1", "I16": "<i2", "I32": "<i4", "I64": "<i8", "U8": "u1", "BOOL": "?",
 }  # fmt: skip
 FLOATS = {"float32": "F32", "float16": "F16", "bfloat16": "BF16"}
-# What a quantised tensor becomes is exact: its scales are float16, its steps small integers.
 _DTYPES = {"F32": "float32", "F16": "float16", "BF16": "bfloat16", "F64": "float64", "BOOL": "bool",
            "I8": "int8", "I16": "int16", "I32": "int32", "I64": "int64", "U8": "uint8"}  # fmt: skip
 
@@ -80,13 +77,14 @@ class Weight:
         return tensor.view(torch.bfloat16) if self.dtype == "bfloat16" else tensor
 
 
-def size_of(encoding: str, shape: Iterable[int]) -> int:
-    """Bytes of a tensor whose rows are whole blocks, or of a flat one."""
+def sizes_of(encoding: str, shape: tuple[int, ...]) -> tuple[int, int]:
+    """Bytes of such a tensor: of one row of blocks, and where each row is padded to whole ones."""
     count = math.prod(shape)
     if encoding == APR_Q8:
-        return 4 + count
+        return 4 + count, 4 + count
     values, size = BLOCKS[encoding]
-    return -(-count // values) * size
+    width = shape[-1] if shape else 1
+    return -(-count // values) * size, math.prod(shape[:-1]) * -(-width // values) * size
 
 
 def decode(tensor: Tensor) -> Weight:
@@ -105,7 +103,7 @@ def cast(tensor: Tensor, encoding: str) -> Tensor:
     return dataclasses.replace(
         tensor,
         encoding=encoding,
-        nbytes=size_of(encoding, tensor.shape),
+        nbytes=sizes_of(encoding, tensor.shape)[0],
         read=lambda: _encoded(decode(tensor), encoding),
     )
 
@@ -125,6 +123,12 @@ def reorder_rows(tensor: Tensor, order: Callable[[NDArray[Any]], NDArray[Any]]) 
     return dataclasses.replace(tensor, read=read)
 
 
+def has_whole_rows(tensor: Tensor) -> bool:
+    """Whether its rows are whole blocks without padding, as GGML wants them."""
+    width = tensor.shape[-1] if tensor.shape else 1
+    return tensor.encoding in BLOCKS and width % BLOCKS[tensor.encoding][0] == 0
+
+
 def _bytes(tensor: Tensor) -> NDArray[np.uint8]:
     import numpy as np
 
@@ -133,11 +137,7 @@ def _bytes(tensor: Tensor) -> NDArray[np.uint8]:
 
 def _by_rows(tensor: Tensor) -> bool:
     """Whether each row is whole blocks, padded at its end if need be."""
-    if tensor.encoding == APR_Q8:
-        return False
-    values, size = BLOCKS[tensor.encoding]
-    width = tensor.shape[-1] if tensor.shape else 1
-    return tensor.nbytes == math.prod(tensor.shape[:-1]) * -(-width // values) * size
+    return tensor.encoding != APR_Q8 and tensor.nbytes == sizes_of(tensor.encoding, tensor.shape)[1]
 
 
 def _dequantised(tensor: Tensor, data: NDArray[np.uint8]) -> NDArray[np.float32]:
