@@ -15,13 +15,14 @@ pytest.importorskip("transformers", reason="needs the hf extra: pip install 'ass
 
 import torch
 
+from assay import codec
 from assay.errors import ModelError, UsageError
 from assay.models import EngineOptions, hf, open_model
 from assay.models._hf_load import load
 from assay.models._hf_sampling import Choice, Settings, choose
 from assay.models._hf_slots import Slots
 from assay.models._hf_worker import Engine
-from assay.types import Completion, Decoding, Message, Prompt, Request
+from assay.types import Decoding, Message, Prompt, Request, SampleKey
 
 from .torch_models import CONTEXT, save_adapter, save_model
 
@@ -49,12 +50,35 @@ def asked(decoding: Decoding, samples: int = 1, stop: tuple[str, ...] = ()) -> l
     ]
 
 
-def made(model: str, requests: list[Request], **options: Any) -> dict[Any, Completion]:
-    return {c.key: c for c in open_model(model, EngineOptions(**options)).generate(requests)}
+class FakeLines:
+    """The harness's side, in this process."""
+
+    def __init__(self, requests: list[Request]) -> None:
+        self.requests: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
+        self.replies: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
+        self.reply = self.replies.put
+        for number, request in enumerate(requests):
+            self.requests.put({"id": number, **codec.to_json(request)})
 
 
-def texts(found: dict[Any, Completion]) -> dict[Any, str]:
-    return {key: completion.text for key, completion in found.items()}
+def served(
+    folder: Path, requests: list[Request], parallel: int = 7
+) -> tuple[Engine, dict[SampleKey, dict[str, Any]]]:
+    """The worker's engine in a thread of this process: its replies, by sample."""
+    lines: Any = FakeLines(requests)
+    engine = Engine(load(str(folder), "cpu", "float32", ""), lines, parallel, 24)
+
+    def serve() -> None:
+        with torch.no_grad():
+            engine.serve()
+
+    threading.Thread(target=serve, daemon=True).start()
+    replies = [lines.replies.get(timeout=120) for _ in requests]
+    return engine, {requests[reply["id"]].key: reply for reply in replies}
+
+
+def texts(replies: dict[SampleKey, dict[str, Any]]) -> dict[SampleKey, str]:
+    return {key: reply["text"] for key, reply in replies.items()}
 
 
 def by_transformers(folder: Path, prompt: str, tokens: int) -> str:
@@ -69,7 +93,8 @@ def by_transformers(folder: Path, prompt: str, tokens: int) -> str:
 
 
 def test_greedy_texts_are_those_of_transformers(folder: Path) -> None:
-    found = made(str(folder), asked(GREEDY), prompt_form="text")
+    model = open_model(str(folder), EngineOptions(prompt_form="text", parallel=3))
+    found = {completion.key: completion for completion in model.generate(asked(GREEDY))}
     for number, text in enumerate(TEXTS):
         completion = found[f"t{number}", 0]
         assert completion.text == by_transformers(folder, text, GREEDY.max_tokens)
@@ -78,41 +103,34 @@ def test_greedy_texts_are_those_of_transformers(folder: Path) -> None:
         assert not completion.used_gpu
         assert completion.logprob is not None
         assert completion.logprob < 0
+    facts = model.describe()
+    assert (facts["device"], facts["dtype"], facts["parallel"]) == ("cpu", "float32", 3)
+    assert facts["batch_invariant"] is True
 
 
 @pytest.mark.parametrize("decoding", [GREEDY, SAMPLED], ids=["greedy", "sampled"])
 def test_a_text_does_not_depend_on_what_is_made_beside_it(folder: Path, decoding: Decoding) -> None:
     requests = asked(decoding, samples=4)
-    batched = made(str(folder), requests, parallel=7)
-    alone = made(str(folder), requests[::-1], batch_mode="off")
+    _, batched = served(folder, requests, 7)
+    _, alone = served(folder, requests[::-1], 1)
     assert texts(batched) == texts(alone)
     if decoding.temperature:
-        samples = {batched["t0", s].text for s in range(4)}
+        samples = {batched["t0", s]["text"] for s in range(4)}
         assert len(samples) == 4
 
 
-def test_facts_say_how_it_runs(folder: Path) -> None:
-    model = open_model(str(folder), EngineOptions(parallel=3))
-    list(model.generate(asked(GREEDY)[:1]))
-    facts = model.describe()
-    assert facts["device"] == "cpu"
-    assert facts["dtype"] == "float32"
-    assert facts["parallel"] == 3
-    assert facts["batch_invariant"] is True
-
-
 def test_stop_words_end_a_text_and_are_not_part_of_it(folder: Path) -> None:
-    whole = made(str(folder), asked(GREEDY), prompt_form="text")
-    word = next(c.text[5:7] for c in whole.values() if len(c.text) > 9)
-    cut = made(str(folder), asked(GREEDY, stop=(word, "never")), prompt_form="text")
+    _, whole = served(folder, asked(GREEDY))
+    word = next(text[5:7] for text in texts(whole).values() if len(text) > 9)
+    _, cut = served(folder, asked(GREEDY, stop=(word, "never")))
     hits = 0
-    for key, completion in cut.items():
-        before, found, _ = whole[key].text.partition(word)
-        assert completion.text == before
-        hits += bool(found)
+    for key, reply in cut.items():
+        before, found, _ = whole[key]["text"].partition(word)
+        assert reply["text"] == before
         if found:
-            assert completion.finish_reason == "stop"
-            assert completion.tokens_generated <= whole[key].tokens_generated
+            hits += 1
+            assert reply["finish_reason"] == "stop"
+            assert reply["tokens_generated"] <= whole[key]["tokens_generated"]
     assert hits
 
 
@@ -120,18 +138,19 @@ def test_a_prompt_too_long_for_the_context_fails_alone(folder: Path) -> None:
     requests = asked(GREEDY)
     requests[2] = Request("t2", 0, Prompt(text="x" * CONTEXT), GREEDY, 0)
     requests[3] = Request("t3", 0, Prompt(text="x" * (CONTEXT - 3)), GREEDY, 0)
-    found = made(str(folder), requests)
-    assert found["t2", 0].error == f"the prompt has {CONTEXT} tokens, the model's context {CONTEXT}"
-    assert found["t2", 0].finish_reason == "error"
-    assert found["t3", 0].tokens_generated <= 3
-    assert [key for key, c in found.items() if c.error] == [("t2", 0)]
+    _, found = served(folder, requests)
+    error = f"the prompt has {CONTEXT} tokens, the model's context {CONTEXT}"
+    assert {key: reply["error"] for key, reply in found.items() if reply["error"]} == {
+        ("t2", 0): error
+    }
+    assert 0 < found["t3", 0]["tokens_generated"] <= 3
 
 
 def test_a_long_prompt_after_short_ones_gets_longer_slots(folder: Path) -> None:
     long = Request("long", 0, Prompt(text="y" * 300), GREEDY, 0)
     requests = [*asked(GREEDY), long, *asked(SAMPLED)[:2]]
-    found = made(str(folder), requests, parallel=2, prompt_form="text")
-    assert found["long", 0].text == by_transformers(folder, "y" * 300, GREEDY.max_tokens)
+    _, found = served(folder, requests, 2)
+    assert found["long", 0]["text"] == by_transformers(folder, "y" * 300, GREEDY.max_tokens)
 
 
 def test_an_empty_prompt_and_a_template_that_refuses_are_errors_of_their_prompt(
@@ -141,10 +160,10 @@ def test_an_empty_prompt_and_a_template_that_refuses_are_errors_of_their_prompt(
     chat = Request("c", 0, Prompt(messages=(Message("user", "hi"),)), GREEDY, 0)
     empty = Request("e", 0, Prompt(text=""), GREEDY, 0)
     fine = Request("f", 0, Prompt(text="hi"), GREEDY, 0)
-    found = made(str(refusing), [chat, empty, fine])
-    assert "only users" in (found["c", 0].error or "")
-    assert found["e", 0].error == "the prompt is empty"
-    assert found["f", 0].error is None
+    _, found = served(refusing, [chat, empty, fine])
+    assert "only users" in found["c", 0]["error"]
+    assert found["e", 0]["error"] == "the prompt is empty"
+    assert found["f", 0]["error"] is None
 
 
 def test_an_adapter_changes_the_texts_and_the_identity(folder: Path, tmp_path: Path) -> None:
@@ -154,12 +173,8 @@ def test_an_adapter_changes_the_texts_and_the_identity(folder: Path, tmp_path: P
     by_itself = open_model(str(adapter))  # names its model in its configuration
     assert plain.identity.variant == "float32"
     assert tuned.identity.variant == by_itself.identity.variant != plain.identity.variant
-    assert texts({c.key: c for c in tuned.generate(asked(GREEDY))}) == texts(
-        {c.key: c for c in by_itself.generate(asked(GREEDY))}
-    )
-    assert texts(made(str(folder), asked(GREEDY))) != texts(
-        made(str(folder), asked(GREEDY), adapter=str(adapter))
-    )
+    made = [[c.text for c in model.generate(asked(GREEDY))] for model in (plain, tuned, by_itself)]
+    assert made[0] != made[1] == made[2]
 
 
 def test_other_weights_under_the_same_path_are_another_model(tmp_path: Path) -> None:
@@ -186,7 +201,7 @@ def test_what_cannot_be_loaded_is_one_line(
     folder = save_model(tmp_path / "m")
     change(folder)
     with pytest.raises(ModelError, match=message) as caught:
-        made(str(folder), asked(GREEDY)[:1], **options)
+        list(open_model(str(folder), EngineOptions(**options)).generate(asked(GREEDY)[:1]))
     assert "\n" not in str(caught.value)
 
 
@@ -213,32 +228,6 @@ def test_closing_ends_generation(folder: Path) -> None:
         list(stream)
 
 
-class FakeLines:
-    """The harness's side, in this process."""
-
-    def __init__(self, requests: list[Request]) -> None:
-        self.requests: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
-        self.replies: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
-        self.reply = self.replies.put
-        from assay import codec
-
-        for number, request in enumerate(requests):
-            self.requests.put({"id": number, **codec.to_json(request)})
-
-
-def served(folder: Path, requests: list[Request], parallel: int) -> tuple[Engine, list[Any]]:
-    lines: Any = FakeLines(requests)
-    engine = Engine(load(str(folder), "cpu", "float32", ""), lines, parallel, 24)
-
-    def serve() -> None:
-        with torch.no_grad():
-            engine.serve()
-
-    threading.Thread(target=serve, daemon=True).start()
-    replies = [lines.replies.get(timeout=60) for _ in requests]
-    return engine, sorted(replies, key=lambda reply: int(reply["id"]))
-
-
 def test_out_of_memory_halves_the_batch_and_loses_nothing(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -254,8 +243,8 @@ def test_out_of_memory_halves_the_batch_and_loses_nothing(
     monkeypatch.setattr(Slots, "advance", short_of_memory)
     engine, found = served(folder, requests, 8)
     assert engine.most == 2
-    assert [reply["text"] for reply in found] == [reply["text"] for reply in whole]
-    assert not any(reply["error"] for reply in found)
+    assert texts(found) == texts(whole)
+    assert not any(reply["error"] for reply in found.values())
 
 
 def test_too_little_memory_for_one_prompt_is_its_error(
@@ -270,9 +259,9 @@ def test_too_little_memory_for_one_prompt_is_its_error(
 
     monkeypatch.setattr(Slots, "place", short_of_memory)
     _, found = served(folder, asked(GREEDY), 4)
-    errors = [reply["error"] for reply in found]
-    assert errors[2] == "the device has too little memory for this prompt even alone"
-    assert [number for number, error in enumerate(errors) if error] == [2]
+    assert {key: reply["error"] for key, reply in found.items() if reply["error"]} == {
+        ("t2", 0): "the device has too little memory for this prompt even alone"
+    }
 
 
 def test_samples_follow_the_probabilities() -> None:
@@ -310,5 +299,5 @@ def test_samples_follow_the_probabilities() -> None:
 def test_temperature_zero_beside_sampled_sequences_is_greedy(folder: Path) -> None:
     greedy = asked(GREEDY)
     mixed = [*greedy, *(Request(f"s{n}", 0, r.prompt, SAMPLED, n) for n, r in enumerate(greedy))]
-    found, alone = made(str(folder), mixed), made(str(folder), greedy)
-    assert {key: found[key].text for key in alone} == texts(alone)
+    found, alone = (served(folder, requests)[1] for requests in (mixed, greedy))
+    assert {key: found[key]["text"] for key in alone} == texts(alone)
