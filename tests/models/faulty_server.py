@@ -8,7 +8,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -43,6 +43,7 @@ class FaultyServer:
     times: list[float] = field(default_factory=list)
     busiest: int = 0
     counts: Counter[str] = field(default_factory=Counter)
+    connections: list[socket.socket] = field(default_factory=list)
     released: threading.Event = field(default_factory=threading.Event)
     _busy: int = 0
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -225,6 +226,15 @@ class _Server(ThreadingHTTPServer):
     request_queue_size = 64
     daemon_threads = True
 
+    def __init__(self, handler: type[_Handler]) -> None:
+        super().__init__(("127.0.0.1", 0), handler)
+        self.connections: list[socket.socket] = []
+
+    def get_request(self) -> tuple[socket.socket, Any]:
+        connection, address = super().get_request()
+        self.connections.append(connection)
+        return connection, address
+
     def handle_error(self, *arguments: object) -> None:
         """Clients that hang up are part of the tests."""
 
@@ -232,7 +242,8 @@ class _Server(ThreadingHTTPServer):
 @contextmanager
 def serving(**settings: Any) -> Iterator[FaultyServer]:
     served = FaultyServer(**settings)
-    server = _Server(("127.0.0.1", 0), type("Handler", (_Handler,), {"served": served}))
+    server = _Server(type("Handler", (_Handler,), {"served": served}))
+    served.connections = server.connections
     served.url = f"http://127.0.0.1:{server.server_port}/v1"
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
@@ -242,4 +253,7 @@ def serving(**settings: Any) -> Iterator[FaultyServer]:
         served.released.set()
         server.shutdown()
         server.server_close()
+        for connection in server.connections:
+            with suppress(OSError):
+                connection.shutdown(socket.SHUT_RDWR)
         thread.join()

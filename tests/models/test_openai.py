@@ -161,6 +161,11 @@ def test_no_more_requests_at_a_time_than_asked(server: FaultyServer) -> None:
     assert 2 <= server.busiest <= 4
 
 
+def test_connections_are_used_again(server: FaultyServer) -> None:
+    made(opened(server, parallel=3), ask(30))
+    assert len(server.connections) <= 1 + 3  # one to list the models
+
+
 def test_batch_mode_off_is_one_at_a_time(server: FaultyServer) -> None:
     server.delay_s = 0.01
     model = opened(server, batch_mode="off", parallel=4)

@@ -140,7 +140,6 @@ def test_a_server_that_is_gone_ends_the_run_without_using_up_the_prompts() -> No
         found.append(next(stream))
     with pytest.raises(ModelError, match=rf"is gone \(no connection.*, {TRIES} times\)"):
         found += stream
-    assert all(c.error is None or "connection lost" in c.error for c in found)
     assert len(found) < 12
 
 

@@ -75,7 +75,7 @@ class Model(Protocol):
     def describe(self) -> dict[str, object]:
         """What the result records of the engine: version, device, batching.
 
-        Some of it is only known once the first completion is made.
+        Some of it is only known once the first completion is made, some not before the last.
         """
         ...
 

@@ -7,7 +7,6 @@ import importlib.util
 import json
 import socket
 import threading
-import time
 import urllib.parse
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -92,7 +91,9 @@ def check_key(key: str) -> str:
 
 
 class Server:
-    """For any number of threads. ``heard_at`` is when it last answered, whatever it said."""
+    """For any number of threads. ``missed`` counts the connections that failed since it last
+    answered, whatever it said.
+    """
 
     def __init__(
         self, address: Address, key: str, *, timeout_s: float, stopped: threading.Event
@@ -104,7 +105,7 @@ class Server:
         import httpx
 
         self.address = address
-        self.heard_at = 0.0
+        self.missed = 0
         self._key, self._timeout_s = key, timeout_s
         self._stopped = stopped
         self._sockets: list[socket.socket] = []
@@ -174,17 +175,16 @@ class Server:
             with self._client.stream(
                 method, url, json=body, extensions=self._extensions
             ) as response:
-                self.heard_at = time.monotonic()
+                self.missed = 0
                 if not response.is_success:
                     self._fail(response, endpoint)
                 yield response
+        except (httpx.ConnectError, httpx.ConnectTimeout) as error:
+            self.missed += 1
+            why = self.hide(f"no connection: {error}")
+            raise PassingError(why, unreachable=True) from error
         except httpx.TimeoutException as error:
-            if isinstance(error, httpx.ConnectTimeout):
-                why = f"no connection within {CONNECT_S:g} s"
-                raise PassingError(why, unreachable=True) from error
             raise PassingError(f"time-out: nothing came for {self._timeout_s:g} s") from error
-        except httpx.ConnectError as error:
-            raise PassingError(self.hide(f"no connection: {error}"), unreachable=True) from error
         except httpx.RequestError as error:
             raise PassingError(self.hide(f"connection lost: {error}")) from error
 
@@ -238,10 +238,10 @@ def _messages(response: httpx.Response) -> Iterator[Any]:
     if "text/event-stream" not in response.headers.get("Content-Type", ""):
         yield json.loads(_read(response, MOST_BYTES))
         return
+    # Read to the end, not to the mark of it: only then is the connection good for another request.
     for data in events(_bounded(response)):
-        if data.strip() == b"[DONE]":
-            return
-        yield json.loads(data)
+        if data.strip() != b"[DONE]":
+            yield json.loads(data)
 
 
 def _bounded(response: httpx.Response) -> Iterator[bytes]:

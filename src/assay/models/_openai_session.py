@@ -41,13 +41,12 @@ class Session:
 
     def complete(self, request: Request) -> Completion:
         """ModelError if the server is of no use for any request."""
-        began = time.monotonic()
         try:
             return self._persist(lambda attempt: self._made(request, attempt))
         except RefusedError as error:
             return _failed(request, str(error))
         except PassingError as error:
-            if error.unreachable and self.server.heard_at < began:
+            if error.unreachable and self.server.missed >= TRIES:
                 raise ModelError(
                     f"{self.server.address.shown} is gone ({error}, {TRIES} times): start it "
                     "again, then run the same command, which continues"
