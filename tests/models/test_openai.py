@@ -261,3 +261,15 @@ def test_the_key_is_sent_and_never_told(
     monkeypatch.delenv("OPENAI_API_KEY")
     with pytest.raises(ModelError, match="set OPENAI_API_KEY"):
         opened(server)
+
+
+def test_a_key_in_a_long_complaint_is_not_told_in_part(
+    server: FaultyServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    server.refuses = ("model",)
+    server.refusal = "x" * 280 + KEY + " is not welcome, {}"
+    (one,) = opened(server).generate(ask(1))
+    assert one.error is not None
+    assert one.error.startswith("400: xxx")
+    assert KEY[:5] not in one.error

@@ -142,7 +142,15 @@ def test_several_data_lines_are_one_event() -> None:
 
 
 @pytest.mark.parametrize(
-    "message", [[], "x", {"choices": 3}, {"choices": [{"text": 3}]}, {"usage": 1}]
+    "message",
+    [
+        [],
+        "x",
+        {"choices": 3},
+        {"choices": [{"text": 3}]},
+        {"usage": 1},
+        {"usage": {"prompt_tokens": float("inf")}},
+    ],
 )
 def test_an_answer_of_another_shape_is_refused(message: Any) -> None:
     with pytest.raises(ValueError, match="unknown shape"):

@@ -28,7 +28,7 @@ class Answer:
             if usage := message.get("usage"):
                 self.prompt_tokens = int(usage.get("prompt_tokens") or 0)
                 self.tokens_generated = int(usage.get("completion_tokens") or 0)
-        except (AttributeError, KeyError, TypeError) as error:
+        except (AttributeError, KeyError, OverflowError, TypeError) as error:
             raise ValueError(f"an answer of unknown shape ({error})") from error
 
     @property

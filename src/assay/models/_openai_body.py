@@ -31,7 +31,6 @@ REFUSAL = re.compile(
     r"|(?:extra|additional) (?:inputs?|fields?|propert)|invalid (?:parameter|argument|field)",
     re.IGNORECASE,
 )
-LONGEST_COMPLAINT = 300
 
 
 def request_body(
@@ -80,9 +79,9 @@ def complaint(answer: Any) -> Complaint:
     """Out of an error's JSON, of which there are several shapes, or whatever else came."""
     error = answer.get("error", answer) if isinstance(answer, dict) else answer
     if not isinstance(error, dict):
-        return Complaint(_short(error))
-    text = error.get("message") or error.get("detail") or error
-    return Complaint(_short(text), str(error.get("param") or ""), str(error.get("code") or ""))
+        return Complaint(_text(error))
+    said = error.get("message") or error.get("detail") or error
+    return Complaint(_text(said), str(error.get("param") or ""), str(error.get("code") or ""))
 
 
 def refused_fields(found: Complaint, fields: Collection[str]) -> set[str]:
@@ -97,6 +96,5 @@ def refused_fields(found: Complaint, fields: Collection[str]) -> set[str]:
     return {name for name in fields if re.search(rf"(?<!\w){name}(?!\w)", found.text)}
 
 
-def _short(said: Any) -> str:
-    text = " ".join((said if isinstance(said, str) else json.dumps(said)).split())
-    return text if len(text) <= LONGEST_COMPLAINT else f"{text[:LONGEST_COMPLAINT]}…"
+def _text(said: Any) -> str:
+    return " ".join((said if isinstance(said, str) else json.dumps(said)).split())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import importlib.util
 import json
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 CONNECT_S = 10.0
 ERROR_BYTES = 1 << 16
+LONGEST_QUOTE = 300
 SHORTEST_SECRET = 4  # "x" as a stand-in for a key is in every message
 PASSING = {408, 409, 425, 429}
 
@@ -58,7 +60,8 @@ class Address:
 
     @property
     def secrets(self) -> list[str]:
-        return [*(self.login or ()), *(v for _, v in urllib.parse.parse_qsl(self.query))]
+        sent = base64.b64encode(":".join(self.login).encode()).decode() if self.login else ""
+        return [sent, *(self.login or ()), *(v for _, v in urllib.parse.parse_qsl(self.query))]
 
 
 def parse_address(url: str) -> Address:
@@ -125,7 +128,7 @@ class Server:
         """What the server says it has; None if it does not tell."""
         try:
             with self._response("GET", "models", None) as response:
-                told = json.loads(_read(response, MOST_BYTES))
+                told = _parsed(_read(response, MOST_BYTES))
         except RefusedError:
             return None
         except ValueError as error:
@@ -156,12 +159,12 @@ class Server:
     def close(self) -> None:
         self._client.close()
 
-    def hide(self, text: str) -> str:
-        """The text without our secrets, which some servers quote in their errors."""
+    def _quoted(self, text: str) -> str:
+        """The text, cut short, without our secrets: some servers quote these in their errors."""
         for secret in (self._key, *self.address.secrets):
             if len(secret) >= SHORTEST_SECRET:
                 text = text.replace(secret, "…")
-        return text
+        return text if len(text) <= LONGEST_QUOTE else f"{text[:LONGEST_QUOTE]}…"
 
     @contextlib.contextmanager
     def _response(
@@ -181,21 +184,21 @@ class Server:
                 yield response
         except (httpx.ConnectError, httpx.ConnectTimeout) as error:
             self.missed += 1
-            why = self.hide(f"no connection: {error}")
+            why = self._quoted(f"no connection: {error}")
             raise PassingError(why, unreachable=True) from error
         except httpx.TimeoutException as error:
             raise PassingError(f"time-out: nothing came for {self._timeout_s:g} s") from error
         except httpx.RequestError as error:
-            raise PassingError(self.hide(f"connection lost: {error}")) from error
+            raise PassingError(self._quoted(f"connection lost: {error}")) from error
 
     def _fail(self, response: httpx.Response, endpoint: str) -> None:
         raw = _read(response, ERROR_BYTES)
         try:
-            found = complaint(json.loads(raw))
+            found = complaint(_parsed(raw))
         except ValueError:
             found = complaint(raw.decode(errors="replace"))
         status, shown = response.status_code, self.address.shown
-        said = self.hide(f"{status}: {found.text or response.reason_phrase}")
+        said = self._quoted(f"{status}: {found.text or response.reason_phrase}")
         if status in (401, 403):
             advice = "set another OPENAI_API_KEY" if self._key else "set OPENAI_API_KEY"
             raise ModelError(f"{shown} does not let us in ({said}): {advice}")
@@ -217,7 +220,7 @@ class Server:
         if not isinstance(message, dict) or not message.get("error"):
             return
         found = complaint(message)
-        said = self.hide(f"the server says: {found.text}")
+        said = self._quoted(f"the server says: {found.text}")
         if found.code[:1] == "4" and found.code.isdecimal() and int(found.code) not in PASSING:
             raise RefusedError(said, found)
         raise PassingError(said)
@@ -236,12 +239,19 @@ class Server:
 def _messages(response: httpx.Response) -> Iterator[Any]:
     """The chunks of a stream, or the one message of a server that does not stream."""
     if "text/event-stream" not in response.headers.get("Content-Type", ""):
-        yield json.loads(_read(response, MOST_BYTES))
+        yield _parsed(_read(response, MOST_BYTES))
         return
     # Read to the end, not to the mark of it: only then is the connection good for another request.
     for data in events(_bounded(response)):
         if data.strip() != b"[DONE]":
-            yield json.loads(data)
+            yield _parsed(data)
+
+
+def _parsed(data: bytes) -> Any:
+    try:
+        return json.loads(data)
+    except RecursionError as error:
+        raise ValueError("nested too deep") from error
 
 
 def _bounded(response: httpx.Response) -> Iterator[bytes]:
