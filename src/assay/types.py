@@ -128,6 +128,7 @@ class Completion(Sample):
     used_gpu: bool
     logprob: float | None = None  # mean of the generated tokens', where the engine tells
     error: str | None = None
+    retries: int = 0  # requests sent again until it came
 
 
 @dataclass(frozen=True, slots=True)

@@ -79,6 +79,13 @@ def modelling(command: Callable[..., Any]) -> Callable[..., Any]:
         ),
         option("--base-url", default="", help="Of the server, for the openai engine."),
         option("--logprobs", is_flag=True, help="Record each completion's mean log-probability."),
+        option(
+            "--timeout", type=float, default=300.0, help="Seconds without a word from the server."
+        ),
+        option("--requests-per-minute", type=int, default=0, help="Sent to a server; 0: any."),
+        option("--tokens-per-minute", type=int, default=0, help="Of a server, in and out; 0: any."),
+        option("--price-in", type=float, default=0.0, help="Of a million prompt tokens."),
+        option("--price-out", type=float, default=0.0, help="Of a million generated tokens."),
     )[::-1]:
         decorated = one(decorated)
     return decorated

@@ -80,7 +80,15 @@ def _summary(evaluation: Evaluation) -> str:
     lines += [
         f"  verdicts  {counts(results['reasons'])}",
         f"  invalid   {results['invalid']}",
+        *_bill(result["timing"]),
         f"  protocol  {result['protocol']['hash'][:12]}",
         f"  results   {evaluation.path}",
     ]
     return "\n".join(lines)
+
+
+def _bill(timing: dict[str, Any]) -> list[str]:
+    if timing["cost"] is None:
+        return []
+    tokens = f"{timing['prompt_tokens']:,} tokens in, {timing['tokens_generated']:,} out"
+    return [f"  cost      {timing['cost']:.4f} for {tokens}"]

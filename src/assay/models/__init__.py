@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 BatchMode = Literal["auto", "on", "off"]
 Device = Literal["auto", "cpu", "cuda"]
 DEFAULT = "default"
+LONGEST_TIMEOUT_S = 86_400
+COUNTS = ("parallel", "requests_per_minute", "tokens_per_minute", "price_in", "price_out")
 
 # Shipped whole inside a package whose own code needs a long native build: only this file is read.
 DEFAULT_WEIGHTS = PackagedFile(
@@ -42,6 +44,21 @@ class EngineOptions:
     prompt_form: PromptForm | Literal["auto"] = "auto"  # auto: chat if the model has a template
     base_url: str = ""  # of a server
     logprobs: bool = False  # tell each completion's mean log-probability
+    timeout: float = 300.0  # seconds without a word from a server
+    requests_per_minute: int = 0  # sent to a server, evenly spread; 0: no limit
+    tokens_per_minute: int = 0
+    price_in: float = 0.0  # of a million prompt tokens
+    price_out: float = 0.0  # of a million generated ones
+
+    def __post_init__(self) -> None:
+        if not 0 < self.timeout <= LONGEST_TIMEOUT_S:
+            raise UsageError(
+                f"--timeout must be seconds, at most {LONGEST_TIMEOUT_S}, got {self.timeout:g}"
+            )
+        for name in COUNTS:
+            if not 0 <= getattr(self, name) < float("inf"):
+                flag = name.replace("_", "-")
+                raise UsageError(f"--{flag} must be 0 or more, got {getattr(self, name):g}")
 
 
 class Model(Protocol):
@@ -61,7 +78,7 @@ class Model(Protocol):
     def describe(self) -> dict[str, object]:
         """What the result records of the engine: version, device, batching.
 
-        Some of it is only known once the first completion is made.
+        Some of it is only known once the first completion is made, some not before the last.
         """
         ...
 

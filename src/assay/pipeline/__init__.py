@@ -176,6 +176,7 @@ def _judged(
             result = runs.build_result(
                 run, protocol, tallies, scoring.estimates(tallies),
                 scoring.group_scores(task_ids, verdicts, _groups(benchmark)), checked.unscorable,
+                _prices(config),
             )  # fmt: skip
             return Evaluation(result, runs.write_result(run, result, tallies))
         finally:
@@ -215,6 +216,11 @@ def _loaded(config: JudgeConfig, observer: Observer) -> Benchmark:
     if benchmark.environment:
         environments.find(benchmark.environment)
     return benchmark
+
+
+def _prices(config: JudgeConfig) -> tuple[float, float]:
+    engine = config.engine if isinstance(config, EvalConfig) else EngineOptions()
+    return engine.price_in, engine.price_out
 
 
 def _groups(benchmark: Benchmark) -> list[str]:

@@ -67,6 +67,7 @@ class Stream:
         self._run = run
         self._observer = observer
         self._stopped = threading.Event()
+        self._described: dict[str, Any] = {}
         self._form: PromptForm = model.identity.prompt_form
         self._queue: queue.Queue[Completion | BaseException | None] = queue.Queue(WAITING)
 
@@ -101,16 +102,22 @@ class Stream:
                 self._put(completion)
             for number, completion in enumerate(self._model.generate(self._requests(missing))):
                 if number == 0:
-                    self._begun()
+                    self._describe()
                 self._run.add_completion(completion)
                 self._observer.completed(completion)
                 self._put(completion)
+            if self._described:
+                self._describe()  # an engine may have learnt something about itself
             self._put(None)
         except BaseException as error:
             self._put(error)
 
-    def _begun(self) -> None:
+    def _describe(self) -> None:
+        """Write down and tell where the run is worked on, if that is new."""
         environment = self._environment()
+        if environment == self._described:
+            return
+        self._described = environment
         self._run.add_environment(environment)
         told = ", ".join(f"{name} {value}" for name, value in environment["engine"].items())
         self._observer.note(f"engine {self._model.identity.engine}{': ' if told else ''}{told}")

@@ -30,9 +30,10 @@ def build_result(
     estimates: Sequence[Estimate],
     groups: Sequence[GroupScore] = (),
     unscorable: Mapping[str, str] = MappingProxyType({}),
+    prices: tuple[float, float] = (0.0, 0.0),
 ) -> dict[str, Any]:
     """The results file's content. All that differs between two equal runs is in ``timestamp``,
-    ``timing``, ``environment`` and ``run``.
+    ``timing``, ``environment`` and ``run``. ``prices`` are of a million tokens in and out.
     """
     reasons: dict[str, list[str]] = {t.task_id: [] for t in tallies}
     completions = {key: c for key, c in run.completions.items() if c.task_id in reasons}
@@ -41,6 +42,9 @@ def build_result(
         reasons[verdict.task_id].append(verdict.reason)
     environment, *continued_in = run.about["environments"]
     model = run.about["model"]
+    tokens_in = sum(c.prompt_tokens for c in completions.values())
+    tokens_out = sum(c.tokens_generated for c in completions.values())
+    cost = (tokens_in * prices[0] + tokens_out * prices[1]) / 1e6
     return {
         "schema": RESULTS_VERSION,
         "benchmark": protocol.benchmark,
@@ -76,7 +80,10 @@ def build_result(
         "environment": environment,
         "continued_in": continued_in,
         "timing": {
-            "tokens_generated": sum(c.tokens_generated for c in completions.values()),
+            "prompt_tokens": tokens_in,
+            "tokens_generated": tokens_out,
+            "cost": round(cost, 6) if any(prices) else None,
+            "retries": sum(c.retries for c in completions.values()),
             "inference_s": round(sum(c.inference_ms for c in completions.values()) / 1000, 3),
             "judging_cpu_s": round(sum(v.cpu_s for v in verdicts.values()), 3),
             "judging_wall_s": round(sum(v.wall_s for v in verdicts.values()), 3),

@@ -1,0 +1,100 @@
+"""A request in the words of OpenAI's interface, and what servers say when they refuse it."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from assay.types import Request
+
+# What the run can do without when a server does not know it; that is recorded.
+DISPENSABLE = {
+    "max_tokens",  # some know it as max_completion_tokens only
+    "min_p",
+    "repetition_penalty",
+    "seed",
+    "stream",
+    "stream_options",
+    "top_k",
+    "top_p",
+}
+# What the run was asked for: without it the completions would be another protocol's.
+ESSENTIAL = {"temperature", "stop", "logprobs", "max_completion_tokens"}
+REFUSAL = re.compile(
+    r"un(?:known|supported|recogni[sz]ed|expected)|does(?: not|n't) (?:support|accept|allow)"
+    r"|not (?:\w+ )?(?:supported|permitted|allowed|recogni[sz]ed)|forbidden"
+    r"|(?:extra|additional) (?:inputs?|fields?|propert)|invalid (?:parameter|argument|field)",
+    re.IGNORECASE,
+)
+
+
+def request_body(
+    model: str, request: Request, *, logprobs: bool, left_out: Collection[str]
+) -> dict[str, Any]:
+    """Every sampler setting is said: servers have defaults of their own, some from the model."""
+    decoding, prompt = request.decoding, request.prompt
+    body: dict[str, Any] = {
+        "model": model,
+        "temperature": decoding.temperature,
+        "top_p": decoding.top_p,
+        "max_tokens": decoding.max_tokens,
+        "seed": request.seed,
+        "repetition_penalty": 1.0,
+        "stream": True,
+        "stream_options": {"include_usage": True},
+    }
+    if decoding.temperature > 0:  # greedy is said by the temperature alone
+        body["top_k"] = decoding.top_k or -1  # the word for "no cut" that all servers know
+        body["min_p"] = 0.0
+    if prompt.stop:
+        body["stop"] = list(prompt.stop)
+    if prompt.messages:
+        body["messages"] = [{"role": m.role, "content": m.content} for m in prompt.messages]
+    else:
+        body["prompt"] = prompt.text
+    if logprobs:
+        body["logprobs"] = True if prompt.messages else 1
+    if "max_tokens" in left_out:
+        body["max_completion_tokens"] = decoding.max_tokens
+    if "stream" in left_out:
+        del body["stream_options"]
+    return {name: value for name, value in body.items() if name not in left_out}
+
+
+@dataclass(frozen=True, slots=True)
+class Complaint:
+    """What a server says of an error; ``field`` and ``code`` where it names them."""
+
+    text: str
+    field: str = ""
+    code: str = ""
+
+
+def complaint(answer: Any) -> Complaint:
+    """Out of an error's JSON, of which there are several shapes, or whatever else came."""
+    error = answer.get("error", answer) if isinstance(answer, dict) else answer
+    if not isinstance(error, dict):
+        return Complaint(_text(error))
+    said = error.get("message") or error.get("detail") or error
+    return Complaint(_text(said), str(error.get("param") or ""), str(error.get("code") or ""))
+
+
+def refused_fields(found: Complaint, fields: Collection[str]) -> set[str]:
+    """Those of a request's fields that the server does not know or want.
+
+    A complaint about a field's value, such as a length beyond the context, is none about the field.
+    """
+    if not REFUSAL.search(f"{found.text} {found.code}".replace("_", " ")):
+        return set()
+    if found.field in fields:
+        return {found.field}
+    return {name for name in fields if re.search(rf"(?<!\w){name}(?!\w)", found.text)}
+
+
+def _text(said: Any) -> str:
+    return " ".join((said if isinstance(said, str) else json.dumps(said)).split())

@@ -1,0 +1,272 @@
+"""One OpenAI-compatible server over HTTP: a request, its answer, and what failures mean."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import importlib.util
+import json
+import socket
+import threading
+import urllib.parse
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from assay.errors import ModelError, UsageError
+from assay.models._events import events
+from assay.models._gate import retry_after_s
+from assay.models._openai_answer import MOST_BYTES, Answer
+from assay.models._openai_body import Complaint, complaint
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import httpx
+
+CONNECT_S = 10.0
+ERROR_BYTES = 1 << 16
+LONGEST_QUOTE = 300
+SHORTEST_SECRET = 4  # "x" as a stand-in for a key is in every message
+PASSING = {408, 409, 425, 429}
+
+
+class PassingError(Exception):
+    """Worth another try, after ``after_s`` seconds if the server says so."""
+
+    def __init__(self, text: str, *, after_s: float = 0.0, unreachable: bool = False) -> None:
+        super().__init__(text)
+        self.after_s = after_s
+        self.unreachable = unreachable
+
+
+class RefusedError(Exception):
+    """The server does not want this request, however often it is sent."""
+
+    def __init__(self, text: str, found: Complaint) -> None:
+        super().__init__(text)
+        self.complaint = found
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where a server is. ``shown`` holds no credentials and is all that is ever told."""
+
+    shown: str
+    query: str = ""
+    login: tuple[str, str] | None = None
+
+    def of(self, endpoint: str) -> str:
+        return f"{self.shown}/{endpoint}{'?' if self.query else ''}{self.query}"
+
+    @property
+    def secrets(self) -> list[str]:
+        sent = base64.b64encode(":".join(self.login).encode()).decode() if self.login else ""
+        return [sent, *(self.login or ()), *(v for _, v in urllib.parse.parse_qsl(self.query))]
+
+
+def parse_address(url: str) -> Address:
+    if not url:
+        raise UsageError(
+            "the openai engine needs the address of a server: give --base-url or OPENAI_BASE_URL"
+        )
+    try:
+        parts = urllib.parse.urlsplit(url)
+        host, port = parts.hostname, parts.port
+    except ValueError:
+        host, port = None, None
+    if not host or parts.scheme not in ("http", "https"):
+        raise UsageError("the base URL is no address like http://127.0.0.1:8000/v1: correct it")
+    name = f"[{host}]" if ":" in host else host
+    shown = f"{parts.scheme}://{name}{f':{port}' if port else ''}{parts.path.rstrip('/')}"
+    login = None
+    if parts.username is not None:
+        found = (parts.username, parts.password or "")
+        login = (urllib.parse.unquote(found[0]), urllib.parse.unquote(found[1]))
+    return Address(shown, parts.query, login)
+
+
+def check_key(key: str) -> str:
+    """The key as it can be sent; what cannot be would be quoted by the error about it."""
+    key = key.strip()
+    if not key.isascii() or not key.isprintable():
+        raise UsageError("OPENAI_API_KEY holds characters that no key has: set it anew")
+    return key
+
+
+class Server:
+    """For any number of threads. ``missed`` counts the connections that failed since it last
+    answered, whatever it said.
+    """
+
+    def __init__(
+        self, address: Address, key: str, *, timeout_s: float, stopped: threading.Event
+    ) -> None:
+        if importlib.util.find_spec("httpx") is None:
+            raise ModelError(
+                "the openai engine needs httpx: install it with pip install 'assay[openai]'"
+            )
+        import httpx
+
+        self.address = address
+        self.missed = 0
+        self._key, self._timeout_s = key, timeout_s
+        self._stopped = stopped
+        self._sockets: list[socket.socket] = []
+        self._sockets_lock = threading.Lock()
+        self._extensions: dict[str, Any] = {"trace": self._trace}
+        try:
+            self._client = httpx.Client(
+                headers={"Authorization": f"Bearer {key}"} if key else {},
+                auth=address.login,
+                timeout=httpx.Timeout(timeout_s, connect=CONNECT_S, pool=None),
+                limits=httpx.Limits(max_connections=None),  # the threads are the limit
+            )
+        except (ImportError, ValueError) as error:  # of a proxy named in the environment
+            raise ModelError(f"no connection to {address.shown} can be made: {error}") from error
+
+    def models(self) -> list[dict[str, Any]] | None:
+        """What the server says it has; None if it does not tell."""
+        try:
+            with self._response("GET", "models", None) as response:
+                told = _parsed(_read(response, MOST_BYTES))
+        except RefusedError:
+            return None
+        except ValueError as error:
+            raise PassingError("broken JSON in the list of models") from error
+        listed = told.get("data") if isinstance(told, dict) else told
+        return [m for m in listed or [] if isinstance(m, dict) and isinstance(m.get("id"), str)]
+
+    def complete(self, endpoint: str, body: dict[str, Any]) -> Answer:
+        answer = Answer()
+        with self._response("POST", endpoint, body) as response:
+            try:
+                for message in _messages(response):
+                    self._check(message)
+                    answer.add(message)
+            except ValueError as error:
+                raise PassingError(f"broken JSON in the answer ({error})") from error
+        if answer.finish_reason in ("", "abort", "error"):
+            raise PassingError("the answer was broken off")
+        return answer
+
+    def wake(self) -> None:
+        """End whatever waits for the server. Closing alone would not wake a thread that reads."""
+        with self._sockets_lock:
+            for one in self._sockets:
+                with contextlib.suppress(OSError):
+                    one.shutdown(socket.SHUT_RDWR)
+
+    def close(self) -> None:
+        self._client.close()
+
+    def _quoted(self, text: str) -> str:
+        """The text, cut short, without our secrets: some servers quote these in their errors."""
+        for secret in (self._key, *self.address.secrets):
+            if len(secret) >= SHORTEST_SECRET:
+                text = text.replace(secret, "…")
+        return text if len(text) <= LONGEST_QUOTE else f"{text[:LONGEST_QUOTE]}…"
+
+    @contextlib.contextmanager
+    def _response(
+        self, method: str, endpoint: str, body: dict[str, Any] | None
+    ) -> Iterator[httpx.Response]:
+        """A good answer's; everything else becomes one of the errors above or ModelError."""
+        import httpx
+
+        url = self.address.of(endpoint)
+        try:
+            with self._client.stream(
+                method, url, json=body, extensions=self._extensions
+            ) as response:
+                self.missed = 0
+                if not response.is_success:
+                    self._fail(response, endpoint)
+                yield response
+        except (httpx.ConnectError, httpx.ConnectTimeout) as error:
+            self.missed += 1
+            why = self._quoted(f"no connection: {error}")
+            raise PassingError(why, unreachable=True) from error
+        except httpx.TimeoutException as error:
+            raise PassingError(f"time-out: nothing came for {self._timeout_s:g} s") from error
+        except httpx.RequestError as error:
+            raise PassingError(self._quoted(f"connection lost: {error}")) from error
+
+    def _fail(self, response: httpx.Response, endpoint: str) -> None:
+        raw = _read(response, ERROR_BYTES)
+        try:
+            found = complaint(_parsed(raw))
+        except ValueError:
+            found = complaint(raw.decode(errors="replace"))
+        status, shown = response.status_code, self.address.shown
+        said = self._quoted(f"{status}: {found.text or response.reason_phrase}")
+        if status in (401, 403):
+            advice = "set another OPENAI_API_KEY" if self._key else "set OPENAI_API_KEY"
+            raise ModelError(f"{shown} does not let us in ({said}): {advice}")
+        if status == 402 or found.code == "insufficient_quota":
+            raise ModelError(f"{shown} wants to be paid ({said}): see to it, then run again")
+        if response.is_redirect:
+            raise ModelError(f"{shown} has moved ({status}): give its new address as --base-url")
+        if status == 404 and endpoint != "models":
+            raise ModelError(
+                f"{shown} has no {endpoint}, or not this model ({said}): check the name after "
+                "openai: and --base-url, which mostly ends in /v1"
+            )
+        if status in PASSING or status >= 500:
+            raise PassingError(said, after_s=retry_after_s(response.headers.get("Retry-After", "")))
+        raise RefusedError(said, found)
+
+    def _check(self, message: Any) -> None:
+        """An error that comes when the answer has already begun."""
+        if not isinstance(message, dict) or not message.get("error"):
+            return
+        found = complaint(message)
+        said = self._quoted(f"the server says: {found.text}")
+        if found.code[:1] == "4" and found.code.isdecimal() and int(found.code) not in PASSING:
+            raise RefusedError(said, found)
+        raise PassingError(said)
+
+    def _trace(self, event: str, info: dict[str, Any]) -> None:
+        """Learns of sockets as they are made; TLS makes a new one of the first."""
+        if not event.endswith((".connect_tcp.complete", ".start_tls.complete")):
+            return
+        made = info["return_value"].get_extra_info("socket")
+        with self._sockets_lock:  # a closed one has no number any more
+            self._sockets = [one for one in self._sockets if one.fileno() >= 0] + [made]
+        if self._stopped.is_set():
+            self.wake()
+
+
+def _messages(response: httpx.Response) -> Iterator[Any]:
+    """The chunks of a stream, or the one message of a server that does not stream."""
+    if "text/event-stream" not in response.headers.get("Content-Type", ""):
+        yield _parsed(_read(response, MOST_BYTES))
+        return
+    # Read to the end, not to the mark of it: only then is the connection good for another request.
+    for data in events(_bounded(response)):
+        if data.strip() != b"[DONE]":
+            yield _parsed(data)
+
+
+def _parsed(data: bytes) -> Any:
+    try:
+        return json.loads(data)
+    except RecursionError as error:
+        raise ValueError("nested too deep") from error
+
+
+def _bounded(response: httpx.Response) -> Iterator[bytes]:
+    left = MOST_BYTES
+    for piece in response.iter_bytes():
+        left -= len(piece)
+        if left < 0:
+            raise ValueError(f"more than {MOST_BYTES} bytes")
+        yield piece
+
+
+def _read(response: httpx.Response, most: int) -> bytes:
+    found = bytearray()
+    for piece in response.iter_bytes():
+        found += piece
+        if len(found) > most:
+            break
+    return bytes(found[:most])

@@ -1,0 +1,148 @@
+"""The requests of one run: paced, tried again, without what the server refuses."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import TYPE_CHECKING
+
+from assay.errors import ModelError
+from assay.models._gate import Gate, pause_s
+from assay.models._openai_body import DISPENSABLE, ESSENTIAL, refused_fields, request_body
+from assay.models._openai_server import Address, PassingError, RefusedError, Server
+from assay.types import Completion
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any, TypeVar
+
+    from assay.models import EngineOptions
+    from assay.models._openai_answer import Answer
+    from assay.types import Request
+
+    T = TypeVar("T")
+
+TRIES = 7
+LONGEST_WAIT_S = 600.0  # that a server may ask for
+CHARACTERS_PER_TOKEN = 4  # a guess, put right as soon as the server has counted
+
+
+class Session:
+    """``complete`` may run in many threads; it ends soon once ``stopped`` is set."""
+
+    def __init__(self, address: Address, key: str, options: EngineOptions, model: str = "") -> None:
+        self.stopped = threading.Event()
+        self.server = Server(address, key, timeout_s=options.timeout, stopped=self.stopped)
+        self.left_out: frozenset[str] = frozenset()
+        self.without_logprobs = False  # though they were asked for
+        self._left_out_lock = threading.Lock()
+        self._model, self._logprobs = model, options.logprobs
+        self._gate = Gate(options.requests_per_minute, options.tokens_per_minute)
+
+    def complete(self, request: Request) -> Completion:
+        """ModelError if the server is of no use for any request."""
+        try:
+            return self._persist(lambda attempt: self._made(request, attempt))
+        except RefusedError as error:
+            return _failed(request, str(error))
+        except PassingError as error:
+            if error.unreachable and self.server.missed >= TRIES:
+                raise ModelError(
+                    f"{self.server.address.shown} is gone ({error}, {TRIES} times): start it "
+                    "again, then run the same command, which continues"
+                ) from error
+            return _failed(request, f"{error} (tried {TRIES} times)")
+
+    def models(self) -> list[dict[str, Any]] | None:
+        """What the server says it has; None if it does not tell."""
+        try:
+            return self._persist(lambda _: self.server.models(), unless_unreachable=True)
+        except PassingError as error:
+            raise ModelError(
+                f"no answer from {self.server.address.shown} ({error}): start the server, "
+                "or correct --base-url"
+            ) from error
+
+    def _persist(self, work: Callable[[int], T], *, unless_unreachable: bool = False) -> T:
+        """What ``work`` gives, told how often it has failed before; its last PassingError if it
+        never succeeds.
+        """
+        failed = 0
+        while True:
+            try:
+                return work(failed)
+            except PassingError as error:
+                failed += 1
+                if failed == TRIES or (unless_unreachable and error.unreachable):
+                    raise
+                self._wait_after(error, failed)
+
+    def _wait_after(self, trouble: PassingError, failed: int) -> None:
+        if trouble.after_s > LONGEST_WAIT_S:
+            raise ModelError(
+                f"{self.server.address.shown} wants no requests for {trouble.after_s:.0f} s "
+                f"({trouble}): run the same command then, it continues"
+            )
+        if trouble.after_s:
+            self._gate.hold(trouble.after_s)  # it says so to one and means all
+        self._sleep(max(trouble.after_s, pause_s(failed)))
+
+    def _made(self, request: Request, attempt: int) -> Completion:
+        prompt = request.prompt
+        endpoint = "chat/completions" if prompt.messages else "completions"
+        characters = len(prompt.text) + sum(len(m.content) for m in prompt.messages)
+        tokens = characters // CHARACTERS_PER_TOKEN + request.decoding.max_tokens
+        while True:
+            while wait := self._gate.wait_s(tokens):
+                self._sleep(wait)
+            body = request_body(
+                self._model, request, logprobs=self._logprobs, left_out=self.left_out
+            )
+            started = time.perf_counter()
+            try:
+                answer = self.server.complete(endpoint, body)
+            except RefusedError as error:
+                self._leave_out(refused_fields(error.complaint, body), error)
+                continue
+            if used := answer.prompt_tokens + answer.tokens_generated:
+                self._gate.settle(tokens, used)
+            self.without_logprobs |= self._logprobs and answer.logprob is None
+            return _completion(request, answer, time.perf_counter() - started, attempt)
+
+    def _leave_out(self, fields: set[str], error: RefusedError) -> None:
+        """Do without these from now on, or raise: the error is another or they are needed."""
+        if needed := fields & ESSENTIAL:
+            raise ModelError(
+                f"{self.server.address.shown} refuses {', '.join(sorted(needed))} ({error}): "
+                "give other settings"
+            ) from error
+        if not fields & DISPENSABLE:
+            raise error
+        with self._left_out_lock:
+            self.left_out |= fields & DISPENSABLE
+
+    def _sleep(self, seconds: float) -> None:
+        if self.stopped.wait(seconds):
+            raise ModelError("stopped")
+
+
+def _completion(request: Request, answer: Answer, seconds: float, retries: int) -> Completion:
+    return Completion(
+        task_id=request.task_id,
+        sample=request.sample,
+        text=answer.text,
+        finish_reason="length" if answer.finish_reason == "length" else "stop",
+        prompt_tokens=answer.prompt_tokens,
+        tokens_generated=answer.tokens_generated,
+        inference_ms=round(seconds * 1000, 3),
+        seed=request.seed,
+        used_gpu=False,  # servers do not tell
+        logprob=answer.logprob,
+        retries=retries,
+    )
+
+
+def _failed(request: Request, why: str) -> Completion:
+    return Completion(
+        request.task_id, request.sample, "", "error", 0, 0, 0.0, request.seed, False, error=why
+    )
