@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Protocol
 
-from assay.errors import ModelError
+from assay.errors import ModelError, UsageError
 from assay.fetch import PackagedFile, packaged_file
 from assay.registry import Registry
 from assay.types import Completion, ModelIdentity, PromptForm, Request, SampleKey
@@ -39,6 +39,7 @@ class EngineOptions:
     prompt_form: PromptForm | Literal["auto"] = "auto"  # auto: chat if the model has a template
     base_url: str = ""  # of a server
     logprobs: bool = False  # tell each completion's mean log-probability
+    longest: int = 0  # completion that will be asked for, in tokens; 0: as the first request's
 
 
 class Model(Protocol):
@@ -92,6 +93,7 @@ def open_model(
     announce: Callable[[str], None] = lambda _: None,
 ) -> Model:
     """The model that ``spec`` names: ``default``, ``engine:reference`` or a path."""
+    _check(options)
     if spec == DEFAULT:
         spec = str(packaged_file(DEFAULT_WEIGHTS, announce))
     engine, colon, reference = spec.partition(":")
@@ -108,6 +110,15 @@ def open_model(
         if backend.recognises(path):
             return backend.open(spec, options)
     raise ModelError(f"{spec} is {_kind(path)}, not a model that can be read: give a .gguf file")
+
+
+def _check(options: EngineOptions) -> None:
+    """Refuse what no engine can mean."""
+    mode, parallel = options.batch_mode, options.parallel
+    if parallel < 0:
+        raise UsageError(f"--parallel must be 0 (as many as pay) or more, got {parallel}")
+    if (mode == "off" and parallel > 1) or (mode == "on" and parallel == 1):
+        raise UsageError(f"--batch-mode {mode} and --parallel {parallel} contradict: drop one")
 
 
 def open_recorded(path: str) -> RecordedModel:
