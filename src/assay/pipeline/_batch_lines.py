@@ -78,7 +78,9 @@ def _object(line: bytes, *, first: bool) -> dict[str, Any]:
         found = json.loads(line.decode("utf-8-sig" if first else "utf-8"))
     except UnicodeDecodeError as error:
         raise ValueError(f"not UTF-8 (byte {error.start})") from error
-    except (ValueError, RecursionError) as error:
+    except json.JSONDecodeError as error:
+        raise ValueError(f"no JSON ({error.msg}, column {error.colno})") from error
+    except (ValueError, RecursionError) as error:  # a number or a nesting beyond all measure
         raise ValueError(f"no JSON ({error})") from error
     if not isinstance(found, dict):
         raise ValueError(f"no JSON object but {type(found).__name__}")

@@ -215,4 +215,5 @@ def _line(task_id: str, completion: Completion, request_digest: str) -> BatchLin
 
 
 def _error_line(task_id: str, error: str) -> BatchLine:
-    return _line(task_id, Completion(task_id, 0, "", "error", 0, 0, 0.0, 0, False, None, error), "")
+    nothing = Completion(task_id, 0, "", "error", 0, 0, 0.0, 0, False, error=error)
+    return _line(task_id, nothing, "")

@@ -51,8 +51,8 @@ class BatchLine:
 class BatchOutput:
     """An open batch file, held against other processes.
 
-    ``done`` has the digest of the request that each finished line answers. Lines with an error
-    are taken out when the file is opened, so that every prompt has one line in the end.
+    ``done`` has the digest of the request that each finished line answers. Earlier lines with an
+    error are taken out before the first one is added: every prompt has one line in the end.
     """
 
     def __init__(self, path: Path, settings: BatchSettings, *, fresh: bool) -> None:
@@ -65,14 +65,14 @@ class BatchOutput:
             self._begin(settings, fresh=fresh)
             self.done: dict[str, str] = {}
             self._lines = JsonLines(self._path, BatchLine)
-            failed = sum(not self._count(line) for line in self._lines.records())
-            if failed:
-                self._take_out_errors()
+            self._failed = sum(not self._count(line) for line in self._lines.records())
         except BaseException:
             os.close(self._held)
             raise
 
     def append(self, line: BatchLine) -> None:
+        if self._failed:
+            self._take_out_errors()
         self._lines.append(line.to_json())
 
     def add_environment(self, environment: dict[str, Any]) -> None:
@@ -128,6 +128,7 @@ class BatchOutput:
         self._lines.close()
         os.close(self._held)
         self._lines, self._held = JsonLines(self._path, BatchLine), held
+        self._failed = 0
 
     def _hold(self, path: Path) -> int:
         busy = f"another process is writing {self._path}: wait for it, or give another --output"
