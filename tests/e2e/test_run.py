@@ -301,18 +301,19 @@ def test_batched_and_one_by_one_give_the_same_lines(assay: Cli, tmp_path: Path) 
 
 @pytest.mark.model
 @pytest.mark.slow
-def test_kill_9_of_the_real_model_continues_to_the_same_tokens(tmp_path: Path) -> None:
+def test_the_real_model_killed_or_stopped_continues_to_the_same_tokens(tmp_path: Path) -> None:
     prompts(tmp_path / "in.jsonl", *MODEL_PROMPTS)
     asked = ("default", "--batch-jsonl", "in.jsonl", "--max-tokens", "24", "--n-samples", "3")
     asked = (*asked, "--temperature", "0.8")
     finish(start(ASSAY, tmp_path, *asked, "--output", "calm.jsonl"))
     rough = tmp_path / "rough.jsonl"
-    for count in (0, 2, 11):
+    for count, stop in ((0, signal.SIGKILL), (2, signal.SIGINT), (11, signal.SIGKILL)):
         process = start(ASSAY, tmp_path, *asked, "--output", rough)
         wait_for_lines(rough, count, process)
         family = descendants(process.pid)
-        process.kill()
-        process.communicate()
+        process.send_signal(stop)
+        process.communicate(timeout=60)
+        assert process.returncode == (130 if stop == signal.SIGINT else -stop)
         assert survivors(family, seconds=10) == []
     finish(start(ASSAY, tmp_path, *asked, "--output", rough))
     assert without_times(rough) == without_times(tmp_path / "calm.jsonl")
