@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import json
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +20,7 @@ from tests.conftest import ASSAY, Cli, references, write_completions
 from tests.e2e.test_bad_input import refused
 from tests.e2e.test_resume import descendants, survivors
 
+Command = tuple[str, ...]
 TIMES = ("tok_per_sec", "inference_ms")
 
 # The command line with one more engine: it takes its time, and its texts show the seed.
@@ -62,20 +66,42 @@ def without_times(path: Path) -> list[dict[str, Any]]:
     return sorted(made, key=lambda line: str(line["task_id"]))
 
 
-def start(command: tuple[str, ...], folder: Path, *arguments: str | Path) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [*command, "run", *map(str, arguments)],
-        cwd=folder,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        # A suite started in the background ignores SIGINT, and its children would inherit that.
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
-    )
+Start = Callable[..., subprocess.Popen[str]]
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Start]:
+    """Starts ``assay run``, or that of another command line; what a test leaves is ended."""
+    with contextlib.ExitStack() as started:
+
+        def run(
+            *arguments: str | Path, command: Command = ASSAY, stdin: Any = None
+        ) -> subprocess.Popen[str]:
+            process = subprocess.Popen(
+                [*command, "run", *map(str, arguments)],
+                cwd=tmp_path,
+                stdin=stdin,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+                # A suite in the background ignores SIGINT; its children would inherit that.
+                preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+            )
+            started.enter_context(process)
+            started.callback(process.kill)
+            return process
+
+        yield run
+
+
+@pytest.fixture
+def start_slow(start: Start, tmp_path: Path) -> Start:
+    (tmp_path / "slow.py").write_text(SLOW_ENGINE)
+    return functools.partial(start, "slow:", command=(sys.executable, str(tmp_path / "slow.py")))
 
 
 def wait_for_lines(path: Path, count: int, process: subprocess.Popen[str]) -> None:
-    deadline = time.monotonic() + 120
+    deadline = time.monotonic() + 250
     while not path.exists() or path.read_bytes().count(b"\n") < count:
         assert process.poll() is None, process.communicate()
         assert time.monotonic() < deadline
@@ -86,12 +112,6 @@ def finish(process: subprocess.Popen[str]) -> str:
     out, err = process.communicate(timeout=300)
     assert process.returncode == 0, err
     return out
-
-
-@pytest.fixture
-def slow(tmp_path: Path) -> tuple[str, ...]:
-    (tmp_path / "slow.py").write_text(SLOW_ENGINE)
-    return sys.executable, str(tmp_path / "slow.py")
 
 
 @pytest.fixture
@@ -170,18 +190,21 @@ def test_bad_input_is_one_line(assay: Cli, recorded: Path, tmp_path: Path) -> No
     assert lines(tmp_path / "in.jsonl") == [{"prompt": "p", "task_id": "a"}]
 
 
-def test_one_prompt(slow: tuple[str, ...], tmp_path: Path) -> None:
-    answer = json.loads(finish(start(slow, tmp_path, "slow:", "--prompt", "p", "--json")))
+def test_one_prompt(start_slow: Start, tmp_path: Path) -> None:
+    answer = json.loads(finish(start_slow("--prompt", "p", "--json")))
     assert answer["text"] == f"p {answer['seed']}"
     assert answer["finish_reason"] == "stop"
-    assert finish(start(slow, tmp_path, "slow:", "--prompt", "p")) == f"{answer['text']}\n"
-    command = [*slow, "run", "slow:", "--prompt", "-", "--verbose"]
-    piped = subprocess.run(command, input=b"from a pipe", capture_output=True)
-    assert piped.stdout.startswith(b"from a pipe ")
-    assert piped.stderr.splitlines()[0] == b"engine slow: parallel 1"
-    broken = subprocess.run(command, input=b"\xff", capture_output=True)
-    assert broken.returncode == 2
-    assert b"standard input is not UTF-8" in broken.stderr
+    assert finish(start_slow("--prompt", "p")) == f"{answer['text']}\n"
+    (tmp_path / "question").write_text("from a file")
+    with (tmp_path / "question").open() as file:
+        asking = start_slow("--prompt", "-", "--verbose", stdin=file)
+        out, err = asking.communicate(timeout=60)
+    assert out.startswith("from a file ")
+    assert err.splitlines()[0] == "engine slow: parallel 1"
+    (tmp_path / "question").write_bytes(b"\xff")
+    with (tmp_path / "question").open() as file:
+        _, err = start_slow("--prompt", "-", stdin=file).communicate(timeout=60)
+    assert err.startswith("assay: standard input is not UTF-8")
 
 
 def test_an_engine_that_cannot_batch_says_so(assay: Cli, recorded: Path, tmp_path: Path) -> None:
@@ -226,19 +249,19 @@ def test_presets_of_an_evaluation(assay: Cli, mini: Benchmark, tmp_path: Path) -
 
 
 def test_kill_9_anywhere_and_rerun_give_the_undisturbed_file(
-    slow: tuple[str, ...], tmp_path: Path
+    start_slow: Start, tmp_path: Path
 ) -> None:
     texts = [{"prompt": f"p{i}" if i % 5 else "never"} for i in range(20)]
     prompts(tmp_path / "in.jsonl", *texts)
-    asked = ("slow:", "--batch-jsonl", "in.jsonl", "--n-samples", "2", "--temperature", "0.8")
-    finish(start(slow, tmp_path, *asked, "--output", "calm.jsonl"))
+    asked = ("--batch-jsonl", "in.jsonl", "--n-samples", "2", "--temperature", "0.8")
+    finish(start_slow(*asked, "--output", "calm.jsonl"))
     rough = tmp_path / "rough.jsonl"
     for count in (0, 1, 12, 30):
-        process = start(slow, tmp_path, *asked, "--output", rough)
+        process = start_slow(*asked, "--output", rough)
         wait_for_lines(rough, count, process)
         process.kill()
         process.communicate()
-    report = json.loads(finish(start(slow, tmp_path, *asked, "--output", rough, "--json")))
+    report = json.loads(finish(start_slow(*asked, "--output", rough, "--json")))
     assert report["kept"] >= 20
     assert without_times(rough) == without_times(tmp_path / "calm.jsonl")
     assert len({line["task_id"] for line in lines(rough)}) == len(lines(rough)) == 40
@@ -247,13 +270,13 @@ def test_kill_9_anywhere_and_rerun_give_the_undisturbed_file(
 
 @pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGTERM])
 def test_a_polite_stop_says_how_to_go_on(
-    slow: tuple[str, ...], tmp_path: Path, stop: signal.Signals
+    start_slow: Start, tmp_path: Path, stop: signal.Signals
 ) -> None:
     prompts(tmp_path / "in.jsonl", *({"prompt": f"p{i}"} for i in range(200)))
     out = tmp_path / "out.jsonl"
-    process = start(slow, tmp_path, "slow:", "--batch-jsonl", "in.jsonl", "--output", out)
+    process = start_slow("--batch-jsonl", "in.jsonl", "--output", out)
     wait_for_lines(out, 3, process)
-    second = start(slow, tmp_path, "slow:", "--batch-jsonl", "in.jsonl", "--output", out)
+    second = start_slow("--batch-jsonl", "in.jsonl", "--output", out)
     _, said = second.communicate(timeout=60)
     assert second.returncode == 2
     assert "another process is writing" in said
@@ -301,21 +324,23 @@ def test_batched_and_one_by_one_give_the_same_lines(assay: Cli, tmp_path: Path) 
 
 @pytest.mark.model
 @pytest.mark.slow
-def test_the_real_model_killed_or_stopped_continues_to_the_same_tokens(tmp_path: Path) -> None:
+def test_the_real_model_killed_or_stopped_continues_to_the_same_tokens(
+    start: Start, tmp_path: Path
+) -> None:
     prompts(tmp_path / "in.jsonl", *MODEL_PROMPTS)
-    asked = ("default", "--batch-jsonl", "in.jsonl", "--max-tokens", "24", "--n-samples", "3")
+    asked = ("default", "--batch-jsonl", "in.jsonl", "--max-tokens", "16", "--n-samples", "3")
     asked = (*asked, "--temperature", "0.8")
-    finish(start(ASSAY, tmp_path, *asked, "--output", "calm.jsonl"))
+    finish(start(*asked, "--output", "calm.jsonl"))
     rough = tmp_path / "rough.jsonl"
     for count, stop in ((0, signal.SIGKILL), (2, signal.SIGINT), (11, signal.SIGKILL)):
-        process = start(ASSAY, tmp_path, *asked, "--output", rough)
+        process = start(*asked, "--output", rough)
         wait_for_lines(rough, count, process)
         family = descendants(process.pid)
         process.send_signal(stop)
         process.communicate(timeout=60)
         assert process.returncode == (130 if stop == signal.SIGINT else -stop)
         assert survivors(family, seconds=10) == []
-    finish(start(ASSAY, tmp_path, *asked, "--output", rough))
+    finish(start(*asked, "--output", rough))
     assert without_times(rough) == without_times(tmp_path / "calm.jsonl")
     assert len(lines(rough)) == 3 * len(MODEL_PROMPTS)
     by_name = {line["task_id"]: line for line in lines(rough)}
@@ -323,7 +348,7 @@ def test_the_real_model_killed_or_stopped_continues_to_the_same_tokens(tmp_path:
     prompts(tmp_path / "alone.jsonl", alone)
     again = finish(
         start(
-            ASSAY, tmp_path, "default", "--batch-jsonl", "alone.jsonl", "--max-tokens", "24",
+            "default", "--batch-jsonl", "alone.jsonl", "--max-tokens", "16",
             "--temperature", "0.8",
         )
     )  # fmt: skip
