@@ -128,7 +128,7 @@ def test_lines_are_printed_where_no_file_is_named(
     assert done.returncode == 0
     made = [json.loads(line) for line in done.stdout.splitlines()]
     assert [(line["task_id"], line["text"]) for line in made] == [("a", "a 0"), ("1", "1 0")]
-    assert done.stderr.splitlines() == ["engine replay", "2 completions made"]
+    assert done.stderr.splitlines() == ["engine replay", "completions: 2 made"]
     quiet = assay("run", recorded, "--batch-jsonl", "in.jsonl", "--json")
     assert (quiet.stdout, quiet.stderr) == (done.stdout, "")
 
@@ -364,3 +364,11 @@ def test_a_prompt_to_the_real_model(assay: Cli) -> None:
     assert answers[1]["prompt_tokens"] > answers[0]["prompt_tokens"]
     assert answers[1]["text"] != answers[0]["text"]
     assert all(0 < answer["tokens_generated"] <= 12 for answer in answers)
+
+
+@pytest.mark.model
+def test_the_result_of_an_evaluation_tells_how_it_was_batched(assay: Cli) -> None:
+    asked = ("eval", "mini", "--samples", "1", "--max-tokens", "8", "--json")
+    done = assay(*asked, env={"APR_BATCH_MODE": "off"})
+    engine = json.loads(done.stdout)["environment"]["engine"]
+    assert (engine["parallel"], engine["batch_invariant"]) == (1, True)

@@ -95,12 +95,12 @@ def _read_input() -> str:
 
 
 def _summary(report: BatchReport) -> str:
-    parts = [f"{report.made} completions made"]
+    parts = [f"{report.made} made"]
     if report.kept:
         parts.append(f"{report.kept} kept")
     if report.failed:
         parts.append(f"{report.failed} failed, the first: {report.first_error}")
-    return ", ".join(parts)
+    return f"completions: {', '.join(parts)}"
 
 
 def _speed(tokens: int, seconds: float) -> str:

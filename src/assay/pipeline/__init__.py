@@ -16,7 +16,7 @@ from assay.errors import UsageError
 from assay.fetch import cache_dir
 from assay.models import EngineOptions
 from assay.pipeline import references
-from assay.pipeline.decoding import settle
+from assay.pipeline.decoding import in_force
 from assay.pipeline.stream import Observer, Stream, sample_seed
 from assay.prompts import Strategy, strategies
 from assay.protocol import Protocol
@@ -188,15 +188,12 @@ def _judged(
 
 def resolve_decoding(config: EvalConfig) -> Decoding:
     """The settings in force."""
-    if config.n_samples < 1:
-        raise UsageError(f"--n-samples must be at least 1, got {config.n_samples}")
     if config.samples < 0:
         raise UsageError(f"--samples must be 0 (all) or more, got {config.samples}")
     _check_workers(config)
-    try:
-        return settle(config.max_tokens, config.temperature, config.top_k, config.seed)
-    except ValueError as error:
-        raise UsageError(f"--{error}") from error
+    return in_force(
+        config.n_samples, config.max_tokens, config.temperature, config.top_k, config.seed
+    )
 
 
 def _check_workers(config: JudgeConfig) -> None:

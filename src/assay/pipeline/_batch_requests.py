@@ -9,7 +9,7 @@ from assay import codec
 from assay.errors import UsageError
 from assay.models import EngineOptions
 from assay.pipeline._batch_lines import BadLine, BatchPrompt, parse, read_lines
-from assay.pipeline.decoding import settle
+from assay.pipeline.decoding import in_force, settle
 from assay.pipeline.stream import sample_seed
 from assay.types import Decoding, Message, Prompt, Request
 
@@ -35,12 +35,7 @@ class RunConfig:
 
     def decoding(self) -> Decoding:
         """The settings in force where a line has none of its own."""
-        if self.n_samples < 1:
-            raise UsageError(f"--n-samples must be at least 1, got {self.n_samples}")
-        try:
-            return settle(self.max_tokens, self.temperature, self.top_k, self.seed)
-        except ValueError as error:
-            raise UsageError(f"--{error}") from error
+        return in_force(self.n_samples, self.max_tokens, self.temperature, self.top_k, self.seed)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from assay.errors import UsageError
 from assay.types import Decoding
 
 DEFAULT_TOP_K = 40
@@ -41,3 +42,15 @@ def settle(max_tokens: int, temperature: float, top_k: int | None, seed: int) ->
     if temperature == 0:
         return Decoding(max_tokens=max_tokens)
     return Decoding(max_tokens, temperature, top_k, seed=seed)
+
+
+def in_force(
+    n_samples: int, max_tokens: int, temperature: float, top_k: int | None, seed: int
+) -> Decoding:
+    """What a command's options mean; UsageError names the one that means nothing."""
+    if n_samples < 1:
+        raise UsageError(f"--n-samples must be at least 1, got {n_samples}")
+    try:
+        return settle(max_tokens, temperature, top_k, seed)
+    except ValueError as error:
+        raise UsageError(f"--{error}") from error
