@@ -13,7 +13,7 @@ EVERYBODY = {"", "types", "protocol", "errors", "codec", "registry", "fetch", "s
 MAY_CALL = {
     "types": set(),
     "errors": set(),
-    "cli": {"pipeline", "runs", "sandbox", "benchmarks"},
+    "cli": {"pipeline", "runs", "sandbox", "benchmarks", "models"},
     "pipeline": {"benchmarks", "prompts", "models", "extract", "sandbox", "runs"},
     "__main__": {"cli"},
 }

@@ -346,3 +346,22 @@ def test_a_machine_without_namespaces_is_refused_not_served_naked(tmp_path: Path
         text=True,
     )
     assert done.stdout.startswith("refused: this machine does not allow the process sandbox"), done
+
+
+def test_a_program_that_sleeps_gives_its_place_to_another(sandbox: Sandbox) -> None:
+    sleeper = "import time\ndef f():\n    time.sleep(8)\n"
+    jobs = [job(sleeper, "f()", sample=n) for n in range(2)]
+    jobs += [job(GOOD, "assert f(2) == 4", sample=n) for n in range(2, 12)]
+    order = [(v.sample, v.status) for v in sandbox.judge(jobs)]
+    assert {status for _, status in order} == {"pass"}
+    # Both places were taken by sleepers, and still all others were done before them.
+    assert {sample for sample, _ in order[-2:]} == {0, 1}
+    assert len(order) == 12
+
+
+def test_a_program_that_works_keeps_its_place() -> None:
+    busy = "import time\ndef f():\n    while time.process_time() < 4:\n        pass\n"
+    opened = open_sandbox("process", 1)
+    order = [v.sample for v in opened.judge([job(busy, "f()"), job(GOOD, "f(1)", sample=1)])]
+    opened.close()
+    assert order == [0, 1]

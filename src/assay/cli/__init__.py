@@ -11,6 +11,7 @@ import click
 
 from assay import __version__
 from assay.cli.compare import compare
+from assay.cli.convert import convert
 from assay.cli.data import data
 from assay.cli.env import env
 from assay.cli.eval import evaluate
@@ -35,7 +36,7 @@ def cli() -> None:
     """
 
 
-for command in (evaluate, run, history, compare, passk, sandbox, score, data, env):
+for command in (evaluate, run, history, compare, passk, sandbox, score, data, env, convert):
     cli.add_command(command)
 
 

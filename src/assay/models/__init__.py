@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
 from assay.errors import ModelError, UsageError
 from assay.fetch import PackagedFile, packaged_file
 from assay.registry import Registry
 from assay.types import Completion, ModelIdentity, PromptForm, Request, SampleKey
+
+if TYPE_CHECKING:
+    from assay.models._convert import Conversion
 
 BatchMode = Literal["auto", "on", "off"]
 Device = Literal["auto", "cpu", "cuda"]
@@ -109,7 +112,45 @@ def open_model(
         backend = backends.get(name)
         if backend.recognises(path):
             return backend.open(spec, options)
-    raise ModelError(f"{spec} is {_kind(path)}, not a model that can be read: give a .gguf file")
+    raise ModelError(
+        f"{spec} is {_kind(path)}, not a model that can be read: give a .gguf or .apr file, or a "
+        "Hugging Face folder"
+    )
+
+
+def prompt_form(options: EngineOptions, template: str, model: str) -> PromptForm:
+    """What the user wants, or chat for a model that has a template."""
+    if options.prompt_form == "auto":
+        return "chat" if template else "text"
+    if options.prompt_form == "chat" and not template:
+        raise UsageError(f"{model} has no chat template: use --prompt-form text")
+    return options.prompt_form
+
+
+def convert(
+    source: Path,
+    target: Path,
+    *,
+    dtype: str = "",
+    force: bool = False,
+    announce: Callable[[str], None] = lambda _: None,
+    progress: Callable[[int, int], None] = lambda *_: None,
+) -> Conversion:
+    """A model in another format: GGUF or .apr by the target's ending, else a Hugging Face folder.
+
+    ``progress`` is told the bytes written so far, and how many there will be.
+    """
+    if str(source) == DEFAULT and not source.exists():
+        source = packaged_file(DEFAULT_WEIGHTS, announce)
+    try:
+        import numpy as np  # noqa: F401
+    except ImportError as error:
+        raise ModelError(
+            "conversion needs numpy and gguf: install them with pip install 'assay[apr]'"
+        ) from error
+    from assay.models import _convert
+
+    return _convert.convert(source, target, dtype=dtype, force=force, progress=progress)
 
 
 def _check(options: EngineOptions) -> None:

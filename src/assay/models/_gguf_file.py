@@ -1,14 +1,17 @@
-"""Reads a GGUF file's header: enough to know the model, and that the file is whole."""
+"""Reads a GGUF file's header: what the model is, where its tensors lie, that the file is whole."""
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
+import math
 import mmap
 import struct
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from assay.errors import ModelError
+from assay.models._tensors import GGML_BLOCKS
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -30,22 +33,41 @@ SCALARS = {
 }
 STRING, ARRAY = 8, 9
 MAX_DIMENSIONS = 4
-# ggml tensor types: (values a block, bytes a block).
-BLOCKS = {
-    0: (1, 4), 1: (1, 2), 2: (32, 18), 3: (32, 20), 6: (32, 22), 7: (32, 24), 8: (32, 34),
-    9: (32, 36), 10: (256, 84), 11: (256, 110), 12: (256, 144), 13: (256, 176), 14: (256, 210),
-    15: (256, 292), 16: (256, 66), 17: (256, 74), 18: (256, 98), 19: (256, 50), 20: (32, 18),
-    21: (256, 110), 22: (256, 82), 23: (256, 136), 24: (1, 1), 25: (1, 2), 26: (1, 4), 27: (1, 8),
-    28: (1, 8), 29: (256, 56), 30: (1, 2), 34: (256, 54), 35: (256, 66), 39: (32, 17),
-}  # fmt: skip
+MAX_ITEMS = 1 << 22  # of an array that is kept; the largest vocabularies have a quarter million
+
+
+@dataclass(frozen=True, slots=True)
+class GgufPair:
+    """One entry of the metadata with its types, so that it can be written as it was."""
+
+    key: str
+    kind: int
+    value: Any
+    item_kind: int = 0  # of an array
+
+
+@dataclass(frozen=True, slots=True)
+class GgufTensor:
+    """Where a tensor lies in the file; the shape has the rows first."""
+
+    name: str
+    shape: tuple[int, ...]
+    kind: int
+    start: int
+    size: int
 
 
 @dataclass(frozen=True, slots=True)
 class GgufHeader:
-    """Scalar and text metadata (arrays are only skipped over) and the tokenizer's digest."""
+    """Metadata (arrays only where asked for), the tokenizer's digest, and the tensors."""
 
-    metadata: dict[str, Any]
+    pairs: tuple[GgufPair, ...]
     tokenizer_sha256: str
+    tensors: tuple[GgufTensor, ...]
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        return {pair.key: pair.value for pair in self.pairs}
 
     @property
     def name(self) -> str:
@@ -68,13 +90,13 @@ def is_gguf(path: Path) -> bool:
         return file.read(4) == MAGIC
 
 
-def read_header(path: Path) -> GgufHeader:
+def read_header(path: Path, *, arrays: bool = False) -> GgufHeader:
     """Metadata of a whole file; ModelError says if it is another format, damaged or cut off."""
     if not is_gguf(path):
         raise ModelError(f"{path} is not a GGUF file: give a .gguf file or another engine")
     with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
         try:
-            return _Reader(data).header()
+            return _Reader(data, arrays).header()
         except _CutOffError as error:
             raise ModelError(
                 f"{path} is cut off: it has {len(data):,} bytes and needs at least "
@@ -94,8 +116,9 @@ class _CutOffError(Exception):
 class _Reader:
     """A cursor that checks every length against the file before it believes it."""
 
-    def __init__(self, data: mmap.mmap) -> None:
+    def __init__(self, data: mmap.mmap, arrays: bool) -> None:
         self._data = data
+        self._arrays = arrays
         self._at = len(MAGIC)
 
     def header(self) -> GgufHeader:
@@ -103,33 +126,38 @@ class _Reader:
         if version not in VERSIONS:
             raise ValueError(f"version {version}")
         tensors, pairs = self._scalar("Q"), self._scalar("Q")
-        metadata: dict[str, Any] = {}
+        found: list[GgufPair] = []
+        alignment = 32
         tokenizer = hashlib.sha256()
         for _ in range(pairs):
             key = self._text()
             start = self._at
-            value = self._value(self._scalar("I"))
-            if value is not None:
-                metadata[key] = value
+            pair = self._pair(key)
+            if pair is not None:
+                found.append(pair)
+            if key == "general.alignment":
+                alignment = _alignment(pair)
             if key.startswith("tokenizer.") and key != "tokenizer.chat_template":
                 tokenizer.update(key.encode() + self._data[start : self._at])
-        self._check_tensors(tensors, int(metadata.get("general.alignment", 32)))
-        return GgufHeader(metadata, tokenizer.hexdigest())
+        return GgufHeader(tuple(found), tokenizer.hexdigest(), self._tensors(tensors, alignment))
 
-    def _check_tensors(self, count: int, alignment: int) -> None:
-        ends = [0]
+    def _tensors(self, count: int, alignment: int) -> tuple[GgufTensor, ...]:
+        found: list[GgufTensor] = []
         for _ in range(count):
-            self._text()
+            name = self._text()
             dimensions = self._scalar("I")
             if dimensions > MAX_DIMENSIONS:
                 raise ValueError(f"a tensor of {dimensions} dimensions")
-            values = 1
-            for _ in range(dimensions):
-                values *= self._scalar("Q")
-            per_block, size = BLOCKS.get(self._scalar("I"), (1, 0))
-            ends.append(self._scalar("Q") + values // per_block * size)
-        data_start = -(-self._at // alignment) * alignment
-        self._need(data_start + max(ends))
+            shape = tuple(self._scalar("Q") for _ in range(dimensions))[::-1]
+            kind, offset = self._scalar("I"), self._scalar("Q")
+            per_block, size = GGML_BLOCKS.get(kind, (1, 0))
+            found.append(
+                GgufTensor(name, shape, kind, offset, math.prod(shape) // per_block * size)
+            )
+        start = -(-self._at // alignment) * alignment
+        found = [dataclasses.replace(tensor, start=start + tensor.start) for tensor in found]
+        self._need(max([start, *(tensor.start + tensor.size for tensor in found)]))
+        return tuple(found)
 
     def _need(self, end: int) -> None:
         if end > len(self._data):
@@ -147,29 +175,47 @@ class _Reader:
     def _text(self) -> str:
         return self._take(self._scalar("Q")).decode()
 
-    def _value(self, kind: int) -> Any:
+    def _pair(self, key: str) -> GgufPair | None:
+        kind = self._scalar("I")
         if kind == STRING:
-            return self._text()
+            return GgufPair(key, kind, self._text())
         if kind == ARRAY:
-            return self._skip_array()
+            return self._array(key)
         if kind not in SCALARS:
             raise ValueError(f"metadata type {kind}")
-        return self._scalar(SCALARS[kind])
+        return GgufPair(key, kind, self._scalar(SCALARS[kind]))
 
-    def _skip_array(self) -> None:
+    def _array(self, key: str) -> GgufPair | None:
         kind, count = self._scalar("I"), self._scalar("Q")
-        if kind in SCALARS:
-            end = self._at + count * struct.calcsize("<" + SCALARS[kind])
+        if kind not in SCALARS and kind != STRING:
+            raise ValueError(f"array of type {kind}")
+        size = struct.calcsize("<" + SCALARS.get(kind, "Q"))  # a text has at least its length
+        self._need(self._at + count * size)
+        if not self._arrays:
+            self._skip(kind, count, size)
+            return None
+        if count > MAX_ITEMS:
+            raise ValueError(f"an array of {count:,} values")
+        if kind == STRING:
+            return GgufPair(key, ARRAY, [self._text() for _ in range(count)], kind)
+        values = struct.unpack(f"<{count}{SCALARS[kind]}", self._take(count * size))
+        return GgufPair(key, ARRAY, list(values), kind)
+
+    def _skip(self, kind: int, count: int, size: int) -> None:
+        if kind != STRING:
+            self._at += count * size
+            return
+        for _ in range(count):
+            end = self._at + 8 + self._scalar_ahead()
             self._need(end)
             self._at = end
-        elif kind == STRING:
-            for _ in range(count):
-                end = self._at + 8 + self._scalar_ahead()
-                self._need(end)
-                self._at = end
-        else:
-            raise ValueError(f"array of type {kind}")
 
     def _scalar_ahead(self) -> int:
         self._need(self._at + 8)
         return int(struct.unpack_from("<Q", self._data, self._at)[0])
+
+
+def _alignment(pair: GgufPair | None) -> int:
+    if pair is None or not isinstance(pair.value, int) or pair.value < 1:
+        raise ValueError("an alignment that is no number")
+    return pair.value

@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-import contextlib
-import json
-import os
-import queue
 import statistics
-import sys
 import threading
 import time
 from typing import Any
+
+from assay.models._worker_lines import Lines
 
 BATCH_TOKENS = 2048
 
 
 def main() -> None:
-    replies = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    os.dup2(2, 1)  # what llama.cpp prints must not mix with the replies
-    settings = json.loads(sys.stdin.readline())
+    lines = Lines()
+    settings = lines.settings
     try:
         server, used_gpu = _load(settings)
     except Exception as error:
-        _reply(replies, {"fatal": str(error)})
+        lines.fatal(error)
         return
     parallel = settings["parallel"]
     facts = {
@@ -31,18 +27,16 @@ def main() -> None:
         # Measured on CPU; GPU kernels choose their way of adding up by the batch.
         "batch_invariant": parallel == 1 or not used_gpu,
     }
-    ready = {"ready": True, "used_gpu": used_gpu, "in_hand": 2 * parallel, "facts": facts}
-    _reply(replies, ready)
-    requests: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
+    lines.ready(used_gpu=used_gpu, in_hand=2 * parallel, facts=facts)
     prefill = threading.Lock()
-    for _ in range(parallel):
-        serve = threading.Thread(target=_serve, args=(server, requests, prefill, replies))
-        serve.daemon = True
-        serve.start()
-    for line in sys.stdin:
-        request = json.loads(line)
-        requests.put({"id": request["id"], "body": _body(request, settings["logprobs"])})
-    os._exit(0)
+    serving = [
+        threading.Thread(target=_serve, args=(server, lines, prefill), daemon=True)
+        for _ in range(parallel)
+    ]
+    for thread in serving:
+        thread.start()
+    for thread in serving:
+        thread.join()
 
 
 def _load(settings: dict[str, Any]) -> tuple[Any, bool]:
@@ -100,12 +94,10 @@ def _body(request: dict[str, Any], logprobs: bool) -> dict[str, Any]:
     return body
 
 
-def _serve(
-    server: Any, requests: queue.SimpleQueue[dict[str, Any]], prefill: threading.Lock, replies: Any
-) -> None:
+def _serve(server: Any, lines: Lines, prefill: threading.Lock) -> None:
     while True:
-        request = requests.get()
-        body = request["body"]
+        request = lines.requests.get()
+        body = _body(request, lines.settings["logprobs"])
         handle = server.handle_chat_completions if "messages" in body else server.handle_completions
         answer = _Answer(prefill)
         started = time.perf_counter()
@@ -116,7 +108,7 @@ def _serve(
         finally:
             answer.release()
         elapsed_ms = round((time.perf_counter() - started) * 1000, 3)
-        _reply(replies, {"id": request["id"], "ms": elapsed_ms, **answer.told()})
+        lines.reply({"id": request["id"], "ms": elapsed_ms, **answer.told()})
 
 
 class _Answer:
@@ -163,15 +155,6 @@ class _Answer:
             "logprob": statistics.fmean(self._logprobs) if self._logprobs else None,
             "error": self._error,
         }
-
-
-_reply_lock = threading.Lock()
-
-
-def _reply(replies: Any, message: dict[str, Any]) -> None:
-    with _reply_lock, contextlib.suppress(BrokenPipeError):
-        replies.write(json.dumps(message) + "\n")
-        replies.flush()
 
 
 if __name__ == "__main__":

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from assay.errors import ModelError, UsageError
-from assay.fetch import file_sha256
-from assay.models import Backend, backends
+from assay.fetch import kept_sha256
+from assay.models import Backend, backends, prompt_form
 from assay.models._engine_process import ProcessModel
 from assay.models._gguf_file import is_gguf, read_header
 from assay.types import ModelIdentity
@@ -41,12 +41,11 @@ class GgufModel(ProcessModel):
         self._header = read_header(self._path)
         self._options = options
         template = self._header.chat_template
-        form = options.prompt_form
         self.identity = ModelIdentity(
             name=self._path.stem,
             engine="gguf",
-            weights_sha256=file_sha256(self._path),
-            prompt_form=("chat" if template else "text") if form == "auto" else form,
+            weights_sha256=kept_sha256(self._path),
+            prompt_form=prompt_form(options, template, reference),
             tokenizer_sha256=self._header.tokenizer_sha256,
             template_sha256=hashlib.sha256(template.encode()).hexdigest() if template else "",
         )

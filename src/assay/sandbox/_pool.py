@@ -14,15 +14,21 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 
-def stream(items: Iterable[T], work: Callable[[T], R], workers: int) -> Iterator[R]:
+def stream(
+    items: Iterable[T], work: Callable[[T, Callable[[], None]], R], workers: int, dozing: int
+) -> Iterator[R]:
     """``work`` of every item, by ``workers`` threads, in the order of completion.
 
-    An error of ``items`` itself is raised after the work already taken is done.
+    Work calls its second argument when it only waits for something; up to ``dozing`` such threads
+    are replaced by others until they are done. An error of ``items`` itself is raised after the
+    work already taken is done.
     """
     source = _Source(items)
     # Bounded, so that a slow reader holds the workers back.
     results: queue.Queue[R | BaseException | None] = queue.Queue(workers)
     abandoned = threading.Event()
+    threads = _Count()
+    beds = threading.Semaphore(dozing)
 
     def put(result: R | BaseException | None) -> None:
         while not abandoned.is_set():
@@ -31,25 +37,39 @@ def stream(items: Iterable[T], work: Callable[[T], R], workers: int) -> Iterator
                 return
 
     def serve() -> None:
+        replaced = False
+
+        def doze() -> None:
+            nonlocal replaced
+            if not replaced and beds.acquire(blocking=False):
+                replaced = True
+                start()
+
         try:
             for item in source:
-                put(work(item))
+                put(work(item, doze))
+                if replaced:
+                    return
         except BaseException as error:
             source.stop()
             put(error)
         finally:
+            if replaced:
+                beds.release()
             put(None)
 
-    threads = [threading.Thread(target=serve, daemon=True) for _ in range(workers)]
-    for thread in threads:
-        thread.start()
+    def start() -> None:
+        threads.add(1)
+        threading.Thread(target=serve, daemon=True).start()
+
+    for _ in range(workers):
+        start()
     failure: BaseException | None = None
     try:
-        running = workers
-        while running:
+        while threads.value:
             result = results.get()
             if result is None:
-                running -= 1
+                threads.add(-1)
             elif isinstance(result, BaseException):
                 failure = failure or result
             else:
@@ -59,6 +79,18 @@ def stream(items: Iterable[T], work: Callable[[T], R], workers: int) -> Iterator
         abandoned.set()
     if failure is not None:
         raise failure
+
+
+class _Count:
+    """A number that several threads change."""
+
+    def __init__(self) -> None:
+        self.value = 0
+        self._lock = threading.Lock()
+
+    def add(self, number: int) -> None:
+        with self._lock:
+            self.value += number
 
 
 class _Source(Generic[T]):

@@ -16,6 +16,7 @@ from typing import Any
 
 from assay.errors import SandboxError
 from assay.sandbox import environments
+from assay.sandbox._dozing import LOOK_EVERY_S, Dozing
 from assay.sandbox._inside import wire
 from assay.sandbox._inside.latest import Latest
 
@@ -71,13 +72,23 @@ class Worker:
     def memory_limit(self) -> str:
         return str(self._programs.about["memory"])
 
-    def judge(self, job: dict[str, Any], timeout_s: float) -> dict[str, Any]:
-        """What became of a program whose tests run in its own process."""
+    def judge(
+        self, job: dict[str, Any], timeout_s: float, doze: Callable[[], None]
+    ) -> dict[str, Any]:
+        """What became of a program whose tests run in its own process.
+
+        ``doze`` is called when it has been waiting for something, not working.
+        """
         self._programs.send({**job, "apart": False})
-        return self._programs.receive(time.monotonic() + timeout_s)
+        return self._programs.receive(time.monotonic() + timeout_s, self._programs.dozing(doze))
 
     def judge_apart(
-        self, job: dict[str, Any], key: str, tests: Callable[[], bytes], timeout_s: float
+        self,
+        job: dict[str, Any],
+        key: str,
+        tests: Callable[[], bytes],
+        timeout_s: float,
+        doze: Callable[[], None],
     ) -> dict[str, Any]:
         """What became of a program whose tests run in the oracle, which keeps them by ``key``."""
         if self._oracle is None:
@@ -90,7 +101,7 @@ class Worker:
             self._known.add(key, None, len(body))
         self._programs.send({**job, "tests": "", "apart": True})
         deadline = time.monotonic() + timeout_s
-        told = self._oracle.receive(deadline)
+        told = self._oracle.receive(deadline, self._programs.dozing(doze))
         return {**self._programs.receive(deadline), "told": told}
 
     def kill(self) -> None:
@@ -145,10 +156,18 @@ class _Server:
         except (OSError, ValueError) as error:
             raise WorkerLostError(str(error) or "it ended") from error
 
-    def receive(self, deadline: float) -> dict[str, Any]:
+    def dozing(self, tell: Callable[[], None]) -> Dozing:
+        return Dozing(self._process.pid, tell)
+
+    def receive(self, deadline: float, dozing: Dozing | None = None) -> dict[str, Any]:
         try:
             answers = self._output.fileno()
-            if not select.select([answers], [], [], max(0.0, deadline - time.monotonic()))[0]:
+            while (left := deadline - time.monotonic()) > 0:
+                if select.select([answers], [], [], min(left, LOOK_EVERY_S))[0]:
+                    break
+                if dozing:
+                    dozing.look()
+            else:
                 raise WorkerLostError("no answer in time")
             answer: dict[str, Any] = wire.receive(answers)
         except (OSError, EOFError, ValueError) as error:

@@ -9,7 +9,7 @@ import platform
 import signal
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -62,7 +62,8 @@ class ProcessSandbox:
 
     def _reports(self, jobs: Iterable[Job]) -> Iterator[tuple[Job, dict[str, Any]]]:
         self._closed = False
-        stream = _pool.stream(jobs, self._run, self._workers)
+        # A dozing one keeps its process and all that it has imported: not too many of them.
+        stream = _pool.stream(jobs, self._run, self._workers, 3 + self._workers // 2)
         finished = False
         try:
             yield from stream
@@ -79,15 +80,15 @@ class ProcessSandbox:
         for worker in workers:
             worker.kill()
 
-    def _run(self, job: Job) -> tuple[Job, dict[str, Any]]:
+    def _run(self, job: Job, doze: Callable[[], None]) -> tuple[Job, dict[str, Any]]:
         for attempt in range(ATTEMPTS):
             if attempt:
                 time.sleep(PAUSE_S * attempt)
             with self._alone.shared():
-                report = self._report(job)
+                report = self._report(job, doze)
             if report.get("starved"):
                 with self._alone.exclusive():
-                    report = self._report(job)
+                    report = self._report(job, lambda: None)
                 if report.get("starved"):
                     report = {
                         "sandbox_error": "the machine is too busy to run it within its limits"
@@ -96,7 +97,7 @@ class ProcessSandbox:
                 break
         return job, report
 
-    def _report(self, job: Job) -> dict[str, Any]:
+    def _report(self, job: Job, doze: Callable[[], None]) -> dict[str, Any]:
         tests = job.tests
         message = {
             "preamble": tests.preamble,
@@ -116,10 +117,10 @@ class ProcessSandbox:
             return {"sandbox_error": str(error)}
         try:
             if tests.integrity == "shared":
-                report = worker.judge(message, timeout_s)
+                report = worker.judge(message, timeout_s, doze)
             else:
                 report = worker.judge_apart(
-                    message, _tests_key(tests), lambda: _for_oracle(tests), timeout_s
+                    message, _tests_key(tests), lambda: _for_oracle(tests), timeout_s, doze
                 )
         except (WorkerLostError, SandboxError) as error:
             self._drop(worker)
@@ -142,7 +143,8 @@ class ProcessSandbox:
                 if worker.settings == settings:
                     self._idle.remove(worker)
                     return worker
-            needless = self._idle.pop(0) if len(self._alive) >= 2 * self._workers else None
+            many = self._idle and len(self._alive) >= 2 * self._workers
+            needless = self._idle.pop(0) if many else None
         if needless:
             self._drop(needless)
         return self._started(settings)

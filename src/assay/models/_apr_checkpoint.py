@@ -1,0 +1,190 @@
+"""Checkpoints out of .apr files, and the metadata of new ones.
+
+The settings and the vocabulary stand under the keys that the format's other programs use. What
+they have no key for is kept under ``assay``: of a GGUF file its metadata with their types, of a
+Hugging Face folder its JSON files, the vocabulary taken out of the tokenizer.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import TYPE_CHECKING, Any
+
+from assay.errors import ModelError
+from assay.models._apr_file import AprFile, read_apr
+from assay.models._architectures import ARCHITECTURES, NUMBERS, Rotary, by_gguf_name, hf_name
+from assay.models._checkpoint import Checkpoint
+from assay.models._gguf_checkpoint import from_metadata
+from assay.models._gguf_file import GgufPair
+from assay.models._rope import base_and_scaling
+from assay.models._tokenizer_json import (
+    default_template,
+    split_tokenizer,
+    vocabulary_of,
+    whole_tokenizer,
+)
+from assay.models._vocabulary import CONTROL, NORMAL
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from assay.models._tensors import Tensor
+
+OURS = "assay"
+NEIGHBOURS, HALVES = 0, 2  # as rope_type
+# The format's keys for settings, in older and newer files, by Hugging Face's.
+SETTINGS = {
+    "hidden_size": ("hidden_size",),
+    "num_hidden_layers": ("num_layers", "num_hidden_layers"),
+    "num_attention_heads": ("num_heads", "num_attention_heads"),
+    "num_key_value_heads": ("num_kv_heads", "num_key_value_heads"),
+    "intermediate_size": ("intermediate_size",),
+    "max_position_embeddings": ("max_position_embeddings",),
+}
+# Files that do not say how text is split are from before the format had a key for it.
+PRE_BY_FAMILY = {"qwen2": "qwen2", "qwen3": "qwen2"}
+# The format's keys for the tokenizer, by GGUF's.
+TOKENIZER = {
+    "tokenizer.ggml.tokens": "tokenizer.vocabulary",
+    "tokenizer.ggml.merges": "tokenizer.merges",
+    "tokenizer.ggml.token_type": "tokenizer.token_type",
+    "tokenizer.ggml.scores": "tokenizer.scores",
+    "tokenizer.ggml.model": "tokenizer.model",
+    "tokenizer.ggml.pre": "tokenizer.pre_type",
+    "tokenizer.ggml.bos_token_id": "tokenizer.bos_token_id",
+    "tokenizer.ggml.eos_token_id": "tokenizer.eos_token_id",
+    "tokenizer.ggml.padding_token_id": "tokenizer.padding_token_id",
+    "tokenizer.ggml.add_bos_token": "tokenizer.add_bos_token",
+    "tokenizer.chat_template": "chat_template",
+}
+
+
+def read(path: Path) -> Checkpoint:
+    return _checkpoint(read_apr(path), str(path))
+
+
+def metadata_of(checkpoint: Checkpoint, name: str, tensors: Sequence[Tensor]) -> dict[str, Any]:
+    """The metadata of an .apr file with these tensors."""
+    config = checkpoint.config
+    neighbours = checkpoint.rotary == "neighbours"
+    described = {
+        "model_type": config.get("model_type", ""),
+        "architecture": config.get("model_type", ""),
+        "name": name,
+        "original_format": "gguf" if checkpoint.gguf or neighbours else "safetensors",
+        "param_count": sum(math.prod(tensor.shape) for tensor in tensors),
+        "total_size": sum(tensor.nbytes for tensor in tensors),
+        "vocab_size": config.get("vocab_size"),
+        "head_dim": config.get("head_dim"),
+        "rms_norm_eps": config.get("rms_norm_eps"),
+        "rope_theta": base_and_scaling(config)[0],
+        "rope_type": NEIGHBOURS if neighbours else HALVES,
+        "tied_embeddings": bool(config.get("tie_word_embeddings")),
+        **{keys[0]: config.get(setting) for setting, keys in SETTINGS.items()},
+    }
+    if checkpoint.gguf:
+        described |= {TOKENIZER[p.key]: p.value for p in checkpoint.gguf if p.key in TOKENIZER}
+        described[OURS] = {"gguf": [_packed(pair) for pair in checkpoint.gguf]}
+    else:
+        tokenizer, vocabulary = split_tokenizer(checkpoint.tokenizer_json)
+        described |= _tokenizer_keys(checkpoint) | vocabulary
+        described[OURS] = {
+            "config": config,
+            "generation_config": checkpoint.generation_config,
+            "tokenizer_config": checkpoint.tokenizer_config,
+            "tokenizer": tokenizer,
+        }
+    return {key: value for key, value in described.items() if value is not None}
+
+
+def _checkpoint(file: AprFile, where: str) -> Checkpoint:
+    metadata = file.metadata
+    ours = metadata.get(OURS, {})
+    from_hf = metadata.get("original_format") in ("safetensors", "pytorch")
+    rotary: Rotary = (
+        "neighbours" if metadata.get("rope_type") == NEIGHBOURS and not from_hf else "halves"
+    )
+    unread = file.unread() if ours else _foreign(file)
+
+    def stored() -> list[Tensor]:
+        file.check()
+        return unread
+
+    if "config" in ours:
+        return Checkpoint(
+            config=ours["config"],
+            generation_config=ours["generation_config"],
+            tokenizer_config=ours["tokenizer_config"],
+            tokenizer_json=whole_tokenizer(ours["tokenizer"], metadata),
+            rotary=rotary,
+            stored=stored,
+        )
+    pairs = tuple(_unpacked(pair, metadata) for pair in ours.get("gguf", []))
+    as_gguf = {pair.key: pair.value for pair in pairs} or _gguf_words(metadata, where)
+    return from_metadata(as_gguf, unread, stored, where, rotary, pairs)
+
+
+def _foreign(file: AprFile) -> list[Tensor]:
+    """Other programs keep GGUF's names, or repeat a tied embedding as the head."""
+    named = [dataclasses.replace(t, name=hf_name(t.name) or t.name) for t in file.unread()]
+    tied = bool(file.metadata.get("tied_embeddings"))
+    return [tensor for tensor in named if not (tied and tensor.name == "lm_head.weight")]
+
+
+def _packed(pair: GgufPair) -> list[Any]:
+    """What stands under a key of the format is not said twice."""
+    types = [pair.key, pair.kind, pair.item_kind]
+    return types if pair.key in TOKENIZER else [*types, pair.value]
+
+
+def _unpacked(packed: list[Any], metadata: Mapping[str, Any]) -> GgufPair:
+    key, kind, item_kind, *value = packed
+    return GgufPair(key, kind, value[0] if value else metadata[TOKENIZER[key]], item_kind)
+
+
+def _tokenizer_keys(checkpoint: Checkpoint) -> dict[str, Any]:
+    """The vocabulary under the format's keys, as far as it can be said there."""
+    keys: dict[str, Any] = {"chat_template": default_template(checkpoint.tokenizer_config)}
+    try:
+        vocabulary = vocabulary_of(checkpoint.tokenizer_json, checkpoint.tokenizer_config, "")
+    except ModelError:  # other programs cannot use it; we keep it whole
+        return keys
+    return keys | {
+        "tokenizer.model": "gpt2",
+        "tokenizer.token_type": vocabulary.types,
+        "tokenizer.pre_type": vocabulary.pre,
+        "tokenizer.bos_token_id": vocabulary.bos,
+        "tokenizer.eos_token_id": vocabulary.eos,
+        "tokenizer.padding_token_id": vocabulary.padding,
+        "tokenizer.add_bos_token": vocabulary.add_bos,
+    }
+
+
+def _gguf_words(metadata: Mapping[str, Any], where: str) -> dict[str, Any]:
+    """Another program's metadata in GGUF's words."""
+
+    def get(*keys: str) -> Any:
+        both = [spelling for key in keys for spelling in (key, f"model.{key}")]
+        return next((metadata[key] for key in both if metadata.get(key) is not None), None)
+
+    family = str(get("architecture", "model_type") or "").lower()
+    name = {known.model_type: known.name for known in ARCHITECTURES}.get(family, family)
+    by_gguf_name(name, where)
+    words = {ours: get(*SETTINGS[theirs]) for theirs, ours in NUMBERS}
+    words["attention.key_length"] = get("head_dim")
+    words["attention.layer_norm_rms_epsilon"] = get("rms_norm_eps")
+    words["rope.freq_base"] = get("rope_theta")
+    found = {f"{name}.{key}": value for key, value in words.items()}
+    found |= {ours: metadata.get(theirs) for ours, theirs in TOKENIZER.items()}
+    found["general.architecture"] = name
+    found["tokenizer.chat_template"] = get("chat_template", "tokenizer.chat_template")
+    kind = str(get("tokenizer.model", "tokenizer.model_type") or "gpt2").lower()
+    found["tokenizer.ggml.model"] = "gpt2" if kind == "bpe" else kind
+    found["tokenizer.ggml.pre"] = metadata.get("tokenizer.pre_type") or PRE_BY_FAMILY.get(name, "")
+    found["tokenizer.ggml.token_type"] = metadata.get("tokenizer.token_type") or [
+        CONTROL if token.startswith("<|") and token.endswith("|>") else NORMAL
+        for token in metadata.get("tokenizer.vocabulary", [])
+    ]
+    return {key: value for key, value in found.items() if value is not None}

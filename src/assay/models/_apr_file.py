@@ -1,0 +1,227 @@
+"""Reads .apr files, version 2: header, metadata, index; every length checked before believed.
+
+Writers of this format differ in what some type numbers mean: 8 and 9 are the format's own
+quantisations in old files and GGML's Q8_0 and Q8_1 in others, 2 is bfloat16 or Q4_0. The size of
+the tensor tells which.
+"""
+
+from __future__ import annotations
+
+import json
+import mmap
+import struct
+import zlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from assay.errors import ModelError
+from assay.models._tensors import Tensor, sizes_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+MAGIC = b"APR\0"
+OLD_MAGICS = (b"APR1", b"APRN", b"APR2")
+VERSION = 2
+# Magic, version (major, minor), flags, tensors, metadata's offset and size, index, data, CRC.
+HEADER = struct.Struct("<4sBBHIQIQQI20x")
+CRC_AT = 40  # in the header, of the header without it
+FOOTER = 4  # bytes: the CRC of all before
+ALIGNMENT = 64
+MAX_METADATA = 16 << 20
+MAX_DIMENSIONS = 8
+SMALLEST_ENTRY = 20
+PIECE = 1 << 24  # bytes read at a time
+ROW_MAJOR, HAS_VOCABULARY, QUANTISED = 0x400, 0x200, 0x20
+HARMLESS = ROW_MAJOR | HAS_VOCABULARY | QUANTISED | 0x40 | 0x80 | 0x100
+UNREADABLE = {
+    0x1: "compressed with LZ4",
+    0x2: "compressed with Zstandard",
+    0x4: "encrypted",
+    0x8: "signed",
+    0x10: "one of several shards",
+    0x800: "stored column by column",
+}
+ENCODINGS = {
+    0: ("F32",),
+    1: ("F16",),
+    2: ("BF16", "Q4_0"),
+    3: ("F64",),
+    4: ("I32",),
+    5: ("I64",),
+    6: ("I8",),
+    7: ("U8",),
+    8: ("APR_Q4", "Q8_0"),
+    9: ("APR_Q8", "Q8_1"),
+    12: ("Q4_K",),
+    13: ("Q5_K",),
+    14: ("Q6_K",),
+    30: ("BF16",),
+    128: ("APR_Q4",),
+    129: ("APR_Q8",),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class AprTensor:
+    name: str
+    encoding: str
+    shape: tuple[int, ...]
+    start: int  # in the file
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class AprFile:
+    """What a file says of itself; the tensors are in the order of their data."""
+
+    path: Path
+    metadata: dict[str, Any]
+    tensors: tuple[AprTensor, ...]
+
+    def unread(self) -> list[Tensor]:
+        """The tensors under the file's own names; ``check`` first what is to be computed with."""
+        data = self._data()
+        return [
+            Tensor(t.name, t.encoding, t.shape, t.size, _slice(data, t.start, t.size))
+            for t in self.tensors
+        ]
+
+    def check(self) -> None:
+        """Raise unless the CRC of the whole file is right; this reads all of it."""
+        data = self._data()
+        end, crc = len(data) - FOOTER, 0
+        for at in range(0, end, PIECE):
+            crc = zlib.crc32(data[at : min(at + PIECE, end)], crc)
+        if crc != struct.unpack_from("<I", data, end)[0]:
+            raise ModelError(
+                f"{self.path} is a damaged .apr file (the file's CRC is wrong): fetch or convert "
+                "it again"
+            )
+
+    def _data(self) -> memoryview:
+        with self.path.open("rb") as file:
+            return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+
+
+def is_apr(path: Path) -> bool:
+    """Of whatever version."""
+    if not path.is_file():
+        return False
+    with path.open("rb") as file:
+        return file.read(4) in (MAGIC, *OLD_MAGICS)
+
+
+def read_apr(path: Path) -> AprFile:
+    """Header, metadata and index; the weights are not read, and so their CRC not checked."""
+    with path.open("rb") as file:
+        start = file.read(HEADER.size)
+        size = file.seek(0, 2)
+        if start[:4] in OLD_MAGICS:
+            version = start[:4].decode()
+            raise ModelError(
+                f"{path} is an .apr file of an old format ({version}), only version 2 can be read: "
+                "convert the original model again"
+            )
+        if start[:4] != MAGIC:
+            raise ModelError(f"{path} is not an .apr file: give a .apr file or another engine")
+        if len(start) < HEADER.size or size < HEADER.size + FOOTER:
+            raise _cut_off(path, size, HEADER.size + FOOTER)
+        with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+            try:
+                return _Reader(path, data).file()
+            except (ValueError, RecursionError) as error:
+                raise ModelError(
+                    f"{path} is a damaged .apr file ({error}): fetch or convert it again"
+                ) from error
+
+
+class _Reader:
+    def __init__(self, path: Path, data: mmap.mmap) -> None:
+        self._path, self._data = path, data
+        self._end = len(data) - FOOTER
+
+    def file(self) -> AprFile:
+        header = self._data[: HEADER.size]
+        _, major, minor, flags, count, meta_at, meta_size, index_at, data_at, crc = HEADER.unpack(
+            header
+        )
+        if zlib.crc32(header[:CRC_AT] + header[CRC_AT + 4 :]) != crc:
+            raise ValueError("the header's CRC is wrong")
+        if major != VERSION:
+            raise ModelError(
+                f"{self._path} has version {major}.{minor} of the .apr format, only version 2 can "
+                "be read: convert the original model again"
+            )
+        self._check_flags(flags)
+        if meta_size > MAX_METADATA:
+            raise ValueError(f"{meta_size:,} bytes of metadata, 16 MiB at most are allowed")
+        self._need(meta_at + meta_size)
+        self._need(data_at)
+        if count * SMALLEST_ENTRY > self._end - index_at:
+            raise ValueError(f"an index of {count:,} tensors in {len(self._data):,} bytes")
+        metadata = json.loads(self._data[meta_at : meta_at + meta_size])
+        if not isinstance(metadata, dict):
+            raise ValueError("the metadata is no JSON object")
+        tensors = sorted(self._index(index_at, count, data_at), key=lambda t: (t.start, t.name))
+        if len({tensor.name for tensor in tensors}) < count:
+            raise ValueError("two tensors of one name")
+        return AprFile(self._path, metadata, tuple(tensors))
+
+    def _check_flags(self, flags: int) -> None:
+        for flag, meaning in UNREADABLE.items():
+            if flags & flag:
+                raise ModelError(
+                    f"{self._path} is {meaning}, which cannot be read here: convert the original "
+                    "model again, plainly"
+                )
+        if unknown := flags & ~HARMLESS:
+            raise ModelError(
+                f"{self._path} has the unknown flag {unknown:#06x} of a newer format: convert the "
+                "original model again with assay convert"
+            )
+
+    def _index(self, at: int, count: int, data_at: int) -> list[AprTensor]:
+        found = []
+        for _ in range(count):
+            (length,) = self._take("<H", at)
+            self._need(at + 2 + length)
+            name = self._data[at + 2 : at + 2 + length].decode()
+            kind, dimensions = self._take("<BB", at + 2 + length)
+            if dimensions > MAX_DIMENSIONS:
+                raise ValueError(f"a tensor of {dimensions} dimensions")
+            at += 4 + length
+            *shape, offset, size = self._take(f"<{dimensions + 2}Q", at)
+            at += 8 * (dimensions + 2)
+            self._need(data_at + offset + size)
+            encoding = _encoding(name, kind, tuple(shape), size)
+            found.append(AprTensor(name, encoding, tuple(shape), data_at + offset, size))
+        return found
+
+    def _take(self, layout: str, at: int) -> tuple[int, ...]:
+        self._need(at + struct.calcsize(layout))
+        return struct.unpack_from(layout, self._data, at)
+
+    def _need(self, end: int) -> None:
+        if end > self._end:
+            raise _cut_off(self._path, len(self._data), end + FOOTER)
+
+
+def _encoding(name: str, kind: int, shape: tuple[int, ...], size: int) -> str:
+    if kind not in ENCODINGS:
+        raise ValueError(f"tensor {name} is of the unknown type {kind}")
+    for encoding in ENCODINGS[kind]:
+        if size in sizes_of(encoding, shape):
+            return encoding
+    raise ValueError(f"tensor {name} has {size:,} bytes, which its shape {list(shape)} does not")
+
+
+def _slice(data: memoryview, start: int, size: int) -> Any:
+    return lambda: data[start : start + size]
+
+
+def _cut_off(path: Path, size: int, needed: int) -> ModelError:
+    return ModelError(
+        f"{path} is cut off: it has {size:,} bytes and needs at least {needed:,}; fetch or convert "
+        "it again"
+    )

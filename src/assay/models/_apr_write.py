@@ -1,0 +1,99 @@
+"""Writes .apr files, version 2."""
+
+from __future__ import annotations
+
+import json
+import struct
+import zlib
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+from assay.errors import ModelError
+from assay.models._apr_file import (
+    ALIGNMENT,
+    CRC_AT,
+    ENCODINGS,
+    HAS_VOCABULARY,
+    HEADER,
+    MAGIC,
+    MAX_METADATA,
+    QUANTISED,
+    ROW_MAJOR,
+    VERSION,
+)
+from assay.models._tensors import PLAIN, Tensor
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+# Of the numbers that are read, those that every reader of the format understands alike.
+NUMBERS = {names[0]: number for number, names in ENCODINGS.items() if number not in (2, 8, 9, 13)}
+
+
+def write_apr(
+    file: BinaryIO,
+    metadata: Mapping[str, Any],
+    tensors: Sequence[Tensor],
+    written: Callable[[int], None],
+) -> None:
+    """A whole file; ``written`` is told the bytes of each tensor.
+
+    The data keep the order that the tensors are given in, only the index is sorted.
+    """
+    try:
+        text = json.dumps(
+            metadata, ensure_ascii=False, separators=(",", ":"), allow_nan=False
+        ).encode()
+    except ValueError as error:  # infinity, or half a character
+        raise ModelError(
+            f"the tokenizer or settings cannot be said in an .apr file ({error}): keep the model "
+            "in the format it has"
+        ) from error
+    if len(text) > MAX_METADATA:
+        raise ModelError(
+            f"the tokenizer and settings take {len(text):,} bytes, an .apr file holds 16 MiB of "
+            "them at most: keep the model in the format it has"
+        )
+    entries, offset = {}, 0
+    for tensor in tensors:
+        name = tensor.name.encode()
+        entries[name] = struct.pack("<H", len(name)) + name
+        entries[name] += struct.pack(
+            f"<BB{len(tensor.shape)}QQQ",
+            NUMBERS[tensor.encoding],
+            len(tensor.shape),
+            *tensor.shape,
+            offset,
+            tensor.nbytes,
+        )
+        offset += tensor.nbytes + -tensor.nbytes % ALIGNMENT
+    index = b"".join(entry for _, entry in sorted(entries.items()))
+    index_at = HEADER.size + len(text) + -len(text) % ALIGNMENT
+    flags = ROW_MAJOR
+    if "tokenizer.vocabulary" in metadata:
+        flags |= HAS_VOCABULARY
+    if any(tensor.encoding not in PLAIN for tensor in tensors):
+        flags |= QUANTISED
+    data_at = index_at + len(index) + -len(index) % ALIGNMENT
+    fields = (MAGIC, VERSION, 0, flags, len(tensors), HEADER.size, len(text), index_at, data_at)
+    header = HEADER.pack(*fields, 0)
+    crc = zlib.crc32(header[:CRC_AT] + header[CRC_AT + 4 :])
+    sink = _Summed(file)
+    for part in (HEADER.pack(*fields, crc), text, index):
+        sink.write_padded(part)
+    for tensor in tensors:
+        sink.write_padded(tensor.read())
+        written(tensor.nbytes)
+    file.write(struct.pack("<I", sink.crc))
+
+
+class _Summed:
+    """Writes whole units of the alignment and keeps their CRC."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self.crc = 0
+
+    def write_padded(self, data: Any) -> None:
+        for part in (data, bytes(-len(data) % ALIGNMENT)):
+            self.crc = zlib.crc32(part, self.crc)
+            self._file.write(part)

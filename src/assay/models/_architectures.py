@@ -1,0 +1,184 @@
+"""Model families: GGUF's words for their settings and tensors, and Hugging Face's."""
+
+from __future__ import annotations
+
+import re
+import struct
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+from assay.errors import ModelError
+from assay.models._tensors import Tensor, reorder_rows
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+# Which two numbers of a head the rotary embedding turns together: neighbours, as llama.cpp has it
+# for the llama family, or one of each half, as transformers has it for all.
+Rotary = Literal["neighbours", "halves"]
+
+
+@dataclass(frozen=True, slots=True)
+class Architecture:
+    """A family; ``settings`` are HF's keys that are always so."""
+
+    name: str  # GGUF's
+    model_type: str  # Hugging Face's
+    class_name: str
+    rotary: Rotary = "halves"  # in GGUF files
+    has_head_dim: bool = True
+    settings: tuple[tuple[str, Any], ...] = ()
+
+
+ARCHITECTURES = (
+    Architecture("llama", "llama", "LlamaForCausalLM", "neighbours"),
+    Architecture("llama", "mistral", "MistralForCausalLM", "neighbours"),
+    Architecture(
+        "qwen2",
+        "qwen2",
+        "Qwen2ForCausalLM",
+        has_head_dim=False,
+        settings=(("use_sliding_window", False),),
+    ),
+    Architecture("qwen3", "qwen3", "Qwen3ForCausalLM", settings=(("use_sliding_window", False),)),
+)
+# GGUF's names of tensors and Hugging Face's; {} is the number of the layer.
+TENSOR_NAMES = (
+    ("token_embd", "model.embed_tokens"),
+    ("output_norm", "model.norm"),
+    ("output", "lm_head"),
+    ("blk.{}.attn_norm", "model.layers.{}.input_layernorm"),
+    ("blk.{}.attn_q", "model.layers.{}.self_attn.q_proj"),
+    ("blk.{}.attn_k", "model.layers.{}.self_attn.k_proj"),
+    ("blk.{}.attn_v", "model.layers.{}.self_attn.v_proj"),
+    ("blk.{}.attn_output", "model.layers.{}.self_attn.o_proj"),
+    ("blk.{}.attn_q_norm", "model.layers.{}.self_attn.q_norm"),
+    ("blk.{}.attn_k_norm", "model.layers.{}.self_attn.k_norm"),
+    ("blk.{}.ffn_norm", "model.layers.{}.post_attention_layernorm"),
+    ("blk.{}.ffn_gate", "model.layers.{}.mlp.gate_proj"),
+    ("blk.{}.ffn_up", "model.layers.{}.mlp.up_proj"),
+    ("blk.{}.ffn_down", "model.layers.{}.mlp.down_proj"),
+)
+_TO_HF = dict(TENSOR_NAMES)
+_TO_GGUF = {theirs: ours for ours, theirs in TENSOR_NAMES}
+_TURNED = re.compile(r"model\.layers\.\d+\.self_attn\.([qk])_proj\.(weight|bias)")
+# Hugging Face's setting, GGUF's key after the architecture's name.
+NUMBERS = (
+    ("max_position_embeddings", "context_length"),
+    ("hidden_size", "embedding_length"),
+    ("num_hidden_layers", "block_count"),
+    ("intermediate_size", "feed_forward_length"),
+    ("num_attention_heads", "attention.head_count"),
+    ("num_key_value_heads", "attention.head_count_kv"),
+)
+
+
+def by_gguf_name(name: str, where: str) -> Architecture:
+    for known in ARCHITECTURES:
+        if known.name == name:
+            return known
+    raise _unknown(name, where)
+
+
+def by_model_type(name: str, where: str) -> Architecture:
+    for known in ARCHITECTURES:
+        if known.model_type == name:
+            return known
+    raise _unknown(name, where)
+
+
+def hf_name(name: str) -> str | None:
+    """Hugging Face's name of a tensor that has GGUF's; None: it has none there."""
+    return _renamed(name, _TO_HF)
+
+
+def gguf_name(name: str) -> str | None:
+    return _renamed(name, _TO_GGUF)
+
+
+def with_rotary(tensor: Tensor, has: Rotary, wants: Rotary, config: Mapping[str, Any]) -> Tensor:
+    """The tensor in the other rotary order, if it is one that is turned. Rows move, bytes stay."""
+    found = _TURNED.fullmatch(tensor.name)
+    if has == wants or not found:
+        return tensor
+    heads = config.get("num_attention_heads")
+    if found[1] == "k":
+        heads = config.get("num_key_value_heads") or heads
+    rows = tensor.shape[0] if tensor.shape else 1
+    if not isinstance(heads, int) or heads < 1 or rows % (2 * heads):
+        raise ModelError(
+            f"{tensor.name} has {rows} rows for {heads} heads: fetch or convert the model again"
+        )
+    split = (2, -1) if wants == "neighbours" else (-1, 2)
+
+    def order(rows: NDArray[Any]) -> NDArray[Any]:
+        return rows.reshape(heads, *split).swapaxes(1, 2).reshape(-1)
+
+    return reorder_rows(tensor, order)
+
+
+def config_from_gguf(
+    metadata: Mapping[str, Any], shapes: Mapping[str, tuple[int, ...]], where: str
+) -> dict[str, Any]:
+    """The content of a config.json; ``shapes`` are the tensors', by Hugging Face's names."""
+    architecture = by_gguf_name(str(metadata.get("general.architecture", "")), where)
+    prefix = architecture.name
+
+    def number(key: str, otherwise: Any = None) -> Any:
+        value = metadata.get(f"{prefix}.{key}", otherwise)
+        if isinstance(value, list) and len(set(value)) == 1:
+            value = value[0]
+        if not isinstance(value, int | float) or value <= 0:
+            raise ModelError(f"{where} does not say its {prefix}.{key}: fetch or convert it again")
+        return value
+
+    config: dict[str, Any] = {
+        "architectures": [architecture.class_name],
+        "model_type": architecture.model_type,
+        "hidden_act": "silu",
+    }
+    for theirs, ours in NUMBERS:
+        heads = config.get("num_attention_heads") if ours.endswith("_kv") else None
+        config[theirs] = int(number(ours, heads))
+    config["head_dim"] = int(
+        number("attention.key_length", config["hidden_size"] // config["num_attention_heads"])
+    )
+    config["rms_norm_eps"] = shortest(number("attention.layer_norm_rms_epsilon"))
+    config["rope_theta"] = shortest(number("rope.freq_base", 10000.0))
+    config["vocab_size"] = shapes.get("model.embed_tokens.weight", (0,))[0]
+    config["tie_word_embeddings"] = "lm_head.weight" not in shapes
+    config["attention_bias"] = "model.layers.0.self_attn.q_proj.bias" in shapes
+    for theirs, ours in (("bos", "bos"), ("eos", "eos"), ("pad", "padding")):
+        if isinstance(token := metadata.get(f"tokenizer.ggml.{ours}_token_id"), int):
+            config[f"{theirs}_token_id"] = token
+    if not architecture.has_head_dim:
+        del config["head_dim"], config["attention_bias"]
+    return {**config, **dict(architecture.settings)}
+
+
+def shortest(value: float) -> float:
+    """The shortest decimal that is the same as float32: 1e-05 for 9.999999747378752e-06."""
+    for digits in range(1, 10):
+        short = float(f"{value:.{digits}g}")
+        if struct.pack("<f", short) == struct.pack("<f", value):
+            return short
+    return value
+
+
+def _renamed(name: str, table: Mapping[str, str]) -> str | None:
+    stem, _, ending = name.rpartition(".")
+    number = re.search(r"\.(\d+)\.", stem)
+    pattern = stem.replace(number[0], ".{}.", 1) if number else stem
+    if pattern not in table or ending not in ("weight", "bias"):
+        return None
+    return f"{table[pattern].format(number[1] if number else '')}.{ending}"
+
+
+def _unknown(name: str, where: str) -> ModelError:
+    names = ", ".join(known.model_type for known in ARCHITECTURES)
+    return ModelError(
+        f"{where} is a model of the family '{name}', which cannot be read here ({names} can): "
+        "run a GGUF file with llama.cpp, a Hugging Face folder with hf"
+    )

@@ -1,0 +1,124 @@
+"""Model files from one format into another; what the target can hold goes over as it is."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import shutil
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from assay.errors import ModelError, UsageError
+from assay.models._checkpoint import Checkpoint, read_checkpoint
+from assay.models._hf_folder import is_hf_folder
+from assay.models._targets import Target, file_type, target_for
+from assay.models._tensors import FLOATS, PLAIN, Tensor, cast
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from pathlib import Path
+
+INTEGERS = set(PLAIN) - set(FLOATS.values()) - {"F64"}
+
+
+@dataclass(frozen=True, slots=True)
+class Conversion:
+    """What was written; ``changed`` counts the tensors whose encoding had to change."""
+
+    source: str
+    target: str
+    format: str
+    tensors: int
+    bytes: int
+    changed: dict[str, int]
+
+
+def convert(
+    source: Path, path: Path, *, dtype: str, force: bool, progress: Callable[[int, int], None]
+) -> Conversion:
+    """Writes ``path``, whose ending says the format. It is there whole or not at all."""
+    target = target_for(path)
+    _check_free(path, target, force=force)
+    checkpoint = read_checkpoint(source)
+    stored = target.tensors(checkpoint, str(source))
+    tensors = [_encoded(tensor, target, dtype, source) for tensor in stored]
+    changed = Counter(
+        f"{old.encoding} to {new.encoding}"
+        for old, new in zip(stored, tensors, strict=True)
+        if old.encoding != new.encoding
+    )
+    if changed:
+        checkpoint = _retyped(checkpoint, tensors)
+    total, done = sum(tensor.nbytes for tensor in tensors), 0
+
+    def written(count: int) -> None:
+        nonlocal done
+        done += count
+        progress(done, total)
+
+    with _swapped_in(path) as partial:
+        target.write(partial, checkpoint, tensors, written, source)
+    files = path.iterdir() if target.is_folder else [path]
+    size = sum(file.stat().st_size for file in files)
+    return Conversion(str(source), str(path), target.name, len(tensors), size, dict(changed))
+
+
+def _encoded(tensor: Tensor, target: Target, dtype: str, source: Path) -> Tensor:
+    """As it is, unless another number format is asked for or its own cannot be held."""
+    if tensor.encoding in INTEGERS:
+        if target.holds(tensor):
+            return tensor
+        raise ModelError(
+            f"{source} has a tensor {tensor.name} of {tensor.encoding}, which the target cannot "
+            "hold: keep the model in the format it has"
+        )
+    if target.wide_vectors and len(tensor.shape) == 1:
+        return cast(tensor, "F32")
+    if dtype:
+        return cast(tensor, FLOATS[dtype])
+    return tensor if target.holds(tensor) else cast(tensor, "F32")
+
+
+def _retyped(checkpoint: Checkpoint, tensors: Sequence[Tensor]) -> Checkpoint:
+    """With GGUF metadata that say the encoding most tensors have now."""
+    pairs = tuple(
+        dataclasses.replace(pair, value=file_type(tensors))
+        if pair.key == "general.file_type"
+        else pair
+        for pair in checkpoint.gguf
+    )
+    return dataclasses.replace(checkpoint, gguf=pairs)
+
+
+def _check_free(path: Path, target: Target, *, force: bool) -> None:
+    if not path.exists():
+        return
+    if path.is_dir() != target.is_folder or (path.is_dir() and not is_hf_folder(path)):
+        raise UsageError(f"{path} is something else than a model of this format: choose another")
+    if not force:
+        raise UsageError(f"{path} is there already: choose another, or replace it with --force")
+
+
+@contextlib.contextmanager
+def _swapped_in(path: Path) -> Iterator[Path]:
+    """A name to write under; what is at the path is replaced when all is written."""
+    partial, old = (path.with_name(path.name + ending) for ending in (".part", ".old"))
+    _remove(partial)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        yield partial
+        if path.is_dir():  # no system call replaces a folder that is not empty
+            _remove(old)
+            path.replace(old)
+        partial.replace(path)
+        _remove(old)
+    finally:
+        _remove(partial)
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)

@@ -1,0 +1,108 @@
+"""Model folders as transformers saves them: where they are, and digests of what is in them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from assay import codec
+from assay.errors import ModelError
+from assay.fetch import kept_sha256
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+CONFIGS = ("config.json", "generation_config.json", "adapter_config.json", "quantize_config.json")
+TOKENIZERS = (
+    "tokenizer.json", "tokenizer.model", "tokenizer_config.json", "special_tokens_map.json",
+    "added_tokens.json", "vocab.json", "merges.txt",
+)  # fmt: skip
+HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")
+# What is fetched of a hub's repository; the older weights only where there are no newer ones.
+WANTED = ("*.json", "*.jinja", "*.model", "*.txt", "*.safetensors")
+OLDER_WEIGHTS = "*.bin"
+
+
+def model_folder(reference: str) -> Path:
+    """The folder at this path, or of this hub id (fetched on first use)."""
+    folder = Path(reference)
+    if folder.is_dir():
+        if not (folder / "config.json").is_file():
+            raise ModelError(
+                f"{reference} is no model folder: it has no config.json; give a folder as "
+                "transformers saves it"
+            )
+        return folder.resolve()
+    if folder.exists():
+        raise ModelError(f"{reference} is a file: this engine takes a folder of safetensors")
+    if HUB_ID.fullmatch(reference) and not reference.startswith("."):
+        return _from_hub(reference)
+    raise ModelError(f"no model folder at {reference}, and no hub id of the form owner/name")
+
+
+def weights_digest(folder: Path) -> str:
+    """sha256 over the names and digests of weights and configuration files.
+
+    Weights are the safetensors, or, where there are none, PyTorch's own files.
+    """
+    weights = sorted(folder.glob("*.safetensors")) or sorted(folder.glob(OLDER_WEIGHTS))
+    if not weights:
+        raise ModelError(f"{folder} holds no weights: no *.safetensors and no {OLDER_WEIGHTS}")
+    return _digest([*weights, *_present(folder, CONFIGS)])
+
+
+def tokenizer_digest(folder: Path) -> str:
+    """sha256 over the names and digests of the tokenizer's files; empty where there are none."""
+    return _digest(_present(folder, TOKENIZERS))
+
+
+def chat_template(folder: Path) -> str:
+    """The template transformers would use: a file of its own, or the tokenizer's; or nothing."""
+    alone = folder / "chat_template.jinja"
+    if alone.is_file():
+        return alone.read_text(encoding="utf-8")
+    try:
+        config = json.loads((folder / "tokenizer_config.json").read_text(encoding="utf-8"))
+        found = config.get("chat_template") or ""
+    except FileNotFoundError:
+        return ""
+    except (ValueError, AttributeError) as error:
+        raise ModelError(f"{folder}/tokenizer_config.json is damaged ({error})") from error
+    if isinstance(found, list):  # several, by name
+        return str({t["name"]: t["template"] for t in found}.get("default", ""))
+    return str(found)
+
+
+def sha256_of(text: str) -> str:
+    """Digest of a text; empty for an empty one."""
+    return hashlib.sha256(text.encode()).hexdigest() if text else ""
+
+
+def _from_hub(name: str) -> Path:
+    try:
+        from huggingface_hub import snapshot_download
+    except ImportError as error:
+        raise ModelError(
+            f"no model folder at {name}; to take it for a hub id, pip install huggingface_hub"
+        ) from error
+    try:
+        folder = Path(snapshot_download(name, allow_patterns=[*WANTED]))
+        if not any(folder.glob("*.safetensors")):
+            snapshot_download(name, allow_patterns=[OLDER_WEIGHTS])
+    except Exception as error:
+        reason = " ".join(str(error).split())[:200]
+        raise ModelError(
+            f"no model folder at {name}, and the hub did not give it: {reason}"
+        ) from error
+    return folder
+
+
+def _present(folder: Path, names: Iterable[str]) -> list[Path]:
+    return [folder / name for name in names if (folder / name).is_file()]
+
+
+def _digest(files: list[Path]) -> str:
+    return codec.digest(sorted((f.name, kept_sha256(f)) for f in files)) if files else ""

@@ -1,0 +1,57 @@
+"""Writes GGUF files: metadata as it is given, tensors one at a time."""
+
+from __future__ import annotations
+
+import struct
+from typing import TYPE_CHECKING, BinaryIO
+
+from assay.models._gguf_file import ARRAY, MAGIC, SCALARS, STRING, GgufPair
+from assay.models._tensors import GGML_NUMBERS, Tensor
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+VERSION = 3
+
+
+def write_gguf(
+    file: BinaryIO,
+    pairs: Sequence[GgufPair],
+    tensors: Sequence[Tensor],
+    written: Callable[[int], None],
+) -> None:
+    """A whole file; ``written`` is told the bytes of each tensor. Tensors have GGUF's names."""
+    alignment = next((pair.value for pair in pairs if pair.key == "general.alignment"), 32)
+    header = bytearray(MAGIC + struct.pack("<IQQ", VERSION, len(tensors), len(pairs)))
+    for pair in pairs:
+        header += _text(pair.key) + struct.pack("<I", pair.kind) + _value(pair)
+    offset = 0
+    for tensor in tensors:
+        header += _text(tensor.name) + struct.pack("<I", len(tensor.shape))
+        header += b"".join(struct.pack("<Q", size) for size in tensor.shape[::-1])
+        header += struct.pack("<IQ", GGML_NUMBERS[tensor.encoding], offset)
+        offset += tensor.nbytes + -tensor.nbytes % alignment
+    file.write(header + bytes(-len(header) % alignment))
+    for tensor in tensors:
+        file.write(tensor.read())
+        file.write(bytes(-tensor.nbytes % alignment))
+        written(tensor.nbytes)
+
+
+def _text(value: str) -> bytes:
+    data = value.encode()
+    return struct.pack("<Q", len(data)) + data
+
+
+def _value(pair: GgufPair) -> bytes:
+    if pair.kind != ARRAY:
+        return _scalars(pair.kind, [pair.value])
+    return struct.pack("<IQ", pair.item_kind, len(pair.value)) + _scalars(
+        pair.item_kind, pair.value
+    )
+
+
+def _scalars(kind: int, values: Iterable[object]) -> bytes:
+    if kind == STRING:
+        return b"".join(_text(str(value)) for value in values)
+    return b"".join(struct.pack("<" + SCALARS[kind], value) for value in values)

@@ -1,0 +1,115 @@
+"""Checkpoints out of Hugging Face folders, and new folders."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from assay.errors import ModelError
+from assay.models._checkpoint import Checkpoint
+from assay.models._safetensors import read_safetensors, write_safetensors
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from assay.models._tensors import Tensor
+
+WEIGHTS = "model.safetensors"
+INDEX = "model.safetensors.index.json"
+MAX_TOKENS = 1 << 24
+_TORCH = {"F32": "float32", "F16": "float16", "BF16": "bfloat16"}
+
+
+def is_hf_folder(path: Path) -> bool:
+    return (path / "config.json").is_file()
+
+
+def read(path: Path) -> Checkpoint:
+    names = _files(path)
+    settings = _json(path / "tokenizer_config.json", {})
+    template = path / "chat_template.jinja"
+    if template.is_file():
+        settings["chat_template"] = template.read_text(encoding="utf-8")
+    tokenizer = _json(path / "tokenizer.json")
+    if not _is_tokenizer(tokenizer):
+        raise ModelError(f"{path / 'tokenizer.json'} is no tokenizer: fetch the folder again")
+    return Checkpoint(
+        config=_json(path / "config.json"),
+        generation_config=_json(path / "generation_config.json", {}),
+        tokenizer_json=tokenizer,
+        tokenizer_config=settings,
+        rotary="halves",
+        stored=lambda: [tensor for name in names for tensor in read_safetensors(path / name)],
+    )
+
+
+def write(
+    path: Path, checkpoint: Checkpoint, tensors: Sequence[Tensor], written: Callable[[int], None]
+) -> None:
+    """A folder that transformers loads, in a folder that is there and empty."""
+    kinds = [tensor.encoding for tensor in tensors if tensor.encoding in _TORCH]
+    config = dict(checkpoint.config)
+    if kinds:
+        config["torch_dtype"] = _TORCH[max(set(kinds), key=kinds.count)]
+    for name, content in (
+        ("config.json", config),
+        ("generation_config.json", checkpoint.generation_config),
+        ("tokenizer.json", checkpoint.tokenizer_json),
+        ("tokenizer_config.json", checkpoint.tokenizer_config),
+    ):
+        text = json.dumps(
+            content, ensure_ascii=False, indent=None if name == "tokenizer.json" else 2
+        )
+        (path / name).write_text(text + "\n", encoding="utf-8")
+    with (path / WEIGHTS).open("wb") as file:
+        write_safetensors(file, tensors, written)
+
+
+def _is_tokenizer(content: dict[str, Any]) -> bool:
+    """Whether it has what conversion looks at; the rest is the tokenizers library's to judge."""
+    model, added = content.get("model"), content.get("added_tokens", [])
+    if not isinstance(model, dict) or not isinstance(added, list):
+        return False
+    if any(
+        not isinstance(token, dict) or not {"id", "content", "special"} <= set(token)
+        for token in added
+    ):
+        return False
+    if model.get("type") != "BPE":
+        return True
+    vocab, merges = model.get("vocab"), model.get("merges")
+    return (
+        isinstance(vocab, dict)
+        and isinstance(merges, list)
+        and all(isinstance(number, int) and 0 <= number < MAX_TOKENS for number in vocab.values())
+    )
+
+
+def _files(path: Path) -> list[str]:
+    if (path / INDEX).is_file():
+        names = sorted(set(_json(path / INDEX).get("weight_map", {}).values()))
+    else:
+        names = sorted(found.name for found in path.glob("*.safetensors"))
+    for name in names:
+        if not isinstance(name, str) or Path(name).name != name or not (path / name).is_file():
+            raise ModelError(f"{path} has no weights file {name}: fetch the folder again")
+    if not names:
+        raise ModelError(
+            f"{path} has no .safetensors files: save the model with safe serialization"
+        )
+    return names
+
+
+def _json(path: Path, otherwise: dict[str, Any] | None = None) -> dict[str, Any]:
+    if otherwise is not None and not path.is_file():
+        return dict(otherwise)
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise ModelError(f"{path.parent} has no {path.name}: fetch the folder again") from error
+    except (ValueError, RecursionError) as error:
+        raise ModelError(f"{path} is no JSON ({error}): fetch the folder again") from error
+    if not isinstance(content, dict):
+        raise ModelError(f"{path} is no JSON object: fetch the folder again")
+    return content

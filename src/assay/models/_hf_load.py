@@ -1,0 +1,102 @@
+"""Loads a model and its tokenizer into torch, whichever format they come in."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+import transformers
+from transformers import (
+    AutoConfig,
+    AutoModelForCausalLM,
+    AutoTokenizer,
+    GenerationConfig,
+    PreTrainedTokenizerFast,
+)
+
+from assay.models._checkpoint import read_checkpoint
+
+# Tokens that end an answer in one family or another; models do not always declare all of theirs.
+TURN_ENDS = (
+    "<|im_end|>", "<|endoftext|>", "<|eot_id|>", "<|end_of_text|>", "<end_of_turn>", "<|end|>",
+    "</s>", "<|EOT|>", "<|return|>",
+)  # fmt: skip
+DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    model: Any
+    tokenizer: Any
+    ends: tuple[int, ...]
+    context: int
+    device: str
+    dtype: str
+
+
+def load(path: str, device: str, dtype: str, adapter: str) -> Loaded:
+    """``path`` is a folder, or a file that ``_checkpoint`` reads."""
+    transformers.logging.set_verbosity_error()
+    transformers.logging.disable_progress_bar()
+    if device == "cuda" and not torch.cuda.is_available():
+        raise ValueError("torch sees no GPU: give --device cpu, or install a torch for this GPU")
+    read = _from_folder if Path(path).is_dir() else _from_file
+    model, tokenizer = read(path, device, DTYPES[dtype])
+    if adapter:
+        from peft import PeftModel
+
+        model = PeftModel.from_pretrained(model, adapter).merge_and_unload()
+    model.eval()
+    return Loaded(
+        model,
+        tokenizer,
+        _ends(model, tokenizer),
+        int(getattr(model.config.get_text_config(), "max_position_embeddings", 2048)),
+        device,
+        str(model.dtype).removeprefix("torch."),
+    )
+
+
+def _from_folder(path: str, device: str, dtype: torch.dtype) -> tuple[Any, Any]:
+    config = AutoConfig.from_pretrained(path)
+    if getattr(config, "quantization_config", None):
+        # bitsandbytes, GPTQ, AWQ: their own loaders decide about number formats.
+        model = AutoModelForCausalLM.from_pretrained(path, device_map={"": device})
+    else:
+        model = AutoModelForCausalLM.from_pretrained(path, dtype=dtype).to(device)
+    return model, AutoTokenizer.from_pretrained(path)
+
+
+def _from_file(path: str, device: str, dtype: torch.dtype) -> tuple[Any, Any]:
+    checkpoint = read_checkpoint(Path(path))
+    config = AutoConfig.for_model(**checkpoint.config)
+    model = AutoModelForCausalLM.from_config(config, dtype=dtype).to(device)
+    missing = dict(model.state_dict())
+    for weight in checkpoint.tensors():
+        if (target := missing.pop(weight.name, None)) is None:
+            raise ValueError(f"transformers' {config.model_type} has no weight {weight.name}")
+        target.copy_(weight.torch())
+    if config.tie_word_embeddings:
+        missing.pop("lm_head.weight", None)
+    if missing:
+        raise ValueError(f"the file lacks the weight {next(iter(missing))}")
+    model.generation_config = GenerationConfig(**checkpoint.generation_config)
+    with tempfile.TemporaryDirectory() as folder:
+        for name, content in (
+            ("tokenizer.json", checkpoint.tokenizer_json),
+            ("tokenizer_config.json", checkpoint.tokenizer_config),
+        ):
+            Path(folder, name).write_text(json.dumps(content))
+        return model, PreTrainedTokenizerFast.from_pretrained(folder)
+
+
+def _ends(model: Any, tokenizer: Any) -> tuple[int, ...]:
+    declared = model.generation_config.eos_token_id
+    found = set(declared if isinstance(declared, list) else [declared])
+    known = tokenizer.get_added_vocab()
+    found |= {tokenizer.eos_token_id, *(known[text] for text in TURN_ENDS if text in known)}
+    return tuple(sorted(token for token in found if token is not None))

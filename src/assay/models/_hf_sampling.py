@@ -1,0 +1,86 @@
+"""Choosing tokens on the device: greedy, or sampled by seeds of each sequence's own.
+
+The noise of a token is a hash of (seed, how many tokens came before, token), so a sample is the
+same whatever is generated beside it, in whichever order, as long as the logits are.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import torch
+
+# splitmix64's multipliers as signed numbers, and odd ones that spread the parts of the key.
+MIX = (-4658895280553007687, -7723592293110705685)
+SPREAD = (-7046029254386353131, 3935559000370003845, 2691343689449507681)
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What a step must be able to do for all its sequences. Their own settings are data."""
+
+    width: int  # candidates: 1 is greedy, 0 the whole vocabulary
+    nucleus: bool = False  # whether any has top_p below 1
+
+
+@dataclass(slots=True)
+class Settings:
+    """Of every slot, on the device."""
+
+    temperature: torch.Tensor
+    top_k: torch.Tensor
+    top_p: torch.Tensor
+    seed: torch.Tensor
+
+    def of(self, rows: slice) -> Settings:
+        return Settings(self.temperature[rows], self.top_k[rows], self.top_p[rows], self.seed[rows])
+
+
+def choose(
+    logits: torch.Tensor, made: torch.Tensor, settings: Settings, choice: Choice
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Tokens and their log-probabilities under the model (not under the cut distribution)."""
+    import torch
+
+    total = torch.logsumexp(logits.float(), dim=-1)
+    if choice.width == 1:
+        best, token = logits.max(dim=-1)
+        return token, best.float() - total
+    if choice.width or choice.nucleus:
+        values, tokens = torch.topk(logits, choice.width or logits.shape[-1], dim=-1)
+    else:
+        values = logits
+        tokens = torch.arange(logits.shape[-1], device=logits.device).expand_as(logits)
+    values = values.float()
+    greedy = settings.temperature == 0
+    scaled = values / torch.where(greedy, 1.0, settings.temperature)[:, None]
+    if choice.width:
+        rank = torch.arange(choice.width, device=logits.device)
+        cut = (settings.top_k > 0)[:, None] & (rank[None] >= settings.top_k[:, None])
+        scaled = scaled.masked_fill(cut, float("-inf"))
+    if choice.nucleus:
+        likely = torch.softmax(scaled, dim=-1)
+        before = likely.cumsum(dim=-1) - likely
+        scaled = scaled.masked_fill(before >= settings.top_p[:, None], float("-inf"))
+    noisy = scaled + gumbel(settings.seed[:, None], made[:, None], tokens)
+    picked = torch.where(greedy, values.argmax(dim=-1), noisy.argmax(dim=-1))[:, None]
+    return tokens.gather(1, picked)[:, 0], values.gather(1, picked)[:, 0] - total
+
+
+def gumbel(seed: Any, made: Any, token: torch.Tensor) -> torch.Tensor:
+    """Standard Gumbel noise; the largest of logit + noise is a sample of the softmax."""
+    import torch
+
+    key = seed * SPREAD[0] + made * SPREAD[1] + token * SPREAD[2]
+    for shift, factor in zip((30, 27), MIX, strict=True):
+        key = (key ^ _shifted(key, shift)) * factor
+    key = key ^ _shifted(key, 31)
+    uniform = (_shifted(key, 40).to(torch.float32) + 0.5) * 2.0**-24
+    return -torch.log(-torch.log(uniform))
+
+
+def _shifted(key: torch.Tensor, by: int) -> torch.Tensor:
+    """To the right, zeros moving in: torch's own shift keeps the sign."""
+    return (key >> by) & ((1 << (64 - by)) - 1)

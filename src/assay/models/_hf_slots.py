@@ -1,0 +1,323 @@
+"""Slots for sequences on the device: their keys and values, their state, and steps for all of them.
+
+Every slot is a sequence at its own position. Busy ones are kept together at the front, so a step
+computes as many as there are. On a GPU a step is one CUDA graph: a small model's hundreds of
+kernels cost more to launch than to run. Gradients must be off.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import torch
+from transformers import Cache
+
+from assay.models import _hf_attention
+from assay.models._hf_sampling import Choice, Settings, choose
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+# Sizes that graphs are made for; between two of them the rest is computed for nothing.
+SIZES = (1, 2, 4, 8, 16, 32, 48, 64, 96, 128, 192, 256, 384, 512, 640, 768, 896, 1024, 1152, 1280,
+         1408, 1536, 1664, 1792, 1920, 2048)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Prefilled:
+    """A prompt that was read: what its continuations begin with."""
+
+    keys: torch.Tensor  # layers, heads, tokens, width
+    values: torch.Tensor
+    logits: torch.Tensor
+
+    @property
+    def length(self) -> int:
+        return int(self.keys.shape[2])
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """How one sequence is continued."""
+
+    new_tokens: int
+    temperature: float
+    top_k: int
+    top_p: float
+    seed: int
+
+
+class _Gathering(Cache):  # type: ignore[misc]
+    """Takes what a forward pass over prompts computes."""
+
+    def __init__(self) -> None:
+        super().__init__(layers=[])
+        self.keys: list[torch.Tensor] = []
+        self.values: list[torch.Tensor] = []
+
+    def update(self, key_states: Any, value_states: Any, *_: Any, **__: Any) -> Any:
+        self.keys.append(key_states)
+        self.values.append(value_states)
+        return key_states, value_states
+
+
+class _Past(Cache):  # type: ignore[misc]
+    """The first ``rows`` slots' keys and values; a token's own go to its sequence's position."""
+
+    def __init__(self, slots: Slots, rows: int) -> None:
+        super().__init__(layers=[])
+        self._slots = slots
+        self._rows = rows
+        self._row = torch.arange(rows, device=slots.position.device)
+
+    def update(self, key_states: Any, value_states: Any, layer_idx: int, *_: Any, **__: Any) -> Any:
+        keys = self._slots.keys[layer_idx, : self._rows]
+        values = self._slots.values[layer_idx, : self._rows]
+        at = self._slots.position[: self._rows]
+        keys[self._row, :, at] = key_states[:, :, 0]
+        values[self._row, :, at] = value_states[:, :, 0]
+        return keys, values
+
+
+@dataclass(slots=True)
+class _Computing:
+    """What the attention function must know of the pass it is called in."""
+
+    position: torch.Tensor | None = None
+    longest: int = 0
+
+
+@dataclass(slots=True)
+class Reader:
+    """Runs the model over prompts, and knows the shapes of what a sequence needs."""
+
+    model: Any
+    pad: int
+    computing: _Computing = field(default_factory=_Computing)
+
+    def __post_init__(self) -> None:
+        _hf_attention.register(self.computing)
+        self.model.set_attn_implementation(_hf_attention.NAME)
+
+    def read(self, prompts: Sequence[Sequence[int]]) -> list[Prefilled]:
+        self.computing.position = None
+        lengths = [len(prompt) for prompt in prompts]
+        widest = max(lengths)
+        padded = [[*prompt, *[self.pad] * (widest - len(prompt))] for prompt in prompts]
+        ids = torch.tensor(padded, device=self.model.device)
+        ends = sorted(set(lengths))
+        cache = _Gathering()
+        logits = self.model(
+            input_ids=ids,
+            position_ids=torch.arange(widest, device=ids.device)[None].expand_as(ids),
+            past_key_values=cache,
+            use_cache=True,
+            logits_to_keep=torch.tensor([end - 1 for end in ends], device=ids.device),
+        ).logits
+        keys, values = torch.stack(cache.keys, 1), torch.stack(cache.values, 1)
+        return [
+            Prefilled(
+                keys[row, :, :, :length], values[row, :, :, :length],
+                logits[row, ends.index(length)],
+            )
+            for row, length in enumerate(lengths)
+        ]  # fmt: skip
+
+
+class Slots:
+    """Sequences under way. ``count`` of them are busy, in the slots 0 to ``count`` - 1."""
+
+    def __init__(
+        self,
+        reader: Reader,
+        typical: Prefilled,
+        size: int,
+        length: int,
+        new_tokens: int,
+        ends: Sequence[int],
+    ) -> None:
+        self._reader = reader
+        self._graphs: dict[tuple[int, Choice], Any] = {}
+        self._pool: Any = None
+        self.size, self.length, self.new_tokens = size, length, new_tokens
+        self.count = 0
+        self.uses_graphs = typical.keys.is_cuda
+        layers, heads, _, width = typical.keys.shape
+        shape = (layers, size, heads, length)
+        self.keys = typical.keys.new_zeros((*shape, width))
+        self.values = typical.values.new_zeros((*shape, typical.values.shape[-1]))
+        device = typical.keys.device
+
+        def state(dtype: torch.dtype, *more: int) -> torch.Tensor:
+            return torch.zeros((size, *more), dtype=dtype, device=device)
+
+        self.position = state(torch.int64)
+        self._token = state(torch.int64)
+        self._made = state(torch.int64)
+        self._wanted = state(torch.int64)
+        self._done = torch.ones(size, dtype=torch.bool, device=device)
+        self._logprob = state(torch.float32)
+        self._out = state(torch.int64, new_tokens + 1)  # the last column takes what is not wanted
+        self._settings = Settings(
+            state(torch.float32), state(torch.int64), state(torch.float32), state(torch.int64)
+        )
+        self._ends = torch.tensor(list(ends), device=device)
+
+    def place(self, begun: Sequence[tuple[Prefilled, Sequence[Wish]]]) -> None:
+        """Begin sequences in the next free slots: for each prompt, as many as there are wishes."""
+        wishes = [wish for _, of_prompt in begun for wish in of_prompt]
+        prompts = [prompt for prompt, of_prompt in begun for _ in of_prompt]
+        first, last = self.count, self.count + len(wishes)
+        assert last <= self.size
+        self.count = last
+        at = first
+        for prompt, of_prompt in begun:
+            rows = slice(at, at := at + len(of_prompt))
+            self.keys[:, rows, :, : prompt.length] = prompt.keys[:, None]
+            self.values[:, rows, :, : prompt.length] = prompt.values[:, None]
+        rows = slice(first, last)
+        self._made[rows], self._logprob[rows], self._done[rows] = 0, 0, False
+        settings = self._settings
+        for state, values in (
+            # Of the last token that was read; the next one's position is after it.
+            (self.position, [prompt.length - 1 for prompt in prompts]),
+            (self._wanted, [wish.new_tokens for wish in wishes]),
+            (settings.temperature, [wish.temperature for wish in wishes]),
+            (settings.top_k, [wish.top_k for wish in wishes]),
+            (settings.top_p, [wish.top_p for wish in wishes]),
+            (settings.seed, [wish.seed for wish in wishes]),
+        ):
+            state[rows] = torch.tensor(values, dtype=state.dtype)
+        logits = torch.stack([prompt.logits for prompt in prompts])
+        self._take(logits, rows, choice_for(wishes))
+
+    def advance(self, steps: int, choice: Choice) -> None:
+        """As many tokens more for every busy slot; those that are done stay as they are."""
+        rows = self.count
+        if self.uses_graphs:
+            rows = min(self.size, next((size for size in SIZES if size >= rows), rows))
+        for _ in range(steps):
+            if self.uses_graphs:
+                self._replay(rows, choice)
+            else:
+                self._step(rows, choice)
+
+    def done(self) -> set[int]:
+        """The busy slots whose sequence has ended."""
+        return {slot for slot, done in enumerate(self._done[: self.count].tolist()) if done}
+
+    def tokens(self, slots: Sequence[int]) -> list[list[int]]:
+        """What these slots have made so far."""
+        chosen = torch.tensor(list(slots), device=self._out.device)
+        made, out = self._made[chosen].tolist(), self._out[chosen].tolist()
+        return [row[:count] for row, count in zip(out, made, strict=True)]
+
+    def logprobs(self, slots: Sequence[int]) -> list[float]:
+        chosen = torch.tensor(list(slots), device=self._out.device)
+        means = self._logprob[chosen] / self._made[chosen].clamp(min=1)
+        return [float(mean) for mean in means.tolist()]
+
+    def free(self, slots: Sequence[int]) -> list[tuple[int, int]]:
+        """Give slots up. The last busy ones move into the holes: (from, to) of each."""
+        gone, moves = set(slots), []
+        keep = self.count - len(gone)
+        holes = sorted(slot for slot in gone if slot < keep)
+        for hole, last in zip(
+            holes, [s for s in range(keep, self.count) if s not in gone], strict=True
+        ):
+            moves.append((last, hole))
+        if moves:
+            source, target = (
+                torch.tensor(list(side), device=self._out.device)
+                for side in zip(*moves, strict=True)
+            )
+            self._move(source, target)
+        self._done[keep : self.count] = True
+        self.position[keep : self.count] = 0
+        self.count = keep
+        return moves
+
+    def _move(self, source: torch.Tensor, target: torch.Tensor) -> None:
+        used = int(self.position[source].max()) + 1
+        for layer in range(self.keys.shape[0]):  # one at a time: a copy of all would need memory
+            self.keys[layer, target, :, :used] = self.keys[layer, source, :, :used]
+            self.values[layer, target, :, :used] = self.values[layer, source, :, :used]
+        settings = self._settings
+        for state in (
+            self.position, self._token, self._made, self._wanted, self._done, self._logprob,
+            self._out, settings.temperature, settings.top_k, settings.top_p, settings.seed,
+        ):  # fmt: skip
+            state[target] = state[source]
+
+    def _step(self, rows: int, choice: Choice) -> None:
+        computing = self._reader.computing
+        computing.position = self.position[:rows]
+        computing.longest = self.length if self.keys.is_cuda else int(computing.position.max()) + 1
+        logits = self._reader.model(
+            input_ids=self._token[:rows, None],
+            position_ids=self.position[:rows, None],
+            past_key_values=_Past(self, rows),
+            use_cache=True,
+        ).logits[:, -1]
+        self._take(logits, slice(0, rows), choice)
+
+    def _take(self, logits: torch.Tensor, rows: slice, choice: Choice) -> None:
+        """Choose the next token of these slots and write it down."""
+        made, done = self._made[rows], self._done[rows]
+        token, logprob = choose(logits, made, self._settings.of(rows), choice)
+        live = ~done
+        column = torch.where(live, made, self.new_tokens)
+        self._out[rows].scatter_(1, column[:, None], token[:, None])
+        self._logprob[rows] += torch.where(live, logprob, 0.0)
+        self._made[rows] += live
+        ended = (token[:, None] == self._ends).any(dim=1)
+        self._done[rows] |= ended | (self._made[rows] >= self._wanted[rows])
+        self._token[rows] = token
+        # A finished one stays where it is: its position must not leave the slot.
+        self.position[rows] += ~self._done[rows]
+
+    def _replay(self, rows: int, choice: Choice) -> None:
+        graph = self._graphs.get((rows, choice))
+        if graph is None:
+            graph = self._graphs[rows, choice] = self._captured(rows, choice)
+        graph.replay()
+
+    def _captured(self, rows: int, choice: Choice) -> Any:
+        """A step as a graph. Warming it up must not change any sequence's state."""
+        kept = [state.clone() for state in self._states()]
+        stream = torch.cuda.Stream()
+        stream.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(stream):
+            for _ in range(2):
+                self._step(rows, choice)
+        torch.cuda.current_stream().wait_stream(stream)
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph, pool=self._pool):
+            self._step(rows, choice)
+        self._pool = self._pool or graph.pool()
+        for state, before in zip(self._states(), kept, strict=True):
+            state.copy_(before)
+        return graph
+
+    def _states(self) -> tuple[torch.Tensor, ...]:
+        return (
+            self.position, self._token, self._made, self._done, self._logprob, self._out,
+        )  # fmt: skip
+
+
+def choice_for(wishes: Sequence[Wish]) -> Choice:
+    """The least that serves them all."""
+    sampled = [wish for wish in wishes if wish.temperature > 0]
+    if not sampled:
+        return Choice(1)
+    width = 0 if any(wish.top_k == 0 for wish in sampled) else max(w.top_k for w in sampled)
+    if width == 1:
+        return Choice(1)
+    return Choice(width, nucleus=any(wish.top_p < 1 for wish in sampled))
+
+
+def bytes_per_token(typical: Prefilled) -> int:
+    """Of keys and values."""
+    tensors: tuple[torch.Tensor, ...] = (typical.keys, typical.values)
+    return sum(t[:, :, 0].numel() * t.element_size() for t in tensors)

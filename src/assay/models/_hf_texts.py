@@ -1,0 +1,156 @@
+"""Between texts and tokens, in threads beside what the device computes."""
+
+from __future__ import annotations
+
+import queue
+import threading
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from assay.models._hf_slots import Wish
+from assay.models._prompt_tokens import prompt_tokens
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from assay.models._hf_load import Loaded
+    from assay.models._worker_lines import Lines
+
+MARGIN = 8  # tokens that may decode to nothing of their own: parts of a character
+
+
+@dataclass(slots=True)
+class Ask:
+    """A request as tokens."""
+
+    identifier: int
+    prompt: tuple[int, ...]
+    wish: Wish
+    stop: tuple[str, ...]
+    error: str = ""
+    started: float = 0.0
+
+    @property
+    def length(self) -> int:
+        return len(self.prompt) + self.wish.new_tokens
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """What came of it; no tokens if there is an error."""
+
+    ask: Ask
+    tokens: list[int]
+    logprob: float | None
+    ms: float
+
+
+class Texts:
+    """``asked`` fills with requests as tokens; what is told goes back as text."""
+
+    def __init__(self, loaded: Loaded, lines: Lines) -> None:
+        self._loaded, self._lines = loaded, lines
+        self._last: tuple[Any, tuple[int, ...], str] = None, (), ""
+        self._made: queue.SimpleQueue[Made] = queue.SimpleQueue()
+        self.asked: queue.SimpleQueue[Ask] = queue.SimpleQueue()
+
+    def start(self) -> None:
+        for loop in (self._take, self._give):
+            threading.Thread(target=loop, daemon=True).start()
+
+    def tell(self, ask: Ask, tokens: list[int], logprob: float | None) -> None:
+        elapsed = time.perf_counter() - ask.started if tokens else 0.0
+        self._made.put(Made(ask, tokens, logprob, round(elapsed * 1000, 3)))
+
+    def fail(self, ask: Ask, reason: str) -> None:
+        ask.error = reason
+        self.tell(ask, [], None)
+
+    def stopped(self, asks: Sequence[Ask], tokens: Sequence[list[int]], new: int) -> list[bool]:
+        """Whether a stop word is in the text, looked for at its end: in the ``new`` tokens."""
+        tails = [
+            made[-(new + max(map(len, ask.stop)) + MARGIN) :]
+            for ask, made in zip(asks, tokens, strict=True)
+        ]
+        return [
+            any(word in text for word in ask.stop)
+            for ask, text in zip(asks, self._decoded(tails), strict=True)
+        ]
+
+    def _take(self) -> None:
+        while True:
+            ask = self._ask(self._lines.requests.get())
+            if ask.error:
+                self.tell(ask, [], None)
+            else:
+                self.asked.put(ask)
+
+    def _ask(self, message: dict[str, Any]) -> Ask:
+        prompt, decoding, context = message["prompt"], message["decoding"], self._loaded.context
+        if prompt != self._last[0]:  # the samples of a problem follow one another
+            self._last = (prompt, *self._tokens(prompt))
+        _, tokens, error = self._last
+        wish = Wish(
+            min(decoding["max_tokens"], max(1, context - len(tokens))),
+            decoding["temperature"],
+            decoding["top_k"],
+            decoding["top_p"],
+            message["seed"],
+        )
+        return Ask(message["id"], tokens, wish, tuple(prompt["stop"]), error)
+
+    def _tokens(self, prompt: dict[str, Any]) -> tuple[tuple[int, ...], str]:
+        """The prompt's tokens, and why it cannot be continued."""
+        try:
+            tokens = tuple(prompt_tokens(self._loaded.tokenizer, prompt))
+        except Exception as error:  # a template may refuse a conversation in any way
+            return (), f"the prompt cannot be rendered: {error}"
+        if not tokens:
+            return (), "the prompt is empty"
+        if len(tokens) >= self._loaded.context:
+            context = self._loaded.context
+            return tokens, f"the prompt has {len(tokens)} tokens, the model's context {context}"
+        return tokens, ""
+
+    def _give(self) -> None:
+        while True:
+            made = [self._made.get()]
+            while not self._made.empty():
+                made.append(self._made.get())
+            # Some tokenizers drop a leading space; only what follows another token keeps it.
+            before = self._decoded([one.ask.prompt[-1:] for one in made])
+            whole = self._decoded([(*one.ask.prompt[-1:], *one.tokens) for one in made])
+            for one, start, text in zip(made, before, whole, strict=True):
+                self._reply(one, text[len(start) :])
+
+    def _decoded(self, tokens: Sequence[Sequence[int]]) -> list[str]:
+        """As the tokens say, without the tidying of spaces that some models' settings ask for."""
+        tokenizer = self._loaded.tokenizer
+        if tokenizer.is_fast:
+            rust = tokenizer.backend_tokenizer
+            found: list[str] = rust.decode_batch(list(map(list, tokens)), skip_special_tokens=True)
+            return found
+        return [
+            tokenizer.decode(
+                list(one), skip_special_tokens=True, clean_up_tokenization_spaces=False
+            )
+            for one in tokens
+        ]
+
+    def _reply(self, made: Made, text: str) -> None:
+        ask = made.ask
+        cuts = [at for word in ask.stop if (at := text.find(word)) >= 0]
+        ended = bool(made.tokens) and made.tokens[-1] in self._loaded.ends
+        self._lines.reply(
+            {
+                "id": ask.identifier,
+                "text": text[: min(cuts)] if cuts else text,
+                "finish_reason": "stop" if ended or cuts else "length",
+                "prompt_tokens": len(ask.prompt),
+                "tokens_generated": len(made.tokens),
+                "ms": made.ms,
+                "logprob": made.logprob,
+                "error": ask.error or None,
+            }
+        )

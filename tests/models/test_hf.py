@@ -1,0 +1,314 @@
+"""The hf engine, with small models that are really run."""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("torch", reason="needs the hf extra: pip install 'assay[hf]'")
+pytest.importorskip("transformers", reason="needs the hf extra: pip install 'assay[hf]'")
+
+import torch
+
+from assay.errors import ModelError, UsageError
+from assay.models import EngineOptions, hf, open_model
+from assay.models._hf_load import load
+from assay.models._hf_sampling import Choice, Settings, choose
+from assay.models._hf_slots import Slots
+from assay.models._hf_worker import Engine
+from assay.types import Completion, Decoding, Message, Prompt, Request
+
+from .torch_models import CONTEXT, save_adapter, save_model
+
+GREEDY = Decoding(max_tokens=24)
+SAMPLED = Decoding(max_tokens=24, temperature=0.8, top_k=40)
+TEXTS = [
+    "def f(x):",
+    "a",
+    "class A:\n    pass\n" * 6,
+    "import os\n",
+    "return the sum of two numbers",
+]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return save_model(tmp_path_factory.mktemp("model"))
+
+
+def asked(decoding: Decoding, samples: int = 1, stop: tuple[str, ...] = ()) -> list[Request]:
+    return [
+        Request(f"t{n}", s, Prompt(text=text, stop=stop), decoding, 1000 * n + s)
+        for n, text in enumerate(TEXTS)
+        for s in range(samples)
+    ]
+
+
+def made(model: str, requests: list[Request], **options: Any) -> dict[Any, Completion]:
+    return {c.key: c for c in open_model(model, EngineOptions(**options)).generate(requests)}
+
+
+def texts(found: dict[Any, Completion]) -> dict[Any, str]:
+    return {key: completion.text for key, completion in found.items()}
+
+
+def by_transformers(folder: Path, prompt: str, tokens: int) -> str:
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    tokenizer, model = (
+        kind.from_pretrained(folder) for kind in (AutoTokenizer, AutoModelForCausalLM)
+    )
+    ids = torch.tensor([tokenizer(prompt)["input_ids"]])
+    out = model.generate(ids, attention_mask=ids * 0 + 1, max_new_tokens=tokens, do_sample=False)
+    return str(tokenizer.decode(out[0, ids.shape[1] :], skip_special_tokens=True))
+
+
+def test_greedy_texts_are_those_of_transformers(folder: Path) -> None:
+    found = made(str(folder), asked(GREEDY), prompt_form="text")
+    for number, text in enumerate(TEXTS):
+        completion = found[f"t{number}", 0]
+        assert completion.text == by_transformers(folder, text, GREEDY.max_tokens)
+        assert completion.error is None
+        assert completion.prompt_tokens == len(text)
+        assert not completion.used_gpu
+        assert completion.logprob is not None
+        assert completion.logprob < 0
+
+
+@pytest.mark.parametrize("decoding", [GREEDY, SAMPLED], ids=["greedy", "sampled"])
+def test_a_text_does_not_depend_on_what_is_made_beside_it(folder: Path, decoding: Decoding) -> None:
+    requests = asked(decoding, samples=4)
+    batched = made(str(folder), requests, parallel=7)
+    alone = made(str(folder), requests[::-1], batch_mode="off")
+    assert texts(batched) == texts(alone)
+    if decoding.temperature:
+        samples = {batched["t0", s].text for s in range(4)}
+        assert len(samples) == 4
+
+
+def test_facts_say_how_it_runs(folder: Path) -> None:
+    model = open_model(str(folder), EngineOptions(parallel=3))
+    list(model.generate(asked(GREEDY)[:1]))
+    facts = model.describe()
+    assert facts["device"] == "cpu"
+    assert facts["dtype"] == "float32"
+    assert facts["parallel"] == 3
+    assert facts["batch_invariant"] is True
+
+
+def test_stop_words_end_a_text_and_are_not_part_of_it(folder: Path) -> None:
+    whole = made(str(folder), asked(GREEDY), prompt_form="text")
+    word = next(c.text[5:7] for c in whole.values() if len(c.text) > 9)
+    cut = made(str(folder), asked(GREEDY, stop=(word, "never")), prompt_form="text")
+    hits = 0
+    for key, completion in cut.items():
+        before, found, _ = whole[key].text.partition(word)
+        assert completion.text == before
+        hits += bool(found)
+        if found:
+            assert completion.finish_reason == "stop"
+            assert completion.tokens_generated <= whole[key].tokens_generated
+    assert hits
+
+
+def test_a_prompt_too_long_for_the_context_fails_alone(folder: Path) -> None:
+    requests = asked(GREEDY)
+    requests[2] = Request("t2", 0, Prompt(text="x" * CONTEXT), GREEDY, 0)
+    requests[3] = Request("t3", 0, Prompt(text="x" * (CONTEXT - 3)), GREEDY, 0)
+    found = made(str(folder), requests)
+    assert found["t2", 0].error == f"the prompt has {CONTEXT} tokens, the model's context {CONTEXT}"
+    assert found["t2", 0].finish_reason == "error"
+    assert found["t3", 0].tokens_generated <= 3
+    assert [key for key, c in found.items() if c.error] == [("t2", 0)]
+
+
+def test_a_long_prompt_after_short_ones_gets_longer_slots(folder: Path) -> None:
+    long = Request("long", 0, Prompt(text="y" * 300), GREEDY, 0)
+    requests = [*asked(GREEDY), long, *asked(SAMPLED)[:2]]
+    found = made(str(folder), requests, parallel=2, prompt_form="text")
+    assert found["long", 0].text == by_transformers(folder, "y" * 300, GREEDY.max_tokens)
+
+
+def test_an_empty_prompt_and_a_template_that_refuses_are_errors_of_their_prompt(
+    tmp_path: Path,
+) -> None:
+    refusing = save_model(tmp_path / "m", template="{{ raise_exception('only users') }}")
+    chat = Request("c", 0, Prompt(messages=(Message("user", "hi"),)), GREEDY, 0)
+    empty = Request("e", 0, Prompt(text=""), GREEDY, 0)
+    fine = Request("f", 0, Prompt(text="hi"), GREEDY, 0)
+    found = made(str(refusing), [chat, empty, fine])
+    assert "only users" in (found["c", 0].error or "")
+    assert found["e", 0].error == "the prompt is empty"
+    assert found["f", 0].error is None
+
+
+def test_an_adapter_changes_the_texts_and_the_identity(folder: Path, tmp_path: Path) -> None:
+    adapter = save_adapter(tmp_path / "lora", folder)
+    plain = open_model(str(folder))
+    tuned = open_model(str(folder), EngineOptions(adapter=str(adapter)))
+    by_itself = open_model(str(adapter))  # names its model in its configuration
+    assert plain.identity.variant == "float32"
+    assert tuned.identity.variant == by_itself.identity.variant != plain.identity.variant
+    assert texts({c.key: c for c in tuned.generate(asked(GREEDY))}) == texts(
+        {c.key: c for c in by_itself.generate(asked(GREEDY))}
+    )
+    assert texts(made(str(folder), asked(GREEDY))) != texts(
+        made(str(folder), asked(GREEDY), adapter=str(adapter))
+    )
+
+
+def test_other_weights_under_the_same_path_are_another_model(tmp_path: Path) -> None:
+    before = open_model(str(save_model(tmp_path / "m"))).identity
+    after = open_model(str(save_model(tmp_path / "m", seed=1))).identity
+    assert before.weights_sha256 != after.weights_sha256
+    assert before.tokenizer_sha256 == after.tokenizer_sha256
+
+
+@pytest.mark.parametrize(
+    ("change", "options", "message"),
+    [
+        (lambda f: (f / "model.safetensors").unlink(), {}, "holds no weights"),
+        (lambda f: None, {"device": "cuda"}, "torch sees no GPU"),
+        (lambda f: None, {"adapter": "/nowhere"}, "no folder of LoRA weights"),
+        (lambda f: (f / "model.safetensors").write_bytes(b"\0" * 99), {}, "cannot load"),
+    ],
+)
+def test_what_cannot_be_loaded_is_one_line(
+    tmp_path: Path, change: Any, options: dict[str, Any], message: str
+) -> None:
+    if options.get("device") == "cuda" and torch.cuda.is_available():
+        pytest.skip("there is a GPU here")
+    folder = save_model(tmp_path / "m")
+    change(folder)
+    with pytest.raises(ModelError, match=message) as caught:
+        made(str(folder), asked(GREEDY)[:1], **options)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_chat_without_a_template_is_refused(tmp_path: Path) -> None:
+    base = str(save_model(tmp_path / "m", template=""))
+    assert open_model(base).identity.prompt_form == "text"
+    with pytest.raises(UsageError, match="no chat template"):
+        open_model(base, EngineOptions(prompt_form="chat"))
+
+
+def test_missing_packages_are_named(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hf, "PACKAGES", ("torch", "no_such_package"))
+    with pytest.raises(ModelError, match="needs no_such_package: install"):
+        open_model(str(folder))
+
+
+def test_closing_ends_generation(folder: Path) -> None:
+    model = open_model(str(folder), EngineOptions(parallel=1))
+    endless = Decoding(max_tokens=400, temperature=0.8, top_k=40)
+    stream = model.generate(asked(endless, samples=50))
+    next(stream)
+    threading.Timer(0.2, model.close).start()
+    with pytest.raises(ModelError, match="transformers ended"):
+        list(stream)
+
+
+class FakeLines:
+    """The harness's side, in this process."""
+
+    def __init__(self, requests: list[Request]) -> None:
+        self.requests: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
+        self.replies: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
+        self.reply = self.replies.put
+        from assay import codec
+
+        for number, request in enumerate(requests):
+            self.requests.put({"id": number, **codec.to_json(request)})
+
+
+def served(folder: Path, requests: list[Request], parallel: int) -> tuple[Engine, list[Any]]:
+    lines: Any = FakeLines(requests)
+    engine = Engine(load(str(folder), "cpu", "float32", ""), lines, parallel, 24)
+
+    def serve() -> None:
+        with torch.no_grad():
+            engine.serve()
+
+    threading.Thread(target=serve, daemon=True).start()
+    replies = [lines.replies.get(timeout=60) for _ in requests]
+    return engine, sorted(replies, key=lambda reply: int(reply["id"]))
+
+
+def test_out_of_memory_halves_the_batch_and_loses_nothing(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    requests = asked(SAMPLED, samples=3)
+    _, whole = served(folder, requests, 8)
+    advance = Slots.advance
+
+    def short_of_memory(self: Slots, steps: int, choice: Choice) -> None:
+        if self.count > 3:
+            raise torch.OutOfMemoryError("pretended")
+        advance(self, steps, choice)
+
+    monkeypatch.setattr(Slots, "advance", short_of_memory)
+    engine, found = served(folder, requests, 8)
+    assert engine.most == 2
+    assert [reply["text"] for reply in found] == [reply["text"] for reply in whole]
+    assert not any(reply["error"] for reply in found)
+
+
+def test_too_little_memory_for_one_prompt_is_its_error(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = Slots.place
+
+    def short_of_memory(self: Slots, begun: Any) -> None:
+        if any(prompt.length > 50 for prompt, _ in begun):
+            raise torch.OutOfMemoryError("pretended")
+        place(self, begun)
+
+    monkeypatch.setattr(Slots, "place", short_of_memory)
+    _, found = served(folder, asked(GREEDY), 4)
+    errors = [reply["error"] for reply in found]
+    assert errors[2] == "the device has too little memory for this prompt even alone"
+    assert [number for number, error in enumerate(errors) if error] == [2]
+
+
+def test_samples_follow_the_probabilities() -> None:
+    logits = torch.tensor([0.0, 1.0, 2.0, 3.0, -1.0])
+    rows = 20_000
+
+    def frequencies(top_k: int, top_p: float, temperature: float) -> dict[int, float]:
+        settings = Settings(
+            torch.full((rows,), temperature),
+            torch.full((rows,), top_k),
+            torch.full((rows,), top_p),
+            torch.arange(rows),
+        )
+        choice = Choice(top_k, nucleus=top_p < 1)
+        made = torch.full((rows,), 3)
+        tokens, logprobs = choose(logits.expand(rows, -1), made, settings, choice)
+        assert torch.allclose(logprobs, torch.log_softmax(logits, -1)[tokens])
+        counts = Counter(tokens.tolist())
+        return {token: count / rows for token, count in counts.items()}
+
+    def expected(kept: list[int], temperature: float) -> dict[int, float]:
+        weights = torch.softmax(logits[kept] / temperature, -1).tolist()
+        return dict(zip(kept, weights, strict=True))
+
+    for top_k, top_p, temperature, kept in (
+        (0, 1.0, 1.0, [0, 1, 2, 3, 4]),
+        (3, 1.0, 0.8, [3, 2, 1]),
+        (4, 0.8, 1.0, [3, 2]),
+        (0, 0.6, 1.0, [3]),
+    ):
+        found = frequencies(top_k, top_p, temperature)
+        assert found == pytest.approx(expected(kept, temperature), abs=0.015)
+
+
+def test_temperature_zero_beside_sampled_sequences_is_greedy(folder: Path) -> None:
+    greedy = asked(GREEDY)
+    mixed = [*greedy, *(Request(f"s{n}", 0, r.prompt, SAMPLED, n) for n, r in enumerate(greedy))]
+    found, alone = made(str(folder), mixed), made(str(folder), greedy)
+    assert {key: found[key].text for key in alone} == texts(alone)

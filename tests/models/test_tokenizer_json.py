@@ -1,0 +1,178 @@
+"""The tokenizers made from GGUF vocabularies, against llama.cpp's own ids."""
+
+from __future__ import annotations
+
+import copy
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from assay.errors import ModelError
+from assay.fetch import packaged_file
+from assay.models import DEFAULT_WEIGHTS
+from assay.models._checkpoint import read_checkpoint
+from assay.models._gguf_file import read_header
+from assay.models._tokenizer_json import (
+    split_tokenizer,
+    tokenizer_config,
+    tokenizer_json,
+    vocabulary_of,
+    whole_tokenizer,
+)
+from assay.models._vocabulary import PRE_TOKENIZERS, Vocabulary
+from assay.types import Benchmark
+
+NAMES = [name for known in PRE_TOKENIZERS for name in known.names]
+ODD = [
+    "",
+    " ",
+    "\n",
+    "a\n\n\n  b\t\t c   \r\n   ",
+    "   leading and trailing   ",
+    "I'm you'RE WE'LL it'S don'T 'quoted'",
+    "1 12 123 1234 12345678 3.14159 0x1F 1e-10 ½ ² ٣٤ Ⅳ",
+    "x==y!=z<=>+-*/%^&|~$`#@()[]{};:,.?\\\"'",
+    "Grüße, 世界! Привет עברית हिन्दी ภาษาไทย 한국어 — “quotes” …",
+    "e\u0301 \u00e9 \u200b\u00a0\u3000\ufeff",
+    "🦀 👩‍💻 🇩🇪",
+    "def f(x):\n    return x**2  # square\n\n\tif x>=10: pass\n",
+    "<|im_start|>user\nhi<|im_end|>\n<|endoftext|> <|im_start|><|im_start|>",
+    "camelCaseAndUPPERCase snake_case_word kebab-case",
+]
+
+
+def made_by(tokenizer: dict[str, Any]) -> Any:
+    library = pytest.importorskip("tokenizers", reason="needs tokenizers: pip install tokenizers")
+    return library.Tokenizer.from_str(json.dumps(tokenizer))
+
+
+def vocabulary(pre: str = "smollm", **changes: Any) -> Vocabulary:
+    return Vocabulary(
+        tokens=["<s>", "</s>", "a", "b", "ab", "<tool>", "[PAD6]"],
+        merges=["a b"],
+        types=[3, 3, 1, 1, 1, 4, 5],
+        pre=pre,
+        bos=0,
+        eos=1,
+        **changes,
+    )
+
+
+@pytest.mark.parametrize("pre", NAMES)
+def test_a_vocabulary_comes_back_out_of_its_tokenizer(pre: str) -> None:
+    first = vocabulary(pre, add_bos=True, add_eos=True)
+    back = vocabulary_of(tokenizer_json(first, "x"), tokenizer_config(first, ""), "x")
+    assert back.tokens == first.tokens[:-1]  # what is unused is left out
+    assert back.types == first.types[:-1]
+    assert (back.merges, back.bos, back.eos) == (first.merges, 0, 1)
+    assert (back.add_bos, back.add_eos) == (True, True)
+    assert tokenizer_json(back, "x")["pre_tokenizer"] == tokenizer_json(first, "x")["pre_tokenizer"]
+
+
+def test_what_is_put_around_a_text_is_read_off_the_template() -> None:
+    first = vocabulary(add_bos=True)
+    settings = {"bos_token": {"content": "<s>", "special": True}, "eos_token": "</s>"}
+    back = vocabulary_of(tokenizer_json(first, "x"), settings, "x")
+    assert (back.add_bos, back.add_eos, back.bos, back.eos) == (True, False, 0, 1)
+
+
+def test_a_text_gets_its_beginning_and_end() -> None:
+    tokenizer = made_by(tokenizer_json(vocabulary(add_bos=True, add_eos=True), "x"))
+    assert tokenizer.encode("abb<tool>a").ids == [0, 4, 3, 5, 2, 1]
+    assert tokenizer.encode("ab", add_special_tokens=False).ids == [4]
+
+
+@pytest.mark.parametrize("merges", [["a b"], [["a", "b"]]])
+@pytest.mark.parametrize("more", [[], [{"id": 9, "content": "<new>", "special": True}]])
+def test_a_tokenizer_taken_apart_and_put_together_is_the_same(
+    merges: list[Any], more: list[Any]
+) -> None:
+    tokenizer = tokenizer_json(vocabulary(), "x")
+    tokenizer["model"]["merges"] = merges
+    tokenizer["added_tokens"] += more
+    before = copy.deepcopy(tokenizer)
+    split, taken = split_tokenizer(tokenizer)
+    assert "vocab" not in split["model"]
+    assert taken["tokenizer.merges"] == ["a b"]
+    kept = json.loads(json.dumps([split, taken]))
+    assert whole_tokenizer(*kept) == before == tokenizer
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda t: t["model"].update(merges=[["a b", "c"]]),
+        lambda t: t["model"].update(type="WordPiece"),
+        lambda t: t["model"]["vocab"].update(again=2),
+    ],
+)
+def test_a_tokenizer_that_cannot_be_taken_apart_stays_whole(change: Any) -> None:
+    tokenizer = tokenizer_json(vocabulary(), "x")
+    change(tokenizer)
+    split, taken = split_tokenizer(tokenizer)
+    assert taken == {}
+    assert whole_tokenizer(split, {}) == tokenizer
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"normalizer": {"type": "Lowercase"}},
+        {"pre_tokenizer": {"type": "Whitespace"}},
+        {"pre_tokenizer": None},
+    ],
+)
+def test_a_tokenizer_that_gguf_cannot_say_is_refused(change: dict[str, Any]) -> None:
+    with pytest.raises(ModelError, match="my-model has a tokenizer that a GGUF file cannot say"):
+        vocabulary_of({**tokenizer_json(vocabulary(), "x"), **change}, {}, "my-model")
+
+
+def test_an_unknown_pre_tokenizer_is_named() -> None:
+    with pytest.raises(ModelError, match="m.gguf splits text by the pre-tokenizer 'tekken'"):
+        tokenizer_json(vocabulary("tekken"), "m.gguf")
+
+
+@pytest.mark.model
+def test_every_humaneval_prompt_gets_llama_cpps_ids(humaneval: Benchmark) -> None:
+    pytest.importorskip("xllamacpp", reason="needs llama.cpp: pip install 'assay[gguf]'")
+    from tests.models.llama_tokens import llama_tokens
+
+    path = packaged_file(DEFAULT_WEIGHTS)
+    checkpoint = read_checkpoint(path)
+    assert checkpoint.generation_config["eos_token_id"] == [2, 0, 4]  # llama.cpp's, as it prints
+    tokenizer = made_by(checkpoint.tokenizer_json)
+    texts = [problem.prompt for problem in humaneval.problems] + ODD
+    chats = [[{"role": "user", "content": problem.prompt}] for problem in humaneval.problems]
+    theirs = llama_tokens(path, texts, chats)
+    assert sum(len(ids) for ids in theirs["texts"][:20]) == 2069
+    assert [tokenizer.encode(text).ids for text in texts] == theirs["texts"]
+    assert [tokenizer.encode(chat).ids for chat in theirs["chats"]] == theirs["chat_ids"]
+
+
+@pytest.mark.model
+@pytest.mark.slow
+@pytest.mark.parametrize("pre", NAMES)
+def test_every_pre_tokenizer_splits_as_llama_cpp_does(
+    pre: str, tmp_path: Path, humaneval: Benchmark
+) -> None:
+    """The default model's vocabulary under each name, in a model of nothing but noise."""
+    pytest.importorskip("xllamacpp", reason="needs llama.cpp: pip install 'assay[gguf]'")
+    from tests.models.llama_tokens import llama_tokens
+    from tests.models.small_models import write_small
+
+    real = read_header(packaged_file(DEFAULT_WEIGHTS), arrays=True).metadata
+    path = write_small(
+        tmp_path / "x.gguf",
+        ("Q4_K",),
+        pre=pre,
+        tokens=real["tokenizer.ggml.tokens"],
+        types=real["tokenizer.ggml.token_type"],
+        merges=real["tokenizer.ggml.merges"],
+    )
+    tokenizer = made_by(read_checkpoint(path).tokenizer_json)
+    texts = [problem.prompt for problem in humaneval.problems[::8]] + ODD
+    theirs = llama_tokens(path, texts, [])["texts"]
+    for text, ids in zip(texts, theirs, strict=True):
+        assert tokenizer.encode(text).ids == ids, text
