@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import hashlib
 import json
 import types
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 T = TypeVar("T")
+_hints = functools.cache(get_type_hints)  # evaluating them is most of reading a record
 
 
 def to_json(value: Any) -> Any:
@@ -36,7 +38,7 @@ def from_json(cls: type[T], data: Any) -> T:
     """Build dataclass ``cls``; ValueError names the field that is missing, unknown or mistyped."""
     if not isinstance(data, dict):
         raise ValueError(f"expected an object, found {type(data).__name__}")
-    hints = get_type_hints(cls)
+    hints = _hints(cls)  # type: ignore[arg-type]
     fields = dataclasses.fields(cls)  # type: ignore[arg-type]
     if unknown := set(data) - {f.name for f in fields}:
         raise ValueError(f"unknown field {sorted(unknown)[0]!r}")

@@ -17,6 +17,7 @@ from assay.cli.env import env
 from assay.cli.eval import evaluate
 from assay.cli.history import history
 from assay.cli.passk import passk
+from assay.cli.run import run
 from assay.cli.sandbox import sandbox
 from assay.cli.score import score
 from assay.errors import AssayError
@@ -35,7 +36,7 @@ def cli() -> None:
     """
 
 
-for command in (evaluate, history, compare, passk, sandbox, score, data, env, convert):
+for command in (evaluate, run, history, compare, passk, sandbox, score, data, env, convert):
     cli.add_command(command)
 
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import functools
-from dataclasses import fields
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from assay.pipeline import EngineOptions
+from assay.pipeline.decoding import PRESETS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -37,6 +39,13 @@ data_dir = option(
     envvar="ASSAY_DATA_DIR",
     help="Folder with benchmark data, looked into first.",
 )
+resume = option(
+    "--resume/--fresh",
+    "resume",
+    default=True,
+    envvar="ASSAY_RESUME",
+    help="Continue what was begun, if there is something, or start anew.",
+)
 as_json = option("--json", "as_json", is_flag=True, help="Print JSON and nothing else.")
 
 
@@ -45,7 +54,8 @@ def modelling(command: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(command)
     def with_engine(**asked: Any) -> Any:
-        engine = EngineOptions(**{f.name: asked.pop(f.name) for f in fields(EngineOptions)})
+        names = [f.name for f in fields(EngineOptions) if f.name in asked]
+        engine = EngineOptions(**{name: asked.pop(name) for name in names})
         return command(engine=engine, **asked)
 
     decorated: Callable[..., Any] = with_engine
@@ -91,6 +101,41 @@ def modelling(command: Callable[..., Any]) -> Callable[..., Any]:
     return decorated
 
 
+def sampling(command: Callable[..., Any]) -> Callable[..., Any]:
+    """How tokens are chosen: the command gets what is in force, options before the preset."""
+
+    @functools.wraps(command)
+    def with_preset(preset: str | None, **asked: Any) -> Any:
+        if preset is not None:
+            source = click.get_current_context().get_parameter_source
+            settings = asdict(PRESETS[preset]).items()
+            asked |= {n: v for n, v in settings if source(n) is ParameterSource.DEFAULT}
+        return command(**asked)
+
+    decorated: Callable[..., Any] = with_preset
+    for one in (
+        option(
+            "--preset",
+            type=click.Choice(list(PRESETS)),
+            help="greedy: one sample, temperature 0; pass1: 10, pass10: 100 samples, temperature "
+            "0.8, top-k 40. Options beside it beat it.",
+        ),
+        option("--n-samples", type=int, default=1, help="Completions per problem or prompt."),
+        option("--temperature", type=float, default=0.0, help="0 is greedy."),
+        option(
+            "--top-k",
+            type=int,
+            help="Default 40 when the temperature is above 0; 0 means no cut.",
+        ),
+        option("--max-tokens", type=int, default=512, help="Longest completion."),
+        option(
+            "--seed", type=int, default=0, help="Of sampling; each sample gets its own from it."
+        ),
+    )[::-1]:
+        decorated = one(decorated)
+    return decorated
+
+
 def judging(command: Callable[..., Any]) -> Callable[..., Any]:
     """What every command that executes programs can be told."""
     for one in (
@@ -104,13 +149,7 @@ def judging(command: Callable[..., Any]) -> Callable[..., Any]:
         option("--no-cache", is_flag=True, help="Execute also what was executed before."),
         data_dir,
         results_dir,
-        option(
-            "--resume/--fresh",
-            "resume",
-            default=True,
-            envvar="ASSAY_RESUME",
-            help="Continue the same run if there is one, or start anew.",
-        ),
+        resume,
         as_json,
     )[::-1]:
         command = one(command)

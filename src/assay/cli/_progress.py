@@ -1,11 +1,11 @@
-"""What a person sees of a running evaluation: one live line, or plain lines, or nothing."""
+"""What a person sees of running work: one live line, or plain lines, or nothing."""
 
 from __future__ import annotations
 
 import sys
 import threading
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn
@@ -18,19 +18,15 @@ if TYPE_CHECKING:
 PLAIN_EVERY_S = 10.0
 
 
-class ProgressDisplay:
-    """Watches a run. On stderr, so that stdout holds the result alone."""
+class Display:
+    """Notes, and on a terminal a live line. On stderr, so that stdout holds the result alone."""
 
-    def __init__(self, title: str, *, quiet: bool) -> None:
+    def __init__(self, title: str, *, quiet: bool, live: bool = True) -> None:
         self._title = title
         self._quiet = quiet
-        self._lock = threading.Lock()
-        self._total = self._judged = self._passed = self._invalid = 0
-        self._generated = self._tokens = self._new = 0
-        self._started = self._last_line = time.monotonic()
         self._live: Progress | None = None
         self._task: TaskID | None = None
-        if not quiet and sys.stdout.isatty() and sys.stderr.isatty():
+        if live and not quiet and sys.stdout.isatty() and sys.stderr.isatty():
             columns = (
                 TextColumn("{task.description}"),
                 BarColumn(24),
@@ -38,7 +34,7 @@ class ProgressDisplay:
             )
             self._live = Progress(*columns, console=Console(stderr=True), transient=True)
 
-    def __enter__(self) -> ProgressDisplay:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(
@@ -54,16 +50,30 @@ class ProgressDisplay:
         if not self._quiet:
             print(text, file=sys.stderr, flush=True)
 
-    def preparing(self, what: str, done: int, total: int) -> None:
-        if self._quiet:
-            return
+    def _update(self, done: int, total: int, text: str) -> None:
+        """The live line, if there is one."""
         if self._live:
             if self._task is None:
                 self._task = self._live.add_task(self._title, text="")
                 self._live.start()
-            self._live.update(
-                self._task, total=total, completed=done, text=f"{what} {done}/{total}"
-            )
+            self._live.update(self._task, total=total, completed=done, text=text)
+
+
+class ProgressDisplay(Display):
+    """Watches a run."""
+
+    def __init__(self, title: str, *, quiet: bool) -> None:
+        super().__init__(title, quiet=quiet)
+        self._lock = threading.Lock()
+        self._total = self._judged = self._passed = self._invalid = 0
+        self._generated = self._tokens = self._new = 0
+        self._started = self._last_line = time.monotonic()
+
+    def preparing(self, what: str, done: int, total: int) -> None:
+        if self._quiet:
+            return
+        if self._live:
+            self._update(done, total, f"{what} {done}/{total}")
         elif time.monotonic() - self._last_line >= PLAIN_EVERY_S:
             self._last_line = time.monotonic()
             self.note(f"{self._title} {what} {done}/{total}, once on this machine")
@@ -76,11 +86,7 @@ class ProgressDisplay:
             self.note(f"continuing: {len(verdicts)} of {total} samples are done")
         elif verdicts:
             self.note("this run is complete; --fresh evaluates anew")
-        if self._live:
-            if self._task is None:
-                self._task = self._live.add_task(self._title)
-                self._live.start()
-            self._live.update(self._task, total=total, completed=0, text="loading the model")
+        self._update(0, total, "loading the model")
         self._show()
 
     def completed(self, completion: Completion) -> None:
@@ -100,8 +106,8 @@ class ProgressDisplay:
     def _show(self) -> None:
         if self._quiet:
             return
-        if self._live and self._task is not None:
-            self._live.update(self._task, completed=self._judged, text=self._text())
+        if self._live:
+            self._update(self._judged, self._total, self._text())
             return
         now = time.monotonic()
         with self._lock:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from assay.cli._format import counts, interval, percent
-from assay.cli._options import judging, modelling, option
+from assay.cli._options import judging, modelling, option, sampling
 from assay.cli._progress import ProgressDisplay
 from assay.errors import RunError
 from assay.pipeline import EvalConfig, Evaluation
@@ -24,11 +24,7 @@ if TYPE_CHECKING:
     "--model", default="default", help="A model file, engine:reference, or the built-in default."
 )
 @option("--samples", type=int, default=0, help="Only the first N problems; 0 means all.")
-@option("--n-samples", type=int, default=1, help="Completions per problem.")
-@option("--temperature", type=float, default=0.0, help="0 is greedy.")
-@option("--top-k", type=int, help="Default 40 when the temperature is above 0; 0 means no cut.")
-@option("--max-tokens", type=int, default=512, help="Longest completion.")
-@option("--seed", type=int, default=0, help="Of sampling; each sample gets its own from it.")
+@sampling
 @option("--prompt-strategy", default="standard", help="How the problem is put to the model.")
 @modelling
 @judging
@@ -38,7 +34,7 @@ def evaluate(benchmark: str, results_dir: Path, resume: bool, as_json: bool, **a
     \b
     Examples:
       assay eval humaneval
-      assay eval humaneval --model model.gguf --n-samples 10 --temperature 0.8
+      assay eval humaneval --model model.gguf --preset pass1
     """
     config = EvalConfig(benchmark=benchmark, results_dir=results_dir, fresh=not resume, **asked)
     with ProgressDisplay(benchmark, quiet=as_json) as display:

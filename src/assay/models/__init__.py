@@ -49,6 +49,7 @@ class EngineOptions:
     tokens_per_minute: int = 0
     price_in: float = 0.0  # of a million prompt tokens
     price_out: float = 0.0  # of a million generated ones
+    longest: int = 0  # completion that will be asked for, in tokens; 0: as the first request's
 
     def __post_init__(self) -> None:
         if not 0 < self.timeout <= LONGEST_TIMEOUT_S:
@@ -59,6 +60,9 @@ class EngineOptions:
             if not 0 <= getattr(self, name) < float("inf"):
                 flag = name.replace("_", "-")
                 raise UsageError(f"--{flag} must be 0 or more, got {getattr(self, name):g}")
+        mode, parallel = self.batch_mode, self.parallel
+        if (mode == "off" and parallel > 1) or (mode == "on" and parallel == 1):
+            raise UsageError(f"--batch-mode {mode} and --parallel {parallel} contradict: drop one")
 
 
 class Model(Protocol):

@@ -52,7 +52,7 @@ class GgufModel(ProcessModel):
 
     def settings(self, first: Request) -> dict[str, Any]:
         options = self._options
-        longest = PROMPT_TOKENS + first.decoding.max_tokens
+        longest = PROMPT_TOKENS + max(options.longest, first.decoding.max_tokens)
         return {
             "path": str(self._path),
             "parallel": 1 if options.batch_mode == "off" else options.parallel or PARALLEL,

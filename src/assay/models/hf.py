@@ -50,7 +50,7 @@ class TorchModel(ProcessModel):
             "device": device_for(options),
             "dtype": dtype_for(options),
             "parallel": 1 if options.batch_mode == "off" else options.parallel,
-            "max_tokens": first.decoding.max_tokens,
+            "max_tokens": max(options.longest, first.decoding.max_tokens),
         }
 
 

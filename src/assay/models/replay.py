@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from assay import codec
-from assay.errors import ModelError
+from assay.errors import ModelError, UsageError
 from assay.fetch import file_sha256
 from assay.models import Backend, EngineOptions, backends
 from assay.types import Completion, ModelIdentity, SampleKey
@@ -126,7 +126,9 @@ def _recognises(path: Path) -> bool:
         return False
 
 
-def _open(reference: str, options: EngineOptions) -> ReplayModel:  # noqa: ARG001 - nothing runs
+def _open(reference: str, options: EngineOptions) -> ReplayModel:
+    if options.batch_mode == "on":
+        raise UsageError("replay gives what was recorded, one by one: no --batch-mode on")
     return ReplayModel(reference)
 
 

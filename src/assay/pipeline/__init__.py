@@ -16,6 +16,7 @@ from assay.errors import UsageError
 from assay.fetch import cache_dir
 from assay.models import EngineOptions
 from assay.pipeline import references
+from assay.pipeline.decoding import in_force
 from assay.pipeline.stream import Observer, Stream, sample_seed
 from assay.prompts import Strategy, strategies
 from assay.protocol import Protocol
@@ -24,10 +25,10 @@ from assay.types import Benchmark, Decoding, Prompt, SampleKey
 
 __all__ = [
     "EngineOptions", "EvalConfig", "Evaluation", "JudgeConfig", "Observer", "ScoreConfig",
-    "check_references", "evaluate", "flaky", "resolve_decoding", "sample_seed", "score",
+    "check_references", "environment", "evaluate", "flaky", "resolve_decoding", "sample_seed",
+    "score",
 ]  # fmt: skip
 
-DEFAULT_TOP_K = 40
 # Completions made elsewhere were asked for in a way nobody recorded.
 RECORDED = Strategy("recorded", 0, lambda problem, _: Prompt(text=problem.prompt))
 UNKNOWN_DECODING = Decoding(max_tokens=0, temperature=0.0, top_k=0, top_p=0.0)
@@ -168,7 +169,8 @@ def _judged(
                 benchmark, strategy, protocol, model, judge, run,
                 None if config.no_cache else cache, checked.unscorable, observer,
             )  # fmt: skip
-            stream.flow(keys, lambda: _environment(model, judge))
+            sandboxed = {"sandbox": codec.to_json(capabilities)}
+            stream.flow(keys, lambda: environment(model) | sandboxed)
             task_ids = [p.task_id for p in benchmark.problems]
             wanted = set(task_ids)
             verdicts = [v for v in run.verdicts.values() if v.task_id in wanted]
@@ -186,22 +188,13 @@ def _judged(
 
 
 def resolve_decoding(config: EvalConfig) -> Decoding:
-    """The settings in force. Greedy has one spelling, whatever top-k and seed were given."""
-    if config.n_samples < 1:
-        raise UsageError(f"--n-samples must be at least 1, got {config.n_samples}")
+    """The settings in force."""
     if config.samples < 0:
         raise UsageError(f"--samples must be 0 (all) or more, got {config.samples}")
-    if config.max_tokens < 1:
-        raise UsageError(f"--max-tokens must be at least 1, got {config.max_tokens}")
-    if not 0 <= config.temperature < float("inf"):
-        raise UsageError(f"--temperature must be 0 or more, got {config.temperature}")
-    top_k = DEFAULT_TOP_K if config.top_k is None else config.top_k
-    if top_k < 0:
-        raise UsageError(f"--top-k must be 0 (off) or more, got {top_k}")
     _check_workers(config)
-    if config.temperature == 0:
-        return Decoding(max_tokens=config.max_tokens)
-    return Decoding(config.max_tokens, config.temperature, top_k, seed=config.seed)
+    return in_force(
+        config.n_samples, config.max_tokens, config.temperature, config.top_k, config.seed
+    )
 
 
 def _check_workers(config: JudgeConfig) -> None:
@@ -265,7 +258,8 @@ def _protocol(
     )
 
 
-def _environment(model: models.Model, judge: sandbox.Sandbox) -> dict[str, Any]:
+def environment(model: models.Model) -> dict[str, Any]:
+    """Where completions are made."""
     return {
         "assay": __version__,
         "python": platform.python_version(),
@@ -273,5 +267,4 @@ def _environment(model: models.Model, judge: sandbox.Sandbox) -> dict[str, Any]:
         "machine": platform.machine(),
         "cpus": os.cpu_count(),
         "engine": model.describe(),
-        "sandbox": codec.to_json(judge.capabilities()),
     }

@@ -37,6 +37,12 @@ def sample_seed(seed: int, task_id: str, sample: int) -> int:
     return int.from_bytes(digest[:4], "big") >> 1
 
 
+def engine_line(model: models.Model) -> str:
+    """Which engine runs the model, and what it chose: known once a completion is made."""
+    told = ", ".join(f"{name} {value}" for name, value in model.describe().items())
+    return f"engine {model.identity.engine}{': ' if told else ''}{told}"
+
+
 class Stream:
     """One pass from what is missing in a run to a verdict on every sample."""
 
@@ -119,8 +125,7 @@ class Stream:
             return
         self._described = environment
         self._run.add_environment(environment)
-        told = ", ".join(f"{name} {value}" for name, value in environment["engine"].items())
-        self._observer.note(f"engine {self._model.identity.engine}{': ' if told else ''}{told}")
+        self._observer.note(engine_line(self._model))
 
     def _put(self, item: Completion | BaseException | None) -> None:
         while not self._stopped.is_set():

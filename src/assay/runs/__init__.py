@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from assay.runs.batch_output import BatchLine, BatchOutput, BatchSettings
 from assay.runs.compare import Comparison, compare
 from assay.runs.folder import RunFolder, open_run
 from assay.runs.history import find_result, list_runs
@@ -11,6 +12,9 @@ from assay.runs.verdict_cache import VerdictCache
 
 __all__ = [
     "RESULTS_VERSION",
+    "BatchLine",
+    "BatchOutput",
+    "BatchSettings",
     "Comparison",
     "KeptData",
     "RunFolder",

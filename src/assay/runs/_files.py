@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
+import fcntl
 import json
 import os
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from assay import codec
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-@contextmanager
+@contextlib.contextmanager
 def writing(path: Path) -> Iterator[None]:
     """Turns the system's refusals into one line that says what to do."""
     try:
@@ -27,7 +28,7 @@ def writing(path: Path) -> Iterator[None]:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             advice = "free some space and run the same command again, what was written is kept"
         else:
-            advice = "make it writable or choose another --results-dir"
+            advice = "make it writable or choose another place (--results-dir, --output)"
         raise RunError(f"cannot write {path}: {error.strerror}; {advice}") from error
 
 
@@ -51,6 +52,30 @@ def read_json(path: Path) -> Any:
         raise RunError(f"{path} cannot be read ({error}): delete it or restore it") from error
 
 
+def hold(path: Path, busy: str) -> int:
+    """A lock on the file, made if need be, until it is closed; RunError(busy) if another has it."""
+    while True:
+        with writing(path):
+            held = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+        try:
+            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            os.close(held)
+            raise RunError(busy) from error
+        with contextlib.suppress(FileNotFoundError):
+            if os.path.samestat(os.fstat(held), path.stat()):
+                return held
+        os.close(held)  # replaced between the two steps: the lock must be on what is there now
+
+
+def add_environment(path: Path, about: dict[str, Any], environment: dict[str, Any]) -> None:
+    """Write down, once, where a run is worked on, in the file that says what it is about."""
+    environment = json.loads(codec.dumps(environment))  # as it will be read again
+    if environment not in about["environments"]:
+        about["environments"] = [*about["environments"], environment]
+        write_whole(path, codec.pretty(about))
+
+
 class JsonLines:
     """An append-only file of one dataclass, a record a line."""
 
@@ -61,14 +86,20 @@ class JsonLines:
             self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o666)
 
     def read(self) -> list[Any]:
-        """All records. A last line without its end is what a kill leaves: it is cut off here."""
-        data = self._path.read_bytes()
-        whole = data.rfind(b"\n") + 1
-        if whole < len(data):
-            with writing(self._path):
-                os.truncate(self._file, whole)
-        lines = data[:whole].split(b"\n")[:-1]
-        return [self._record(number, line) for number, line in enumerate(lines, 1)]
+        return list(self.records())
+
+    def records(self) -> Iterator[Any]:
+        """All records, one at a time.
+
+        A last line without its end is what a kill leaves: it is cut off here.
+        """
+        with self._path.open("rb") as lines:
+            for number, line in enumerate(lines, 1):
+                if not line.endswith(b"\n"):
+                    with writing(self._path):
+                        os.truncate(self._file, os.fstat(self._file).st_size - len(line))
+                    return
+                yield self._record(number, line)
 
     def append(self, record: Any) -> None:
         """Written through to the system before this returns; a part of a line is taken back."""

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-import fcntl
 import itertools
-import json
 import os
 import threading
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from assay import codec
-from assay.errors import RunError
-from assay.runs._files import JsonLines, read_json, write_whole, writing
+from assay.runs._files import JsonLines, add_environment, hold, read_json, write_whole, writing
 from assay.types import Completion, Verdict
 
 if TYPE_CHECKING:
@@ -36,7 +33,8 @@ class RunFolder:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.about: dict[str, Any] = read_json(path / RUN_FILE)
-        self._held = _lock(path)
+        busy = f"another process is working on {path}: wait for it, or use --fresh for a second run"
+        self._held = hold(path / "lock", busy)
         self._append_lock = threading.Lock()
         self._completion_lines = JsonLines(path / "completions.jsonl", Completion)
         self._verdict_lines = JsonLines(path / "verdicts.jsonl", Verdict)
@@ -66,11 +64,7 @@ class RunFolder:
 
     def add_environment(self, environment: dict[str, Any]) -> None:
         """Where this run is worked on; it may be continued in another one."""
-        known = self.about["environments"]
-        environment = json.loads(codec.dumps(environment))  # as it will be read again
-        if environment not in known:
-            self.about["environments"] = [*known, environment]
-            write_whole(self.path / RUN_FILE, codec.pretty(self.about))
+        add_environment(self.path / RUN_FILE, self.about, environment)
 
     def add_completion(self, completion: Completion) -> None:
         with self._append_lock:
@@ -133,16 +127,3 @@ def _create(results_dir: Path, protocol: Protocol, model: ModelIdentity, key: st
     write_whole(path / "protocol.json", codec.pretty(protocol.to_json()))
     write_whole(path / RUN_FILE, codec.pretty(about))  # last: a folder without it is no run
     return path
-
-
-def _lock(path: Path) -> int:
-    with writing(path):
-        held = os.open(path / "lock", os.O_RDWR | os.O_CREAT, 0o666)
-    try:
-        fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        os.close(held)
-        raise RunError(
-            f"another process is working on {path}: wait for it, or use --fresh for a second run"
-        ) from error
-    return held

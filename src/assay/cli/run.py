@@ -1,0 +1,132 @@
+"""``assay run``."""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from assay import codec
+from assay.cli._options import as_json, modelling, option, resume, sampling
+from assay.cli._progress import Display
+from assay.errors import ModelError, UsageError
+from assay.pipeline.batch import BatchReport, RunConfig, run_batch, run_prompt
+
+if TYPE_CHECKING:
+    from assay.pipeline.batch import BatchLine
+
+
+@click.command()
+@click.argument("model")
+@option("--batch-jsonl", type=click.Path(path_type=Path), help="File with a prompt a line.")
+@option("--output", type=click.Path(path_type=Path), help="File for the lines; none: print them.")
+@option("--prompt", help="One prompt; - reads it from standard input.")
+@option("--chat", is_flag=True, help="Send prompts as a user's message; without it, continue them.")
+@sampling
+@modelling
+@resume
+@option("--verbose", is_flag=True, help="Tell engine, device and speed on stderr.")
+@as_json
+def run(
+    batch_jsonl: Path | None,
+    output: Path | None,
+    prompt: str | None,
+    resume: bool,
+    verbose: bool,
+    as_json: bool,
+    **asked: Any,
+) -> None:
+    """Complete one prompt, or every prompt of a file with one load of MODEL.
+
+    A line is {"prompt" or "messages", "task_id", "max_tokens", "temperature", "top_k", "seed",
+    "stop"}, all but the first optional. Its answer is a line too, written when it is made; one
+    that failed has "error". An --output that exists is continued.
+
+    \b
+    Examples:
+      assay run model.gguf --batch-jsonl prompts.jsonl --output answers.jsonl
+      assay run model.gguf --chat --prompt "Write a haiku about Python."
+    """
+    config = _config(**asked)
+    if (batch_jsonl is None) == (prompt is None):
+        raise UsageError("give either --batch-jsonl FILE or --prompt TEXT")
+    if prompt is not None:
+        if output is not None or config.n_samples > 1:
+            raise UsageError("--prompt prints one completion: use --batch-jsonl for more")
+        _complete(config, prompt, verbose=verbose, as_json=as_json)
+        return
+    assert batch_jsonl is not None
+    quiet = as_json and not verbose
+    with _BatchDisplay(batch_jsonl.name, quiet=quiet, prints=output is None) as display:
+        report = run_batch(config, batch_jsonl, output, display, fresh=not resume)
+        display.note(_summary(report))
+        if verbose:
+            display.note(_speed(report.tokens_generated, report.seconds))
+    if as_json and output is not None:
+        click.echo(codec.dumps(report))
+    if report.failed and not report.made + report.kept:
+        raise ModelError(f"no prompt was completed; the first: {report.first_error}")
+
+
+def _config(**asked: Any) -> RunConfig:
+    config = RunConfig(**asked)
+    form = config.engine.prompt_form
+    if config.chat and form == "text":
+        raise UsageError("--chat and --prompt-form text contradict: drop one")
+    return dataclasses.replace(config, chat=config.chat or form == "chat")
+
+
+def _complete(config: RunConfig, prompt: str, *, verbose: bool, as_json: bool) -> None:
+    with _BatchDisplay("", quiet=not verbose, prints=False) as display:
+        line = run_prompt(config, _read_input() if prompt == "-" else prompt, display)
+        display.note(_speed(line.tokens_generated, line.inference_ms / 1000))
+    click.echo(codec.dumps(line.to_json()) if as_json else line.text)
+
+
+def _read_input() -> str:
+    try:
+        return sys.stdin.buffer.read().decode()
+    except UnicodeDecodeError as error:
+        raise UsageError(f"standard input is not UTF-8 ({error}): convert it") from error
+
+
+def _summary(report: BatchReport) -> str:
+    parts = [f"{report.made} made"]
+    if report.kept:
+        parts.append(f"{report.kept} kept")
+    if report.failed:
+        parts.append(f"{report.failed} failed, the first: {report.first_error}")
+    return f"completions: {', '.join(parts)}"
+
+
+def _speed(tokens: int, seconds: float) -> str:
+    rate = f", {tokens / seconds:.1f} tokens/s" if seconds else ""
+    return f"{tokens} tokens in {seconds:.1f} s{rate}"
+
+
+class _BatchDisplay(Display):
+    """Watches a batch; prints its lines where they go to no file."""
+
+    def __init__(self, title: str, *, quiet: bool, prints: bool) -> None:
+        super().__init__(title, quiet=quiet, live=not prints)
+        self._prints = prints
+        self._total = self._done = self._tokens = 0
+        self._started = time.monotonic()
+
+    def begin(self, total: int, done: int) -> None:
+        self._total, self._done = total, done
+        if done:
+            self.note(f"continuing: {done} of {total} completions are there")
+        self._update(done, total, "loading the model")
+
+    def made(self, line: BatchLine) -> None:
+        self._done += 1
+        self._tokens += line.tokens_generated
+        if self._prints:
+            print(codec.dumps(line.to_json()), flush=True)
+        rate = self._tokens / max(time.monotonic() - self._started, 1e-3)
+        self._update(self._done, self._total, f"{self._done}/{self._total}  {rate:.0f} tok/s")

@@ -1,0 +1,125 @@
+"""Lines of a batch file: what each asks for, or what is wrong with it."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from assay import codec
+from assay.types import Message
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+LONGEST = 1 << 24  # bytes of a line: far beyond any context, and a bound for memory
+SEEDS = 1 << 31
+
+
+@dataclass(frozen=True, slots=True)
+class BatchPrompt:
+    """One line: plain text or messages, and settings of its own; None: the batch's."""
+
+    task_id: str
+    prompt: str | None = None
+    messages: tuple[Message, ...] | None = None
+    stop: tuple[str, ...] = ()
+    max_tokens: int | None = None
+    temperature: float | None = None
+    top_k: int | None = None
+    seed: int | None = None
+    unused: tuple[str, ...] = ()  # names of fields that mean nothing here
+
+
+@dataclass(frozen=True, slots=True)
+class BadLine:
+    task_id: str
+    error: str
+    is_object: bool  # no JSON object at all, otherwise
+
+
+USED = {f.name for f in dataclasses.fields(BatchPrompt)} - {"unused"}
+
+
+def read_lines(path: Path) -> Iterator[tuple[int, bytes]]:
+    """The file's lines and their indices, one at a time, blank ones left out.
+
+    Of a line that is too long only the beginning is read into memory.
+    """
+    with path.open("rb") as file:
+        index = 0
+        while line := file.readline(LONGEST + 1):
+            rest = line
+            while len(rest) > LONGEST and not rest.endswith(b"\n"):
+                rest = file.readline(LONGEST + 1)
+            if line.strip():
+                yield index, line
+            index += 1
+
+
+def parse(index: int, line: bytes) -> BatchPrompt | BadLine:
+    """What the line asks for; its task id is its index where it has none."""
+    task_id, is_object = str(index), False
+    try:
+        fields = _object(line, first=index == 0)
+        is_object = True
+        task_id = _task_id(fields.get("task_id"), index)
+        return _prompt({**fields, "task_id": task_id})
+    except ValueError as error:
+        return BadLine(task_id, str(error), is_object)
+
+
+def _object(line: bytes, *, first: bool) -> dict[str, Any]:
+    if len(line) > LONGEST:
+        raise ValueError(f"longer than {LONGEST >> 20} MiB")
+    try:
+        found = json.loads(line.decode("utf-8-sig" if first else "utf-8"))
+    except UnicodeDecodeError as error:
+        raise ValueError(f"not UTF-8 (byte {error.start})") from error
+    except json.JSONDecodeError as error:
+        raise ValueError(f"no JSON ({error.msg}, column {error.colno})") from error
+    except (ValueError, RecursionError) as error:  # a number or a nesting beyond all measure
+        raise ValueError(f"no JSON ({error})") from error
+    if not isinstance(found, dict):
+        raise ValueError(f"no JSON object but {type(found).__name__}")
+    return found
+
+
+def _task_id(given: Any, index: int) -> str:
+    if given is None:
+        return str(index)
+    if isinstance(given, bool) or not isinstance(given, str | int):
+        raise ValueError("task_id is neither text nor a whole number")
+    return _text(str(given), "task_id")
+
+
+def _prompt(fields: dict[str, Any]) -> BatchPrompt:
+    known = {name: fields[name] for name in USED if fields.get(name) is not None}
+    if isinstance(known.get("stop"), str):
+        known["stop"] = [known["stop"]]
+    line = codec.from_json(BatchPrompt, {**known, "unused": sorted(fields.keys() - USED)})
+    if line.prompt is not None and line.messages is not None:
+        raise ValueError("both prompt and messages: give one of them")
+    if line.prompt is None and not line.messages:
+        raise ValueError("neither prompt nor messages")
+    if line.seed is not None and not 0 <= line.seed < SEEDS:
+        raise ValueError(f"seed must be 0 or more and less than 2^31, got {line.seed}")
+    _text(line.prompt or "", "prompt")
+    for message in line.messages or ():
+        _text(message.content, "messages")
+    if "" in [_text(word, "stop") for word in line.stop]:
+        raise ValueError("a stop word is empty")
+    return line
+
+
+def _text(text: str, name: str) -> str:
+    """The same text, if an engine can be sent it."""
+    if "\0" in text:
+        raise ValueError(f"{name} holds a NUL")
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise ValueError(f"{name} holds half a surrogate pair") from error
+    return text

@@ -1,0 +1,122 @@
+"""What a batch asks for: its lines and its settings as requests, one at a time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from assay import codec
+from assay.errors import UsageError
+from assay.models import EngineOptions
+from assay.pipeline._batch_lines import BadLine, BatchPrompt, parse, read_lines
+from assay.pipeline.decoding import in_force, settle
+from assay.pipeline.stream import sample_seed
+from assay.types import Decoding, Message, Prompt, Request
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+TOLD = 5  # names of fields without a meaning
+
+
+@dataclass(frozen=True, slots=True)
+class RunConfig:
+    """A model to be asked, and how; a line of a batch may say otherwise for itself."""
+
+    model: str
+    n_samples: int = 1
+    temperature: float = 0.0
+    top_k: int | None = None
+    max_tokens: int = 512
+    seed: int = 0
+    chat: bool = False  # a prompt is sent as a user's message, not continued
+    engine: EngineOptions = field(default_factory=EngineOptions)
+
+    def decoding(self) -> Decoding:
+        """The settings in force where a line has none of its own."""
+        return in_force(self.n_samples, self.max_tokens, self.temperature, self.top_k, self.seed)
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """What a batch file holds: how many lines, the bad ones, the longest completion asked for."""
+
+    prompts: int
+    bad: tuple[BadLine, ...]
+    longest: int
+    unused: tuple[str, ...]  # names of fields without a meaning
+
+
+def survey(source: Path, config: RunConfig) -> Survey:
+    """Read the file once; what makes all of it doubtful is refused here."""
+    if not source.is_file():
+        raise UsageError(f"no batch file at {source}: give a file with a JSON object a line")
+    numbers: dict[str, int] = {}
+    bad: list[BadLine] = []
+    unused: set[str] = set()
+    longest = 0
+    for index, line in read_lines(source):
+        found = parse(index, line)
+        if (earlier := numbers.setdefault(found.task_id, index + 1)) != index + 1:
+            raise UsageError(
+                f"{source} line {index + 1}: task_id {found.task_id!r} is that of line {earlier} "
+                "too: give each line its own"
+            )
+        asked = _asked(found, config)
+        if isinstance(asked, BadLine):
+            bad.append(asked)
+        else:
+            longest = max(longest, asked[0].decoding.max_tokens)
+        if isinstance(found, BatchPrompt):
+            unused.update(found.unused[: TOLD - len(unused)])
+    if bad and len(bad) == len(numbers) and not any(line.is_object for line in bad):
+        raise UsageError(
+            f"{source} is no JSONL file (line {numbers[bad[0].task_id]}: {bad[0].error}): give a "
+            "file with a JSON object a line"
+        )
+    return Survey(len(numbers), tuple(bad), longest, tuple(sorted(unused)))
+
+
+def read_requests(source: Path, config: RunConfig) -> Iterator[Request]:
+    """The samples of every good line, those of a line together."""
+    for index, line in read_lines(source):
+        asked = _asked(parse(index, line), config)
+        if not isinstance(asked, BadLine):
+            yield from asked
+
+
+def requests_of(line: BatchPrompt, config: RunConfig) -> list[Request]:
+    """The line's samples; ValueError where it asks for what has no meaning.
+
+    A seed of its own is used as it is, so that any sample can be made again alone; several samples
+    get theirs from it.
+    """
+    decoding = settle(
+        config.max_tokens if line.max_tokens is None else line.max_tokens,
+        config.temperature if line.temperature is None else line.temperature,
+        config.top_k if line.top_k is None else line.top_k,
+        config.seed if line.seed is None else line.seed,
+    )
+    prompt = Prompt(line.messages or (), line.prompt or "", line.stop)
+    if config.chat and line.prompt is not None:
+        prompt = Prompt((Message("user", line.prompt),), stop=line.stop)
+    seeds = [sample_seed(decoding.seed, line.task_id, s) for s in range(config.n_samples)]
+    if line.seed is not None and len(seeds) == 1:
+        seeds = [line.seed]
+    return [Request(line.task_id, s, prompt, decoding, seed) for s, seed in enumerate(seeds)]
+
+
+def digest(request: Request) -> str:
+    """Of what decides the completion."""
+    asked = (codec.to_json(request.prompt), codec.to_json(request.decoding), request.seed)
+    return codec.digest(asked)[:16]
+
+
+def _asked(found: BatchPrompt | BadLine, config: RunConfig) -> list[Request] | BadLine:
+    if isinstance(found, BadLine):
+        return found
+    try:
+        return requests_of(found, config)
+    except ValueError as error:
+        return BadLine(found.task_id, str(error), is_object=True)

@@ -1,0 +1,219 @@
+"""Completions for the prompts of a file, or for one: no benchmark, no judging."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+from typing import Protocol as Interface
+
+from assay import codec, models
+from assay.errors import ModelError, UsageError
+from assay.pipeline import environment
+from assay.pipeline._batch_lines import BadLine, parse
+from assay.pipeline._batch_requests import (
+    RunConfig,
+    Survey,
+    digest,
+    read_requests,
+    requests_of,
+    survey,
+)
+from assay.pipeline.stream import engine_line
+from assay.runs import BatchLine, BatchOutput, BatchSettings
+from assay.types import Completion, Request, Sample, SampleKey
+
+__all__ = ["BatchLine", "BatchObserver", "BatchReport", "RunConfig", "run_batch", "run_prompt"]
+
+
+class BatchObserver(Interface):
+    """Whoever watches a batch."""
+
+    def note(self, text: str) -> None: ...
+    def begin(self, total: int, done: int) -> None: ...
+    def made(self, line: BatchLine) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class BatchReport:
+    """How a batch went. A prompt counts once for each of its samples."""
+
+    prompts: int
+    kept: int  # made by an earlier run
+    made: int
+    failed: int
+    first_error: str
+    tokens_generated: int
+    seconds: float  # the model's load included
+    model: str
+    engine: dict[str, Any]
+
+
+def run_prompt(config: RunConfig, text: str, observer: BatchObserver) -> BatchLine:
+    """One completion; ModelError where none can be made."""
+    config.decoding()
+    line = parse(0, codec.dumps({"prompt": text}).encode())
+    if isinstance(line, BadLine):
+        raise UsageError(f"the prompt cannot be sent: {line.error}")
+    (request,) = requests_of(line, config)
+    model = models.open_model(config.model, config.engine, observer.note)
+    with contextlib.closing(model):
+        (completion,) = model.generate([request])
+    observer.note(engine_line(model))
+    if completion.error is not None:
+        raise ModelError(f"{model.identity.name} gave no completion: {completion.error}")
+    return _line(request.task_id, completion, digest(request))
+
+
+def run_batch(
+    config: RunConfig,
+    source: Path,
+    output: Path | None,
+    observer: BatchObserver,
+    *,
+    fresh: bool = False,
+) -> BatchReport:
+    """A line for every prompt of ``source`` into ``output``, and to the observer as it is made.
+
+    What ``output`` already answers is not made again, what failed there is.
+    """
+    decoding = config.decoding()
+    surveyed = survey(source, config)
+    if output is not None and output.exists() and output.samefile(source):
+        raise UsageError(f"{source} would be written over: give another --output")
+    engine = replace(config.engine, longest=surveyed.longest)
+    model = models.open_model(config.model, engine, observer.note)
+    settings = BatchSettings(model.identity, decoding, config.n_samples, config.chat)
+    with contextlib.ExitStack() as stack:
+        kept = BatchOutput(output, settings, fresh=fresh) if output is not None else None
+        if kept is not None:
+            stack.callback(kept.close)
+        stack.enter_context(contextlib.closing(model))
+        return _Batch(config, source, model, kept, observer).flow(surveyed)
+
+
+class _Batch:
+    """One pass from a batch file to a line for every prompt."""
+
+    def __init__(
+        self,
+        config: RunConfig,
+        source: Path,
+        model: models.Model,
+        output: BatchOutput | None,
+        observer: BatchObserver,
+    ) -> None:
+        self._config = config
+        self._source = source
+        self._model = model
+        self._output = output
+        self._observer = observer
+        self._done = output.done if output else {}
+        self._asked: dict[SampleKey, str] = {}  # digests of the requests in the engine's hands
+        self._made = self._failed = self._tokens = 0
+        self._first_error = ""
+
+    def flow(self, surveyed: Survey) -> BatchReport:
+        started = time.monotonic()
+        total, kept = surveyed.prompts * self._config.n_samples, self._kept(surveyed)
+        self._tell(surveyed)
+        self._observer.begin(total, kept)
+        for bad in surveyed.bad:
+            for name in self._names(bad.task_id):
+                self._add(_error_line(name, bad.error))
+        for number, completion in enumerate(self._model.generate(self._missing())):
+            if number == 0:
+                self._begun()
+            self._add(_line(self._name(completion), completion, self._asked.pop(completion.key)))
+        return BatchReport(
+            prompts=total,
+            kept=kept,
+            made=self._made,
+            failed=self._failed,
+            first_error=self._first_error,
+            tokens_generated=self._tokens,
+            seconds=round(time.monotonic() - started, 3),
+            model=self._model.identity.name,
+            engine={"name": self._model.identity.engine, **self._model.describe()},
+        )
+
+    def _tell(self, surveyed: Survey) -> None:
+        if not surveyed.prompts:
+            self._observer.note(f"{self._source} holds no prompts")
+        if surveyed.unused:
+            self._observer.note(f"fields without a meaning here: {', '.join(surveyed.unused)}")
+
+    def _begun(self) -> None:
+        self._observer.note(engine_line(self._model))
+        if self._output:
+            self._output.add_environment(environment(self._model))
+
+    def _kept(self, surveyed: Survey) -> int:
+        """How many prompts are answered already."""
+        if not self._done:
+            return 0
+        asked = ((self._name(r), digest(r)) for r in read_requests(self._source, self._config))
+        bad = ((name, "") for line in surveyed.bad for name in self._names(line.task_id))
+        kept = 0
+        for name, wanted in itertools.chain(asked, bad):
+            if self._done.get(name, wanted) != wanted:
+                raise UsageError(
+                    f"{self._source} asks for {name} in another way than the output answers it: "
+                    "give another --output, or --fresh to start over"
+                )
+            kept += name in self._done
+        if others := len(self._done) - kept:
+            self._observer.note(f"{others} lines of the output answer other prompts: left there")
+        return kept
+
+    def _missing(self) -> Iterator[Request]:
+        for request in read_requests(self._source, self._config):
+            if self._name(request) not in self._done:
+                self._asked[request.key] = digest(request)
+                yield request
+
+    def _name(self, sample: Sample) -> str:
+        if self._config.n_samples == 1:
+            return sample.task_id
+        return f"{sample.task_id}_s{sample.sample}"
+
+    def _names(self, task_id: str) -> list[str]:
+        return [self._name(Sample(task_id, s)) for s in range(self._config.n_samples)]
+
+    def _add(self, line: BatchLine) -> None:
+        if self._output:
+            self._output.append(line)
+        if line.error is None:
+            self._made += 1
+        else:
+            self._failed += 1
+            self._first_error = self._first_error or f"{line.task_id}: {line.error}"
+        self._tokens += line.tokens_generated
+        self._observer.made(line)
+
+
+def _line(task_id: str, completion: Completion, request_digest: str) -> BatchLine:
+    seconds = completion.inference_ms / 1000
+    return BatchLine(
+        task_id=task_id,
+        text=completion.text,
+        tokens_generated=completion.tokens_generated,
+        tok_per_sec=round(completion.tokens_generated / seconds, 2) if seconds else 0.0,
+        inference_ms=completion.inference_ms,
+        used_gpu=completion.used_gpu,
+        finish_reason=completion.finish_reason,
+        seed=completion.seed,
+        prompt_tokens=completion.prompt_tokens,
+        request_digest=request_digest,
+        logprob=completion.logprob,
+        error=completion.error,
+    )
+
+
+def _error_line(task_id: str, error: str) -> BatchLine:
+    nothing = Completion(task_id, 0, "", "error", 0, 0, 0.0, 0, False, error=error)
+    return _line(task_id, nothing, "")

@@ -1,0 +1,140 @@
+"""The file that a batch's lines go to; it can be continued, like a run."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Literal
+
+from assay import codec
+from assay.errors import RunError
+from assay.protocol import differences
+from assay.runs._files import JsonLines, add_environment, hold, read_json, write_whole, writing
+from assay.types import Decoding, ModelIdentity
+
+INSTEAD = "give another --output, or --fresh to start over"
+
+
+@dataclass(frozen=True, slots=True)
+class BatchSettings:
+    """What must be equal for a batch to be continued."""
+
+    model: ModelIdentity
+    decoding: Decoding
+    n_samples: int
+    chat: bool  # prompts are sent as a user's message
+
+
+@dataclass(frozen=True, slots=True)
+class BatchLine:
+    """The answer to one prompt, or the error it met."""
+
+    task_id: str
+    text: str
+    tokens_generated: int
+    tok_per_sec: float
+    inference_ms: float
+    used_gpu: bool
+    finish_reason: Literal["stop", "length", "error"]
+    seed: int
+    prompt_tokens: int
+    request_digest: str  # of prompt, decoding and seed: what this is the answer to
+    logprob: float | None = None
+    error: str | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        return {k: v for k, v in codec.to_json(self).items() if v is not None}
+
+
+class BatchOutput:
+    """An open batch file, held against other processes.
+
+    ``done`` has the digest of the request that each finished line answers. Earlier lines with an
+    error are taken out before the first one is added: every prompt has one line in the end.
+    """
+
+    def __init__(self, path: Path, settings: BatchSettings, *, fresh: bool) -> None:
+        self._path = Path(os.path.realpath(path))
+        if self._path.exists() and not self._path.is_file():
+            raise RunError(f"{path} is no file: give another --output, or none to print the lines")
+        self._about_path = self._path.with_name(self._path.name + ".run.json")
+        self._held = self._hold(self._path)
+        try:
+            self._begin(settings, fresh=fresh)
+            self.done: dict[str, str] = {}
+            self._lines = JsonLines(self._path, BatchLine)
+            self._failed = sum(not self._count(line) for line in self._lines.records())
+        except BaseException:
+            os.close(self._held)
+            raise
+
+    def append(self, line: BatchLine) -> None:
+        if self._failed:
+            self._take_out_errors()
+        self._lines.append(line.to_json())
+
+    def add_environment(self, environment: dict[str, Any]) -> None:
+        add_environment(self._about_path, self._about, environment)
+
+    def close(self) -> None:
+        self._lines.close()
+        os.close(self._held)
+
+    def _begin(self, settings: BatchSettings, *, fresh: bool) -> None:
+        """An empty file is begun: whatever is beside it belonged to another one."""
+        asked = codec.to_json(settings)
+        with writing(self._path):
+            if fresh:
+                os.truncate(self._held, 0)
+            if os.fstat(self._held).st_size == 0:
+                created = datetime.now(UTC).isoformat()
+                self._about = {**asked, "created": created, "environments": []}
+                write_whole(self._about_path, codec.pretty(self._about))
+                return
+        self._about = read_json(self._about_path) if self._about_path.exists() else {}
+        if not (isinstance(self._about, dict) and "environments" in self._about):
+            raise RunError(
+                f"{self._path} has lines but no {self._about_path.name} that says how they were "
+                f"made: {INSTEAD}"
+            )
+        earlier = {name: self._about.get(name) for name in asked}
+        if differing := differences(earlier, asked):
+            told = ", ".join(f"{n} was {_short(a)}, is {_short(b)}" for n, a, b in differing)
+            raise RunError(f"{self._path} was begun with other settings ({told}): {INSTEAD}")
+
+    def _count(self, line: BatchLine) -> bool:
+        if line.error is not None:
+            return False
+        if line.task_id in self.done:
+            raise RunError(f"{self._path} answers {line.task_id} twice: remove one of the lines")
+        self.done[line.task_id] = line.request_digest
+        return True
+
+    def _take_out_errors(self) -> None:
+        """In one step: a kill leaves the old file or the new one, and either is held by us."""
+        partial = self._path.with_name(self._path.name + ".part")
+        held = self._hold(partial)
+        with writing(self._path):
+            os.truncate(held, 0)
+            kept = JsonLines(partial, BatchLine)
+            for line in self._lines.records():
+                if line.error is None:
+                    kept.append(line.to_json())
+            kept.close()
+            os.fsync(held)
+            partial.replace(self._path)
+        self._lines.close()
+        os.close(self._held)
+        self._lines, self._held = JsonLines(self._path, BatchLine), held
+        self._failed = 0
+
+    def _hold(self, path: Path) -> int:
+        busy = f"another process is writing {self._path}: wait for it, or give another --output"
+        return hold(path, busy)
+
+
+def _short(value: Any) -> str:
+    text = str(value)
+    return text if len(text) <= 24 else f"{text[:12]}…"
