@@ -168,7 +168,7 @@ def test_connections_are_used_again(server: FaultyServer) -> None:
 
 def test_batch_mode_off_is_one_at_a_time(server: FaultyServer) -> None:
     server.delay_s = 0.01
-    model = opened(server, batch_mode="off", parallel=4)
+    model = opened(server, batch_mode="off")
     made(model, ask(6))
     assert server.busiest == 1
     assert model.describe()["parallel"] == 1
