@@ -82,7 +82,7 @@ class Variety:
 def _refusal(request: Request, first: Request) -> str:
     decoding, messages = request.decoding, request.prompt.messages
     if len(messages) != 1 or messages[0].role != "user":
-        return "apr takes one user message and nothing else"
+        return "apr takes one user message and nothing else: ask in the chat form"
     if decoding.top_p != 1:
         return f"apr has no top-p in its batch mode (asked for: {decoding.top_p})"
     one, other = ((d.temperature, d.top_k) for d in (first.decoding, decoding))

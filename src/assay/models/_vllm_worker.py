@@ -56,6 +56,8 @@ def _prepare_environment(device: str) -> None:
         gib = min(max(memory // 8 // GIB, least), most)
         os.environ.setdefault("VLLM_CPU_KVCACHE_SPACE", str(gib))
         os.environ.setdefault("OMP_NUM_THREADS", str(len(os.sched_getaffinity(0))))
+        # Compiling one function for the log-probabilities took 20 s, and needs a C++ compiler.
+        os.environ.setdefault("TORCHDYNAMO_DISABLE", "1")
 
 
 class _Server:
