@@ -141,7 +141,6 @@ def requests() -> list[Request]:
         *greedy,
         *seeded,
         Request("too long", 0, chat("word " * 90), GREEDY, 0),
-        Request("empty", 0, Prompt(text="<s>", stop=()), GREEDY, 0),
         Request("spelled out", 0, Prompt(text=f"<s>{text}"), GREEDY, 0),
         Request("chat", 0, chat("abc"), GREEDY, 0),
         Request("short", 0, Prompt(text=text), Decoding(max_tokens=3), 0),

@@ -11,7 +11,9 @@ import threading
 import time
 from typing import Any
 
+# CPU seconds for 32 HumanEval prompts, 48 new tokens each: 1 at a time 448, 8: 146, 32: 89.
 CPU_PARALLEL = 32
+CPU_BLOCK = 32  # tokens; whole blocks of a prompt are shared, and vLLM's 128 is all of many
 CPU_CACHE_GIB = (1, 8)  # of the key-value cache: an eighth of the memory, within these
 GIB = 1 << 30
 RANKS = (8, 16, 32, 64, 128, 256, 320, 512)  # of LoRA weights, as vLLM allocates them
@@ -78,6 +80,7 @@ def _load(settings: dict[str, Any]) -> Any:
         max_num_seqs=parallel,
         # The samples of a problem share their prompt; one at a time depends on nothing before it.
         enable_prefix_caching=parallel != 1,
+        block_size=CPU_BLOCK if device == "cpu" else None,
         enforce_eager=device == "cpu",
         enable_lora=bool(settings["adapter"]),
         max_lora_rank=next((r for r in RANKS if r >= settings["adapter_rank"]), RANKS[-1]),
