@@ -93,9 +93,10 @@ def _from_hub(name: str) -> Path:
         if not any(folder.glob("*.safetensors")):
             snapshot_download(name, allow_patterns=[OLDER_WEIGHTS])
     except Exception as error:
-        reason = " ".join(str(error).split())[:200]
+        reason = " ".join(str(error).split()).partition(". ")[0][:200]
         raise ModelError(
-            f"no model folder at {name}, and the hub did not give it: {reason}"
+            f"no model folder at {name}, and the hub did not give it ({reason}): "
+            "check the name, or give a folder"
         ) from error
     return folder
 

