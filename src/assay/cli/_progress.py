@@ -66,7 +66,7 @@ class ProgressDisplay:
             )
         elif time.monotonic() - self._last_line >= PLAIN_EVERY_S:
             self._last_line = time.monotonic()
-            self.note(f"{self._title} {what} {done}/{total}, once on this machine")
+            self.note(f"{self._title} {what} {done}/{total}")
 
     def begin(self, total: int, verdicts: list[Verdict]) -> None:
         self._total, self._judged = total, len(verdicts)
