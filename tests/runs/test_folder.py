@@ -16,7 +16,7 @@ MODEL = ModelIdentity("m", "replay", "w", "chat")
 
 
 def completion(task_id: str = "a", error: str | None = None) -> Completion:
-    return Completion(task_id, 0, "text", "stop", 1, 1, 1.0, 0, False, error)
+    return Completion(task_id, 0, "text", "stop", 1, 1, 1.0, 0, False, error=error)
 
 
 def reopened(run: RunFolder) -> RunFolder:
