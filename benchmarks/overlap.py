@@ -6,7 +6,7 @@ Replays recorded HumanEval completions of several models (``$ASSAY_DATA_DIR/comp
 per problem as ``--samples`` says, through the whole pipeline. The model is a recording that takes
 the same time for every completion and none of the CPU: first such that generating all takes as long
 as judging all, then twice as long, then half. It does not catch up after it was held back, as no
-engine does. Medians over the rounds; the aim is a ratio of 1.1 at most.
+engine does. The aim is a ratio of 1.1 at most.
 
 Some recorded programs run into their limit of ten CPU seconds. What such a program needs can only
 begin when it was generated, so that a run should be much longer than that.
@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import statistics
 import tempfile
 import time
 from collections import Counter
@@ -116,20 +115,18 @@ def main() -> None:
     found = records(asked.samples)
     with tempfile.TemporaryDirectory() as folder:
         path = Samples("", "humaneval", found, []).write(Path(folder))
-        rows: dict[float, list[tuple[float, ...]]] = {times: [] for times in TIMES}
         for _ in range(asked.rounds):
             judge = together(path, 0.0, asked.samples, asked.workers)
-            for times, measured in rows.items():
+            for times in TIMES:
                 pause = times * judge / len(found)
                 generate = generating(path, pause)
                 both = together(path, pause, asked.samples, asked.workers)
-                measured.append((judge, generate, both, both / max(judge, generate)))
-    for measured in rows.values():
-        judge, generate, both, ratio = (statistics.median(c) for c in zip(*measured, strict=True))
-        print(
-            f"{len(found)} completions: judging alone {judge:.1f} s, generating alone "
-            f"{generate:.1f} s, together {both:.1f} s: {ratio:.2f} times the longer"
-        )
+                print(
+                    f"{len(found)} completions: judging alone {judge:.1f} s, generating alone "
+                    f"{generate:.1f} s, together {both:.1f} s: "
+                    f"{both / max(judge, generate):.2f} times the longer",
+                    flush=True,
+                )
 
 
 if __name__ == "__main__":
