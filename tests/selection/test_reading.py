@@ -94,6 +94,10 @@ def test_the_forms_that_prompts_use(words: str, expected: list[tuple[Any, str]])
         assert [(e.arguments, e.check) for e in examples_in(text, "f")] == expected
 
 
+def test_a_function_may_have_a_builtins_name() -> None:
+    assert examples_in("sum([1, 2]) == 3", "sum") == [Example(([1, 2],), "same(got, 3)")]
+
+
 def test_nothing_of_a_prompt_is_executed() -> None:
     assert examples_in("f(__import__('os').getcwd()) == 1", "f") == []
     with_code = examples_in("assert f(1) == __import__('os')._exit(1)", "f")

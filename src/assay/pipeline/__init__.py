@@ -21,7 +21,7 @@ from assay import (
     sandbox,
     scoring,
     selection,
-)  # fmt: skip
+)
 from assay.errors import UsageError
 from assay.fetch import cache_dir
 from assay.models import EngineOptions

@@ -10,7 +10,7 @@ from dataclasses import replace
 from assay import extract, runs, sandbox, selection
 from assay.pipeline.stream import LONGEST, Observer
 from assay.scoring import BestOfN, estimate_of_chosen
-from assay.types import Benchmark, Completion, Job, Program, PromptForm
+from assay.types import Benchmark, Completion, Job, Program, PromptForm, SampleKey
 
 # Examples are small: a program that needs more for them is lost anyway.
 CPU_S, WALL_S = 30.0, 60.0
@@ -33,7 +33,6 @@ def best_of_n(
     there or with the examples, is left out.
     """
     method = selection.methods.get(name)
-    verdicts = run.verdicts
     probing = _Probing(method, benchmark, form, run, judge)
     found: dict[str, list[selection.Candidate]] = defaultdict(list)
     for candidate in probing.candidates(observer):
@@ -43,7 +42,7 @@ def best_of_n(
         for p in benchmark.problems
         if p.task_id in found
     }
-    estimate = estimate_of_chosen(chosen, verdicts)
+    estimate = estimate_of_chosen(chosen, run.verdicts)
     without = sum(task_id in chosen for task_id in probing.without_examples)
     return BestOfN(name, n, estimate, without, chosen) if estimate else None
 
@@ -71,23 +70,23 @@ class _Probing:
         self._probes = {task_id: probe for task_id, probe in probes.items() if probe}
         self.without_examples = set(probes) - set(self._probes)
         self._waiting: list[tuple[selection.Candidate, _Execution | None]] = []
+        self._executions: dict[SampleKey, _Execution] = {}
 
     def candidates(self, observer: Observer) -> Iterator[selection.Candidate]:
         """All that can be chosen from, in no order."""
         seen: dict[_Execution, selection.Seen] = {}
-        executions: dict[tuple[str, int], _Execution] = {}
-        for verdict, outputs in self._judge.outputs(self._jobs(executions)):
+        for verdict, outputs in self._judge.outputs(self._jobs()):
             observer.preparing("running the examples", len(self._waiting), len(self._valid))
             if verdict.status != "invalid":
                 probe = self._probes[verdict.task_id]
-                seen[executions[verdict.key]] = probe.read(verdict, outputs)
+                seen[self._executions[verdict.key]] = probe.read(verdict, outputs)
         for candidate, execution in self._waiting:
             if execution is None:
                 yield candidate
             elif execution in seen:
                 yield replace(candidate, seen=seen[execution])
 
-    def _jobs(self, executions: dict[tuple[str, int], _Execution]) -> Iterator[Job]:
+    def _jobs(self) -> Iterator[Job]:
         """Different programs, and on the way all candidates; texts are not kept."""
         known: set[_Execution] = set()
         for completion in self._run.read_completions():
@@ -105,7 +104,7 @@ class _Probing:
             self._waiting.append((candidate, execution))
             if probe and execution and execution not in known:
                 known.add(execution)
-                executions[completion.key] = execution
+                self._executions[completion.key] = execution
                 yield Job(
                     task_id=completion.task_id,
                     sample=completion.sample,

@@ -22,6 +22,7 @@ BRACKETS = {"(": ")", "[": "]", "{": "}"}
 STRING = re.compile(r"""'(?:\\.|[^'\\\n])*'|"(?:\\.|[^"\\\n])*\"""")
 NUMBER = re.compile(r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?")
 CONSTANT = re.compile(r"(?:[Tt]rue|[Ff]alse|None)\b")
+CALLED = re.compile(r"\b([A-Za-z_]\w*)\(")
 ARROW = re.compile(r"[ \t]*(?:#[ \t]*)?(?:==>|=>|==|=|->|➞|→|returns?\b|should\s+return\b)\s*")
 END_OF_SOURCE = re.compile(r"[ \t]*(?:(?:#[^\n]*)?\n[ \t]*)?")
 NOTHING = re.compile(r"\n|>>>|\Z")  # is printed
@@ -73,8 +74,9 @@ def described(prompt: str, entry_point: str) -> tuple[str, ...]:
 def _read(text: str, entry_point: str) -> list[Example]:
     found, rest = _assertions(text, entry_point)
     found += [*_calls(rest, re.escape(entry_point)), *_in_words(rest)]
-    if not found:  # two prompts of HumanEval show the function under another name
-        found = list(_calls(rest, r"[A-Za-z_]\w*"))
+    others = sorted({*CALLED.findall(rest)} - {*dir(builtins)})
+    if not found and others:  # two prompts of HumanEval show the function under another name
+        found = list(_calls(rest, "|".join(others)))
     return list({repr(example): example for example in found}.values())
 
 
@@ -113,7 +115,7 @@ def _calls(text: str, name: str) -> Iterator[Example]:
         if call is None or not isinstance(call.body[0], ast.Expr):
             continue
         value = _shown(text, end, doctest)
-        if value is not None and not hasattr(builtins, match[1]):
+        if value is not None:
             equal = ast.Compare(call.body[0].value, [ast.Eq()], [value])
             yield from _example(equal, match[1])
 
