@@ -14,7 +14,7 @@ MAY_CALL = {
     "types": set(),
     "errors": set(),
     "cli": {"pipeline", "runs", "sandbox", "benchmarks", "models"},
-    "pipeline": {"benchmarks", "prompts", "models", "extract", "sandbox", "runs"},
+    "pipeline": {"benchmarks", "prompts", "models", "extract", "sandbox", "runs", "selection"},
     "__main__": {"cli"},
 }
 FILES = sorted(SOURCE.rglob("*.py"))

@@ -115,6 +115,23 @@ def test_a_slow_judge_holds_the_model_back(
     assert max(lead) <= 2 + 2 + 2  # queue, worker, results on their way
 
 
+def test_a_slow_program_does_not_hold_the_model_back(
+    use: pytest.MonkeyPatch, mini: Benchmark, tmp_path: Path
+) -> None:
+    model = ScriptedModel(mini)
+    install(use, model)
+
+    class SlowStart(Watcher):
+        def judged(self, verdict: Verdict) -> None:
+            super().judged(verdict)
+            deadline = time.monotonic() + 60
+            while len(model.asked) < 400 and time.monotonic() < deadline:
+                time.sleep(0.01)
+            assert len(model.asked) == 400
+
+    evaluate(EvalConfig("mini", tmp_path, n_samples=20, temperature=1.0, workers=1), SlowStart())
+
+
 def test_the_model_runs_in_one_thread_of_its_own(
     use: pytest.MonkeyPatch, mini: Benchmark, tmp_path: Path
 ) -> None:

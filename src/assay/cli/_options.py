@@ -146,6 +146,11 @@ def judging(command: Callable[..., Any]) -> Callable[..., Any]:
             "--workers", type=int, default=0, help="Programs judged at a time; 0: one per core."
         ),
         option("--check-references", is_flag=True, help="Run the reference solutions once more."),
+        option(
+            "--select",
+            default="",
+            help="Score one chosen sample a problem too: first, logprob, examples, agreement.",
+        ),
         option("--no-cache", is_flag=True, help="Execute also what was executed before."),
         data_dir,
         results_dir,

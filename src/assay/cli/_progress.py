@@ -76,7 +76,7 @@ class ProgressDisplay(Display):
             self._update(done, total, f"{what} {done}/{total}")
         elif time.monotonic() - self._last_line >= PLAIN_EVERY_S:
             self._last_line = time.monotonic()
-            self.note(f"{self._title} {what} {done}/{total}, once on this machine")
+            self.note(f"{self._title} {what} {done}/{total}")
 
     def begin(self, total: int, verdicts: list[Verdict]) -> None:
         self._total, self._judged = total, len(verdicts)

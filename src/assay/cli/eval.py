@@ -71,6 +71,13 @@ def _summary(evaluation: Evaluation) -> str:
                 f"  {group:<9} {percent(found['pass_at_1'])}  {interval(found, 'pass_at_1')} "
                 f"pass@1 on the {group} tests alone"
             )
+    if best := results.get("best_of_n"):
+        found, without = best["interval"], best["without_examples"]
+        lines.append(
+            f"  best of {best['n']} {percent(best['value'])}  "
+            f"[{100 * found['low']:.1f}, {100 * found['high']:.1f}] by {best['method']}"
+            + (f", {without} problems without examples" if without else "")
+        )
     if unscorable := results["unscorable"]:
         lines.append(f"  unscorable {', '.join(unscorable)}: the reference fails here")
     lines += [

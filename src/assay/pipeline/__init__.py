@@ -11,11 +11,22 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from assay import __version__, benchmarks, codec, extract, models, runs, sandbox, scoring
+from assay import (
+    __version__,
+    benchmarks,
+    codec,
+    extract,
+    models,
+    runs,
+    sandbox,
+    scoring,
+    selection,
+)
 from assay.errors import UsageError
 from assay.fetch import cache_dir
 from assay.models import EngineOptions
 from assay.pipeline import references
+from assay.pipeline.best_of_n import best_of_n
 from assay.pipeline.decoding import in_force
 from assay.pipeline.stream import Observer, Stream, sample_seed
 from assay.prompts import Strategy, strategies
@@ -47,6 +58,7 @@ class JudgeConfig:
     no_cache: bool = False
     check_references: bool = False
     fresh: bool = False
+    select: str = ""  # how one of n samples is chosen; none: not at all
     data_dir: Path | None = None
 
 
@@ -85,7 +97,10 @@ def evaluate(config: EvalConfig, observer: Observer) -> Evaluation:
     decoding = resolve_decoding(config)
     strategy = strategies.get(config.prompt_strategy)
     benchmark = _first(_loaded(config, observer), config.samples)
-    model = models.open_model(config.model, config.engine, observer.note)
+    engine = config.engine
+    if config.select and selection.methods.get(config.select).logprobs:
+        engine = dataclasses.replace(engine, logprobs=True)
+    model = models.open_model(config.model, engine, observer.note)
     keys = [(p.task_id, s) for p in benchmark.problems for s in range(config.n_samples)]
     return _judged(config, benchmark, strategy, decoding, model, keys, observer)
 
@@ -93,6 +108,8 @@ def evaluate(config: EvalConfig, observer: Observer) -> Evaluation:
 def score(config: ScoreConfig, observer: Observer) -> Evaluation:
     """Judge completions made elsewhere: all those in the file, and no others."""
     _check_workers(config)
+    if config.select:
+        selection.methods.get(config.select)
     benchmark = _loaded(config, observer)
     model = models.open_recorded(config.samples_file)
     keys = model.recorded()
@@ -131,7 +148,7 @@ def flaky(
     seen = {key: [status] for key, status in _statuses(scored).items()}
     for _ in range(rounds):
         with tempfile.TemporaryDirectory() as folder:
-            again = dataclasses.replace(config, results_dir=Path(folder), no_cache=True)
+            again = dataclasses.replace(config, results_dir=Path(folder), no_cache=True, select="")
             for key, status in _statuses(score(again, observer)).items():
                 seen[key].append(status)
     return {f"{t}#{s}": found for (t, s), found in seen.items() if len(set(found)) > 1}
@@ -175,10 +192,17 @@ def _judged(
             wanted = set(task_ids)
             verdicts = [v for v in run.verdicts.values() if v.task_id in wanted]
             tallies = scoring.tally(task_ids, verdicts)
+            best = None
+            if config.select and most > 1:
+                form = model.identity.prompt_form
+                best = best_of_n(config.select, most, benchmark, form, run, judge, observer)
+            elif config.select:
+                observer.note("--select has nothing to choose from: there is one sample a problem")
             result = runs.build_result(
                 run, protocol, tallies, scoring.estimates(tallies),
                 scoring.group_scores(task_ids, verdicts, _groups(benchmark)), checked.unscorable,
                 _prices(config),
+                best,
             )  # fmt: skip
             return Evaluation(result, runs.write_result(run, result, tallies))
         finally:

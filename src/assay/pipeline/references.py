@@ -64,7 +64,9 @@ class _References:
         untimed = replace(self._benchmark.limits, call_cpu_s=0.0)
         jobs = (replace(self._job(p), limits=untimed) for p in missing)
         for done, (verdict, cases) in enumerate(self._judge.outputs(jobs), 1):
-            self._observer.preparing("running the references", done, len(missing))
+            self._observer.preparing(
+                "running the references, once on this machine:", done, len(missing)
+            )
             if cases is None:
                 failed[verdict.task_id] = f"{verdict.reason}: {verdict.detail}"
                 continue
@@ -90,7 +92,9 @@ class _References:
         keys = {p.task_id: self._key("verdict", p) for p in missing}
         verdicts = self._judge.judge(self._job(p) for p in missing)
         for done, verdict in enumerate(verdicts, 1):
-            self._observer.preparing("checking the references", done, len(missing))
+            self._observer.preparing(
+                "checking the references, once on this machine:", done, len(missing)
+            )
             told = "" if verdict.status == "pass" else f"{verdict.reason}: {verdict.detail}"
             if told:
                 failed[verdict.task_id] = told

@@ -16,8 +16,9 @@ from assay.prompts import Strategy
 from assay.protocol import Protocol
 from assay.types import Benchmark, Completion, Job, PromptForm, Request, SampleKey, Verdict
 
-# Completions that wait for a judge before the model has to: enough to even out slow programs.
-WAITING = 64
+# Characters of completions that wait for a judge before the model has to. Not a few completions:
+# while programs run into their time limits, a model should not stand still (benchmarks/overlap.py).
+WAITING = 1 << 25
 LONGEST = 1 << 20  # characters of a completion; finding code takes time that grows with them
 
 
@@ -41,6 +42,33 @@ def engine_line(model: models.Model) -> str:
     """Which engine runs the model, and what it chose: known once a completion is made."""
     told = ", ".join(f"{name} {value}" for name, value in model.describe().items())
     return f"engine {model.identity.engine}{': ' if told else ''}{told}"
+
+
+_Item = Completion | BaseException | None  # made; why nothing more is made; all is made
+
+
+class _Backlog(queue.Queue[_Item]):
+    """Bounded by the length of its texts, not by their number."""
+
+    def _init(self, maxsize: int) -> None:
+        super()._init(maxsize)
+        self._length = 0
+
+    def _qsize(self) -> int:
+        return self._length
+
+    def _put(self, item: _Item) -> None:
+        super()._put(item)
+        self._length += _length(item)
+
+    def _get(self) -> _Item:
+        item: _Item = super()._get()
+        self._length -= _length(item)
+        return item
+
+
+def _length(item: _Item) -> int:
+    return 1 + (len(item.text) if isinstance(item, Completion) else 0)
 
 
 class Stream:
@@ -75,7 +103,7 @@ class Stream:
         self._stopped = threading.Event()
         self._described: dict[str, Any] = {}
         self._form: PromptForm = model.identity.prompt_form
-        self._queue: queue.Queue[Completion | BaseException | None] = queue.Queue(WAITING)
+        self._queue = _Backlog(WAITING)
 
     def flow(self, keys: list[SampleKey], environment: Callable[[], dict[str, Any]]) -> None:
         """Bring every sample of ``keys`` to a verdict.
@@ -127,7 +155,7 @@ class Stream:
         self._run.add_environment(environment)
         self._observer.note(engine_line(self._model))
 
-    def _put(self, item: Completion | BaseException | None) -> None:
+    def _put(self, item: _Item) -> None:
         while not self._stopped.is_set():
             try:
                 self._queue.put(item, timeout=0.2)

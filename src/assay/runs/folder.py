@@ -14,6 +14,7 @@ from assay.runs._files import JsonLines, add_environment, hold, read_json, write
 from assay.types import Completion, Verdict
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from assay.protocol import Protocol
@@ -52,6 +53,10 @@ class RunFolder:
         must fit into memory.
         """
         return {key: c for key, c in self._completions.items() if c.error is None}
+
+    def read_completions(self) -> Iterator[Completion]:
+        """Those that were made, with their texts, one at a time from the file."""
+        return (c for c in self._completion_lines.stream() if c.error is None)
 
     @property
     def verdicts(self) -> dict[SampleKey, Verdict]:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from assay.protocol import Protocol
     from assay.runs.folder import RunFolder
-    from assay.scoring import GroupScore
+    from assay.scoring import BestOfN, GroupScore
     from assay.types import Estimate
 
 RESULTS_VERSION = 1
@@ -31,6 +31,7 @@ def build_result(
     groups: Sequence[GroupScore] = (),
     unscorable: Mapping[str, str] = MappingProxyType({}),
     prices: tuple[float, float] = (0.0, 0.0),
+    best_of_n: BestOfN | None = None,
 ) -> dict[str, Any]:
     """The results file's content. All that differs between two equal runs is in ``timestamp``,
     ``timing``, ``environment`` and ``run``. ``prices`` are of a million tokens in and out.
@@ -68,6 +69,7 @@ def build_result(
             "groups": {
                 g.name: {"tests_passed": g.tests_passed, **_scores(g.estimates)} for g in groups
             },
+            **({"best_of_n": _best_of_n(best_of_n)} if best_of_n else {}),
             "unscorable": dict(unscorable),
             "integrity": _counted(v.integrity for v in verdicts.values() if v.status != "invalid"),
             "reasons": _counted(v.reason for v in verdicts.values()),
@@ -128,6 +130,18 @@ def _scores(estimates: Iterable[Estimate]) -> dict[str, Any]:
         f"pass_at_{e.k}": {"low": e.low, "high": e.high, "problems": e.problems} for e in found
     }
     return {**{f"pass_at_{e.k}": e.value for e in found}, "intervals": intervals}
+
+
+def _best_of_n(best: BestOfN) -> dict[str, Any]:
+    found = best.estimate
+    return {
+        "method": best.method,
+        "n": best.n,
+        "value": found.value,
+        "interval": {"low": found.low, "high": found.high, "problems": found.problems},
+        "without_examples": best.without_examples,
+        "chosen": best.chosen,
+    }
 
 
 def _counted(reasons: Iterable[str]) -> dict[str, int]:

@@ -13,14 +13,16 @@ from assay.scoring.pass_at_k import pass_at_k
 from assay.types import Estimate, Tally
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
-    from assay.types import Verdict
+    from assay.types import SampleKey, Verdict
 
 __all__ = [
+    "BestOfN",
     "GroupScore",
     "clustered_wilson",
     "estimate",
+    "estimate_of_chosen",
     "estimates",
     "pass_at_k",
     "sign_test",
@@ -66,6 +68,26 @@ def group_scores(
         share = math.fsum(c[0] / c[1] if c[1] else 1 for c in valid) / len(valid) if valid else 0.0
         scores.append(GroupScore(group, share, tuple(estimates(tally(task_ids, as_if)))))
     return scores
+
+
+@dataclass(frozen=True, slots=True)
+class BestOfN:
+    """What a run scores if one of its n samples per problem is chosen and the others are not."""
+
+    method: str
+    n: int
+    estimate: Estimate
+    without_examples: int  # problems whose prompt showed the method nothing: the first was taken
+    chosen: dict[str, int]  # sample by task
+
+
+def estimate_of_chosen(
+    chosen: Mapping[str, int], verdicts: Mapping[SampleKey, Verdict]
+) -> Estimate | None:
+    """The share of chosen samples that are right, one a problem."""
+    return estimate(
+        [Tally(t, 1, int(verdicts[t, s].status == "pass")) for t, s in chosen.items()], k=1
+    )
 
 
 def estimate(tallies: Iterable[Tally], k: int) -> Estimate | None:

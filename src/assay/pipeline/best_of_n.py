@@ -1,0 +1,121 @@
+"""Best of N: one completion per problem is chosen, its verdict is the score."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import replace
+
+from assay import extract, runs, sandbox, selection
+from assay.pipeline.stream import LONGEST, Observer
+from assay.scoring import BestOfN, estimate_of_chosen
+from assay.types import Benchmark, Completion, Job, Program, PromptForm, SampleKey
+
+# Examples are small: a program that needs more for them is lost anyway.
+CPU_S, WALL_S = 30.0, 60.0
+
+_Execution = tuple[str, str]  # task and digest of the code: identical programs run once
+
+
+def best_of_n(
+    name: str,
+    n: int,
+    benchmark: Benchmark,
+    form: PromptForm,
+    run: runs.RunFolder,
+    judge: sandbox.Sandbox,
+    observer: Observer,
+) -> BestOfN | None:
+    """The score of what the method chooses; None if there was nothing to choose from.
+
+    A choice sees no verdict of the hidden tests, but that there is one: what failed on our side,
+    there or with the examples, is left out.
+    """
+    method = selection.methods.get(name)
+    probing = _Probing(method, benchmark, form, run, judge)
+    found: dict[str, list[selection.Candidate]] = defaultdict(list)
+    for candidate in probing.candidates(observer):
+        found[candidate.task_id].append(candidate)
+    chosen = {
+        p.task_id: method.choose(sorted(found[p.task_id], key=lambda c: c.sample)).sample
+        for p in benchmark.problems
+        if p.task_id in found
+    }
+    estimate = estimate_of_chosen(chosen, run.verdicts)
+    without = sum(task_id in chosen for task_id in probing.without_examples)
+    return BestOfN(name, n, estimate, without, chosen) if estimate else None
+
+
+class _Probing:
+    """Runs the prompts' own examples, where the method wants that."""
+
+    def __init__(
+        self,
+        method: selection.Method,
+        benchmark: Benchmark,
+        form: PromptForm,
+        run: runs.RunFolder,
+        judge: sandbox.Sandbox,
+    ) -> None:
+        self._benchmark, self._form, self._run, self._judge = benchmark, form, run, judge
+        self._problems = {p.task_id: p for p in benchmark.problems}
+        self._valid = {key for key in run.judged if key[0] in self._problems}
+        self._limits = replace(
+            benchmark.limits,
+            cpu_s=min(benchmark.limits.cpu_s, CPU_S),
+            wall_s=min(benchmark.limits.wall_s, WALL_S),
+        )
+        probes = {t: method.probe(p) for t, p in self._problems.items()} if method.probe else {}
+        self._probes = {task_id: probe for task_id, probe in probes.items() if probe}
+        self.without_examples = set(probes) - set(self._probes)
+        self._waiting: list[tuple[selection.Candidate, _Execution | None]] = []
+        self._executions: dict[SampleKey, _Execution] = {}
+
+    def candidates(self, observer: Observer) -> Iterator[selection.Candidate]:
+        """All that can be chosen from, in no order."""
+        seen: dict[_Execution, selection.Seen] = {}
+        for verdict, outputs in self._judge.outputs(self._jobs()):
+            observer.preparing("running the examples", len(self._waiting), len(self._valid))
+            if verdict.status != "invalid":
+                probe = self._probes[verdict.task_id]
+                seen[self._executions[verdict.key]] = probe.read(verdict, outputs)
+        for candidate, execution in self._waiting:
+            if execution is None:
+                yield candidate
+            elif execution in seen:
+                yield replace(candidate, seen=seen[execution])
+
+    def _jobs(self) -> Iterator[Job]:
+        """Different programs, and on the way all candidates; texts are not kept."""
+        known: set[_Execution] = set()
+        for completion in self._run.read_completions():
+            if completion.key not in self._valid:
+                continue
+            probe = self._probes.get(completion.task_id)
+            program = self._program(completion) if probe else extract.NO_CODE
+            execution = None
+            if program != extract.NO_CODE:
+                digest = hashlib.sha256(program.code.encode(errors="surrogatepass")).hexdigest()
+                execution = completion.task_id, digest
+            # What generated nothing can have no log-probability.
+            logprob = completion.logprob if completion.text else float("-inf")
+            candidate = selection.Candidate(completion.task_id, completion.sample, logprob)
+            self._waiting.append((candidate, execution))
+            if probe and execution and execution not in known:
+                known.add(execution)
+                self._executions[completion.key] = execution
+                yield Job(
+                    task_id=completion.task_id,
+                    sample=completion.sample,
+                    program=program,
+                    tests=probe.tests,
+                    limits=self._limits,
+                    imports=self._benchmark.imports,
+                    environment=self._benchmark.environment,
+                )
+
+    def _program(self, completion: Completion) -> Program:
+        if len(completion.text) > LONGEST:
+            return extract.NO_CODE
+        return extract.extract(completion.text, self._problems[completion.task_id], self._form)

@@ -1,0 +1,79 @@
+"""From the examples in a prompt to tests that a sandbox runs, and back from what they told."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from assay import codec, plain
+from assay.selection import Conduct, Probe, Seen, _doctests
+from assay.selection._reading import Example, examples_in
+from assay.types import Cases, Tests
+
+if TYPE_CHECKING:
+    from assay.types import Problem, Verdict
+
+GROUP = "examples"
+UNORDERED = {"set", "frozenset", "dict", "keys", "items"}
+# Prompts show rounded numbers.
+SAME = """
+def same(got, expected):
+    if isinstance(expected, (list, tuple)) and type(got) is type(expected):
+        return len(got) == len(expected) and all(map(same, got, expected))
+    if isinstance(expected, float) or isinstance(got, float):
+        return got == expected or abs(got - expected) <= 1e-6 * max(1.0, abs(expected))
+    return got == expected
+"""
+MATCHER = """
+def matcher():
+    return lambda arguments, number, got: CHECKS[number](got)
+"""
+
+
+def probe(problem: Problem, *, checked: bool) -> Probe | None:
+    """The prompt's examples as tests, or None if it has none that can be executed.
+
+    Apart from the program, with plain data between them. ``checked`` counts what comes out as
+    shown; otherwise what comes out is told. Where the benchmark's own tests need the program's
+    interpreter, doctests are run there, which does both.
+    """
+    tests = problem.tests
+    if tests.integrity == "shared" and (found := _doctests.probe(problem)):
+        return found
+    examples = examples_in(problem.prompt, tests.entry_point)
+    if not examples:
+        return None
+    inputs = {GROUP: [plain.encode(list(example.arguments)) for example in examples]}
+    expected = {GROUP: list(range(len(examples)))} if checked else {}
+    code = _code(examples)
+    cases = Cases(inputs, expected, codec.digest([inputs, expected]))
+    return Probe(Tests(tests.entry_point, code, tests.preamble, "separated", cases), read)
+
+
+def _code(examples: list[Example]) -> str:
+    checks = "".join(f"    lambda got: {example.check},\n" for example in examples)
+    return f"{SAME}\n\nCHECKS = [\n{checks}]\n\n{MATCHER}"
+
+
+def read(verdict: Verdict, outputs: Cases | None) -> Seen:
+    """``outputs`` are what the program returned, unless it was checked or failed."""
+    if outputs is None:
+        right = verdict.groups.get(GROUP, (0,))[0]
+        return Seen(right, Conduct.FAILS, f"{verdict.reason} {verdict.failing_test}")
+    data = outputs.expected[GROUP]
+    if plain.has_opaque(data):
+        return Seen(0, Conduct.OPAQUE, str(verdict.sample))  # alike to no other
+    return Seen(0, Conduct.ANSWERS, codec.digest(canonical(data)))
+
+
+def canonical(data: Any) -> Any:
+    """Encoded data, written alike for values that are equal but for their floats' last digits."""
+    if isinstance(data, list):
+        return [canonical(item) for item in data]
+    if isinstance(data, dict):
+        ((tag, content),) = data.items()
+        content = canonical(content)
+        return {tag: sorted(content, key=codec.dumps) if tag in UNORDERED else content}
+    if isinstance(data, float):
+        data = float(f"{data:.9g}")
+        return int(data) if data.is_integer() else data
+    return int(data) if isinstance(data, bool) else data

@@ -1,0 +1,254 @@
+"""Examples in a prompt, read off its text: nothing is executed here.
+
+Prompts show them as doctests, as assertions, as ``f(1) == 2`` with many kinds of arrows, and in
+words: ``For n = 1 the output should be 2``, ``Input: 1 Output: 2``.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import re
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from assay import plain
+
+NOT_PYTHON = (SyntaxError, ValueError, TypeError, RecursionError, MemoryError)
+MOST_LINES = 50  # of one assertion
+BRACKETS = {"(": ")", "[": "]", "{": "}"}
+STRING = re.compile(r"""'(?:\\.|[^'\\\n])*'|"(?:\\.|[^"\\\n])*\"""")
+NUMBER = re.compile(r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?")
+CONSTANT = re.compile(r"(?:[Tt]rue|[Ff]alse|None)\b")
+CALLED = re.compile(r"\b([A-Za-z_]\w*)\(")
+ARROW = re.compile(r"[ \t]*(?:#[ \t]*)?(?:==>|=>|==|=|->|➞|→|returns?\b|should\s+return\b)\s*")
+END_OF_SOURCE = re.compile(r"[ \t]*(?:(?:#[^\n]*)?\n[ \t]*)?")
+NOTHING = re.compile(r"\n|>>>|\Z")  # is printed
+OPERATOR = re.compile(r"[ \t]*[-+*/%]")
+LAST_EQUALS = re.compile(r"=[ \t]*(?=[^=]*$)")
+GIVEN = re.compile(r"\bFor\s+(?=\w+\s*=)|\bInput\s*:\s*")
+BINDING = re.compile(r"\s*,?\s*(?:(?!Output)[A-Za-z_]\w*\s*[:=]\s*)?")
+RESULT = re.compile(r"\s*Output\s*:\s*|[^\n]*?\bshould\s+be\s+")
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """A call of the entry point, and an expression that is true if it returned what is shown.
+
+    The expression says ``got`` for what the call returned, and may use ``same(a, b)``.
+    """
+
+    arguments: tuple[Any, ...]
+    check: str
+
+
+def examples_in(prompt: str, entry_point: str) -> list[Example]:
+    """All examples whose arguments are plain data, in a fixed order, none twice."""
+    # A backslash may have been meant for the docstring or for the example.
+    return max((_read(t, entry_point) for t in described(prompt, entry_point)), key=len)
+
+
+def described(prompt: str, entry_point: str) -> tuple[str, ...]:
+    """The words of a prompt: the function's docstring, or the module's, as it is and as written.
+
+    A prompt that is no code is all words.
+    """
+    module = _parsed(prompt)
+    if module is None:
+        return (prompt,)
+    bodies = [
+        node.body
+        for node in module.body
+        if isinstance(node, ast.FunctionDef) and node.name == entry_point
+    ]
+    for statement in (bodies or [module.body])[-1]:
+        match statement:
+            case ast.Expr(ast.Constant(str(text))):
+                source = ast.get_source_segment(prompt, statement) or ""
+                return text, source.lstrip("rRuU").strip("\"'")
+    return (prompt,)
+
+
+def _read(text: str, entry_point: str) -> list[Example]:
+    found, rest = _assertions(text, entry_point)
+    found += [*_calls(rest, re.escape(entry_point)), *_in_words(rest)]
+    others = sorted({*CALLED.findall(rest)} - {*dir(builtins)})
+    if not found and others:  # two prompts of HumanEval show the function under another name
+        found = list(_calls(rest, "|".join(others)))
+    return list({repr(example): example for example in found}.values())
+
+
+def _assertions(text: str, name: str) -> tuple[list[Example], str]:
+    """Those of Python's assertions that call ``name``, and the text without assertions."""
+    lines, rest, found = text.splitlines(), list[str](), list[Example]()
+    while lines:
+        condition, length = _assertion_at(lines)
+        if condition is None:
+            rest.append(lines[0])
+        else:
+            found += _example(condition, name)
+        del lines[:length]
+    return found, "\n".join(rest)
+
+
+def _assertion_at(lines: list[str]) -> tuple[ast.expr | None, int]:
+    """What the assertion says that begins here, if one does, and how many lines it has."""
+    if lines[0].lstrip().startswith("assert "):
+        for length in range(1, min(len(lines), MOST_LINES) + 1):
+            match _parsed("\n".join(lines[:length]).strip()):
+                case ast.Module([ast.Assert(condition)]):
+                    return condition, length
+    return None, 1
+
+
+def _calls(text: str, name: str) -> Iterator[Example]:
+    """``name(1) == 2``, and the call and its value on two lines after ``>>>``."""
+    for match in re.finditer(rf"\b({name})\(", text):
+        line = text.rfind("\n", 0, match.start()) + 1
+        before = text[line : match.start()]
+        doctest = before.lstrip().startswith(">>>")
+        start = line + before.index(">>>") + 3 if doctest else match.start()
+        end = _end_of_group(text, start)
+        call = _parsed(text[start:end].strip())
+        if call is None or not isinstance(call.body[0], ast.Expr):
+            continue
+        value = _shown(text, end, doctest)
+        if value is not None:
+            equal = ast.Compare(call.body[0].value, [ast.Eq()], [value])
+            yield from _example(equal, match[1])
+
+
+def _shown(text: str, end: int, doctest: bool) -> ast.expr | None:
+    """The value that stands after a call."""
+    if arrow := ARROW.match(text, end):
+        return _result_at(text, arrow.end())
+    if not doctest:
+        return None
+    printed = _behind(END_OF_SOURCE, text, end)
+    if NOTHING.match(text, printed):
+        return ast.Constant(None)
+    return _result_at(text, printed)
+
+
+def _in_words(text: str) -> Iterator[Example]:
+    for given in GIVEN.finditer(text):
+        arguments, end = _bound(text, given.end())
+        result = RESULT.match(text, end)
+        value = _result_at(text, result.end()) if result else None
+        if arguments and value is not None:
+            call = ast.Call(ast.Name("f"), arguments, [])
+            yield from _example(ast.Compare(call, [ast.Eq()], [value]), "f")
+
+
+def _bound(text: str, position: int) -> tuple[list[ast.expr], int]:
+    """The values of ``a = 1, b = 2`` or of ``1, 2``, and where they end."""
+    values = []
+    while found := _literal_at(text, _behind(BINDING, text, position)):
+        value, position = found
+        values.append(value)
+    return values, position
+
+
+def _example(test: ast.expr, name: str) -> list[Example]:
+    """The example that an expression is, if it calls ``name`` once and with plain data alone."""
+    calls = [
+        node
+        for node in ast.walk(test)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == name
+    ]
+    if len(calls) != 1 or calls[0].keywords:
+        return []
+    try:
+        arguments = tuple(ast.literal_eval(argument) for argument in calls[0].args)
+    except NOT_PYTHON:
+        return []
+    if plain.has_opaque(plain.encode(arguments)):
+        return []
+    asked = _Got(calls[0]).visit(test)
+    match asked:
+        case ast.Compare(left, [ast.Eq()], [right]):
+            return [Example(arguments, f"same({ast.unparse(left)}, {ast.unparse(right)})")]
+    return [Example(arguments, ast.unparse(asked))]
+
+
+class _Got(ast.NodeTransformer):
+    """Puts ``got`` in the place of a call."""
+
+    def __init__(self, call: ast.Call) -> None:
+        self._call = call
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        return ast.Name("got") if node is self._call else self.generic_visit(node)
+
+
+def _result_at(text: str, position: int) -> ast.expr | None:
+    """A literal; of a computation, such as ``19 - 5 - 6 = 8``, what stands at its end."""
+    found = _literal_at(text, position)
+    if found is None:
+        return None
+    value, end = found
+    if not (NUMBER.match(text, position) and OPERATOR.match(text, end)):
+        return value
+    line = text[end:].partition("\n")[0]
+    equals = LAST_EQUALS.search(line)
+    last = _literal_at(line, equals.end()) if equals else None
+    return last[0] if last else None
+
+
+def _literal_at(text: str, position: int) -> tuple[ast.expr, int] | None:
+    """The literal that begins here, and where it ends."""
+    if text[position : position + 1] in BRACKETS:
+        end = _end_of_group(text, position)
+    else:
+        patterns = (CONSTANT, STRING, NUMBER)
+        token = next((m for p in patterns if (m := p.match(text, position))), None)
+        if token is None or text[token.end() : token.end() + 1].isalnum():
+            return None
+        end = token.end()
+    source = text[position:end]
+    module = _parsed(source.capitalize() if source in ("true", "false") else source)
+    match module:
+        case ast.Module([ast.Expr(value)]):
+            try:
+                ast.literal_eval(value)
+            except NOT_PYTHON:
+                return None
+            return value, end
+    return None
+
+
+def _end_of_group(text: str, start: int) -> int:
+    """Behind the bracket that closes the first one; the text's end if none does."""
+    open_brackets: list[str] = []
+    position = start
+    while position < len(text):
+        character = text[position]
+        if string := STRING.match(text, position):
+            position = string.end()
+            continue
+        position += 1
+        if character in BRACKETS:
+            open_brackets.append(BRACKETS[character])
+        elif open_brackets and character == open_brackets[-1]:
+            open_brackets.pop()
+            if not open_brackets:
+                return position
+    return position
+
+
+def _behind(pattern: re.Pattern[str], text: str, position: int) -> int:
+    found = pattern.match(text, position)
+    return found.end() if found else position
+
+
+def _parsed(source: str) -> ast.Module | None:
+    """Nothing if it is no Python, or none at all."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            module = ast.parse(source)
+        except NOT_PYTHON:
+            return None
+    return module if module.body else None

@@ -1,0 +1,7 @@
+"""The first completion: what one would have without a choice."""
+
+from __future__ import annotations
+
+from assay.selection import Method, methods
+
+methods.register("first")(Method(choose=lambda candidates: candidates[0]))

@@ -1,0 +1,29 @@
+"""The completion that the model itself found likeliest, by the mean over its tokens."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from assay.errors import UsageError
+from assay.selection import Candidate, Method, methods
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+def choose(candidates: Sequence[Candidate]) -> Candidate:
+    return max(candidates, key=_told)
+
+
+def _told(candidate: Candidate) -> float:
+    if candidate.logprob is None or math.isnan(candidate.logprob):
+        raise UsageError(
+            f"no log-probability was recorded for sample {candidate.sample} of "
+            f"{candidate.task_id}: --select logprob needs an engine that tells them, as gguf does, "
+            "asked from the start (--fresh), or a file of completions with the field logprob"
+        )
+    return candidate.logprob
+
+
+methods.register("logprob")(Method(choose, logprobs=True))
