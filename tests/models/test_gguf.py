@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import io
-import json
 import queue
 import threading
-import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from assay import codec
 from assay.errors import ModelError
 from assay.models import DEFAULT_WEIGHTS, EngineOptions, _llama_worker, open_model
 from assay.models.gguf import GgufModel
@@ -20,6 +18,7 @@ from assay.types import Benchmark, Decoding, Message, Prompt, Request
 from tests.models.gguf_samples import gguf
 
 pytestmark = pytest.mark.model
+SAMPLED = Decoding(max_tokens=24, temperature=0.8, top_k=40)
 
 
 def requests(benchmark: Benchmark, decoding: Decoding, count: int) -> list[Request]:
@@ -80,7 +79,7 @@ def test_stop_words_and_plain_text(mini: Benchmark) -> None:
 
 
 def test_closing_from_another_thread_ends_generation(mini: Benchmark) -> None:
-    model = open_model("default")
+    model = open_model("default", EngineOptions(parallel=2))
     stream = model.generate(requests(mini, Decoding(max_tokens=400), 20))
     next(stream)
     threading.Timer(0.3, model.close).start()
@@ -95,26 +94,60 @@ def test_closing_while_it_loads_ends_the_loading(mini: Benchmark) -> None:
         list(model.generate(requests(mini, Decoding(max_tokens=400), 20)))
 
 
-def test_a_request_that_llama_cpp_throws_at_is_answered() -> None:
-    replies = io.StringIO()
-    asked: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
+class FakeLines:
+    """The harness's side, in this process."""
 
+    def __init__(self) -> None:
+        self.settings = {"logprobs": False}
+        self.requests: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
+        self.replies: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
+        self.reply = self.replies.put
+
+
+def line(number: int, seed: int, text: str = "a") -> dict[str, Any]:
+    return {"id": number, **codec.to_json(Request("t", number, Prompt(text=text), SAMPLED, seed))}
+
+
+def test_a_request_that_llama_cpp_throws_at_is_answered() -> None:
     class Throwing:
         def handle_completions(self, *_: object) -> None:
             raise RuntimeError("thrown")
 
-    for number in range(3):
-        asked.put({"id": number, "body": {}})
-    thread = threading.Thread(
-        target=_llama_worker._serve, args=(Throwing(), asked, threading.Lock(), replies)
+    lines: Any = FakeLines()
+    for number in range(6):
+        lines.requests.put(line(number, number))
+    dispatcher = _llama_worker._Dispatcher(Throwing(), lines, 4)
+    threading.Thread(target=dispatcher.serve, daemon=True).start()
+    answers = sorted((lines.replies.get(timeout=10) for _ in range(6)), key=lambda a: a["id"])
+    assert [(a["id"], a["error"]) for a in answers] == [(n, "thrown") for n in range(6)]
+
+
+def test_samples_of_a_prompt_are_asked_for_together() -> None:
+    lines: Any = FakeLines()
+    for number, (seed, text) in enumerate(
+        [(5, "a"), (6, "a"), (7, "a"), (8, "a"), (9, "b"), (11, "b"), (12, "b")]
+    ):
+        lines.requests.put(line(number, seed, text))
+    dispatcher = _llama_worker._Dispatcher(None, lines, 6)
+    groups = [[request["id"] for request in dispatcher._group()] for _ in range(4)]
+    assert groups == [[0, 1, 2], [3], [4], [5, 6]]
+
+
+def test_samples_made_together_are_those_made_alone(mini: Benchmark) -> None:
+    asked = [
+        Request(p.task_id, s, Prompt(messages=(Message("user", p.prompt),)), SAMPLED, 100 + s)
+        for p in mini.problems[:2]
+        for s in range(5)
+    ]
+    together, alone = (
+        {c.key: (c.text, c.tokens_generated, c.prompt_tokens) for c in found}
+        for found in (
+            open_model("default", EngineOptions(parallel=10)).generate(asked),
+            open_model("default", EngineOptions("off")).generate(asked),
+        )
     )
-    thread.daemon = True
-    thread.start()
-    deadline = time.monotonic() + 10
-    while replies.getvalue().count("\n") < 3 and time.monotonic() < deadline:
-        time.sleep(0.01)
-    answers = [json.loads(line) for line in replies.getvalue().splitlines()]
-    assert [(a["id"], a["error"]) for a in answers] == [(n, "thrown") for n in range(3)]
+    assert together == alone
+    assert len({text for text, *_ in together.values()}) > 5
 
 
 def test_a_file_that_llama_cpp_refuses_is_one_line(tmp_path: Path, mini: Benchmark) -> None:

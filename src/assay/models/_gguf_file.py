@@ -79,8 +79,21 @@ class GgufHeader:
 
     @property
     def context_length(self) -> int:
-        architecture = self.metadata.get("general.architecture")
-        return int(self.metadata.get(f"{architecture}.context_length", 2048))
+        return self._number("context_length", 2048)
+
+    @property
+    def bytes_per_token(self) -> int:
+        """Of keys and values in float16, for an estimate of the memory that a sequence needs."""
+        heads = self._number("attention.head_count", 32)
+        width = self._number("embedding_length", 4096) // max(1, heads)
+        widths = sum(self._number(f"attention.{part}_length", width) for part in ("key", "value"))
+        shared = self._number("attention.head_count_kv", heads)
+        return max(1, 2 * self._number("block_count", 32) * shared * widths)
+
+    def _number(self, name: str, default: int) -> int:
+        """A setting of the architecture; one that differs from layer to layer is not known."""
+        found = self.metadata.get(f"{self.metadata.get('general.architecture')}.{name}")
+        return found if isinstance(found, int) else default
 
 
 def is_gguf(path: Path) -> bool:

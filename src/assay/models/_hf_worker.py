@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import queue
 import time
 from collections import OrderedDict, deque
@@ -14,6 +13,7 @@ import transformers
 from assay.models._hf_load import Loaded, load
 from assay.models._hf_slots import Prefilled, Reader, Slots, bytes_per_token, choice_for
 from assay.models._hf_texts import Ask, Texts
+from assay.models._memory import free_memory
 from assay.models._worker_lines import Lines
 
 if TYPE_CHECKING:
@@ -99,10 +99,8 @@ class Engine:
         per_slot = length * bytes_per_token(self._typical)
         vocabulary = self._loaded.model.get_output_embeddings().weight.shape[0]
         per_slot += 16 * vocabulary  # its logits, in the number formats that choosing needs
-        if self._loaded.device == "cuda":
-            free = torch.cuda.mem_get_info()[0]
-        else:
-            free = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+        on_gpu = self._loaded.device == "cuda"
+        free = torch.cuda.mem_get_info()[0] if on_gpu else free_memory()
         return max(1, int(free * MEMORY_SHARE[self._loaded.device] / per_slot))
 
     def _prepare(self) -> Slots:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import statistics
+import queue
 import threading
-import time
 from typing import Any
 
+from assay.models._llama_answers import Answers
 from assay.models._worker_lines import Lines
 
 BATCH_TOKENS = 2048
+TOGETHER_S = 0.05  # for a prompt's next sample to arrive
 
 
 def main() -> None:
@@ -28,15 +29,7 @@ def main() -> None:
         "batch_invariant": parallel == 1 or not used_gpu,
     }
     lines.ready(used_gpu=used_gpu, in_hand=2 * parallel, facts=facts)
-    prefill = threading.Lock()
-    serving = [
-        threading.Thread(target=_serve, args=(server, lines, prefill), daemon=True)
-        for _ in range(parallel)
-    ]
-    for thread in serving:
-        thread.start()
-    for thread in serving:
-        thread.join()
+    _Dispatcher(server, lines, parallel).serve()
 
 
 def _load(settings: dict[str, Any]) -> tuple[Any, bool]:
@@ -94,67 +87,66 @@ def _body(request: dict[str, Any], logprobs: bool) -> dict[str, Any]:
     return body
 
 
-def _serve(server: Any, lines: Lines, prefill: threading.Lock) -> None:
-    while True:
-        request = lines.requests.get()
-        body = _body(request, lines.settings["logprobs"])
-        handle = server.handle_chat_completions if "messages" in body else server.handle_completions
-        answer = _Answer(prefill)
-        started = time.perf_counter()
+class _Dispatcher:
+    """Hands requests to llama.cpp as sequences become free, samples of one prompt together.
+
+    Those are asked for as one, so that the prompt is evaluated once: the server gives every further
+    sample the next seed, and a copy of the prompt's keys and values.
+    """
+
+    def __init__(self, server: Any, lines: Lines, parallel: int) -> None:
+        self._server, self._lines = server, lines
+        self._free = threading.Semaphore(parallel)
+        self._most = max(1, parallel // 2)  # so that another prompt can begin beside them
+        self._prefill = threading.Lock()
+        self._next: dict[str, Any] | None = None
+
+    def serve(self) -> None:
+        while True:
+            group = self._group()
+            for _ in group:
+                self._free.acquire()
+            threading.Thread(target=self.answer, args=(group,), daemon=True).start()
+
+    def answer(self, group: list[dict[str, Any]]) -> None:
+        def tell(number: int, reply: dict[str, Any]) -> None:
+            self._lines.reply({"id": group[number]["id"], **reply})
+            self._free.release()
+
+        body = _body(group[0], self._lines.settings["logprobs"])
+        if len(group) > 1:
+            body["n"] = len(group)
+        answers = Answers(len(group), self._prefill, tell)
         try:
-            handle(body, answer.add)
+            chat = "messages" in body
+            handle = (
+                self._server.handle_chat_completions if chat else self._server.handle_completions
+            )
+            handle(body, answers.add)
         except Exception as error:  # every request gets a reply, or the harness waits for ever
-            answer.fail(str(error))
+            answers.fail(str(error))
         finally:
-            answer.release()
-        elapsed_ms = round((time.perf_counter() - started) * 1000, 3)
-        lines.reply({"id": request["id"], "ms": elapsed_ms, **answer.told()})
+            answers.end()
+
+    def _group(self) -> list[dict[str, Any]]:
+        """The next request and, where it has some, further samples of the same prompt."""
+        group = [self._next or self._lines.requests.get()]
+        self._next = None
+        while len(group) < self._most:
+            try:
+                request = self._lines.requests.get(timeout=TOGETHER_S)
+            except queue.Empty:
+                break
+            if not _follows(group[-1], request):
+                self._next = request
+                break
+            group.append(request)
+        return group
 
 
-class _Answer:
-    """Gathers a streamed answer. Holds the prefill lock until its first token has come."""
-
-    def __init__(self, prefill: threading.Lock) -> None:
-        self._prefill: threading.Lock | None = prefill
-        self._texts: list[str] = []
-        self._finish_reason = ""
-        self._usage: dict[str, int] = {}
-        self._logprobs: list[float] = []
-        self._error: str | None = None
-        prefill.acquire()
-
-    def add(self, chunk: dict[str, Any]) -> bool:
-        self.release()
-        if "choices" not in chunk:
-            error = chunk.get("error", chunk)
-            self.fail(str(error.get("message", error)) if isinstance(error, dict) else str(error))
-        for choice in chunk.get("choices", []):
-            self._texts.append(choice.get("text") or choice.get("delta", {}).get("content") or "")
-            self._finish_reason = choice.get("finish_reason") or self._finish_reason
-            tokens = (choice.get("logprobs") or {}).get("content", [])
-            self._logprobs += [token["logprob"] for token in tokens]
-        self._usage = chunk.get("usage", self._usage)
-        return False  # go on
-
-    def fail(self, reason: str) -> None:
-        self._error = reason or "llama.cpp gave no reason"
-
-    def release(self) -> None:
-        if self._prefill is not None:
-            self._prefill.release()
-            self._prefill = None
-
-    def told(self) -> dict[str, Any]:
-        if self._error is None and not self._finish_reason:
-            self._error = "llama.cpp broke the answer off"
-        return {
-            "text": "".join(self._texts),
-            "finish_reason": "length" if self._finish_reason == "length" else "stop",
-            "prompt_tokens": self._usage.get("prompt_tokens", 0),
-            "tokens_generated": self._usage.get("completion_tokens", 0),
-            "logprob": statistics.fmean(self._logprobs) if self._logprobs else None,
-            "error": self._error,
-        }
+def _follows(one: dict[str, Any], other: dict[str, Any]) -> bool:
+    same = all(one[part] == other[part] for part in ("prompt", "decoding"))
+    return same and bool(other["seed"] == one["seed"] + 1)
 
 
 if __name__ == "__main__":

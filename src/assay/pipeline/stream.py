@@ -33,9 +33,12 @@ class Observer(Interface):
 
 
 def sample_seed(seed: int, task_id: str, sample: int) -> int:
-    """A seed of each sample's own, the same whenever and in whatever order it is made."""
-    digest = hashlib.sha256(f"{seed}/{task_id}/{sample}".encode()).digest()
-    return int.from_bytes(digest[:4], "big") >> 1
+    """A seed of each sample's own, the same whenever and in whatever order it is made.
+
+    A problem's samples have successive seeds: engines may make them together then.
+    """
+    digest = hashlib.sha256(f"{seed}/{task_id}".encode()).digest()
+    return (int.from_bytes(digest[:4], "big") + sample) % (1 << 31)
 
 
 def engine_line(model: models.Model) -> str:

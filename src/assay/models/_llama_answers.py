@@ -1,0 +1,86 @@
+"""Gathers what llama.cpp streams for the samples of one prompt."""
+
+from __future__ import annotations
+
+import statistics
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(slots=True)
+class _Sample:
+    texts: list[str] = field(default_factory=list)
+    logprobs: list[float] = field(default_factory=list)
+    finish_reason: str = ""
+    usage: dict[str, int] = field(default_factory=dict)
+    told: bool = False
+
+
+class Answers:
+    """Of ``count`` samples. Holds the prefill lock until the first token has come.
+
+    ``tell`` gets each sample's number and reply as soon as it is finished.
+    """
+
+    def __init__(
+        self, count: int, prefill: threading.Lock, tell: Callable[[int, dict[str, Any]], None]
+    ) -> None:
+        self._samples = [_Sample() for _ in range(count)]
+        self._finished = 0  # the sample that finished last
+        self._prefill: threading.Lock | None = prefill
+        self._tell = tell
+        self._error = ""
+        prefill.acquire()
+        self._started = time.perf_counter()
+
+    def add(self, chunk: dict[str, Any]) -> bool:
+        self._release()
+        if "choices" not in chunk:
+            error = chunk.get("error", chunk)
+            self.fail(str(error.get("message", error)) if isinstance(error, dict) else str(error))
+        for choice in chunk.get("choices", []):
+            number = choice.get("index", 0)
+            sample = self._samples[number]
+            sample.texts.append(choice.get("text") or choice.get("delta", {}).get("content") or "")
+            tokens = (choice.get("logprobs") or {}).get("content", [])
+            sample.logprobs += [token["logprob"] for token in tokens]
+            if reason := choice.get("finish_reason"):
+                sample.finish_reason, self._finished = reason, number
+        if usage := chunk.get("usage"):  # comes right after a sample's last piece
+            self._samples[self._finished].usage = usage
+            self._conclude(self._finished)
+        return False  # go on
+
+    def fail(self, reason: str) -> None:
+        self._error = reason or "llama.cpp gave no reason"
+
+    def end(self) -> None:
+        """Nothing more comes: what was not told is told now."""
+        self._release()
+        for number in range(len(self._samples)):
+            self._conclude(number)
+
+    def _release(self) -> None:
+        if self._prefill is not None:
+            self._prefill.release()
+            self._prefill = None
+
+    def _conclude(self, number: int) -> None:
+        sample = self._samples[number]
+        if sample.told:
+            return
+        sample.told = True
+        error = "" if sample.finish_reason else self._error or "llama.cpp broke the answer off"
+        reply = {
+            "text": "".join(sample.texts),
+            "finish_reason": "length" if sample.finish_reason == "length" else "stop",
+            "prompt_tokens": sample.usage.get("prompt_tokens", 0),
+            "tokens_generated": sample.usage.get("completion_tokens", 0),
+            "ms": round((time.perf_counter() - self._started) * 1000, 3),
+            "logprob": statistics.fmean(sample.logprobs) if sample.logprobs else None,
+            "error": error or None,
+        }
+        self._tell(number, reply)
