@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from assay import codec
-from assay.types import Decoding, Limits
+from assay.types import Decoding, Limits, Tests
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,3 +47,9 @@ def differences(a: dict[str, Any], b: dict[str, Any]) -> list[tuple[str, Any, An
         elif left != right:
             found.append((name, left, right))
     return found
+
+
+def tests_digest(tests: Tests) -> str:
+    """What stands for a problem's tests, however large their cases are."""
+    cases = tests.cases.digest if tests.cases else ""
+    return codec.digest([tests.entry_point, tests.code, tests.preamble, tests.integrity, cases])

@@ -56,7 +56,7 @@ def test_missing_model_file(assay: Cli) -> None:
 
 def test_not_a_gguf(assay: Cli, tmp_path: Path) -> None:
     (tmp_path / "fake.gguf").write_bytes(b"PK\3\4 this is a zip")
-    refused(assay("eval", "mini", "--model", "fake.gguf"), "starts with b'PK", ".gguf")
+    refused(assay("eval", "mini", "--model", "fake.gguf"), "weights as torch saves them", ".gguf")
     refused(assay("eval", "mini", "--model", "gguf:fake.gguf"), "not a GGUF file")
     (tmp_path / "empty.gguf").touch()
     refused(assay("eval", "mini", "--model", "empty.gguf"), "an empty file")

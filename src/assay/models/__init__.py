@@ -179,9 +179,28 @@ def open_recorded(path: str) -> RecordedModel:
     return ReplayModel(path)
 
 
+# By how files begin, those that people take for what we read.
+KNOWN_STARTS = {
+    b"PK\x03\x04": "weights as torch saves them",
+    b"\x80\x02": "a pickle",
+    b"lmgg": "an old GGML file",
+    b"tjgg": "an old GGML file",
+    b"\x1f\x8b": "a gzip file",
+    b"version https://git-lfs": "a Git LFS pointer: the weights themselves were not fetched",
+    b"<": "HTML or XML",
+}
+
+
 def _kind(path: Path) -> str:
+    """What a path holds that no engine reads."""
     if path.is_dir():
-        return "a folder"
+        return "a folder without config.json"
     with path.open("rb") as file:
-        start = file.read(8)
-    return f"a file that starts with {start!r}" if start else "an empty file"
+        start = file.read(64)
+    if not start:
+        return "an empty file"
+    # A length, then JSON.
+    if start[8:9] == b"{" and int.from_bytes(start[:8], "little") < path.stat().st_size:
+        return "a safetensors file without the folder of its model"
+    known = (kind for begin, kind in KNOWN_STARTS.items() if start.startswith(begin))
+    return next(known, f"a file that starts with {start[:8]!r}")

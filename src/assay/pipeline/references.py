@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import platform
 from dataclasses import dataclass, replace
-from typing import Any
 
 from assay import codec, runs, sandbox
 from assay.fetch import cache_dir
 from assay.pipeline.stream import Observer
+from assay.protocol import tests_digest
 from assay.sandbox import environments
 from assay.types import Benchmark, Cases, Job, Problem, Program
 
@@ -109,11 +109,8 @@ class _References:
         return replace(problem.tests.cases, **told)
 
     def _key(self, kind: str, problem: Problem) -> str:
-        tests = problem.tests
-        cases = tests.cases.digest if tests.cases else ""
-        asked: list[Any] = [tests.entry_point, tests.code, tests.preamble, tests.integrity, cases]
-        limits = codec.to_json(self._benchmark.limits)
-        return codec.digest([kind, self._here, limits, asked, problem.reference])
+        asked = [codec.to_json(self._benchmark.limits), tests_digest(problem.tests)]
+        return codec.digest([kind, self._here, asked, problem.reference])
 
     def _job(self, problem: Problem) -> Job:
         benchmark = self._benchmark

@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from assay import codec
+from assay.protocol import tests_digest
 from assay.runs.kept import KeptData
 from assay.types import Job, Verdict
 
@@ -21,11 +22,8 @@ class VerdictCache:
         self._conditions = [FORMAT, *conditions]
 
     def key(self, job: Job) -> str:
-        tests = job.tests
-        cases = tests.cases.digest if tests.cases else ""
-        asked = [tests.preamble, tests.entry_point, tests.code, tests.integrity, cases]
-        limits = codec.to_json(job.limits)
-        return codec.digest([self._conditions, limits, job.environment, job.program.code, asked])
+        asked = [codec.to_json(job.limits), job.environment, tests_digest(job.tests)]
+        return codec.digest([self._conditions, asked, job.program.code])
 
     def get(self, key: str, job: Job) -> Verdict | None:
         """The verdict on what ``key`` stands for, as one on ``job``."""

@@ -16,6 +16,7 @@ from typing import Any
 
 from assay import codec
 from assay.errors import SandboxError
+from assay.protocol import tests_digest
 from assay.sandbox import Capabilities, _pool, sandboxes
 from assay.sandbox._inside import wire
 from assay.sandbox._tiers import TIERS, Tier
@@ -120,7 +121,7 @@ class ProcessSandbox:
                 report = worker.judge(message, timeout_s, doze)
             else:
                 report = worker.judge_apart(
-                    message, _tests_key(tests), lambda: _for_oracle(tests), timeout_s, doze
+                    message, tests_digest(tests), lambda: _for_oracle(tests), timeout_s, doze
                 )
         except (WorkerLostError, SandboxError) as error:
             self._drop(worker)
@@ -301,11 +302,6 @@ def _limits(job: Job) -> dict[str, Any]:
         call_cpu_s = max(limits.call_cpu_s, SLOWER * job.tests.cases.slowest_s)
         limits = dataclasses.replace(limits, call_cpu_s=call_cpu_s)
     return dataclasses.asdict(limits)
-
-
-def _tests_key(tests: Tests) -> str:
-    cases = tests.cases.digest if tests.cases else ""
-    return codec.digest([tests.entry_point, tests.code, tests.preamble, cases])
 
 
 def _for_oracle(tests: Tests) -> bytes:
