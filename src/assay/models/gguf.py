@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from assay.models import EngineOptions
     from assay.types import Request
 
-# Tokens/s while decoding on 2 CPU cores: 1 at a time 97, 10: 170, 32: 222, 48: 224. A prompt's samples
-# begin together and end one by one: with more slots than pay there are always enough busy.
+# Tokens/s while decoding on 2 CPU cores: 1 at a time 97, 10: 170, 32: 222, 48: 224. Samples of one
+# prompt begin together and end one by one: with more slots than pay, enough are always busy.
 PARALLEL = 48
 PROMPT_TOKENS = 2048
 MEMORY_SHARE = 0.25  # of what is free, for keys and values
