@@ -1,0 +1,67 @@
+"""What the hf engine does differently on a GPU; only where there is one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="needs the hf extra: pip install 'assay[hf]'")
+pytest.importorskip("transformers", reason="needs the hf extra: pip install 'assay[hf]'")
+if not torch.cuda.is_available():
+    pytest.skip("needs a GPU", allow_module_level=True)
+
+from assay.models import EngineOptions, open_model
+from assay.models._hf_attention import has_kernel, over_past
+from assay.models._hf_load import load
+from assay.models._hf_slots import Choice, Reader, Slots, Wish
+from assay.types import Decoding, Prompt, Request
+
+from .torch_models import save_model
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return save_model(tmp_path_factory.mktemp("model"))
+
+
+@pytest.mark.parametrize(
+    ("heads", "shared", "width", "window"), [(9, 3, 64, 0), (8, 8, 128, 0), (14, 2, 80, 50)]
+)
+def test_the_kernel_attends_as_torch_does(heads: int, shared: int, width: int, window: int) -> None:
+    assert has_kernel()
+    torch.manual_seed(0)
+    rows, length, scale = 7, 700, width**-0.5
+    query = torch.randn(rows, heads, 1, width, device="cuda", dtype=torch.bfloat16)
+    keys, values = torch.randn(2, rows, shared, length, width, device="cuda", dtype=torch.bfloat16)
+    position = torch.tensor([0, 1, 63, 64, 65, 300, 699], device="cuda")
+    found = over_past(query, keys, values, position, length, scale, window)
+    on_cpu = [tensor.float().cpu() for tensor in (query, keys, values)]
+    expected = over_past(*on_cpu, position.cpu(), length, scale, window)
+    assert (found.float().cpu() - expected).abs().max() < 0.02
+
+
+@torch.no_grad()
+def test_graphs_make_the_tokens_of_plain_steps(folder: Path) -> None:
+    reader = Reader(load(str(folder), "cuda", "bfloat16", "").model, 0)
+    prompts = reader.read([[1, 2, 3], [4, 5, 6, 7, 8, 9], [10]])
+    wishes = [Wish(30, 0.8, 20, 1.0, 7), Wish(30, 0.0, 1, 1.0, 0), Wish(5, 1.0, 20, 0.9, 8)]
+    made = []
+    for graphs in (True, False):
+        slots = Slots(reader, prompts[0], 3, 128, 30, [])
+        slots.uses_graphs = graphs
+        slots.place([(prompt, [wish]) for prompt, wish in zip(prompts, wishes, strict=True)])
+        slots.advance(40, Choice(20, nucleus=True))
+        made.append(slots.tokens(range(3)))
+    assert made[0] == made[1]
+    assert [len(tokens) for tokens in made[0]] == [30, 30, 5]
+
+
+def test_a_gpu_is_used_and_said_to_be(folder: Path) -> None:
+    model = open_model(str(folder), EngineOptions(prompt_form="text"))
+    asked = [Request("t", s, Prompt(text="def f(x):"), Decoding(20, 0.8, 40), s) for s in range(40)]
+    made = list(model.generate(asked))
+    assert all(c.used_gpu and c.error is None for c in made)
+    assert model.identity.variant == "bfloat16"
+    assert model.describe()["batch_invariant"] is False
+    assert len({c.text for c in made}) > 20
