@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-torch = pytest.importorskip("torch", reason="needs the hf extra: pip install 'assay[hf]'")
+pytest.importorskip("torch", reason="needs the hf extra: pip install 'assay[hf]'")
 pytest.importorskip("transformers", reason="needs the hf extra: pip install 'assay[hf]'")
-if not torch.cuda.is_available():
-    pytest.skip("needs a GPU", allow_module_level=True)
+
+import torch
 
 from assay.models import EngineOptions, open_model
 from assay.models._hf_attention import has_kernel, over_past
@@ -18,6 +18,8 @@ from assay.models._hf_slots import Choice, Reader, Slots, Wish
 from assay.types import Decoding, Prompt, Request
 
 from .torch_models import save_model
+
+pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 
 
 @pytest.fixture(scope="module")
