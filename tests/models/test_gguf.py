@@ -128,7 +128,7 @@ def test_samples_of_a_prompt_are_asked_for_together() -> None:
         [(5, "a"), (6, "a"), (7, "a"), (8, "a"), (9, "b"), (11, "b"), (12, "b")]
     ):
         lines.requests.put(line(number, seed, text))
-    dispatcher = _llama_worker._Dispatcher(None, lines, 12)
+    dispatcher = _llama_worker._Dispatcher(None, lines, 6)
     groups = [[request["id"] for request in dispatcher._group()] for _ in range(4)]
     assert groups == [[0, 1, 2], [3], [4], [5, 6]]
 
@@ -142,7 +142,7 @@ def test_samples_made_together_are_those_made_alone(mini: Benchmark) -> None:
     together, alone = (
         {c.key: (c.text, c.tokens_generated, c.prompt_tokens) for c in found}
         for found in (
-            open_model("default", EngineOptions(parallel=20)).generate(asked),
+            open_model("default", EngineOptions(parallel=10)).generate(asked),
             open_model("default", EngineOptions("off")).generate(asked),
         )
     )

@@ -97,7 +97,7 @@ class _Dispatcher:
     def __init__(self, server: Any, lines: Lines, parallel: int) -> None:
         self._server, self._lines = server, lines
         self._free = threading.Semaphore(parallel)
-        self._most = max(1, parallel // 4)  # a new prompt must not wait until all are free
+        self._most = max(1, parallel // 2)  # a new prompt must not wait until all are free
         self._prefill = threading.Lock()
         self._next: dict[str, Any] | None = None
 
