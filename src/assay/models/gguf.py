@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from assay.models import EngineOptions
     from assay.types import Request
 
-# Tokens/s on 2 CPU cores, HumanEval with its prompts. Greedy: one by one 68, 8 at a time 74, 16: 81,
+# Tokens/s on 2 CPU cores, HumanEval and its prompts. Greedy: one by one 68, 8 at a time 74, 16: 81,
 # 32: 50 (all attend as far as the longest does). Ten samples a prompt: 12 at a time 119, 24: 135.
 PARALLEL = 16
 PROMPT_TOKENS = 2048
