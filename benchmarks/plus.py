@@ -9,12 +9,15 @@ first wrong answer; ours goes on, to count.
 Some programs need seconds for extreme inputs, whoever runs them; ``--light`` leaves their tasks
 out. ``assay score`` is the command as users run it, with a cold cache: it executes identical
 programs once, and the samples here are few different ones. The first figure executes every sample.
+``--recorded`` takes the programs that different models wrote instead
+(``$ASSAY_DATA_DIR/completions``), as many a task as there are models, up to ``--samples``.
 """
 
 from __future__ import annotations
 
 import argparse
 import dataclasses
+import os
 import secrets
 import statistics
 import sys
@@ -29,7 +32,7 @@ from assay.cli._progress import ProgressDisplay
 from assay.pipeline import ScoreConfig, references, score
 from assay.sandbox import open_sandbox
 from assay.types import Benchmark, Job, Program
-from parity import PLUS, Samples, with_all_tasks
+from parity import PLUS, Samples, recorded_samples, with_all_tasks
 from sandbox import measured
 
 # The reference works for more than half a second.
@@ -37,11 +40,27 @@ HEAVY = {
     *(f"HumanEval/{n}" for n in (15, 36, 59, 83, 94, 130, 139)),
     *(f"Mbpp/{n}" for n in (123, 255, 271, 392, 589, 592, 599, 603, 630)),
 }
+Programs = list[tuple[str, int, str]]  # task, sample, code
 # Returns what no task expects.
 WRONG = "def {}(*args, **kwargs):\n    return ...\n"
 
 
-def programs(benchmark: Benchmark, count: int) -> list[tuple[str, int, str]]:
+def recorded(benchmark: Benchmark, count: int) -> Programs:
+    """Programs of different models."""
+    folder = Path(os.environ.get("ASSAY_DATA_DIR", "."), "completions")
+    prompts = {p.task_id: p.prompt for p in benchmark.problems}
+    by_task: dict[str, list[str]] = {task_id: [] for task_id in prompts}
+    for samples in recorded_samples(folder):
+        if samples.benchmark == benchmark.name:
+            for record in samples.records:
+                if record["task_id"] in by_task:
+                    whole = prompts[record["task_id"]] + record.get("completion", "")
+                    by_task[record["task_id"]].append(record.get("solution", whole))
+    return [(t, n, code) for t, codes in by_task.items() for n, code in enumerate(codes[:count])]
+
+
+def made(benchmark: Benchmark, count: int) -> Programs:
+    """References and wrong programs in turn."""
     found = []
     for number, problem in enumerate(benchmark.problems):
         wrong = WRONG.format(problem.tests.entry_point)
@@ -51,14 +70,14 @@ def programs(benchmark: Benchmark, count: int) -> list[tuple[str, int, str]]:
     return found
 
 
-def ours(benchmark: Benchmark, count: int, workers: int) -> Callable[[], int]:
+def ours(benchmark: Benchmark, programs: Programs, workers: int) -> Callable[[], int]:
     sandbox = open_sandbox("process", workers)
     with ProgressDisplay(benchmark.name, quiet=not sys.stderr.isatty()) as display:
         checked = references.check(benchmark, sandbox, display).benchmark
     tests = {p.task_id: p.tests for p in checked.problems}
     jobs = [
         Job(task_id, sample, Program(code, "x"), tests[task_id], benchmark.limits)
-        for task_id, sample, code in programs(benchmark, count)
+        for task_id, sample, code in programs
     ]
 
     def run() -> int:
@@ -70,13 +89,12 @@ def ours(benchmark: Benchmark, count: int, workers: int) -> Callable[[], int]:
     return run
 
 
-def product(benchmark: Benchmark, count: int, workers: int) -> Callable[[], int]:
+def product(benchmark: Benchmark, programs: Programs, workers: int) -> Callable[[], int]:
     """``assay score``; no verdict is known before, since no program was seen before."""
 
     def run() -> int:
         salt = f"# {secrets.token_hex(8)}\n"
-        found = programs(benchmark, count)
-        records = [{"task_id": t, "solution": salt + code} for t, _, code in found]
+        records = [{"task_id": t, "solution": salt + code} for t, _, code in programs]
         with tempfile.TemporaryDirectory() as scratch:
             path = Samples("", benchmark.name, records, []).write(Path(scratch))
             config = ScoreConfig(benchmark.name, Path(scratch), samples_file=str(path))
@@ -88,8 +106,8 @@ def product(benchmark: Benchmark, count: int, workers: int) -> Callable[[], int]
     return run
 
 
-def evalplus(benchmark: Benchmark, count: int, workers: int) -> Callable[[], int]:
-    records = [{"task_id": t, "solution": code} for t, _, code in programs(benchmark, count)]
+def evalplus(benchmark: Benchmark, programs: Programs, workers: int) -> Callable[[], int]:
+    records = [{"task_id": t, "solution": code} for t, _, code in programs]
     samples = Samples("", benchmark.name, records, [])
 
     def run() -> int:
@@ -107,18 +125,22 @@ def main() -> None:
     parser.add_argument("--samples", type=int, default=5)
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--light", action="store_true")
+    parser.add_argument("--recorded", action="store_true")
     asked = parser.parse_args()
     for name in asked.benchmarks:
         benchmark = benchmarks.load(name)
         if asked.light:
             light = [p for p in benchmark.problems if p.task_id not in HEAVY]
             benchmark = dataclasses.replace(benchmark, problems=tuple(light))
+        programs = (recorded if asked.recorded else made)(benchmark, asked.samples)
         contestants = {
-            "assay": ours(benchmark, asked.samples, asked.workers),
-            "assay score": product(benchmark, asked.samples, asked.workers),
-            "EvalPlus 0.3.1": evalplus(benchmark, asked.samples, asked.workers),
+            "assay": ours(benchmark, programs, asked.workers),
+            "assay score": product(benchmark, programs, asked.workers),
+            "EvalPlus 0.3.1": evalplus(benchmark, programs, asked.workers),
         }
-        evalplus(benchmark, 1, asked.workers)()  # computes and keeps expected outputs
+        different = len({(task_id, code) for task_id, _, code in programs})
+        print(f"{name}: {len(programs)} programs, {different} different", flush=True)
+        evalplus(benchmark, made(benchmark, 1), asked.workers)()  # computes, keeps expected outputs
         figures: dict[str, list[tuple[float, float]]] = {title: [] for title in contestants}
         for _ in range(asked.rounds):
             for title, contestant in contestants.items():
