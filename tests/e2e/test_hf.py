@@ -54,7 +54,7 @@ def killed(folder: Path, output: Callable[[], str], lines: int, *arguments: str 
         assert time.monotonic() < deadline
         time.sleep(0.005)
     process.kill()
-    process.wait()
+    process.communicate()
     return output()
 
 
