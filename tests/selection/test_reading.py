@@ -112,6 +112,7 @@ def test_nearly_all_of_humaneval_is_read(humaneval: Benchmark) -> None:
     assert sum(map(len, read.values())) == 454
 
 
+@pytest.mark.usefixtures("shared_data")
 def test_mbpps_own_assertions_are_its_examples() -> None:
     sanitized = benchmarks.load("mbpp-sanitized")
     read = [examples_in(p.prompt, p.tests.entry_point) for p in sanitized.problems]
