@@ -212,6 +212,13 @@ def test_a_chat_without_a_template_is_refused(tmp_path: Path) -> None:
         open_model(base, EngineOptions(prompt_form="chat"))
 
 
+def test_an_adapter_that_names_no_model_is_one_line(tmp_path: Path) -> None:
+    for content in ("{", "{}", '{"base_model_name_or_path": null}'):
+        (tmp_path / "adapter_config.json").write_text(content)
+        with pytest.raises(ModelError, match="tells no base_model_name_or_path"):
+            open_model(str(tmp_path))
+
+
 def test_missing_packages_are_named(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hf, "PACKAGES", ("torch", "no_such_package"))
     with pytest.raises(ModelError, match="needs no_such_package: install"):

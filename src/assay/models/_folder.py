@@ -6,16 +6,23 @@ import hashlib
 import json
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from assay import codec
 from assay.errors import ModelError
 from assay.fetch import kept_sha256
+from assay.models import prompt_form
+from assay.types import ModelIdentity
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-CONFIGS = ("config.json", "generation_config.json", "adapter_config.json", "quantize_config.json")
+    from assay.models import EngineOptions
+
+T = TypeVar("T")
+ADAPTER = "adapter_config.json"
+
+CONFIGS = ("config.json", "generation_config.json", ADAPTER, "quantize_config.json")
 TOKENIZERS = (
     "tokenizer.json", "tokenizer.model", "tokenizer_config.json", "special_tokens_map.json",
     "added_tokens.json", "vocab.json", "merges.txt",
@@ -74,6 +81,48 @@ def chat_template(folder: Path) -> str:
     if isinstance(found, list):  # several, by name
         return str({t["name"]: t["template"] for t in found}.get("default", ""))
     return str(found)
+
+
+def adapter_folder(reference: str) -> Path | None:
+    """The folder of LoRA weights at this path, if one is given."""
+    if not reference:
+        return None
+    folder = Path(reference).resolve()
+    if not (folder / ADAPTER).is_file():
+        raise ModelError(f"{reference} is no folder of LoRA weights: it has no {ADAPTER}")
+    return folder
+
+
+def adapter_setting(adapter: Path, name: str, kind: type[T]) -> T:
+    """What LoRA weights say of themselves."""
+    try:
+        found = json.loads((adapter / ADAPTER).read_text(encoding="utf-8"))[name]
+        if not isinstance(found, kind):
+            raise TypeError(f"{found!r} is no {kind.__name__}")
+    except (ValueError, KeyError, TypeError) as error:
+        raise ModelError(f"{adapter}/{ADAPTER} tells no {name} ({error})") from error
+    return found
+
+
+def folder_identity(
+    engine: str,
+    reference: str,
+    folder: Path,
+    adapter: Path | None,
+    dtype: str,
+    options: EngineOptions,
+) -> ModelIdentity:
+    """Of a model folder as an engine uses it."""
+    template = chat_template(folder)
+    return ModelIdentity(
+        name=Path(reference).resolve().name if Path(reference).is_dir() else reference,
+        engine=engine,
+        weights_sha256=weights_digest(folder),
+        prompt_form=prompt_form(options, template, reference),
+        tokenizer_sha256=tokenizer_digest(folder),
+        template_sha256=sha256_of(template),
+        variant=f"{dtype}, adapter {weights_digest(adapter)}" if adapter else dtype,
+    )
 
 
 def sha256_of(text: str) -> str:

