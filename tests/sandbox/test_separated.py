@@ -157,6 +157,31 @@ def test_a_call_has_a_limit_of_its_own(sandbox: Sandbox) -> None:
     assert verdict.groups == {"base": (2, 2), "plus": (1, 3)}
 
 
+def test_a_failed_program_is_counted_on_for_a_while_only(sandbox: Sandbox) -> None:
+    inputs = {"base": [[n] for n in range(4)], "plus": [[n] for n in range(4, 40)]}
+    expected = {group: [x + 1 for (x,) in calls] for group, calls in inputs.items()}
+    works = "import time\ndef work(s):\n    end = time.process_time() + s\n"
+    works += "    while time.process_time() < end: pass\n"
+    quick = judged(sandbox, "def f(x): return x + (x != 1)", cases(inputs, expected))
+    assert quick.groups == {"base": (3, 4), "plus": (36, 36)}
+    slow = works + "def f(x):\n    work(0.5)\n    return x + (x != 1)"
+    verdict = judged(sandbox, slow, cases(inputs, expected))
+    assert (verdict.status, verdict.failing_test) == ("fail", "f(1)")
+    assert verdict.groups["base"][0] in (2, 3), verdict
+    assert verdict.groups["plus"][0] < 5
+    assert verdict.cpu_s < 6
+    right = works + "def f(x):\n    work(0.06)\n    return x + 1"
+    assert judged(sandbox, right, cases(inputs, expected)).status == "pass"
+
+
+def test_a_program_that_belies_its_time_gains_nothing(sandbox: Sandbox) -> None:
+    for lie in ("'no number'", "float('nan')", "-1e300", "10 ** 400", "None"):
+        code = f"import time\ntime.process_time = lambda: {lie}\ndef f(x): return x"
+        verdict = judged(sandbox, code, cases(INPUTS, EXPECTED))
+        assert verdict.status == "fail", lie
+        assert verdict.reason in ("wrong-answer", "exit"), lie
+
+
 def test_a_reference_gives_the_expected_outputs(sandbox: Sandbox) -> None:
     unexpected = cases(INPUTS, {})
     job = Job("t", 0, Program("def f(x): return (x, 'x' * x * 50_000)", "x"), unexpected)

@@ -137,6 +137,11 @@ def open_model(
     )
 
 
+def failed(task_id: str, sample: int, why: str, seed: int = 0) -> Completion:
+    """What stands for a completion that could not be made."""
+    return Completion(task_id, sample, "", "error", 0, 0, 0.0, seed, used_gpu=False, error=why)
+
+
 def prompt_form(options: EngineOptions, template: str, model: str) -> PromptForm:
     """What the user wants, or chat for a model that has a template."""
     if options.prompt_form == "auto":

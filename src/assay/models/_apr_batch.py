@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from assay.errors import ModelError
+from assay.models import failed
 from assay.types import Completion, Prompt
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ def write(requests: Iterable[Request], path: Path) -> tuple[dict[str, Request], 
         for number, request in enumerate(requests):
             first = next(iter(waiting.values()), request)
             if why := _refusal(request, first):
-                refused.append(_failed(request, why))
+                refused.append(failed(*request.key, why, request.seed))
                 continue
             name = f"{number}_s{request.sample}"
             line = {
@@ -89,12 +90,6 @@ def _refusal(request: Request, first: Request) -> str:
     if one != other:
         return f"apr takes one temperature and top-k for all prompts: {one}, not {other}"
     return ""
-
-
-def _failed(request: Request, why: str) -> Completion:
-    return Completion(
-        request.task_id, request.sample, "", "error", 0, 0, 0.0, request.seed, False, error=why
-    )
 
 
 def _completion(answer: dict[str, Any], request: Request) -> Completion:

@@ -7,6 +7,7 @@ import time
 from typing import TYPE_CHECKING
 
 from assay.errors import ModelError
+from assay.models import failed
 from assay.models._gate import Gate, pause_s
 from assay.models._openai_body import DISPENSABLE, ESSENTIAL, refused_fields, request_body
 from assay.models._openai_server import Address, PassingError, RefusedError, Server
@@ -44,14 +45,14 @@ class Session:
         try:
             return self._persist(lambda attempt: self._made(request, attempt))
         except RefusedError as error:
-            return _failed(request, str(error))
+            return failed(*request.key, str(error), request.seed)
         except PassingError as error:
             if error.unreachable and self.server.missed >= TRIES:
                 raise ModelError(
                     f"{self.server.address.shown} is gone ({error}, {TRIES} times): start it "
                     "again, then run the same command, which continues"
                 ) from error
-            return _failed(request, f"{error} (tried {TRIES} times)")
+            return failed(*request.key, f"{error} (tried {TRIES} times)", request.seed)
 
     def models(self) -> list[dict[str, Any]] | None:
         """What the server says it has; None if it does not tell."""
@@ -139,10 +140,4 @@ def _completion(request: Request, answer: Answer, seconds: float, retries: int) 
         used_gpu=False,  # servers do not tell
         logprob=answer.logprob,
         retries=retries,
-    )
-
-
-def _failed(request: Request, why: str) -> Completion:
-    return Completion(
-        request.task_id, request.sample, "", "error", 0, 0, 0.0, request.seed, False, error=why
     )

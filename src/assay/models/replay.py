@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from assay import codec
 from assay.errors import ModelError, UsageError
 from assay.fetch import file_sha256
-from assay.models import Backend, EngineOptions, backends
+from assay.models import Backend, EngineOptions, backends, failed
 from assay.types import Completion, ModelIdentity, SampleKey
 
 if TYPE_CHECKING:
@@ -86,8 +86,7 @@ class ReplayModel:
 
 
 def _missing(task_id: str, sample: int) -> Completion:
-    error = f"the file holds no sample {sample} of {task_id}"
-    return Completion(task_id, sample, "", "error", 0, 0, 0.0, 0, False, error=error)
+    return failed(task_id, sample, f"the file holds no sample {sample} of {task_id}")
 
 
 def _recorded_form(path: Path) -> Any:

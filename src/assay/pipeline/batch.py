@@ -215,5 +215,4 @@ def _line(task_id: str, completion: Completion, request_digest: str) -> BatchLin
 
 
 def _error_line(task_id: str, error: str) -> BatchLine:
-    nothing = Completion(task_id, 0, "", "error", 0, 0, 0.0, 0, False, error=error)
-    return _line(task_id, nothing, "")
+    return _line(task_id, models.failed(task_id, 0, error), "")

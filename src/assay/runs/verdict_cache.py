@@ -11,7 +11,7 @@ from assay.runs.kept import KeptData
 from assay.types import Job, Verdict
 
 # Raised when what a verdict means changes.
-FORMAT = 2
+FORMAT = 3
 
 
 class VerdictCache:

@@ -15,7 +15,7 @@ from . import judge, wire
 from .plain import abridged, encode
 
 FLUSH_S = 0.002  # many short calls share a message
-LOOKS = 4  # at a call, in its CPU limit
+LOOKS = 16  # at a call, in its CPU limit
 
 
 class CallTooLongError(BaseException):
@@ -25,16 +25,11 @@ class CallTooLongError(BaseException):
 def serve(namespace: dict[str, object], job: dict[str, Any], channel: int) -> NoReturn:
     """Load the program, then answer until the other side has heard enough."""
     unloaded = _load(namespace, job["program"])
-    call = Call(namespace, job)
+    function = Function(namespace, job, channel)
     while True:
-        answers: list[Any] = []
-        sent = time.monotonic()
-        for positional, named in wire.receive_calls(channel):
-            answers.append(unloaded or call(positional, named))
-            if time.monotonic() - sent > FLUSH_S:
-                wire.send(channel, answers)
-                answers, sent = [], time.monotonic()
-        wire.send(channel, answers)
+        for call in wire.receive_calls(channel):
+            function.answer(unloaded or function.called(*call))
+        function.flush()
 
 
 def _load(namespace: dict[str, object], program: str) -> dict[str, str] | None:
@@ -50,29 +45,48 @@ def _load(namespace: dict[str, object], program: str) -> dict[str, str] | None:
     return None
 
 
-class Call:
-    """Calls the program's function, for so many CPU seconds at a time."""
+class Function:
+    """The program's, called for so many CPU seconds at a time; and its answers on their way."""
 
-    def __init__(self, namespace: dict[str, object], job: dict[str, Any]) -> None:
+    def __init__(self, namespace: dict[str, object], job: dict[str, Any], channel: int) -> None:
         self._namespace, self._entry_point = namespace, job["entry_point"]
+        self._channel = channel
+        self._answers: list[Any] = []
+        self._flushed = time.monotonic()
         self._cpu_s = job["limits"]["call_cpu_s"]
         self._encode = abridged if job["abridged"] else encode
         self._calls = self._seen = self._looks = 0
-        self._too_long = False
+        self._runs = self._too_long = False
         if self._cpu_s:
             signal.signal(signal.SIGPROF, self._look)
             signal.setitimer(signal.ITIMER_PROF, self._cpu_s / LOOKS, self._cpu_s / LOOKS)
 
-    def __call__(self, positional: Any, named: Any) -> Any:
+    def called(self, positional: Any, named: Any) -> Any:
         """What it returned, in a list, or how it failed."""
         self._calls += 1
-        answer = self._answer(positional, named)
+        answer: Any = None
+        try:
+            self._runs = True
+            answer = self._result(positional, named)
+            self._runs = False
+        except CallTooLongError:
+            pass  # it was just done
         if self._too_long:
             detail = f"used {self._cpu_s:g} s of CPU time in one call"
             return {"raised": "TimeoutError", "reason": "timeout", "detail": detail}
         return answer
 
-    def _answer(self, positional: Any, named: Any) -> Any:
+    def answer(self, answer: Any) -> None:
+        self._answers.append(answer)
+        if time.monotonic() - self._flushed > FLUSH_S:
+            self.flush()
+
+    def flush(self) -> None:
+        """Send what there is, if only the time that was used."""
+        wire.send(self._channel, [time.process_time(), self._answers])
+        self._answers, self._flushed = [], time.monotonic()
+
+    def _result(self, positional: Any, named: Any) -> Any:
         try:
             if self._entry_point not in self._namespace:
                 raise NameError(f"name {self._entry_point!r} is not defined")
@@ -89,9 +103,12 @@ class Call:
         """One timer for all calls, which costs the short ones nothing."""
         self._looks = self._looks + 1 if self._seen == self._calls else 1
         self._seen = self._calls
+        if not self._runs:
+            return
         if self._looks > LOOKS:
             self._too_long = True
             raise CallTooLongError
+        self.flush()
 
 
 def _failure(error: BaseException) -> dict[str, str]:

@@ -10,6 +10,7 @@ import _socket  # sockets, without the many modules around them
 import builtins
 import contextlib
 import json
+import math
 import os
 import random
 import signal
@@ -26,6 +27,7 @@ from .place import Place
 from .plain import decode, encode, has_opaque
 
 CPU_S = 20.0  # of the tests' own work for one program
+FAILED_CPU_S = 1.0  # of a program that has failed, to count what else it gets right
 LARGEST_ANSWER = 64 << 20
 SHORT = 200
 
@@ -51,6 +53,7 @@ class Channel:
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
         self._answers: deque[Any] = deque()
+        self._cpu_s, self._most_cpu_s = 0.0, math.inf  # as the program says: it may lie and live
 
     def send(self, calls: bytes) -> None:
         try:
@@ -58,13 +61,21 @@ class Channel:
         except OSError as error:
             raise EndedError from error
 
+    def end_after(self, cpu_s: float) -> None:
+        """Hear the program no longer than for so much of its time."""
+        self._most_cpu_s = self._cpu_s + cpu_s
+
     def answer(self) -> Answer:
         """The next one: a value, or how the program failed to give one."""
         while not self._answers:
             try:
-                self._answers.extend(wire.receive(self._descriptor, LARGEST_ANSWER))
+                cpu_s, answers = wire.receive(self._descriptor, LARGEST_ANSWER)
+                self._cpu_s = float.__pos__(cpu_s)
+                self._answers.extend(answers)
             except (OSError, EOFError, ValueError, TypeError, RecursionError) as error:
                 raise EndedError from error
+            if self._cpu_s > self._most_cpu_s:
+                raise EndedError
         answer = self._answers.popleft()
         try:
             if type(answer) is list:
@@ -185,6 +196,7 @@ class CaseTests:
                         groups[group][0] += 1
                     elif verdict is judge.PASSED:
                         verdict = self._wrong(arguments, expected, got, failure)
+                        channel.end_after(FAILED_CPU_S)
                     if failure and failure["reason"] == "timeout":
                         return {**verdict, "groups": groups}
         except EndedError:
