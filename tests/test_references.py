@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from assay import plain
-from assay.pipeline import references
+from assay.pipeline import _long_first, references
 from assay.sandbox import Sandbox, open_sandbox
 from assay.types import Benchmark, Cases, Job, Problem, Program, Tests
 
@@ -82,6 +82,20 @@ def test_once_on_a_machine(sandbox: Sandbox) -> None:
     assert second.prepared == []
     assert references.check(given, sandbox, again, again=True).unscorable == found.unscorable
     assert again.prepared == first.prepared
+
+
+def test_what_takes_long_to_judge_comes_first(sandbox: Sandbox) -> None:
+    sleeps = "import time\ntime.sleep({})\ndef f(x): return 2"
+    given = benchmark(
+        with_code("quick", sleeps.format(0)), with_code("short", sleeps.format(0.1)),
+        with_code("long", sleeps.format(2.2)), with_code("longest", sleeps.format(2.6)),
+    )  # fmt: skip
+    for _ in range(2):  # when it is run, and when that is remembered
+        seconds = references.check(given, sandbox, Watching()).seconds
+        assert 2 < seconds["long"] < seconds["longest"]
+        keys = [(p.task_id, sample) for p in given.problems for sample in (0, 1)]
+        order = [task_id for task_id, _ in _long_first(keys, seconds)]
+        assert order == [t for t in ("longest", "long", "quick", "short") for _ in (0, 1)]
 
 
 def test_another_reference_or_limit_is_run_anew(sandbox: Sandbox) -> None:

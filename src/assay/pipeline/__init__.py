@@ -42,6 +42,7 @@ __all__ = [
 
 # Completions made elsewhere were asked for in a way nobody recorded.
 RECORDED = Strategy("recorded", 0, lambda problem, _: Prompt(text=problem.prompt))
+LONG_S = 2.0
 UNKNOWN_DECODING = Decoding(max_tokens=0, temperature=0.0, top_k=0, top_p=0.0)
 
 
@@ -187,7 +188,7 @@ def _judged(
                 None if config.no_cache else cache, checked.unscorable, observer,
             )  # fmt: skip
             sandboxed = {"sandbox": codec.to_json(capabilities)}
-            stream.flow(keys, lambda: environment(model) | sandboxed)
+            stream.flow(_long_first(keys, checked.seconds), lambda: environment(model) | sandboxed)
             task_ids = [p.task_id for p in benchmark.problems]
             wanted = set(task_ids)
             verdicts = [v for v in run.verdicts.values() if v.task_id in wanted]
@@ -209,6 +210,16 @@ def _judged(
             run.close()
     finally:
         judge.close()
+
+
+def _long_first(keys: list[SampleKey], seconds: dict[str, float]) -> list[SampleKey]:
+    """What takes long to judge does not begin when all others are done; else the order stays."""
+
+    def haste(key: SampleKey) -> float:
+        needed = seconds.get(key[0], 0.0)
+        return -needed if needed > LONG_S else 0.0
+
+    return sorted(keys, key=haste)
 
 
 def resolve_decoding(config: EvalConfig) -> Decoding:

@@ -12,7 +12,7 @@ from assay.protocol import tests_digest
 from assay.sandbox import environments
 from assay.types import Benchmark, Cases, Job, Problem, Program
 
-FORMAT = 2  # of what is kept, ``plain`` included: raised when either changes
+FORMAT = 3  # of what is kept, ``plain`` included: raised when either changes
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +21,7 @@ class Checked:
 
     benchmark: Benchmark
     unscorable: dict[str, str]
+    seconds: dict[str, float]  # that judging a reference takes, by task
 
 
 def check(
@@ -29,10 +30,11 @@ def check(
     """Run every reference solution, unless that was done on this machine before."""
     references = _References(benchmark, judge, observer, again)
     complete, unscorable = references.with_expected_outputs()
-    unscorable |= references.failing(complete)
+    failing, seconds = references.failing(complete)
+    unscorable |= failing
     benchmark = replace(benchmark, problems=tuple(complete))
     order = [p.task_id for p in benchmark.problems if p.task_id in unscorable]
-    return Checked(benchmark, {task_id: unscorable[task_id] for task_id in order})
+    return Checked(benchmark, {task_id: unscorable[task_id] for task_id in order}, seconds)
 
 
 class _References:
@@ -77,18 +79,25 @@ class _References:
             )
         return [_with_cases(p, found.get(p.task_id)) for p in self._benchmark.problems], failed
 
-    def failing(self, problems: list[Problem]) -> dict[str, str]:
-        """Why each reference fails that does."""
+    def failing(self, problems: list[Problem]) -> tuple[dict[str, str], dict[str, float]]:
+        """Why each reference fails that does, and how long each takes."""
         failed: dict[str, str] = {}
+        seconds: dict[str, float] = {}
         missing = []
+
+        def note(task_id: str, told: str, wall_s: float) -> None:
+            seconds[task_id] = wall_s
+            if told:
+                failed[task_id] = told
+
         for problem in problems:
             if problem.tests.cases and not problem.tests.cases.expected:
                 continue
-            told = None if self._again else self._kept.get(self._key("verdict", problem))
-            if told is None:
+            kept = None if self._again else self._kept.get(self._key("verdict", problem))
+            if kept is None:
                 missing.append(problem)
-            elif told:
-                failed[problem.task_id] = told
+            else:
+                note(problem.task_id, *kept)
         keys = {p.task_id: self._key("verdict", p) for p in missing}
         verdicts = self._judge.judge(self._job(p) for p in missing)
         for done, verdict in enumerate(verdicts, 1):
@@ -96,11 +105,10 @@ class _References:
                 "checking the references, once on this machine:", done, len(missing)
             )
             told = "" if verdict.status == "pass" else f"{verdict.reason}: {verdict.detail}"
-            if told:
-                failed[verdict.task_id] = told
+            note(verdict.task_id, told, verdict.wall_s)
             if verdict.status != "invalid":
-                self._kept.put(keys[verdict.task_id], told)
-        return failed
+                self._kept.put(keys[verdict.task_id], [told, verdict.wall_s])
+        return failed, seconds
 
     def _kept_cases(self, problem: Problem) -> Cases | None:
         told = None if self._again else self._kept.get(self._key("outputs", problem))
