@@ -11,7 +11,7 @@ import pytest
 
 from assay import codec
 from assay.errors import ModelError
-from assay.models import DEFAULT_WEIGHTS, EngineOptions, _llama_worker, open_model
+from assay.models import DEFAULT_WEIGHTS, EngineOptions, _llama_worker, convert, open_model
 from assay.models.gguf import GgufModel
 from assay.prompts import strategies
 from assay.types import Benchmark, Decoding, Message, Prompt, Request
@@ -52,6 +52,18 @@ def test_batched_and_one_by_one_give_the_same_tokens(mini: Benchmark, temperatur
         for mode in ("on", "off")
     ]
     assert texts[0] == texts[1]
+
+
+def test_float_weights_are_not_called_batch_invariant(tmp_path: Path) -> None:
+    path = tmp_path / "f16.gguf"
+    convert(Path("default"), path, dtype="float16")
+    request = Request("t", 0, Prompt(text="def f(x):"), Decoding(max_tokens=1), 0)
+    told = []
+    for spec, mode in (("default", "on"), (str(path), "on"), (str(path), "off")):
+        model = open_model(spec, EngineOptions(mode))
+        assert [c.error for c in model.generate([request])] == [None]
+        told.append(model.describe()["batch_invariant"])
+    assert told == [True, False, True]
 
 
 def test_seeds_decide_samples(mini: Benchmark) -> None:

@@ -25,8 +25,8 @@ def main() -> None:
     facts = {
         "device": "gpu" if used_gpu else "cpu",
         "parallel": parallel,
-        # Measured on CPU; GPU kernels choose their way of adding up by the batch.
-        "batch_invariant": parallel == 1 or not used_gpu,
+        # GPU kernels choose their way of adding up by the batch.
+        "batch_invariant": parallel == 1 or (settings["invariant"] and not used_gpu),
     }
     lines.ready(used_gpu=used_gpu, in_hand=2 * parallel, facts=facts)
     _Dispatcher(server, lines, parallel).serve()

@@ -14,6 +14,7 @@ from assay.models import Backend, backends, prompt_form
 from assay.models._engine_process import ProcessModel
 from assay.models._gguf_file import is_gguf, read_header
 from assay.models._memory import free_memory
+from assay.models._tensors import GGML_NUMBERS
 from assay.types import ModelIdentity
 
 if TYPE_CHECKING:
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 # 32: 50 (all attend as far as the longest does). Ten samples a prompt: 12 at a time 119, 24: 135.
 PARALLEL = 16
 PROMPT_TOKENS = 2048
+# Measured to multiply alike, alone and in company, on a CPU. Floats do not; others are not known.
+INVARIANT = {GGML_NUMBERS[name] for name in ("Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0")}
 MEMORY_SHARE = 0.25  # of what is free, for keys and values
 
 
@@ -64,6 +67,7 @@ class GgufModel(ProcessModel):
             "parallel": 1 if options.batch_mode == "off" else parallel,
             "context": context,
             "device": options.device,
+            "invariant": all(t.kind in INVARIANT for t in self._header.tensors if t.shape[1:]),
             "logprobs": options.logprobs,
         }
 
