@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from assay.extract import NO_CODE, extract
-from assay.types import Benchmark, Problem, Program, Tests
+from assay import benchmarks
+from assay.errors import AssayError
+from assay.extract import NO_CODE, RULES, explained, extract
+from assay.extract.python import defines
+from assay.types import Problem, Program, PromptForm, Tests
+
+FORMS: tuple[PromptForm, ...] = ("chat", "text")
 
 PROBLEM = Problem(
     task_id="t", prompt='def f(x):\n    """Double."""\n', reference="", tests=Tests("f", "")
@@ -24,11 +31,11 @@ CODE = "def f(x):\n    return 2 * x\n"
         (f"~~~py\n{CODE}~~~", "fenced"),
         (f"````md\n{CODE}````", "fenced"),
         (f"```python\r\n{CODE}```\r\n", "fenced"),
-        (f"```python\n{CODE}", "fenced-unclosed"),
+        (f"```python\n{CODE}", "unclosed"),
         (f"Install it:\n```sh\npip install x\n```\nthen\n```python\n{CODE}```", "fenced"),
         (f"Here is the function:\n\n{CODE}\nExplanation: it doubles.", "bare"),
         (f"{CODE}\nHuman: thanks\nAssistant: welcome", "bare"),
-        (f"{CODE}\nThis function doubles x.\nIt is fast.\n", "bare"),
+        (f"{CODE}\nThis function doubles x.\nIt is fast.\n", "salvaged"),
         (f"{CODE}\nUsage:\n\n    f(2)\n", "bare"),
         (f"{CODE}\n**Note** that x is a number", "bare"),
         (f"{CODE}\n### Usage\nCall it.", "bare"),
@@ -47,7 +54,7 @@ def test_code_outside_the_first_block_that_defines_the_entry_point_is_left_out()
 
 def test_base_models_continue_the_prompt() -> None:
     body = "    return 2 * x\n"
-    assert extract(body, PROBLEM, "text") == Program(f"{PROBLEM.prompt}{body}\n", "body")
+    assert extract(body, PROBLEM, "text") == Program(f"{PROBLEM.prompt}{body}", "body")
     assert extract(body, PROBLEM, "chat") == NO_CODE
 
 
@@ -80,17 +87,56 @@ def test_a_definition_need_not_be_a_def() -> None:
         assert extract(code, PROBLEM, "chat") == Program(code, "whole")
 
 
-def test_identity_on_clean_programs_and_idempotent(mini: Benchmark, humaneval: Benchmark) -> None:
-    for problem in (*mini.problems, *humaneval.problems):
-        program = extract(problem.reference, problem, "chat")
-        assert program.code == problem.reference
-        fenced = extract(f"Sure:\n```python\n{problem.reference}```\n", problem, "chat")
+@pytest.mark.parametrize(
+    "name", ["mini", "humaneval", "humanevalplus", "mbpp-all", "mbppplus", "bigcodebench"]
+)
+def test_references_are_never_changed(name: str) -> None:
+    try:
+        problems = benchmarks.load(name).problems
+    except AssayError as error:
+        pytest.skip(f"the data of {name} is not here: {error}")
+    for problem in problems:
+        for form in FORMS:
+            assert extract(problem.reference, problem, form) == Program(problem.reference, "whole")
+        fenced = extract(f"Sure:\n```python\n{problem.reference}\n```\nBye.", problem, "chat")
+        # Some have fences in their docstrings, which end a Markdown block.
+        if "```" not in problem.reference:
+            assert fenced.code.rstrip() == problem.reference.rstrip()
         assert extract(fenced.code, problem, "chat").code == fenced.code
 
 
-@given(st.text(alphabet=st.sampled_from("`~ \n#*-:defx()\0é\u2028"), max_size=80))
+PIECES = [
+    "def f(x):\n", "    return x\n", "```python\n", "```\n", "~~~\n", "print(f(1))\n",
+    "import os\n", ">>> f(1)\n", "... \n", "Human: hi\n", "<think>", "</think>", "class A:\n",
+    "    def f(self):\n", "\n", "(", '"""', "f = 1\n", "Sure, here it is:\n", "    ", "\\n",
+    "assert f(1)\n", "List[int]\n", "\0", "é\u2028", "<|im_end|>", "@f\n", "x: int = 1\n",
+    "if __name__ == '__main__':\n",
+]  # fmt: skip
+
+
+@given(st.lists(st.sampled_from(PIECES), max_size=14).map("".join))
 @example("```" * 2000)
 @example("(" * 5000)
-def test_any_text_gives_a_program(text: str) -> None:
-    program = extract(text, PROBLEM, "chat")
-    assert (program.code == "") == (program.rule == "none")
+def test_any_text_gives_a_program_that_gives_itself(text: str) -> None:
+    for form in FORMS:
+        program = extract(text, PROBLEM, form)
+        assert (program.code == "") == (program.rule == "none")
+        if defines(program.code, "f"):
+            assert extract(program.code, PROBLEM, form).code == program.code
+
+
+def test_every_rule_can_be_left_out() -> None:
+    text = f"<think>Hm.</think>\n```python\n{CODE}\nprint(f(1))\n```\n"
+    assert extract(text, PROBLEM, "chat").rule == "thinking+fenced+demo"
+    for rule in RULES:
+        program = extract(text, PROBLEM, "chat", frozenset({rule}))
+        assert rule not in program.rule.split("+")
+
+
+def test_steps_lead_from_the_text_to_the_program() -> None:
+    text = f"<think>Hm.</think>\n```python\n{CODE}\nprint(f(1))\n```\n"
+    steps = explained(text, PROBLEM, "chat")
+    assert steps is not None
+    assert steps[0].before == text
+    assert all(one.after == other.before for one, other in itertools.pairwise(steps))
+    assert steps[-1].after == extract(text, PROBLEM, "chat").code

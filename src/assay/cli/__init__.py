@@ -15,6 +15,7 @@ from assay.cli.convert import convert
 from assay.cli.data import data
 from assay.cli.env import env
 from assay.cli.eval import evaluate
+from assay.cli.extract import extract
 from assay.cli.history import history
 from assay.cli.passk import passk
 from assay.cli.run import run
@@ -36,7 +37,19 @@ def cli() -> None:
     """
 
 
-for command in (evaluate, run, history, compare, passk, sandbox, score, data, env, convert):
+for command in (
+    evaluate,
+    run,
+    history,
+    compare,
+    passk,
+    sandbox,
+    score,
+    extract,
+    data,
+    env,
+    convert,
+):
     cli.add_command(command)
 
 

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from assay.cli._format import counts, interval, percent
+from assay import codec, runs
+from assay.cli._format import counts, interval, percent, table
 from assay.cli._options import judging, modelling, option, sampling
 from assay.cli._progress import ProgressDisplay
 from assay.errors import RunError
-from assay.pipeline import EvalConfig, Evaluation
+from assay.pipeline import ALL, EvalConfig, Evaluation, evaluate_all
 from assay.pipeline import evaluate as run_evaluation
 
 if TYPE_CHECKING:
@@ -25,7 +26,11 @@ if TYPE_CHECKING:
 )
 @option("--samples", type=int, default=0, help="Only the first N problems; 0 means all.")
 @sampling
-@option("--prompt-strategy", default="standard", help="How the problem is put to the model.")
+@option(
+    "--prompt-strategy",
+    default="standard",
+    help="How the problem is put to the model; all: every way in turn, compared.",
+)
 @modelling
 @judging
 def evaluate(benchmark: str, results_dir: Path, resume: bool, as_json: bool, **asked: Any) -> None:
@@ -35,13 +40,47 @@ def evaluate(benchmark: str, results_dir: Path, resume: bool, as_json: bool, **a
     Examples:
       assay eval humaneval
       assay eval humaneval --model model.gguf --preset pass1
+      assay eval humaneval --prompt-strategy all
     """
     config = EvalConfig(benchmark=benchmark, results_dir=results_dir, fresh=not resume, **asked)
     with ProgressDisplay(benchmark, quiet=as_json) as display:
         if config.n_samples > 1 and config.temperature == 0:
             display.note("temperature 0 is greedy: the samples of a problem will be alike")
+        if config.prompt_strategy == ALL:
+            show_all(evaluate_all(config, display), as_json=as_json)
+            return
         evaluation = run_evaluation(config, display)
     show(evaluation, as_json=as_json)
+
+
+def show_all(evaluations: list[Evaluation], *, as_json: bool) -> None:
+    """One table; differences are those to the first, problem by problem."""
+    first, *others = (evaluation.result for evaluation in evaluations)
+    found = [runs.compare(first, other) for other in others]
+    if as_json:
+        results = [evaluation.result for evaluation in evaluations]
+        compared = [codec.to_json(comparison) for comparison in found]
+        click.echo(json.dumps({"results": results, "comparisons": compared}))
+        return
+    against = first["config"]["prompt_strategy"]
+    rows = [("strategy", "pass@1", "95 %", f"to {against}", "gained", "lost", "p", "run")]
+    for result, comparison in zip([first, *others], [None, *found], strict=True):
+        rows.append((*_scored(result), *_compared(comparison), result["run"]))
+    click.echo(f"{first['benchmark']} · {first['model']} · n={first['config']['num_samples']}")
+    click.echo(table(rows))
+
+
+def _scored(result: dict[str, Any]) -> tuple[str, str, str]:
+    results = result["results"]
+    score = percent(results.get("pass_at_1"))
+    return result["config"]["prompt_strategy"], score, interval(results, "pass_at_1")
+
+
+def _compared(found: runs.Comparison | None) -> tuple[str, str, str, str]:
+    if found is None or found.difference is None:
+        return "-", "-", "-", "-"
+    points = f"{100 * found.difference:+.1f} points"
+    return points, str(len(found.gained)), str(len(found.lost)), f"{found.p_value:.3g}"
 
 
 def show(evaluation: Evaluation, *, as_json: bool) -> None:

@@ -2,38 +2,187 @@
 
 from __future__ import annotations
 
+import re
+import textwrap
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from assay.extract.chat import code_region
-from assay.extract.code import defines, is_program
+from assay.extract.continuation import continued, goes_beyond
+from assay.extract.demo import without_demo
 from assay.extract.fences import fenced_blocks
+from assay.extract.hints import with_hints
+from assay.extract.markers import with_line_breaks, without_marks
+from assay.extract.method import with_function
+from assay.extract.python import defines, definition
+from assay.extract.repl import typed_in
+from assay.extract.salvage import valid_prefix
+from assay.extract.talk import bare_code, before_talk, has_turns
+from assay.extract.thinking import without_thinking
 from assay.types import Program
 
 if TYPE_CHECKING:
     from assay.types import Problem, PromptForm
 
-__all__ = ["VERSION", "extract"]
+__all__ = ["NO_CODE", "RULES", "VERSION", "Step", "explained", "extract", "program"]
 
 # Part of the protocol: raise it whenever any text may now give another program.
-VERSION = 1
+VERSION = 2
 
 NO_CODE = Program("", "none")
+WHOLE = "whole"  # the name of no rule
+FENCE = re.compile("```|~~~")
+RETURNS = re.compile(r"^return\b", re.M)
+
+RULES = {
+    "thinking": "thoughts before the answer",
+    "marks": "a chat template's marks, and what stands behind them",
+    "escaped": "line breaks written as text",
+    "fenced": "everything outside the code block that defines the entry point",
+    "unclosed": "the same, for a block that the text's end cuts off",
+    "bare": "talk around code that has no fences",
+    "repl": "prompts and output of an interactive session",
+    "body": "a function's body, put behind the prompt",
+    "indented": "indentation that all lines have",
+    "salvaged": "what stands behind the longest part that is Python",
+    "method": "a method, made a function",
+    "demo": "code behind the program that only tries it",
+    "hints": "names of typing that nobody imported",
+}
 
 
-def extract(text: str, problem: Problem, form: PromptForm) -> Program:
-    """The program in ``text`` that defines the problem's entry point, or ``NO_CODE``."""
-    name = problem.tests.entry_point
-    if is_program(text, name):
-        return Program(text, "whole")
-    blocks = fenced_blocks(text)
-    for block in blocks:
-        if defines(block.code, name):
-            return Program(block.code, "fenced" if block.closed else "fenced-unclosed")
-    region = code_region(text, name)
-    if not blocks and defines(region, name):
-        return Program(region, "bare")
-    # A base model goes on from the prompt, perhaps until it closes a fence it never opened.
-    body = text.split("\n```")[0]
-    if form == "text" and body.strip():
-        return Program(f"{problem.prompt}{body}\n", "body")
-    return NO_CODE
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What one rule made of a text."""
+
+    rule: str
+    before: str
+    after: str
+
+
+def extract(
+    text: str, problem: Problem, form: PromptForm, without: frozenset[str] = frozenset()
+) -> Program:
+    """The program in ``text`` that defines the problem's entry point, or ``NO_CODE``.
+
+    ``without`` leaves rules out, to see what they are good for.
+    """
+    return program(text, explained(text, problem, form, without))
+
+
+def program(text: str, steps: list[Step] | None) -> Program:
+    """Where ``explained`` leads to."""
+    if steps is None:
+        return NO_CODE
+    return Program(steps[-1].after if steps else text, "+".join(s.rule for s in steps) or WHOLE)
+
+
+def explained(
+    text: str, problem: Problem, form: PromptForm, without: frozenset[str] = frozenset()
+) -> list[Step] | None:
+    """The rules that lead from the text to the program, in order; None if it holds none."""
+    return _Extraction(problem, form, without).steps(text)
+
+
+class _Extraction:
+    def __init__(self, problem: Problem, form: PromptForm, without: frozenset[str]) -> None:
+        self._problem, self._form, self._without = problem, form, without
+        self._name = problem.tests.entry_point
+
+    def steps(self, text: str) -> list[Step] | None:
+        steps: list[Step] = []
+        if not self._is_program(text):
+            self._apply("thinking", without_thinking, steps, text)
+            self._apply("marks", without_marks, steps, text)
+            self._apply("escaped", with_line_breaks, steps, text)
+            prepared = steps[-1].after if steps else text
+            if not (steps and self._is_program(prepared)):
+                found = self._found(prepared)
+                if found is None:
+                    return None
+                steps += [step for step in found if step.before.strip() != step.after.strip()]
+        self._apply("demo", lambda code: without_demo(code, self._name), steps, text)
+        preamble = self._problem.tests.preamble
+        self._apply("hints", lambda code: with_hints(code, preamble), steps, text)
+        return steps
+
+    def _apply(self, rule: str, change: Callable[[str], str], steps: list[Step], text: str) -> None:
+        before = steps[-1].after if steps else text
+        if rule not in self._without and (after := change(before)) != before:
+            steps.append(Step(rule, before, after))
+
+    def _found(self, text: str) -> list[Step] | None:
+        """The first way to Python that defines the name, or to what looks as if it tried."""
+        hopeless: list[Step] | None = None
+        for source in self._sources(text):
+            steps = [step for step in source if step.rule not in self._without]
+            for step in steps:
+                if self._is_answer(step.rule, step.after):
+                    return [step]
+            for step in steps:
+                for mended in self._mended(step.after):
+                    if self._is_answer(step.rule, mended.after):
+                        return [step, mended]
+                if hopeless is None and definition(self._name).search(step.after):
+                    hopeless = [step]
+        return hopeless
+
+    def _is_answer(self, source: str, code: str) -> bool:
+        if source == "body" and not goes_beyond(code, self._problem.prompt, self._name):
+            return False
+        return self._is_program(code)
+
+    def _sources(self, text: str) -> Iterator[list[Step]]:
+        """Where the code may be, the likeliest first; several readings of each."""
+        if self._form == "text" and _goes_on(text):
+            yield self._continued(text, self._body(text))
+        blocks = fenced_blocks(text)
+        fenced = [
+            Step("fenced" if block.closed else "unclosed", text, block.code)
+            for block in blocks
+            if self._name in block.code
+        ]
+        bare = [Step("bare", text, code) for code in bare_code(text, self._name)]
+        # Some chats are begun for the model: its first fence closes what it did not open.
+        begun = definition(self._name).search(FENCE.split(text, maxsplit=1)[0])
+        yield from [bare, fenced] if begun else [fenced, bare]
+        if ">>>" in text and (typed := typed_in(text)):
+            yield [Step("repl", text, typed)]
+        for block in blocks:
+            if _is_body(block.code):
+                yield self._continued(text, block.code)
+        if self._form == "text" and not blocks:
+            yield self._continued(text, self._body(text))
+
+    def _continued(self, text: str, body: str) -> list[Step]:
+        return [Step("body", text, code) for code in continued(self._problem.prompt, body)]
+
+    def _mended(self, code: str) -> Iterator[Step]:
+        name = self._name
+        changes: dict[str, Callable[[], str]] = {
+            "indented": lambda: textwrap.dedent(code),
+            "repl": lambda: typed_in(code),
+            "bare": lambda: before_talk(code),
+            "salvaged": lambda: valid_prefix(code, name),
+            "method": lambda: with_function(code, name),
+        }
+        for rule, change in changes.items():
+            if rule not in self._without and (changed := change()) not in ("", code):
+                yield Step(rule, code, changed)
+
+    def _body(self, text: str) -> str:
+        """Up to where a base model begins the same function again."""
+        again = definition(self._name).search(text)
+        return text[: again.start()] if again and text[: again.start()].strip() else text
+
+    def _is_program(self, text: str) -> bool:
+        return defines(text, self._name) and not has_turns(text)
+
+
+def _goes_on(text: str) -> bool:
+    """Whether a text begins inside a function: indented, behind perhaps a few empty lines."""
+    return text.lstrip("\n")[:1] in (" ", "\t")
+
+
+def _is_body(code: str) -> bool:
+    return _goes_on(code) or RETURNS.search(code) is not None

@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-FENCE = re.compile(r"^[ \t]{0,3}(`{3,}|~{3,})[ \t]*([^`\n]*)$")
+# On a line of its own, or behind words: "Here it is: ```python".
+OPENS = re.compile(r"^([^`~\n]*)(`{3,}|~{3,})[ \t]*[\w+#.-]*[ \t\r]*$")
+DEEPER = 4  # columns: a fence in a docstring is no end of the program
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,21 +21,32 @@ class Block:
 def fenced_blocks(text: str) -> list[Block]:
     """All fenced blocks in order. A fence closes with the character and length that opened it."""
     blocks: list[Block] = []
-    opened: str | None = None
+    opened, column = "", 0
     inside: list[str] = []
     for line in text.split("\n"):
-        fence = FENCE.match(line)
-        if opened is None:
-            if fence:
-                opened, inside = fence[1], []
-        elif fence and fence[1].startswith(opened) and not fence[2].strip():
-            blocks.append(Block(_joined(inside), closed=True))
-            opened = None
-        else:
+        if not opened:
+            if fence := OPENS.match(line):
+                before, opened = fence.groups()
+                column, inside = len(before) if not before.strip() else 0, []
+        elif (last := _before_the_end(line, opened, column)) is None:
             inside.append(line)
-    if opened is not None:
+        else:
+            blocks.append(Block(_joined([*inside, last] if last.strip() else inside), closed=True))
+            opened = ""
+    if opened:
         blocks.append(Block(_joined(inside), closed=False))
     return blocks
+
+
+def _before_the_end(line: str, opened: str, column: int) -> str | None:
+    """What stands before the fence that closes a block; None if none does."""
+    line = line.rstrip()
+    if not line.endswith(opened):
+        return None
+    before = line.rstrip(opened[0])
+    if before.strip():
+        return None if opened in before else before
+    return before if len(before) < column + DEEPER else None
 
 
 def _joined(lines: list[str]) -> str:

@@ -35,13 +35,14 @@ from assay.sandbox import environments
 from assay.types import Benchmark, Decoding, Prompt, SampleKey
 
 __all__ = [
-    "EngineOptions", "EvalConfig", "Evaluation", "JudgeConfig", "Observer", "ScoreConfig",
-    "check_references", "environment", "evaluate", "flaky", "resolve_decoding", "sample_seed",
-    "score",
+    "ALL", "EngineOptions", "EvalConfig", "Evaluation", "JudgeConfig", "Observer", "ScoreConfig",
+    "check_references", "environment", "evaluate", "evaluate_all", "flaky", "recorded",
+    "references", "resolve_decoding", "sample_seed", "score",
 ]  # fmt: skip
 
 # Completions made elsewhere were asked for in a way nobody recorded.
 RECORDED = Strategy("recorded", 0, lambda problem, _: Prompt(text=problem.prompt))
+STANDARD, ALL = "standard", "all"  # prompt strategies
 LONG_S = 2.0
 UNKNOWN_DECODING = Decoding(max_tokens=0, temperature=0.0, top_k=0, top_p=0.0)
 
@@ -81,7 +82,7 @@ class EvalConfig(JudgeConfig):
     top_k: int | None = None
     max_tokens: int = 512
     seed: int = 0
-    prompt_strategy: str = "standard"
+    prompt_strategy: str = STANDARD
     engine: EngineOptions = field(default_factory=EngineOptions)
 
 
@@ -106,11 +107,28 @@ def evaluate(config: EvalConfig, observer: Observer) -> Evaluation:
     return _judged(config, benchmark, strategy, decoding, model, keys, observer)
 
 
+def evaluate_all(config: EvalConfig, observer: Observer) -> list[Evaluation]:
+    """With every prompt strategy in turn, the usual one first."""
+    evaluations = []
+    for name in sorted(strategies.names(), key=lambda name: name != STANDARD):
+        observer.note(f"prompt strategy {name}")
+        evaluations.append(evaluate(dataclasses.replace(config, prompt_strategy=name), observer))
+    return evaluations
+
+
 def score(config: ScoreConfig, observer: Observer) -> Evaluation:
     """Judge completions made elsewhere: all those in the file, and no others."""
     _check_workers(config)
     if config.select:
         selection.methods.get(config.select)
+    benchmark, model, keys = recorded(config, observer)
+    return _judged(config, benchmark, RECORDED, UNKNOWN_DECODING, model, keys, observer)
+
+
+def recorded(
+    config: ScoreConfig, observer: Observer
+) -> tuple[Benchmark, models.RecordedModel, list[SampleKey]]:
+    """Completions made elsewhere, and the part of the benchmark that they are for."""
     benchmark = _loaded(config, observer)
     model = models.open_recorded(config.samples_file)
     keys = model.recorded()
@@ -124,8 +142,7 @@ def score(config: ScoreConfig, observer: Observer) -> Evaluation:
     if missing := len(known - tasks):
         observer.note(f"{missing} of {len(known)} problems have no sample and are left out")
     problems = tuple(p for p in benchmark.problems if p.task_id in tasks)
-    benchmark = dataclasses.replace(benchmark, problems=problems)
-    return _judged(config, benchmark, RECORDED, UNKNOWN_DECODING, model, keys, observer)
+    return dataclasses.replace(benchmark, problems=problems), model, keys
 
 
 def check_references(config: JudgeConfig, observer: Observer) -> dict[str, str]:

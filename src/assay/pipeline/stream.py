@@ -248,6 +248,9 @@ class Stream:
             )
 
     def _conclude(self, verdict: Verdict) -> None:
+        if verdict.status == "fail" and self._run.is_truncated(verdict.key):
+            told = f"{verdict.reason}: {verdict.detail}"
+            verdict = replace(verdict, reason="truncated", detail=told)
         self._run.add_verdict(verdict)
         self._observer.judged(verdict)
 

@@ -54,6 +54,11 @@ class RunFolder:
         """
         return {key: c for key, c in self._completions.items() if c.error is None}
 
+    def is_truncated(self, key: SampleKey) -> bool:
+        """Whether the completion was cut off where no more tokens were allowed."""
+        completion = self._completions.get(key)
+        return completion is not None and completion.finish_reason == "length"
+
     def read_completions(self) -> Iterator[Completion]:
         """Those that were made, with their texts, one at a time from the file."""
         return (c for c in self._completion_lines.stream() if c.error is None)

@@ -1,0 +1,22 @@
+"""Programs that define what was asked for as a method."""
+
+from __future__ import annotations
+
+import ast
+
+from assay.extract.python import parsed
+
+
+def with_function(code: str, name: str) -> str:
+    """The code with a function ``name`` that is the method of the last class that has one."""
+    module = parsed(code)
+    if module is None:
+        return code
+    for statement in reversed(module.body):
+        if isinstance(statement, ast.ClassDef):
+            for member in statement.body:
+                if isinstance(member, ast.FunctionDef) and member.name == name:
+                    static = any("staticmethod" in ast.dump(d) for d in member.decorator_list)
+                    owner = statement.name if static else f"{statement.name}()"
+                    return f"{code.rstrip()}\n\n\n{name} = {owner}.{name}\n"
+    return code

@@ -1,0 +1,38 @@
+"""Code that is no Python to its end: the longest part from its start that still is."""
+
+from __future__ import annotations
+
+from assay.extract.python import definition, wrong_line
+
+# Characters that are parsed before it gives up: time grows with the text, not with its square.
+EFFORT = 1 << 21
+MOST_CUTS = 24
+
+
+def valid_prefix(code: str, name: str) -> str:
+    """Without the lines from the first wrong one on, but not without ``name``'s definition.
+
+    Whole statements at the left margin go first; lines of the definition itself only if the fault
+    is there. Nothing is left of code that cannot be mended so.
+    """
+    entry = definition(name).search(code)
+    if entry is None:
+        return ""
+    first = code.count("\n", 0, entry.start())
+    lines = code.split("\n")
+    for _ in range(min(MOST_CUTS, 2 + EFFORT // (len(code) + 1))):
+        wrong = wrong_line("\n".join(lines))
+        if wrong is None:
+            return "\n".join(lines).rstrip() + "\n"
+        cut = wrong = min(wrong, len(lines) - 1)
+        while cut > first and not _at_margin(lines[cut]):
+            cut -= 1
+        cut = cut if cut > first else wrong
+        if cut <= first:
+            return ""
+        lines = lines[:cut]
+    return ""
+
+
+def _at_margin(line: str) -> bool:
+    return bool(line.strip()) and line[0] not in " \t)]}"

@@ -1,0 +1,76 @@
+"""Code in text that has no fences: where it starts and where talk goes on."""
+
+from __future__ import annotations
+
+import ast
+import re
+import textwrap
+
+from assay.extract.python import definition, parsed
+
+STARTS_CODE = re.compile(r"(?:def |async def |class |import \w|from \w[\w.]* import |@\w|# )")
+IMPORT = re.compile(r"(?:import \w|from \w[\w.]* import )")
+# Words that start a turn or a remark. "User: thanks" even parses, as a variable's annotation.
+TALK = (
+    "Human", "Assistant", "User", "System", "Explanation", "Note", "Output", "Example", "Usage",
+    "Question", "Answer", "Response", "Instruction", "Input", "Test", "Solution",
+)  # fmt: skip
+# Turns, Markdown and headings that models put after their code.
+ENDS_CODE = re.compile(
+    rf"(?:{'|'.join(TALK)})s?[ \t]*:(?!.*=)|\*\*|#{{2,}}[ \t]|-{{3,}}[ \t]*$|={{3,}}|<\|"
+    r"|`{3}|~{3}"
+)
+TURN = re.compile(rf"^(?:{'|'.join(TALK)}):", re.M)
+
+
+def has_turns(code: str) -> bool:
+    """Whether Python goes on with what parses as a variable's annotation: ``User: thanks``."""
+    if not TURN.search(code):
+        return False
+    module = parsed(code)
+    return module is not None and any(
+        isinstance(statement, ast.AnnAssign)
+        and statement.value is None
+        and isinstance(statement.target, ast.Name)
+        and statement.target.id in TALK
+        for statement in module.body
+    )
+
+
+def bare_code(text: str, name: str) -> list[str]:
+    """From the first line of code to the first line of talk after ``name`` is defined.
+
+    Of prose that looks like code at first, only what is imported before the definition.
+    """
+    begins = definition(name).search(text)
+    if begins is None:
+        return []
+    before = text[: begins.start()].split("\n")[:-1] if begins.start() else []
+    code = before_talk(text[begins.start() :])
+    if text[begins.start()] in " \t":  # a block of Markdown by its indentation
+        code = textwrap.dedent(_while_indented(code))
+        before = [line.strip() for line in before]
+    start = next((i for i, line in enumerate(before) if STARTS_CODE.match(line)), len(before))
+    wanted = [before[start:], [line for line in before if IMPORT.match(line)], _decorators(before)]
+    found = ["".join(f"{line}\n" for line in lines) + code for lines in wanted]
+    return list(dict.fromkeys(found))
+
+
+def before_talk(code: str) -> str:
+    """Up to the first line, but for the very first, that begins a remark or another turn."""
+    first, *lines = code.split("\n")
+    end = next((i for i, line in enumerate(lines) if ENDS_CODE.match(line)), len(lines))
+    return "\n".join([first, *lines[:end]]).rstrip() + "\n"
+
+
+def _while_indented(code: str) -> str:
+    lines = code.split("\n")
+    end = next((i for i, line in enumerate(lines) if line.strip() and line[0] not in " \t"), None)
+    return "\n".join(lines[:end])
+
+
+def _decorators(before: list[str]) -> list[str]:
+    count = 0
+    while count < len(before) and before[-1 - count].startswith("@"):
+        count += 1
+    return before[len(before) - count :]

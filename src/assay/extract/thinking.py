@@ -1,0 +1,38 @@
+"""What a model says to itself before it answers."""
+
+from __future__ import annotations
+
+TAGS = (
+    ("<think>", "</think>"),
+    ("<thinking>", "</thinking>"),
+    ("<thought>", "</thought>"),
+    ("<reasoning>", "</reasoning>"),
+    ("<seed:think>", "</seed:think>"),
+    ("[THINK]", "[/THINK]"),
+    ("◁think▷", "◁/think▷"),
+    ("<|begin_of_thought|>", "<|end_of_thought|>"),
+    ("<|START_THINKING|>", "<|END_THINKING|>"),
+    ("<|channel|>analysis", "<|channel|>final"),
+)
+
+
+def without_thinking(text: str) -> str:
+    """What stands outside the thoughts. One that was cut off has nothing behind it."""
+    for opened, closed in TAGS:
+        if opened in text or closed in text:
+            text = _without(text, opened, closed)
+    return text
+
+
+def _without(text: str, opened: str, closed: str) -> str:
+    kept, end = [], 0
+    while (start := text.find(opened, end)) >= 0:
+        kept.append(text[end:start])
+        closing = text.find(closed, start)
+        if closing < 0:
+            end = len(text)
+            break
+        end = closing + len(closed)
+    kept.append(text[end:])
+    # Templates that open the thought themselves leave the model to close it.
+    return "".join(kept).rpartition(closed)[2]

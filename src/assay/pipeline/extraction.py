@@ -1,0 +1,94 @@
+"""Extraction by itself: what the rules make of recorded completions, and what each is good for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from assay import extract, runs, sandbox
+from assay.extract import RULES, Step
+from assay.pipeline import UNKNOWN_DECODING, Evaluation, Observer, ScoreConfig, recorded, references
+from assay.types import Benchmark, Completion, Job, Program, Prompt, PromptForm, Request, Sample
+
+__all__ = ["RULES", "Dependence", "Extracted", "Step", "dependences", "extracted"]
+
+
+@dataclass(frozen=True, slots=True)
+class Extracted(Sample):
+    """The program of one completion, and the way to it."""
+
+    program: Program
+    steps: tuple[Step, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Dependence:
+    """What leaving one rule out would change."""
+
+    rule: str
+    samples: int  # whose program is another without it
+    lost: int  # passes that are failures without it
+    gained: int
+
+
+def extracted(config: ScoreConfig, observer: Observer) -> Iterator[Extracted]:
+    """One for each completion of the file, in its order."""
+    benchmark, completions, form = _completions(config, observer)
+    problems = {p.task_id: p for p in benchmark.problems}
+    for completion in completions:
+        steps = extract.explained(completion.text, problems[completion.task_id], form)
+        program = extract.program(completion.text, steps)
+        yield Extracted(*completion.key, program, tuple(steps or ()))
+
+
+def dependences(config: ScoreConfig, scored: Evaluation, observer: Observer) -> list[Dependence]:
+    """For every rule that was used, how the verdicts would be without it."""
+    run = runs.RunFolder(scored.path.with_suffix(""))
+    run.close()
+    passed = {key for key, verdict in run.verdicts.items() if verdict.status == "pass"}
+    benchmark, completions, form = _completions(config, observer)
+    texts = list(completions)
+    judge = sandbox.open_sandbox(config.sandbox, config.workers, config.sandbox_tier)
+    found = []
+    try:
+        benchmark = references.check(benchmark, judge, observer).benchmark
+        for rule in RULES:
+            jobs = list(_changed(rule, texts, benchmark, form))
+            waiting = [job for job in jobs if job.program != extract.NO_CODE]
+            still = set()
+            for done, verdict in enumerate(judge.judge(waiting), 1):
+                observer.preparing(f"without the rule '{rule}':", done, len(waiting))
+                if verdict.status == "pass":
+                    still.add(verdict.key)
+            if jobs:
+                before = passed & {job.key for job in jobs}
+                found.append(Dependence(rule, len(jobs), len(before - still), len(still - before)))
+    finally:
+        judge.close()
+    return found
+
+
+def _completions(
+    config: ScoreConfig, observer: Observer
+) -> tuple[Benchmark, Iterator[Completion], PromptForm]:
+    benchmark, model, keys = recorded(config, observer)
+    asked = (Request(task_id, sample, Prompt(), UNKNOWN_DECODING, 0) for task_id, sample in keys)
+    return benchmark, iter(model.generate(asked)), model.identity.prompt_form
+
+
+def _changed(
+    rule: str, completions: list[Completion], benchmark: Benchmark, form: PromptForm
+) -> Iterator[Job]:
+    """The programs that are others without the rule."""
+    problems = {p.task_id: p for p in benchmark.problems}
+    for completion in completions:
+        problem = problems[completion.task_id]
+        program = extract.extract(completion.text, problem, form)
+        if rule not in program.rule.split("+"):
+            continue
+        other = extract.extract(completion.text, problem, form, frozenset({rule}))
+        if other.code != program.code:
+            yield Job(
+                *completion.key, other, problem.tests, benchmark.limits, benchmark.imports,
+                benchmark.environment,
+            )  # fmt: skip

@@ -1,0 +1,150 @@
+"""What the strategies share: the question itself, and examples that no benchmark knows."""
+
+from __future__ import annotations
+
+import ast
+import warnings
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from assay.types import Problem
+
+# Where a base model has finished the function and starts something else.
+STOP = ("\ndef ", "\nclass ", "\nif __name__", "\nprint(", "\nassert ", "\n#", "\n```")
+
+COMPLETE = "Complete the following Python function."
+WRITE = "Write the Python function that is described here."
+ANSWER = "Answer with the whole function in one Python code block."
+
+
+def question(problem: Problem, answer: str = ANSWER) -> str:
+    """The problem in words; ``answer`` says how to answer.
+
+    Instructions in words say themselves what is wanted.
+    """
+    prompt = problem.prompt.strip()
+    if not _is_code(problem.prompt):
+        return prompt if answer is ANSWER else f"{prompt}\n\n{answer}"
+    begun = f"def {problem.tests.entry_point}(" in prompt
+    return f"{COMPLETE if begun else WRITE} {answer}\n\n```python\n{prompt}\n```"
+
+
+def _is_code(prompt: str) -> bool:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # odd escapes in docstrings
+            ast.parse(prompt)
+    except SyntaxError:
+        return False
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """A problem of our own, solved in three styles."""
+
+    prompt: str
+    body: str  # plainly
+    planned: str  # behind a plan in comments
+    composed: str  # with helpers inside
+
+    @property
+    def program(self) -> str:
+        return self.prompt + self.body
+
+
+TIDES = Example(
+    prompt='''from typing import List, Tuple
+
+
+def sailing_windows(levels: List[int], draught: int) -> List[Tuple[int, int]]:
+    """Given the water level of every hour, find the spans of hours in which a boat with this
+    draught floats: pairs of the first and the last hour of each span.
+    >>> sailing_windows([3, 6, 7, 2, 8], 5)
+    [(1, 2), (4, 4)]
+    """
+''',
+    body="""    windows = []
+    begun = None
+    for hour, level in enumerate(levels):
+        if level > draught and begun is None:
+            begun = hour
+        if level <= draught and begun is not None:
+            windows.append((begun, hour - 1))
+            begun = None
+    if begun is not None:
+        windows.append((begun, len(levels) - 1))
+    return windows
+""",
+    planned="""    # Input: the level of every hour, the draught. Output: spans as pairs of hours.
+    # 1. Keep the hour in which the current span began, if there is one.
+    # 2. For every hour:
+    #    if the boat floats and no span is open: open one.
+    #    if it does not and one is open: close it with the hour before.
+    # 3. After the loop: close a span that is still open with the last hour.
+    windows = []
+    begun = None
+    for hour, level in enumerate(levels):
+        if level > draught and begun is None:
+            begun = hour
+        if level <= draught and begun is not None:
+            windows.append((begun, hour - 1))
+            begun = None
+    if begun is not None:
+        windows.append((begun, len(levels) - 1))
+    return windows
+""",
+    composed="""    def floats(hour):
+        return 0 <= hour < len(levels) and levels[hour] > draught
+
+    def last_of(first):
+        while floats(first + 1):
+            first += 1
+        return first
+
+    starts = [h for h in range(len(levels)) if floats(h) and not floats(h - 1)]
+    return [(first, last_of(first)) for first in starts]
+""",
+)
+LEDGER = Example(
+    prompt='''def settle_ledger(entries: str) -> str:
+    """A ledger is written as 'name+5 name-3 ...', one booking after the other. Return it with one
+    booking for each name, in the order in which the names first appear, without those that end
+    up even.
+    >>> settle_ledger('ann+5 bob-2 ann-1 cid+4 cid-4')
+    'ann+4 bob-2'
+    """
+''',
+    body="""    balance = {}
+    for entry in entries.split():
+        name = entry.rstrip('0123456789')[:-1]
+        balance[name] = balance.get(name, 0) + int(entry[len(name):])
+    return ' '.join(f'{name}{amount:+d}' for name, amount in balance.items() if amount)
+""",
+    planned="""    # Input: bookings as text. Output: one booking a name, as text.
+    # 1. For every booking: split it into the name and the signed amount.
+    #    Add the amount to the name's balance; a new name begins at nothing.
+    # 2. For every name in the order of appearance:
+    #    if its balance is not even: write name, sign and amount.
+    # 3. Join these with spaces.
+    balance = {}
+    for entry in entries.split():
+        name = entry.rstrip('0123456789')[:-1]
+        balance[name] = balance.get(name, 0) + int(entry[len(name):])
+    return ' '.join(f'{name}{amount:+d}' for name, amount in balance.items() if amount)
+""",
+    composed="""    def parsed(entry):
+        name = entry.rstrip('0123456789')[:-1]
+        return name, int(entry[len(name):])
+
+    def written(name, amount):
+        return f'{name}{amount:+d}'
+
+    balance = {}
+    for name, amount in map(parsed, entries.split()):
+        balance[name] = balance.get(name, 0) + amount
+    return ' '.join(written(name, amount) for name, amount in balance.items() if amount)
+""",
+)
+EXAMPLES = (TIDES, LEDGER)

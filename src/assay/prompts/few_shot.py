@@ -1,0 +1,26 @@
+"""Two problems of ours with their answers before the question."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from assay.prompts import Strategy, strategies
+from assay.prompts._asking import ANSWER, COMPLETE, EXAMPLES, STOP, question
+from assay.types import Message, Prompt
+
+if TYPE_CHECKING:
+    from assay.types import Problem, PromptForm
+
+
+def build(problem: Problem, form: PromptForm) -> Prompt:
+    if form == "text":
+        shown = [example.program for example in EXAMPLES]
+        return Prompt(text="\n\n".join([*shown, problem.prompt]), stop=STOP)
+    turns = []
+    for example in EXAMPLES:
+        asked = f"{COMPLETE} {ANSWER}\n\n```python\n{example.prompt.strip()}\n```"
+        turns += [Message("user", asked), Message("assistant", f"```python\n{example.program}```")]
+    return Prompt(messages=(*turns, Message("user", question(problem))))
+
+
+strategies.register("few-shot")(Strategy("few-shot", 1, build))

@@ -1,0 +1,32 @@
+"""Structured chain of thought: a plan of steps, branches and loops first, then the code.
+
+A base model is shown two functions of ours that begin with such a plan.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from assay.prompts import Strategy, strategies
+from assay.prompts._asking import EXAMPLES, STOP, question
+from assay.types import Message, Prompt
+
+if TYPE_CHECKING:
+    from assay.types import Problem, PromptForm
+
+PLAN = """\
+Think before you write code. First give a short plan:
+- Input and Output: what comes in, what goes out, in what form.
+- numbered steps in plain words, using only sequence ("do this, then that"), branches ("if ...: \
+... else: ...") and loops ("for every ...: ...").
+Then write the code that follows this plan. Give the whole function in one Python code block."""
+
+
+def build(problem: Problem, form: PromptForm) -> Prompt:
+    if form == "text":
+        shown = [example.prompt + example.planned for example in EXAMPLES]
+        return Prompt(text="\n\n".join([*shown, problem.prompt]), stop=STOP)
+    return Prompt(messages=(Message("user", question(problem, PLAN)),))
+
+
+strategies.register("scot")(Strategy("scot", 1, build))

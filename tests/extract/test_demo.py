@@ -1,0 +1,42 @@
+"""Code that only shows what a program does."""
+
+from __future__ import annotations
+
+import pytest
+
+from assay.extract.demo import without_demo
+
+CODE = "import math\n\n\ndef f(x):\n    return 2 * x\n"
+
+
+@pytest.mark.parametrize(
+    "demo",
+    ["print(f(2))\n", "assert f(2) == 5\n", "if __name__ == '__main__':\n    f(input())\n",
+     "for i in range(9):\n    print(f(i))\n", "result = f(3)\nprint(result)\n",
+     "try:\n    f()\nexcept TypeError:\n    pass\n", "# try it\nf(2)\n"],
+)  # fmt: skip
+def test_it_goes(demo: str) -> None:
+    assert without_demo(f"{CODE}\n{demo}", "f").rstrip() in (
+        CODE.rstrip(), CODE.rstrip() + "\n\n# try it",
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        CODE,
+        "random.seed(0)\ndef f(x): pass\n",
+        "def f(x):\n    return LIMIT\nLIMIT = 3\n",
+        "def f(x):\n    return math.pi\nimport math\n",
+        "f = lambda x: x\n",
+        "print(1)\nx =\n",
+        "def g(): pass\nf = functools.partial(g)\n",
+    ],
+)
+def test_what_a_program_may_need_stays(code: str) -> None:
+    assert without_demo(code, "f") == code
+
+
+def test_only_the_demo_goes() -> None:
+    code = "def f(x):\n    return LIMIT\n\nprint(f(1))\nLIMIT = 3\nassert f(2)\n"
+    assert without_demo(code, "f") == "def f(x):\n    return LIMIT\nLIMIT = 3\n"
