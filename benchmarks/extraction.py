@@ -1,6 +1,6 @@
 """Our extraction beside EvalPlus's sanitizer, on what real models really said.
 
-    python benchmarks/extraction.py [--benchmarks humaneval ...] [--speed]
+    python benchmarks/extraction.py [--benchmarks humaneval ...] [--sets ollama ...] [--speed]
 
 Every raw text in ``$ASSAY_DATA_DIR/completions`` is turned into a program by both, and all programs
 are judged by the same tests in the same sandbox. Tasks that EvalPlus's program passes and ours does
@@ -135,12 +135,14 @@ class Judge:
         return [self._passed[program] for program in programs]
 
 
-def compare(wanted: list[str], workers: int) -> None:
+def compare(wanted: list[str], sets: list[str], workers: int) -> None:
     sandbox = open_sandbox("process", workers)
     total: dict[str, int] = defaultdict(int)
     for name in wanted:
         judge = Judge(name, sandbox)
         for (title, _), texts in raw_texts([name]).items():
+            if sets and not any(part in title for part in sets):
+                continue
             tasks = [text.task_id for text in texts]
             found = [extract(t.raw, judge.problems[t.task_id], t.form) for t in texts]
             ours = judge.passed([(t, p.code) for t, p in zip(tasks, found, strict=True)])
@@ -190,13 +192,14 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     names = ["humaneval", "humanevalplus", "mbppplus"]
     parser.add_argument("--benchmarks", nargs="*", default=names)
+    parser.add_argument("--sets", nargs="*", default=[], help="parts of the sets' names")
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--speed", action="store_true")
     asked = parser.parse_args()
     if asked.speed:
         speed(asked.benchmarks)
     else:
-        compare(asked.benchmarks, asked.workers)
+        compare(asked.benchmarks, asked.sets, asked.workers)
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from assay.extract.continuation import continued, goes_beyond
-from assay.extract.demo import without_demo
+from assay.extract.demo import without_demo, without_repetition
 from assay.extract.fences import fenced_blocks
 from assay.extract.hints import with_hints
 from assay.extract.markers import with_line_breaks, without_marks
@@ -46,6 +46,7 @@ RULES = {
     "indented": "indentation that all lines have",
     "salvaged": "what stands behind the longest part that is Python",
     "method": "a method, made a function",
+    "repeated": "further definitions of the entry point",
     "demo": "code behind the program that only tries it",
     "hints": "names of typing that nobody imported",
 }
@@ -101,6 +102,7 @@ class _Extraction:
                 if found is None:
                     return None
                 steps += [step for step in found if step.before.strip() != step.after.strip()]
+        self._apply("repeated", lambda code: without_repetition(code, self._name), steps, text)
         self._apply("demo", lambda code: without_demo(code, self._name), steps, text)
         preamble = self._problem.tests.preamble
         self._apply("hints", lambda code: with_hints(code, preamble), steps, text)
