@@ -63,6 +63,11 @@ def test_headings_before_the_function_do_not_end_the_code() -> None:
     assert extract(text, PROBLEM, "chat").code == f"import math\n## Solution\n{CODE}"
 
 
+def test_what_looks_like_talk_in_a_docstring_ends_nothing() -> None:
+    code = 'def f(x):\n    """Double:\n\n=====> f(1)\n    """\n    return 2 * x\n'
+    assert extract(f"I will write it.\n{code}", PROBLEM, "chat") == Program(code, "bare")
+
+
 def test_a_body_that_ends_in_a_stray_fence() -> None:
     body = "    return 2 * x\n```\nThat is all."
     assert extract(body, PROBLEM, "text").code == f"{PROBLEM.prompt}    return 2 * x\n"

@@ -46,13 +46,18 @@ def bare_code(text: str, name: str) -> list[str]:
     if begins is None:
         return []
     before = text[: begins.start()].split("\n")[:-1] if begins.start() else []
-    code = before_talk(text[begins.start() :])
-    if text[begins.start()] in " \t":  # a block of Markdown by its indentation
+    code = text[begins.start() :]
+    if code[0] in " \t":  # a block of Markdown by its indentation
         code = textwrap.dedent(_while_indented(code))
         before = [line.strip() for line in before]
     start = next((i for i, line in enumerate(before) if STARTS_CODE.match(line)), len(before))
     wanted = [before[start:], [line for line in before if IMPORT.match(line)], _decorators(before)]
-    found = ["".join(f"{line}\n" for line in lines) + code for lines in wanted]
+    # What looks like talk may stand in a docstring.
+    found = [
+        "".join(f"{line}\n" for line in lines) + part
+        for part in (before_talk(code), code)
+        for lines in wanted
+    ]
     return list(dict.fromkeys(found))
 
 
