@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from assay.extract.demo import without_demo, without_repetition
+from assay.extract.demo import without_demo
 
 CODE = "import math\n\n\ndef f(x):\n    return 2 * x\n"
 
@@ -50,12 +50,3 @@ def test_between_definitions_too() -> None:
 def test_what_a_definition_uses_may_be_made_by_a_call() -> None:
     code = "def f(x):\n    return CACHE[x]\nCACHE = dict(a=1)\n"
     assert without_demo(code, "f") == code
-
-
-def test_the_first_definition_counts() -> None:
-    first, again = "def f(x):\n    return 1\n", "def f(x):\n    return 2\n"
-    assert without_repetition(f"{first}\n{again}\n{again}", "f") == first
-    stub = 'def f(x):\n    """Later."""\n    pass\n'
-    assert without_repetition(f"{stub}\n{again}", "f").strip() == again.strip()
-    for code in (first, f"{stub}{stub}", f"{first}def g():\n    return f(1)\n", "def f(:\ndef f(:"):
-        assert without_repetition(code, "f") == code

@@ -64,11 +64,11 @@ def test_strategies_differ(humaneval: Benchmark) -> None:
         assert len(built) == len(NAMES)
 
 
-@pytest.mark.parametrize("style", ["body", "planned", "composed"])
+@pytest.mark.parametrize("style", ["plain", "planned", "composed"])
 @pytest.mark.parametrize("example", EXAMPLES)
 def test_the_examples_are_right(example: Example, style: str) -> None:
     namespace: dict[str, Any] = {}
-    exec(example.prompt + getattr(example, style), namespace)  # our own
+    exec(getattr(example, f"{style}_solution"), namespace)  # our own
     (name,) = re.findall(r"^def (\w+)", example.prompt, re.M)
     finder = doctest.DocTestFinder()
     (test,) = finder.find(namespace[name], name, module=False, globs=namespace)  # type: ignore[arg-type]
@@ -82,7 +82,7 @@ def test_the_examples_resemble_no_problem(benchmark: str) -> None:
         problems = benchmarks.load(benchmark).problems
     except AssayError as error:
         pytest.skip(f"the data of {benchmark} is not here: {error}")
-    ours = {run for e in EXAMPLES for run in _runs(f"{e.prompt}{e.body}{e.planned}{e.composed}")}
+    ours = {run for e in EXAMPLES for run in _runs(e.planned_solution + e.composed)}
     names = {match for e in EXAMPLES for match in re.findall(r"def (\w+)\(", e.prompt)}
     for problem in problems:
         assert problem.tests.entry_point not in names

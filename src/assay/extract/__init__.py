@@ -9,12 +9,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from assay.extract.continuation import continued, goes_beyond
-from assay.extract.demo import without_demo, without_repetition
+from assay.extract.demo import without_demo
 from assay.extract.fences import fenced_blocks
 from assay.extract.hints import with_hints
 from assay.extract.markers import with_line_breaks, without_marks
 from assay.extract.method import with_function
 from assay.extract.python import defines, definition
+from assay.extract.repetition import without_repetition
 from assay.extract.repl import typed_in
 from assay.extract.salvage import valid_prefix
 from assay.extract.talk import bare_code, before_talk, has_turns

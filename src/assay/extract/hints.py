@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import re
-import symtable
-import warnings
 
-from assay.extract.python import NOT_PYTHON
+from assay.extract.python import NOT_PYTHON, symbols
 
 NAMES = (
     "Any", "Callable", "Counter", "DefaultDict", "Deque", "Dict", "FrozenSet", "Generator",
@@ -33,12 +31,10 @@ def with_hints(code: str, preamble: str) -> str:
 
 def _unbound(code: str) -> set[str]:
     """Names that some scope uses and none binds; none if it is no Python."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        try:
-            tables = [symtable.symtable(code, "", "exec")]
-        except NOT_PYTHON:
-            return set()
+    try:
+        tables = [symbols(code)]
+    except NOT_PYTHON:
+        return set()
     bound: set[str] = set()
     used: set[str] = set()
     while tables:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import ast
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from assay.types import Message, Prompt
+
 if TYPE_CHECKING:
-    from assay.types import Problem
+    from assay.types import Problem, PromptForm
 
 # Where a base model has finished the function and starts something else.
 STOP = ("\ndef ", "\nclass ", "\nif __name__", "\nprint(", "\nassert ", "\n#", "\n```")
@@ -42,16 +45,24 @@ def _is_code(prompt: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """A problem of our own, solved in three styles."""
+    """A problem of our own, with two ways to solve it and a plan for the first."""
 
     prompt: str
-    body: str  # plainly
-    planned: str  # behind a plan in comments
-    composed: str  # with helpers inside
+    body: str
+    plan: str  # in comments
+    composed: str  # a body with helpers inside
 
     @property
-    def program(self) -> str:
+    def plain_solution(self) -> str:
         return self.prompt + self.body
+
+    @property
+    def planned_solution(self) -> str:
+        return self.prompt + self.plan + self.body
+
+    @property
+    def composed_solution(self) -> str:
+        return self.prompt + self.composed
 
 
 TIDES = Example(
@@ -77,23 +88,12 @@ def sailing_windows(levels: List[int], draught: int) -> List[Tuple[int, int]]:
         windows.append((begun, len(levels) - 1))
     return windows
 """,
-    planned="""    # Input: the level of every hour, the draught. Output: spans as pairs of hours.
+    plan="""    # Input: the level of every hour, the draught. Output: spans as pairs of hours.
     # 1. Keep the hour in which the current span began, if there is one.
     # 2. For every hour:
     #    if the boat floats and no span is open: open one.
     #    if it does not and one is open: close it with the hour before.
     # 3. After the loop: close a span that is still open with the last hour.
-    windows = []
-    begun = None
-    for hour, level in enumerate(levels):
-        if level > draught and begun is None:
-            begun = hour
-        if level <= draught and begun is not None:
-            windows.append((begun, hour - 1))
-            begun = None
-    if begun is not None:
-        windows.append((begun, len(levels) - 1))
-    return windows
 """,
     composed="""    def floats(hour):
         return 0 <= hour < len(levels) and levels[hour] > draught
@@ -122,17 +122,12 @@ LEDGER = Example(
         balance[name] = balance.get(name, 0) + int(entry[len(name):])
     return ' '.join(f'{name}{amount:+d}' for name, amount in balance.items() if amount)
 """,
-    planned="""    # Input: bookings as text. Output: one booking a name, as text.
+    plan="""    # Input: bookings as text. Output: one booking a name, as text.
     # 1. For every booking: split it into the name and the signed amount.
     #    Add the amount to the name's balance; a new name begins at nothing.
     # 2. For every name in the order of appearance:
     #    if its balance is not even: write name, sign and amount.
     # 3. Join these with spaces.
-    balance = {}
-    for entry in entries.split():
-        name = entry.rstrip('0123456789')[:-1]
-        balance[name] = balance.get(name, 0) + int(entry[len(name):])
-    return ' '.join(f'{name}{amount:+d}' for name, amount in balance.items() if amount)
 """,
     composed="""    def parsed(entry):
         name = entry.rstrip('0123456789')[:-1]
@@ -148,3 +143,21 @@ LEDGER = Example(
 """,
 )
 EXAMPLES = (TIDES, LEDGER)
+
+
+def after_examples(problem: Problem, solved: Callable[[Example], str]) -> Prompt:
+    """For a base model, which goes on as what it is shown goes on."""
+    return Prompt(text="\n\n".join([*map(solved, EXAMPLES), problem.prompt]), stop=STOP)
+
+
+def in_style(
+    answer: str, solved: Callable[[Example], str]
+) -> Callable[[Problem, PromptForm], Prompt]:
+    """Asks a chat model to answer so, and shows a base model examples that are solved so."""
+
+    def build(problem: Problem, form: PromptForm) -> Prompt:
+        if form == "text":
+            return after_examples(problem, solved)
+        return Prompt(messages=(Message("user", question(problem, answer)),))
+
+    return build

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from assay.prompts import Strategy, strategies
-from assay.prompts._asking import ANSWER, COMPLETE, EXAMPLES, STOP, question
+from assay.prompts._asking import ANSWER, COMPLETE, EXAMPLES, after_examples, question
 from assay.types import Message, Prompt
 
 if TYPE_CHECKING:
@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 
 def build(problem: Problem, form: PromptForm) -> Prompt:
     if form == "text":
-        shown = [example.program for example in EXAMPLES]
-        return Prompt(text="\n\n".join([*shown, problem.prompt]), stop=STOP)
+        return after_examples(problem, lambda example: example.plain_solution)
     turns = []
     for example in EXAMPLES:
         asked = f"{COMPLETE} {ANSWER}\n\n```python\n{example.prompt.strip()}\n```"
-        turns += [Message("user", asked), Message("assistant", f"```python\n{example.program}```")]
+        answer = f"```python\n{example.plain_solution}```"
+        turns += [Message("user", asked), Message("assistant", answer)]
     return Prompt(messages=(*turns, Message("user", question(problem))))
 
 

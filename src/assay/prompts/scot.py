@@ -5,14 +5,8 @@ A base model is shown two functions of ours that begin with such a plan.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from assay.prompts import Strategy, strategies
-from assay.prompts._asking import EXAMPLES, STOP, question
-from assay.types import Message, Prompt
-
-if TYPE_CHECKING:
-    from assay.types import Problem, PromptForm
+from assay.prompts._asking import in_style
 
 PLAN = """\
 Think before you write code. First give a short plan:
@@ -21,12 +15,5 @@ Think before you write code. First give a short plan:
 ... else: ...") and loops ("for every ...: ...").
 Then write the code that follows this plan. Give the whole function in one Python code block."""
 
-
-def build(problem: Problem, form: PromptForm) -> Prompt:
-    if form == "text":
-        shown = [example.prompt + example.planned for example in EXAMPLES]
-        return Prompt(text="\n\n".join([*shown, problem.prompt]), stop=STOP)
-    return Prompt(messages=(Message("user", question(problem, PLAN)),))
-
-
+build = in_style(PLAN, lambda example: example.planned_solution)
 strategies.register("scot")(Strategy("scot", 1, build))

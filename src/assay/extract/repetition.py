@@ -1,0 +1,27 @@
+"""Answers that are given more than once: models that do not stop write theirs again."""
+
+from __future__ import annotations
+
+import ast
+
+from assay.extract.python import Definition, definition, parsed, without_statements
+
+
+def without_repetition(code: str, name: str) -> str:
+    """With the first definition of ``name`` that does something; the last is often cut short."""
+    if len(definition(name).findall(code)) < 2 or (module := parsed(code)) is None:
+        return code
+    all_of_them = [s for s in module.body if isinstance(s, Definition) and s.name == name]
+    first = next((s for s in all_of_them if not _is_stub(s)), None)
+    if first is None:
+        return code
+    return without_statements(code, [s for s in all_of_them if s is not first])
+
+
+def _is_stub(statement: Definition) -> bool:
+    """Nothing but a docstring, ``pass`` or an ellipsis."""
+    return all(
+        isinstance(inner, ast.Pass)
+        or (isinstance(inner, ast.Expr) and isinstance(inner.value, ast.Constant))
+        for inner in statement.body
+    )
