@@ -52,6 +52,12 @@ def test_code_outside_the_first_block_that_defines_the_entry_point_is_left_out()
     assert extract(text, PROBLEM, "chat") == Program(CODE, "fenced")
 
 
+def test_helpers_may_stand_in_a_block_of_their_own() -> None:
+    helper, code = "def g(x):\n    return 2 * x\n", "def f(x):\n    return g(x)\n"
+    text = f"First:\n```python\n{helper}```\nThen:\n```python\n{code}```\n```python\nf(1)\n```"
+    assert extract(text, PROBLEM, "chat") == Program(f"{helper}\n{code}", "fenced+joined")
+
+
 def test_base_models_continue_the_prompt() -> None:
     body = "    return 2 * x\n"
     assert extract(body, PROBLEM, "text") == Program(f"{PROBLEM.prompt}{body}", "body")

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import re
 import textwrap
+import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from assay.extract.continuation import continued, goes_beyond
 from assay.extract.demo import without_demo
-from assay.extract.fences import fenced_blocks
+from assay.extract.fences import Block, fenced_blocks
 from assay.extract.hints import with_hints
+from assay.extract.joining import with_helpers
 from assay.extract.markers import with_line_breaks, without_marks
 from assay.extract.method import with_function
 from assay.extract.python import defines, definition
@@ -28,7 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["NO_CODE", "RULES", "VERSION", "Step", "explained", "extract", "program"]
 
 # Part of the protocol: raise it whenever any text may now give another program.
-VERSION = 2
+VERSION = 3
 
 NO_CODE = Program("", "none")
 WHOLE = "whole"  # the name of no rule
@@ -47,6 +49,7 @@ RULES = {
     "indented": "indentation that all lines have",
     "salvaged": "what stands behind the longest part that is Python",
     "method": "a method, made a function",
+    "joined": "code blocks with helpers, put in front",
     "repeated": "further definitions of the entry point",
     "demo": "code behind the program that only tries it",
     "hints": "names of typing that nobody imported",
@@ -83,7 +86,9 @@ def explained(
     text: str, problem: Problem, form: PromptForm, without: frozenset[str] = frozenset()
 ) -> list[Step] | None:
     """The rules that lead from the text to the program, in order; None if it holds none."""
-    return _Extraction(problem, form, without).steps(text)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a model's odd escapes are nobody's business here
+        return _Extraction(problem, form, without).steps(text)
 
 
 class _Extraction:
@@ -103,6 +108,9 @@ class _Extraction:
                 if found is None:
                     return None
                 steps += [step for step in found if step.before.strip() != step.after.strip()]
+                if found[0].rule in ("fenced", "unclosed"):
+                    blocks = [block.code for block in fenced_blocks(prepared)]
+                    self._apply("joined", lambda code: self._joined(code, blocks), steps, text)
         self._apply("repeated", lambda code: without_repetition(code, self._name), steps, text)
         self._apply("demo", lambda code: without_demo(code, self._name), steps, text)
         preamble = self._problem.tests.preamble
@@ -113,6 +121,9 @@ class _Extraction:
         before = steps[-1].after if steps else text
         if rule not in self._without and (after := change(before)) != before:
             steps.append(Step(rule, before, after))
+
+    def _joined(self, code: str, blocks: list[str]) -> str:
+        return with_helpers(code, blocks, self._name, self._problem.tests.preamble)
 
     def _found(self, text: str) -> list[Step] | None:
         """The first way to Python that defines the name, or to what looks as if it tried."""
@@ -131,24 +142,22 @@ class _Extraction:
         return hopeless
 
     def _is_answer(self, source: str, code: str) -> bool:
-        if source == "body" and not goes_beyond(code, self._problem.prompt, self._name):
-            return False
+        if source == "body":
+            return goes_beyond(code, self._problem.prompt, self._name) and not has_turns(code)
         return self._is_program(code)
 
     def _sources(self, text: str) -> Iterator[list[Step]]:
         """Where the code may be, the likeliest first; several readings of each."""
         if self._form == "text" and _goes_on(text):
             yield self._continued(text, self._body(text))
-        blocks = fenced_blocks(text)
-        fenced = [
-            Step("fenced" if block.closed else "unclosed", text, block.code)
-            for block in blocks
-            if self._name in block.code
-        ]
-        bare = [Step("bare", text, code) for code in bare_code(text, self._name)]
         # Some chats are begun for the model: its first fence closes what it did not open.
         begun = definition(self._name).search(FENCE.split(text, maxsplit=1)[0])
-        yield from [bare, fenced] if begun else [fenced, bare]
+        blocks = fenced_blocks(text)
+        if not begun:
+            yield self._fenced(text, blocks)
+        yield [Step("bare", text, code) for code in bare_code(text, self._name)]
+        if begun:
+            yield self._fenced(text, blocks)
         if ">>>" in text and (typed := typed_in(text)):
             yield [Step("repl", text, typed)]
         for block in blocks:
@@ -156,6 +165,13 @@ class _Extraction:
                 yield self._continued(text, block.code)
         if self._form == "text" and not blocks:
             yield self._continued(text, self._body(text))
+
+    def _fenced(self, text: str, blocks: list[Block]) -> list[Step]:
+        return [
+            Step("fenced" if block.closed else "unclosed", text, block.code)
+            for block in blocks
+            if self._name in block.code
+        ]
 
     def _continued(self, text: str, body: str) -> list[Step]:
         return [Step("body", text, code) for code in continued(self._problem.prompt, body)]

@@ -5,49 +5,72 @@ from __future__ import annotations
 import ast
 import re
 import symtable
-import warnings
 from collections.abc import Sequence
+from functools import lru_cache
 
 Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 NOT_PYTHON = (SyntaxError, ValueError, RecursionError, MemoryError, OverflowError)
 
 
+# Rules look at the same few readings of a text again and again, and parsing is what takes time.
+REMEMBERED = 4
+
+
+@lru_cache(REMEMBERED)
 def parsed(code: str) -> ast.Module | None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # a model's odd escapes are nobody's business here
-        try:
-            return ast.parse(code)
-        except NOT_PYTHON:
-            return None
-
-
-def symbols(code: str) -> symtable.SymbolTable:
-    """In half the time of a syntax tree; raises one of ``NOT_PYTHON`` if it is none."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return symtable.symtable(code, "", "exec")
-
-
-def wrong_line(code: str) -> int | None:
-    """Where it stops being Python, from 0; None if it is Python to its end."""
+    """Its syntax tree, which nobody may change."""
     try:
-        symbols(code)
+        return ast.parse(code)
+    except NOT_PYTHON:
+        return None
+
+
+@lru_cache(REMEMBERED)
+def _names(code: str) -> symtable.SymbolTable | int:
+    """Its names, in half the time of a syntax tree; or the line where it stops being Python."""
+    try:
+        return symtable.symtable(code, "", "exec")
     except SyntaxError as error:
         return max(0, (error.lineno or 1) - 1)
     except NOT_PYTHON:
         return 0
-    return None
+
+
+def wrong_line(code: str) -> int | None:
+    """Where it stops being Python, from 0; None if it is Python to its end."""
+    names = _names(code)
+    return names if isinstance(names, int) else None
+
+
+def bound(code: str) -> set[str]:
+    """The names that its top level binds; none if it is no Python."""
+    names = _names(code)
+    if isinstance(names, int):
+        return set()
+    return {s.get_name() for s in names.get_symbols() if s.is_assigned() or s.is_imported()}
 
 
 def defines(code: str, name: str) -> bool:
     """Whether it is Python that binds ``name`` at the top level."""
-    if name not in code:
-        return False
-    try:
-        found = symbols(code).lookup(name)
-    except (KeyError, *NOT_PYTHON):
-        return False
-    return found.is_assigned() or found.is_imported()
+    return name in code and name in bound(code)
+
+
+def unbound(code: str) -> set[str]:
+    """Names that some scope uses and none binds; none if it is no Python."""
+    names = _names(code)
+    if isinstance(names, int):
+        return set()
+    tables = [names]
+    binds: set[str] = set()
+    used: set[str] = set()
+    while tables:
+        table = tables.pop()
+        tables += table.get_children()
+        for symbol in table.get_symbols():
+            used.add(symbol.get_name())
+            if symbol.is_assigned() or symbol.is_imported() or symbol.is_parameter():
+                binds.add(symbol.get_name())
+    return used - binds
 
 
 def without_statements(code: str, statements: Sequence[ast.stmt]) -> str:

@@ -9,7 +9,9 @@ from assay.extract.python import Definition, definition, parsed, without_stateme
 
 def without_repetition(code: str, name: str) -> str:
     """With the first definition of ``name`` that does something; the last is often cut short."""
-    if len(definition(name).findall(code)) < 2 or (module := parsed(code)) is None:
+    if code.count(name) < 2 or len(definition(name).findall(code)) < 2:
+        return code
+    if (module := parsed(code)) is None:
         return code
     all_of_them = [s for s in module.body if isinstance(s, Definition) and s.name == name]
     first = next((s for s in all_of_them if not _is_stub(s)), None)

@@ -21,9 +21,10 @@ def valid_prefix(code: str, name: str) -> str:
     first = code.count("\n", 0, entry.start())
     lines = code.split("\n")
     for _ in range(min(MOST_CUTS, 2 + EFFORT // (len(code) + 1))):
-        wrong = wrong_line("\n".join(lines))
+        prefix = "\n".join(lines).rstrip() + "\n"
+        wrong = wrong_line(prefix)
         if wrong is None:
-            return "\n".join(lines).rstrip() + "\n"
+            return prefix
         cut = wrong = min(wrong, len(lines) - 1)
         while cut > first and not _at_margin(lines[cut]):
             cut -= 1

@@ -1,0 +1,49 @@
+"""Programs in pieces: helpers in one code block, the function that calls them in another."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import textwrap
+from collections.abc import Sequence
+
+from assay.extract.python import (
+    Definition,
+    bound,
+    defines,
+    parsed,
+    unbound,
+    without_statements,
+)
+
+KNOWN = frozenset(dir(builtins))
+
+
+def with_helpers(code: str, blocks: Sequence[str], name: str, preamble: str) -> str:
+    """With those blocks in front that define what the code needs and nobody else defines.
+
+    Another definition of ``name`` is another answer, no helper.
+    """
+    if len(blocks) < 2 or not (missing := unbound(f"{preamble}\n{code}") - KNOWN):
+        return code
+    pieces = [piece for block in blocks if not defines(piece := _definitions(block), name)]
+    where = {helper: i for i in reversed(range(len(pieces))) for helper in bound(pieces[i])}
+    chosen: set[int] = set()
+    while missing:
+        index = where.get(missing.pop())
+        if index is not None and index not in chosen:
+            chosen.add(index)
+            missing |= unbound(pieces[index]) - KNOWN
+    joined = "\n".join([*(pieces[i] for i in sorted(chosen)), code])
+    # Such an import has to be the first statement of all.
+    return joined if joined.rfind("from __future__") <= 0 else code
+
+
+def _definitions(block: str) -> str:
+    """What a block defines, without what it only tries."""
+    block = textwrap.dedent(block)
+    module = parsed(block)
+    if module is None:
+        return ""
+    kept = Definition | ast.Import | ast.ImportFrom | ast.Assign | ast.AnnAssign
+    return without_statements(block, [s for s in module.body if not isinstance(s, kept)])
