@@ -9,7 +9,18 @@ from pathlib import Path
 import pytest
 
 SOURCE = Path(__file__).parents[1] / "src" / "assay"
-EVERYBODY = {"", "types", "protocol", "errors", "codec", "registry", "fetch", "scoring", "plain"}
+EVERYBODY = {
+    "",
+    "types",
+    "protocol",
+    "errors",
+    "codec",
+    "registry",
+    "fetch",
+    "scoring",
+    "plain",
+    "thoughts",
+}
 MAY_CALL = {
     "types": set(),
     "errors": set(),

@@ -37,6 +37,7 @@ class ScriptedModel:
     """Answers with the reference, slowly, and breaks down where told to."""
 
     identity = ModelIdentity("scripted", "test", "w", "chat")
+    thinks = False
 
     def __init__(self, benchmark: Benchmark, delay: float = 0.0, break_after: int = 10**9) -> None:
         self._answers = {p.task_id: p.reference for p in benchmark.problems}
@@ -175,6 +176,13 @@ def test_seeds_depend_on_seed_task_and_sample_alone() -> None:
 )
 def test_decoding(settings: dict[str, float], decoding: Decoding) -> None:
     assert resolve_decoding(EvalConfig("mini", Path(), **settings)) == decoding  # type: ignore[arg-type]
+
+
+def test_a_model_that_thinks_may_take_longer() -> None:
+    config = EvalConfig("mini", Path())
+    assert resolve_decoding(config, thinks=True) == Decoding(16384, 0.0, 1)
+    given = EvalConfig("mini", Path(), max_tokens=99)
+    assert resolve_decoding(given, thinks=True) == Decoding(99, 0.0, 1)
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ from assay.cli.eval import evaluate
 from assay.cli.extract import extract
 from assay.cli.history import history
 from assay.cli.passk import passk
+from assay.cli.prompt import prompt
 from assay.cli.run import run
 from assay.cli.sandbox import sandbox
 from assay.cli.score import score
@@ -46,6 +47,7 @@ for command in (
     sandbox,
     score,
     extract,
+    prompt,
     data,
     env,
     convert,

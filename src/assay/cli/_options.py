@@ -11,7 +11,7 @@ import click
 from click.core import ParameterSource
 
 from assay.pipeline import EngineOptions
-from assay.pipeline.decoding import PRESETS
+from assay.pipeline.decoding import MAX_TOKENS, MAX_TOKENS_THINKING, PRESETS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -127,7 +127,12 @@ def sampling(command: Callable[..., Any]) -> Callable[..., Any]:
             type=int,
             help="Default 40 when the temperature is above 0; 0 means no cut.",
         ),
-        option("--max-tokens", type=int, default=512, help="Longest completion."),
+        option(
+            "--max-tokens",
+            type=int,
+            help=f"Longest completion; default {MAX_TOKENS}, in evaluations {MAX_TOKENS_THINKING} "
+            "for a model whose chat template lets it think.",
+        ),
         option(
             "--seed", type=int, default=0, help="Of sampling; each sample gets its own from it."
         ),

@@ -72,8 +72,10 @@ def run(
         raise ModelError(f"no prompt was completed; the first: {report.first_error}")
 
 
-def _config(**asked: Any) -> RunConfig:
+def _config(max_tokens: int | None, **asked: Any) -> RunConfig:
     config = RunConfig(**asked)
+    if max_tokens is not None:
+        config = dataclasses.replace(config, max_tokens=max_tokens)
     form = config.engine.prompt_form
     if config.chat and form == "text":
         raise UsageError("--chat and --prompt-form text contradict: drop one")

@@ -2,18 +2,7 @@
 
 from __future__ import annotations
 
-TAGS = (
-    ("<think>", "</think>"),
-    ("<thinking>", "</thinking>"),
-    ("<thought>", "</thought>"),
-    ("<reasoning>", "</reasoning>"),
-    ("<seed:think>", "</seed:think>"),
-    ("[THINK]", "[/THINK]"),
-    ("◁think▷", "◁/think▷"),
-    ("<|begin_of_thought|>", "<|end_of_thought|>"),
-    ("<|START_THINKING|>", "<|END_THINKING|>"),
-    ("<|channel|>analysis", "<|channel|>final"),
-)
+from assay.thoughts import TAGS
 
 
 def without_thinking(text: str) -> str:

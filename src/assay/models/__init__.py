@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal, Protocol
 from assay.errors import ModelError, UsageError
 from assay.fetch import PackagedFile, packaged_file
 from assay.registry import Registry
-from assay.types import Completion, ModelIdentity, PromptForm, Request, SampleKey
+from assay.types import Completion, ModelIdentity, Prompt, PromptForm, Request, SampleKey
 
 if TYPE_CHECKING:
     from assay.models._convert import Conversion
@@ -65,11 +65,29 @@ class EngineOptions:
             raise UsageError(f"--batch-mode {mode} and --parallel {parallel} contradict: drop one")
 
 
+@dataclass(frozen=True, slots=True)
+class Rendered:
+    """A prompt as a model gets it: one text, and its tokens with what each stands for."""
+
+    text: str
+    tokens: tuple[int, ...] = ()  # none where only a server knows them
+    pieces: tuple[str, ...] = ()
+
+
 class Model(Protocol):
     """A model that is known but not loaded until completions are asked for."""
 
     @property
     def identity(self) -> ModelIdentity: ...
+
+    @property
+    def thinks(self) -> bool:
+        """Whether it may think before it answers, as far as its chat template tells."""
+        ...
+
+    def render(self, prompt: Prompt) -> Rendered:
+        """What the model would be given for this prompt."""
+        ...
 
     def generate(self, requests: Iterable[Request]) -> Iterator[Completion]:
         """One completion per request, as each is made, in any order.

@@ -80,10 +80,17 @@ class Variety:
             )
 
 
-def _refusal(request: Request, first: Request) -> str:
-    decoding, messages = request.decoding, request.prompt.messages
-    if len(messages) != 1 or messages[0].role != "user":
+def unsuited(prompt: Prompt) -> str:
+    """Why apr cannot be sent this prompt, if so."""
+    if len(prompt.messages) != 1 or prompt.messages[0].role != "user":
         return "apr takes one user message and nothing else: ask in the chat form"
+    return ""
+
+
+def _refusal(request: Request, first: Request) -> str:
+    decoding = request.decoding
+    if why := unsuited(request.prompt):
+        return why
     if decoding.top_p != 1:
         return f"apr has no top-p in its batch mode (asked for: {decoding.top_p})"
     one, other = ((d.temperature, d.top_k) for d in (first.decoding, decoding))

@@ -7,6 +7,8 @@ module reads the settings, then requests until its input ends, and replies
     {"ready": true, "used_gpu": …, "in_hand": …, "facts": {…}}    or {"fatal": "why"}
     {"id", "text", "finish_reason", "prompt_tokens", "tokens_generated", "ms", "logprob", "error"}
 
+    {"id", "rendered": {"text", "tokens", "pieces"}, "error"}     to {"id", "render": prompt}
+
 ``in_hand`` is how many requests it wants to hold, so that none of its sequences is ever idle;
 ``facts`` is what a result must record of how it runs.
 """
@@ -22,12 +24,14 @@ from typing import TYPE_CHECKING, Any
 
 from assay import codec
 from assay.errors import ModelError
-from assay.types import Completion
+from assay.models import Rendered
+from assay.thoughts import has_thoughts
+from assay.types import Completion, Decoding, Request
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from assay.types import Request
+    from assay.types import ModelIdentity, Prompt
 
 
 class EngineProcess:
@@ -61,6 +65,10 @@ class EngineProcess:
 
     def ask(self, identifier: int, request: Request) -> None:
         self._send({"id": identifier, **codec.to_json(request)})
+
+    def ask_how(self, prompt: Prompt) -> None:
+        """Ask how the model is given this prompt."""
+        self._send({"id": 0, "render": codec.to_json(prompt)})
 
     def answer(self) -> dict[str, Any]:
         """The next reply; ModelError when the process is gone."""
@@ -106,14 +114,32 @@ class ProcessModel:
     Engines inherit it: they say which module serves, and with which settings.
     """
 
+    identity: ModelIdentity
+
     def __init__(self, module: str, engine: str, model: str) -> None:
         self._names = module, engine, model
+        self.template = ""  # for chats; engines set it
         self._process: EngineProcess | None = None
         self._facts: dict[str, object] = {}
 
     def settings(self, first: Request) -> dict[str, Any]:
         """What the worker is told before it loads; ``first`` is typical of the requests."""
         raise NotImplementedError
+
+    @property
+    def thinks(self) -> bool:
+        return self.identity.prompt_form == "chat" and has_thoughts(self.template)
+
+    def render(self, prompt: Prompt) -> Rendered:
+        try:
+            process = self._started(Request("", 0, prompt, Decoding(max_tokens=1), 0))
+            process.ask_how(prompt)
+            reply = process.answer()
+        finally:
+            self._end()
+        if reply["error"]:
+            raise ModelError(f"{self.identity.name} cannot be given this prompt: {reply['error']}")
+        return codec.from_json(Rendered, reply["rendered"])
 
     def generate(self, requests: Iterable[Request]) -> Iterator[Completion]:
         waiting: dict[int, Request] = {}
@@ -127,16 +153,19 @@ class ProcessModel:
             while waiting:
                 yield _completion(process, waiting)
         finally:
-            if self._process is not None:
-                self._process.close()
-                self._process = None
+            self._end()
 
     def describe(self) -> dict[str, object]:
-        return dict(self._facts)
+        return {**self._facts, "thinks": True} if self.thinks else dict(self._facts)
 
     def close(self) -> None:
         if (process := self._process) is not None:
             process.kill()
+
+    def _end(self) -> None:
+        if self._process is not None:
+            self._process.close()
+            self._process = None
 
     def _started(self, request: Request) -> EngineProcess:
         if self._process is None:

@@ -98,5 +98,7 @@ def _ends(model: Any, tokenizer: Any) -> tuple[int, ...]:
     declared = model.generation_config.eos_token_id
     found = set(declared if isinstance(declared, list) else [declared])
     known = tokenizer.get_added_vocab()
-    found |= {tokenizer.eos_token_id, *(known[text] for text in TURN_ENDS if text in known)}
+    # Where a turn has channels, this ends one of them: the thoughts.
+    ends = set(TURN_ENDS) - ({"<|end|>"} if "<|channel|>" in known else set())
+    found |= {tokenizer.eos_token_id, *(known[text] for text in ends if text in known)}
     return tuple(sorted(token for token in found if token is not None))

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from assay.models._hf_slots import Wish
-from assay.models._prompt_tokens import prompt_tokens
+from assay.models._prompt_tokens import prompt_tokens, rendered
+from assay.thoughts import MARKS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -51,6 +52,7 @@ class Texts:
 
     def __init__(self, loaded: Loaded, lines: Lines) -> None:
         self._loaded, self._lines = loaded, lines
+        self._hidden = _hidden(loaded.tokenizer)
         self._last: tuple[Any, tuple[int, ...], str] = None, (), ""
         self._made: queue.SimpleQueue[Made] = queue.SimpleQueue()
         self.asked: queue.SimpleQueue[Ask] = queue.SimpleQueue()
@@ -80,7 +82,11 @@ class Texts:
 
     def _take(self) -> None:
         while True:
-            ask = self._ask(self._lines.requests.get())
+            message = self._lines.requests.get()
+            if "render" in message:
+                self._lines.reply(rendered(self._loaded.tokenizer, message))
+                continue
+            ask = self._ask(message)
             if ask.error:
                 self.tell(ask, [], None)
             else:
@@ -126,17 +132,14 @@ class Texts:
 
     def _decoded(self, tokens: Sequence[Sequence[int]]) -> list[str]:
         """As the tokens say, without the tidying of spaces that some models' settings ask for."""
-        tokenizer = self._loaded.tokenizer
+        tokenizer, hidden = self._loaded.tokenizer, self._hidden
+        shown = [[token for token in one if token not in hidden] for one in tokens]
         if tokenizer.is_fast:
-            rust = tokenizer.backend_tokenizer
-            found: list[str] = rust.decode_batch(list(map(list, tokens)), skip_special_tokens=True)
-            return found
-        return [
-            tokenizer.decode(
-                list(one), skip_special_tokens=True, clean_up_tokenization_spaces=False
+            found: list[str] = tokenizer.backend_tokenizer.decode_batch(
+                shown, skip_special_tokens=False
             )
-            for one in tokens
-        ]
+            return found
+        return [tokenizer.decode(one, clean_up_tokenization_spaces=False) for one in shown]
 
     def _reply(self, made: Made, text: str) -> None:
         ask = made.ask
@@ -154,3 +157,14 @@ class Texts:
                 "error": ask.error or None,
             }
         )
+
+
+def _hidden(tokenizer: Any) -> frozenset[int]:
+    """Special tokens that are no part of the text: all but the marks of thoughts."""
+    special = {
+        token: str(added)
+        for token, added in tokenizer.added_tokens_decoder.items()
+        if added.special
+    }
+    special |= dict(zip(tokenizer.all_special_ids, tokenizer.all_special_tokens, strict=True))
+    return frozenset(token for token, text in special.items() if text not in MARKS)

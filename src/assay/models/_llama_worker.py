@@ -7,6 +7,7 @@ import threading
 from typing import Any
 
 from assay.models._llama_answers import Answers
+from assay.models._llama_render import added_start, rendered
 from assay.models._worker_lines import Lines
 
 BATCH_TOKENS = 2048
@@ -51,6 +52,7 @@ def _load(settings: dict[str, Any]) -> tuple[Any, bool]:
     params.flash_attn_type = xllamacpp.llama_flash_attn_type.LLAMA_FLASH_ATTN_TYPE_DISABLED
     params.cache_ram_mib = 0
     params.reasoning_format = xllamacpp.common_reasoning_format.COMMON_REASONING_FORMAT_NONE
+    params.special = settings["thinks"]  # marks of thoughts may be special tokens
     params.verbosity = 0
     kinds = [device["type"].name for device in xllamacpp.get_device_info()]
     has_gpu = any("GPU" in kind for kind in kinds)
@@ -61,8 +63,11 @@ def _load(settings: dict[str, Any]) -> tuple[Any, bool]:
     return xllamacpp.Server(params), used_gpu
 
 
-def _body(request: dict[str, Any], logprobs: bool) -> dict[str, Any]:
-    """The request in llama.cpp's words; every sampler setting is said, none left to its default."""
+def _body(request: dict[str, Any], logprobs: bool, start: str) -> dict[str, Any]:
+    """The request in llama.cpp's words; every sampler setting is said, none left to its default.
+
+    ``start`` is what llama.cpp puts before every prompt itself.
+    """
     decoding, prompt = request["decoding"], request["prompt"]
     body: dict[str, Any] = {
         "max_tokens": decoding["max_tokens"],
@@ -83,7 +88,7 @@ def _body(request: dict[str, Any], logprobs: bool) -> dict[str, Any]:
         body["messages"] = prompt["messages"]
         body["logprobs"] = logprobs
     else:
-        body["prompt"] = prompt["text"]
+        body["prompt"] = prompt["text"].removeprefix(start)
     return body
 
 
@@ -100,10 +105,14 @@ class _Dispatcher:
         self._most = max(1, parallel // 2)  # a new prompt must not wait until all are free
         self._prefill = threading.Lock()
         self._next: dict[str, Any] | None = None
+        self._start = added_start(server.listening_address)
 
     def serve(self) -> None:
         while True:
             group = self._group()
+            if "render" in group[0]:
+                self._lines.reply(rendered(self._server.listening_address, group[0]))
+                continue
             for _ in group:
                 self._free.acquire()
             threading.Thread(target=self.answer, args=(group,), daemon=True).start()
@@ -113,7 +122,7 @@ class _Dispatcher:
             self._lines.reply({"id": group[number]["id"], **reply})
             self._free.release()
 
-        body = _body(group[0], self._lines.settings["logprobs"])
+        body = _body(group[0], self._lines.settings["logprobs"], self._start)
         if len(group) > 1:
             body["n"] = len(group)
         answers = Answers(len(group), self._prefill, tell)

@@ -7,7 +7,7 @@ import queue
 import time
 from typing import Any
 
-from assay.models._prompt_tokens import prompt_tokens
+from assay.models._prompt_tokens import prompt_tokens, rendered
 from assay.models._worker_lines import Lines
 
 # CPU seconds for 32 HumanEval prompts, 48 new tokens each: 1 at a time 448, 8: 146, 32: 89.
@@ -122,6 +122,9 @@ class _Server:
                 return
 
     def _begin(self, request: dict[str, Any]) -> None:
+        if "render" in request:
+            self._lines.reply(rendered(self._tokenizer, request))
+            return
         identifier = str(request["id"])
         started = time.perf_counter()
         try:
@@ -147,6 +150,7 @@ class _Server:
             seed=request["seed"],
             stop=list(request["prompt"]["stop"]),
             logprobs=0 if self._logprobs else None,  # of the chosen tokens alone
+            skip_special_tokens=not self._lines.settings["thinks"],  # marks of thoughts may be
             output_kind=RequestOutputKind.FINAL_ONLY,
         )
 

@@ -15,7 +15,7 @@ from typing import IO, TYPE_CHECKING
 
 from assay.errors import ModelError, UsageError
 from assay.fetch import file_sha256
-from assay.models import Backend, _apr_batch, backends
+from assay.models import Backend, Rendered, _apr_batch, backends
 from assay.models._folder import sha256_of
 from assay.types import ModelIdentity
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from assay.models import EngineOptions
-    from assay.types import Completion, Decoding, Request
+    from assay.types import Completion, Decoding, Prompt, Request
 
 MAGICS = (b"APR\0", b"GGUF")
 # Written by apr itself; here for its digest.
@@ -59,6 +59,14 @@ class AprCliModel:
             prompt_form="chat",
             template_sha256=sha256_of(TEMPLATE),
         )
+
+    thinks = False  # apr has one template for all models
+
+    def render(self, prompt: Prompt) -> Rendered:
+        """As apr writes it; it tells no tokens."""
+        if why := _apr_batch.unsuited(prompt):
+            raise ModelError(why)
+        return Rendered(TEMPLATE.format(prompt=prompt.messages[0].content))
 
     def generate(self, requests: Iterable[Request]) -> Iterator[Completion]:
         """Takes all requests at once, as ``apr`` reads them from a file; gives none twice."""

@@ -46,7 +46,7 @@ class GgufModel(ProcessModel):
             raise UsageError("llama.cpp runs a GGUF file as it is: no --dtype, no --adapter")
         self._header = read_header(self._path)
         self._options = options
-        template = self._header.chat_template
+        self.template = template = self._header.chat_template
         self.identity = ModelIdentity(
             name=self._path.stem,
             engine="gguf",
@@ -69,6 +69,7 @@ class GgufModel(ProcessModel):
             "device": options.device,
             "invariant": all(t.kind in INVARIANT for t in self._header.tensors if t.shape[1:]),
             "logprobs": options.logprobs,
+            "thinks": self.thinks,
         }
 
     def describe(self) -> dict[str, object]:

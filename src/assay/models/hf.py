@@ -17,6 +17,7 @@ from assay.models._folder import (
     ADAPTER,
     adapter_folder,
     adapter_setting,
+    chat_template,
     folder_identity,
     model_folder,
     sha256_of,
@@ -39,11 +40,12 @@ class TorchModel(ProcessModel):
         path: Path,
         options: EngineOptions,
         identity: ModelIdentity,
+        template: str,
         adapter: Path | None = None,
     ) -> None:
         super().__init__("assay.models._hf_worker", "transformers", str(path))
         self._path, self._adapter, self._options = path, adapter, options
-        self.identity = identity
+        self.identity, self.template = identity, template
 
     def settings(self, first: Request) -> dict[str, Any]:
         options = self._options
@@ -87,7 +89,7 @@ def _open(reference: str, options: EngineOptions) -> TorchModel:
     need_packages()
     folder, adapter = _resolved(reference, options.adapter)
     identity = folder_identity("hf", reference, folder, adapter, dtype_for(options), options)
-    return TorchModel(folder, options, identity, adapter)
+    return TorchModel(folder, options, identity, chat_template(folder), adapter)
 
 
 def open_file(path: Path, options: EngineOptions, engine: str) -> TorchModel:
@@ -106,7 +108,7 @@ def open_file(path: Path, options: EngineOptions, engine: str) -> TorchModel:
         template_sha256=sha256_of(template),
         variant=dtype_for(options),
     )
-    return TorchModel(path.resolve(), options, identity)
+    return TorchModel(path.resolve(), options, identity, template)
 
 
 def _resolved(reference: str, adapter: str) -> tuple[Path, Path | None]:

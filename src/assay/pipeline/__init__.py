@@ -27,7 +27,7 @@ from assay.fetch import cache_dir
 from assay.models import EngineOptions
 from assay.pipeline import references
 from assay.pipeline.best_of_n import best_of_n
-from assay.pipeline.decoding import in_force
+from assay.pipeline.decoding import MAX_TOKENS, MAX_TOKENS_THINKING, in_force
 from assay.pipeline.stream import Observer, Stream, sample_seed
 from assay.prompts import Strategy, strategies
 from assay.protocol import Protocol
@@ -80,7 +80,7 @@ class EvalConfig(JudgeConfig):
     n_samples: int = 1
     temperature: float = 0.0
     top_k: int | None = None
-    max_tokens: int = 512
+    max_tokens: int | None = None  # by what the model is, if not given
     seed: int = 0
     prompt_strategy: str = STANDARD
     engine: EngineOptions = field(default_factory=EngineOptions)
@@ -96,13 +96,16 @@ class Evaluation:
 
 def evaluate(config: EvalConfig, observer: Observer) -> Evaluation:
     """Run (or continue) the evaluation and write its results file."""
-    decoding = resolve_decoding(config)
+    resolve_decoding(config)  # wrong options are told before anything is loaded
     strategy = strategies.get(config.prompt_strategy)
     benchmark = _first(_loaded(config, observer), config.samples)
     engine = config.engine
     if config.select and selection.methods.get(config.select).logprobs:
         engine = dataclasses.replace(engine, logprobs=True)
     model = models.open_model(config.model, engine, observer.note)
+    decoding = resolve_decoding(config, thinks=model.thinks)
+    if model.thinks and config.max_tokens is None:
+        observer.note(f"the model's template lets it think: max-tokens {decoding.max_tokens}")
     keys = [(p.task_id, s) for p in benchmark.problems for s in range(config.n_samples)]
     return _judged(config, benchmark, strategy, decoding, model, keys, observer)
 
@@ -239,14 +242,15 @@ def _long_first(keys: list[SampleKey], seconds: dict[str, float]) -> list[Sample
     return sorted(keys, key=haste)
 
 
-def resolve_decoding(config: EvalConfig) -> Decoding:
-    """The settings in force."""
+def resolve_decoding(config: EvalConfig, *, thinks: bool = False) -> Decoding:
+    """The settings in force; a model that thinks may take longer to answer."""
     if config.samples < 0:
         raise UsageError(f"--samples must be 0 (all) or more, got {config.samples}")
     _check_workers(config)
-    return in_force(
-        config.n_samples, config.max_tokens, config.temperature, config.top_k, config.seed
-    )
+    max_tokens = config.max_tokens
+    if max_tokens is None:
+        max_tokens = MAX_TOKENS_THINKING if thinks else MAX_TOKENS
+    return in_force(config.n_samples, max_tokens, config.temperature, config.top_k, config.seed)
 
 
 def _check_workers(config: JudgeConfig) -> None:

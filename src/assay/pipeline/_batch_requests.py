@@ -9,7 +9,7 @@ from assay import codec
 from assay.errors import UsageError
 from assay.models import EngineOptions
 from assay.pipeline._batch_lines import BadLine, BatchPrompt, parse, read_lines
-from assay.pipeline.decoding import in_force, settle
+from assay.pipeline.decoding import MAX_TOKENS, in_force, settle
 from assay.pipeline.stream import sample_seed
 from assay.types import Decoding, Message, Prompt, Request
 
@@ -28,7 +28,7 @@ class RunConfig:
     n_samples: int = 1
     temperature: float = 0.0
     top_k: int | None = None
-    max_tokens: int = 512
+    max_tokens: int = MAX_TOKENS
     seed: int = 0
     chat: bool = False  # a prompt is sent as a user's message, not continued
     engine: EngineOptions = field(default_factory=EngineOptions)

@@ -8,6 +8,9 @@ from assay.errors import UsageError
 from assay.types import Decoding
 
 DEFAULT_TOP_K = 40
+MAX_TOKENS = 512
+# For thoughts too: of 125 answers by an 8B model that thinks, the longest had about 16,000.
+MAX_TOKENS_THINKING = 16_384
 
 
 @dataclass(frozen=True, slots=True)

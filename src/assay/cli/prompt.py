@@ -1,0 +1,57 @@
+"""``assay prompt``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from assay import codec
+from assay.cli._options import as_json, data_dir, modelling, option
+from assay.cli._progress import ProgressDisplay
+from assay.pipeline.prompting import Asked, PromptConfig, prompted
+
+if TYPE_CHECKING:
+    pass
+
+
+@click.command()
+@click.argument("benchmark")
+@click.argument("task")
+@option(
+    "--strategy",
+    default="standard",
+    envvar="ASSAY_PROMPT_STRATEGY",
+    help="How the problem is put to the model.",
+)
+@option("--model", default="", help="Show what this model gets, token by token.")
+@modelling
+@data_dir
+@as_json
+def prompt(benchmark: str, task: str, as_json: bool, **asked: Any) -> None:
+    """Print exactly what a model is sent for a TASK of BENCHMARK.
+
+    \b
+    Examples:
+      assay prompt humaneval 0 --strategy scot
+      assay prompt humaneval HumanEval/0 --model default
+    """
+    config = PromptConfig(benchmark, task, **asked)
+    with ProgressDisplay(benchmark, quiet=as_json) as display:
+        found = prompted(config, display)
+    click.echo(codec.dumps(found) if as_json else _shown(found))
+
+
+def _shown(found: Asked) -> str:
+    """Headings stand in front of what is sent; they are no part of it."""
+    prompt, rendered = found.prompt, found.rendered
+    parts: list[tuple[str, str]] = [("text", rendered.text if rendered else prompt.text)]
+    if rendered is None and prompt.messages:
+        parts = [(message.role, message.content) for message in prompt.messages]
+    if prompt.stop:
+        parts.append(("stop words", " ".join(map(repr, prompt.stop))))
+    if rendered is not None and rendered.tokens:
+        pairs = zip(rendered.tokens, rendered.pieces, strict=True)
+        listed = "\n".join(f"{token:>7} {piece!r}" for token, piece in pairs)
+        parts.append((f"{len(rendered.tokens)} tokens", listed))
+    return "\n".join(f"{click.style(f'--- {name}', bold=True)}\n{text}" for name, text in parts)

@@ -1,0 +1,23 @@
+"""How models mark what they say to themselves before they answer."""
+
+from __future__ import annotations
+
+TAGS = (
+    ("<think>", "</think>"),
+    ("<thinking>", "</thinking>"),
+    ("<thought>", "</thought>"),
+    ("<reasoning>", "</reasoning>"),
+    ("<seed:think>", "</seed:think>"),
+    ("[THINK]", "[/THINK]"),
+    ("◁think▷", "◁/think▷"),
+    ("<|begin_of_thought|>", "<|end_of_thought|>"),
+    ("<|START_THINKING|>", "<|END_THINKING|>"),
+    ("<|channel|>analysis", "<|channel|>final"),
+)
+# Tokens that a tokenizer may call special: the marks themselves, and those of channels.
+MARKS = frozenset(mark for pair in TAGS for mark in pair) | {"<|channel|>", "<|message|>"}
+
+
+def has_thoughts(template: str) -> bool:
+    """Whether a chat template knows of thoughts: its model was taught to think."""
+    return any(opened in template or closed in template for opened, closed in TAGS)
