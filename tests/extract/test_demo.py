@@ -50,3 +50,10 @@ def test_between_definitions_too() -> None:
 def test_what_a_definition_uses_may_be_made_by_a_call() -> None:
     code = "def f(x):\n    return CACHE[x]\nCACHE = dict(a=1)\n"
     assert without_demo(code, "f") == code
+
+
+def test_words_before_the_program_that_happen_to_be_expressions() -> None:
+    for word in ("python", "[BEGIN]", "Solution", "a, b"):
+        assert without_demo(f"{word}\nimport os\n{CODE}", "f") == f"import os\n{CODE}"
+    for start in ('"""A module."""\n', "sys.path.clear()\n", "x = 1\n"):
+        assert without_demo(f"{start}{CODE}", "f") == f"{start}{CODE}"

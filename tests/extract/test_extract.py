@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import textwrap
 
 import pytest
 from hypothesis import example, given
@@ -50,6 +51,32 @@ def test_finds_the_code(text: str, rule: str) -> None:
 def test_code_outside_the_first_block_that_defines_the_entry_point_is_left_out() -> None:
     text = f"```python\nimport math\n```\n```python\n{CODE}```\n```python\nprint(f(2))\n```"
     assert extract(text, PROBLEM, "chat") == Program(CODE, "fenced")
+
+
+def test_an_answer_that_is_only_begun_counts_last() -> None:
+    stub = '```python\ndef f(x):\n    """Double."""\n```'
+    assert extract(f"From\n{stub}\nto\n```python\n{CODE}```", PROBLEM, "chat").code == CODE
+    assert extract(f"{stub}\n{stub}", PROBLEM, "chat").rule == "fenced"
+
+
+def test_a_method_without_fences() -> None:
+    code = "class Solution:\n    def f(self, x):\n        return 2 * x\n"
+    for text in (code, f"Sure:\n{code}", textwrap.indent(code, "    ") + "\nDone."):
+        assert extract(text, PROBLEM, "chat").code == f"{code}\n\nf = Solution().f\n"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"python\n{CODE}", f"[BEGIN]\n{CODE}[DONE]\n", f"\ufeff{CODE}",
+        CODE.replace(" ", "\u00a0"), f"```python\n{CODE.replace('*', chr(92) + '*')}```",
+        f"{CODE}\n>>> f(1)\n2\n", f"```python\n{CODE}>>> f(1)\n2\n```",
+        f"[PYTHON]\n{CODE}[/PYTHON]", f"<code>\n{CODE}</code>",
+        f"````markdown\nSo:\n```python\n{CODE}```\n````",
+    ],
+)  # fmt: skip
+def test_wrappings(text: str) -> None:
+    assert extract(text, PROBLEM, "chat").code == CODE
 
 
 def test_helpers_may_stand_in_a_block_of_their_own() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import textwrap
 import warnings
@@ -17,11 +18,12 @@ from assay.extract.joining import with_helpers
 from assay.extract.markers import with_line_breaks, without_marks
 from assay.extract.method import with_function
 from assay.extract.python import defines, definition
-from assay.extract.repetition import without_repetition
+from assay.extract.repetition import is_only_begun, without_repetition
 from assay.extract.repl import typed_in
 from assay.extract.salvage import valid_prefix
 from assay.extract.talk import bare_code, before_talk, has_turns
 from assay.extract.thinking import without_thinking
+from assay.extract.typeset import as_typed
 from assay.types import Program
 
 if TYPE_CHECKING:
@@ -45,6 +47,7 @@ RULES = {
     "unclosed": "the same, for a block that the text's end cuts off",
     "bare": "talk around code that has no fences",
     "repl": "prompts and output of an interactive session",
+    "typeset": "characters that a page was set with",
     "body": "a function's body, put behind the prompt",
     "indented": "indentation that all lines have",
     "salvaged": "what stands behind the longest part that is Python",
@@ -126,20 +129,28 @@ class _Extraction:
         return with_helpers(code, blocks, self._name, self._problem.tests.preamble)
 
     def _found(self, text: str) -> list[Step] | None:
-        """The first way to Python that defines the name, or to what looks as if it tried."""
-        hopeless: list[Step] | None = None
+        """The first way to Python that defines the name.
+
+        Or else to what only begins to, or at least looks as if it tried.
+        """
+        begun: list[Step] = []
+        hopeless: list[Step] = []
+        several = len(definition(self._name).findall(text)) > 1
         for source in self._sources(text):
             steps = [step for step in source if step.rule not in self._without]
-            for step in steps:
-                if self._is_answer(step.rule, step.after):
-                    return [step]
-            for step in steps:
-                for mended in self._mended(step.after):
-                    if self._is_answer(step.rule, mended.after):
-                        return [step, mended]
-                if hopeless is None and definition(self._name).search(step.after):
-                    hopeless = [step]
-        return hopeless
+            for way in self._ways(steps):
+                if self._is_answer(way[0].rule, way[-1].after):
+                    if not several or not is_only_begun(way[-1].after, self._name):
+                        return way
+                    begun = begun or way
+            tried = (step for step in steps if definition(self._name).search(step.after))
+            hopeless = hopeless or list(itertools.islice(tried, 1))
+        return begun or hopeless or None
+
+    def _ways(self, steps: list[Step]) -> Iterator[list[Step]]:
+        """As they are, then mended."""
+        yield from ([step] for step in steps)
+        yield from ([step, mended] for step in steps for mended in self._mended(step.after))
 
     def _is_answer(self, source: str, code: str) -> bool:
         if source == "body":
@@ -181,6 +192,7 @@ class _Extraction:
         changes: dict[str, Callable[[], str]] = {
             "indented": lambda: textwrap.dedent(code),
             "repl": lambda: typed_in(code),
+            "typeset": lambda: as_typed(code),
             "bare": lambda: before_talk(code),
             "salvaged": lambda: valid_prefix(code, name),
             "method": lambda: with_function(code, name),

@@ -14,14 +14,15 @@ ACTS = re.compile(r"^(?!def |class |async |import |from |@|#|\"\"\"|'''|[)\]}])\
 def without_demo(code: str, name: str) -> str:
     """Without the statements behind the definition of ``name`` that define nothing.
 
-    They are no part of what was asked for, and a slip in them would fail a right program.
+    They are no part of what was asked for, and a slip in them would fail a right program; so would
+    words around it that happen to be expressions, such as ``python`` or ``[BEGIN]``.
     """
     if not ACTS.search(code) or (module := parsed(code)) is None:
         return code
     defined = [i for i, statement in enumerate(module.body) if _defines(statement, name)]
     if not defined:
         return code
-    behind = module.body[defined[0] + 1 :]
+    before, behind = module.body[: defined[0]], module.body[defined[0] + 1 :]
     needed = {
         node.id
         for statement in module.body
@@ -29,7 +30,9 @@ def without_demo(code: str, name: str) -> str:
         for node in ast.walk(statement)
         if isinstance(node, ast.Name)
     }
-    return without_statements(code, [s for s in behind if not _is_kept(s, needed | {name})])
+    idle = [s for s in before if _is_idle(s)]
+    tried = [s for s in behind if not _is_kept(s, needed | {name})]
+    return without_statements(code, idle + tried)
 
 
 def _defines(statement: ast.stmt, name: str) -> bool:
@@ -49,3 +52,11 @@ def _is_kept(statement: ast.stmt, needed: set[str]) -> bool:
     inside = list(ast.walk(statement))
     bound = {n.id for n in inside if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
     return bool(bound & needed) or not any(isinstance(n, ast.Call) for n in inside)
+
+
+def _is_idle(statement: ast.stmt) -> bool:
+    """An expression that could do nothing but fail."""
+    return isinstance(statement, ast.Expr) and not any(
+        isinstance(node, ast.Call | ast.Constant | ast.Await | ast.NamedExpr)
+        for node in ast.walk(statement)
+    )

@@ -8,7 +8,7 @@ MARK = re.compile(
     r"<\|(?:im_start|im_end|im_sep|endoftext|end_of_text|begin_of_text|eot_id|eom_id|end|start"
     r"|start_header_id|end_header_id|user|assistant|system|return|message|EOT|file_sep"
     r"|fim_\w+|begin_of_solution|end_of_solution|START_RESPONSE|END_RESPONSE)\|>"
-    r"|<｜[^｜<>\n]{1,40}｜>|</?s>|<eos>|<bos>|<(?:start|end)_of_turn>|\[/?INST\]|<\|$"
+    r"|<｜[^｜<>\n]{1,40}｜>|</?s>|<eos>|<bos>|<(?:start|end)_of_turn>|\[/?INST\]|<\|$|\ufeff"
 )
 ESCAPES = {r"\n": "\n", r"\t": "\t", r"\"": '"', r"\'": "'", "\\\\": "\\"}
 ESCAPED = re.compile(r"\\[nt\"'\\]")

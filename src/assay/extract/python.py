@@ -87,4 +87,5 @@ def without_statements(code: str, statements: Sequence[ast.stmt]) -> str:
 
 def definition(name: str) -> re.Pattern[str]:
     """The line, at any indentation, that begins to define ``name``."""
-    return re.compile(rf"^[ \t]*(?:async[ \t]+)?(?:def|class)[ \t]+{re.escape(name)}\b", re.M)
+    s = r"[^\S\n]"  # a page may have other spaces
+    return re.compile(rf"^{s}*(?:async{s}+)?(?:def|class){s}+{re.escape(name)}\b", re.M)

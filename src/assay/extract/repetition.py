@@ -11,13 +11,23 @@ def without_repetition(code: str, name: str) -> str:
     """With the first definition of ``name`` that does something; the last is often cut short."""
     if code.count(name) < 2 or len(definition(name).findall(code)) < 2:
         return code
-    if (module := parsed(code)) is None:
-        return code
-    all_of_them = [s for s in module.body if isinstance(s, Definition) and s.name == name]
+    all_of_them = _definitions(code, name)
     first = next((s for s in all_of_them if not _is_stub(s)), None)
     if first is None:
         return code
     return without_statements(code, [s for s in all_of_them if s is not first])
+
+
+def is_only_begun(code: str, name: str) -> bool:
+    """Whether ``name`` is defined, but nowhere so that it does something."""
+    found = _definitions(code, name)
+    return bool(found) and all(map(_is_stub, found))
+
+
+def _definitions(code: str, name: str) -> list[Definition]:
+    module = parsed(code)
+    body = module.body if module else []
+    return [s for s in body if isinstance(s, Definition) and s.name == name]
 
 
 def _is_stub(statement: Definition) -> bool:

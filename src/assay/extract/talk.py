@@ -47,6 +47,9 @@ def bare_code(text: str, name: str) -> list[str]:
         return []
     before = text[: begins.start()].split("\n")[:-1] if begins.start() else []
     code = text[begins.start() :]
+    if (owner := _class_around(before, code)) is not None:
+        code = "\n".join([*before[owner:], code])
+        before = before[:owner]
     if code[0] in " \t":  # a block of Markdown by its indentation
         code = textwrap.dedent(_while_indented(code))
         before = [line.strip() for line in before]
@@ -66,6 +69,19 @@ def before_talk(code: str) -> str:
     first, *lines = code.split("\n")
     end = next((i for i, line in enumerate(lines) if ENDS_CODE.match(line)), len(lines))
     return "\n".join([first, *lines[:end]]).rstrip() + "\n"
+
+
+def _class_around(before: list[str], code: str) -> int | None:
+    """The line of the class whose method the code is, if it is one."""
+    width = _indentation(code)
+    for number in reversed(range(len(before))):
+        if before[number].strip() and _indentation(before[number]) < width:
+            return number if before[number].lstrip().startswith("class ") else None
+    return None
+
+
+def _indentation(code: str) -> int:
+    return len(code) - len(code.lstrip(" \t"))
 
 
 def _while_indented(code: str) -> str:

@@ -1,0 +1,18 @@
+"""Characters that a page was set with in place of those that were typed."""
+
+from __future__ import annotations
+
+import re
+
+PLAIN = {
+    "\u00a0": " ", "\u2003": " ", "\u2009": " ", "\u202f": " ", "\u200b": "",
+    "\u201c": '"', "\u201d": '"', "\u2018": "'", "\u2019": "'",
+    "\u2212": "-", "\u2013": "-", "\u2264": "<=", "\u2265": ">=", "\u2260": "!=", "\u00d7": "*",
+    r"\_": "_", r"\*": "*",
+}  # fmt: skip
+SET = re.compile("|".join(map(re.escape, PLAIN)))
+
+
+def as_typed(code: str) -> str:
+    """With plain spaces, quotes and signs, and without Markdown's backslashes."""
+    return SET.sub(lambda found: PLAIN[found[0]], code)

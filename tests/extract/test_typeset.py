@@ -1,0 +1,28 @@
+"""Code that went through a page."""
+
+from __future__ import annotations
+
+import pytest
+
+from assay.extract.typeset import as_typed
+
+CODE = "def f(my_list):\n    return 2 * my_list['a']\n"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        CODE.replace(" ", "\u00a0"),
+        CODE.replace("_", r"\_").replace("*", r"\*"),
+        CODE.replace("['", "[\u2018").replace("']", "\u2019]"),
+        CODE.replace("'", "\u2019"),
+        CODE.replace("f(", "\u200bf("),
+    ],
+)
+def test_plain_characters_come_back(text: str) -> None:
+    assert text != CODE
+    assert as_typed(text) == CODE
+
+
+def test_plain_code_stays_as_it_is() -> None:
+    assert as_typed(CODE) == CODE
