@@ -8,11 +8,11 @@ BENCHMARK ?= humaneval
 SAMPLES ?= 0
 NUM_SAMPLES ?= 1
 TEMPERATURE ?= 0
-MAX_TOKENS ?= 512
+MAX_TOKENS ?=
 PROMPT_STRATEGY ?= standard
 RESULTS_DIR ?= results
 EVAL = $(BIN)/assay eval $(1) --model "$(CHECKPOINT)" --samples $(SAMPLES) --n-samples $(NUM_SAMPLES) \
-	--temperature $(TEMPERATURE) --max-tokens $(MAX_TOKENS) --prompt-strategy $(PROMPT_STRATEGY) \
+	--temperature $(TEMPERATURE) $(if $(MAX_TOKENS),--max-tokens $(MAX_TOKENS)) --prompt-strategy $(PROMPT_STRATEGY) \
 	--results-dir "$(RESULTS_DIR)"
 
 .PHONY: help eval eval-humaneval eval-mbpp eval-bigcodebench eval-all results-history test lint clean
