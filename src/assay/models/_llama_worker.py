@@ -30,7 +30,7 @@ def main() -> None:
         "batch_invariant": parallel == 1 or (settings["invariant"] and not used_gpu),
     }
     lines.ready(used_gpu=used_gpu, in_hand=2 * parallel, facts=facts)
-    _Dispatcher(server, lines, parallel).serve()
+    _Dispatcher(server, lines, parallel, added_start(server.listening_address)).serve()
 
 
 def _load(settings: dict[str, Any]) -> tuple[Any, bool]:
@@ -99,13 +99,12 @@ class _Dispatcher:
     sample the next seed, and a copy of the prompt's keys and values.
     """
 
-    def __init__(self, server: Any, lines: Lines, parallel: int) -> None:
-        self._server, self._lines = server, lines
+    def __init__(self, server: Any, lines: Lines, parallel: int, start: str = "") -> None:
+        self._server, self._lines, self._start = server, lines, start
         self._free = threading.Semaphore(parallel)
         self._most = max(1, parallel // 2)  # a new prompt must not wait until all are free
         self._prefill = threading.Lock()
         self._next: dict[str, Any] | None = None
-        self._start = added_start(server.listening_address)
 
     def serve(self) -> None:
         while True:
