@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -10,9 +10,6 @@ from assay import codec
 from assay.cli._options import as_json, data_dir, modelling, option
 from assay.cli._progress import ProgressDisplay
 from assay.pipeline.prompting import Asked, PromptConfig, prompted
-
-if TYPE_CHECKING:
-    pass
 
 
 @click.command()

@@ -47,7 +47,8 @@ def dependences(config: ScoreConfig, scored: Evaluation, observer: Observer) -> 
     run.close()
     passed = {key for key, verdict in run.verdicts.items() if verdict.status == "pass"}
     benchmark, completions, form = _completions(config, observer)
-    texts = list(completions)
+    problems = {p.task_id: p for p in benchmark.problems}
+    texts = [(c, extract.extract(c.text, problems[c.task_id], form)) for c in completions]
     judge = sandbox.open_sandbox(config.sandbox, config.workers, config.sandbox_tier)
     found = []
     try:
@@ -77,13 +78,12 @@ def _completions(
 
 
 def _changed(
-    rule: str, completions: list[Completion], benchmark: Benchmark, form: PromptForm
+    rule: str, texts: list[tuple[Completion, Program]], benchmark: Benchmark, form: PromptForm
 ) -> Iterator[Job]:
     """The programs that are others without the rule."""
     problems = {p.task_id: p for p in benchmark.problems}
-    for completion in completions:
+    for completion, program in texts:
         problem = problems[completion.task_id]
-        program = extract.extract(completion.text, problem, form)
         if rule not in program.rule.split("+"):
             continue
         other = extract.extract(completion.text, problem, form, frozenset({rule}))
