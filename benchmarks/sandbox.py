@@ -32,7 +32,7 @@ from assay.fetch import cache_dir
 from assay.sandbox import open_sandbox
 from assay.sandbox._inside import judge
 from assay.sandbox._inside.server import WARM
-from assay.sandbox._worker import INTERPRETER
+from assay.sandbox._local import INTERPRETER
 from assay.types import Benchmark, Integrity, Job, Program
 
 SAMPLES_A_TASK = 5

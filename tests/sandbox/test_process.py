@@ -326,7 +326,7 @@ def test_an_error_of_the_source_comes_after_the_work_taken(sandbox: Sandbox) -> 
 def test_a_dead_sandbox_is_invalid_not_fail(
     sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("assay.sandbox._worker.INTERPRETER", ("/bin/false",))
+    monkeypatch.setattr("assay.sandbox._local.INTERPRETER", ("/bin/false",))
     sandbox.close()
     verdict = judged(sandbox, GOOD)
     assert (verdict.status, verdict.reason) == ("invalid", "sandbox-error")

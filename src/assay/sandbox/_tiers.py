@@ -26,6 +26,17 @@ class Tier:
     remedy: str
 
 
+CONTAINER = Tier(
+    "container",
+    (
+        *COMMON,
+        "no host files at all",
+        "a user of its own",
+        "memory limited by the container's cgroup, and looked at 50 times a second",
+    ),
+    (SHARED, "no sockets at all, not even between a program's own processes"),
+    "a container engine (docker or podman) and 'assay sandbox build-image'",
+)
 TIERS = {
     tier.name: tier
     for tier in (

@@ -2,69 +2,74 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
-import select
-import socket
-import subprocess
-import sys
-import threading
 import time
 from collections.abc import Callable
-from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from assay.errors import SandboxError
-from assay.sandbox import environments
-from assay.sandbox._dozing import LOOK_EVERY_S, Dozing
+from assay.sandbox._dozing import Dozing
 from assay.sandbox._inside import wire
 from assay.sandbox._inside.latest import Latest
-
-# No site packages: what a program may import does not depend on what the user has installed.
-# A fixed hash seed: the order of a set must not decide a verdict.
-INTERPRETER = (sys.executable, "-P", "-S", "-s", "-B")
-SCRIPT = "import sys; sys.path.insert(0, sys.argv[1]); from _inside.server import main; main()"
-ENVIRONMENT = {"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", "PYTHONHASHSEED": "0"}
-START_S = 60.0
-START_WITH_PACKAGES_S = 300.0  # from a cold disk
-
-
-def start_with(environment: str, tier: str) -> dict[str, Any]:
-    """The settings that depend on the environment; SandboxError if it cannot be used."""
-    if not environment:
-        return {
-            "interpreter": INTERPRETER,
-            "variables": {},
-            "allowed": (),
-            "start_s": START_S,
-        }
-    found = environments.find(environment, tier)
-    path = f"{found.folder}/bin:{ENVIRONMENT['PATH']}"
-    return {
-        "interpreter": (found.interpreter, "-P", "-s", "-B"),
-        "variables": {"PATH": path, **dict(found.variables)},
-        "allowed": found.allowed,
-        "start_s": START_WITH_PACKAGES_S,
-    }
 
 
 class WorkerLostError(Exception):
     """A process of the worker is gone or does not answer; its sample has no verdict."""
 
 
+class Server:
+    """One isolated process that answers messages, somewhere."""
+
+    about: dict[str, Any]
+
+    def begin(self, settings: dict[str, Any]) -> None:
+        """Tell it what it is to be; SandboxError if it cannot."""
+        try:
+            self.send(settings)
+            self.about = self.receive(time.monotonic() + settings["start_s"])
+        except WorkerLostError as error:
+            self.kill()
+            raise SandboxError(f"the fork server did not start ({error})") from error
+        if "error" in self.about:
+            self.kill()
+            raise SandboxError(self.about["error"])
+
+    def send(self, message: dict[str, Any]) -> None:
+        self.send_encoded(wire.dumps(message))
+
+    def send_encoded(self, message: bytes) -> None:
+        """WorkerLostError if it is gone."""
+        raise NotImplementedError
+
+    def receive(self, deadline: float, dozing: Dozing | None = None) -> dict[str, Any]:
+        """Its next answer; WorkerLostError if none comes in time."""
+        raise NotImplementedError
+
+    def dozing(self, tell: Callable[[], None]) -> Dozing | None:
+        """Who notices that it only waits; none where that cannot be seen."""
+        raise NotImplementedError
+
+    def kill(self) -> None:
+        """End it and all it started."""
+        raise NotImplementedError
+
+
+class Servers(Protocol):
+    """Where a worker's two processes come from."""
+
+    programs: Server
+
+    def start_oracle(self) -> Server: ...
+    def close(self) -> None: ...
+
+
 class Worker:
     """``kill`` may come from any thread, the rest from one at a time."""
 
-    def __init__(self, settings: dict[str, Any]) -> None:
+    def __init__(self, settings: dict[str, Any], servers: Servers) -> None:
         self.settings = settings
-        self._link, theirs = socket.socketpair()  # between the two processes
-        try:
-            with theirs:
-                self._programs = _Server({**settings, "role": "zygote"}, theirs)
-        except SandboxError:
-            self._link.close()
-            raise
-        self._oracle: _Server | None = None
+        self._servers = servers
+        self._programs = servers.programs
+        self._oracle: Server | None = None
         self._known: Latest[str, None] = Latest()  # to the oracle
         self._killed = False
 
@@ -106,83 +111,14 @@ class Worker:
 
     def kill(self) -> None:
         self._killed = True
-        self._link.close()
+        self._servers.close()
         for server in (self._programs, self._oracle):
             if server:
                 server.kill()
 
-    def _started_oracle(self) -> _Server:
-        oracle = _Server({**self.settings, "role": "oracle", "imports": []}, self._link)
+    def _started_oracle(self) -> Server:
+        oracle = self._servers.start_oracle()
         if self._killed:
             oracle.kill()
             raise WorkerLostError("stopped")
         return oracle
-
-
-class _Server:
-    """One isolated process that answers messages."""
-
-    def __init__(self, settings: dict[str, Any], link: socket.socket) -> None:
-        self._lock = threading.Lock()
-        self._process = subprocess.Popen(
-            [*settings["interpreter"], "-c", SCRIPT, str(Path(__file__).parent)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            env={**ENVIRONMENT, **settings["variables"]},
-            cwd="/",
-            start_new_session=True,  # Ctrl-C is the harness's to handle
-            pass_fds=[link.fileno()],
-        )
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._input, self._output = self._process.stdin, self._process.stdout
-        try:
-            self.send({**settings, "link": link.fileno()})
-            self.about = self.receive(time.monotonic() + settings["start_s"])
-        except WorkerLostError as error:
-            self.kill()
-            raise SandboxError(f"the fork server did not start ({error})") from error
-        if "error" in self.about:
-            self.kill()
-            raise SandboxError(self.about["error"])
-
-    def send(self, message: dict[str, Any]) -> None:
-        self.send_encoded(wire.dumps(message))
-
-    def send_encoded(self, message: bytes) -> None:
-        try:
-            wire.send_encoded(self._input.fileno(), message)
-        except (OSError, ValueError) as error:
-            raise WorkerLostError(str(error) or "it ended") from error
-
-    def dozing(self, tell: Callable[[], None]) -> Dozing:
-        return Dozing(self._process.pid, tell)
-
-    def receive(self, deadline: float, dozing: Dozing | None = None) -> dict[str, Any]:
-        try:
-            answers = self._output.fileno()
-            while (left := deadline - time.monotonic()) > 0:
-                if select.select([answers], [], [], min(left, LOOK_EVERY_S))[0]:
-                    break
-                if dozing:
-                    dozing.look()
-            else:
-                raise WorkerLostError("no answer in time")
-            answer: dict[str, Any] = wire.receive(answers)
-        except (OSError, EOFError, ValueError) as error:
-            raise WorkerLostError(str(error) or "it ended") from error
-        return answer
-
-    def kill(self) -> None:
-        """End it and all it started: its input closes, and that it notices at once."""
-        with self._lock:
-            for stream in (self._input, self._output):
-                with contextlib.suppress(OSError):
-                    stream.close()
-            try:
-                self._process.wait(2)
-            except subprocess.TimeoutExpired:
-                with contextlib.suppress(ProcessLookupError):
-                    os.killpg(self._process.pid, 9)
-                self._process.wait()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+from collections.abc import Callable
 
 MEMORY = "/sys/fs/cgroup/memory"
 
@@ -37,12 +38,25 @@ class TreeLimit:
 
     def kills(self) -> int:
         """How often a process was killed for lack of memory, ever."""
-        words = os.pread(self._oom, 256, 0).split()
-        return int(words[words.index(b"oom_kill") + 1]) if b"oom_kill" in words else 0
+        return _kills(self._oom)
 
     def remove(self) -> None:
         with contextlib.suppress(OSError):
             os.rmdir(self._name, dir_fd=self._parent)
+
+
+def own_kills() -> Callable[[], int]:
+    """How often a process of this container was killed for lack of memory, ever."""
+    for path in ("/sys/fs/cgroup/memory/memory.oom_control", "/sys/fs/cgroup/memory.events"):
+        with contextlib.suppress(OSError):
+            descriptor = os.open(path, os.O_RDONLY)
+            return lambda: _kills(descriptor)
+    return lambda: 0
+
+
+def _kills(descriptor: int) -> int:
+    words = os.pread(descriptor, 256, 0).split()
+    return int(words[words.index(b"oom_kill") + 1]) if b"oom_kill" in words else 0
 
 
 def _own_group() -> str:

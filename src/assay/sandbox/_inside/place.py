@@ -19,8 +19,9 @@ from collections.abc import Callable
 from typing import Any, NoReturn
 
 from . import kernel, landlock, root, seccomp, tree
-from .cgroup import TreeLimit
+from .cgroup import TreeLimit, own_kills
 
+SERVERS = 6  # a container's other processes of ours, some of which may not have begun
 FIRST_UID = 100_000  # with the worker's pid added: processes are counted per user
 
 
@@ -36,6 +37,7 @@ class Place:
         neighbours: int,  # processes of this user that are not the program's
         limit: TreeLimit | None = None,
         confine: Callable[[], None] = lambda: None,
+        kills: Callable[[], int] = lambda: 0,  # for lack of memory, so far
     ) -> None:
         self.scratch = scratch
         self.scratch_state = scratch_state
@@ -44,6 +46,7 @@ class Place:
         self.neighbours = neighbours
         self.limit = limit
         self.confine = confine
+        self.kills = limit.kills if limit else kills
 
     def kill_all(self) -> None:
         """All that can be signalled from here was started here."""
@@ -84,7 +87,7 @@ def in_namespaces(
     return Place(root.SCRATCH, scratch_state, renew, tree.everyone_else, neighbours=2, limit=limit)
 
 
-def by_landlock(only_zygote: list[int]) -> Place:
+def by_landlock(only_zygote: list[int], kills: Callable[[], int] = lambda: 0) -> Place:
     """In the host's namespaces: the program sees the host's system folders, read-only."""
     if landlock.version() < landlock.WITH_SCOPES:
         raise OSError("Landlock of Linux 6.12 or later is needed")
@@ -119,7 +122,25 @@ def by_landlock(only_zygote: list[int]) -> Place:
         processes=tree.descendants,
         neighbours=neighbours,
         confine=confine,
+        kills=kills,
     )
+
+
+def in_container(only_zygote: list[int]) -> Place:
+    """As by Landlock, where somebody else has built the walls and limits the memory of all."""
+    place = by_landlock(only_zygote, own_kills())
+    confine = place.confine
+
+    def confine_as_victim() -> None:
+        # Should memory run out, the program is to be killed, not its judge.
+        kernel.prctl(kernel.PR_SET_DUMPABLE, 1)  # or its own /proc/self were closed to it
+        with open("/proc/self/oom_score_adj", "w") as file:
+            file.write("1000")
+        confine()
+
+    place.confine = confine_as_victim
+    place.neighbours += SERVERS
+    return place
 
 
 def _with_keeper(

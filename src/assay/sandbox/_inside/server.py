@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from . import sample, wire
-from .place import Place, by_landlock, in_namespaces
+from .place import Place, by_landlock, in_container, in_namespaces
 from .watch import HarnessGoneError
 
 # What programs import most; the rest costs its import in each program.
@@ -49,6 +49,8 @@ def _isolated(settings: dict[str, Any], only_here: list[int]) -> Place:
     limits = settings["limits"]
     if settings["tier"] == "landlock":
         place = by_landlock(only_here)
+    elif settings["tier"] == "container":
+        place = in_container(only_here)
     else:
         place = in_namespaces(
             limits, settings["allowed"], as_root=settings["tier"] == "root",

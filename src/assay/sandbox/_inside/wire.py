@@ -13,6 +13,7 @@ from . import plain
 
 Call = tuple[Any, ...]  # positional and named arguments
 MAX_LENGTH = (1 << 32) - 1
+FRAME = struct.Struct(">cI")
 
 
 def dumps(message: Any) -> bytes:
@@ -24,7 +25,10 @@ def send(descriptor: int, message: Any) -> None:
 
 
 def send_encoded(descriptor: int, data: bytes) -> None:
-    data = struct.pack(">I", len(data)) + data
+    write(descriptor, struct.pack(">I", len(data)) + data)
+
+
+def write(descriptor: int, data: bytes) -> None:
     while data:
         data = data[os.write(descriptor, data) :]
 
@@ -51,6 +55,10 @@ def receive_calls(descriptor: int) -> list[Call]:
     return [tuple(map(plain.decode, call)) for call in json.loads(data[1:])]
 
 
+def loads(data: bytes) -> Any:
+    return json.loads(data)
+
+
 def receive(descriptor: int, largest: int = MAX_LENGTH) -> Any:
     """The next message; EOFError when the other end is gone, ValueError if it is none."""
     return json.loads(receive_encoded(descriptor, largest))
@@ -61,6 +69,16 @@ def receive_encoded(descriptor: int, largest: int = MAX_LENGTH) -> bytes:
     if length > largest:
         raise ValueError(f"a message of {length} bytes")
     return _exactly(descriptor, length)
+
+
+def receive_frame(descriptor: int) -> tuple[bytes, bytes]:
+    """A piece of one of several streams that share a descriptor, after the stream's name."""
+    name, length = FRAME.unpack(_exactly(descriptor, FRAME.size))
+    return name, _exactly(descriptor, length)
+
+
+def send_frame(descriptor: int, name: bytes, piece: bytes) -> None:
+    write(descriptor, FRAME.pack(name, len(piece)) + piece)
 
 
 def _exactly(descriptor: int, size: int) -> bytes:

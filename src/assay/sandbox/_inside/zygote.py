@@ -28,7 +28,7 @@ class Zygote:
         self._place = place
         self._jobs = jobs
         self._link = _socket.socket(fileno=link)
-        self._kills = place.limit.kills() if place.limit else 0
+        self._kills = place.kills()
         self._codes: Latest[tuple[str, str], tuple[CodeType, CodeType]] = Latest()
         os.chdir(place.scratch)
         os.environ.clear()
@@ -90,8 +90,8 @@ class Zygote:
         self._clean_up()
         told = sample.checked(kept[result].data, job["token"])
         out_of_memory = self._out_of_memory()
-        if limit and out_of_memory:
-            self._kills = limit.kills()
+        if out_of_memory:
+            self._kills = self._place.kills()
         return {
             "result": told,
             "exit_code": os.waitstatus_to_exitcode(status),
@@ -105,8 +105,7 @@ class Zygote:
         }
 
     def _out_of_memory(self) -> bool:
-        limit = self._place.limit
-        return limit is not None and limit.kills() > self._kills
+        return self._place.kills() > self._kills
 
     def _pass_on(self, channel: _socket.socket | None) -> None:
         """To the oracle, which waits for one message a program."""

@@ -1,0 +1,195 @@
+"""A worker in a container: its two servers share the container's one stream in and out."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import select
+import subprocess
+import tempfile
+import threading
+import time
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from assay.errors import SandboxError
+from assay.sandbox._dozing import LOOK_EVERY_S, Dozing
+from assay.sandbox._engine import OWNER_LABEL, WORKER_LABEL, Engine, owner
+from assay.sandbox._inside import wire
+from assay.sandbox._inside.container import LINK, PIECE
+from assay.sandbox._local import ENVIRONMENT
+from assay.sandbox._worker import Server, WorkerLostError
+
+INTERPRETER = ("python3", "-P", "-S", "-s", "-B")
+# Our code comes over the stream: an image needs no more than Python.
+CODE = "/dev/shm/assay.zip"
+SCRIPT = (
+    "import os, sys\n"
+    "def read(size):\n"
+    "    data = b''\n"
+    "    while len(data) < size: data += os.read(0, size - len(data)) or sys.exit(1)\n"
+    "    return data\n"
+    f"open({CODE!r}, 'wb').write(read(int(read(10))))\nsys.path.insert(0, {CODE!r})\n"
+    "from _inside.container import main\nmain()"
+)
+OWN_MB = 256  # of the container's memory for fork server and oracle, above the program's
+OWN_PROCESSES = 16
+FIRST_UID = 200_000  # of its own for each container: processes are counted per user
+
+
+def run_arguments(image: str, name: str, limits: dict[str, Any], uid: int) -> list[str]:
+    """What is asked of the engine, in words that Docker and podman know."""
+    return [
+        "run", "--rm", "--interactive", "--name", name,
+        "--label", f"{WORKER_LABEL}=1", "--label", f"{OWNER_LABEL}={owner()}",
+        "--network=none", "--ipc=private", "--read-only", "--cap-drop=ALL",
+        "--security-opt=no-new-privileges", f"--user={uid}:{uid}",
+        f"--memory={limits['memory_mb'] + OWN_MB}m",
+        f"--memory-swap={limits['memory_mb'] + OWN_MB}m",
+        f"--pids-limit={limits['processes'] + OWN_PROCESSES}",
+        f"--tmpfs=/tmp:rw,nosuid,nodev,mode=1777,size={limits['files_mb']}m,nr_inodes=4096",
+        "--shm-size=1m", "--log-driver=none", "--pull=never", "--entrypoint=python3",
+        image, *INTERPRETER[1:], "-c", SCRIPT,
+    ]  # fmt: skip
+
+
+class ContainerServers:
+    """A container of its own for a worker; it ends when its input does."""
+
+    def __init__(self, engine: Engine, image: str, settings: dict[str, Any]) -> None:
+        self._engine = engine
+        self._settings = settings
+        self._stream = _Stream(engine, image, settings)
+        self.python = str(self._stream.about["python"])
+        try:
+            self.programs: Server = self._server(b"z", {"role": "zygote"})
+        except SandboxError:
+            self.close()
+            raise
+
+    def start_oracle(self) -> Server:
+        return self._server(b"o", {"role": "oracle", "imports": []})
+
+    def close(self) -> None:
+        self._stream.kill()
+
+    def _server(self, name: bytes, role: dict[str, Any]) -> Server:
+        server = _Inside(self._stream, name)
+        server.begin({**self._settings, **role, "link": LINK})
+        return server
+
+
+class _Stream:
+    """The container's input and output, which its servers share."""
+
+    def __init__(self, engine: Engine, image: str, settings: dict[str, Any]) -> None:
+        self._engine = engine
+        self._name = f"assay-{os.getpid()}-{os.urandom(4).hex()}"
+        uid = FIRST_UID + int.from_bytes(os.urandom(3), "big")
+        self._lock = threading.Lock()
+        self._heard: dict[bytes, bytearray] = {b"z": bytearray(), b"o": bytearray()}
+        self._pid = 0
+        with tempfile.TemporaryFile() as log:
+            self._process = subprocess.Popen(
+                [engine.tool, *run_arguments(image, self._name, settings["limits"], uid)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                start_new_session=True,  # Ctrl-C is the harness's to handle
+            )
+            assert self._process.stdin is not None
+            assert self._process.stdout is not None
+            self._input, self._output = self._process.stdin, self._process.stdout
+            code = _code()
+            try:
+                wire.write(self._input.fileno(), f"{len(code):>10}".encode() + code)
+                begin = {"interpreter": INTERPRETER, "variables": ENVIRONMENT}
+                wire.send(self._input.fileno(), begin)
+                self._wait(time.monotonic() + settings["start_s"])
+                self.about: dict[str, Any] = wire.receive(self._output.fileno())
+            except (OSError, EOFError, ValueError, WorkerLostError) as error:
+                self.kill()
+                log.seek(0)
+                raise engine.failure(log.read().decode(errors="replace") or str(error)) from error
+
+    @property
+    def pid(self) -> int:
+        """Of the container's first process, as this machine knows it; 0 if it does not."""
+        if not self._pid:
+            with contextlib.suppress(SandboxError):
+                self._pid = int(self._engine.inspected("container", self._name)["State"]["Pid"])
+        return self._pid
+
+    def send(self, name: bytes, data: bytes) -> None:
+        try:
+            for start in range(0, len(data), PIECE):
+                wire.send_frame(self._input.fileno(), name, data[start : start + PIECE])
+        except (OSError, ValueError) as error:
+            raise WorkerLostError(str(error) or "it ended") from error
+
+    def message(self, name: bytes, deadline: float, dozing: Dozing | None) -> dict[str, Any]:
+        heard = self._heard[name]
+        try:
+            while len(heard) < 4 or len(heard) < 4 + int.from_bytes(heard[:4], "big"):
+                self._wait(deadline, dozing)
+                whose, piece = wire.receive_frame(self._output.fileno())
+                self._heard[whose] += piece
+            length = 4 + int.from_bytes(heard[:4], "big")
+            answer: dict[str, Any] = wire.loads(bytes(heard[4:length]))
+        except (OSError, EOFError, ValueError, KeyError) as error:
+            raise WorkerLostError(str(error) or "the container ended") from error
+        del heard[:length]
+        return answer
+
+    def kill(self) -> None:
+        with self._lock:
+            for stream in (self._input, self._output):
+                with contextlib.suppress(OSError):
+                    stream.close()
+            try:
+                self._process.wait(2)
+            except subprocess.TimeoutExpired:
+                self._engine.remove(self._name)
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(self._process.pid, 9)
+                self._process.wait()
+
+    def _wait(self, deadline: float, dozing: Dozing | None = None) -> None:
+        while (left := deadline - time.monotonic()) > 0:
+            if select.select([self._output.fileno()], [], [], min(left, LOOK_EVERY_S))[0]:
+                return
+            if dozing:
+                dozing.look()
+        raise WorkerLostError("no answer in time")
+
+
+class _Inside(Server):
+    """One of the two servers in a container."""
+
+    def __init__(self, stream: _Stream, name: bytes) -> None:
+        self._stream, self._name = stream, name
+
+    def send_encoded(self, message: bytes) -> None:
+        self._stream.send(self._name, len(message).to_bytes(4, "big") + message)
+
+    def receive(self, deadline: float, dozing: Dozing | None = None) -> dict[str, Any]:
+        return self._stream.message(self._name, deadline, dozing)
+
+    def dozing(self, tell: Callable[[], None]) -> Dozing | None:
+        return Dozing(self._stream.pid, tell) if self._stream.pid else None
+
+    def kill(self) -> None:
+        self._stream.kill()
+
+
+def _code() -> bytes:
+    """All that runs inside, as a zip file that Python imports from."""
+    packed = io.BytesIO()
+    folder = Path(__file__).parent / "_inside"
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+        for path in sorted(folder.glob("*.py")):
+            archive.write(path, f"_inside/{path.name}")
+    return packed.getvalue()

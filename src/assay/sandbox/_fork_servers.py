@@ -1,0 +1,244 @@
+"""What sandboxes share that keep fork servers warm, wherever these run."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from assay.errors import SandboxError
+from assay.protocol import tests_digest
+from assay.sandbox import _pool
+from assay.sandbox._inside import wire
+from assay.sandbox._verdicts import verdict_of, with_outputs
+from assay.sandbox._worker import Worker, WorkerLostError
+from assay.types import Cases, Job, Program, Tests, Verdict
+
+ATTEMPTS = 3
+PAUSE_S = 0.2  # before an attempt after one that failed on our side
+PATIENCE = 4  # the fork server's own, in wall limits
+GRACE_S = 20.0
+SLOWER = 4
+PROBE = Job("", 0, Program("", ""), Tests("", "", integrity="separated"))
+
+
+class ForkServerSandbox:
+    """A fork server for each worker, kept warm between calls of ``judge``.
+
+    Kinds inherit it: they say what a worker for a job is set up with, and start it.
+    """
+
+    def __init__(self, workers: int, first: Worker) -> None:
+        self._workers = workers
+        self._idle = [first]
+        self._alive = {first}
+        self._lock = threading.Lock()
+        self._alone = _Turnstile()
+        self._closed = False
+
+    def _settings(self, job: Job) -> dict[str, Any]:
+        """All of a job that a worker cannot change later; SandboxError if it cannot be had."""
+        raise NotImplementedError
+
+    def _new_worker(self, settings: dict[str, Any]) -> Worker:
+        raise NotImplementedError
+
+    def judge(self, jobs: Iterable[Job]) -> Iterator[Verdict]:
+        for job, report in self._reports(jobs):
+            yield verdict_of(job, report)
+
+    def outputs(self, jobs: Iterable[Job]) -> Iterator[tuple[Verdict, Cases | None]]:
+        for job, report in self._reports(jobs):
+            yield verdict_of(job, report), with_outputs(job.tests.cases, report.get("told", {}))
+
+    def _reports(self, jobs: Iterable[Job]) -> Iterator[tuple[Job, dict[str, Any]]]:
+        self._closed = False
+        # A dozing one keeps its process and all that it has imported: not too many of them.
+        stream = _pool.stream(jobs, self._run, self._workers, 3 + self._workers // 2)
+        finished = False
+        try:
+            yield from stream
+            finished = True
+        finally:
+            if not finished:
+                self.close()
+
+    def close(self) -> None:
+        """End all workers; a later call of ``judge`` starts new ones."""
+        with self._lock:
+            self._closed = True
+            workers, self._alive, self._idle = self._alive, set(), []
+        for worker in workers:
+            worker.kill()
+
+    def _run(self, job: Job, doze: Callable[[], None]) -> tuple[Job, dict[str, Any]]:
+        for attempt in range(ATTEMPTS):
+            if attempt:
+                time.sleep(PAUSE_S * attempt)
+            with self._alone.shared():
+                report = self._report(job, doze)
+            if report.get("starved"):
+                with self._alone.exclusive():
+                    report = self._report(job, lambda: None)
+                if report.get("starved"):
+                    report = {
+                        "sandbox_error": "the machine is too busy to run it within its limits"
+                    }
+            if "sandbox_error" not in report:
+                break
+        return job, report
+
+    def _report(self, job: Job, doze: Callable[[], None]) -> dict[str, Any]:
+        tests = job.tests
+        message = {
+            "preamble": tests.preamble,
+            "program": job.program.code,
+            "tests": tests.code,
+            "entry_point": tests.entry_point,
+            "abridged": tests.cases is not None,  # code may want to look at all of a large value
+            "limits": _limits(job),
+        }
+        timeout_s = job.limits.wall_s * PATIENCE + GRACE_S
+        kills = _host_oom_kills()
+        # An environment that is not there is no failure of this one program: it ends the whole.
+        settings = self._settings(job)
+        try:
+            worker = self._take(settings)
+        except SandboxError as error:
+            return {"sandbox_error": str(error)}
+        try:
+            if tests.integrity == "shared":
+                report = worker.judge(message, timeout_s, doze)
+            else:
+                report = worker.judge_apart(
+                    message, tests_digest(tests), lambda: _for_oracle(tests), timeout_s, doze
+                )
+        except (WorkerLostError, SandboxError) as error:
+            self._drop(worker)
+            return {"sandbox_error": f"the fork server was lost: {error}"}
+        with self._lock:
+            if worker in self._alive:
+                self._idle.append(worker)
+        for told in (report, report.get("result") or {}, report.get("told", {})):
+            if "sandbox_error" in told:
+                return {"sandbox_error": told["sandbox_error"]}
+        killed = report.get("exit_code") == -signal.SIGKILL and report["stopped"] is None
+        if killed and not report["out_of_memory"] and _host_oom_kills() > kills:
+            return {"sandbox_error": "the machine ran out of memory"}
+        return report
+
+    def _take(self, settings: dict[str, Any]) -> Worker:
+        """An idle worker of this kind, or a new one; too many of other kinds are ended."""
+        with self._lock:
+            for worker in self._idle:
+                if worker.settings == settings:
+                    self._idle.remove(worker)
+                    return worker
+            many = self._idle and len(self._alive) >= 2 * self._workers
+            needless = self._idle.pop(0) if many else None
+        if needless:
+            self._drop(needless)
+        return self._started(settings)
+
+    def _started(self, settings: dict[str, Any]) -> Worker:
+        if self._closed:
+            raise SandboxError("stopped")
+        worker = self._new_worker(settings)
+        with self._lock:
+            if not self._closed:
+                self._alive.add(worker)
+                return worker
+        worker.kill()
+        raise SandboxError("stopped")
+
+    def _drop(self, worker: Worker) -> None:
+        with self._lock:
+            self._alive.discard(worker)
+        worker.kill()
+
+
+class _Turnstile:
+    """Many at a time, or one alone."""
+
+    def __init__(self) -> None:
+        self._condition = threading.Condition()
+        self._inside = 0
+        self._alone = False
+
+    @contextmanager
+    def shared(self) -> Iterator[None]:
+        with self._condition:
+            self._condition.wait_for(lambda: not self._alone)
+            self._inside += 1
+        try:
+            yield
+        finally:
+            with self._condition:
+                self._inside -= 1
+                self._condition.notify_all()
+
+    @contextmanager
+    def exclusive(self) -> Iterator[None]:
+        with self._condition:
+            self._condition.wait_for(lambda: not self._alone)
+            self._alone = True
+            self._condition.wait_for(lambda: self._inside == 0)
+        try:
+            yield
+        finally:
+            with self._condition:
+                self._alone = False
+                self._condition.notify_all()
+
+
+def settings_for(job: Job, tier: str) -> dict[str, Any]:
+    """What a worker is set up with once; the other limits can change from job to job.
+
+    Integrity, since programs must not be forked from a process that has seen separated tests.
+    """
+    limits = job.limits
+    return {
+        "tier": tier,
+        "limits": {
+            "memory_mb": limits.memory_mb,
+            "processes": limits.processes,
+            "files_mb": limits.files_mb,
+        },
+        "imports": list(job.imports),
+        "integrity": job.tests.integrity,
+    }
+
+
+def _host_oom_kills() -> int:
+    """How often the kernel has killed a process for lack of memory since it started."""
+    with contextlib.suppress(OSError):
+        for line in Path("/proc/vmstat").read_text().splitlines():
+            if line.startswith("oom_kill "):
+                return int(line.split()[1])
+    return 0
+
+
+def _limits(job: Job) -> dict[str, Any]:
+    """A case may take several times what the reference took for its slowest."""
+    limits = job.limits
+    if limits.call_cpu_s and job.tests.cases:
+        call_cpu_s = max(limits.call_cpu_s, SLOWER * job.tests.cases.slowest_s)
+        limits = dataclasses.replace(limits, call_cpu_s=call_cpu_s)
+    return dataclasses.asdict(limits)
+
+
+def _for_oracle(tests: Tests) -> bytes:
+    body: dict[str, Any] = {
+        "entry_point": tests.entry_point,
+        "code": tests.code,
+        "preamble": tests.preamble,
+    }
+    if tests.cases:
+        body |= {"inputs": tests.cases.inputs, "expected": tests.cases.expected}
+    return wire.dumps(body)

@@ -1,0 +1,112 @@
+"""The image that containers are started from, known by its digest."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import subprocess
+import tarfile
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from assay.errors import SandboxError
+from assay.fetch import cache_dir
+from assay.sandbox._engine import Engine
+
+CHOICE = "ASSAY_DOCKER_IMAGE"
+NAME = "assay-sandbox"
+DOCKERFILE = """\
+FROM {base}
+RUN python3 -c "import sys; assert sys.version_info >= (3, 11), sys.version"
+"""
+BASE = "docker.io/library/python:3.11-slim-bookworm"
+BUILD_S = 1800.0
+SUITE = "bookworm"
+PACKAGES = "python3-minimal,python3"
+
+
+def image_id(engine: Engine) -> str:
+    """Of the image that was built here, or of the one that the user names by its digest."""
+    chosen = os.environ.get(CHOICE, "")
+    if chosen and "sha256:" not in chosen:
+        raise SandboxError(
+            f"{CHOICE} must name an image by its digest (name@sha256:… or sha256:…), not {chosen}"
+        )
+    wanted = chosen or _built(engine)
+    try:
+        return str(engine.inspected("image", wanted)["Id"])
+    except SandboxError as error:
+        if "o such image" not in str(error) and "not known" not in str(error):
+            raise
+        what = f"pull {wanted}" if chosen else "build it with 'assay sandbox build-image'"
+        raise SandboxError(f"{engine.tool} has no image for the sandbox: {what}") from error
+
+
+def build(
+    engine: Engine, base: str, root: Path | None, debootstrap: bool, note: Callable[[str], None]
+) -> str:
+    """Make the image, from a base image or from a root file system; its digest."""
+    if root is not None or debootstrap:
+        with _root_archive(root, note) as archive, archive.open("rb") as content:
+            note(f"importing {archive.stat().st_size / 2**20:.0f} MB")
+            found = engine.asked("import", "-", NAME, given=content, timeout_s=BUILD_S)
+    else:
+        note(f"building from {base}")
+        with tempfile.TemporaryDirectory() as folder:
+            Path(folder, "Dockerfile").write_text(DOCKERFILE.format(base=base))
+            engine.asked("build", "--tag", NAME, folder, timeout_s=BUILD_S)
+        found = engine.inspected("image", NAME)["Id"]
+    found = str(engine.inspected("image", found.splitlines()[-1])["Id"])
+    _record(engine).parent.mkdir(parents=True, exist_ok=True)
+    _record(engine).write_text(json.dumps({"id": found}))
+    return found
+
+
+def _built(engine: Engine) -> str:
+    try:
+        return str(json.loads(_record(engine).read_text())["id"])
+    except (OSError, ValueError, KeyError):
+        return NAME
+
+
+def _record(engine: Engine) -> Path:
+    return cache_dir() / "images" / f"{Path(engine.tool).name}.json"
+
+
+@contextlib.contextmanager
+def _root_archive(root: Path | None, note: Callable[[str], None]) -> Iterator[Path]:
+    """A tar file of a root file system: the given one, of a given folder, or of a new Debian."""
+    if root is not None and root.is_file():
+        yield root
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        if root is None:
+            root = Path(folder, "root")
+            _bootstrap(root, note)
+        if not root.is_dir():
+            raise SandboxError(f"no root file system at {root}: give a folder or a tar file")
+        archive = Path(folder, "root.tar")
+        with tarfile.open(archive, "w") as tar:
+            tar.add(root, arcname=".", filter=_without_devices)
+        yield archive
+
+
+def _without_devices(member: tarfile.TarInfo) -> tarfile.TarInfo | None:
+    return None if member.isdev() else member
+
+
+def _bootstrap(root: Path, note: Callable[[str], None]) -> None:
+    tool = shutil.which("debootstrap")
+    if tool is None:
+        raise SandboxError("debootstrap is not installed: install it, or give --rootfs")
+    note(f"debootstrap of {SUITE}: a minute or two")
+    done = subprocess.run(
+        [tool, "--variant=minbase", f"--include={PACKAGES}", SUITE, str(root)],
+        stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=BUILD_S,
+    )  # fmt: skip
+    if done.returncode:
+        last = done.stdout.strip().splitlines()[-1:] or ["no reason"]
+        raise SandboxError(f"debootstrap failed ({last[0]}): run it by hand, then give --rootfs")

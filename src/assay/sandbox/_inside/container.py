@@ -1,0 +1,65 @@
+"""A container's first process: it starts the worker's servers and carries their messages.
+
+Both ways in frames: a byte that names the server, four bytes of length, as much of its stream.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import socket
+import subprocess
+import sys
+
+from . import wire
+
+SERVERS = (b"z", b"o")  # zygote and oracle
+PIECE = 1 << 16
+LINK = 200  # the descriptor of a server's end of what is between the two
+
+
+def main() -> None:
+    """Ends, and all else in the container with it, when its input does."""
+    settings = wire.receive(0)
+    servers = _started(settings["interpreter"], settings["variables"])
+    outputs = {server.stdout.fileno(): name for name, server in servers.items()}  # type: ignore[union-attr]
+    inputs = {name: server.stdin.fileno() for name, server in servers.items()}  # type: ignore[union-attr]
+    poll = select.poll()
+    for descriptor in (0, *outputs):
+        poll.register(descriptor, select.POLLIN)
+    wire.send(1, {"python": f"{sys.implementation.name} {sys.version.split()[0]}"})
+    with contextlib.suppress(OSError, EOFError):  # somebody is gone, and the worker with it
+        while True:
+            _carry(poll, inputs, outputs)
+
+
+def _carry(poll: select.poll, inputs: dict[bytes, int], outputs: dict[int, bytes]) -> None:
+    for descriptor, _ in poll.poll():
+        if descriptor == 0:
+            name, piece = wire.receive_frame(0)
+            wire.write(inputs[name], piece)
+        elif piece := os.read(descriptor, PIECE):
+            wire.send_frame(1, outputs[descriptor], piece)
+        else:
+            raise EOFError
+
+
+def _started(
+    interpreter: list[str], variables: dict[str, str]
+) -> dict[bytes, subprocess.Popen[bytes]]:
+    ends = socket.socketpair()
+    started = {}
+    script = (
+        f"import sys; sys.path.insert(0, {sys.path[0]!r}); from _inside.server import main; main()"
+    )
+    for name, end in zip(SERVERS, ends, strict=True):
+        os.dup2(end.fileno(), LINK, inheritable=True)
+        started[name] = subprocess.Popen(
+            [*interpreter, "-c", script],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+            env=variables, cwd="/", pass_fds=[LINK],
+        )  # fmt: skip
+        os.close(LINK)
+        end.close()
+    return started

@@ -1,0 +1,80 @@
+"""From what a fork server and its oracle saw to a verdict."""
+
+from __future__ import annotations
+
+import signal
+from typing import Any
+
+from assay import codec
+from assay.types import Cases, Job, Limits, Verdict
+
+# What the kernel accounts at the end may lag behind what its limit counted: 0.87 was seen.
+CPU_SLACK = 0.75
+
+
+def verdict_of(job: Job, report: dict[str, Any]) -> Verdict:
+    if "sandbox_error" in report:
+        return Verdict(
+            task_id=job.task_id,
+            sample=job.sample,
+            status="invalid",
+            reason="sandbox-error",
+            detail=report["sandbox_error"],
+            rule=job.program.rule,
+        )
+    told = report.get("told", report["result"])
+    if told is None or "ended" in told or (report["out_of_memory"] and told["status"] != "pass"):
+        told = {**_untold(report, job.limits), **_heard_before_the_end(told)}
+    return Verdict(
+        task_id=job.task_id,
+        sample=job.sample,
+        status=told["status"],
+        reason=told["reason"],
+        detail=told["detail"],
+        failing_test=told["failing_test"],
+        cpu_s=report["cpu_s"],
+        wall_s=report["wall_s"],
+        peak_mb=report["peak_mb"],
+        integrity=job.tests.integrity,
+        rule=job.program.rule,
+        groups={name: tuple(counts) for name, counts in told.get("groups", {}).items()},
+    )
+
+
+def with_outputs(cases: Cases | None, told: dict[str, Any]) -> Cases | None:
+    if cases is None or "outputs" not in told:
+        return None
+    digest = codec.digest([cases.digest, told["outputs"]])
+    return Cases(cases.inputs, told["outputs"], digest, told["slowest_s"])
+
+
+def _heard_before_the_end(told: dict[str, Any] | None) -> dict[str, Any]:
+    return {name: told[name] for name in ("failing_test", "groups") if name in told} if told else {}
+
+
+def _untold(report: dict[str, Any], limits: Limits) -> dict[str, Any]:
+    """What happened to a program that ended before its tests did."""
+    code, stopped, output = report["exit_code"], report["stopped"], report["output_tail"].strip()
+    if stopped == "memory" or report["out_of_memory"]:
+        reason, detail = "memory", f"used more than {limits.memory_mb} MB"
+    elif stopped == "processes":
+        reason, detail = "processes", f"ran more than {limits.processes} processes"
+    elif stopped == "wall":
+        reason, detail = "timeout", f"still running after {limits.wall_s:g} s"
+    elif stopped == "cpu" or (
+        -code in (signal.SIGXCPU, signal.SIGKILL) and report["cpu_s"] >= CPU_SLACK * limits.cpu_s
+    ):
+        reason, detail = "timeout", f"used {limits.cpu_s:g} s of CPU time"
+    elif stopped == "answered":
+        reason, detail = "exit", "stopped answering before its tests were done"
+    elif code < 0:
+        reason, detail = "signal", f"ended by {signal.Signals(-code).name}"
+    else:
+        reason, detail = "exit", f"left with exit code {code} before its tests were done"
+    last_line = output.splitlines()[-1] if output else ""
+    return {
+        "status": "fail",
+        "reason": reason,
+        "detail": f"{detail}: {last_line}" if last_line else detail,
+        "failing_test": "",
+    }

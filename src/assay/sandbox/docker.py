@@ -1,0 +1,64 @@
+"""Programs in containers of Docker or podman: one for each worker, with a fork server inside."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from assay.errors import SandboxError
+from assay.sandbox import Capabilities, sandboxes
+from assay.sandbox._container import ContainerServers
+from assay.sandbox._engine import EngineGoneError, find_engine
+from assay.sandbox._fork_servers import PROBE, ForkServerSandbox, settings_for
+from assay.sandbox._image import image_id
+from assay.sandbox._local import START_S
+from assay.sandbox._tiers import CONTAINER
+from assay.sandbox._worker import Worker
+from assay.types import Job
+
+ENGINE_BACK_S = 60.0  # an engine that is restarted takes this long at most
+
+
+class DockerSandbox(ForkServerSandbox):
+    """Containers that are kept warm; each ends with the harness, however that ends."""
+
+    def __init__(self, workers: int) -> None:
+        self._engine = find_engine()
+        self._image = image_id(self._engine)
+        self._engine.remove_leftovers()
+        settings = _settings(PROBE)
+        servers = ContainerServers(self._engine, self._image, settings)
+        self._python = servers.python
+        super().__init__(workers, Worker(settings, servers))
+
+    def capabilities(self) -> Capabilities:
+        guarantees = (*CONTAINER.guarantees, f"image {self._image}")
+        return Capabilities("docker", CONTAINER.name, self._python, guarantees)
+
+    def _settings(self, job: Job) -> dict[str, Any]:
+        return _settings(job)
+
+    def _new_worker(self, settings: dict[str, Any]) -> Worker:
+        try:
+            servers = ContainerServers(self._engine, self._image, settings)
+        except EngineGoneError:
+            self._engine.wait_until_there(ENGINE_BACK_S)
+            servers = ContainerServers(self._engine, self._image, settings)
+        return Worker(settings, servers)
+
+
+def _settings(job: Job) -> dict[str, Any]:
+    if job.environment:
+        raise SandboxError(
+            f"the environment {job.environment} is not in the image: use --sandbox process"
+        )
+    return {
+        **settings_for(job, CONTAINER.name), "allowed": (), "variables": {}, "start_s": START_S,
+    }  # fmt: skip
+
+
+@sandboxes.register("docker")
+def _open(workers: int, tier: str) -> DockerSandbox:
+    if tier not in ("auto", CONTAINER.name):
+        raise SandboxError(f"docker has one tier, {CONTAINER.name}: drop --sandbox-tier {tier}")
+    return DockerSandbox(workers or os.cpu_count() or 1)
