@@ -117,7 +117,7 @@ class ForkServerSandbox:
                 report = worker.judge(message, timeout_s, doze)
             else:
                 report = worker.judge_apart(
-                    message, tests_digest(tests), lambda: _for_oracle(tests), timeout_s, doze
+                    message, tests_digest(tests), lambda: for_oracle(tests), timeout_s, doze
                 )
         except (WorkerLostError, SandboxError) as error:
             self._drop(worker)
@@ -233,7 +233,7 @@ def _limits(job: Job) -> dict[str, Any]:
     return dataclasses.asdict(limits)
 
 
-def _for_oracle(tests: Tests) -> bytes:
+def for_oracle(tests: Tests) -> bytes:
     body: dict[str, Any] = {
         "entry_point": tests.entry_point,
         "code": tests.code,

@@ -14,14 +14,7 @@ CPU_SLACK = 0.75
 
 def verdict_of(job: Job, report: dict[str, Any]) -> Verdict:
     if "sandbox_error" in report:
-        return Verdict(
-            task_id=job.task_id,
-            sample=job.sample,
-            status="invalid",
-            reason="sandbox-error",
-            detail=report["sandbox_error"],
-            rule=job.program.rule,
-        )
+        return invalid(job, "sandbox-error", report["sandbox_error"])
     told = report.get("told", report["result"])
     if told is None or "ended" in told or (report["out_of_memory"] and told["status"] != "pass"):
         told = {**_untold(report, job.limits), **_heard_before_the_end(told)}
@@ -39,6 +32,11 @@ def verdict_of(job: Job, report: dict[str, Any]) -> Verdict:
         rule=job.program.rule,
         groups={name: tuple(counts) for name, counts in told.get("groups", {}).items()},
     )
+
+
+def invalid(job: Job, reason: str, detail: str) -> Verdict:
+    """What is no failure of the program."""
+    return Verdict(job.task_id, job.sample, "invalid", reason, detail, rule=job.program.rule)
 
 
 def with_outputs(cases: Cases | None, told: dict[str, Any]) -> Cases | None:

@@ -11,7 +11,7 @@ import time
 from types import FrameType
 from typing import Any, NoReturn
 
-from . import judge, wire
+from . import calling, wire
 from .plain import abridged, encode
 
 FLUSH_S = 0.002  # many short calls share a message
@@ -24,25 +24,12 @@ class CallTooLongError(BaseException):
 
 def serve(namespace: dict[str, object], job: dict[str, Any], channel: int) -> NoReturn:
     """Load the program, then answer until the other side has heard enough."""
-    unloaded = _load(namespace, job["program"])
+    unloaded = calling.load(namespace, job["program"])
     function = Function(namespace, job, channel)
     while True:
         for call in wire.receive_calls(channel):
             function.answer(unloaded or function.called(*call))
         function.flush()
-
-
-def _load(namespace: dict[str, object], program: str) -> dict[str, str] | None:
-    """What went wrong, if it did."""
-    try:
-        code = judge.compiled(program, judge.PROGRAM)
-    except judge.NOT_PYTHON as error:
-        return {"raised": "", "reason": "syntax", "detail": judge.describe(error)}
-    try:
-        exec(code, namespace)
-    except BaseException as error:
-        return {**_failure(error), "raised": ""}  # not by a call
-    return None
 
 
 class Function:
@@ -67,7 +54,9 @@ class Function:
         answer: Any = None
         try:
             self._runs = True
-            answer = self._result(positional, named)
+            answer = calling.result(
+                self._namespace, self._entry_point, positional, named, self._encode
+            )
             self._runs = False
         except CallTooLongError:
             pass  # it was just done
@@ -86,19 +75,6 @@ class Function:
         wire.send(self._channel, [time.process_time(), self._answers])
         self._answers, self._flushed = [], time.monotonic()
 
-    def _result(self, positional: Any, named: Any) -> Any:
-        try:
-            if self._entry_point not in self._namespace:
-                raise NameError(f"name {self._entry_point!r} is not defined")
-            function: Any = self._namespace[self._entry_point]
-            result = function(*positional, **named)
-        except BaseException as error:
-            return _failure(error)
-        try:
-            return [self._encode(result)]
-        except BaseException:  # its own methods fail, or lie about its type
-            return [{"opaque": type(result).__name__}]
-
     def _look(self, _number: int, _frame: FrameType | None) -> None:
         """One timer for all calls, which costs the short ones nothing."""
         self._looks = self._looks + 1 if self._seen == self._calls else 1
@@ -109,8 +85,3 @@ class Function:
             self._too_long = True
             raise CallTooLongError
         self.flush()
-
-
-def _failure(error: BaseException) -> dict[str, str]:
-    detail = judge.describe(error)
-    return {"raised": type(error).__name__, "reason": judge.reason(error), "detail": detail}

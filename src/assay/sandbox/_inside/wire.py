@@ -47,7 +47,10 @@ def dump_code(makes_calls: CodeType) -> bytes:
 
 
 def receive_calls(descriptor: int) -> list[Call]:
-    data = receive_encoded(descriptor)
+    return load_calls(receive_encoded(descriptor))
+
+
+def load_calls(data: bytes) -> list[Call]:
     if data[:1] == b"c":
         return list(eval(marshal.loads(data[1:]), {}))
     if data[:1] == b"m":

@@ -1,0 +1,124 @@
+"""CPython as a WebAssembly component, built once and kept, with its digest, in the cache."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.metadata
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from assay.errors import SandboxError
+from assay.fetch import cache_dir, file_sha256
+
+PACKAGES = ("wasmtime", "componentize-py")
+HERE = Path(__file__).parent
+# What the guest shares with the fork server: nothing that knows of a kernel.
+SHARED = ("__init__", "calling", "foresee", "judge", "latest", "plain", "trial", "wire")
+BUILD_S = 900.0
+SCRIPT = "import sys; from componentize_py import script; sys.exit(script())"
+STACK_BYTES = (2 << 20) - (1 << 16)  # wasmtime allows no more
+
+
+def engine() -> Any:
+    """Of wasmtime, the same for compiling and for running."""
+    import wasmtime
+
+    config = wasmtime.Config()
+    config.epoch_interruption = True
+    config.max_wasm_stack = STACK_BYTES
+    return wasmtime.Engine(config)
+
+
+def compiled(note: Callable[[str], None]) -> Path:
+    """The file that wasmtime loads; made now if it is not there or not what it was."""
+    _need_packages()
+    folder = cache_dir() / "wasm" / _digest_of_inputs()[:16]
+    machine_code, record = folder / "component.cwasm", folder / "component.json"
+    if not _is_as_recorded(machine_code, record):
+        folder.mkdir(parents=True, exist_ok=True)
+        _build(folder, note)
+    return machine_code
+
+
+def python(machine_code: Path) -> str:
+    """The guest's version of CPython."""
+    return str(json.loads(machine_code.with_suffix(".json").read_text())["python"])
+
+
+def _build(folder: Path, note: Callable[[str], None]) -> None:
+    from wasmtime import component
+
+    note("building CPython for WebAssembly, once: half a minute")
+    with tempfile.TemporaryDirectory(dir=folder) as temporary:
+        wasm = Path(temporary, "component.wasm")
+        _componentize(Path(temporary), wasm)
+        note("compiling it for this machine")
+        machine_code = Path(temporary, "component.cwasm")
+        machine_code.write_bytes(component.Component(engine(), wasm.read_bytes()).serialize())
+        record = Path(temporary, "component.json")
+        names = (wasm.name, machine_code.name)
+        digests = {name: file_sha256(Path(temporary, name)) for name in names}
+        about = {"sha256": digests, "packages": _versions(), "python": _version(machine_code)}
+        record.write_text(json.dumps(about, indent=1))
+        for name in (*names, record.name):  # the record last: it says that all is there
+            os.replace(Path(temporary, name), folder / name)
+
+
+def _version(machine_code: Path) -> str:
+    worker = [sys.executable, "-m", "assay.sandbox._wasm_worker", str(machine_code), "version"]
+    return subprocess.run(worker, capture_output=True, text=True, check=True).stdout.strip()
+
+
+def _componentize(folder: Path, target: Path) -> None:
+    code = folder / "code"
+    shutil.copytree(HERE / "_guest", code, ignore=shutil.ignore_patterns("__*"))
+    (code / "_inside").mkdir()
+    for name in SHARED:
+        shutil.copy(HERE / "_inside" / f"{name}.py", code / "_inside")
+    done = subprocess.run(
+        [
+            sys.executable, "-c", SCRIPT, "--wit-path", "world.wit",
+            "--world", "judging", "componentize", "app", "--output", str(target),
+        ],
+        cwd=code, capture_output=True, text=True, timeout=BUILD_S, stdin=subprocess.DEVNULL,
+        env={**os.environ, "PYTHONHASHSEED": "0"},
+    )  # fmt: skip
+    if done.returncode:
+        last = (done.stderr.strip() or done.stdout.strip()).splitlines()[-1:] or ["no reason"]
+        raise SandboxError(f"componentize-py failed ({last[0]}): install it anew")
+
+
+def _need_packages() -> None:
+    try:
+        _versions()
+    except importlib.metadata.PackageNotFoundError as error:
+        raise SandboxError(
+            f"the wasm sandbox needs {error.name}: install it with pip install 'assay[wasm]'"
+        ) from error
+
+
+def _versions() -> dict[str, str]:
+    return {name: importlib.metadata.version(name) for name in PACKAGES}
+
+
+def _digest_of_inputs() -> str:
+    digest = hashlib.sha256(json.dumps([_versions(), STACK_BYTES, os.uname().machine]).encode())
+    sources = [HERE / "_inside" / f"{name}.py" for name in SHARED]
+    for path in (*sources, HERE / "_guest" / "app.py", HERE / "_guest" / "world.wit"):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+def _is_as_recorded(path: Path, record: Path) -> bool:
+    """Machine code from a file is as trusted as the file: it is checked each time."""
+    try:
+        return bool(json.loads(record.read_text())["sha256"][path.name] == file_sha256(path))
+    except (OSError, ValueError, KeyError):
+        return False

@@ -1,0 +1,1 @@
+"""What is built into the WebAssembly component: it never runs in the harness."""

@@ -1,0 +1,47 @@
+"""The program's side of separated tests: loaded once, then called with plain data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from . import judge
+
+
+def load(namespace: dict[str, object], program: str) -> dict[str, str] | None:
+    """What went wrong, if it did."""
+    try:
+        code = judge.compiled(program, judge.PROGRAM)
+    except judge.NOT_PYTHON as error:
+        return {"raised": "", "reason": "syntax", "detail": judge.describe(error)}
+    try:
+        exec(code, namespace)
+    except BaseException as error:
+        return {**failure_of(error), "raised": ""}  # not by a call
+    return None
+
+
+def result(
+    namespace: dict[str, object],
+    entry_point: str,
+    positional: Any,
+    named: Any,
+    encode: Callable[[Any], Any],
+) -> Any:
+    """What the function returned, in a list, or how it failed."""
+    try:
+        if entry_point not in namespace:
+            raise NameError(f"name {entry_point!r} is not defined")
+        function: Any = namespace[entry_point]
+        result = function(*positional, **named)
+    except BaseException as error:
+        return failure_of(error)
+    try:
+        return [encode(result)]
+    except BaseException:  # its own methods fail, or lie about its type
+        return [{"opaque": type(result).__name__}]
+
+
+def failure_of(error: BaseException) -> dict[str, str]:
+    detail = judge.describe(error)
+    return {"raised": type(error).__name__, "reason": judge.reason(error), "detail": detail}

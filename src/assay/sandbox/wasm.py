@@ -1,0 +1,272 @@
+"""Programs as WebAssembly: no kernel features needed, so also where there are none.
+
+CPython itself is the guest, a fresh instance for each program, without files, network or clock
+tricks. What it cannot run is said to be unsupported, never failed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import os
+import re
+import select
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from assay.errors import SandboxError
+from assay.protocol import tests_digest
+from assay.sandbox import Capabilities, _component, _pool, sandboxes
+from assay.sandbox._fork_servers import ATTEMPTS, GRACE_S, PATIENCE, for_oracle
+from assay.sandbox._inside import wire
+from assay.sandbox._inside.latest import Latest
+from assay.sandbox._verdicts import invalid, verdict_of, with_outputs
+from assay.types import Cases, Job, Verdict
+
+TIER = "guest"
+SLOWER = 3.0  # than native code: limits of CPU time are for that
+START_S = 60.0
+GUARANTEES = (
+    "no network, no files, no other process, no system calls: only what a WebAssembly guest has",
+    "limits on CPU, wall time and memory",
+    "a fresh instance for each program, nothing left for the next",
+    "everything dies with the harness",
+)
+# Not in the guest, but in places where such programs are written.
+PACKAGES = {
+    "matplotlib", "networkx", "numpy", "pandas", "regex", "requests", "scipy", "sklearn", "sympy",
+    "tensorflow", "torch",
+}  # fmt: skip
+MISSING = re.compile(r"ModuleNotFoundError: No module named '(\w+)")
+NO_SUCH = re.compile(r"AttributeError: module '([\w.]+)' has no attribute '(\w+)'")
+UNABLE = re.compile(
+    r"can't start new thread|NotImplementedError|Not supported|Function not implemented"
+    r"|UnsupportedOperation|emscripten|wasi"
+    r"|^(?:FileNotFoundError|NotADirectoryError|PermissionError|OSError): \[Errno \d+\]"
+)
+
+
+class WasmSandbox:
+    """A process for each worker, kept warm between calls of ``judge``."""
+
+    def __init__(self, workers: int) -> None:
+        self._workers = workers
+        self._component = _component.compiled(_note)
+        self._idle: list[_Worker] = [_Worker(self._component)]
+        self._alive = set(self._idle)
+        self._lock = threading.Lock()
+        self._closed = False
+        self._python = _component.python(self._component)
+
+    def capabilities(self) -> Capabilities:
+        return Capabilities("wasm", TIER, self._python, GUARANTEES)
+
+    def judge(self, jobs: Iterable[Job]) -> Iterator[Verdict]:
+        for job, report in self._reports(jobs):
+            yield _verdict(job, report)
+
+    def outputs(self, jobs: Iterable[Job]) -> Iterator[tuple[Verdict, Cases | None]]:
+        for job, report in self._reports(jobs):
+            told = report.get("result") or {}
+            yield _verdict(job, report), with_outputs(job.tests.cases, told)
+
+    def close(self) -> None:
+        with self._lock:
+            self._closed = True
+            workers, self._alive, self._idle = self._alive, set(), []
+        for worker in workers:
+            worker.kill()
+
+    def _reports(self, jobs: Iterable[Job]) -> Iterator[tuple[Job, dict[str, Any]]]:
+        self._closed = False
+        finished = False
+        try:
+            yield from _pool.stream(jobs, self._run, self._workers, 0)
+            finished = True
+        finally:
+            if not finished:
+                self.close()
+
+    def _run(self, job: Job, _doze: Callable[[], None]) -> tuple[Job, dict[str, Any]]:
+        if job.environment:
+            return job, {"unsupported": f"the packages of {job.environment}"}
+        report: dict[str, Any] = {}
+        for _ in range(ATTEMPTS):
+            try:
+                worker = self._take()
+                report = worker.judge(job)
+            except _LostError as error:
+                report = {"sandbox_error": f"the WebAssembly worker was lost: {error}"}
+            else:
+                self._give_back(worker)
+            if "sandbox_error" not in report:
+                break
+        return job, report
+
+    def _take(self) -> _Worker:
+        with self._lock:
+            if self._idle:
+                return self._idle.pop()
+        worker = _Worker(self._component)
+        with self._lock:
+            if not self._closed:
+                self._alive.add(worker)
+                return worker
+        worker.kill()
+        raise _LostError("stopped")
+
+    def _give_back(self, worker: _Worker) -> None:
+        with self._lock:
+            if worker in self._alive and worker.is_well:
+                self._idle.append(worker)
+                return
+            self._alive.discard(worker)
+        worker.kill()
+
+
+class _LostError(Exception):
+    """The worker is gone or does not answer; its sample has no verdict."""
+
+
+class _Worker:
+    """The harness's end of a process that runs guests."""
+
+    def __init__(self, path: Path) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "assay.sandbox._wasm_worker", str(path)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,  # Ctrl-C is the harness's to handle
+        )
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._input, self._output = self._process.stdin, self._process.stdout
+        self._known: Latest[str, None] = Latest()  # tests, to the guest that runs them
+        self.is_well = True
+        try:
+            self._receive(START_S)
+        except _LostError as error:
+            self.kill()
+            raise SandboxError(f"the WebAssembly worker did not start ({error})") from error
+
+    def judge(self, job: Job) -> dict[str, Any]:
+        tests, limits = job.tests, job.limits
+        apart = tests.integrity == "separated"
+        key = tests_digest(tests) if apart else ""
+        body = None
+        if apart and key not in self._known.items:
+            body = for_oracle(tests).decode()
+            self._known.add(key, None, len(body))
+        message = {
+            "job": {
+                "preamble": tests.preamble,
+                "program": job.program.code,
+                "tests": "" if apart else tests.code,
+                "entry_point": tests.entry_point,
+                "abridged": tests.cases is not None,
+            },
+            "key": key,
+            "tests": body,
+            "limits": {
+                "cpu_s": limits.cpu_s * SLOWER,
+                "wall_s": limits.wall_s,
+                "memory_mb": limits.memory_mb,
+            },
+        }
+        try:
+            wire.send(self._input.fileno(), message)
+        except (OSError, ValueError) as error:
+            self.is_well = False
+            raise _LostError(str(error) or "it ended") from error
+        report = self._receive(limits.wall_s * PATIENCE + limits.cpu_s * SLOWER + GRACE_S)
+        if report.pop("forgotten", False) or report.get("ended") in ("wall", "busy tests"):
+            self.is_well = False  # a new one is simpler than to know what this one still has
+        return report
+
+    def kill(self) -> None:
+        for stream in (self._input, self._output):
+            with contextlib.suppress(OSError):
+                stream.close()
+        self._process.kill()
+        self._process.wait()
+
+    def _receive(self, timeout_s: float) -> dict[str, Any]:
+        try:
+            deadline = time.monotonic() + timeout_s
+            if not select.select([self._output], [], [], deadline - time.monotonic())[0]:
+                raise _LostError("no answer in time")
+            report: dict[str, Any] = wire.receive(self._output.fileno())
+        except (OSError, EOFError, ValueError) as error:
+            self.is_well = False
+            raise _LostError(str(error) or "it ended") from error
+        return report
+
+
+def _verdict(job: Job, report: dict[str, Any]) -> Verdict:
+    told = report.get("result") or {}
+    if "sandbox_error" in told:
+        report = told
+    if told.get("status") == "fail" and (what := _unsupported(told["detail"])):
+        report = {"unsupported": what}
+    if "unsupported" in report:
+        return invalid(job, "unsupported", f"WebAssembly cannot run it: {report['unsupported']}")
+    if "sandbox_error" in report:
+        return invalid(job, "sandbox-error", report["sandbox_error"])
+    return verdict_of(job, _as_if_native(report))
+
+
+def _unsupported(detail: str) -> str:
+    """What the guest lacks and other sandboxes have, if that is why a program failed."""
+    if missing := MISSING.search(detail):
+        name = missing[1]
+        return f"module {name}" if name in sys.stdlib_module_names | PACKAGES else ""
+    if absent := NO_SUCH.search(detail):
+        with contextlib.suppress(ImportError):
+            if hasattr(importlib.import_module(absent[1]), absent[2]):
+                return f"{absent[1]}.{absent[2]}"
+        return ""
+    return detail if UNABLE.search(detail) else ""
+
+
+def _as_if_native(report: dict[str, Any]) -> dict[str, Any]:
+    """The report in the words of the fork server's."""
+    how = report.get("ended")
+    told = report["result"]
+    if how == "stack":
+        told = _failed("exception", "RecursionError: the stack of WebAssembly is exhausted")
+    elif how == "busy tests":
+        told = _failed("timeout", "its answers keep the tests busy for too long")
+    elif how is not None:
+        told = {"ended": True, **(told or {})}
+    return {
+        "result": told,
+        "exit_code": 0,
+        "stopped": how if how in ("cpu", "wall") else None,
+        "out_of_memory": how == "trap",  # CPython aborts when it cannot have memory for itself
+        "output_tail": "",
+        "cpu_s": report["cpu_s"],
+        "wall_s": report["wall_s"],
+        "peak_mb": 0.0,
+    }
+
+
+def _failed(reason: str, detail: str) -> dict[str, str]:
+    return {"status": "fail", "reason": reason, "detail": detail, "failing_test": ""}
+
+
+def _note(text: str) -> None:
+    if sys.stderr.isatty():
+        print(text, file=sys.stderr)
+
+
+@sandboxes.register("wasm")
+def _open(workers: int, tier: str) -> WasmSandbox:
+    if tier not in ("auto", TIER):
+        raise SandboxError(f"wasm has one tier, {TIER}: drop --sandbox-tier {tier}")
+    return WasmSandbox(workers or os.cpu_count() or 1)
