@@ -65,5 +65,5 @@ $(VENV)/.ready: pyproject.toml $(BIN)/python
 # One version of torch, named: left to itself, pip takes whichever brings the most gigabytes.
 $(VENV)/.ready-dev: pyproject.toml $(VENV)/.ready
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check torch==2.13.0
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[gguf,hf,openai,dev]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[gguf,hf,openai,wasm,dev]'
 	touch $@

@@ -25,7 +25,10 @@ MAY_CALL = {
     "types": set(),
     "errors": set(),
     "cli": {"pipeline", "runs", "sandbox", "benchmarks", "models"},
-    "pipeline": {"benchmarks", "prompts", "models", "extract", "sandbox", "runs", "selection"},
+    "pipeline": {
+        "benchmarks", "prompts", "models", "extract", "sandbox", "runs", "selection", "peers",
+    },
+    "peers": {"benchmarks"},
     "__main__": {"cli"},
 }
 FILES = sorted(SOURCE.rglob("*.py"))

@@ -15,6 +15,7 @@ from assay.cli.convert import convert
 from assay.cli.data import data
 from assay.cli.env import env
 from assay.cli.eval import evaluate
+from assay.cli.export import export
 from assay.cli.extract import extract
 from assay.cli.history import history
 from assay.cli.passk import passk
@@ -47,6 +48,7 @@ for command in (
     sandbox,
     score,
     extract,
+    export,
     prompt,
     data,
     env,

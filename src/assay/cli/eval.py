@@ -119,6 +119,9 @@ def _summary(evaluation: Evaluation) -> str:
         )
     if unscorable := results["unscorable"]:
         lines.append(f"  unscorable {', '.join(unscorable)}: the reference fails here")
+    if unsupported := results["unsupported"]:
+        told = ", ".join(f"{task} ({what})" for task, what in unsupported.items())
+        lines.append(f"  unsupported {told}: the sandbox cannot run it")
     lines += [
         f"  verdicts  {counts(results['reasons'])}",
         f"  invalid   {results['invalid']}",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 
 import click
 
@@ -13,6 +14,8 @@ from assay.errors import SandboxError
 from assay.sandbox import open_sandbox
 from assay.sandbox.attacks import BATTERY
 from assay.sandbox.doctor import Diagnosis, diagnose
+from assay.sandbox.image import BASE, build_image
+from assay.sandbox.overview import KindReport, overview
 from assay.sandbox.selftest import Observation, run_battery
 
 
@@ -25,6 +28,39 @@ def sandbox() -> None:
       assay sandbox doctor
       assay sandbox selftest
     """
+
+
+@sandbox.command("list")
+@option("--workers", type=int, default=0, help="Programs at a time; 0: one per core.")
+@as_json
+def show_list(workers: int, as_json: bool) -> None:
+    """Show the kinds of sandbox: which work here, what they promise, samples a second.
+
+    \b
+    Example:
+      assay sandbox list
+    """
+    found = overview(workers)
+    click.echo(codec.dumps(found) if as_json else "\n\n".join(map(_kind, found)))
+
+
+@sandbox.command("build-image")
+@option("--base", default=BASE, help="Image to build from, with Python 3.11 or later.")
+@option(
+    "--rootfs",
+    type=click.Path(path_type=Path),
+    help="Instead, for hosts that cannot pull: a root file system (folder or tar file), host for "
+    "one made of this machine's Python, or debian for one that debootstrap makes.",
+)
+def build(base: str, rootfs: Path | None) -> None:
+    """Make the image that --sandbox docker uses, and print its digest.
+
+    \b
+    Examples:
+      assay sandbox build-image
+      assay sandbox build-image --rootfs host
+    """
+    click.echo(build_image(base, rootfs, lambda text: click.echo(text, err=True)))
 
 
 @sandbox.command()
@@ -86,6 +122,14 @@ def _observations(observations: list[Observation]) -> str:
         verdict = "contained" if o.contained else "got through"
         rows.append((o.attack, "yes" if o.promised else "no", f"{verdict} ({o.observed[:80]})"))
     return table(rows)
+
+
+def _kind(found: KindReport) -> str:
+    if found.refusal:
+        return f"{found.kind:<10}no: {found.refusal}"
+    rate = f"{found.samples_per_second:.0f} samples/s"
+    lines = [f"{found.kind:<10}{rate}, tier {found.tier}, {found.python}"]
+    return "\n".join([*lines, *(f"  + {promise}" for promise in found.guarantees)])
 
 
 def _diagnosis(found: Diagnosis) -> str:

@@ -11,9 +11,13 @@ from assay import codec
 from assay.cli._options import judging, option
 from assay.cli._progress import ProgressDisplay
 from assay.cli.eval import show
+from assay.errors import UsageError
 from assay.pipeline import ScoreConfig, flaky
 from assay.pipeline import score as run_score
+from assay.pipeline.cross_check import PeerScore, disagreements, peer_score
 from assay.pipeline.extraction import dependences
+
+OURS = "assay"
 
 
 @click.command()
@@ -21,12 +25,16 @@ from assay.pipeline.extraction import dependences
 @option("--benchmark", required=True, help="The benchmark the samples are for.")
 @option("--check-flaky", type=click.IntRange(min=0), default=0, help="Execute N times more.")
 @option("--compare-extraction", is_flag=True, help="Say how many verdicts depend on each rule.")
+@option("--engine", default=OURS, help="Who judges: assay, or an installed evalplus.")
+@option("--cross-check", is_flag=True, help="Judge with both, and list where they disagree.")
 @judging
 def score(
     samples_file: str,
     results_dir: Path,
     check_flaky: int,
     compare_extraction: bool,
+    engine: str,
+    cross_check: bool,
     resume: bool,
     as_json: bool,
     **asked: Any,
@@ -43,7 +51,13 @@ def score(
     config = ScoreConfig(
         samples_file=samples_file, results_dir=results_dir, fresh=not resume, **asked
     )
+    if cross_check and engine == OURS:
+        raise UsageError("--cross-check needs another judge: --engine evalplus")
     with ProgressDisplay(config.benchmark, quiet=as_json) as display:
+        peer = peer_score(config, engine, display) if engine != OURS else None
+        if peer is not None and not cross_check:
+            _show_peer(peer, as_json=as_json)
+            return
         evaluation = run_score(config, display)
         changed = flaky(config, evaluation, check_flaky, display)
         rules = dependences(config, evaluation, display) if compare_extraction else []
@@ -51,7 +65,19 @@ def score(
         evaluation.result["flaky"] = changed
     if compare_extraction:
         evaluation.result["extraction"] = [codec.to_json(rule) for rule in rules]
+    differing = disagreements(evaluation, peer) if peer is not None else []
+    if peer is not None:
+        evaluation.result["cross_check"] = {
+            "engine": peer.engine,
+            "samples": len(peer.verdicts),
+            "disagreements": list(map(codec.to_json, differing)),
+        }
     show(evaluation, as_json=as_json)
+    if peer is not None and not as_json:
+        click.echo(f"  {peer.engine:<9} {len(differing)} of {len(peer.verdicts)} verdicts differ")
+        for one in differing:
+            click.echo(f"            {one.task_id}#{one.sample}  ours {one.ours[:120]}")
+            click.echo(f"            {'':<{len(one.task_id) + 2}}  theirs {one.theirs}")
     if check_flaky and not as_json:
         click.echo(f"  flaky     {len(changed)} samples changed in {check_flaky} more executions")
         for sample, statuses in changed.items():
@@ -60,3 +86,19 @@ def score(
         click.echo("  without   samples that change, passes lost, passes gained")
         for rule in rules:
             click.echo(f"  {rule.rule:<12}{rule.samples:>6}{rule.lost:>8}{rule.gained:>8}")
+
+
+def _show_peer(peer: PeerScore, *, as_json: bool) -> None:
+    if as_json:
+        verdicts = [
+            {"task_id": task_id, "sample": sample, **codec.to_json(verdict)}
+            for (task_id, sample), verdict in peer.verdicts.items()
+        ]
+        scores = {f"pass_at_{e.k}": codec.to_json(e) for e in peer.estimates}
+        told = {"engine": peer.engine, "benchmark": peer.benchmark, "results": scores}
+        click.echo(codec.dumps({**told, "verdicts": verdicts}))
+        return
+    click.echo(f"{peer.benchmark} · judged by {peer.engine} · {len(peer.verdicts)} samples")
+    for found in peer.estimates:
+        interval = f"[{100 * found.low:.1f}, {100 * found.high:.1f}]"
+        click.echo(f"  pass@{found.k:<4} {100 * found.value:.1f} %  {interval} (95 %)")

@@ -12,6 +12,7 @@ from assay import codec
 from assay.errors import ModelError, UsageError
 from assay.fetch import file_sha256
 from assay.models import Backend, EngineOptions, Rendered, backends, failed
+from assay.models._recorded import records
 from assay.types import Completion, ModelIdentity, SampleKey
 
 if TYPE_CHECKING:
@@ -40,22 +41,22 @@ class ReplayModel:
         self._recorded: dict[SampleKey, Completion] = {}
         self._counts: dict[str, int] = defaultdict(int)
         continuation = False
-        for number, record in _records(path):
+        for where, record in records(path):
             field = _text_field(record)
             if field is None:
                 raise ModelError(
-                    f"{path} line {number} is no completion: "
+                    f"{where} is no completion: "
                     f"it needs task_id and one of {', '.join(TEXT_FIELDS)}"
                 )
             continuation |= field == "completion"
             try:
                 self._add(record, record[field])
             except ValueError as error:
-                raise ModelError(f"{path} line {number}: {error}") from error
+                raise ModelError(f"{where}: {error}") from error
         self.identity = ModelIdentity(
             name=path.stem,
             engine="replay",
-            weights_sha256=file_sha256(path),
+            weights_sha256=_digest(path),
             prompt_form=_recorded_form(path) or ("text" if continuation else "chat"),
         )
 
@@ -103,18 +104,12 @@ def _recorded_form(path: Path) -> Any:
     return form if form in ("chat", "text") and path.name == "completions.jsonl" else None
 
 
-def _records(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    try:
-        with path.open(encoding="utf-8-sig") as lines:
-            for number, line in enumerate(lines, 1):
-                if line.strip():
-                    yield number, json.loads(line)
-    except FileNotFoundError as error:
-        raise ModelError(f"no file of completions at {path}") from error
-    except UnicodeDecodeError as error:
-        raise ModelError(f"{path} is not UTF-8 ({error}): convert it") from error
-    except (OSError, ValueError) as error:
-        raise ModelError(f"{path} is no JSONL file of completions ({error})") from error
+def _digest(path: Path) -> str:
+    """Of a file, or of all files below a folder."""
+    if not path.is_dir():
+        return file_sha256(path)
+    files = sorted(file for file in path.rglob("*") if file.is_file())
+    return codec.digest([(str(file.relative_to(path)), file_sha256(file)) for file in files])
 
 
 def _text_field(record: Any) -> str | None:
@@ -125,7 +120,7 @@ def _text_field(record: Any) -> str | None:
 
 def _recognises(path: Path) -> bool:
     try:
-        return _text_field(next(_records(path))[1]) is not None
+        return _text_field(next(records(path))[1]) is not None
     except (ModelError, StopIteration):
         return False
 

@@ -71,6 +71,9 @@ def build_result(
             },
             **({"best_of_n": _best_of_n(best_of_n)} if best_of_n else {}),
             "unscorable": dict(unscorable),
+            "unsupported": {
+                v.task_id: v.detail for v in verdicts.values() if v.reason == "unsupported"
+            },
             "integrity": _counted(v.integrity for v in verdicts.values() if v.status != "invalid"),
             "reasons": _counted(v.reason for v in verdicts.values()),
         },

@@ -18,6 +18,7 @@ class Capabilities:
     tier: str
     python: str
     guarantees: tuple[str, ...] = ()
+    files: bool = True  # whether programs have a folder to write into
 
 
 class Sandbox(Protocol):

@@ -10,10 +10,10 @@ from assay.sandbox import Capabilities, sandboxes
 from assay.sandbox._container import ContainerServers
 from assay.sandbox._engine import EngineGoneError, find_engine
 from assay.sandbox._fork_servers import PROBE, ForkServerSandbox, settings_for
-from assay.sandbox._image import image_id
 from assay.sandbox._local import START_S
 from assay.sandbox._tiers import CONTAINER
 from assay.sandbox._worker import Worker
+from assay.sandbox.image import image_id
 from assay.types import Job
 
 ENGINE_BACK_S = 60.0  # an engine that is restarted takes this long at most

@@ -17,7 +17,9 @@ from assay.types import Job, Limits, Program, Tests, Verdict
 HONEST = (
     "def f(x):\n    open('honest', 'w').write(str(x + 1))\n    return int(open('honest').read())\n"
 )
+HONEST_WITHOUT_FILES = "def f(x):\n    return x + 1\n"
 HONEST_TESTS = "assert f(1) == 2"
+UNTRIED = "unsupported"  # what a program cannot even begin, it cannot do
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,18 +34,21 @@ class Observation:
 
 def run_battery(sandbox: Sandbox, attacks: tuple[Attack, ...] = BATTERY) -> Iterator[Observation]:
     """One observation per attack, as it is made; each is followed by an honest program."""
-    tier = sandbox.capabilities().tier
+    capabilities = sandbox.capabilities()
+    tier, honest_program = capabilities.tier, HONEST
+    if not capabilities.files:
+        honest_program = HONEST_WITHOUT_FILES
     with _Host() as host:
         for attack in attacks:
             verdicts = [
                 _judged(sandbox, host.filled(attack.program), attack),
-                _judged(sandbox, HONEST, replace(attack, tests=HONEST_TESTS, cpu_s=10, wall_s=30)),
+                _judged(sandbox, honest_program, replace(attack, tests=HONEST_TESTS, cpu_s=10, wall_s=30)),
             ]
             hostile, honest = verdicts
             harm = host.harm()
             if honest.status != "pass":
                 harm = harm or f"the next program: {honest.reason} {honest.detail}"
-            contained = hostile.reason in attack.ends and not harm
+            contained = hostile.reason in (*attack.ends, UNTRIED) and not harm
             promised = (
                 tier not in attack.not_promised and hostile.integrity not in attack.not_promised
             )

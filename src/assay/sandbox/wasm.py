@@ -42,6 +42,7 @@ PACKAGES = {
     "matplotlib", "networkx", "numpy", "pandas", "regex", "requests", "scipy", "sklearn", "sympy",
     "tensorflow", "torch",
 }  # fmt: skip
+TOO_LARGE = "OverflowError: cannot fit 'int' into an index-sized integer"
 MISSING = re.compile(r"ModuleNotFoundError: No module named '(\w+)")
 NO_SUCH = re.compile(r"AttributeError: module '([\w.]+)' has no attribute '(\w+)'")
 UNABLE = re.compile(
@@ -64,7 +65,7 @@ class WasmSandbox:
         self._python = _component.python(self._component)
 
     def capabilities(self) -> Capabilities:
-        return Capabilities("wasm", TIER, self._python, GUARANTEES)
+        return Capabilities("wasm", TIER, self._python, GUARANTEES, files=False)
 
     def judge(self, jobs: Iterable[Job]) -> Iterator[Verdict]:
         for job, report in self._reports(jobs):
@@ -212,10 +213,12 @@ def _verdict(job: Job, report: dict[str, Any]) -> Verdict:
     told = report.get("result") or {}
     if "sandbox_error" in told:
         report = told
+    if TOO_LARGE in told.get("detail", ""):  # for 32 bits
+        told["reason"] = "memory"
     if told.get("status") == "fail" and (what := _unsupported(told["detail"])):
         report = {"unsupported": what}
     if "unsupported" in report:
-        return invalid(job, "unsupported", f"WebAssembly cannot run it: {report['unsupported']}")
+        return invalid(job, "unsupported", report["unsupported"])
     if "sandbox_error" in report:
         return invalid(job, "sandbox-error", report["sandbox_error"])
     return verdict_of(job, _as_if_native(report))
@@ -248,7 +251,7 @@ def _as_if_native(report: dict[str, Any]) -> dict[str, Any]:
         "result": told,
         "exit_code": 0,
         "stopped": how if how in ("cpu", "wall") else None,
-        "out_of_memory": how == "trap",  # CPython aborts when it cannot have memory for itself
+        "out_of_memory": False,
         "output_tail": "",
         "cpu_s": report["cpu_s"],
         "wall_s": report["wall_s"],

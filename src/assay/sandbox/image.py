@@ -14,7 +14,8 @@ from pathlib import Path
 
 from assay.errors import SandboxError
 from assay.fetch import cache_dir
-from assay.sandbox._engine import Engine
+from assay.sandbox._engine import Engine, find_engine
+from assay.sandbox._host_root import write_host_root
 
 CHOICE = "ASSAY_DOCKER_IMAGE"
 NAME = "assay-sandbox"
@@ -25,6 +26,7 @@ RUN python3 -c "import sys; assert sys.version_info >= (3, 11), sys.version"
 BASE = "docker.io/library/python:3.11-slim-bookworm"
 BUILD_S = 1800.0
 SUITE = "bookworm"
+HOST, DEBIAN = "host", "debian"  # in place of a root file system's path
 PACKAGES = "python3-minimal,python3"
 
 
@@ -45,11 +47,10 @@ def image_id(engine: Engine) -> str:
         raise SandboxError(f"{engine.tool} has no image for the sandbox: {what}") from error
 
 
-def build(
-    engine: Engine, base: str, root: Path | None, debootstrap: bool, note: Callable[[str], None]
-) -> str:
+def build_image(base: str, root: Path | None, note: Callable[[str], None]) -> str:
     """Make the image, from a base image or from a root file system; its digest."""
-    if root is not None or debootstrap:
+    engine = find_engine()
+    if root is not None:
         with _root_archive(root, note) as archive, archive.open("rb") as content:
             note(f"importing {archive.stat().st_size / 2**20:.0f} MB")
             found = engine.asked("import", "-", NAME, given=content, timeout_s=BUILD_S)
@@ -58,7 +59,7 @@ def build(
         with tempfile.TemporaryDirectory() as folder:
             Path(folder, "Dockerfile").write_text(DOCKERFILE.format(base=base))
             engine.asked("build", "--tag", NAME, folder, timeout_s=BUILD_S)
-        found = engine.inspected("image", NAME)["Id"]
+        found = NAME
     found = str(engine.inspected("image", found.splitlines()[-1])["Id"])
     _record(engine).parent.mkdir(parents=True, exist_ok=True)
     _record(engine).write_text(json.dumps({"id": found}))
@@ -77,20 +78,25 @@ def _record(engine: Engine) -> Path:
 
 
 @contextlib.contextmanager
-def _root_archive(root: Path | None, note: Callable[[str], None]) -> Iterator[Path]:
-    """A tar file of a root file system: the given one, of a given folder, or of a new Debian."""
-    if root is not None and root.is_file():
+def _root_archive(root: Path, note: Callable[[str], None]) -> Iterator[Path]:
+    """A tar file of a root file system: of this host's Python, a new Debian, a folder, or as given.
+    """
+    if root.is_file():
         yield root
         return
     with tempfile.TemporaryDirectory() as folder:
-        if root is None:
-            root = Path(folder, "root")
-            _bootstrap(root, note)
-        if not root.is_dir():
-            raise SandboxError(f"no root file system at {root}: give a folder or a tar file")
         archive = Path(folder, "root.tar")
-        with tarfile.open(archive, "w") as tar:
-            tar.add(root, arcname=".", filter=_without_devices)
+        if str(root) == HOST:
+            note("collecting this machine's Python")
+            write_host_root(archive)
+        else:
+            if str(root) == DEBIAN:
+                root = Path(folder, "root")
+                _bootstrap(root, note)
+            if not root.is_dir():
+                raise SandboxError(f"no root file system at {root}: give a folder or a tar file")
+            with tarfile.open(archive, "w") as tar:
+                tar.add(root, arcname=".", filter=_without_devices)
         yield archive
 
 

@@ -1,0 +1,39 @@
+"""``assay export``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from assay import runs
+from assay.cli._options import option, results_dir
+from assay.cli._progress import ProgressDisplay
+from assay.errors import UsageError
+from assay.pipeline.exporting import FORMATS
+from assay.pipeline.exporting import export as write_run
+
+
+@click.command()
+@click.argument("run")
+@option(
+    "--format", "form", type=click.Choice(list(FORMATS)), required=True, help="Whose files to write."
+)
+@option("--output", type=click.Path(path_type=Path), required=True, help="File of samples, or folder.")
+@results_dir
+def export(run: str, form: str, output: Path, results_dir: Path) -> None:
+    """Write a run's samples and results as another harness does.
+
+    RUN is a results file, or the name of a run that `assay history` lists.
+
+    \b
+    Example:
+      assay export humaneval_20261115_134055 --format evalplus --output samples.jsonl
+    """
+    result = runs.find_result(run, results_dir)
+    folder = results_dir / str(result.get("run", ""))
+    if not result.get("run") or not folder.is_dir():
+        raise UsageError(f"the folder of run {run} is not in {results_dir}: it has the programs")
+    with ProgressDisplay(run, quiet=True) as display:
+        for path in write_run(result, folder, form, output, display):
+            click.echo(path)

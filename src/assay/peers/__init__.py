@@ -1,0 +1,24 @@
+"""Other harnesses that are installed here: the same programs, judged by their own commands."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from assay.registry import Registry
+from assay.types import SampleKey
+
+
+@dataclass(frozen=True, slots=True)
+class PeerVerdict:
+    """Whether a program passes, in all and by group of tests, and what the peer says of it."""
+
+    passed: bool
+    groups: dict[str, bool] = field(default_factory=dict)
+    detail: str = ""
+
+
+# From a benchmark's name, programs and a number of workers to verdicts on all of them.
+Judge = Callable[[str, Mapping[SampleKey, str], int], dict[SampleKey, PeerVerdict]]
+
+peers: Registry[Judge] = Registry("engine", "assay.peers")

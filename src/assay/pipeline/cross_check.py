@@ -1,0 +1,69 @@
+"""The same programs judged by another harness, and where the two disagree."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+
+from assay import runs, scoring
+from assay.peers import PeerVerdict, peers
+from assay.pipeline import Evaluation, Observer, ScoreConfig
+from assay.pipeline.extraction import extracted
+from assay.types import Estimate, SampleKey, Tally, Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class PeerScore:
+    """What another harness makes of a file of completions."""
+
+    engine: str
+    benchmark: str
+    verdicts: dict[SampleKey, PeerVerdict]
+    estimates: tuple[Estimate, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Disagreement:
+    """A sample that one of the two passes and the other does not."""
+
+    task_id: str
+    sample: int
+    ours: str  # status, reason and detail
+    theirs: str
+
+
+def peer_score(config: ScoreConfig, engine: str, observer: Observer) -> PeerScore:
+    """Judged by the peer alone; it gets the programs that we would execute."""
+    judge = peers.get(engine)
+    programs = {found.key: found.program.code for found in extracted(config, observer)}
+    observer.note(f"{engine} judges {len(programs)} programs")
+    verdicts = judge(config.benchmark, programs, config.workers or os.cpu_count() or 1)
+    passed: dict[str, list[bool]] = {}
+    for (task_id, _), verdict in verdicts.items():
+        passed.setdefault(task_id, []).append(verdict.passed)
+    tallies = [Tally(task_id, len(found), sum(found)) for task_id, found in passed.items()]
+    return PeerScore(engine, config.benchmark, verdicts, tuple(scoring.estimates(tallies)))
+
+
+def disagreements(scored: Evaluation, peer: PeerScore) -> list[Disagreement]:
+    """In the order of the run; what we could not judge is no disagreement."""
+    run = runs.RunFolder(scored.path.with_suffix(""))
+    run.close()
+    return [
+        Disagreement(*key, _told(verdict), peer.verdicts[key].detail)
+        for key, verdict in run.verdicts.items()
+        if verdict.status != "invalid" and _differs(verdict, peer.verdicts[key])
+    ]
+
+
+def _differs(verdict: Verdict, other: PeerVerdict) -> bool:
+    """By any group of tests that both have, and in all."""
+    groups = {name: counts[0] == counts[1] for name, counts in verdict.groups.items()}
+    ours = {name: right for name, right in groups.items() if name in other.groups}
+    theirs = {name: other.groups[name] for name in ours}
+    return ours != theirs or (verdict.status == "pass") != other.passed
+
+
+def _told(verdict: Verdict) -> str:
+    groups = ", ".join(f"{name} {right}/{all_}" for name, (right, all_) in verdict.groups.items())
+    return ": ".join(filter(None, (verdict.reason, groups, verdict.detail)))

@@ -1,0 +1,87 @@
+"""A small root file system out of this machine's own Python: for hosts that cannot pull an image."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import sysconfig
+import tarfile
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from assay.errors import SandboxError
+
+LEFT_OUT = {"__pycache__", "ensurepip", "idlelib", "site-packages", "test", "tests", "turtledemo"}
+# Programs that call others expect no more than these.
+TOOLS = ("sh", "cat", "echo", "ls", "sleep", "true", "false", "env", "wc", "sort", "head", "tail")
+FILES = ("/etc/localtime", "/usr/share/zoneinfo/UTC")
+FOLDERS = ("tmp", "proc", "sys", "dev", "etc", "usr/bin")
+LIBRARY = re.compile(r"(/\S+) \(0x")
+
+
+def write_host_root(target: Path) -> None:
+    """As a tar file: Python with its standard library and what these need, at their own places."""
+    interpreter = Path(sys.executable).resolve()
+    standard = Path(sysconfig.get_path("stdlib", vars={"base": sys.base_prefix})).resolve()
+    modules = list(_below(standard))
+    tools = [Path("/bin", name) for name in TOOLS if Path("/bin", name).exists()]
+    compiled = [path for path in modules if path.suffix == ".so"]
+    libraries = _libraries([interpreter, *tools, *compiled])
+    others = [Path(name) for name in FILES if Path(name).exists()]
+    with tarfile.open(target, "w") as archive:
+        for name in FOLDERS:
+            _add_folder(archive, name)
+        for path in sorted({interpreter, *modules, *libraries, *others}):
+            _add(archive, path, path)
+        for tool in tools:
+            _add(archive, tool, Path("/usr/bin", tool.name))
+        for name, goal in (("bin", "usr/bin"), ("usr/bin/python3", str(interpreter))):
+            _add_link(archive, name, goal)
+
+
+def _below(folder: Path) -> Iterator[Path]:
+    for entry in sorted(folder.iterdir()):
+        if entry.name in LEFT_OUT:
+            continue
+        if entry.is_dir():
+            yield from _below(entry)
+        elif entry.is_file():
+            yield entry
+
+
+def _libraries(files: Iterable[Path]) -> set[Path]:
+    """The shared libraries of these, by the names under which they are looked for."""
+    done = subprocess.run(
+        ["ldd", *map(str, files)],
+        stdin=subprocess.DEVNULL, capture_output=True, text=True, env={"PATH": os.defpath},
+    )  # fmt: skip
+    found = {Path(path) for path in LIBRARY.findall(done.stdout)}
+    if not found:
+        raise SandboxError(f"ldd does not tell what Python needs: {done.stderr.strip()[:200]}")
+    return found
+
+
+def _add(archive: tarfile.TarFile, source: Path, place: Path) -> None:
+    """Its content, readable for everybody, under this name."""
+    member = archive.gettarinfo(str(source.resolve()), str(place).lstrip("/"))
+    member.mode = 0o755 if os.access(source, os.X_OK) else 0o644
+    member.uid = member.gid = 0
+    member.uname = member.gname = ""
+    member.type = tarfile.REGTYPE
+    member.size = source.stat().st_size
+    with source.open("rb") as content:
+        archive.addfile(member, content)
+
+
+def _add_folder(archive: tarfile.TarFile, name: str) -> None:
+    member = tarfile.TarInfo(name)
+    member.type, member.mode = tarfile.DIRTYPE, 0o755
+    archive.addfile(member)
+
+
+def _add_link(archive: tarfile.TarFile, name: str, goal: str) -> None:
+    member = tarfile.TarInfo(name)
+    member.type, member.linkname = tarfile.SYMTYPE, goal
+    archive.addfile(member)

@@ -1,0 +1,76 @@
+"""Runs in the formats of other harnesses, and back."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from assay.types import Benchmark
+from tests.conftest import Cli, broken, references, write_completions
+
+
+@pytest.fixture
+def run(assay: Cli, mini: Benchmark, tmp_path: Path) -> dict[str, Any]:
+    """Half of the references, half broken."""
+    right, wrong = references(mini), broken(mini)
+    mixed = [*right[::2], *wrong[1::2]]
+    samples = write_completions(tmp_path / "s.jsonl", mixed)
+    result: dict[str, Any] = json.loads(assay("score", samples, "--benchmark", "mini", "--json").stdout)
+    return result
+
+
+def exported(assay: Cli, run: dict[str, Any], form: str, target: Path) -> list[Path]:
+    done = assay("export", run["run"], "--format", form, "--output", target)
+    assert done.returncode == 0, done.stderr
+    return [Path(line) for line in done.stdout.splitlines()]
+
+
+def lines(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+@pytest.mark.parametrize("form", ["human-eval", "evalplus", "evalplus-folder", "bigcodebench"])
+def test_what_is_exported_scores_the_same(
+    assay: Cli, run: dict[str, Any], form: str, tmp_path: Path
+) -> None:
+    path, *_ = exported(assay, run, form, tmp_path / "out" / "samples")
+    again = json.loads(assay("score", path, "--benchmark", "mini", "--json").stdout)
+    for name in ("samples_passed", "pass_at_1", "samples"):
+        assert again["results"][name] == run["results"][name]
+    assert [p["passed"] for p in again["problems"]] == [p["passed"] for p in run["problems"]]
+
+
+def test_results_of_human_eval(assay: Cli, run: dict[str, Any], tmp_path: Path) -> None:
+    samples, results = exported(assay, run, "human-eval", tmp_path / "samples.jsonl")
+    assert results.name == "samples.jsonl_results.jsonl"
+    assert lines(samples)[0].keys() == {"task_id", "completion"}
+    assert sum(line["passed"] for line in lines(results)) == run["results"]["samples_passed"]
+    assert {line["result"].partition(":")[0] for line in lines(results)} == {"passed", "failed"}
+
+
+def test_results_of_evalplus(assay: Cli, run: dict[str, Any], tmp_path: Path) -> None:
+    _, path = exported(assay, run, "evalplus", tmp_path / "samples.jsonl")
+    results = json.loads(path.read_text())
+    assert path.name == "samples_eval_results.json"
+    assert results["pass_at_k"]["base"]["pass@1"] == run["results"]["pass_at_1"]
+    statuses = [s["base_status"] for found in results["eval"].values() for s in found]
+    assert statuses.count("pass") == run["results"]["samples_passed"]
+    again = json.loads(assay("score", path, "--benchmark", "mini", "--json").stdout)
+    assert again["results"]["pass_at_1"] == run["results"]["pass_at_1"]
+
+
+def test_results_of_bigcodebench(assay: Cli, run: dict[str, Any], tmp_path: Path) -> None:
+    samples, results, scores = exported(assay, run, "bigcodebench", tmp_path / "samples.jsonl")
+    assert lines(samples)[0].keys() == {"task_id", "solution", "raw_solution"}
+    assert json.loads(scores.read_text())["pass@1"] == run["results"]["pass_at_1"]
+    (sample,) = json.loads(results.read_text())["eval"][lines(samples)[0]["task_id"]]
+    assert sample["status"] == "pass"
+
+
+def test_an_unknown_run_is_said_in_one_line(assay: Cli, tmp_path: Path) -> None:
+    done = assay("export", "nothing", "--format", "evalplus", "--output", tmp_path / "x")
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1

@@ -1,0 +1,57 @@
+"""``assay score --engine evalplus``, with EvalPlus itself in an environment of its own."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import peers
+import pytest
+
+from assay.types import Benchmark
+from tests.conftest import Cli, broken, references, write_completions
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def mixed(humaneval: Benchmark, tmp_path: Path) -> Path:
+    """Five samples a problem, right and wrong in turn: 820."""
+    right, wrong = references(humaneval), broken(humaneval)
+    samples = [
+        (right if (number + sample) % 2 else wrong)[number]
+        for sample in range(5)
+        for number in range(len(right))
+    ]
+    return write_completions(tmp_path / "mixed.jsonl", samples)
+
+
+def test_both_verdicts_side_by_side(
+    assay: Cli, mixed: Path, shared_data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert shared_data.is_dir()  # EvalPlus's own data
+    monkeypatch.setenv("ASSAY_EVALPLUS", str(peers.python("evalplus").with_name("evalplus.evaluate")))
+    asked = ("score", mixed, "--benchmark", "humaneval", "--engine", "evalplus", "--json")
+    alone = json.loads(assay(*asked).stdout)
+    assert alone["engine"] == "evalplus"
+    assert sum(v["passed"] for v in alone["verdicts"]) == 410
+    assert alone["results"]["pass_at_1"]["value"] == 0.5
+    both = json.loads(assay(*asked, "--cross-check").stdout)
+    assert both["cross_check"] == {"engine": "evalplus", "samples": 820, "disagreements": []}
+    assert both["results"]["samples_passed"] == 410
+
+
+def test_without_it_one_line_says_what_to_do(
+    assay: Cli, mini: Benchmark, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    samples = write_completions(tmp_path / "s.jsonl", references(mini))
+    done = assay("score", samples, "--benchmark", "mini", "--engine", "evalplus")
+    assert done.returncode == 2
+    assert "EvalPlus does not have mini" in done.stderr
+    done = assay("score", samples, "--benchmark", "mini", "--cross-check")
+    assert done.returncode == 2
+    assert "--engine evalplus" in done.stderr
+    monkeypatch.setenv("ASSAY_EVALPLUS", "/nowhere/evalplus.evaluate")
+    done = assay("score", samples, "--benchmark", "mini", "--engine", "nobody")
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1

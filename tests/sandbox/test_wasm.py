@@ -1,0 +1,174 @@
+"""WebAssembly: the battery, what it cannot run, and that it is built the same every time."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from assay.errors import SandboxError
+from assay.sandbox import Sandbox, _component, open_sandbox
+from assay.sandbox.selftest import run_battery
+from assay.types import Benchmark, Integrity, Job, Limits, Program, Tests, Verdict
+from tests.conftest import Cli, references, write_completions
+
+pytest.importorskip("wasmtime", reason="needs wasmtime: pip install 'assay[wasm]'")
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def sandbox() -> Iterator[Sandbox]:
+    opened = open_sandbox("wasm", 2)
+    yield opened
+    opened.close()
+
+
+def judged(
+    sandbox: Sandbox,
+    code: str,
+    tests: str = "",
+    integrity: Integrity = "separated",
+    cpu_s: float = 10.0,
+    wall_s: float = 30.0,
+) -> Verdict:
+    limits = Limits(cpu_s=cpu_s, wall_s=wall_s)
+    tests = tests or "assert f(1) == 2"
+    (verdict,) = sandbox.judge(
+        [Job("t", 0, Program(code, ""), Tests("f", tests, integrity=integrity), limits)]
+    )
+    return verdict
+
+
+def test_every_promise_is_kept(sandbox: Sandbox) -> None:
+    observations = list(run_battery(sandbox))
+    assert [o for o in observations if o.promised and not o.contained] == []
+
+
+def test_references_pass(sandbox: Sandbox, humaneval: Benchmark) -> None:
+    jobs = [Job(p.task_id, 0, Program(p.reference, ""), p.tests) for p in humaneval.problems]
+    assert {v.task_id: v.reason for v in sandbox.judge(jobs) if v.status != "pass"} == {}
+
+
+@pytest.mark.parametrize("integrity", ["separated", "shared"])
+@pytest.mark.parametrize(
+    ("code", "reason"),
+    [
+        ("def f(x): return x + 1", "passed"),
+        ("def f(x): return x", "wrong-answer"),
+        ("def f(x): raise KeyError(x)", "exception"),
+        ("def f(x): return f(x)", "exception"),
+        ("def f(x:", "syntax"),
+        ("import sys\nsys.exit(0)", "exit"),
+        ("import os\nos._exit(0)", "exit"),
+        ("import no_such_module_of_anybody", "exception"),
+        ("def f(x): return bytearray(1 << 30)", "memory"),
+        ("def f(x):\n    while True: pass", "timeout"),
+    ],
+)
+def test_each_failure_has_its_reason(
+    sandbox: Sandbox, code: str, reason: str, integrity: Integrity
+) -> None:
+    verdict = judged(sandbox, code, integrity=integrity, cpu_s=1)
+    assert verdict.reason == reason, verdict
+    assert verdict.status == ("pass" if reason == "passed" else "fail")
+
+
+def test_who_only_waits_is_ended_by_the_clock_on_the_wall(sandbox: Sandbox) -> None:
+    verdict = judged(sandbox, "import time\ndef f(x): time.sleep(60)", wall_s=1.5)
+    assert (verdict.status, verdict.reason) == ("fail", "timeout")
+    assert 1.0 < verdict.wall_s < 10.0
+    assert judged(sandbox, "def f(x): return x + 1").status == "pass"
+
+
+@pytest.mark.parametrize(
+    ("code", "what"),
+    [
+        ("import numpy", "module numpy"),
+        ("import ctypes", "module ctypes"),
+        ("import asyncio\nasync def g(): return 2\ndef f(x): return asyncio.run(g())", ""),
+        ("import threading\ndef f(x): threading.Thread(target=print).start()", "thread"),
+        ("import os\ndef f(x): return os.fork()", "os.fork"),
+        ("def f(x): return open('x', 'w')", "x"),
+        ("import subprocess\ndef f(x): return subprocess.run(['ls'])", ""),
+    ],
+)
+def test_what_it_cannot_run_is_not_failed(sandbox: Sandbox, code: str, what: str) -> None:
+    verdict = judged(sandbox, code)
+    assert (verdict.status, verdict.reason) == ("invalid", "unsupported"), verdict
+    assert what in verdict.detail
+
+
+def test_a_caught_lack_is_no_lack(sandbox: Sandbox) -> None:
+    code = "try:\n    import numpy\nexcept ImportError:\n    numpy = None\ndef f(x): return x + 1\n"
+    assert judged(sandbox, code).status == "pass"
+
+
+def test_nothing_of_one_program_is_there_for_the_next(sandbox: Sandbox) -> None:
+    spoil = "import builtins, sys\nbuiltins.len = None\nsys.modules['math'] = None\n"
+    look = "import math\ndef f(x): return len([x]) + 1\n"
+    for integrity in ("separated", "shared"):
+        judged(sandbox, spoil, integrity=integrity)  # type: ignore[arg-type]
+        assert judged(sandbox, look, integrity=integrity).status == "pass"  # type: ignore[arg-type]
+
+
+def test_the_host_is_out_of_sight(sandbox: Sandbox) -> None:
+    code = "import os\ndef f(x):\n    try: return os.listdir('/')\n    except OSError: return 2\n"
+    assert judged(sandbox, code).status == "pass"
+    assert judged(sandbox, "import os\ndef f(x): return 2 + len(os.environ)").status == "pass"
+
+
+def test_unsupported_tasks_are_listed_beside_the_score(
+    assay: Cli, mini: Benchmark, tmp_path: Path
+) -> None:
+    (first, _), *others = references(mini)
+    samples = write_completions(tmp_path / "s.jsonl", [(first, "import numpy\n"), *others])
+    asked = ("score", samples, "--benchmark", "mini", "--sandbox", "wasm")
+    shown = assay(*asked)
+    assert shown.returncode == 0, shown.stderr
+    assert f"unsupported {first} (module numpy)" in shown.stdout
+    result = json.loads(assay(*asked, "--json").stdout)
+    assert result["results"]["unsupported"] == {first: "module numpy"}
+    assert result["results"]["pass_at_1"] == 1.0
+    assert result["protocol"]["python"].startswith("cpython 3.")
+
+
+def test_it_is_built_the_same_every_time(tmp_path: Path) -> None:
+    digests = []
+    for name in ("one", "two"):
+        folder = tmp_path / name
+        folder.mkdir()
+        _component._build(folder, lambda _: None)
+        digests.append(json.loads((folder / "component.json").read_text())["sha256"])
+    assert digests[0] == digests[1]
+
+
+def test_a_damaged_file_is_made_again(
+    sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    built = []
+
+    def build(folder: Path, _note: object) -> None:
+        built.append(folder)
+        path = folder / "component.cwasm"
+        path.write_bytes(b"new")
+        digest = {"sha256": {path.name: _component.file_sha256(path)}}
+        (folder / "component.json").write_text(json.dumps(digest))
+
+    monkeypatch.setenv("ASSAY_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(_component, "_build", build)
+    path = _component.compiled(lambda _: None)
+    assert len(built) == 1
+    assert _component.compiled(lambda _: None) == path
+    assert len(built) == 1
+    path.write_bytes(b"damaged")
+    _component.compiled(lambda _: None)
+    assert len(built) == 2
+    assert sandbox.capabilities().kind == "wasm"
+
+
+def test_without_the_packages_one_line_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_component, "PACKAGES", ("wasmtime", "no-such-package"))
+    with pytest.raises(SandboxError, match=r"pip install 'assay\[wasm\]'"):
+        open_sandbox("wasm", 1)
