@@ -2,8 +2,8 @@
 
     python benchmarks/sandboxes.py [--rounds 3] [--workers 2] [--kinds process docker wasm]
 
-Medians over the rounds of samples a second, warm. ``docker run`` starts a container for each sample,
-with the same limits, as a pipeline around the command does; it is measured with few samples.
+Medians over the rounds of samples a second, warm. ``docker run`` starts a container for each
+sample, with the same limits, as a pipeline around the command does; measured with few samples.
 """
 
 from __future__ import annotations

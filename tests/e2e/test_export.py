@@ -18,7 +18,9 @@ def run(assay: Cli, mini: Benchmark, tmp_path: Path) -> dict[str, Any]:
     right, wrong = references(mini), broken(mini)
     mixed = [*right[::2], *wrong[1::2]]
     samples = write_completions(tmp_path / "s.jsonl", mixed)
-    result: dict[str, Any] = json.loads(assay("score", samples, "--benchmark", "mini", "--json").stdout)
+    result: dict[str, Any] = json.loads(
+        assay("score", samples, "--benchmark", "mini", "--json").stdout
+    )
     return result
 
 

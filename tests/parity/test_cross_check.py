@@ -30,7 +30,9 @@ def test_both_verdicts_side_by_side(
     assay: Cli, mixed: Path, shared_data: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert shared_data.is_dir()  # EvalPlus's own data
-    monkeypatch.setenv("ASSAY_EVALPLUS", str(peers.python("evalplus").with_name("evalplus.evaluate")))
+    monkeypatch.setenv(
+        "ASSAY_EVALPLUS", str(peers.python("evalplus").with_name("evalplus.evaluate"))
+    )
     asked = ("score", mixed, "--benchmark", "humaneval", "--engine", "evalplus", "--json")
     alone = json.loads(assay(*asked).stdout)
     assert alone["engine"] == "evalplus"

@@ -1,4 +1,4 @@
-"""A container engine for tests: one that runs already, or one that is installed and started here."""
+"""A container engine for tests: one that runs already, or one installed and started here."""
 
 from __future__ import annotations
 

@@ -122,8 +122,8 @@ def test_the_host_is_out_of_sight(sandbox: Sandbox) -> None:
 def test_unsupported_tasks_are_listed_beside_the_score(
     assay: Cli, mini: Benchmark, tmp_path: Path
 ) -> None:
-    (first, _), *others = references(mini)
-    samples = write_completions(tmp_path / "s.jsonl", [(first, "import numpy\n"), *others])
+    (first, code), *others = references(mini)
+    samples = write_completions(tmp_path / "s.jsonl", [(first, f"import numpy\n{code}"), *others])
     asked = ("score", samples, "--benchmark", "mini", "--sandbox", "wasm")
     shown = assay(*asked)
     assert shown.returncode == 0, shown.stderr
@@ -134,14 +134,10 @@ def test_unsupported_tasks_are_listed_beside_the_score(
     assert result["protocol"]["python"].startswith("cpython 3.")
 
 
-def test_it_is_built_the_same_every_time(tmp_path: Path) -> None:
-    digests = []
-    for name in ("one", "two"):
-        folder = tmp_path / name
-        folder.mkdir()
-        _component._build(folder, lambda _: None)
-        digests.append(json.loads((folder / "component.json").read_text())["sha256"])
-    assert digests[0] == digests[1]
+def test_results_name_the_component(sandbox: Sandbox) -> None:
+    path = _component.compiled(lambda _: None)
+    digest = _component.file_sha256(path.with_suffix(".wasm"))
+    assert f"component {digest}" in sandbox.capabilities().guarantees
 
 
 def test_a_damaged_file_is_made_again(

@@ -17,9 +17,15 @@ from assay.pipeline.exporting import export as write_run
 @click.command()
 @click.argument("run")
 @option(
-    "--format", "form", type=click.Choice(list(FORMATS)), required=True, help="Whose files to write."
+    "--format",
+    "form",
+    type=click.Choice(list(FORMATS)),
+    required=True,
+    help="Whose files to write.",
 )
-@option("--output", type=click.Path(path_type=Path), required=True, help="File of samples, or folder.")
+@option(
+    "--output", type=click.Path(path_type=Path), required=True, help="File of samples, or folder."
+)
 @results_dir
 def export(run: str, form: str, output: Path, results_dir: Path) -> None:
     """Write a run's samples and results as another harness does.

@@ -45,10 +45,15 @@ def _folder(path: Path) -> Iterator[Record]:
     """``HumanEval_0/0.py``, as EvalPlus writes samples: a folder a task, a program a file."""
     programs = sorted(path.glob("*_*/*.py"), key=_place)
     if not programs:
-        raise ModelError(f"{path} holds no samples: a folder has one for each task, HumanEval_0/0.py")
+        raise ModelError(
+            f"{path} holds no samples: a folder has one for each task, HumanEval_0/0.py"
+        )
     for program in programs:
         benchmark, _, number = program.parent.name.rpartition("_")
-        yield str(program), {"task_id": f"{benchmark}/{number}", "solution": program.read_text("utf-8")}
+        yield (
+            str(program),
+            {"task_id": f"{benchmark}/{number}", "solution": program.read_text("utf-8")},
+        )
 
 
 def _place(program: Path) -> tuple[str, int, int]:

@@ -26,7 +26,7 @@ SETS = {
     "humanevalplus": ("humaneval", "humanevalplus", "HUMANEVAL_OVERRIDE_PATH", ("base", "plus")),
     "mbppplus": ("mbpp", "mbppplus", "MBPP_OVERRIDE_PATH", ("base", "plus")),
 }
-SAMPLES = "samples.jsonl"
+SAMPLES, RESULTS = "samples.jsonl", "samples_eval_results.json"
 
 
 @peers.register("evalplus")
@@ -53,7 +53,7 @@ def judge(
             "XDG_CACHE_HOME": str(cache / "cache"),
         }  # fmt: skip
         run_isolated([command, *arguments], cache, environment)
-        results = json.loads(Path(folder, SAMPLES.replace(".jsonl", "_eval_results.json")).read_text())
+        results = json.loads(Path(folder, RESULTS).read_text())
     return _verdicts(results["eval"], order, groups)
 
 
@@ -97,7 +97,7 @@ def _write_samples(
     """EvalPlus wants a sample of every task: tasks without one get an empty program."""
     with path.open("w", encoding="utf-8") as file:
         for task_id in task_ids:
-            for _, code in order.get(task_id) or [(None, "")]:
+            for code in [code for _, code in order.get(task_id, [])] or [""]:
                 file.write(json.dumps({"task_id": task_id, "solution": code}) + "\n")
 
 

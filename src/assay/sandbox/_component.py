@@ -47,9 +47,14 @@ def compiled(note: Callable[[str], None]) -> Path:
     return machine_code
 
 
-def python(machine_code: Path) -> str:
-    """The guest's version of CPython."""
-    return str(json.loads(machine_code.with_suffix(".json").read_text())["python"])
+def about(machine_code: Path) -> dict[str, Any]:
+    """Digests, versions of the packages it was made with, the guest's version of CPython.
+
+    Builds are not alike to the byte (componentize-py issue 247): not even the order of sets of
+    strings is that of another build, so that results name theirs.
+    """
+    found: dict[str, Any] = json.loads(machine_code.with_suffix(".json").read_text())
+    return found
 
 
 def _build(folder: Path, note: Callable[[str], None]) -> None:
@@ -65,8 +70,8 @@ def _build(folder: Path, note: Callable[[str], None]) -> None:
         record = Path(temporary, "component.json")
         names = (wasm.name, machine_code.name)
         digests = {name: file_sha256(Path(temporary, name)) for name in names}
-        about = {"sha256": digests, "packages": _versions(), "python": _version(machine_code)}
-        record.write_text(json.dumps(about, indent=1))
+        told = {"sha256": digests, "packages": _versions(), "python": _version(machine_code)}
+        record.write_text(json.dumps(told, indent=1))
         for name in (*names, record.name):  # the record last: it says that all is there
             os.replace(Path(temporary, name), folder / name)
 

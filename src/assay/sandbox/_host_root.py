@@ -1,4 +1,4 @@
-"""A small root file system out of this machine's own Python: for hosts that cannot pull an image."""
+"""A small root file system of this machine's own Python, for hosts that cannot pull an image."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ LEFT_OUT = {"__pycache__", "ensurepip", "idlelib", "site-packages", "test", "tes
 # Programs that call others expect no more than these.
 TOOLS = ("sh", "cat", "echo", "ls", "sleep", "true", "false", "env", "wc", "sort", "head", "tail")
 FILES = ("/etc/localtime", "/usr/share/zoneinfo/UTC")
-FOLDERS = ("tmp", "proc", "sys", "dev", "etc", "usr/bin")
+# A tmpfs that is mounted on a folder takes its mode over.
+FOLDERS = {"tmp": 0o1777, "proc": 0o755, "sys": 0o755, "dev": 0o755, "etc": 0o755, "usr/bin": 0o755}
 LIBRARY = re.compile(r"(/\S+) \(0x")
 
 
@@ -31,8 +32,8 @@ def write_host_root(target: Path) -> None:
     libraries = _libraries([interpreter, *tools, *compiled])
     others = [Path(name) for name in FILES if Path(name).exists()]
     with tarfile.open(target, "w") as archive:
-        for name in FOLDERS:
-            _add_folder(archive, name)
+        for name, mode in FOLDERS.items():
+            _add_folder(archive, name, mode)
         for path in sorted({interpreter, *modules, *libraries, *others}):
             _add(archive, path, path)
         for tool in tools:
@@ -75,9 +76,9 @@ def _add(archive: tarfile.TarFile, source: Path, place: Path) -> None:
         archive.addfile(member, content)
 
 
-def _add_folder(archive: tarfile.TarFile, name: str) -> None:
+def _add_folder(archive: tarfile.TarFile, name: str, mode: int) -> None:
     member = tarfile.TarInfo(name)
-    member.type, member.mode = tarfile.DIRTYPE, 0o755
+    member.type, member.mode = tarfile.DIRTYPE, mode
     archive.addfile(member)
 
 

@@ -161,12 +161,12 @@ class Watchdog(threading.Thread):
         self._replies, self._clock = replies, clock
         self._lock = threading.Lock()
         self._due: float | None = None
-        self._started = self._begun = 0.0
+        self._since = self._begun = 0.0
 
     def watch(self, wall_s: float) -> None:
         with self._lock:
-            self._started, self._begun = time.monotonic(), self._clock.now_s()
-            self._due = self._started + wall_s
+            self._since, self._begun = time.monotonic(), self._clock.now_s()
+            self._due = self._since + wall_s
 
     def done(self, report: dict[str, Any]) -> None:
         with self._lock:
@@ -182,10 +182,9 @@ class Watchdog(threading.Thread):
                 if time.monotonic() > self._due + self._clock.now_s() - self._begun:
                     self._give_up()
 
-
     def _give_up(self) -> NoReturn:
         report = {"result": None, "ended": "wall", "detail": ""}
-        wall_s, cpu_s = time.monotonic() - self._started, self._clock.now_s() - self._begun
+        wall_s, cpu_s = time.monotonic() - self._since, self._clock.now_s() - self._begun
         wire.send(self._replies, {**report, "wall_s": round(wall_s, 4), "cpu_s": round(cpu_s, 4)})
         os._exit(0)
 

@@ -79,8 +79,7 @@ def _record(engine: Engine) -> Path:
 
 @contextlib.contextmanager
 def _root_archive(root: Path, note: Callable[[str], None]) -> Iterator[Path]:
-    """A tar file of a root file system: of this host's Python, a new Debian, a folder, or as given.
-    """
+    """A tar file of a root file system: this host's Python, a new Debian, a folder, or as it is."""
     if root.is_file():
         yield root
         return

@@ -42,7 +42,11 @@ def run_battery(sandbox: Sandbox, attacks: tuple[Attack, ...] = BATTERY) -> Iter
         for attack in attacks:
             verdicts = [
                 _judged(sandbox, host.filled(attack.program), attack),
-                _judged(sandbox, honest_program, replace(attack, tests=HONEST_TESTS, cpu_s=10, wall_s=30)),
+                _judged(
+                    sandbox,
+                    honest_program,
+                    replace(attack, tests=HONEST_TESTS, cpu_s=10, wall_s=30),
+                ),
             ]
             hostile, honest = verdicts
             harm = host.harm()

@@ -62,10 +62,11 @@ class WasmSandbox:
         self._alive = set(self._idle)
         self._lock = threading.Lock()
         self._closed = False
-        self._python = _component.python(self._component)
+        self._about = _component.about(self._component)
 
     def capabilities(self) -> Capabilities:
-        return Capabilities("wasm", TIER, self._python, GUARANTEES, files=False)
+        guarantees = (*GUARANTEES, f"component {self._about['sha256']['component.wasm']}")
+        return Capabilities("wasm", TIER, self._about["python"], guarantees, files=False)
 
     def judge(self, jobs: Iterable[Job]) -> Iterator[Verdict]:
         for job, report in self._reports(jobs):
