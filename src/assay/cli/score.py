@@ -74,10 +74,15 @@ def score(
         }
     show(evaluation, as_json=as_json)
     if peer is not None and not as_json:
-        click.echo(f"  {peer.engine:<9} {len(differing)} of {len(peer.verdicts)} verdicts differ")
+        unexplained = sum(not one.explained for one in differing)
+        click.echo(
+            f"  {peer.engine:<9} {len(differing)} of {len(peer.verdicts)} verdicts differ, "
+            f"{unexplained} unexplained"
+        )
         for one in differing:
             click.echo(f"            {one.task_id}#{one.sample}  ours {one.ours[:120]}")
-            click.echo(f"            {'':<{len(one.task_id) + 2}}  theirs {one.theirs}")
+            why = f" ({one.explained})" if one.explained else ""
+            click.echo(f"            {'':<{len(one.task_id) + 2}}  theirs {one.theirs}{why}")
     if check_flaky and not as_json:
         click.echo(f"  flaky     {len(changed)} samples changed in {check_flaky} more executions")
         for sample, statuses in changed.items():

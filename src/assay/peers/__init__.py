@@ -16,6 +16,7 @@ class PeerVerdict:
     passed: bool
     groups: dict[str, bool] = field(default_factory=dict)
     detail: str = ""
+    timed_out: bool = False  # by its own limits, which are of wall time
 
 
 # From a benchmark's name, programs and a number of workers to verdicts on all of them.

@@ -110,6 +110,7 @@ def _verdicts(
     for task_id, samples in order.items():
         for (key, _), sample in zip(samples, told[task_id], strict=True):
             passed = {group: sample[f"{group}_status"] == "pass" for group in groups}
-            detail = ", ".join(f"{group} {sample[f'{group}_status']}" for group in groups)
-            found[key] = PeerVerdict(all(passed.values()), passed, detail)
+            statuses = [sample[f"{group}_status"] for group in groups]
+            detail = ", ".join(f"{g} {status}" for g, status in zip(groups, statuses, strict=True))
+            found[key] = PeerVerdict(all(passed.values()), passed, detail, "timeout" in statuses)
     return found

@@ -30,6 +30,7 @@ class Disagreement:
     sample: int
     ours: str  # status, reason and detail
     theirs: str
+    explained: str = ""  # why, where it is known
 
 
 def peer_score(config: ScoreConfig, engine: str, observer: Observer) -> PeerScore:
@@ -50,7 +51,9 @@ def disagreements(scored: Evaluation, peer: PeerScore) -> list[Disagreement]:
     run = runs.RunFolder(scored.path.with_suffix(""))
     run.close()
     return [
-        Disagreement(*key, _told(verdict), peer.verdicts[key].detail)
+        Disagreement(
+            *key, _told(verdict), peer.verdicts[key].detail, _why(verdict, peer.verdicts[key])
+        )
         for key, verdict in run.verdicts.items()
         if verdict.status != "invalid" and _differs(verdict, peer.verdicts[key])
     ]
@@ -62,6 +65,12 @@ def _differs(verdict: Verdict, other: PeerVerdict) -> bool:
     ours = {name: right for name, right in groups.items() if name in other.groups}
     theirs = {name: other.groups[name] for name in ours}
     return ours != theirs or (verdict.status == "pass") != other.passed
+
+
+def _why(verdict: Verdict, other: PeerVerdict) -> str:
+    if other.timed_out and verdict.reason != "timeout":
+        return "their limit is of wall time: it depends on what else the machine does"
+    return ""
 
 
 def _told(verdict: Verdict) -> str:
