@@ -90,6 +90,7 @@ class _Stream:
         self._name = f"assay-{os.getpid()}-{os.urandom(4).hex()}"
         uid = FIRST_UID + int.from_bytes(os.urandom(3), "big")
         self._lock = threading.Lock()
+        self._said = bytearray()
         self._heard: dict[bytes, bytearray] = {b"z": bytearray(), b"o": bytearray()}
         self._pid = 0
         with tempfile.TemporaryFile() as log:
@@ -124,15 +125,15 @@ class _Stream:
         return self._pid
 
     def send(self, name: bytes, data: bytes) -> None:
-        try:
-            for start in range(0, len(data), PIECE):
-                wire.send_frame(self._input.fileno(), name, data[start : start + PIECE])
-        except (OSError, ValueError) as error:
-            raise WorkerLostError(str(error) or "it ended") from error
+        """Kept until an answer is waited for: what goes at once wakes the engine once."""
+        for start in range(0, len(data), PIECE):
+            self._said += wire.frame(name, data[start : start + PIECE])
 
     def message(self, name: bytes, deadline: float, dozing: Dozing | None) -> dict[str, Any]:
         heard = self._heard[name]
         try:
+            said, self._said = bytes(self._said), bytearray()
+            wire.write(self._input.fileno(), said)
             while len(heard) < 4 or len(heard) < 4 + int.from_bytes(heard[:4], "big"):
                 self._wait(deadline, dozing)
                 whose, piece = wire.receive_frame(self._output.fileno())

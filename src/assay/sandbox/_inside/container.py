@@ -16,6 +16,7 @@ from . import wire
 
 SERVERS = (b"z", b"o")  # zygote and oracle
 PIECE = 1 << 16
+HOLD_MS = 2  # an oracle's answer waits this long for the zygote's, to go with it
 LINK = 200  # the descriptor of a server's end of what is between the two
 
 
@@ -29,20 +30,23 @@ def main() -> None:
     for descriptor in (0, *outputs):
         poll.register(descriptor, select.POLLIN)
     wire.send(1, {"python": f"{sys.implementation.name} {sys.version.split()[0]}"})
+    held = bytearray()
     with contextlib.suppress(OSError, EOFError):  # somebody is gone, and the worker with it
         while True:
-            _carry(poll, inputs, outputs)
-
-
-def _carry(poll: select.poll, inputs: dict[bytes, int], outputs: dict[int, bytes]) -> None:
-    for descriptor, _ in poll.poll():
-        if descriptor == 0:
-            name, piece = wire.receive_frame(0)
-            wire.write(inputs[name], piece)
-        elif piece := os.read(descriptor, PIECE):
-            wire.send_frame(1, outputs[descriptor], piece)
-        else:
-            raise EOFError
+            ready = poll.poll(HOLD_MS if held else None)
+            complete = not ready
+            for descriptor, _ in ready:
+                if descriptor == 0:
+                    name, piece = wire.receive_frame(0)
+                    wire.write(inputs[name], piece)
+                elif piece := os.read(descriptor, PIECE):
+                    held += wire.frame(outputs[descriptor], piece)
+                    complete |= outputs[descriptor] == SERVERS[0]
+                else:
+                    raise EOFError
+            if complete or len(held) > PIECE:
+                wire.write(1, bytes(held))
+                held.clear()
 
 
 def _started(

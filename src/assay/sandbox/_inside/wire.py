@@ -80,8 +80,8 @@ def receive_frame(descriptor: int) -> tuple[bytes, bytes]:
     return name, _exactly(descriptor, length)
 
 
-def send_frame(descriptor: int, name: bytes, piece: bytes) -> None:
-    write(descriptor, FRAME.pack(name, len(piece)) + piece)
+def frame(name: bytes, piece: bytes) -> bytes:
+    return FRAME.pack(name, len(piece)) + piece
 
 
 def _exactly(descriptor: int, size: int) -> bytes:
