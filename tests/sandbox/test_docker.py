@@ -18,22 +18,14 @@ from assay.errors import SandboxError
 from assay.sandbox import Sandbox, _engine, open_sandbox
 from assay.sandbox._container import run_arguments
 from assay.sandbox._engine import OWNER_LABEL, WORKER_LABEL, Engine
-from assay.sandbox.image import BASE, build_image
 from assay.sandbox.selftest import run_battery
 from assay.types import Benchmark, Job, Limits, Program, Tests
 from tests.conftest import Cli
-from tests.sandbox.container_engine import OwnEngine, running_engine
+from tests.sandbox.container_engine import OwnEngine
 
 docker = pytest.mark.docker
 SLEEPER = "import time\ndef f():\n    time.sleep({seconds})\n    return 1\n"
 LIMITS = {"memory_mb": 512, "processes": 64, "files_mb": 64}
-
-
-@pytest.fixture(scope="module")
-def engine() -> Iterator[OwnEngine | None]:
-    with running_engine() as found:
-        build_image(BASE, Path("host"), lambda _: None)
-        yield found
 
 
 @pytest.fixture
@@ -222,15 +214,24 @@ def test_an_engine_that_does_not_answer(monkeypatch: pytest.MonkeyPatch, tmp_pat
 
 
 def test_tiers_are_not_for_containers() -> None:
-    with pytest.raises(SandboxError, match="one tier"):
+    with pytest.raises(SandboxError, match="drop --sandbox-tier"):
         open_sandbox("docker", 1, "root")
 
 
 def test_limits_become_words_of_the_engine() -> None:
-    words = run_arguments("sha256:1", "name", LIMITS, 200_001)
+    words = run_arguments("sha256:1", "name", LIMITS, 200_001, podman=False)
     for word in (
         "--network=none", "--read-only", "--cap-drop=ALL", "--security-opt=no-new-privileges",
         "--memory=768m", "--pids-limit=80", "--user=200001:200001", "--pull=never", "--rm",
     ):  # fmt: skip
         assert word in words
     assert Limits().memory_mb == LIMITS["memory_mb"]
+
+
+def test_podman_is_not_asked_to_count_files() -> None:
+    docker, podman = (
+        set(run_arguments("sha256:1", "name", LIMITS, 200_001, podman=podman))
+        for podman in (False, True)
+    )
+    (counted,), (uncounted,) = docker - podman, podman - docker
+    assert counted == f"{uncounted},nr_inodes=4096"

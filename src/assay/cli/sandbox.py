@@ -40,8 +40,11 @@ def show_list(workers: int, as_json: bool) -> None:
     Example:
       assay sandbox list
     """
-    found = overview(workers)
-    click.echo(codec.dumps(found) if as_json else "\n\n".join(map(_kind, found)))
+    if as_json:
+        click.echo(codec.dumps(list(map(codec.to_json, overview(workers)))))
+        return
+    for found in overview(workers):
+        click.echo(_kind(found) + "\n")
 
 
 @sandbox.command("build-image")
@@ -129,7 +132,8 @@ def _kind(found: KindReport) -> str:
         return f"{found.kind:<10}no: {found.refusal}"
     rate = f"{found.samples_per_second:.0f} samples/s"
     lines = [f"{found.kind:<10}{rate}, tier {found.tier}, {found.python}"]
-    return "\n".join([*lines, *(f"  + {promise}" for promise in found.guarantees)])
+    lines += [f"  + {promise}" for promise in found.guarantees]
+    return "\n".join([*lines, *(f"  - {gap}" for gap in found.gaps)])
 
 
 def _diagnosis(found: Diagnosis) -> str:

@@ -12,12 +12,13 @@ from assay.types import Cases, Job, Verdict
 
 @dataclass(frozen=True, slots=True)
 class Capabilities:
-    """What a sandbox promises on this machine."""
+    """What a sandbox promises on this machine, and what it does not."""
 
     kind: str
     tier: str
     python: str
     guarantees: tuple[str, ...] = ()
+    gaps: tuple[str, ...] = ()
     files: bool = True  # whether programs have a folder to write into
 
 

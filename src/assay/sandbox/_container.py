@@ -40,8 +40,14 @@ OWN_PROCESSES = 16
 FIRST_UID = 200_000  # of its own for each container: processes are counted per user
 
 
-def run_arguments(image: str, name: str, limits: dict[str, Any], uid: int) -> list[str]:
-    """What is asked of the engine, in words that Docker and podman know."""
+def run_arguments(
+    image: str, name: str, limits: dict[str, Any], uid: int, *, podman: bool
+) -> list[str]:
+    """What is asked of the engine."""
+    processes = limits["processes"] + OWN_PROCESSES
+    room = f"rw,nosuid,nodev,mode=1777,size={limits['files_mb']}m"
+    if not podman:  # which refuses the word
+        room += ",nr_inodes=4096"
     return [
         "run", "--rm", "--interactive", "--name", name,
         "--label", f"{WORKER_LABEL}=1", "--label", f"{OWNER_LABEL}={owner()}",
@@ -49,8 +55,8 @@ def run_arguments(image: str, name: str, limits: dict[str, Any], uid: int) -> li
         "--security-opt=no-new-privileges", f"--user={uid}:{uid}",
         f"--memory={limits['memory_mb'] + OWN_MB}m",
         f"--memory-swap={limits['memory_mb'] + OWN_MB}m",
-        f"--pids-limit={limits['processes'] + OWN_PROCESSES}",
-        f"--tmpfs=/tmp:rw,nosuid,nodev,mode=1777,size={limits['files_mb']}m,nr_inodes=4096",
+        f"--pids-limit={processes}", f"--ulimit=nproc={processes}", "--ulimit=nofile=1024",
+        f"--tmpfs=/tmp:{room}",
         "--shm-size=1m", "--log-driver=none", "--pull=never", "--entrypoint=python3",
         image, *INTERPRETER[1:], "-c", SCRIPT,
     ]  # fmt: skip
@@ -93,9 +99,12 @@ class _Stream:
         self._said = bytearray()
         self._heard: dict[bytes, bytearray] = {b"z": bytearray(), b"o": bytearray()}
         self._pid = 0
+        arguments = run_arguments(
+            image, self._name, settings["limits"], uid, podman=engine.is_podman()
+        )
         with tempfile.TemporaryFile() as log:
             self._process = subprocess.Popen(
-                [engine.tool, *run_arguments(image, self._name, settings["limits"], uid)],
+                [engine.tool, *arguments],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,

@@ -60,6 +60,10 @@ class Engine:
             )
         return SandboxError(f"{self.tool}: {last.strip()}")
 
+    def is_podman(self) -> bool:
+        """Under whatever name."""
+        return "podman" in self.asked("--version")
+
     def inspected(self, kind: str, name: str) -> dict[str, Any]:
         (found,) = json.loads(self.asked(kind, "inspect", name))
         return dict(found)

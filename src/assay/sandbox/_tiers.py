@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 COMMON = (
     "no network",
@@ -36,6 +36,11 @@ CONTAINER = Tier(
     ),
     (SHARED, "no sockets at all, not even between a program's own processes"),
     "a container engine (docker or podman) and 'assay sandbox build-image'",
+)
+PODMAN = replace(
+    CONTAINER,
+    name="podman",
+    gaps=(*CONTAINER.gaps, "the number of files is limited by the container's memory only"),
 )
 TIERS = {
     tier.name: tier

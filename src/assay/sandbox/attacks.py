@@ -116,7 +116,7 @@ NUMBERS = (
     Attack("one large file", "open('x', 'wb').write(bytes(65 << 20))", ("files",)),
     Attack(
         "inode fill", "for i in range(20000): open(str(i), 'w').close()", ("files",),
-        not_promised=("landlock",),
+        not_promised=("landlock", "podman"),
     ),
     Attack(
         "deep folders",

@@ -11,7 +11,7 @@ from assay.sandbox._container import ContainerServers
 from assay.sandbox._engine import EngineGoneError, find_engine
 from assay.sandbox._fork_servers import PROBE, ForkServerSandbox, settings_for
 from assay.sandbox._local import START_S
-from assay.sandbox._tiers import CONTAINER
+from assay.sandbox._tiers import CONTAINER, PODMAN
 from assay.sandbox._worker import Worker
 from assay.sandbox.image import image_id
 from assay.types import Job
@@ -26,14 +26,15 @@ class DockerSandbox(ForkServerSandbox):
         self._engine = find_engine()
         self._image = image_id(self._engine)
         self._engine.remove_leftovers()
+        self._tier = PODMAN if self._engine.is_podman() else CONTAINER
         settings = _settings(PROBE)
         servers = ContainerServers(self._engine, self._image, settings)
         self._python = servers.python
         super().__init__(workers, Worker(settings, servers))
 
     def capabilities(self) -> Capabilities:
-        guarantees = (*CONTAINER.guarantees, f"image {self._image}")
-        return Capabilities("docker", CONTAINER.name, self._python, guarantees)
+        guarantees = (*self._tier.guarantees, f"image {self._image}")
+        return Capabilities("docker", self._tier.name, self._python, guarantees, self._tier.gaps)
 
     def _settings(self, job: Job) -> dict[str, Any]:
         return _settings(job)
@@ -59,6 +60,6 @@ def _settings(job: Job) -> dict[str, Any]:
 
 @sandboxes.register("docker")
 def _open(workers: int, tier: str) -> DockerSandbox:
-    if tier not in ("auto", CONTAINER.name):
-        raise SandboxError(f"docker has one tier, {CONTAINER.name}: drop --sandbox-tier {tier}")
+    if tier != "auto":
+        raise SandboxError(f"the container engine decides the tier: drop --sandbox-tier {tier}")
     return DockerSandbox(workers or os.cpu_count() or 1)

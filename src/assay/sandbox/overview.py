@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from assay.errors import SandboxError
@@ -24,12 +25,14 @@ class KindReport:
     tier: str = ""
     python: str = ""
     guarantees: tuple[str, ...] = ()
+    gaps: tuple[str, ...] = ()
     samples_per_second: float | None = None
 
 
-def overview(workers: int = 0) -> list[KindReport]:
+def overview(workers: int = 0) -> Iterator[KindReport]:
     """Try every kind for real, with small programs that pass."""
-    return [_examined(kind, workers or os.cpu_count() or 1) for kind in sandboxes.names()]
+    for kind in sandboxes.names():
+        yield _examined(kind, workers or os.cpu_count() or 1)
 
 
 def _examined(kind: str, workers: int) -> KindReport:
@@ -46,7 +49,9 @@ def _examined(kind: str, workers: int) -> KindReport:
     finally:
         sandbox.close()
     refusal = "" if passed == MEASURED else f"{MEASURED - passed} of {MEASURED} right programs fail"
-    return KindReport(kind, refusal, about.tier, about.python, about.guarantees, round(rate, 1))
+    return KindReport(
+        kind, refusal, about.tier, about.python, about.guarantees, about.gaps, round(rate, 1)
+    )
 
 
 def _jobs(count: int) -> list[Job]:

@@ -27,7 +27,7 @@ class ProcessSandbox(ForkServerSandbox):
     def capabilities(self) -> Capabilities:
         python = f"{platform.python_implementation()} {platform.python_version()}".lower()
         guarantees = (*self.tier.guarantees, f"memory limited by {self._memory}")
-        return Capabilities("process", self.tier.name, python, guarantees)
+        return Capabilities("process", self.tier.name, python, guarantees, self.tier.gaps)
 
     def _settings(self, job: Job) -> dict[str, Any]:
         return _settings(self.tier, job)

@@ -37,6 +37,10 @@ GUARANTEES = (
     "a fresh instance for each program, nothing left for the next",
     "everything dies with the harness",
 )
+GAPS = (
+    "files, threads, processes, sockets, packages: programs that need them are unsupported",
+    "the stack is 2 MB: recursion ends earlier than natively",
+)
 # Not in the guest, but in places where such programs are written.
 PACKAGES = {
     "matplotlib", "networkx", "numpy", "pandas", "regex", "requests", "scipy", "sklearn", "sympy",
@@ -66,7 +70,7 @@ class WasmSandbox:
 
     def capabilities(self) -> Capabilities:
         guarantees = (*GUARANTEES, f"component {self._about['sha256']['component.wasm']}")
-        return Capabilities("wasm", TIER, self._about["python"], guarantees, files=False)
+        return Capabilities("wasm", TIER, self._about["python"], guarantees, GAPS, files=False)
 
     def judge(self, jobs: Iterable[Job]) -> Iterator[Verdict]:
         for job, report in self._reports(jobs):
