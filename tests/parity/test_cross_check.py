@@ -7,22 +7,20 @@ from pathlib import Path
 
 import peers
 import pytest
+from plus import made
 
 from assay.types import Benchmark
-from tests.conftest import Cli, broken, references, write_completions
+from tests.conftest import Cli, references, write_completions
 
 pytestmark = pytest.mark.slow
+# EvalPlus 0.3.1 passes no program for HumanEval/32, not even its own (its pull request 201).
+REFUSED = {("HumanEval/32", 1), ("HumanEval/32", 3)}
 
 
 @pytest.fixture
 def mixed(humaneval: Benchmark, tmp_path: Path) -> Path:
     """Five samples a problem, right and wrong in turn: 820."""
-    right, wrong = references(humaneval), broken(humaneval)
-    samples = [
-        (right if (number + sample) % 2 else wrong)[number]
-        for sample in range(5)
-        for number in range(len(right))
-    ]
+    samples = [(task_id, code) for task_id, _, code in made(humaneval, 5)]
     return write_completions(tmp_path / "mixed.jsonl", samples)
 
 
@@ -38,11 +36,13 @@ def test_both_verdicts_side_by_side(
     assert alone["engine"] == "evalplus"
     # Its limits are of wall time: a busy machine fails some right programs.
     late = sum(v["timed_out"] for v in alone["verdicts"])
-    assert sum(v["passed"] for v in alone["verdicts"]) == 410 - late
-    assert abs(alone["results"]["pass_at_1"]["value"] - 0.5) <= late / 820
+    assert sum(v["passed"] for v in alone["verdicts"]) == 410 - len(REFUSED) - late
     found = json.loads(assay(*asked, "--cross-check").stdout)
     assert found["cross_check"]["samples"] == 820
-    assert [d for d in found["cross_check"]["disagreements"] if not d["explained"]] == []
+    differing = found["cross_check"]["disagreements"]
+    assert {(d["task_id"], d["sample"]) for d in differing} >= REFUSED
+    assert [d for d in differing if not d["explained"]] == []
+    assert all("reference" in d["explained"] for d in differing if d["task_id"] == "HumanEval/32")
     assert found["results"]["samples_passed"] == 410
 
 

@@ -61,11 +61,11 @@ def score(
         evaluation = run_score(config, display)
         changed = flaky(config, evaluation, check_flaky, display)
         rules = dependences(config, evaluation, display) if compare_extraction else []
+        differing = disagreements(config, evaluation, peer, display) if peer is not None else []
     if check_flaky:
         evaluation.result["flaky"] = changed
     if compare_extraction:
         evaluation.result["extraction"] = [codec.to_json(rule) for rule in rules]
-    differing = disagreements(evaluation, peer) if peer is not None else []
     if peer is not None:
         evaluation.result["cross_check"] = {
             "engine": peer.engine,

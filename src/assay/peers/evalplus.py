@@ -16,7 +16,7 @@ from assay.benchmarks import data
 from assay.errors import SandboxError, UsageError
 from assay.fetch import cache_dir
 from assay.peers import PeerVerdict, peers
-from assay.peers._isolated import run_isolated
+from assay.peers.isolation import run_isolated
 from assay.types import SampleKey
 
 COMMAND, VARIABLE = "evalplus.evaluate", "ASSAY_EVALPLUS"
@@ -38,7 +38,7 @@ def judge(
     dataset, data_name, variable, groups = SETS[benchmark]
     command = _command()
     # What EvalPlus computes of the references once stays for the next time.
-    cache = cache_dir() / "peers" / "evalplus"
+    cache = cache_dir() / "evalplus"
     cache.mkdir(parents=True, exist_ok=True)
     records = _unpacked(data_name, cache)
     order = _in_order(programs)

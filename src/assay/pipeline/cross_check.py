@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 
-from assay import runs, scoring
+from assay import benchmarks, runs, scoring
 from assay.peers import PeerVerdict, peers
 from assay.pipeline import Evaluation, Observer, ScoreConfig
 from assay.pipeline.extraction import extracted
@@ -38,7 +38,7 @@ def peer_score(config: ScoreConfig, engine: str, observer: Observer) -> PeerScor
     judge = peers.get(engine)
     programs = {found.key: found.program.code for found in extracted(config, observer)}
     observer.note(f"{engine} judges {len(programs)} programs")
-    verdicts = judge(config.benchmark, programs, config.workers or os.cpu_count() or 1)
+    verdicts = judge(config.benchmark, programs, _workers(config))
     passed: dict[str, list[bool]] = {}
     for (task_id, _), verdict in verdicts.items():
         passed.setdefault(task_id, []).append(verdict.passed)
@@ -46,17 +46,43 @@ def peer_score(config: ScoreConfig, engine: str, observer: Observer) -> PeerScor
     return PeerScore(engine, config.benchmark, verdicts, tuple(scoring.estimates(tallies)))
 
 
-def disagreements(scored: Evaluation, peer: PeerScore) -> list[Disagreement]:
+def disagreements(
+    config: ScoreConfig, scored: Evaluation, peer: PeerScore, observer: Observer
+) -> list[Disagreement]:
     """In the order of the run; what we could not judge is no disagreement."""
     run = runs.RunFolder(scored.path.with_suffix(""))
     run.close()
-    return [
-        Disagreement(
-            *key, _told(verdict), peer.verdicts[key].detail, _why(verdict, peer.verdicts[key])
-        )
+    differing = {
+        key: verdict
         for key, verdict in run.verdicts.items()
         if verdict.status != "invalid" and _differs(verdict, peer.verdicts[key])
+    }
+    refused = _refused_references(config, peer, {task_id for task_id, _ in differing}, observer)
+    return [
+        Disagreement(*key, _told(verdict), theirs.detail, _why(verdict, theirs, key[0] in refused))
+        for key, verdict in differing.items()
+        for theirs in [peer.verdicts[key]]
     ]
+
+
+def _workers(config: ScoreConfig) -> int:
+    return config.workers or os.cpu_count() or 1
+
+
+def _refused_references(
+    config: ScoreConfig, peer: PeerScore, tasks: set[str], observer: Observer
+) -> set[str]:
+    """Tasks whose own reference solution the peer does not accept: its tests are at fault."""
+    programs = {
+        (problem.task_id, 0): problem.reference
+        for problem in benchmarks.load(config.benchmark).problems
+        if problem.task_id in tasks
+    }
+    if not programs:
+        return set()
+    observer.note(f"{peer.engine} judges the references of {len(programs)} tasks")
+    told = peers.get(peer.engine)(config.benchmark, programs, _workers(config))
+    return {task_id for (task_id, _), verdict in told.items() if not verdict.passed}
 
 
 def _differs(verdict: Verdict, other: PeerVerdict) -> bool:
@@ -67,7 +93,9 @@ def _differs(verdict: Verdict, other: PeerVerdict) -> bool:
     return ours != theirs or (verdict.status == "pass") != other.passed
 
 
-def _why(verdict: Verdict, other: PeerVerdict) -> str:
+def _why(verdict: Verdict, other: PeerVerdict, reference_is_refused: bool) -> str:
+    if verdict.status == "pass" and reference_is_refused:
+        return "it refuses the task's own reference solution too"
     if other.timed_out and verdict.reason != "timeout":
         return "their limit is of wall time: it depends on what else the machine does"
     return ""

@@ -6,6 +6,7 @@ import hashlib
 import importlib.metadata
 import json
 import os
+import platform
 import shutil
 import subprocess
 import sys
@@ -114,7 +115,7 @@ def _versions() -> dict[str, str]:
 
 
 def _digest_of_inputs() -> str:
-    digest = hashlib.sha256(json.dumps([_versions(), STACK_BYTES, os.uname().machine]).encode())
+    digest = hashlib.sha256(json.dumps([_versions(), STACK_BYTES, platform.machine()]).encode())
     sources = [HERE / "_inside" / f"{name}.py" for name in SHARED]
     for path in (*sources, HERE / "_guest" / "app.py", HERE / "_guest" / "world.wit"):
         digest.update(path.read_bytes())

@@ -12,6 +12,7 @@ import os
 import sys
 import threading
 import time
+from collections.abc import Callable
 from typing import Any, NoReturn
 
 import wasmtime
@@ -32,18 +33,23 @@ class Clock(threading.Thread):
     def __init__(self, engine: Any) -> None:
         super().__init__(daemon=True)
         self._engine = engine
-        self._clock = time.pthread_getcpuclockid(threading.get_ident())
-        self.ticks = 0
+        self.now_s = _cpu_clock()
+        self._ticks = 0
 
     def run(self) -> None:
         while True:
             time.sleep(TICK_S)
-            while self.ticks < time.clock_gettime(self._clock) / TICK_S:
-                self.ticks += 1
+            while self._ticks < self.now_s() / TICK_S:
+                self._ticks += 1
                 self._engine.increment_epoch()
 
-    def now_s(self) -> float:
-        return time.clock_gettime(self._clock)
+
+def _cpu_clock() -> Callable[[], float]:
+    """Of the calling thread, for others to read; of the process where there is none (macOS)."""
+    if not hasattr(time, "pthread_getcpuclockid"):
+        return time.process_time
+    clock = time.pthread_getcpuclockid(threading.get_ident())
+    return lambda: time.clock_gettime(clock)
 
 
 class EndedError(Exception):

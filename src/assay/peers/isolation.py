@@ -19,8 +19,8 @@ cd "$1" && shift && exec "$@"
 REFUSED = 99
 
 
-def run_isolated(command: list[str], folder: Path, environment: dict[str, str]) -> str:
-    """What it prints on stderr; it may write into ``folder`` alone."""
+def run_isolated(command: list[str], folder: Path, environment: dict[str, str]) -> None:
+    """It may write into ``folder`` alone."""
     whole = [*UNSHARE, "--mount-proc", "sh", "-c", INSIDE, "sh", str(folder), *command]
     try:
         done = subprocess.run(
@@ -32,8 +32,7 @@ def run_isolated(command: list[str], folder: Path, environment: dict[str, str]) 
         last = done.stderr.strip().splitlines()[-1:] or ["no reason"]
         if done.returncode == REFUSED or last[0].startswith("unshare:"):
             raise SandboxError(
-                f"this machine does not let other harnesses be isolated ({last[0]}): run them "
-                "elsewhere, then give their results to assay score --cross-check"
+                f"this machine does not let other harnesses be isolated ({last[0]}): run "
+                f"{command[0]} on another"
             )
         raise SandboxError(f"{command[0]} failed: {last[0]}")
-    return done.stderr
