@@ -191,6 +191,39 @@ def test_runs_say_where_they_were_judged(assay: Cli, mini: Benchmark, tmp_path: 
     assert result["protocol"]["sandbox"] == "docker"
 
 
+@docker
+@pytest.mark.usefixtures("engine")
+def test_an_image_from_a_base_image(assay: Cli, tmp_path: Path) -> None:
+    def build(*arguments: str) -> str:
+        done = assay("sandbox", "build-image", *arguments)
+        assert done.returncode == 0, done.stderr
+        return done.stdout.strip()
+
+    from_root = build("--rootfs", "host")
+    Engine("docker").asked("tag", from_root, "assay-test-base")
+    from_base = build("--base", "assay-test-base")
+    assert from_base.startswith("sha256:")
+    assert from_base != from_root
+    samples = tmp_path / "s.jsonl"
+    samples.write_text(json.dumps({"task_id": "mini/0", "solution": "x = 1"}))
+    done = assay("score", samples, "--benchmark", "mini", "--sandbox", "docker", "--json")
+    promises = json.loads(done.stdout)["environment"]["sandbox"]["guarantees"]
+    assert f"image {from_base}" in promises
+    build("--rootfs", "host")
+
+
+@docker
+@pytest.mark.usefixtures("engine")
+def test_images_that_cannot_be(assay: Cli, tmp_path: Path) -> None:
+    for arguments, words in (
+        (("--rootfs", str(tmp_path / "nowhere")), "no root file system at"),
+        (("--base", "assay-no-such-image"), "docker: "),
+    ):
+        done = assay("sandbox", "build-image", *arguments)
+        assert done.returncode == 2
+        assert f"assay: {words}" in done.stderr.splitlines()[-1]
+
+
 def test_without_an_engine_one_line_says_what_to_do(
     assay: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

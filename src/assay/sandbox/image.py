@@ -21,7 +21,7 @@ CHOICE = "ASSAY_DOCKER_IMAGE"
 NAME = "assay-sandbox"
 DOCKERFILE = """\
 FROM {base}
-RUN python3 -c "import sys; assert sys.version_info >= (3, 11), sys.version"
+RUN ["python3", "-c", "import sys; assert sys.version_info >= (3, 11), sys.version"]
 """
 BASE = "docker.io/library/python:3.11-slim-bookworm"
 BUILD_S = 1800.0
@@ -58,7 +58,7 @@ def build_image(base: str, root: Path | None, note: Callable[[str], None]) -> st
         note(f"building from {base}")
         with tempfile.TemporaryDirectory() as folder:
             Path(folder, "Dockerfile").write_text(DOCKERFILE.format(base=base))
-            engine.asked("build", "--tag", NAME, folder, timeout_s=BUILD_S)
+            engine.asked("build", "--network=none", "--tag", NAME, folder, timeout_s=BUILD_S)
         found = NAME
     found = str(engine.inspected("image", found.splitlines()[-1])["Id"])
     _record(engine).parent.mkdir(parents=True, exist_ok=True)
