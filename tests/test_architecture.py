@@ -24,7 +24,7 @@ EVERYBODY = {
 MAY_CALL = {
     "types": set(),
     "errors": set(),
-    "cli": {"pipeline", "runs", "sandbox", "benchmarks", "models"},
+    "cli": {"pipeline", "runs", "sandbox", "benchmarks", "models", "quality"},
     "pipeline": {
         "benchmarks",
         "prompts",
@@ -36,6 +36,7 @@ MAY_CALL = {
         "peers",
     },
     "peers": {"benchmarks"},
+    "quality": {"benchmarks", "models", "runs"},
     "__main__": {"cli"},
 }
 FILES = sorted(SOURCE.rglob("*.py"))

@@ -16,7 +16,7 @@ import pytest
 from assay import benchmarks, codec
 from assay.benchmarks import _records
 from assay.benchmarks._pinned import HUMANEVAL, HUMANEVALPLUS, MBPP, MBPP_SANITIZED, MBPPPLUS
-from assay.benchmarks.data import DataFile, data_files, find, locate, looking_in, records
+from assay.benchmarks.data import DataFile, data_files, find, locate, looking_in, records, text
 from assay.errors import DataError, UsageError
 from assay.fetch import PackagedFile
 from tests.file_server import FileServer, serving
@@ -60,7 +60,7 @@ def put(path: Path, content: bytes = JSONL) -> Path:
 def test_all_data_files_are_known_by_name() -> None:
     assert data_files.names() == [
         "bigcodebench", "bigcodebench-hard", "humaneval", "humanevalplus", "humanevalplus-mini",
-        "mbpp", "mbpp-sanitized", "mbppplus",
+        "mbpp", "mbpp-sanitized", "mbppplus", "wikitext-2",
     ]  # fmt: skip
     with pytest.raises(UsageError, match="unknown data file 'x': choose bigcodebench,"):
         data_files.get("x")
@@ -86,7 +86,10 @@ def test_the_development_data_is_the_pinned_data(shared_data: Path, name: str) -
         assert locate(wanted) == shared_data / wanted.path
         found = records(wanted)
     assert len(found) == wanted.records
-    assert len({record["task_id"] for record in found}) == wanted.records
+    if wanted.is_text:
+        assert hashlib.sha256(text(wanted).encode()).hexdigest() == wanted.sha256
+    else:
+        assert len({record["task_id"] for record in found}) == wanted.records
 
 
 @pytest.mark.parametrize(

@@ -155,3 +155,22 @@ BIGCODEBENCH_HARD = pin(
         urls=_below(_BIGCODEBENCH_HARD, "v0.1.4-00000-of-00001.parquet"),
     )
 )
+
+# For perplexity; the hub has its lines as parquet.
+WIKITEXT_2 = pin(
+    DataFile(
+        name="wikitext-2",
+        path="wikitext2/wiki.test.raw.gz",
+        version="v1",
+        licence="CC BY-SA 3.0",
+        records=4358,
+        sha256="173c87a53759e0201f33e0ccf978e510c2042d7f2cb78229d9a50d79b9e7dd08",
+        records_sha256="3167fd2f0cac7ac746dbe36b72524f1ab5b3f5811e35c5106a87d20bc129bd88",
+        urls=(
+            "https://huggingface.co/datasets/Salesforce/wikitext/resolve/"
+            "b08601e04326c79dfdd32d625aee71d232d685c3/wikitext-2-raw-v1/"
+            "test-00000-of-00001.parquet",
+        ),
+        is_text=True,
+    )
+)

@@ -27,7 +27,7 @@ def checked(path: Path, wanted: DataFile, remedy: str) -> list[Record]:
     JSON and JSONL, indented and not, and as parquet.
     """
     try:
-        found = _read(path)
+        found = _read(path, is_text=wanted.is_text)
         if len(found) != wanted.records:
             raise ValueError(f"{len(found)} records instead of {wanted.records}")
         digest = codec.digest(found)
@@ -48,12 +48,15 @@ def can_read_parquet() -> bool:
     return importlib.util.find_spec("pyarrow") is not None
 
 
-def _read(path: Path) -> list[Record]:
+def _read(path: Path, *, is_text: bool) -> list[Record]:
     raw = path.read_bytes()
     if raw.startswith(b"PAR1"):
         return _parquet(path)
     if raw.startswith(b"\x1f\x8b"):
         raw = gzip.decompress(raw)
+    if is_text:
+        lines = raw.decode().split("\n")[:-1]
+        return [{"text": f"{line}\n" if line.strip() else ""} for line in lines]
     if raw.lstrip().startswith(b"["):
         found = json.loads(raw)
     else:

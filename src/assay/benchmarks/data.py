@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from assay.benchmarks import Announce
 
 FOLDER_VARIABLE = "ASSAY_DATA_DIR"
+BLANK_LINE = " \n"  # as WikiText has it; records have nothing in its place
 DELETE = "delete it to have it fetched again"
 _folder: ContextVar[Path | None] = ContextVar("the user's data folder", default=None)
 
@@ -54,6 +55,7 @@ class DataFile:
     urls: tuple[str, ...] = ()
     packaged: PackagedFile | None = None
     also_named_by: tuple[str, ...] = ()
+    is_text: bool = False  # its records are the lines of a text, which its digest is of
 
     @property
     def variable(self) -> str:
@@ -80,6 +82,11 @@ def records(wanted: DataFile, announce: Announce = lambda _: None) -> list[Recor
     """The pinned records, found or fetched, verified and counted."""
     place = find(wanted) or _fetched(wanted, announce)
     return checked(place.path, wanted, place.remedy)
+
+
+def text(wanted: DataFile, announce: Announce = lambda _: None) -> str:
+    """Of a data file that is one."""
+    return "".join(record["text"] or BLANK_LINE for record in records(wanted, announce))
 
 
 def locate(wanted: DataFile, announce: Announce = lambda _: None) -> Path:
@@ -130,7 +137,8 @@ def _with_and_without_gz(path: Path) -> tuple[Path, Path]:
 
 
 def _remote(wanted: DataFile) -> list[RemoteFile]:
-    return [RemoteFile(url, wanted.sha256) for url in wanted.urls]
+    """A text comes in other wrappings; its lines are verified."""
+    return [RemoteFile(url, "" if wanted.is_text else wanted.sha256) for url in wanted.urls]
 
 
 def _sources(wanted: DataFile) -> list[PackagedFile | RemoteFile]:

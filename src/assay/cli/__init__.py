@@ -19,6 +19,7 @@ from assay.cli.export import export
 from assay.cli.extract import extract
 from assay.cli.history import history
 from assay.cli.passk import passk
+from assay.cli.perplexity import perplexity
 from assay.cli.prompt import prompt
 from assay.cli.run import run
 from assay.cli.sandbox import sandbox
@@ -53,6 +54,7 @@ for command in (
     data,
     env,
     convert,
+    perplexity,
 ):
     cli.add_command(command)
 

@@ -59,6 +59,24 @@ class Display:
             self._live.update(self._task, total=total, completed=done, text=text)
 
 
+class WorkDisplay(Display):
+    """Watches work whose amount is known: a live line, or a plain one now and then."""
+
+    def __init__(self, title: str, *, quiet: bool) -> None:
+        super().__init__(title, quiet=quiet)
+        self._started = self._last_line = time.monotonic()
+
+    def progress(self, done: int, total: int) -> None:
+        now = time.monotonic()
+        left = int((now - self._started) / max(1, done) * (total - done))
+        text = f"{done:,}/{total:,}  ETA {left // 60}:{left % 60:02d}"
+        if self._live:
+            self._update(done, total, text)
+        elif not self._quiet and now - self._last_line >= PLAIN_EVERY_S:
+            self._last_line = now
+            self.note(f"{self._title} {text}")
+
+
 class ProgressDisplay(Display):
     """Watches a run."""
 

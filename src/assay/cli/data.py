@@ -152,6 +152,8 @@ def _state(wanted: DataFile) -> dict[str, Any]:
 
 def _references(name: str, data_dir: Path | None, *, quiet: bool) -> dict[str, str]:
     """Of the largest benchmark that is made from this file."""
+    if data_files.get(name).is_text:
+        return {}
     benchmark = f"{name}-all" if f"{name}-all" in benchmarks.names() else name
     config = JudgeConfig(benchmark, results_dir=Path(), data_dir=data_dir)
     with ProgressDisplay(benchmark, quiet=quiet) as display:

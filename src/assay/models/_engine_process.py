@@ -52,7 +52,7 @@ class EngineProcess:
         self.used_gpu = False
         self.in_hand = 1
         self.facts: dict[str, object] = {}
-        self._send(settings)
+        self.send(settings)
 
     def wait_until_loaded(self) -> None:
         reply = self.answer()
@@ -64,11 +64,11 @@ class EngineProcess:
         self.facts = reply["facts"]
 
     def ask(self, identifier: int, request: Request) -> None:
-        self._send({"id": identifier, **codec.to_json(request)})
+        self.send({"id": identifier, **codec.to_json(request)})
 
     def ask_how(self, prompt: Prompt) -> None:
         """Ask how the model is given this prompt."""
-        self._send({"id": 0, "render": codec.to_json(prompt)})
+        self.send({"id": 0, "render": codec.to_json(prompt)})
 
     def answer(self) -> dict[str, Any]:
         """The next reply; ModelError when the process is gone."""
@@ -95,7 +95,7 @@ class EngineProcess:
             with contextlib.suppress(BrokenPipeError):
                 stream.close()  # type: ignore[union-attr]
 
-    def _send(self, message: dict[str, Any]) -> None:
+    def send(self, message: dict[str, Any]) -> None:
         assert self._process.stdin is not None
         with contextlib.suppress(BrokenPipeError):  # it ended; the next answer says how
             self._process.stdin.write(json.dumps(message) + "\n")
@@ -115,6 +115,7 @@ class ProcessModel:
     """
 
     identity: ModelIdentity
+    scoring_module = ""  # what serves to score given tokens, where the engine can
 
     def __init__(self, module: str, engine: str, model: str) -> None:
         self._names = module, engine, model
@@ -125,6 +126,14 @@ class ProcessModel:
     def settings(self, first: Request) -> dict[str, Any]:
         """What the worker is told before it loads; ``first`` is typical of the requests."""
         raise NotImplementedError
+
+    def scoring_settings(self) -> dict[str, Any]:
+        """The same for a worker of ``scoring_module``."""
+        raise NotImplementedError
+
+    def scoring_process(self) -> EngineProcess:
+        _, engine, model = self._names
+        return EngineProcess(self.scoring_module, engine, model, self.scoring_settings())
 
     @property
     def thinks(self) -> bool:

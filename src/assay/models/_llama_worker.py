@@ -54,13 +54,20 @@ def _load(settings: dict[str, Any]) -> tuple[Any, bool]:
     params.reasoning_format = xllamacpp.common_reasoning_format.COMMON_REASONING_FORMAT_NONE
     params.special = settings["thinks"]  # marks of thoughts may be special tokens
     params.verbosity = 0
-    kinds = [device["type"].name for device in xllamacpp.get_device_info()]
-    has_gpu = any("GPU" in kind for kind in kinds)
-    if settings["device"] == "cuda" and not has_gpu:
-        raise ValueError("this llama.cpp sees no GPU: install a build that does, or --device cpu")
-    used_gpu = has_gpu and settings["device"] != "cpu"
+    used_gpu = wants_gpu(settings["device"])
     params.n_gpu_layers = 999 if used_gpu else 0
     return xllamacpp.Server(params), used_gpu
+
+
+def wants_gpu(device: str) -> bool:
+    """Whether to use a GPU; ValueError if there is none for one who insists."""
+    import xllamacpp
+
+    kinds = [found["type"].name for found in xllamacpp.get_device_info()]
+    has_gpu = any("GPU" in kind for kind in kinds)
+    if device == "cuda" and not has_gpu:
+        raise ValueError("this llama.cpp sees no GPU: install a build that does, or --device cpu")
+    return has_gpu and device != "cpu"
 
 
 def _body(request: dict[str, Any], logprobs: bool, start: str) -> dict[str, Any]:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 # 32: 50 (all attend as far as the longest does). Ten samples a prompt: 12 at a time 119, 24: 135.
 PARALLEL = 16
 PROMPT_TOKENS = 2048
+SCORED_TOKENS = 2048  # at a time: longer ones need much memory for their logits
 # Measured to multiply alike, alone and in company, on a CPU. Floats do not; others are not known.
 INVARIANT = {GGML_NUMBERS[name] for name in ("Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0")}
 MEMORY_SHARE = 0.25  # of what is free, for keys and values
@@ -32,6 +33,8 @@ MEMORY_SHARE = 0.25  # of what is free, for keys and values
 
 class GgufModel(ProcessModel):
     """A GGUF file; llama.cpp is started with the first request and ended with the last."""
+
+    scoring_module = "assay.models._llama_scores"
 
     def __init__(self, reference: str, options: EngineOptions) -> None:
         self._path = Path(reference).resolve()
@@ -70,6 +73,13 @@ class GgufModel(ProcessModel):
             "invariant": all(t.kind in INVARIANT for t in self._header.tensors if t.shape[1:]),
             "logprobs": options.logprobs,
             "thinks": self.thinks,
+        }
+
+    def scoring_settings(self) -> dict[str, Any]:
+        return {
+            "path": str(self._path),
+            "context": min(self._header.context_length, SCORED_TOKENS),
+            "device": self._options.device,
         }
 
     def describe(self) -> dict[str, object]:

@@ -35,6 +35,8 @@ DTYPES = {"cpu": "float32", "cuda": "bfloat16"}
 class TorchModel(ProcessModel):
     """A model of any format that torch runs; it is loaded with the first request."""
 
+    scoring_module = "assay.models._hf_scores"
+
     def __init__(
         self,
         path: Path,
@@ -47,13 +49,18 @@ class TorchModel(ProcessModel):
         self._path, self._adapter, self._options = path, adapter, options
         self.identity, self.template = identity, template
 
-    def settings(self, first: Request) -> dict[str, Any]:
-        options = self._options
+    def scoring_settings(self) -> dict[str, Any]:
         return {
             "path": str(self._path),
             "adapter": str(self._adapter or ""),
-            "device": device_for(options),
-            "dtype": dtype_for(options),
+            "device": device_for(self._options),
+            "dtype": dtype_for(self._options),
+        }
+
+    def settings(self, first: Request) -> dict[str, Any]:
+        options = self._options
+        return {
+            **self.scoring_settings(),
             "parallel": 1 if options.batch_mode == "off" else options.parallel,
             "max_tokens": max(options.longest, first.decoding.max_tokens),
         }

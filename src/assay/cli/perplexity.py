@@ -1,0 +1,72 @@
+"""``assay perplexity``."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from assay import codec, models
+from assay.benchmarks.data import looking_in
+from assay.cli._options import as_json, data_dir, modelling, option
+from assay.cli._progress import WorkDisplay
+from assay.models.scoring import open_scorer
+from assay.quality.perplexity import WINDOW, measure
+from assay.quality.texts import WIKITEXT, load_text
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@click.command()
+@click.argument("model", default=models.DEFAULT)
+@option("--dataset", default=WIKITEXT, help="A pinned text by name, or a text file.")
+@option("--bytes", "limit", type=int, default=0, help="Only the first lines, so many bytes.")
+@option("--window", type=int, default=0, help=f"Tokens seen at once; 0: {WINDOW}, if they fit.")
+@option("--stride", type=int, default=0, help="Tokens asked about at once; 0: half a window.")
+@modelling
+@data_dir
+@as_json
+def perplexity(
+    model: str, dataset: str, limit: int, window: int, stride: int, data_dir: Path | None,
+    as_json: bool, engine: models.EngineOptions,
+) -> None:  # fmt: skip
+    """Measure how well MODEL foretells a text: cross entropy, perplexity, bits per byte.
+
+    \b
+    Examples:
+      assay perplexity model.gguf
+      assay perplexity path/to/folder --dataset mine.txt --window 2048
+    """
+    with WorkDisplay("perplexity", quiet=as_json) as display:
+        with looking_in(data_dir):
+            text = load_text(dataset, limit, display.note)
+        opened = models.open_model(model, engine, display.note)
+        started = time.monotonic()
+        with open_scorer(opened) as scorer:
+            found = measure(scorer, text.content, window, stride, display.progress)
+            facts = scorer.facts
+        seconds = time.monotonic() - started
+    told: dict[str, Any] = {
+        "model": codec.to_json(opened.identity),
+        "dataset": {"name": text.name, "sha256": text.sha256, "bytes": len(text.content.encode())},
+        "results": codec.to_json(found),
+        "engine": facts,
+        "used_gpu": scorer.used_gpu,
+        "seconds": round(seconds, 1),
+    }
+    if as_json:
+        click.echo(codec.dumps(told))
+        return
+    interval = ""
+    if found.low is not None and found.high is not None:
+        interval = f"  [{found.low:.3f}, {found.high:.3f}] (95 %)"
+    click.echo(f"{text.name} · {opened.identity.name} · {opened.identity.engine}")
+    click.echo(f"  perplexity     {found.perplexity:.3f}{interval}")
+    click.echo(f"  cross entropy  {found.cross_entropy:.4f} nats a token")
+    click.echo(f"  bits per byte  {found.bits_per_byte:.4f}")
+    click.echo(
+        f"  over           {found.tokens:,} tokens, {found.bytes:,} bytes, window {found.window}, "
+        f"stride {found.stride}, {seconds:.0f} s"
+    )

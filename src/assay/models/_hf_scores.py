@@ -1,0 +1,83 @@
+"""torch as a scoring worker (see ``_score_lines``). It ends when its input does."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import torch
+import transformers
+
+from assay.models._hf_load import Loaded, load
+from assay.models._score_lines import serve
+from assay.models._worker_lines import Lines
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+AT_ONCE = {"cpu": 1, "cuda": 16}  # sequences in one pass; a CPU is as fast with one
+
+
+class TorchScores:
+    def __init__(self, loaded: Loaded) -> None:
+        self._loaded = loaded
+
+    def tokenize(self, text: str, *, special: bool) -> list[int]:
+        tokenizer = self._loaded.tokenizer
+        tokens: list[int] = tokenizer.encode(
+            text, add_special_tokens=True, split_special_tokens=not special
+        )
+        return tokens
+
+    def bytes_of(self, token: int) -> int:
+        text: str = self._loaded.tokenizer.decode(
+            [token], skip_special_tokens=True, clean_up_tokenization_spaces=False
+        )
+        return len(text.encode())
+
+    def logits(self, tokens: Sequence[int]) -> NDArray[np.float32]:
+        found: NDArray[np.float32] = self._computed([list(tokens)], 0)[0].float().cpu().numpy()
+        return found
+
+    def logprobs(self, sequences: list[list[int]], last: int) -> list[list[float]]:
+        """Together where they are equally long."""
+        if len({len(tokens) for tokens in sequences}) > 1:
+            return [self.logprobs([tokens], last)[0] for tokens in sequences]
+        logits = self._computed(sequences, last + 1)[:, :-1]
+        wanted = torch.tensor([tokens[-last:] for tokens in sequences], device=logits.device)
+        found = [
+            row.float().log_softmax(-1).gather(-1, token[:, None])[:, 0].cpu()
+            for row, token in zip(logits, wanted, strict=True)
+        ]
+        return [row.double().tolist() for row in found]
+
+    def _computed(self, sequences: list[list[int]], last: int) -> Any:
+        tokens = torch.tensor(sequences, device=self._loaded.device)
+        return self._loaded.model(tokens, logits_to_keep=last, use_cache=False).logits
+
+
+def main() -> None:
+    lines = Lines()
+    settings = lines.settings
+    torch.set_grad_enabled(False)
+    try:
+        loaded = load(settings["path"], settings["device"], settings["dtype"], settings["adapter"])
+    except Exception as error:
+        lines.fatal(error)
+        return
+    on_gpu = loaded.device == "cuda"
+    facts: dict[str, object] = {
+        "transformers": transformers.__version__,
+        "torch": torch.__version__,
+        "device": torch.cuda.get_device_name() if on_gpu else "cpu",
+        "dtype": loaded.dtype,
+        "context": loaded.context,
+    }
+    lines.ready(used_gpu=on_gpu, in_hand=AT_ONCE[loaded.device], facts=facts)
+    serve(lines, TorchScores(loaded), loaded.context)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,154 @@
+"""llama.cpp's C interface, as the binding's library exports it: logits of every position.
+
+The binding itself has only a server, which tells probabilities of what it generates. Parameters
+are structures whose fields come and go with versions; only the first ones are set here, which have
+been the same for years, and what they hold before is checked. A structure that is larger than the
+library's is harmless: it is the last argument.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+# Context: tokens, tokens a call, tokens a computation, sequences.
+CONTEXT_DEFAULTS = (512, 2048, 512, 1)
+MICRO_BATCH = 512
+GPU_LAYERS_AT = 4  # in a model's parameters, counted in 32-bit numbers
+ALL_LAYERS = 999
+
+
+class _Parameters(ctypes.Structure):
+    _fields_ = (("numbers", ctypes.c_int32 * 256),)
+
+
+class _Batch(ctypes.Structure):
+    _fields_ = (
+        ("n_tokens", ctypes.c_int32),
+        ("token", ctypes.POINTER(ctypes.c_int32)),
+        ("embd", ctypes.c_void_p),
+        ("pos", ctypes.POINTER(ctypes.c_int32)),
+        ("n_seq_id", ctypes.POINTER(ctypes.c_int32)),
+        ("seq_id", ctypes.POINTER(ctypes.POINTER(ctypes.c_int32))),
+        ("logits", ctypes.POINTER(ctypes.c_int8)),
+    )
+
+
+_LOG = ctypes.CFUNCTYPE(None, ctypes.c_int, ctypes.c_char_p, ctypes.c_void_p)
+
+
+_SILENCE = _LOG(lambda *_: None)  # llama.cpp is talkative; it must live as long as the library
+
+
+class NativeModel:
+    """A loaded GGUF file."""
+
+    def __init__(self, path: str, context: int, *, use_gpu: bool) -> None:
+        import xllamacpp
+
+        self._lib = lib = _library(xllamacpp.xllamacpp.__file__)
+        lib.llama_log_set(_SILENCE, None)
+        lib.llama_backend_init()
+        parameters = lib.llama_model_default_params()
+        parameters.numbers[GPU_LAYERS_AT] = ALL_LAYERS if use_gpu else 0
+        self._model = lib.llama_model_load_from_file(path.encode(), parameters)
+        if not self._model:
+            raise ValueError("llama.cpp refuses the file")
+        self._vocabulary = lib.llama_model_get_vocab(self._model)
+        self.vocabulary_size = lib.llama_vocab_n_tokens(self._vocabulary)
+        self.context = context
+        self._context = self._new_context(context)
+        self._batch = lib.llama_batch_init(context, 0, 1)
+        cores = os.cpu_count() or 1
+        lib.llama_set_n_threads(self._context, cores, cores)
+
+    def tokenize(self, text: str, *, special: bool) -> list[int]:
+        """With what the model wants at the start."""
+        data = text.encode()
+        room = (ctypes.c_int32 * (len(data) + 8))()
+        count = self._lib.llama_tokenize(
+            self._vocabulary, data, len(data), room, len(room), True, special
+        )
+        if count < 0:
+            raise ValueError("the text cannot be split into tokens")
+        return list(room[:count])
+
+    def bytes_of(self, token: int) -> int:
+        """Of the text that a token stands for; none for marks."""
+        room = ctypes.create_string_buffer(1024)
+        piece = self._lib.llama_token_to_piece(self._vocabulary, token, room, len(room), 0, False)
+        return max(0, int(piece))
+
+    def logits(self, tokens: Sequence[int], last: int) -> NDArray[np.float32]:
+        """After each of the last tokens; the array is overwritten by the next call."""
+        lib, batch = self._lib, self._batch
+        lib.llama_memory_clear(lib.llama_get_memory(self._context), True)
+        batch.n_tokens = len(tokens)
+        first = len(tokens) - last
+        for place, token in enumerate(tokens):
+            batch.token[place], batch.pos[place] = token, place
+            batch.n_seq_id[place], batch.seq_id[place][0] = 1, 0
+            batch.logits[place] = place >= first
+        if (code := lib.llama_decode(self._context, batch)) != 0:
+            raise ValueError(f"llama.cpp could not compute {len(tokens)} tokens (code {code})")
+        rows = lib.llama_get_logits_ith(self._context, first)
+        if not rows:
+            raise ValueError("llama.cpp gives no logits for this model")
+        return np.ctypeslib.as_array(rows, (last, self.vocabulary_size))
+
+    def _new_context(self, length: int) -> int:
+        lib = self._lib
+        parameters = lib.llama_context_default_params()
+        if tuple(parameters.numbers[:4]) != CONTEXT_DEFAULTS:
+            raise ValueError(
+                "this version of xllamacpp has other parameters than are known here: install "
+                "xllamacpp 2026.10"
+            )
+        parameters.numbers[:3] = [length, length, min(length, MICRO_BATCH)]
+        context = lib.llama_init_from_model(self._model, parameters)
+        if not context or lib.llama_n_ctx(context) < length or lib.llama_n_batch(context) < length:
+            raise ValueError(f"llama.cpp could not make room for {length} tokens")
+        return int(context)
+
+
+def _library(path: str) -> Any:
+    lib = ctypes.CDLL(path)
+    pointer, number, flag = ctypes.c_void_p, ctypes.c_int32, ctypes.c_bool
+    numbers = ctypes.POINTER(ctypes.c_int32)
+    for name, result, *arguments in (
+        ("llama_log_set", None, _LOG, pointer),
+        ("llama_backend_init", None),
+        ("llama_model_default_params", _Parameters),
+        ("llama_context_default_params", _Parameters),
+        ("llama_model_load_from_file", pointer, ctypes.c_char_p, _Parameters),
+        ("llama_init_from_model", pointer, pointer, _Parameters),
+        ("llama_n_ctx", ctypes.c_uint32, pointer),
+        ("llama_n_batch", ctypes.c_uint32, pointer),
+        ("llama_set_n_threads", None, pointer, number, number),
+        ("llama_model_get_vocab", pointer, pointer),
+        ("llama_vocab_n_tokens", number, pointer),
+        ("llama_get_memory", pointer, pointer),
+        ("llama_memory_clear", None, pointer, flag),
+        (
+            "llama_tokenize", number, pointer, ctypes.c_char_p, number, numbers, number, flag,
+            flag,
+        ),
+        (
+            "llama_token_to_piece", number, pointer, number, ctypes.c_char_p, number, number,
+            flag,
+        ),
+        ("llama_batch_init", _Batch, number, number, number),
+        ("llama_decode", number, pointer, _Batch),
+        ("llama_get_logits_ith", ctypes.POINTER(ctypes.c_float), pointer, number),
+    ):  # fmt: skip
+        function = getattr(lib, name)
+        function.restype, function.argtypes = result, arguments
+    return lib

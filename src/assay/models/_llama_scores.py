@@ -1,0 +1,49 @@
+"""llama.cpp as a scoring worker (see ``_score_lines``). It ends when its input does."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from assay.models._llama_native import NativeModel
+from assay.models._llama_worker import wants_gpu
+from assay.models._score_lines import logprobs_of, serve
+from assay.models._worker_lines import Lines
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+
+class LlamaScores:
+    def __init__(self, model: NativeModel) -> None:
+        self._model = model
+        self.tokenize, self.bytes_of = model.tokenize, model.bytes_of
+
+    def logits(self, tokens: Sequence[int]) -> NDArray[np.float32]:
+        return self._model.logits(tokens, len(tokens))
+
+    def logprobs(self, sequences: list[list[int]], last: int) -> list[list[float]]:
+        return [
+            logprobs_of(self._model.logits(tokens, last + 1)[:-1], tokens[-last:])
+            for tokens in sequences
+        ]
+
+
+def main() -> None:
+    lines = Lines()
+    settings = lines.settings
+    try:
+        use_gpu = wants_gpu(settings["device"])
+        model = NativeModel(settings["path"], settings["context"], use_gpu=use_gpu)
+    except Exception as error:
+        lines.fatal(error)
+        return
+    facts: dict[str, object] = {"device": "gpu" if use_gpu else "cpu", "context": model.context}
+    lines.ready(used_gpu=use_gpu, in_hand=1, facts=facts)
+    serve(lines, LlamaScores(model), model.context)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,44 @@
+"""How precisely a model's weights are stored."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Literal
+
+from assay.errors import ModelError
+from assay.models._apr_file import is_apr, read_apr
+from assay.models._folder import model_folder
+from assay.models._gguf_file import is_gguf, read_header
+from assay.models._safetensors import read_safetensors
+
+Precision = Literal["same", "8-bit", "4-bit"]
+FOUR_BIT, EIGHT_BIT = 5.1, 9.0  # bits a weight at most, scales included
+
+
+def bits_per_weight(path: Path) -> float:
+    """That half of all weights have at most: files store some tensors finer than most."""
+    if is_gguf(path):
+        sizes = [(t.size, math.prod(t.shape)) for t in read_header(path).tensors]
+    elif is_apr(path):
+        sizes = [(t.size, math.prod(t.shape)) for t in read_apr(path).tensors]
+    else:
+        files = sorted(model_folder(str(path)).glob("*.safetensors"))
+        found = [tensor for file in files for tensor in read_safetensors(file)]
+        sizes = [(t.nbytes, math.prod(t.shape)) for t in found]
+    weights = sum(count for _, count in sizes)
+    if not weights:
+        raise ModelError(f"{path} holds no weights: fetch or convert it again")
+    seen = 0
+    for bits, count in sorted((8 * size / count, count) for size, count in sizes if count):
+        seen += count
+        if 2 * seen >= weights:
+            break
+    return bits
+
+
+def precision(path: Path) -> Precision:
+    bits = bits_per_weight(path)
+    if bits <= FOUR_BIT:
+        return "4-bit"
+    return "8-bit" if bits <= EIGHT_BIT else "same"

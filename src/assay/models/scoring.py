@@ -1,0 +1,86 @@
+"""What models make of given tokens: log-probabilities and logits, by the engine that runs them."""
+
+from __future__ import annotations
+
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from assay.errors import ModelError
+from assay.models._engine_process import EngineProcess, ProcessModel
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from assay.models import Model
+
+
+@dataclass(frozen=True, slots=True)
+class Tokens:
+    """Of a text. The first has nothing before it, so that no model tells its probability."""
+
+    ids: tuple[int, ...]
+    first_bytes: int  # of the text that the first token stands for; none if it is a mark
+
+
+class Scorer:
+    """A loaded model that is asked about given tokens; a context manager."""
+
+    def __init__(self, process: EngineProcess) -> None:
+        self._process = process
+        process.wait_until_loaded()
+        self.used_gpu = process.used_gpu
+        self.facts = {name: value for name, value in process.facts.items() if name != "context"}
+        self.context = int(str(process.facts["context"]))
+        self.at_once = process.in_hand
+
+    def tokenize(self, text: str, *, special: bool = False) -> Tokens:
+        """With what the model wants at the start; ``special``: marks in the text are tokens."""
+        found = self._asked({"tokenize": text, "special": special})
+        return Tokens(tuple(found["tokens"]), found["first_bytes"])
+
+    def logprobs(self, sequences: Sequence[Sequence[int]], last: int = 0) -> list[list[float]]:
+        """Of each sequence's tokens but the first, or of its last ones only."""
+        asked = {"score": [list(one) for one in sequences], "last": last, "logits": ""}
+        found: list[list[float]] = self._asked(asked)["logprobs"]
+        return found
+
+    def logits(self, tokens: Sequence[int]) -> NDArray[np.float32]:
+        """A row for each token: what the model expects after it."""
+        import numpy as np
+
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder, "logits.npy")
+            self._asked({"score": [list(tokens)], "last": 0, "logits": str(path)})
+            found: NDArray[np.float32] = np.load(path)
+        return found
+
+    def close(self) -> None:
+        self._process.close()
+
+    def __enter__(self) -> Scorer:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _asked(self, question: dict[str, Any]) -> dict[str, Any]:
+        self._process.send({"id": 0, **question})
+        reply = self._process.answer()
+        if reply["error"]:
+            raise ModelError(reply["error"])
+        return reply
+
+
+def open_scorer(model: Model) -> Scorer:
+    """Load the model to be asked about tokens; ModelError if its engine cannot tell."""
+    if not isinstance(model, ProcessModel) or not model.scoring_module:
+        raise ModelError(
+            f"the engine {model.identity.engine} does not tell what a model makes of given tokens: "
+            "use gguf, hf or apr"
+        )
+    return Scorer(model.scoring_process())

@@ -1,0 +1,101 @@
+"""How alike two models' logits are; pure functions over arrays of a row a token."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from assay.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+
+@dataclass(frozen=True, slots=True)
+class Agreement:
+    """Over all positions; ``kl`` is that of the reference from the candidate, in nats."""
+
+    positions: int
+    cosine_mean: float
+    cosine_min: float
+    max_abs_difference: float
+    top1_agreement: float  # share of positions where both would take the same token
+    kl_mean: float
+    kl_max: float
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """The same by position, of one prompt or several after one another."""
+
+    cosine: NDArray[np.float64]
+    max_abs: NDArray[np.float64]
+    same_top: NDArray[np.bool_]
+    kl: NDArray[np.float64]
+
+
+def compared(reference: NDArray[Any], candidate: NDArray[Any]) -> Rows:
+    """Row by row. Vocabularies may be padded to different sizes: what both have is compared."""
+    import numpy as np
+
+    if len(reference) != len(candidate) or not len(reference):
+        raise UsageError(f"{len(reference)} and {len(candidate)} rows of logits do not compare")
+    width = min(reference.shape[1], candidate.shape[1])
+    one = reference[:, :width].astype(np.float64)
+    other = candidate[:, :width].astype(np.float64)
+    lengths = np.linalg.norm(one, axis=1) * np.linalg.norm(other, axis=1)
+    cosine = (one * other).sum(axis=1) / np.where(lengths == 0, 1.0, lengths)
+    log_one, log_other = _log_softmax(one), _log_softmax(other)
+    kl = (np.exp(log_one) * (log_one - log_other)).sum(axis=1)
+    return Rows(
+        cosine=cosine,
+        max_abs=np.abs(one - other).max(axis=1),
+        same_top=one.argmax(axis=1) == other.argmax(axis=1),
+        kl=np.maximum(kl, 0.0),  # rounding makes it -1e-17
+    )
+
+
+def agreement(rows: Sequence[Rows]) -> Agreement:
+    """Over all rows of all prompts; not finite numbers anywhere make the figures so."""
+    import numpy as np
+
+    cosine = np.concatenate([one.cosine for one in rows])
+    kl = np.concatenate([one.kl for one in rows])
+    return Agreement(
+        positions=len(cosine),
+        cosine_mean=float(cosine.mean()),
+        cosine_min=float(cosine.min()),
+        max_abs_difference=float(np.concatenate([one.max_abs for one in rows]).max()),
+        top1_agreement=float(np.concatenate([one.same_top for one in rows]).mean()),
+        kl_mean=float(kl.mean()),
+        kl_max=float(kl.max()),
+    )
+
+
+def kl_by_position(rows: Sequence[Rows]) -> list[float]:
+    """The mean over prompts at each position, as far as the longest prompt goes."""
+    longest = max(len(one.kl) for one in rows)
+    return [
+        sum(there) / len(there)
+        for position in range(longest)
+        if (there := [float(one.kl[position]) for one in rows if len(one.kl) > position])
+    ]
+
+
+def first_difference(one: Sequence[object], other: Sequence[object]) -> int | None:
+    """Where two sequences part; nowhere if they are equal."""
+    for place, (mine, theirs) in enumerate(zip(one, other, strict=False)):
+        if mine != theirs:
+            return place
+    return None if len(one) == len(other) else min(len(one), len(other))
+
+
+def _log_softmax(rows: NDArray[np.float64]) -> NDArray[np.float64]:
+    import numpy as np
+
+    shifted = rows - rows.max(axis=1, keepdims=True)
+    found: NDArray[np.float64] = shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))
+    return found

@@ -1,0 +1,34 @@
+"""Go, no go, or not known: bounds held against intervals; pure functions."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+Decision = Literal["GO", "NO-GO", "INCONCLUSIVE"]
+EXIT_CODES: dict[Decision, int] = {"GO": 0, "NO-GO": 1, "INCONCLUSIVE": 3}
+
+
+def at_least(low: float, high: float, bound: float) -> Decision:
+    """Whether what lies between ``low`` and ``high`` is ``bound`` or more."""
+    if math.isnan(low) or math.isnan(high):
+        return "NO-GO"
+    if low >= bound:
+        return "GO"
+    return "NO-GO" if high < bound else "INCONCLUSIVE"
+
+
+def at_most(low: float, high: float, bound: float) -> Decision:
+    """Whether it is ``bound`` or less."""
+    return at_least(-high, -low, -bound)
+
+
+def overall(decisions: Iterable[Decision]) -> Decision:
+    """No go if one says so; go only if all do, and there is one."""
+    found = set(decisions)
+    if "NO-GO" in found:
+        return "NO-GO"
+    return "GO" if found == {"GO"} else "INCONCLUSIVE"

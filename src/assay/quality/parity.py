@@ -1,0 +1,196 @@
+"""A model against a reference: the same prompts through both engines."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from assay import benchmarks
+from assay.models.scoring import open_scorer
+from assay.quality import perplexity
+from assay.quality.agreement import (
+    Agreement,
+    agreement,
+    compared,
+    first_difference,
+    kl_by_position,
+)
+from assay.quality.decision import Decision, at_least, at_most, overall
+from assay.types import Decoding, Message, Prompt, Request
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from assay.models import Model
+    from assay.models.scoring import Scorer
+    from assay.quality.agreement import Rows
+    from assay.quality.policy import Likeness
+
+PROMPTS = 8
+NEW_TOKENS = 48
+
+
+@dataclass(frozen=True, slots=True)
+class TokenDifference:
+    """A prompt that the two read differently; the first token where they part."""
+
+    prompt: str
+    position: int
+    candidate: tuple[int, ...]  # from there on, a few
+    reference: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Divergence:
+    """Where greedy texts part, in the reference's tokens; None: they do not."""
+
+    same: int
+    of: int
+    positions: tuple[int | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One question, what was found, what was asked for."""
+
+    name: str
+    value: float
+    bound: float
+    decision: Decision
+
+
+@dataclass(frozen=True, slots=True)
+class Parity:
+    """All that was compared."""
+
+    prompts: int
+    token_differences: tuple[TokenDifference, ...]
+    agreement: Agreement
+    kl_by_position: tuple[float, ...]
+    divergence: Divergence
+    candidate_perplexity: float
+    reference_perplexity: float
+    perplexity_gap: float  # relative; below 0: the candidate's is lower
+    findings: tuple[Finding, ...] = field(default=())
+    decision: Decision = "INCONCLUSIVE"
+
+
+def fixed_prompts(count: int, form: str) -> list[Prompt]:
+    """Of the built-in benchmark: nothing is fetched, and they never change."""
+    problems = benchmarks.load("mini").problems[:count]
+    if form == "chat":
+        return [Prompt(messages=(Message("user", p.prompt),)) for p in problems]
+    return [Prompt(text=problem.prompt) for problem in problems]
+
+
+def fixed_text() -> str:
+    """Code and its descriptions, 10 kB, for a quick perplexity."""
+    return "\n".join(problem.reference for problem in benchmarks.load("mini").problems)
+
+
+def compare(
+    candidate: Model,
+    reference: Model,
+    likeness: Likeness,
+    text: str,
+    note: Callable[[str], None],
+    count: int = PROMPTS,
+) -> Parity:
+    """Everything, then the decision; the two engines never compute at the same time."""
+    prompts = fixed_prompts(count, candidate.identity.prompt_form)
+    note("the reference reads the prompts")
+    reference_tokens, reference_texts = _read(reference, prompts)
+    note("the candidate reads the prompts")
+    candidate_tokens, candidate_texts = _read(candidate, prompts)
+    with open_scorer(reference) as right:
+        note("logits and perplexity of both")
+        with open_scorer(candidate) as left:
+            rows = _logits_compared(left, right, reference_tokens)
+            divergence = _divergence(right, candidate_texts, reference_texts)
+            ours, theirs = (perplexity.measure(scorer, text) for scorer in (left, right))
+    found = Parity(
+        prompts=len(prompts),
+        token_differences=_differences(prompts, candidate_tokens, reference_tokens),
+        agreement=agreement(rows),
+        kl_by_position=tuple(kl_by_position(rows)),
+        divergence=divergence,
+        candidate_perplexity=ours.perplexity,
+        reference_perplexity=theirs.perplexity,
+        perplexity_gap=ours.perplexity / theirs.perplexity - 1,
+    )
+    return judged(found, likeness)
+
+
+def judged(found: Parity, likeness: Likeness) -> Parity:
+    """With the decision by these thresholds."""
+    different = float(len(found.token_differences))
+    findings = [
+        Finding("prompts with other tokens", different, 0.0, at_most(different, different, 0.0)),
+        *logit_findings(found.agreement, likeness),
+    ]
+    if likeness.perplexity_gap is not None:
+        gap = found.perplexity_gap
+        decision = at_most(gap, gap, likeness.perplexity_gap)
+        findings.append(Finding("perplexity gap", gap, likeness.perplexity_gap, decision))
+    return dataclasses.replace(
+        found,
+        findings=tuple(findings),
+        decision=overall(finding.decision for finding in findings),
+    )
+
+
+def logit_findings(found: Agreement, likeness: Likeness) -> list[Finding]:
+    return [
+        Finding(name, value, bound, at_least(value, value, bound))
+        for name, value, bound in (
+            ("mean cosine of logits", found.cosine_mean, likeness.cosine),
+            ("same most likely token", found.top1_agreement, likeness.top1),
+        )
+    ]
+
+
+def _logits_compared(
+    candidate: Scorer, reference: Scorer, prompts: Sequence[tuple[int, ...]]
+) -> list[Rows]:
+    """On the reference's tokens: what is compared is one function, not two readings."""
+    return [compared(reference.logits(ids), candidate.logits(ids)) for ids in prompts]
+
+
+def _read(model: Model, prompts: Sequence[Prompt]) -> tuple[list[tuple[int, ...]], list[str]]:
+    """The prompts' tokens, and what the model greedily says to them."""
+    decoding = Decoding(max_tokens=NEW_TOKENS)
+    requests = [Request(str(n), 0, prompt, decoding, 0) for n, prompt in enumerate(prompts)]
+    with model.kept_loaded():
+        tokens = [model.render(prompt).tokens for prompt in prompts]
+        made = {completion.task_id: completion for completion in model.generate(requests)}
+    return tokens, [made[request.task_id].text for request in requests]
+
+
+def _differences(
+    prompts: Sequence[Prompt],
+    candidate: Sequence[tuple[int, ...]],
+    reference: Sequence[tuple[int, ...]],
+) -> tuple[TokenDifference, ...]:
+    found = []
+    for prompt, ours, theirs in zip(prompts, candidate, reference, strict=True):
+        if (at := first_difference(ours, theirs)) is not None:
+            text = prompt.text or prompt.messages[-1].content
+            found.append(
+                TokenDifference(text[:60], at, tuple(ours[at : at + 4]), tuple(theirs[at : at + 4]))
+            )
+    return tuple(found)
+
+
+def _divergence(
+    reference: Scorer, candidate_texts: Sequence[str], reference_texts: Sequence[str]
+) -> Divergence:
+    positions = []
+    for ours, theirs in zip(candidate_texts, reference_texts, strict=True):
+        if ours == theirs:
+            positions.append(None)
+            continue
+        both = (reference.tokenize(text).ids if text else () for text in (ours, theirs))
+        positions.append(first_difference(*both))
+    same = sum(position is None for position in positions)
+    return Divergence(same, len(positions), tuple(positions))

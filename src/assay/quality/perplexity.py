@@ -1,0 +1,138 @@
+"""How well a model foretells a text, token by token.
+
+A text of N tokens is read through windows: each sees up to ``window`` tokens and is asked about
+those that no window before it was asked about, ``stride`` of them but in the first. The cross
+entropy is the mean of -ln p over all tokens that were asked about (all but the first of the text,
+which has nothing before it); perplexity is e to the power of it. Bits per byte divide the same sum
+by the bytes of these tokens, which makes models of different vocabularies comparable.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from assay.errors import UsageError
+
+if TYPE_CHECKING:
+    from assay.models.scoring import Scorer
+
+WINDOW = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """Tokens ``start`` to ``end``, of which those from ``asked`` on are asked about."""
+
+    start: int
+    asked: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Perplexity:
+    """Of one text; the standard error is that of the cross entropy, windows being independent."""
+
+    cross_entropy: float
+    perplexity: float
+    bits_per_byte: float
+    standard_error: float | None  # none of a single window
+    low: float | None  # of the perplexity, 95 %
+    high: float | None
+    tokens: int
+    bytes: int
+    window: int
+    stride: int
+
+
+def windows(tokens: int, window: int, stride: int) -> Iterator[Window]:
+    """Every token but the first is asked about once, with as much before it as fits."""
+    if not 1 <= stride < window:
+        raise UsageError(f"--stride must be from 1 to {window - 1}, below the window, got {stride}")
+    start, asked = 0, 1
+    while asked < tokens:
+        end = min(start + window, tokens)
+        yield Window(start, asked, end)
+        start, asked = start + stride, end
+
+
+def summary(
+    losses: Sequence[float], counts: Sequence[int], text_bytes: int, window: int, stride: int
+) -> Perplexity:
+    """From each window's sum of -ln p and its number of tokens."""
+    tokens = sum(counts)
+    entropy = math.fsum(losses) / tokens
+    error = _standard_error(losses, counts, entropy)
+    return Perplexity(
+        cross_entropy=entropy,
+        perplexity=_exp(entropy),
+        bits_per_byte=math.fsum(losses) / math.log(2) / text_bytes,
+        standard_error=error,
+        low=None if error is None else _exp(entropy - 1.96 * error),
+        high=None if error is None else _exp(entropy + 1.96 * error),
+        tokens=tokens,
+        bytes=text_bytes,
+        window=window,
+        stride=stride,
+    )
+
+
+def measure(
+    scorer: Scorer,
+    text: str,
+    window: int = 0,
+    stride: int = 0,
+    progress: Callable[[int, int], None] = lambda *_: None,
+) -> Perplexity:
+    """``progress`` is told the tokens that were asked about so far, and how many there are."""
+    if window > scorer.context:
+        raise UsageError(f"--window {window} is more than the model can see: {scorer.context}")
+    window = window or min(WINDOW, scorer.context)
+    stride = stride or window // 2
+    tokens = scorer.tokenize(text)
+    plan = list(windows(len(tokens.ids), window, stride))
+    if not plan:
+        raise UsageError("the text is too short: it needs two tokens at least")
+    losses: list[float] = []
+    counts: list[int] = []
+    for group in _alike(plan, scorer.at_once):
+        asked = group[0].end - group[0].asked
+        sequences = [tokens.ids[one.start : one.end] for one in group]
+        for logprobs in scorer.logprobs(sequences, asked):
+            losses.append(-math.fsum(logprobs))
+            counts.append(len(logprobs))
+        progress(sum(counts), len(tokens.ids) - 1)
+    return summary(losses, counts, len(text.encode()) - tokens.first_bytes, window, stride)
+
+
+def _alike(plan: Sequence[Window], most: int) -> Iterator[list[Window]]:
+    """Windows that can be computed together: as long, and asked about as many tokens."""
+    group: list[Window] = []
+    for one in plan:
+        if group and (len(group) == most or _shape(group[0]) != _shape(one)):
+            yield group
+            group = []
+        group.append(one)
+    yield group
+
+
+def _shape(window: Window) -> tuple[int, int]:
+    return window.end - window.start, window.end - window.asked
+
+
+def _standard_error(losses: Sequence[float], counts: Sequence[int], mean: float) -> float | None:
+    """Of a ratio of sums, between windows: tokens of one window are not independent."""
+    if len(losses) < 2:
+        return None
+    residuals = [loss - mean * count for loss, count in zip(losses, counts, strict=True)]
+    variance = math.fsum(r * r for r in residuals) * len(losses) / (len(losses) - 1)
+    return math.sqrt(variance) / sum(counts)
+
+
+def _exp(value: float) -> float:
+    try:
+        return math.exp(value)
+    except OverflowError:
+        return math.inf

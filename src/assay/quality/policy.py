@@ -1,0 +1,121 @@
+"""Thresholds, from a YAML file; what a file leaves out is as in our own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib import resources
+from typing import TYPE_CHECKING, Any
+
+import yaml
+
+from assay.errors import UsageError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+Tree = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Likeness:
+    """How alike logits must be at least; no perplexity for the gate."""
+
+    cosine: float
+    top1: float
+    perplexity_gap: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Tier:
+    """What a model must show; None: nothing."""
+
+    check: bool
+    perplexity_max: float | None
+    tokens_per_second_min: float | None
+    parity: bool
+    scores: dict[str, dict[str, float]]  # by benchmark and figure, lower bounds
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    parity: dict[str, Likeness]  # by the weights' precision
+    gate: Likeness
+    tiers: dict[str, Tier]
+
+    def tier(self, name: str) -> Tier:
+        if name not in self.tiers:
+            raise UsageError(f"the policy has no tier {name}: choose {', '.join(self.tiers)}")
+        return self.tiers[name]
+
+
+def load_policy(path: Path | None = None) -> Policy:
+    """Ours, or ours with what the file says instead; UsageError for what is no policy."""
+    tree = _parsed(resources.files("assay.quality").joinpath("policy.yaml").read_text(), "policy")
+    if path is None:
+        return _made(tree)
+    try:
+        given = _parsed(path.read_text(encoding="utf-8"), str(path))
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"no policy can be read at {path} ({error}): give a YAML file") from error
+    try:
+        return _made(_over(tree, given, ""))
+    except (TypeError, ValueError, AttributeError) as error:
+        raise UsageError(f"{path} is no policy ({error}): see docs/quality.md") from error
+
+
+def _parsed(text: str, name: str) -> Tree:
+    try:
+        found = yaml.safe_load(text) or {}
+    except yaml.YAMLError as error:
+        told = " ".join(str(error).split())
+        raise UsageError(f"{name} is no YAML ({told}): see docs/quality.md") from error
+    if not isinstance(found, dict):
+        raise UsageError(f"{name} is no policy: it must have parity, gate or tiers")
+    return found
+
+
+def _over(ours: Tree, theirs: Tree, where: str) -> Tree:
+    """Theirs where both have something; tiers, precisions and scores may be new."""
+    open_ended = where in ("tiers.", "parity.") or ".scores." in where or where.endswith("scores.")
+    merged = dict(ours)
+    for key, value in theirs.items():
+        if key not in ours and not open_ended:
+            raise ValueError(f"unknown {where}{key}")
+        if isinstance(ours.get(key), dict):
+            if not isinstance(value, dict):
+                raise ValueError(f"{where}{key} must have entries")
+            value = _over(ours[key], value, f"{where}{key}.")
+        merged[key] = value
+    return merged
+
+
+def _made(tree: Tree) -> Policy:
+    return Policy(
+        parity={str(name): _likeness(found) for name, found in tree["parity"].items()},
+        gate=_likeness(tree["gate"]),
+        tiers={str(name): _tier(str(name), found) for name, found in tree["tiers"].items()},
+    )
+
+
+def _likeness(found: Tree) -> Likeness:
+    return Likeness(**{key: float(value) for key, value in found.items()})
+
+
+def _tier(name: str, found: Tree) -> Tier:
+    """Of a new tier, what it does not name is not asked for."""
+    if unknown := set(found) - set(Tier.__slots__):
+        raise ValueError(f"unknown tiers.{name}.{sorted(unknown)[0]}")
+
+    def bound(key: str) -> float | None:
+        return None if found.get(key) is None else float(found[key])
+
+    return Tier(
+        check=bool(found.get("check", False)),
+        perplexity_max=bound("perplexity_max"),
+        tokens_per_second_min=bound("tokens_per_second_min"),
+        parity=bool(found.get("parity", False)),
+        scores={
+            str(benchmark): {str(figure): float(least) for figure, least in figures.items()}
+            for benchmark, figures in (found.get("scores") or {}).items()
+        },
+    )

@@ -1,0 +1,61 @@
+"""Texts that models are measured on: pinned ones by name, or any file."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from assay.benchmarks import data
+from assay.errors import DataError, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+WIKITEXT = "wikitext-2"
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A text, or its first lines; the digest is that of what is here."""
+
+    name: str
+    content: str
+    sha256: str
+
+
+def load_text(
+    name: str, limit_bytes: int = 0, announce: Callable[[str], None] = lambda _: None
+) -> Text:
+    """The pinned text of this name or the file there; whole lines up to a limit, if one is set."""
+    if limit_bytes < 0:
+        raise UsageError(f"--bytes must be 0 or more, got {limit_bytes}")
+    names = [known for known in data.data_files.names() if data.data_files.get(known).is_text]
+    if name in names:
+        content = data.text(data.data_files.get(name), announce)
+    else:
+        content = _read(Path(name), names)
+    if limit_bytes:
+        content = _first_lines(content, limit_bytes)
+    if not content.strip():
+        raise UsageError(f"{name} has no text to measure on: give another, or more --bytes")
+    return Text(name, content, hashlib.sha256(content.encode()).hexdigest())
+
+
+def _read(path: Path, names: list[str]) -> str:
+    try:
+        return path.read_bytes().decode()
+    except (FileNotFoundError, IsADirectoryError) as error:
+        raise UsageError(
+            f"no text {path}: give a text file, or one of {', '.join(names)}"
+        ) from error
+    except (OSError, UnicodeDecodeError) as error:
+        raise DataError(f"{path} cannot be read as text ({error}): give UTF-8 text") from error
+
+
+def _first_lines(content: str, limit: int) -> str:
+    """As many bytes at most; a first line that is longer is cut at a character."""
+    cut = content.encode()[:limit].decode(errors="ignore")
+    whole = cut[: cut.rfind("\n") + 1]
+    return cut if len(cut) == len(content) or not whole else whole
