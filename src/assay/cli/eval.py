@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from typing import TYPE_CHECKING, Any
 
@@ -9,6 +10,7 @@ import click
 
 from assay import codec, runs
 from assay.cli._format import counts, interval, percent, table
+from assay.cli._gate import gated
 from assay.cli._options import judging, modelling, option, sampling
 from assay.cli._progress import ProgressDisplay
 from assay.errors import RunError
@@ -31,9 +33,19 @@ if TYPE_CHECKING:
     default="standard",
     help="How the problem is put to the model; all: every way in turn, compared.",
 )
+@option("--publishable", is_flag=True, help="Refuse what no result may be published of: CPUs.")
+@option(
+    "--parity-gate/--no-parity-gate",
+    "parity_gate",
+    default=True,
+    help="First compare a GPU's logits with the CPU's, once for a model and a device.",
+)
 @modelling
 @judging
-def evaluate(benchmark: str, results_dir: Path, resume: bool, as_json: bool, **asked: Any) -> None:
+def evaluate(
+    benchmark: str, results_dir: Path, resume: bool, as_json: bool, publishable: bool,
+    parity_gate: bool, **asked: Any,
+) -> None:  # fmt: skip
     """Evaluate a model on BENCHMARK: generate, execute in the sandbox, score.
 
     \b
@@ -46,11 +58,26 @@ def evaluate(benchmark: str, results_dir: Path, resume: bool, as_json: bool, **a
     with ProgressDisplay(benchmark, quiet=as_json) as display:
         if config.n_samples > 1 and config.temperature == 0:
             display.note("temperature 0 is greedy: the samples of a problem will be alike")
+        wanted = {"publishable": publishable, "wanted": parity_gate, "note": display.note}
+        gate = gated(config.model, config.engine, **wanted)
+        config = dataclasses.replace(config, parity_gate=gate)
         if config.prompt_strategy == ALL:
-            show_all(evaluate_all(config, display), as_json=as_json)
+            evaluations = evaluate_all(config, display)
+            show_all(evaluations, as_json=as_json)
+            _hold_to(publishable, evaluations)
             return
         evaluation = run_evaluation(config, display)
     show(evaluation, as_json=as_json)
+    _hold_to(publishable, [evaluation])
+
+
+def _hold_to(publishable: bool, evaluations: list[Evaluation]) -> None:
+    """A continued run may have parts that were made without a GPU or the gate."""
+    if publishable and not all(e.result["publishable"] for e in evaluations):
+        raise RunError(
+            "some completions of this run were made on a CPU or without the parity gate: evaluate "
+            "anew with --fresh --publishable"
+        )
 
 
 def show_all(evaluations: list[Evaluation], *, as_json: bool) -> None:
@@ -125,11 +152,21 @@ def _summary(evaluation: Evaluation) -> str:
     lines += [
         f"  verdicts  {counts(results['reasons'])}",
         f"  invalid   {results['invalid']}",
+        *_marked(result),
         *_bill(result["timing"]),
         f"  protocol  {result['protocol']['hash'][:12]}",
         f"  results   {evaluation.path}",
     ]
     return "\n".join(lines)
+
+
+def _marked(result: dict[str, Any]) -> list[str]:
+    """What was made here without what a publication needs."""
+    gate = result["environment"].get("parity_gate")
+    if gate is None or result["publishable"]:
+        return []
+    why = {"no-gpu": "made on a CPU", "off": "the parity gate was switched off"}
+    return [f"  marked    not publishable: {why.get(gate.get('state'), 'made in several ways')}"]
 
 
 def _bill(timing: dict[str, Any]) -> list[str]:

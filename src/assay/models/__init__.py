@@ -85,6 +85,10 @@ class Model(Protocol):
         """Whether it may think before it answers, as far as its chat template tells."""
         ...
 
+    def gpu(self) -> str:
+        """The GPU of this machine that it will run on, and its driver; nothing if none."""
+        ...
+
     def render(self, prompt: Prompt) -> Rendered:
         """What the model would be given for this prompt."""
         ...

@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any
 from assay import codec
 from assay.errors import ModelError
 from assay.models import Rendered
+from assay.models._gpu import driver_gpu
 from assay.thoughts import has_thoughts
 from assay.types import Completion, Decoding, Request
 
@@ -130,6 +131,9 @@ class ProcessModel:
     def scoring_settings(self) -> dict[str, Any]:
         """The same for a worker of ``scoring_module``."""
         raise NotImplementedError
+
+    def gpu(self) -> str:
+        return driver_gpu()
 
     def scoring_process(self) -> EngineProcess:
         _, engine, model = self._names

@@ -62,6 +62,9 @@ class AprCliModel:
 
     thinks = False  # apr has one template for all models
 
+    def gpu(self) -> str:
+        return ""
+
     def render(self, prompt: Prompt) -> Rendered:
         """As apr writes it; it tells no tokens."""
         if why := _apr_batch.unsuited(prompt):

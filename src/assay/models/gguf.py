@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 import importlib.metadata
 import importlib.util
+import subprocess
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +15,7 @@ from assay.fetch import kept_sha256
 from assay.models import Backend, backends, prompt_form
 from assay.models._engine_process import ProcessModel
 from assay.models._gguf_file import is_gguf, read_header
+from assay.models._gpu import driver_gpu
 from assay.models._memory import free_memory
 from assay.models._tensors import GGML_NUMBERS
 from assay.types import ModelIdentity
@@ -74,6 +77,14 @@ class GgufModel(ProcessModel):
             "logprobs": options.logprobs,
             "thinks": self.thinks,
         }
+
+    def gpu(self) -> str:
+        """Asked in a process of its own: what the binding loads stays loaded."""
+        found = "" if self._options.device == "cpu" else driver_gpu()
+        if not found:
+            return ""
+        asked = "import sys; from assay.models._llama_worker import wants_gpu as w; sys.exit(w(''))"
+        return found if subprocess.run([sys.executable, "-c", asked]).returncode else ""
 
     def scoring_settings(self) -> dict[str, Any]:
         return {

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import importlib.util
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,6 +21,7 @@ from assay.models._folder import (
     model_folder,
     sha256_of,
 )
+from assay.models._gpu import driver_gpu
 from assay.types import ModelIdentity
 
 if TYPE_CHECKING:
@@ -49,6 +49,9 @@ class TorchModel(ProcessModel):
         self._path, self._adapter, self._options = path, adapter, options
         self.identity, self.template = identity, template
 
+    def gpu(self) -> str:
+        return driver_gpu() if device_for(self._options) == "cuda" else ""
+
     def scoring_settings(self) -> dict[str, Any]:
         return {
             "path": str(self._path),
@@ -70,13 +73,7 @@ def device_for(options: EngineOptions) -> str:
     """Asked of the driver, not of torch: a torch that cannot use the GPU is an error then."""
     if options.device != "auto":
         return options.device
-    count = ctypes.c_int(0)
-    try:
-        driver = ctypes.CDLL("libcuda.so.1")
-        failed = driver.cuInit(0) or driver.cuDeviceGetCount(ctypes.byref(count))
-    except OSError:
-        return "cpu"
-    return "cuda" if not failed and count.value else "cpu"
+    return "cuda" if driver_gpu() else "cpu"
 
 
 def dtype_for(options: EngineOptions) -> str:

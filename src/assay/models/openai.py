@@ -61,6 +61,9 @@ class OpenAIModel:
 
     thinks = False  # a server does not show its template
 
+    def gpu(self) -> str:
+        return ""
+
     def render(self, prompt: Prompt) -> Rendered:
         """What is sent: the server makes a text and tokens of it."""
         body = request_body(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from pathlib import Path
 from typing import Literal
@@ -29,12 +30,11 @@ def bits_per_weight(path: Path) -> float:
     weights = sum(count for _, count in sizes)
     if not weights:
         raise ModelError(f"{path} holds no weights: fetch or convert it again")
-    seen = 0
-    for bits, count in sorted((8 * size / count, count) for size, count in sizes if count):
-        seen += count
-        if 2 * seen >= weights:
-            break
-    return bits
+    by_bits = sorted((8 * size / count, count) for size, count in sizes if count)
+    seen = itertools.accumulate(count for _, count in by_bits)
+    return next(
+        bits for (bits, _), so_far in zip(by_bits, seen, strict=True) if 2 * so_far >= weights
+    )
 
 
 def precision(path: Path) -> Precision:

@@ -62,6 +62,9 @@ class ReplayModel:
 
     thinks = False
 
+    def gpu(self) -> str:
+        return ""
+
     def render(self, prompt: Prompt) -> Rendered:  # noqa: ARG002 - it was sent to another
         raise UsageError("recorded completions are sent nothing: give the model that made them")
 

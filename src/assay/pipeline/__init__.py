@@ -84,6 +84,7 @@ class EvalConfig(JudgeConfig):
     seed: int = 0
     prompt_strategy: str = STANDARD
     engine: EngineOptions = field(default_factory=EngineOptions)
+    parity_gate: dict[str, Any] = field(default_factory=dict)  # what it says of the device
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,8 +208,8 @@ def _judged(
                 benchmark, strategy, protocol, model, judge, run,
                 None if config.no_cache else cache, checked.unscorable, observer,
             )  # fmt: skip
-            sandboxed = {"sandbox": codec.to_json(capabilities)}
-            stream.flow(_long_first(keys, checked.seconds), lambda: environment(model) | sandboxed)
+            known = {"sandbox": codec.to_json(capabilities), **_gated(config)}
+            stream.flow(_long_first(keys, checked.seconds), lambda: environment(model) | known)
             task_ids = [p.task_id for p in benchmark.problems]
             wanted = set(task_ids)
             verdicts = [v for v in run.verdicts.values() if v.task_id in wanted]
@@ -230,6 +231,11 @@ def _judged(
             run.close()
     finally:
         judge.close()
+
+
+def _gated(config: JudgeConfig) -> dict[str, Any]:
+    """Of completions that are made here."""
+    return {"parity_gate": config.parity_gate} if isinstance(config, EvalConfig) else {}
 
 
 def _long_first(keys: list[SampleKey], seconds: dict[str, float]) -> list[SampleKey]:

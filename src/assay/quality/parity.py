@@ -185,7 +185,7 @@ def _differences(
 def _divergence(
     reference: Scorer, candidate_texts: Sequence[str], reference_texts: Sequence[str]
 ) -> Divergence:
-    positions = []
+    positions: list[int | None] = []
     for ours, theirs in zip(candidate_texts, reference_texts, strict=True):
         if ours == theirs:
             positions.append(None)

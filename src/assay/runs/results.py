@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from assay.protocol import Protocol
     from assay.runs.folder import RunFolder
     from assay.scoring import BestOfN, GroupScore
-    from assay.types import Estimate
+    from assay.types import Completion, Estimate
 
 RESULTS_VERSION = 1
 TSV_HEADER = ("task_id", "n", "num_passed")
@@ -51,6 +51,7 @@ def build_result(
         "benchmark": protocol.benchmark,
         "model": model["name"],
         "timestamp": run.about["created"],
+        "publishable": _is_publishable(completions.values(), run.about["environments"]),
         "config": {
             **codec.to_json(protocol.decoding),
             "num_samples": protocol.n_samples,
@@ -145,6 +146,16 @@ def _best_of_n(best: BestOfN) -> dict[str, Any]:
         "without_examples": best.without_examples,
         "chosen": best.chosen,
     }
+
+
+def _is_publishable(
+    completions: Iterable[Completion], environments: Sequence[Mapping[str, Any]]
+) -> bool:
+    """Whether all was made on GPUs that were shown to compute as a CPU does."""
+    gated = all(
+        (made_in.get("parity_gate") or {}).get("state") == "passed" for made_in in environments
+    )
+    return gated and all(completion.used_gpu for completion in completions)
 
 
 def _counted(reasons: Iterable[str]) -> dict[str, int]:

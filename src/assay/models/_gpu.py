@@ -1,0 +1,24 @@
+"""The GPU of this machine, as its driver tells; no library of ours has to be loaded for it."""
+
+from __future__ import annotations
+
+import ctypes
+
+
+def driver_gpu() -> str:
+    """The first GPU's name and the driver's version; nothing if there is none."""
+    count, device, version = ctypes.c_int(0), ctypes.c_int(0), ctypes.c_int(0)
+    name = ctypes.create_string_buffer(256)
+    try:
+        driver = ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        return ""
+    failed = (
+        driver.cuInit(0)
+        or driver.cuDeviceGetCount(ctypes.byref(count))
+        or not count.value
+        or driver.cuDeviceGet(ctypes.byref(device), 0)
+        or driver.cuDeviceGetName(name, len(name), device)
+        or driver.cuDriverGetVersion(ctypes.byref(version))
+    )
+    return "" if failed else f"{name.value.decode(errors='replace')}, CUDA {version.value}"

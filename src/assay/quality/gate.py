@@ -1,0 +1,110 @@
+"""Before a GPU makes completions: does it compute what a CPU does in float32?
+
+A GPU's kernels, number formats and drivers can be wrong in ways that only lower a score. So the
+logits of fixed prompts are compared once for each set of weights, device, driver and libraries;
+a pass is kept in the cache.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib.metadata
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from assay import codec, models
+from assay.errors import ModelError
+from assay.fetch import cache_dir
+from assay.models.scoring import open_scorer
+from assay.quality.agreement import Agreement, agreement, compared
+from assay.quality.decision import overall
+from assay.quality.parity import fixed_prompts, logit_findings
+from assay.runs import KeptData
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from assay.models import EngineOptions, Model
+    from assay.quality.policy import Likeness
+
+PROMPTS = 6
+LIBRARIES = ("torch", "transformers", "triton", "xllamacpp")
+VERSION = 1  # of what is compared and how
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """The outcome. ``off``: it was switched off; ``no-gpu``: there is nothing to compare."""
+
+    state: Literal["passed", "failed", "off", "no-gpu"]
+    device: str = ""
+    agreement: Agreement | None = None
+    reasons: tuple[str, ...] = ()
+    cached: bool = False
+
+
+def passed_gate(
+    spec: str,
+    options: EngineOptions,
+    likeness: Likeness,
+    note: Callable[[str], None] = lambda _: None,
+) -> Gate:
+    """Compare, or remember that it was compared; ModelError if the engine tells no logits."""
+    model = models.open_model(spec, options, note)
+    device = model.gpu()
+    if not device:
+        return Gate("no-gpu")
+    kept, key = KeptData(cache_dir() / "gate"), _key(model, device, likeness)
+    if (before := kept.get(key)) is not None:
+        return dataclasses.replace(codec.from_json(Gate, before), cached=True)
+    note(f"parity gate: {device} against this machine's CPU in float32")
+    found = compare_devices(_on_cpu(spec, options), model, device, likeness)
+    if found.state == "passed":
+        kept.put(key, json.loads(codec.dumps(found)))
+    return found
+
+
+def compare_devices(on_cpu: Model, on_gpu: Model, device: str, likeness: Likeness) -> Gate:
+    """One after the other: their logits are small, the models may not be."""
+    with open_scorer(on_cpu) as scorer:
+        prompts = [scorer.tokenize(p.text).ids for p in fixed_prompts(PROMPTS, "text")]
+        expected = [scorer.logits(ids) for ids in prompts]
+    with open_scorer(on_gpu) as scorer:
+        if not scorer.used_gpu:
+            raise ModelError(f"the engine did not use {device}: give --device cpu, or mend it")
+        rows = [
+            compared(one, scorer.logits(ids)) for one, ids in zip(expected, prompts, strict=True)
+        ]
+    found = agreement(rows)
+    findings = logit_findings(found, likeness)
+    reasons = tuple(
+        f"{one.name} {one.value:.5f}, at least {one.bound:g} is asked for"
+        for one in findings
+        if one.decision != "GO"
+    )
+    passed = overall(one.decision for one in findings) == "GO"
+    return Gate("passed" if passed else "failed", device, found, reasons)
+
+
+def _on_cpu(spec: str, options: EngineOptions) -> Model:
+    cpu = dataclasses.replace(options, device="cpu", dtype="")
+    return models.open_model(spec, cpu)
+
+
+def _key(model: Model, device: str, likeness: Likeness) -> str:
+    """Of everything that could change the outcome."""
+    identity = model.identity
+    versions = {name: _version(name) for name in LIBRARIES}
+    about = (
+        VERSION, identity.engine, identity.weights_sha256, identity.variant, device, versions,
+        codec.to_json(likeness),
+    )  # fmt: skip
+    return codec.digest(about)
+
+
+def _version(name: str) -> str:
+    try:
+        return importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return ""
