@@ -11,6 +11,7 @@ import click
 
 from assay import __version__
 from assay.cli.compare import compare
+from assay.cli.compare_hf import compare_hf
 from assay.cli.convert import convert
 from assay.cli.data import data
 from assay.cli.env import env
@@ -55,6 +56,7 @@ for command in (
     env,
     convert,
     perplexity,
+    compare_hf,
 ):
     cli.add_command(command)
 

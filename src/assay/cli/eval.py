@@ -58,8 +58,10 @@ def evaluate(
     with ProgressDisplay(benchmark, quiet=as_json) as display:
         if config.n_samples > 1 and config.temperature == 0:
             display.note("temperature 0 is greedy: the samples of a problem will be alike")
-        wanted = {"publishable": publishable, "wanted": parity_gate, "note": display.note}
-        gate = gated(config.model, config.engine, **wanted)
+        gate = gated(
+            config.model, config.engine, publishable=publishable, wanted=parity_gate,
+            note=display.note,
+        )  # fmt: skip
         config = dataclasses.replace(config, parity_gate=gate)
         if config.prompt_strategy == ALL:
             evaluations = evaluate_all(config, display)
@@ -165,7 +167,7 @@ def _marked(result: dict[str, Any]) -> list[str]:
     gate = result["environment"].get("parity_gate")
     if gate is None or result["publishable"]:
         return []
-    why = {"no-gpu": "made on a CPU", "off": "the parity gate was switched off"}
+    why = {"no-gpu": "no GPU of this machine was used", "off": "the parity gate was switched off"}
     return [f"  marked    not publishable: {why.get(gate.get('state'), 'made in several ways')}"]
 
 

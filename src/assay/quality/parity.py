@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from assay import benchmarks
 from assay.models.scoring import open_scorer
 from assay.quality import perplexity
+from assay.quality._plot import line_plot
 from assay.quality.agreement import (
     Agreement,
     agreement,
@@ -120,6 +121,14 @@ def compare(
         perplexity_gap=ours.perplexity / theirs.perplexity - 1,
     )
     return judged(found, likeness)
+
+
+def plot(found: Parity) -> str:
+    """SVG: KL by position."""
+    return line_plot(
+        found.kl_by_position, "KL of the reference from the candidate", "position in the prompt",
+        "nats a token",
+    )  # fmt: skip
 
 
 def judged(found: Parity, likeness: Likeness) -> Parity:

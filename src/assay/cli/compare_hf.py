@@ -1,0 +1,110 @@
+"""``assay compare-hf``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from assay import codec, models
+from assay.benchmarks.data import looking_in
+from assay.cli._options import as_json, data_dir, option
+from assay.cli._progress import WorkDisplay
+from assay.errors import UsageError
+from assay.fetch import packaged_file
+from assay.models import DEFAULT_WEIGHTS, EngineOptions
+from assay.models.precision import precision
+from assay.quality.parity import PROMPTS, Parity, compare, fixed_text, plot
+from assay.quality.policy import load_policy
+from assay.quality.texts import load_text
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+BROKEN = 1
+BUILT_IN = "built-in"
+
+
+@click.command("compare-hf")
+@click.argument("model", default=models.DEFAULT)
+@option("--hf", "reference", default="", help="The reference; default: the same file in torch.")
+@option("--prompts", type=click.IntRange(1, 20), default=PROMPTS, help="How many are compared.")
+@option("--dataset", default=BUILT_IN, help="For the perplexities: built-in, a name or a file.")
+@option("--bytes", "limit", type=int, default=0, help="Only the text's first lines.")
+@option("--precision", "kind", default="auto", help="Whose thresholds hold: same, 8-bit, 4-bit.")
+@option("--policy", type=click.Path(path_type=Path, dir_okay=False), help="Other thresholds.")
+@option("--plot", "plot_path", type=click.Path(path_type=Path), help="SVG of KL by position.")
+@option("--device", type=click.Choice(["auto", "cpu", "cuda"]), default="cpu", help="Of MODEL.")
+@data_dir
+@as_json
+def compare_hf(
+    model: str, reference: str, prompts: int, dataset: str, limit: int, kind: str,
+    policy: Path | None, plot_path: Path | None, device: models.Device, data_dir: Path | None,
+    as_json: bool,
+) -> None:  # fmt: skip
+    """Compare MODEL with a Hugging Face reference in float32: tokens, logits, texts, perplexity.
+
+    \b
+    Examples:
+      assay compare-hf model.gguf --hf path/to/original
+      assay compare-hf default --plot kl.svg
+    """
+    thresholds = load_policy(policy).parity
+    with WorkDisplay("compare-hf", quiet=as_json) as display:
+        path = _path(model, display.note)
+        kind = precision(path) if kind == "auto" else kind
+        if kind not in thresholds:
+            raise UsageError(f"no thresholds for {kind}: choose {', '.join(thresholds)}")
+        with looking_in(data_dir):
+            text = load_text(dataset, limit).content if dataset != BUILT_IN else fixed_text()
+        candidate = models.open_model(str(path), EngineOptions(device=device))
+        against = models.open_model(
+            reference or f"hf:{path}", EngineOptions(device="cpu", dtype="float32")
+        )
+        found = compare(candidate, against, thresholds[kind], text, display.note, prompts)
+    if plot_path is not None:
+        plot_path.write_text(plot(found), encoding="utf-8")
+    told: dict[str, Any] = {
+        "model": codec.to_json(candidate.identity),
+        "reference": codec.to_json(against.identity),
+        "precision": kind,
+        **codec.to_json(found),
+    }
+    click.echo(codec.dumps(told) if as_json else _shown(found, kind))
+    if found.decision != "GO":
+        click.get_current_context().exit(BROKEN)
+
+
+def _path(model: str, note: Callable[[str], None]) -> Path:
+    """Of the model's file or folder, which the same engine's and torch's are opened from."""
+    if model == models.DEFAULT:
+        return packaged_file(DEFAULT_WEIGHTS, note)
+    path = Path(model)
+    if not path.exists():
+        raise UsageError(f"no model at {model}: give a .gguf or .apr file or a folder")
+    return path
+
+
+def _shown(found: Parity, kind: str) -> str:
+    alike, parted = found.agreement, found.divergence
+    lines = [
+        f"tokens        {found.prompts - len(found.token_differences)} of {found.prompts} prompts "
+        "are read alike",
+        *(
+            f"              {one.prompt!r}: from token {one.position} on {one.candidate}, "
+            f"the reference {one.reference}"
+            for one in found.token_differences
+        ),
+        f"logits        cosine {alike.cosine_mean:.6f} (least {alike.cosine_min:.6f}), "
+        f"max difference {alike.max_abs_difference:.3f}, {alike.positions} positions",
+        f"top 1         {100 * alike.top1_agreement:.2f} % the same",
+        f"KL            mean {alike.kl_mean:.3g}, max {alike.kl_max:.3g} nats a token",
+        f"greedy texts  {parted.same} of {parted.of} the same; others part at token "
+        + (", ".join(str(at) for at in parted.positions if at is not None) or "-"),
+        f"perplexity    {found.candidate_perplexity:.4f}, the reference "
+        f"{found.reference_perplexity:.4f} ({100 * found.perplexity_gap:+.2f} %)",
+    ]
+    for one in found.findings:
+        lines.append(f"  {one.decision:<7} {one.name}: {one.value:.5g} (bound {one.bound:g})")
+    return "\n".join([*lines, f"{found.decision} by the thresholds for {kind} weights"])
