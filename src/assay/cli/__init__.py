@@ -22,6 +22,7 @@ from assay.cli.history import history
 from assay.cli.passk import passk
 from assay.cli.perplexity import perplexity
 from assay.cli.prompt import prompt
+from assay.cli.qa import qa
 from assay.cli.run import run
 from assay.cli.sandbox import sandbox
 from assay.cli.score import score
@@ -57,6 +58,7 @@ for command in (
     convert,
     perplexity,
     compare_hf,
+    qa,
 ):
     cli.add_command(command)
 

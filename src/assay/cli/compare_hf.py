@@ -3,27 +3,23 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from assay import codec, models
 from assay.benchmarks.data import looking_in
+from assay.cli._model_path import model_path
 from assay.cli._options import as_json, data_dir, option
 from assay.cli._progress import WorkDisplay
 from assay.errors import UsageError
-from assay.fetch import packaged_file
-from assay.models import DEFAULT_WEIGHTS, EngineOptions
+from assay.models import EngineOptions
 from assay.models.precision import precision
-from assay.quality.parity import PROMPTS, Parity, compare, fixed_text, plot
+from assay.quality.parity import PROMPTS, Parity, compare, plot
 from assay.quality.policy import load_policy
-from assay.quality.texts import load_text
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from assay.quality.texts import BUILT_IN, load_text
 
 BROKEN = 1
-BUILT_IN = "built-in"
 
 
 @click.command("compare-hf")
@@ -52,12 +48,12 @@ def compare_hf(
     """
     thresholds = load_policy(policy).parity
     with WorkDisplay("compare-hf", quiet=as_json) as display:
-        path = _path(model, display.note)
+        path = model_path(model, display.note)
         kind = precision(path) if kind == "auto" else kind
         if kind not in thresholds:
             raise UsageError(f"no thresholds for {kind}: choose {', '.join(thresholds)}")
         with looking_in(data_dir):
-            text = load_text(dataset, limit).content if dataset != BUILT_IN else fixed_text()
+            text = load_text(dataset, limit, display.note).content
         candidate = models.open_model(str(path), EngineOptions(device=device))
         against = models.open_model(
             reference or f"hf:{path}", EngineOptions(device="cpu", dtype="float32")
@@ -74,16 +70,6 @@ def compare_hf(
     click.echo(codec.dumps(told) if as_json else _shown(found, kind))
     if found.decision != "GO":
         click.get_current_context().exit(BROKEN)
-
-
-def _path(model: str, note: Callable[[str], None]) -> Path:
-    """Of the model's file or folder, which the same engine's and torch's are opened from."""
-    if model == models.DEFAULT:
-        return packaged_file(DEFAULT_WEIGHTS, note)
-    path = Path(model)
-    if not path.exists():
-        raise UsageError(f"no model at {model}: give a .gguf or .apr file or a folder")
-    return path
 
 
 def _shown(found: Parity, kind: str) -> str:

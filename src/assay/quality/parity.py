@@ -85,11 +85,6 @@ def fixed_prompts(count: int, form: str) -> list[Prompt]:
     return [Prompt(text=problem.prompt) for problem in problems]
 
 
-def fixed_text() -> str:
-    """Code and its descriptions, 10 kB, for a quick perplexity."""
-    return "\n".join(problem.reference for problem in benchmarks.load("mini").problems)
-
-
 def compare(
     candidate: Model,
     reference: Model,

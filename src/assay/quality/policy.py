@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from assay.errors import UsageError
+from assay.quality.texts import BUILT_IN
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -30,6 +31,8 @@ class Tier:
     """What a model must show; None: nothing."""
 
     check: bool
+    text: str
+    text_bytes: int
     perplexity_max: float | None
     tokens_per_second_min: float | None
     parity: bool
@@ -111,6 +114,8 @@ def _tier(name: str, found: Tree) -> Tier:
 
     return Tier(
         check=bool(found.get("check", False)),
+        text=str(found.get("text", BUILT_IN)),
+        text_bytes=int(found.get("text_bytes", 0)),
         perplexity_max=bound("perplexity_max"),
         tokens_per_second_min=bound("tokens_per_second_min"),
         parity=bool(found.get("parity", False)),

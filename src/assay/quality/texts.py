@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from assay import benchmarks
 from assay.benchmarks import data
 from assay.errors import DataError, UsageError
 
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 WIKITEXT = "wikitext-2"
+BUILT_IN = "built-in"
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +33,11 @@ def load_text(
     """The pinned text of this name or the file there; whole lines up to a limit, if one is set."""
     if limit_bytes < 0:
         raise UsageError(f"--bytes must be 0 or more, got {limit_bytes}")
-    names = [known for known in data.data_files.names() if data.data_files.get(known).is_text]
-    if name in names:
+    names = [BUILT_IN]
+    names += [known for known in data.data_files.names() if data.data_files.get(known).is_text]
+    if name == BUILT_IN:
+        content = _built_in()
+    elif name in names:
         content = data.text(data.data_files.get(name), announce)
     else:
         content = _read(Path(name), names)
@@ -41,6 +46,11 @@ def load_text(
     if not content.strip():
         raise UsageError(f"{name} has no text to measure on: give another, or more --bytes")
     return Text(name, content, hashlib.sha256(content.encode()).hexdigest())
+
+
+def _built_in() -> str:
+    """Code and its descriptions: the built-in benchmark's solutions."""
+    return "\n".join(problem.reference for problem in benchmarks.load("mini").problems)
 
 
 def _read(path: Path, names: list[str]) -> str:

@@ -7,7 +7,7 @@ from assay.runs.compare import Comparison, compare
 from assay.runs.folder import RunFolder, open_run
 from assay.runs.history import find_result, list_runs
 from assay.runs.kept import KeptData
-from assay.runs.results import RESULTS_VERSION, build_result, read_tsv, write_result
+from assay.runs.results import RESULTS_VERSION, build_result, read_tsv, write_evidence, write_result
 from assay.runs.verdict_cache import VerdictCache
 
 __all__ = [
@@ -25,5 +25,6 @@ __all__ = [
     "list_runs",
     "open_run",
     "read_tsv",
+    "write_evidence",
     "write_result",
 ]

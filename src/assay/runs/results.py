@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from assay import codec
 from assay.errors import RunError
-from assay.runs._files import write_whole
+from assay.runs._files import write_whole, writing
 from assay.types import Tally
 
 if TYPE_CHECKING:
@@ -104,6 +105,16 @@ def write_result(run: RunFolder, result: dict[str, Any], tallies: Sequence[Tally
     rows = [TSV_HEADER, *((t.task_id, str(t.n), str(t.passed)) for t in tallies)]
     write_whole(path.with_suffix(".tsv"), "".join("\t".join(row) + "\n" for row in rows))
     write_whole(path, codec.pretty(result))
+    return path
+
+
+def write_evidence(folder: Path, name: str, evidence: Mapping[str, Any]) -> Path:
+    """A file of its own for each, named by when it was made."""
+    stamp = re.sub(r"\D", "", str(evidence["timestamp"]))[:14]
+    path = folder / f"{name}_{stamp[:8]}-{stamp[8:]}.json"
+    with writing(path):
+        folder.mkdir(parents=True, exist_ok=True)
+    write_whole(path, codec.pretty(evidence))
     return path
 
 

@@ -1,0 +1,75 @@
+"""``assay qa``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from assay import codec, models
+from assay.benchmarks.data import looking_in
+from assay.cli._model_path import model_path
+from assay.cli._options import as_json, data_dir, option, results_dir
+from assay.cli._progress import WorkDisplay
+from assay.models import EngineOptions
+from assay.quality.decision import EXIT_CODES
+from assay.quality.policy import load_policy
+from assay.quality.qa import Item, Quality, Subject
+from assay.runs import write_evidence
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+@click.command()
+@click.argument("model", default=models.DEFAULT)
+@option("--tier", default="smoke", help="Of the policy: smoke, release, or one of your own.")
+@option("--policy", type=click.Path(path_type=Path, dir_okay=False), help="Other thresholds.")
+@option("--device", type=click.Choice(["auto", "cpu", "cuda"]), default="auto", help="Of MODEL.")
+@option("--verbose", is_flag=True, help="Show the figures behind each decision.")
+@results_dir
+@data_dir
+@as_json
+def qa(
+    model: str, tier: str, policy: Path | None, device: models.Device, verbose: bool,
+    results_dir: Path, data_dir: Path | None, as_json: bool,
+) -> None:  # fmt: skip
+    """Decide whether MODEL is sound by a policy: GO, NO-GO or INCONCLUSIVE.
+
+    Exit code 0, 1 or 3; 2 is an error. Evidence with digests of all that was looked at goes to
+    the results folder.
+
+    \b
+    Examples:
+      assay qa model.gguf
+      assay qa model.gguf --tier release --policy mine.yaml
+    """
+    thresholds = load_policy(policy)
+    with WorkDisplay("qa", quiet=as_json) as display, looking_in(data_dir):
+        path = model_path(model, display.note)
+        subject = Subject(path, EngineOptions(device=device), results_dir)
+        quality = Quality(subject, thresholds, tier, display.note)
+        items = quality.items()
+        evidence = quality.evidence(items)
+        written = write_evidence(results_dir, f"qa_{path.stem}", evidence)
+    if as_json:
+        click.echo(codec.dumps(evidence))
+    else:
+        click.echo(_shown(items, evidence, verbose=verbose))
+        click.echo(f"evidence {written}")
+    click.get_current_context().exit(EXIT_CODES[evidence["decision"]])
+
+
+def _shown(items: Sequence[Item], evidence: dict[str, Any], *, verbose: bool) -> str:
+    lines = []
+    for item in items:
+        lines.append(f"{item.decision:<13} {item.name}: {item.reason}")
+        if verbose:
+            lines += [f"{'':<15}{name}: {_short(value)}" for name, value in item.figures.items()]
+    return "\n".join([*lines, f"{evidence['decision']} for the tier {evidence['tier']}"])
+
+
+def _short(value: object) -> str:
+    text = codec.dumps(value)
+    return text if len(text) <= 160 else f"{text[:160]}…"

@@ -1,0 +1,203 @@
+"""The gate before a model is released: all that is known of it, against a policy."""
+
+from __future__ import annotations
+
+import datetime
+import hashlib
+import platform
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from assay import __version__, codec, models, runs
+from assay.errors import AssayError
+from assay.models.checking import stages
+from assay.models.precision import precision
+from assay.models.scoring import open_scorer
+from assay.quality import perplexity
+from assay.quality.bench import BenchConfig, bench
+from assay.quality.decision import Decision, at_least, at_most, overall
+from assay.quality.parity import compare
+from assay.quality.texts import BUILT_IN, load_text
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from assay.models import EngineOptions
+    from assay.quality.policy import Policy
+
+ROUNDS, NEW_TOKENS, PROMPT_TOKENS = 3, 32, 64  # of the throughput's quick measurement
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One question: the decision, why, and the figures behind it."""
+
+    name: str
+    decision: Decision
+    reason: str
+    figures: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """What is looked at, and how it is run."""
+
+    path: Path
+    options: EngineOptions
+    results_dir: Path
+
+
+class Quality:
+    """Asks all questions of a tier, in turn; ``note`` is told what it does."""
+
+    def __init__(
+        self, subject: Subject, policy: Policy, tier: str, note: Callable[[str], None]
+    ) -> None:
+        self._subject, self._policy, self._note = subject, policy, note
+        self._tier_name, self._tier = tier, policy.tier(tier)
+        self._digests: dict[str, str] = {"policy": codec.digest(codec.to_json(policy))}
+
+    def items(self) -> list[Item]:
+        """A damaged file is asked nothing more."""
+        tier, found = self._tier, []
+        if tier.check:
+            found.append(self._asked("check", self._check))
+            if found[0].decision == "NO-GO":
+                return found
+        if tier.perplexity_max is not None:
+            found.append(self._asked("perplexity", self._perplexity))
+        if tier.tokens_per_second_min is not None:
+            found.append(self._asked("throughput", self._throughput))
+        if tier.parity:
+            found.append(self._asked("parity", self._parity))
+        for benchmark in tier.scores:
+            found += self._scores(benchmark)
+        return found
+
+    def evidence(self, items: list[Item]) -> dict[str, Any]:
+        """What was decided, by what, on what: digests of everything that was looked at."""
+        model = models.open_model(str(self._subject.path), self._subject.options)
+        return {
+            "decision": overall(item.decision for item in items),
+            "tier": self._tier_name,
+            "model": codec.to_json(model.identity),
+            "items": [codec.to_json(item) for item in items],
+            "sha256": self._digests,
+            "timestamp": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+            "assay": __version__,
+            "platform": platform.platform(),
+            "python": platform.python_version(),
+        }
+
+    def _asked(self, name: str, question: Callable[[], Item]) -> Item:
+        """What cannot be found out is not known, never passed."""
+        self._note(name)
+        try:
+            return question()
+        except AssayError as error:
+            return Item(name, "INCONCLUSIVE", str(error))
+
+    def _check(self) -> Item:
+        found = list(stages(self._subject.path, self._subject.options))
+        broken = [stage for stage in found if stage.status == "fail"]
+        figures = {stage.name: f"{stage.status}: {stage.reason}" for stage in found}
+        if broken:
+            reason = "; ".join(f"{stage.name}: {stage.reason}" for stage in broken)
+            return Item("check", "NO-GO", reason, figures)
+        skipped = [stage.name for stage in found if stage.status == "skipped"]
+        told = f", skipped {', '.join(skipped)}" if skipped else ""
+        return Item("check", "GO", f"{len(found) - len(skipped)} stages pass{told}", figures)
+
+    def _perplexity(self) -> Item:
+        tier = self._tier
+        text = load_text(tier.text, tier.text_bytes, self._note)
+        self._digests[f"text {text.name}"] = text.sha256
+        model = models.open_model(str(self._subject.path), self._subject.options)
+        window = 256 if text.name == BUILT_IN else 0  # short texts, several windows
+        with open_scorer(model) as scorer:
+            found = perplexity.measure(scorer, text.content, min(window, scorer.context))
+        assert tier.perplexity_max is not None
+        low = found.perplexity if found.low is None else found.low
+        high = found.perplexity if found.high is None else found.high
+        return Item(
+            "perplexity",
+            at_most(low, high, tier.perplexity_max),
+            f"{found.perplexity:.2f} [{low:.2f}, {high:.2f}] on {text.name}, at most "
+            f"{tier.perplexity_max:g}",
+            codec.to_json(found),
+        )
+
+    def _throughput(self) -> Item:
+        config = BenchConfig(
+            str(self._subject.path), self._subject.options, PROMPT_TOKENS, NEW_TOKENS, (1,), ROUNDS
+        )
+        told = bench(config, _Quiet())
+        spread = told["figures"]["decode_tokens_per_second"]
+        least = self._tier.tokens_per_second_min
+        assert least is not None
+        return Item(
+            "throughput",
+            at_least(spread["low"], spread["high"], least),
+            f"{spread['median']:.1f} tokens/s [{spread['low']:.1f}, {spread['high']:.1f}], at "
+            f"least {least:g}",
+            told,
+        )
+
+    def _parity(self) -> Item:
+        path, cpu = self._subject.path, models.EngineOptions(device="cpu")
+        kind = precision(path)
+        reference = models.open_model(
+            f"hf:{path}", models.EngineOptions(device="cpu", dtype="float32")
+        )
+        text = load_text(BUILT_IN).content
+        found = compare(
+            models.open_model(str(path), cpu), reference, self._policy.parity[kind], text,
+            lambda _: None,
+        )  # fmt: skip
+        reason = "; ".join(
+            f"{one.name} {one.value:.5g} (bound {one.bound:g})" for one in found.findings
+        )
+        return Item("parity", found.decision, f"{kind} weights: {reason}", codec.to_json(found))
+
+    def _scores(self, benchmark: str) -> list[Item]:
+        """Of the newest result of exactly these weights."""
+        model = models.open_model(str(self._subject.path), self._subject.options)
+        wanted = self._tier.scores[benchmark]
+        results = [
+            run
+            for run in runs.list_runs(self._subject.results_dir)
+            if run["benchmark"] == benchmark
+            and "results" in run
+            and run["model_identity"]["weights_sha256"] == model.identity.weights_sha256
+        ]
+        if not results:
+            reason = f"no result of this model: run assay eval {benchmark}"
+            return [Item(f"{benchmark} {figure}", "INCONCLUSIVE", reason) for figure in wanted]
+        newest = results[0]
+        path = self._subject.results_dir / f"{newest['run']}.json"
+        self._digests[f"result {newest['run']}"] = hashlib.sha256(path.read_bytes()).hexdigest()
+        return [_score(benchmark, figure, least, newest) for figure, least in wanted.items()]
+
+
+def _score(benchmark: str, figure: str, least: float, result: dict[str, Any]) -> Item:
+    name, run = f"{benchmark} {figure}", result["run"]
+    found = result["results"]["intervals"].get(figure)
+    if found is None:
+        return Item(name, "INCONCLUSIVE", f"{run} does not tell it")
+    low, high, value = found["low"], found["high"], result["results"][figure]
+    return Item(
+        name,
+        at_least(low, high, least),
+        f"{100 * value:.1f} % [{100 * low:.1f}, {100 * high:.1f}] in {run}, at least "
+        f"{100 * least:g} %",
+        {"value": value, **found},
+    )
+
+
+class _Quiet:
+    """Sees nothing of a measurement's steps."""
+
+    def note(self, text: str) -> None: ...
+
+    def step(self, done: int, total: int, what: str) -> None: ...
