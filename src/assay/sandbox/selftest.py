@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
 import tempfile
@@ -81,7 +82,7 @@ class _Host:
         self._secret.write_text("secret")
         self._secret.chmod(0o666)
         self._before = self._state()
-        self._mark = f"assay{os.getpid()}"[-15:]
+        self._mark = f"assay{os.urandom(4).hex()}"  # of this battery alone; 15 letters at most
         self._heard: list[str] = []
         self._sockets = {
             "@TCP@": socket.create_server(("127.0.0.1", 0)),
@@ -99,6 +100,8 @@ class _Host:
     def __exit__(self, *_: object) -> None:
         del os.environ["ASSAY_CANARY"]
         for listening in self._sockets.values():
+            with contextlib.suppress(OSError):
+                listening.shutdown(socket.SHUT_RDWR)  # or who waits there would keep it open
             listening.close()
         self._folder.cleanup()
 
