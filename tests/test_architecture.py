@@ -24,7 +24,8 @@ EVERYBODY = {
 MAY_CALL = {
     "types": set(),
     "errors": set(),
-    "cli": {"pipeline", "runs", "sandbox", "benchmarks", "models"},
+    "cli": {"pipeline", "runs", "sandbox", "benchmarks", "models", "quality"},
+    "quality": {"models", "benchmarks", "runs"},
     "pipeline": {
         "benchmarks",
         "prompts",

@@ -10,7 +10,9 @@ from typing import Any
 import click
 
 from assay import __version__
+from assay.cli.bench import bench
 from assay.cli.compare import compare
+from assay.cli.contracts import contracts
 from assay.cli.convert import convert
 from assay.cli.data import data
 from assay.cli.env import env
@@ -53,6 +55,8 @@ for command in (
     data,
     env,
     convert,
+    bench,
+    contracts,
 ):
     cli.add_command(command)
 
