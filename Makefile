@@ -15,7 +15,7 @@ EVAL = $(BIN)/assay eval $(1) --model "$(CHECKPOINT)" --samples $(SAMPLES) --n-s
 	--temperature $(TEMPERATURE) $(if $(MAX_TOKENS),--max-tokens $(MAX_TOKENS)) --prompt-strategy $(PROMPT_STRATEGY) \
 	--results-dir "$(RESULTS_DIR)"
 
-.PHONY: help eval eval-humaneval eval-mbpp eval-bigcodebench eval-all results-history test lint clean
+.PHONY: help eval eval-humaneval eval-mbpp eval-bigcodebench eval-all results-history bench contracts test lint clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -41,6 +41,12 @@ eval: $(VENV)/.ready ## evaluate CHECKPOINT on BENCHMARK
 
 results-history: $(VENV)/.ready ## list all runs, newest first
 	$(BIN)/assay history --results-dir "$(RESULTS_DIR)"
+
+bench: $(VENV)/.ready ## measure CHECKPOINT's throughput into RESULTS_DIR/throughput.json
+	$(BIN)/assay bench "$(CHECKPOINT)" --output "$(RESULTS_DIR)/throughput.json"
+
+contracts: $(VENV)/.ready ## execute contracts/*.yaml
+	$(BIN)/assay contracts
 
 test: lint ## set up and run the whole suite
 	$(BIN)/pytest

@@ -21,5 +21,9 @@ class SandboxError(AssayError):
     """The sandbox cannot give the isolation that was asked for."""
 
 
+class ContractError(AssayError):
+    """A contract is broken, or cannot be read."""
+
+
 class RunError(AssayError):
     """A run folder or results file cannot be read or written."""

@@ -209,3 +209,18 @@ def test_kill_9_and_rerun_make_nothing_twice(
     tasks = [json.loads(line)["task_id"] for line in lines.read_text().splitlines()]
     assert len(tasks) == len(set(tasks)) == 20
     assert len(calls(tmp_path)) == 2
+
+
+def test_its_speed_is_measured_with_its_loading(model: str, assay: Cli, tmp_path: Path) -> None:
+    few = ("--batch", "1", "--rounds", "1", "--new-tokens", "3")
+    done = assay("bench", model, *few, "--output", tmp_path / "speed.json")
+    assert done.returncode == 0, done.stderr
+    assert "an unknown number of tokens, loading included" in done.stdout
+    result = json.loads((tmp_path / "speed.json").read_text())
+    assert (result["loading"], result["load_s"]) == ("every call", None)
+    assert result["prefill_tokens_per_second"] is None
+    assert result["time_to_first_token_ms"] > 0
+    assert len(calls(tmp_path)) == 2 + 2 * 3
+    done = assay("bench", model)
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert "--batch 1" in done.stderr

@@ -67,3 +67,20 @@ def test_a_gpu_is_used_and_said_to_be(folder: Path) -> None:
     assert model.identity.variant == "bfloat16"
     assert model.describe()["batch_invariant"] is False
     assert len({c.text for c in made}) > 20
+
+
+def test_memory_of_the_gpu_is_told(folder: Path) -> None:
+    model = open_model(str(folder), EngineOptions(parallel=4, device="cuda"))
+    asked = [
+        Request(f"t/{n}", 0, Prompt(text="x" * (n + 3)), Decoding(max_tokens=n + 1), 0)
+        for n in range(12)
+    ]
+    with model.kept_loaded():
+        made = {c.task_id: c.tokens_generated for c in model.generate(asked)}
+        usage = model.usage()
+    # Steps come eight at a time, and none is made beyond what was asked for.
+    assert all(made[f"t/{n}"] <= n + 1 for n in range(12))
+    assert made["t/0"] == 1
+    assert usage is not None
+    assert usage.gpu_peak_mb is not None
+    assert usage.gpu_peak_mb > 1

@@ -10,8 +10,10 @@ from typing import Any
 import click
 
 from assay import __version__
+from assay.cli.bench import bench
 from assay.cli.compare import compare
 from assay.cli.compare_hf import compare_hf
+from assay.cli.contracts import contracts
 from assay.cli.convert import convert
 from assay.cli.data import data
 from assay.cli.env import env
@@ -59,6 +61,8 @@ for command in (
     perplexity,
     compare_hf,
     qa,
+    bench,
+    contracts,
 ):
     cli.add_command(command)
 

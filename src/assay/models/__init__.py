@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Protocol
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
 BatchMode = Literal["auto", "on", "off"]
 Device = Literal["auto", "cpu", "cuda"]
+Loading = Literal["kept", "elsewhere", "every call"]  # of a model: here once, by others, anew
 DEFAULT = "default"
 LONGEST_TIMEOUT_S = 86_400
 COUNTS = ("parallel", "requests_per_minute", "tokens_per_minute", "price_in", "price_out")
@@ -74,6 +76,14 @@ class Rendered:
     pieces: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """The most memory that an engine's process has had so far."""
+
+    peak_mb: float
+    gpu_peak_mb: float | None = None  # none: no GPU is used
+
+
 class Model(Protocol):
     """A model that is known but not loaded until completions are asked for."""
 
@@ -106,6 +116,14 @@ class Model(Protocol):
 
         Some of it is only known once the first completion is made, some not before the last.
         """
+        ...
+
+    def kept_loaded(self) -> AbstractContextManager[Loading]:
+        """Load once for all calls inside, as far as the engine is ours to keep: it tells."""
+        ...
+
+    def usage(self) -> Usage | None:
+        """Of the engine while it is loaded and has nothing to do; none where nobody can tell."""
         ...
 
     def close(self) -> None:

@@ -8,6 +8,9 @@ module reads the settings, then requests until its input ends, and replies
     {"id", "text", "finish_reason", "prompt_tokens", "tokens_generated", "ms", "logprob", "error"}
 
     {"id", "rendered": {"text", "tokens", "pieces"}, "error"}     to {"id", "render": prompt}
+    {"id", "peak_mb", "gpu_peak_mb"}                              to {"id", "usage": true}
+
+A line {"pause": true} says that no request follows for now: none need wait for company.
 
 ``in_hand`` is how many requests it wants to hold, so that none of its sequences is ever idle;
 ``facts`` is what a result must record of how it runs.
@@ -24,7 +27,7 @@ from typing import TYPE_CHECKING, Any
 
 from assay import codec
 from assay.errors import ModelError
-from assay.models import Rendered
+from assay.models import Rendered, Usage
 from assay.models._gpu import driver_gpu
 from assay.thoughts import has_thoughts
 from assay.types import Completion, Decoding, Request
@@ -32,6 +35,7 @@ from assay.types import Completion, Decoding, Request
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from assay.models import Loading
     from assay.types import ModelIdentity, Prompt
 
 
@@ -70,6 +74,13 @@ class EngineProcess:
     def ask_how(self, prompt: Prompt) -> None:
         """Ask how the model is given this prompt."""
         self.send({"id": 0, "render": codec.to_json(prompt)})
+
+    def ask_usage(self) -> None:
+        """Ask for the memory it has taken."""
+        self.send({"id": 0, "usage": True})
+
+    def pause(self) -> None:
+        self.send({"pause": True})
 
     def answer(self) -> dict[str, Any]:
         """The next reply; ModelError when the process is gone."""
@@ -110,7 +121,7 @@ class EngineProcess:
 
 
 class ProcessModel:
-    """A model whose engine starts with the first request and ends with the last.
+    """A model whose engine starts with the first request and ends with the last, unless it is kept.
 
     Engines inherit it: they say which module serves, and with which settings.
     """
@@ -123,6 +134,7 @@ class ProcessModel:
         self.template = ""  # for chats; engines set it
         self._process: EngineProcess | None = None
         self._facts: dict[str, object] = {}
+        self._kept = False
 
     def settings(self, first: Request) -> dict[str, Any]:
         """What the worker is told before it loads; ``first`` is typical of the requests."""
@@ -144,36 +156,62 @@ class ProcessModel:
         return self.identity.prompt_form == "chat" and has_thoughts(self.template)
 
     def render(self, prompt: Prompt) -> Rendered:
-        try:
+        with self._serving():
             process = self._started(Request("", 0, prompt, Decoding(max_tokens=1), 0))
             process.ask_how(prompt)
             reply = process.answer()
-        finally:
-            self._end()
         if reply["error"]:
             raise ModelError(f"{self.identity.name} cannot be given this prompt: {reply['error']}")
         return codec.from_json(Rendered, reply["rendered"])
 
     def generate(self, requests: Iterable[Request]) -> Iterator[Completion]:
         waiting: dict[int, Request] = {}
-        try:
+        with self._serving():
             for number, request in enumerate(requests):
                 process = self._started(request)
                 process.ask(number, request)
                 waiting[number] = request
                 if len(waiting) >= process.in_hand:
                     yield _completion(process, waiting)
+            if waiting:
+                process.pause()
             while waiting:
                 yield _completion(process, waiting)
-        finally:
-            self._end()
 
     def describe(self) -> dict[str, object]:
         return {**self._facts, "thinks": True} if self.thinks else dict(self._facts)
 
+    @contextlib.contextmanager
+    def kept_loaded(self) -> Iterator[Loading]:
+        self._kept = True
+        try:
+            yield "kept"
+        finally:
+            self._kept = False
+            self._end()
+
+    def usage(self) -> Usage | None:
+        if self._process is None:
+            return None
+        with self._serving():
+            self._process.ask_usage()
+            reply = self._process.answer()
+        return Usage(reply["peak_mb"], reply["gpu_peak_mb"])
+
     def close(self) -> None:
         if (process := self._process) is not None:
             process.kill()
+
+    @contextlib.contextmanager
+    def _serving(self) -> Iterator[None]:
+        """End the engine afterwards, unless it is kept and nothing is left unanswered."""
+        answered = False
+        try:
+            yield
+            answered = True
+        finally:
+            if not (self._kept and answered):
+                self._end()
 
     def _end(self) -> None:
         if self._process is not None:

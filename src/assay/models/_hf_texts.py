@@ -31,6 +31,7 @@ class Ask:
     stop: tuple[str, ...]
     error: str = ""
     started: float = 0.0
+    left: int = 0  # tokens that it may still make
 
     @property
     def length(self) -> int:

@@ -40,7 +40,12 @@ def main() -> None:
     except Exception as error:
         lines.fatal(error)
         return
-    lines.ready(used_gpu=loaded.device == "cuda", in_hand=2 * engine.most, facts=engine.facts())
+    lines.ready(
+        used_gpu=loaded.device == "cuda",
+        in_hand=2 * engine.most,
+        facts=engine.facts(),
+        gpu_peak=torch.cuda.max_memory_reserved,
+    )
     engine.serve()
 
 
@@ -138,6 +143,8 @@ class Engine:
                 self._waiting.extendleft(reversed(asks))
                 raise
             self._busy += asks
+            for ask in asks:
+                ask.left = ask.wish.new_tokens - 1  # the prompt's reading gave the first
 
     def _next_groups(self, slots: Slots) -> list[list[Ask]]:
         groups: list[list[Ask]] = []
@@ -173,7 +180,10 @@ class Engine:
         slots = self._slots
         if slots is None or not self._busy:
             return
-        slots.advance(STEPS[self._loaded.device], choice_for([ask.wish for ask in self._busy]))
+        steps = min(STEPS[self._loaded.device], max(ask.left for ask in self._busy))
+        slots.advance(steps, choice_for([ask.wish for ask in self._busy]))
+        for ask in self._busy:
+            ask.left -= steps
         self._harvest(slots)
 
     def _harvest(self, slots: Slots) -> None:

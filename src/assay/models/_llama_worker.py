@@ -15,9 +15,10 @@ TOGETHER_S = 0.05  # for a prompt's next sample to arrive
 
 
 def main() -> None:
-    lines = Lines()
+    lines = Lines(pauses=True)
     settings = lines.settings
     try:
+        free_before = _free_gpu_memory()
         server, used_gpu = _load(settings)
     except Exception as error:
         lines.fatal(error)
@@ -29,7 +30,13 @@ def main() -> None:
         # GPU kernels choose their way of adding up by the batch.
         "batch_invariant": parallel == 1 or (settings["invariant"] and not used_gpu),
     }
-    lines.ready(used_gpu=used_gpu, in_hand=2 * parallel, facts=facts)
+    lines.ready(
+        used_gpu=used_gpu,
+        in_hand=2 * parallel,
+        facts=facts,
+        # All is allocated when it loads, and nothing given back.
+        gpu_peak=lambda: free_before - _free_gpu_memory(),
+    )
     _Dispatcher(server, lines, parallel, added_start(server.listening_address)).serve()
 
 
@@ -68,6 +75,13 @@ def wants_gpu(device: str) -> bool:
     if device == "cuda" and not has_gpu:
         raise ValueError("this llama.cpp sees no GPU: install a build that does, or --device cpu")
     return has_gpu and device != "cpu"
+
+
+def _free_gpu_memory() -> int:
+    import xllamacpp
+
+    found = xllamacpp.get_device_info()
+    return sum(device["memory_free"] for device in found if "GPU" in device["type"].name)
 
 
 def _body(request: dict[str, Any], logprobs: bool, start: str) -> dict[str, Any]:
@@ -145,14 +159,19 @@ class _Dispatcher:
 
     def _group(self) -> list[dict[str, Any]]:
         """The next request and, where it has some, further samples of the same prompt."""
-        group = [self._next or self._lines.requests.get()]
+        first = self._next or self._lines.requests.get()
         self._next = None
-        while len(group) < self._most:
+        while "pause" in first:
+            first = self._lines.requests.get()
+        group = [first]
+        while len(group) < self._most and "render" not in first:
             try:
                 request = self._lines.requests.get(timeout=TOGETHER_S)
             except queue.Empty:
                 break
-            if not _follows(group[-1], request):
+            if "pause" in request:
+                break
+            if "render" in request or not _follows(group[-1], request):
                 self._next = request
                 break
             group.append(request)

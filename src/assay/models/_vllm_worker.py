@@ -88,6 +88,7 @@ class _Server:
         lines.ready(
             used_gpu=used_gpu,
             in_hand=2 * self._parallel,
+            gpu_peak=_gpu_peak,
             facts={
                 "device": "gpu" if used_gpu else "cpu",
                 "dtype": str(config.model_config.dtype).removeprefix("torch."),
@@ -176,6 +177,12 @@ class _Server:
             "logprob": None,
         }  # fmt: skip
         self._lines.reply({"id": int(identifier), "ms": elapsed_ms, **nothing, **answer})
+
+
+def _gpu_peak() -> int:
+    import torch
+
+    return int(torch.cuda.max_memory_reserved())
 
 
 def _is_batch_invariant() -> bool:

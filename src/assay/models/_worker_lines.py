@@ -8,17 +8,25 @@ import os
 import queue
 import sys
 import threading
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+MIB = 1 << 20
 
 
 class Lines:
     """What the harness sends, and replies to it, from any thread.
 
     The input is read from the start, and its end ends the process, even one that still loads: the
-    harness is gone then.
+    harness is gone then. Pauses are for those who wait for company.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, pauses: bool = False) -> None:
+        self._pauses = pauses
+        self._gpu_peak: Callable[[], int] | None = None
         self._replies = os.fdopen(os.dup(1), "w", encoding="utf-8")
         os.dup2(2, 1)  # what an engine prints must not mix with the replies
         self._lock = threading.Lock()
@@ -26,7 +34,16 @@ class Lines:
         self.requests: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
         threading.Thread(target=self._listen, daemon=True).start()
 
-    def ready(self, *, used_gpu: bool, in_hand: int, facts: dict[str, object]) -> None:
+    def ready(
+        self,
+        *,
+        used_gpu: bool,
+        in_hand: int,
+        facts: dict[str, object],
+        gpu_peak: Callable[[], int] | None = None,
+    ) -> None:
+        """``gpu_peak`` tells the bytes of GPU memory that this process has had at most."""
+        self._gpu_peak = gpu_peak if used_gpu else None
         self.reply({"ready": True, "used_gpu": used_gpu, "in_hand": in_hand, "facts": facts})
 
     def fatal(self, error: Exception) -> None:
@@ -42,5 +59,21 @@ class Lines:
 
     def _listen(self) -> None:
         for line in sys.stdin:
-            self.requests.put(json.loads(line))
+            message = json.loads(line)
+            if "usage" in message:
+                self.reply({"id": message["id"], **self._usage()})
+            elif self._pauses or "pause" not in message:
+                self.requests.put(message)
         os._exit(0)
+
+    def _usage(self) -> dict[str, float | None]:
+        on_gpu = None if self._gpu_peak is None else round(self._gpu_peak() / MIB, 1)
+        return {"peak_mb": round(_peak_memory() / MIB, 1), "gpu_peak_mb": on_gpu}
+
+
+def _peak_memory() -> int:
+    """In bytes. Not by getrusage: that counts what the harness had when it started this process."""
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith("VmHWM:"):
+            return int(line.split()[1]) * 1024
+    return 0

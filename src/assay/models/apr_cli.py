@@ -10,6 +10,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 import tempfile
+from contextlib import nullcontext
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
@@ -21,8 +22,9 @@ from assay.types import ModelIdentity
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+    from contextlib import AbstractContextManager
 
-    from assay.models import EngineOptions
+    from assay.models import EngineOptions, Loading
     from assay.types import Completion, Decoding, Prompt, Request
 
 MAGICS = (b"APR\0", b"GGUF")
@@ -39,7 +41,9 @@ class AprCliModel:
         self._path = Path(reference).resolve()
         _check_file(self._path)
         if options.dtype or options.adapter or options.logprobs or options.parallel > 1:
-            raise UsageError("apr has no --dtype, --adapter, --logprobs or --parallel")
+            raise UsageError(
+                "apr has no --dtype, --adapter, --logprobs or --parallel (assay bench: --batch 1)"
+            )
         if options.prompt_form == "text":
             raise UsageError("apr puts every prompt into a chat turn: no --prompt-form text")
         self._binary = _binary()
@@ -87,6 +91,12 @@ class AprCliModel:
 
     def describe(self) -> dict[str, object]:
         return dict(self._facts)
+
+    def kept_loaded(self) -> AbstractContextManager[Loading]:
+        return nullcontext("every call")
+
+    def usage(self) -> None:
+        """Not known."""
 
     def close(self) -> None:
         if (process := self._process) is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.metadata
 import json
 import os
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 from assay import codec
@@ -18,8 +19,9 @@ from assay.types import Decoding, ModelIdentity, Request
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+    from contextlib import AbstractContextManager
 
-    from assay.models import EngineOptions
+    from assay.models import EngineOptions, Loading
     from assay.types import Completion, Prompt
 
 PARALLEL = 16
@@ -94,6 +96,12 @@ class OpenAIModel:
         if self._session is not None and self._session.without_logprobs:
             facts["logprobs"] = "not told by the server"
         return facts
+
+    def kept_loaded(self) -> AbstractContextManager[Loading]:
+        return nullcontext("elsewhere")
+
+    def usage(self) -> None:
+        """Not known."""
 
     def close(self) -> None:
         if (crew := self._crew) is not None:

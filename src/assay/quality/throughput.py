@@ -1,0 +1,129 @@
+"""Rates and spreads out of durations and counts; pure functions."""
+
+from __future__ import annotations
+
+import statistics
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+
+@dataclass(frozen=True, slots=True)
+class Timed:
+    """Some sequences that were asked for at once, and how long all of them took together."""
+
+    sequences: int
+    seconds: float
+    prompt_tokens: int
+    tokens_generated: int
+    ended_early: int  # sequences that ended before the most tokens were made
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """One measurement of everything."""
+
+    first_token: Timed  # one sequence, one new token
+    alone: Timed  # one sequence, all new tokens
+    batches: tuple[Timed, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """The middle of some values and how far they lie apart; q1 and q3 are their quartiles."""
+
+    median: float
+    min: float
+    max: float
+    q1: float
+    q3: float
+
+
+@dataclass(frozen=True, slots=True)
+class BatchFigures:
+    sequences: int
+    tokens_per_second: Spread | None
+    seconds: Spread
+    tokens_generated: int  # in all rounds
+    ended_early: int
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """None: it could not be told in any round."""
+
+    time_to_first_token_ms: Spread
+    prefill_tokens_per_second: Spread | None
+    decode_tokens_per_second: Spread | None
+    batches: tuple[BatchFigures, ...]
+
+
+def rate(tokens: int, seconds: float) -> float:
+    """Tokens a second."""
+    if tokens < 0 or not 0 < seconds < float("inf"):
+        raise ValueError(f"{tokens} tokens in {seconds} s is no rate")
+    return tokens / seconds
+
+
+def decode_rate(tokens: int, seconds: float, first_token_s: float) -> float | None:
+    """Tokens a second after the first one, which took its own time.
+
+    None where nothing follows the first, or where noise is all there is of the time for it.
+    """
+    if tokens < 2 or seconds <= first_token_s:
+        return None
+    return rate(tokens - 1, seconds - first_token_s)
+
+
+def spread(values: Sequence[float]) -> Spread:
+    if not values:
+        raise ValueError("nothing was measured")
+    q1, median, q3 = (
+        statistics.quantiles(values, n=4, method="inclusive")
+        if len(values) > 1
+        else [values[0]] * 3
+    )
+    low, high = min(values), max(values)
+    # Interpolating between two equal numbers may miss them by a rounding.
+    q1, median, q3 = (min(max(value, low), high) for value in (q1, median, q3))
+    return Spread(median, low, high, q1, q3)
+
+
+def figures(rounds: Sequence[Round], *, loads_every_call: bool = False) -> Figures:
+    """What the rounds say. An engine that loads for every call shows no rate of reading."""
+    firsts = [one.first_token for one in rounds]
+    read = [] if loads_every_call else firsts
+    return Figures(
+        time_to_first_token_ms=spread([first.seconds * 1000 for first in firsts]),
+        prefill_tokens_per_second=_spread_of_known(
+            rate(first.prompt_tokens, first.seconds) if first.prompt_tokens else None
+            for first in read
+        ),
+        decode_tokens_per_second=_spread_of_known(
+            decode_rate(one.alone.tokens_generated, one.alone.seconds, one.first_token.seconds)
+            for one in rounds
+        ),
+        batches=tuple(
+            _batch(batch) for batch in zip(*(one.batches for one in rounds), strict=True)
+        ),
+    )
+
+
+def _batch(rounds: Sequence[Timed]) -> BatchFigures:
+    return BatchFigures(
+        sequences=rounds[0].sequences,
+        tokens_per_second=_spread_of_known(
+            rate(one.tokens_generated, one.seconds) if one.tokens_generated else None
+            for one in rounds
+        ),
+        seconds=spread([one.seconds for one in rounds]),
+        tokens_generated=sum(one.tokens_generated for one in rounds),
+        ended_early=sum(one.ended_early for one in rounds),
+    )
+
+
+def _spread_of_known(values: Iterable[float | None]) -> Spread | None:
+    known = [value for value in values if value is not None]
+    return spread(known) if known else None

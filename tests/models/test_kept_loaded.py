@@ -1,0 +1,113 @@
+"""A model that stays loaded between calls, what it tells of its memory, and when it is let go."""
+
+from __future__ import annotations
+
+import contextlib
+import queue
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from assay.errors import ModelError
+from assay.models import EngineOptions, _llama_worker, open_model
+from assay.models._engine_process import ProcessModel
+from assay.types import Decoding, Prompt, Request
+
+TEXT = "def area(width, height):"
+
+
+def ask(count: int, new_tokens: int = 4) -> list[Request]:
+    decoding = Decoding(max_tokens=new_tokens)
+    return [Request(f"t/{n}", 0, Prompt(text=f"# {n}\n{TEXT}"), decoding, 0) for n in range(count)]
+
+
+@pytest.fixture(params=["gguf", "hf"])
+def model(request: pytest.FixtureRequest, tmp_path: Path) -> ProcessModel:
+    options = EngineOptions(parallel=4, device="cpu")
+    if request.param == "gguf":
+        pytest.importorskip("xllamacpp", reason="needs the gguf extra")
+        from tests.models.small_models import write_small
+
+        opened = open_model(str(write_small(tmp_path / "small.gguf")), options)
+    else:
+        pytest.importorskip("torch", reason="needs the hf extra")
+        pytest.importorskip("transformers", reason="needs the hf extra")
+        from tests.models.torch_models import save_model
+
+        opened = open_model(str(save_model(tmp_path)), options)
+    assert isinstance(opened, ProcessModel)
+    return opened
+
+
+def process(model: ProcessModel) -> int | None:
+    return None if model._process is None else model._process._process.pid
+
+
+@pytest.mark.slow
+def test_one_process_serves_all_calls(model: ProcessModel) -> None:
+    assert model.usage() is None
+    first = [c.text for c in model.generate(ask(1))]
+    assert process(model) is None
+    with model.kept_loaded() as loading:
+        assert loading == "kept"
+        kept = [c.text for c in model.generate(ask(1))]
+        served_by = process(model)
+        assert served_by is not None
+        assert len(model.render(Prompt(text=TEXT)).tokens) > 4
+        made = list(model.generate(ask(6)))
+        usage = model.usage()
+        assert process(model) == served_by
+    assert process(model) is None
+    assert kept == first
+    assert [c.error for c in made] == [None] * 6
+    assert {c.task_id for c in made} == {f"t/{n}" for n in range(6)}
+    assert usage is not None
+    # A Python with its engine, not the harness and not a whole machine.
+    assert 20 < usage.peak_mb < 4000
+    assert usage.gpu_peak_mb is None
+    assert not Path(f"/proc/{served_by}").exists()
+
+
+@pytest.mark.slow
+def test_answers_that_nobody_took_are_not_given_to_the_next(model: ProcessModel) -> None:
+    with model.kept_loaded():
+        with contextlib.closing(model.generate(ask(4, new_tokens=40))) as left:  # type: ignore[type-var]
+            next(left)
+        assert process(model) is None
+        (made,) = model.generate([Request("after", 0, Prompt(text=TEXT), Decoding(2), 0)])
+        assert (made.task_id, made.error) == ("after", None)
+
+
+@pytest.mark.slow
+def test_a_killed_engine_is_started_again(model: ProcessModel) -> None:
+    with model.kept_loaded():
+        list(model.generate(ask(1)))
+        model.close()
+        with pytest.raises(ModelError, match="ended while it ran"):
+            list(model.generate(ask(1)))
+        assert [c.error for c in model.generate(ask(1))] == [None]
+
+
+def test_a_request_that_comes_alone_waits_for_no_company(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(_llama_worker, "TOGETHER_S", 60.0)
+
+    class Lines:
+        requests: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
+
+    def line(number: int, seed: int) -> dict[str, Any]:
+        return {"id": number, "prompt": "a", "decoding": {}, "seed": seed}
+
+    lines: Any = Lines()
+    dispatcher = _llama_worker._Dispatcher(None, lines, 8)
+    pause = {"pause": True}
+    asked = [line(0, 0), line(1, 1), pause, pause, line(2, 2), {"id": 9, "render": "a"}, pause]
+    for message in asked:
+        lines.requests.put(message)
+    begun = time.monotonic()
+    groups = [[message["id"] for message in dispatcher._group()] for _ in range(3)]
+    assert groups == [[0, 1], [2], [9]]
+    assert time.monotonic() - begun < 30
