@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from assay import __version__
+from assay.cli.check import check_model
 from assay.cli.compare import compare
 from assay.cli.convert import convert
 from assay.cli.data import data
@@ -53,6 +54,7 @@ for command in (
     data,
     env,
     convert,
+    check_model,
 ):
     cli.add_command(command)
 

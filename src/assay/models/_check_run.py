@@ -1,0 +1,89 @@
+"""What a check asks of the engine that runs a model, once its file seems sound."""
+
+from __future__ import annotations
+
+import importlib.util
+import math
+import re
+from typing import TYPE_CHECKING
+
+from assay.errors import ModelError
+from assay.models import EngineOptions, open_model
+from assay.models._check_opened import SkippedError
+from assay.models._check_texts import MESSAGE, TEXTS, same_text
+from assay.types import Decoding, Message, Prompt, Request
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from assay.models import Model
+    from assay.types import Completion
+
+START = "def add(a, b):\n    return"
+TOKENS = 8
+PACKAGES = {"gguf": ("xllamacpp",), "hf": ("torch", "transformers")}
+# How engines say that they do not know a kind of model; the file may be sound all the same.
+UNKNOWN = ("attention with ", "unknown model architecture", "does not recognize this architecture")
+
+
+def open_engine(path: Path, extra: str) -> Model:
+    """The model, not yet loaded; Skipped if what its engine needs is not installed."""
+    if missing := [name for name in PACKAGES[extra] if importlib.util.find_spec(name) is None]:
+        raise SkippedError(f"needs {' and '.join(missing)}: pip install 'assay[{extra}]'")
+    return open_model(str(path), EngineOptions(parallel=1, longest=TOKENS, logprobs=True))
+
+
+def forward(model: Model) -> str:
+    """One pass over a few tokens: every number that comes out must be finite."""
+    done = _completed(model)
+    if done.logprob is None or not math.isfinite(done.logprob):
+        raise ModelError(f"the mean log-probability of {START!r}'s next tokens is {done.logprob}")
+    return f"{done.prompt_tokens} tokens, mean log-probability {done.logprob:.3f}"
+
+
+def sample(model: Model) -> str:
+    """The likeliest tokens after a line of code must be text."""
+    done = _completed(model)
+    if not done.text and done.tokens_generated <= 1:
+        return f"after {START!r} the model ends at once"
+    if not done.text.strip("\ufffd\x00"):
+        raise ModelError(f"{done.tokens_generated} tokens decode to no text: {done.text!r}")
+    return f"{START!r} goes on {done.text!r}"
+
+
+def round_trip(model: Model) -> str:
+    """By the engine's own tokenizer, all texts at once because each question loads the model."""
+    text = "\n".join(TEXTS)
+    rendered = model.render(Prompt(text=text))
+    back = "".join(rendered.pieces)
+    back = back[max(0, back.find(text[:8])) :]  # without what the engine puts before
+    at = 0
+    # A token that is a part of a character comes back as the sign for none.
+    for part in re.split("\ufffd+", back):
+        if (found := text.find(part, at)) < 0 or (not at and found):
+            raise ModelError(same_text(text, back))
+        at = found + len(part)
+    if at < len(text) and not back.endswith("\ufffd"):
+        raise ModelError(same_text(text, back))
+    return f"{len(TEXTS)} texts are the same after {len(rendered.tokens)} tokens"
+
+
+def chat(model: Model) -> str:
+    """The chat template by the engine's own hand."""
+    text = model.render(Prompt(messages=(Message("user", MESSAGE),))).text
+    if MESSAGE not in text:
+        raise ModelError(f"what is said to the model is not in what comes out: {text[:80]!r}")
+    return f"a message of {len(MESSAGE)} characters becomes {len(text)}"
+
+
+def _completed(model: Model) -> Completion:
+    request = Request("check", 0, Prompt(text=START), Decoding(max_tokens=TOKENS), 0)
+    try:
+        (done,) = model.generate([request])
+    except ModelError as error:
+        if any(words in str(error) for words in UNKNOWN):
+            raise SkippedError(f"the engine does not know this kind of model: {error}") from error
+        raise
+    if done.error:
+        raise ModelError(done.error)
+    return done
