@@ -34,7 +34,7 @@ def open_apr(path: Path) -> Opened:
     metadata = head.metadata
     major, minor = head.version
     return Opened(
-        summary=f".apr version {major}.{minor}, {len(metadata)} metadata, both CRCs right",
+        summary=f"version {major}.{minor}, {len(metadata)} entries of metadata, both CRCs right",
         parts=lambda: _parts(read_apr(path)),
         faults=lambda parts: _faults(parts, read_apr(path)),
         config=lambda shapes: _config(metadata, shapes, str(path)),

@@ -53,7 +53,7 @@ def open_gguf(path: Path) -> Opened:
         return gguf_tokenizer(metadata, str(path))
 
     return Opened(
-        summary=f"GGUF version {header.version}, {len(header.pairs)} metadata",
+        summary=f"version {header.version}, {len(header.pairs)} entries of metadata",
         parts=lambda: _parts(header, path),
         faults=lambda parts: _faults(parts, header),
         config=config,
@@ -145,3 +145,5 @@ def _faults(parts: Sequence[Part], header: GgufHeader) -> Iterator[str]:
             yield f"{part.name} lies at byte {part.start:,}, the one before ends at {at:,}"
             return
         at += part.size + -part.size % header.alignment
+    if parts and (rest := parts[-1].file.stat().st_size - at) > 0:
+        yield f"the last {rest:,} bytes of the file are of no tensor"

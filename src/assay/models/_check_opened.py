@@ -80,7 +80,7 @@ def common_faults(parts: Sequence[Part], taken: Sequence[Part] = ()) -> Iterator
     """What no format allows: names twice, wrong sizes, places outside or ``taken``, overlaps."""
     for name, count in Counter(part.name for part in parts).items():
         if count > 1:
-            yield f"{count} tensors have the name {name}"
+            yield f"{count:,} tensors have the name '{name}'"
     sizes = {file: file.stat().st_size for file in {part.file for part in parts}}
     for part in parts:
         if not part.encoding:

@@ -85,6 +85,8 @@ def main() -> None:
         reply = _template(question) if "template" in question else _round_trips(question)
     except ImportError as error:
         reply = {"missing": error.name}
+    except MemoryError:
+        reply = {"fail": f"it takes more than {MEMORY >> 30} GB of memory"}
     except BaseException as error:  # a panic of the library is no Exception
         reply = {"fail": f"{type(error).__name__}: {error}"}
     print(json.dumps(reply))

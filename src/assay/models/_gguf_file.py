@@ -34,7 +34,7 @@ SCALARS = {
 STRING, ARRAY = 8, 9
 MAX_DIMENSIONS = 4
 # No real file comes near these; a damaged one must not make us allocate what it says.
-MAX_ENTRIES = 1 << 20  # tensors, or metadata
+MAX_ENTRIES = 1 << 17  # tensors, or metadata
 MAX_ITEMS = 1 << 22  # of all arrays that are kept; the largest vocabularies have a quarter million
 MAX_TEXT = 1 << 26  # bytes
 

@@ -71,6 +71,8 @@ def read_index(path: Path) -> SafetensorsIndex:
 
     try:
         header = json.loads(text, object_pairs_hook=unique)
+        if not isinstance(header, dict):
+            raise ValueError("the header is no JSON object")
         header.pop("__metadata__", None)
         entries = [_entry(name, entry, 8 + size) for name, entry in header.items()]
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:

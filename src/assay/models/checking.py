@@ -90,10 +90,8 @@ def _stages(case: _Case) -> Iterator[Stage]:
 def _blocked(name: str, case: _Case, done: dict[str, Stage]) -> Stage | None:
     if name in BY_ENGINE and not case.run:
         return Stage(name, "skipped", "not asked for")
-    needs = NEEDS.get(name, tuple(done))
-    lacking = "fail" if name in BY_ENGINE else "pass"
-    for need in needs:
-        if (done[need].status == "fail") if lacking == "fail" else (done[need].status != "pass"):
+    for need in NEEDS.get(name, () if name == "container" else tuple(done)):
+        if done[need].status == "fail" or (name in NEEDS and done[need].status == "skipped"):
             return Stage(name, "skipped", f"{need} did not pass")
     return None
 
@@ -110,7 +108,7 @@ def _tried(name: str, work: Callable[[], str], path: Path) -> Stage:
         status, reason = "fail", f"it cannot be read: {error.strerror or error}"
     except CONFUSION as error:
         status, reason = "fail", f"it cannot be understood ({type(error).__name__}: {error})"
-    return Stage(name, status, _line(reason.removeprefix(f"{path} ")))
+    return Stage(name, status, _line(reason.removeprefix(f"{path}").lstrip(" /")))
 
 
 class _Case:
@@ -166,8 +164,8 @@ class _Case:
 
         settings = settings_of(self._opened.config(self._shapes))
         _none(missing(settings, self._shapes))
-        head = "a head" if HEAD in self._shapes else "its embedding as the head"
-        return f"embedding, {head}; attention, MLP and norms in all {settings.layers} layers"
+        head = "embedding and head" if HEAD in self._shapes else "embedding, also the head"
+        return f"{head}; attention, MLP and norms in all {settings.layers} layers"
 
     def tokenizer(self) -> str:
         from assay.models import _check_run, _check_texts
@@ -238,6 +236,6 @@ def _none(faults: Iterable[str]) -> None:
 
 def _line(text: str) -> str:
     """One line that a terminal shows as it is; names in a damaged file may be anything."""
-    line = " ".join(text.split())
+    line = " ".join(text.splitlines())
     shown = "".join(letter if letter.isprintable() else "\ufffd" for letter in line)
     return shown if len(shown) <= LONGEST_REASON else shown[: LONGEST_REASON - 1] + "…"
