@@ -15,7 +15,7 @@ EVAL = $(BIN)/assay eval $(1) --model "$(CHECKPOINT)" --samples $(SAMPLES) --n-s
 	--temperature $(TEMPERATURE) $(if $(MAX_TOKENS),--max-tokens $(MAX_TOKENS)) --prompt-strategy $(PROMPT_STRATEGY) \
 	--results-dir "$(RESULTS_DIR)"
 
-.PHONY: help eval eval-humaneval eval-mbpp eval-bigcodebench eval-all results-history test lint clean
+.PHONY: help eval eval-humaneval eval-mbpp eval-bigcodebench eval-all results-history check test lint clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -42,6 +42,9 @@ eval: $(VENV)/.ready ## evaluate CHECKPOINT on BENCHMARK
 results-history: $(VENV)/.ready ## list all runs, newest first
 	$(BIN)/assay history --results-dir "$(RESULTS_DIR)"
 
+check: $(VENV)/.ready ## tell whether the file of CHECKPOINT is sound
+	$(BIN)/assay check "$(CHECKPOINT)"
+
 test: lint ## set up and run the whole suite
 	$(BIN)/pytest
 
@@ -59,7 +62,7 @@ $(BIN)/python:
 	$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); exit 1; }
 
 $(VENV)/.ready: pyproject.toml $(BIN)/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[gguf]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[gguf,apr]'
 	touch $@
 
 # One version of torch, named: left to itself, pip takes whichever brings the most gigabytes.

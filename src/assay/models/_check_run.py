@@ -23,7 +23,7 @@ START = "def add(a, b):\n    return"
 TOKENS = 8
 PACKAGES = {"gguf": ("xllamacpp",), "hf": ("torch", "transformers")}
 # How engines say that they do not know a kind of model; the file may be sound all the same.
-UNKNOWN = ("attention with ", "unknown model architecture", "does not recognize this architecture")
+UNKNOWN = ("attention with ", "does not recognize this architecture")
 
 
 def open_engine(path: Path, extra: str) -> Model:
