@@ -20,6 +20,9 @@ from assay.models.checking import STAGES, Stage, check
 from tests.models.damaged import FORMATS, WEIGHTS, copy, rewrite, weights, with_sums, write_bases
 from tests.models.damaged_cases import CASES
 
+for package in ("tokenizers", "jinja2"):
+    pytest.importorskip(package, reason=f"needs {package}: pip install 'assay[hf]'")
+
 STATIC = STAGES.index("tokenizer")  # the stages before it need no other process
 PEAK = 250 << 20
 FLIPS = 200

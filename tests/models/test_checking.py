@@ -14,7 +14,6 @@ import pytest
 
 from assay.errors import ModelError
 from assay.models import convert
-from assay.models._check_jinja import rendered
 from assay.models._check_opened import Part, SkippedError
 from assay.models._check_shapes import missing, settings_of, wrong_shapes
 from assay.models._check_texts import same_text
@@ -22,6 +21,9 @@ from assay.models._check_values import FLOATS, not_finite
 from assay.models._tensors import BLOCKS, PLAIN
 from assay.models.checking import Stage, check
 from tests.models.small_models import gguf, np, write_small
+
+for package in ("tokenizers", "jinja2"):
+    pytest.importorskip(package, reason=f"needs {package}: pip install 'assay[hf]'")
 
 
 def found(path: Path, **options: Any) -> dict[str, Stage]:
@@ -315,6 +317,8 @@ def test_quantised_folders_have_shapes_of_their_own() -> None:
     ],
 )
 def test_templates_get_what_transformers_gives_them(template: str, out: str) -> None:
+    from assay.models._check_jinja import rendered
+
     messages = [{"role": "user", "content": "hi"}]
     assert rendered(template, messages, {"bos_token": "<s>"}) == out
 
