@@ -11,11 +11,16 @@ TEMPERATURE ?= 0
 MAX_TOKENS ?=
 PROMPT_STRATEGY ?= standard
 RESULTS_DIR ?= results
+TEXT ?= wikitext-2
+TEXT_BYTES ?= 65536
+HF ?=
+TIER ?= smoke
 EVAL = $(BIN)/assay eval $(1) --model "$(CHECKPOINT)" --samples $(SAMPLES) --n-samples $(NUM_SAMPLES) \
 	--temperature $(TEMPERATURE) $(if $(MAX_TOKENS),--max-tokens $(MAX_TOKENS)) --prompt-strategy $(PROMPT_STRATEGY) \
 	--results-dir "$(RESULTS_DIR)"
 
-.PHONY: help eval eval-humaneval eval-mbpp eval-bigcodebench eval-all results-history bench contracts test lint clean
+.PHONY: help eval eval-humaneval eval-mbpp eval-bigcodebench eval-all eval-perplexity results-history check bench \
+	compare-hf qa contracts test lint clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -42,8 +47,20 @@ eval: $(VENV)/.ready ## evaluate CHECKPOINT on BENCHMARK
 results-history: $(VENV)/.ready ## list all runs, newest first
 	$(BIN)/assay history --results-dir "$(RESULTS_DIR)"
 
+check: $(VENV)/.ready ## tell whether the file of CHECKPOINT is sound
+	$(BIN)/assay check "$(CHECKPOINT)"
+
 bench: $(VENV)/.ready ## measure CHECKPOINT's throughput into RESULTS_DIR/throughput.json
 	$(BIN)/assay bench "$(CHECKPOINT)" --output "$(RESULTS_DIR)/throughput.json"
+
+eval-perplexity: $(VENV)/.ready ## measure CHECKPOINT's perplexity on TEXT, WikiText-2's test text
+	$(BIN)/assay perplexity "$(CHECKPOINT)" --dataset "$(TEXT)" --bytes $(TEXT_BYTES)
+
+compare-hf: $(VENV)/.ready-hf ## compare CHECKPOINT with HF, or with the same weights in torch
+	$(BIN)/assay compare-hf "$(CHECKPOINT)" --hf "$(HF)"
+
+qa: $(VENV)/.ready-hf ## decide by a policy's TIER whether CHECKPOINT is sound: GO, NO-GO, INCONCLUSIVE
+	$(BIN)/assay qa "$(CHECKPOINT)" --tier $(TIER) --results-dir "$(RESULTS_DIR)"
 
 contracts: $(VENV)/.ready ## execute contracts/*.yaml
 	$(BIN)/assay contracts
@@ -65,11 +82,15 @@ $(BIN)/python:
 	$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); exit 1; }
 
 $(VENV)/.ready: pyproject.toml $(BIN)/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[gguf]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[gguf,apr]'
 	touch $@
 
 # One version of torch, named: left to itself, pip takes whichever brings the most gigabytes.
-$(VENV)/.ready-dev: pyproject.toml $(VENV)/.ready
+$(VENV)/.ready-hf: pyproject.toml $(VENV)/.ready
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check torch==2.13.0
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[gguf,hf]'
+	touch $@
+
+$(VENV)/.ready-dev: pyproject.toml $(VENV)/.ready-hf
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[gguf,hf,openai,wasm,dev]'
 	touch $@

@@ -99,7 +99,7 @@ def write_small(
     writer.add_rope_freq_base(10000.0)
     writer.add_rope_dimension_count(HEAD)
     writer.add_vocab_size(len(tokens))
-    writer.add_tokenizer_model("gpt2")
+    writer.add_tokenizer_model(tokenizer.pop("model", "gpt2"))
     writer.add_tokenizer_pre(tokenizer.pop("pre", "smollm"))
     writer.add_token_list(tokens)
     writer.add_token_types(types)

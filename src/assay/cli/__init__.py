@@ -11,6 +11,7 @@ import click
 
 from assay import __version__
 from assay.cli.bench import bench
+from assay.cli.check import check_model
 from assay.cli.compare import compare
 from assay.cli.compare_hf import compare_hf
 from assay.cli.contracts import contracts
@@ -63,6 +64,7 @@ for command in (
     qa,
     bench,
     contracts,
+    check_model,
 ):
     cli.add_command(command)
 

@@ -121,9 +121,14 @@ def _checkpoint(file: AprFile, where: str) -> Checkpoint:
             rotary=rotary,
             stored=stored,
         )
-    pairs = tuple(_unpacked(pair, metadata) for pair in ours.get("gguf", []))
-    as_gguf = {pair.key: pair.value for pair in pairs} or _gguf_words(metadata, where)
-    return from_metadata(as_gguf, unread, stored, where, rotary, pairs)
+    words, pairs = as_gguf(metadata, where)
+    return from_metadata(words, unread, stored, where, rotary, pairs)
+
+
+def as_gguf(metadata: Mapping[str, Any], where: str) -> tuple[dict[str, Any], tuple[GgufPair, ...]]:
+    """The metadata in GGUF's words, and those of the GGUF file that it once was, if any."""
+    pairs = tuple(_unpacked(pair, metadata) for pair in metadata.get(OURS, {}).get("gguf", []))
+    return {pair.key: pair.value for pair in pairs} or _gguf_words(metadata, where), pairs
 
 
 def _foreign(file: AprFile) -> list[Tensor]:

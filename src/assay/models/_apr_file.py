@@ -12,14 +12,16 @@ import mmap
 import struct
 import zlib
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from assay.errors import ModelError
 from assay.models._tensors import Tensor, sizes_of
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
+T = TypeVar("T")
 MAGIC = b"APR\0"
 OLD_MAGICS = (b"APR1", b"APRN", b"APR2")
 VERSION = 2
@@ -30,6 +32,7 @@ FOOTER = 4  # bytes: the CRC of all before
 ALIGNMENT = 64
 MAX_METADATA = 16 << 20
 MAX_DIMENSIONS = 8
+MAX_TENSORS = 1 << 17
 SMALLEST_ENTRY = 20
 PIECE = 1 << 24  # bytes read at a time
 ROW_MAJOR, HAS_VOCABULARY, QUANTISED = 0x400, 0x200, 0x20
@@ -72,12 +75,30 @@ class AprTensor:
 
 
 @dataclass(frozen=True, slots=True)
+class AprHead:
+    """Before the index of tensors: how many there are, and where everything lies."""
+
+    version: tuple[int, int]
+    metadata: dict[str, Any]
+    count: int
+    metadata_at: int
+    metadata_size: int
+    index_at: int
+    data_at: int
+
+
+@dataclass(frozen=True, slots=True)
 class AprFile:
     """What a file says of itself; the tensors are in the order of their data."""
 
     path: Path
-    metadata: dict[str, Any]
+    head: AprHead
     tensors: tuple[AprTensor, ...]
+    index_end: int
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        return self.head.metadata
 
     def unread(self) -> list[Tensor]:
         """The tensors under the file's own names; ``check`` first what is to be computed with."""
@@ -89,15 +110,7 @@ class AprFile:
 
     def check(self) -> None:
         """Raise unless the CRC of the whole file is right; this reads all of it."""
-        data = self._data()
-        end, crc = len(data) - FOOTER, 0
-        for at in range(0, end, PIECE):
-            crc = zlib.crc32(data[at : min(at + PIECE, end)], crc)
-        if crc != struct.unpack_from("<I", data, end)[0]:
-            raise ModelError(
-                f"{self.path} is a damaged .apr file (the file's CRC is wrong): fetch or convert "
-                "it again"
-            )
+        check_sum(self.path)
 
     def _data(self) -> memoryview:
         with self.path.open("rb") as file:
@@ -112,8 +125,32 @@ def is_apr(path: Path) -> bool:
         return file.read(4) in (MAGIC, *OLD_MAGICS)
 
 
+def check_sum(path: Path) -> None:
+    """Raise unless the CRC at a file's end is right; this reads all of it."""
+    with path.open("rb") as file:
+        left, crc = file.seek(0, 2) - FOOTER, 0
+        file.seek(0)
+        while left > 0 and (piece := file.read(min(PIECE, left))):
+            crc = zlib.crc32(piece, crc)
+            left -= len(piece)
+        if struct.pack("<I", crc) != file.read(FOOTER):
+            raise ModelError(
+                f"{path} is a damaged .apr file (the file's CRC is wrong): fetch or convert it "
+                "again"
+            )
+
+
+def read_head(path: Path) -> AprHead:
+    """Header and metadata alone."""
+    return _reading(path, lambda reader: reader.head())
+
+
 def read_apr(path: Path) -> AprFile:
     """Header, metadata and index; the weights are not read, and so their CRC not checked."""
+    return _reading(path, lambda reader: reader.file())
+
+
+def _reading(path: Path, what: Callable[[_Reader], T]) -> T:
     with path.open("rb") as file:
         start = file.read(HEADER.size)
         size = file.seek(0, 2)
@@ -129,7 +166,7 @@ def read_apr(path: Path) -> AprFile:
             raise _cut_off(path, size, HEADER.size + FOOTER)
         with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
             try:
-                return _Reader(path, data).file()
+                return what(_Reader(path, data))
             except (ValueError, RecursionError) as error:
                 raise ModelError(
                     f"{path} is a damaged .apr file ({error}): fetch or convert it again"
@@ -141,7 +178,7 @@ class _Reader:
         self._path, self._data = path, data
         self._end = len(data) - FOOTER
 
-    def file(self) -> AprFile:
+    def head(self) -> AprHead:
         header = self._data[: HEADER.size]
         _, major, minor, flags, count, meta_at, meta_size, index_at, data_at, crc = HEADER.unpack(
             header
@@ -158,15 +195,20 @@ class _Reader:
             raise ValueError(f"{meta_size:,} bytes of metadata, 16 MiB at most are allowed")
         self._need(meta_at + meta_size)
         self._need(data_at)
-        if count * SMALLEST_ENTRY > self._end - index_at:
+        if count * SMALLEST_ENTRY > self._end - index_at or count > MAX_TENSORS:
             raise ValueError(f"an index of {count:,} tensors in {len(self._data):,} bytes")
         metadata = json.loads(self._data[meta_at : meta_at + meta_size])
         if not isinstance(metadata, dict):
             raise ValueError("the metadata is no JSON object")
-        tensors = sorted(self._index(index_at, count, data_at), key=lambda t: (t.start, t.name))
-        if len({tensor.name for tensor in tensors}) < count:
+        return AprHead((major, minor), metadata, count, meta_at, meta_size, index_at, data_at)
+
+    def file(self) -> AprFile:
+        head = self.head()
+        found, end = self._index(head.index_at, head.count, head.data_at)
+        tensors = sorted(found, key=lambda t: (t.start, t.name))
+        if len({tensor.name for tensor in tensors}) < head.count:
             raise ValueError("two tensors of one name")
-        return AprFile(self._path, metadata, tuple(tensors))
+        return AprFile(self._path, head, tuple(tensors), end)
 
     def _check_flags(self, flags: int) -> None:
         for flag, meaning in UNREADABLE.items():
@@ -181,7 +223,8 @@ class _Reader:
                 "original model again with assay convert"
             )
 
-    def _index(self, at: int, count: int, data_at: int) -> list[AprTensor]:
+    def _index(self, at: int, count: int, data_at: int) -> tuple[list[AprTensor], int]:
+        """The entries, and where they end."""
         found = []
         for _ in range(count):
             (length,) = self._take("<H", at)
@@ -196,7 +239,7 @@ class _Reader:
             self._need(data_at + offset + size)
             encoding = _encoding(name, kind, tuple(shape), size)
             found.append(AprTensor(name, encoding, tuple(shape), data_at + offset, size))
-        return found
+        return found, at
 
     def _take(self, layout: str, at: int) -> tuple[int, ...]:
         self._need(at + struct.calcsize(layout))

@@ -70,7 +70,7 @@ def from_metadata(
     prefix = str(metadata["general.architecture"])
     if scaling := scaling_from_gguf(metadata, prefix, divisors, config, where):
         config["rope_scaling"] = scaling
-    vocabulary = _vocabulary(metadata, where)
+    vocabulary = vocabulary_in(metadata, where)
     ends = vocabulary.ends()
     tokens = {key: value for key, value in config.items() if key.endswith("_token_id")}
     return Checkpoint(
@@ -140,7 +140,8 @@ def _tokenizer_pairs(vocabulary: Vocabulary, checkpoint: Checkpoint, size: int) 
     return pairs
 
 
-def _vocabulary(metadata: Mapping[str, Any], where: str) -> Vocabulary:
+def vocabulary_in(metadata: Mapping[str, Any], where: str) -> Vocabulary:
+    """Of GGUF's metadata; ModelError: damaged, or of a kind that is not known here."""
     get = {k.removeprefix("tokenizer.ggml."): v for k, v in metadata.items()}.get
     if (model := get("model")) != "gpt2":
         raise ModelError(

@@ -33,7 +33,10 @@ SCALARS = {
 }
 STRING, ARRAY = 8, 9
 MAX_DIMENSIONS = 4
-MAX_ITEMS = 1 << 22  # of an array that is kept; the largest vocabularies have a quarter million
+# No real file comes near these; a damaged one must not make us allocate what it says.
+MAX_ENTRIES = 1 << 17  # tensors, or metadata
+MAX_ITEMS = 1 << 22  # of all arrays that are kept; the largest vocabularies have a quarter million
+MAX_TEXT = 1 << 26  # bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +67,8 @@ class GgufHeader:
     pairs: tuple[GgufPair, ...]
     tokenizer_sha256: str
     tensors: tuple[GgufTensor, ...]
+    version: int = max(VERSIONS)
+    alignment: int = 32
 
     @property
     def metadata(self) -> dict[str, Any]:
@@ -103,13 +108,16 @@ def is_gguf(path: Path) -> bool:
         return file.read(4) == MAGIC
 
 
-def read_header(path: Path, *, arrays: bool = False) -> GgufHeader:
-    """Metadata of a whole file; ModelError says if it is another format, damaged or cut off."""
+def read_header(path: Path, *, arrays: bool = False, whole: bool = True) -> GgufHeader:
+    """Metadata of a file; ModelError says if it is another format, damaged or cut off.
+
+    Unless it must be ``whole``, tensors may lie anywhere.
+    """
     if not is_gguf(path):
         raise ModelError(f"{path} is not a GGUF file: give a .gguf file or another engine")
     with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
         try:
-            return _Reader(data, arrays).header()
+            return _Reader(data, arrays, whole).header()
         except _CutOffError as error:
             raise ModelError(
                 f"{path} is cut off: it has {len(data):,} bytes and needs at least "
@@ -129,16 +137,19 @@ class _CutOffError(Exception):
 class _Reader:
     """A cursor that checks every length against the file before it believes it."""
 
-    def __init__(self, data: mmap.mmap, arrays: bool) -> None:
+    def __init__(self, data: mmap.mmap, arrays: bool, whole: bool) -> None:
         self._data = data
-        self._arrays = arrays
+        self._arrays, self._whole = arrays, whole
         self._at = len(MAGIC)
+        self._items = 0  # of arrays so far
 
     def header(self) -> GgufHeader:
         version = self._scalar("I")
         if version not in VERSIONS:
             raise ValueError(f"version {version}")
         tensors, pairs = self._scalar("Q"), self._scalar("Q")
+        if max(tensors, pairs) > MAX_ENTRIES:
+            raise ValueError(f"{tensors:,} tensors and {pairs:,} metadata")
         found: list[GgufPair] = []
         alignment = 32
         tokenizer = hashlib.sha256()
@@ -151,8 +162,11 @@ class _Reader:
             if key == "general.alignment":
                 alignment = _alignment(pair)
             if key.startswith("tokenizer.") and key != "tokenizer.chat_template":
-                tokenizer.update(key.encode() + self._data[start : self._at])
-        return GgufHeader(tuple(found), tokenizer.hexdigest(), self._tensors(tensors, alignment))
+                tokenizer.update(key.encode())
+                with memoryview(self._data) as view, view[start : self._at] as part:
+                    tokenizer.update(part)
+        where = self._tensors(tensors, alignment)
+        return GgufHeader(tuple(found), tokenizer.hexdigest(), where, version, alignment)
 
     def _tensors(self, count: int, alignment: int) -> tuple[GgufTensor, ...]:
         found: list[GgufTensor] = []
@@ -169,7 +183,8 @@ class _Reader:
             )
         start = -(-self._at // alignment) * alignment
         found = [dataclasses.replace(tensor, start=start + tensor.start) for tensor in found]
-        self._need(max([start, *(tensor.start + tensor.size for tensor in found)]))
+        if self._whole:
+            self._need(max([start, *(tensor.start + tensor.size for tensor in found)]))
         return tuple(found)
 
     def _need(self, end: int) -> None:
@@ -186,7 +201,11 @@ class _Reader:
         return struct.unpack("<" + code, self._take(struct.calcsize("<" + code)))[0]
 
     def _text(self) -> str:
-        return self._take(self._scalar("Q")).decode()
+        size = self._scalar("Q")
+        self._need(self._at + size)
+        if size > MAX_TEXT:
+            raise ValueError(f"a text of {size:,} bytes")
+        return self._take(size).decode()
 
     def _pair(self, key: str) -> GgufPair | None:
         kind = self._scalar("I")
@@ -204,11 +223,13 @@ class _Reader:
             raise ValueError(f"array of type {kind}")
         size = struct.calcsize("<" + SCALARS.get(kind, "Q"))  # a text has at least its length
         self._need(self._at + count * size)
+        if self._arrays or kind == STRING:
+            self._items += count
+        if self._items > MAX_ITEMS:
+            raise ValueError(f"arrays of {self._items:,} values")
         if not self._arrays:
             self._skip(kind, count, size)
             return None
-        if count > MAX_ITEMS:
-            raise ValueError(f"an array of {count:,} values")
         if kind == STRING:
             return GgufPair(key, ARRAY, [self._text() for _ in range(count)], kind)
         values = struct.unpack(f"<{count}{SCALARS[kind]}", self._take(count * size))
@@ -229,6 +250,7 @@ class _Reader:
 
 
 def _alignment(pair: GgufPair | None) -> int:
-    if pair is None or not isinstance(pair.value, int) or pair.value < 1:
-        raise ValueError("an alignment that is no number")
-    return pair.value
+    value = pair.value if pair else None
+    if not isinstance(value, int) or value < 1 or value & (value - 1):
+        raise ValueError("an alignment that is no power of two")
+    return value

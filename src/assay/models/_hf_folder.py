@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 WEIGHTS = "model.safetensors"
 INDEX = "model.safetensors.index.json"
 MAX_TOKENS = 1 << 24
+# As objects JSON can be 25 times as large. The largest vocabularies take 40 MB.
+MAX_JSON = 64 << 20
 _TORCH = {"F32": "float32", "F16": "float16", "BF16": "bfloat16"}
 
 
@@ -26,17 +28,17 @@ def is_hf_folder(path: Path) -> bool:
 
 
 def read(path: Path) -> Checkpoint:
-    names = _files(path)
-    settings = _json(path / "tokenizer_config.json", {})
+    names = weight_files(path)
+    settings = read_json(path / "tokenizer_config.json", {})
     template = path / "chat_template.jinja"
     if template.is_file():
         settings["chat_template"] = template.read_text(encoding="utf-8")
-    tokenizer = _json(path / "tokenizer.json")
+    tokenizer = read_json(path / "tokenizer.json")
     if not _is_tokenizer(tokenizer):
         raise ModelError(f"{path / 'tokenizer.json'} is no tokenizer: fetch the folder again")
     return Checkpoint(
-        config=_json(path / "config.json"),
-        generation_config=_json(path / "generation_config.json", {}),
+        config=read_json(path / "config.json"),
+        generation_config=read_json(path / "generation_config.json", {}),
         tokenizer_json=tokenizer,
         tokenizer_config=settings,
         rotary="halves",
@@ -86,13 +88,16 @@ def _is_tokenizer(content: dict[str, Any]) -> bool:
     )
 
 
-def _files(path: Path) -> list[str]:
+def weight_files(path: Path) -> list[str]:
+    """As transformers chooses them: those of an index, or the one, or whatever there is."""
     if (path / INDEX).is_file():
-        names = sorted(set(_json(path / INDEX).get("weight_map", {}).values()))
+        names = sorted(set(shards(path).values()))
+    elif (path / WEIGHTS).is_file():
+        names = [WEIGHTS]
     else:
         names = sorted(found.name for found in path.glob("*.safetensors"))
     for name in names:
-        if not isinstance(name, str) or Path(name).name != name or not (path / name).is_file():
+        if Path(name).name != name or not (path / name).is_file():
             raise ModelError(f"{path} has no weights file {name}: fetch the folder again")
     if not names:
         raise ModelError(
@@ -101,10 +106,20 @@ def _files(path: Path) -> list[str]:
     return names
 
 
-def _json(path: Path, otherwise: dict[str, Any] | None = None) -> dict[str, Any]:
+def shards(path: Path) -> dict[str, str]:
+    """The file of each tensor, where a folder's index says it."""
+    files = read_json(path / INDEX).get("weight_map")
+    if not isinstance(files, dict) or not all(isinstance(name, str) for name in files.values()):
+        raise ModelError(f"{path / INDEX} names no files: fetch the folder again")
+    return files
+
+
+def read_json(path: Path, otherwise: dict[str, Any] | None = None) -> dict[str, Any]:
     if otherwise is not None and not path.is_file():
         return dict(otherwise)
     try:
+        if (size := path.stat().st_size) > MAX_JSON:
+            raise ModelError(f"{path} has {size:,} bytes, too many for settings: fetch it again")
         content = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
         raise ModelError(f"{path.parent} has no {path.name}: fetch the folder again") from error

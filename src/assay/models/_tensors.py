@@ -25,6 +25,7 @@ GGML_TYPES = {
     23: ("IQ4_XS", 256, 136), 24: ("I8", 1, 1), 25: ("I16", 1, 2), 26: ("I32", 1, 4),
     27: ("I64", 1, 8), 28: ("F64", 1, 8), 29: ("IQ1_M", 256, 56), 30: ("BF16", 1, 2),
     34: ("TQ1_0", 256, 54), 35: ("TQ2_0", 256, 66), 39: ("MXFP4", 32, 17),
+    40: ("NVFP4", 64, 36), 41: ("Q1_0", 128, 18),
 }  # fmt: skip
 GGML_NUMBERS = {name: number for number, (name, _, _) in GGML_TYPES.items()}
 GGML_BLOCKS = {number: (values, size) for number, (_, values, size) in GGML_TYPES.items()}
@@ -178,7 +179,7 @@ def _ggml(blocks: NDArray[np.uint8], tensor: Tensor) -> NDArray[np.float32]:
         # It works through 16 rows at a time: rows of one block would take ten times as long.
         rows = blocks.reshape(math.prod(tensor.shape[:-1]) if _by_rows(tensor) else 1, -1)
         numbers: NDArray[np.float32] = dequantize(rows, GGMLQuantizationType[tensor.encoding])
-    except NotImplementedError as error:
+    except (NotImplementedError, KeyError) as error:  # an old gguf package knows fewer types
         raise ModelError(
             f"{tensor.name} is stored as {tensor.encoding}, which cannot be dequantised here: "
             "run the GGUF file with llama.cpp"

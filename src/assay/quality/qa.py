@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from assay import __version__, codec, models, runs
 from assay.errors import AssayError
-from assay.models.checking import stages
+from assay.models.checking import check
 from assay.models.precision import precision
 from assay.models.scoring import open_scorer
 from assay.quality import perplexity
@@ -99,7 +99,7 @@ class Quality:
             return Item(name, "INCONCLUSIVE", str(error))
 
     def _check(self) -> Item:
-        found = list(stages(self._subject.path, self._subject.options))
+        found = list(check(str(self._subject.path)))
         broken = [stage for stage in found if stage.status == "fail"]
         figures = {stage.name: f"{stage.status}: {stage.reason}" for stage in found}
         if broken:

@@ -1,0 +1,75 @@
+"""``assay check``."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+
+import click
+
+from assay import codec
+from assay.cli._options import as_json, option
+from assay.models.checking import STAGES, Stage, check
+
+UNSOUND = 1  # the exit code
+COLOURS = {"pass": "green", "fail": "red", "skipped": "yellow"}
+
+
+@click.command("check")
+@click.argument("model")
+@option(
+    "--run/--no-run",
+    "run",
+    default=True,
+    envvar="ASSAY_CHECK_RUN",
+    help="Whether to run the model once its file is found sound.",
+)
+@as_json
+def check_model(model: str, run: bool, as_json: bool) -> None:
+    """Tell whether the file of MODEL (.gguf, .apr, a Hugging Face folder, or `default`) is sound.
+
+    The exit code is 1 if a stage fails.
+
+    \b
+    Examples:
+      assay check model.gguf
+      assay check folder --json
+    """
+    line = _Line(shown=not as_json and sys.stderr.isatty())
+    stages: list[Stage] = []
+    for stage in check(model, run=run, announce=line.show, progress=line.progress):
+        stages.append(stage)
+        line.clear()
+        if not as_json:
+            status = click.style(f"{stage.status:<9}", fg=COLOURS[stage.status])
+            click.echo(f"{stage.name:<11}{status}{stage.reason}")
+        if len(stages) < len(STAGES):
+            line.show(f"{STAGES[len(stages)]} …")
+    line.clear()
+    counts = Counter(stage.status for stage in stages)
+    sound = not counts["fail"]
+    if as_json:
+        found = [codec.to_json(stage) for stage in stages]
+        click.echo(codec.dumps({"model": model, "sound": sound, "stages": found}))
+    else:
+        told = f"{counts['pass']} passed, {counts['fail']} failed, {counts['skipped']} skipped"
+        click.echo(f"{model} is {'sound' if sound else 'not sound'}: {told}")
+    if not sound:
+        click.get_current_context().exit(UNSOUND)
+
+
+class _Line:
+    """What is being looked at, on a terminal's last line."""
+
+    def __init__(self, *, shown: bool) -> None:
+        self._shown = shown
+
+    def show(self, text: str) -> None:
+        if self._shown:
+            click.echo(f"\r\x1b[K{text}", nl=False, err=True)
+
+    def progress(self, stage: str, done: int, total: int) -> None:
+        self.show(f"{stage} {100 * done // max(1, total)} %")
+
+    def clear(self) -> None:
+        self.show("")

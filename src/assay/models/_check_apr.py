@@ -1,0 +1,114 @@
+"""``.apr`` files for a check."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from assay.errors import ModelError
+from assay.models._apr_checkpoint import OURS, as_gguf
+from assay.models._apr_file import HEADER, AprFile, check_sum, read_apr, read_head
+from assay.models._architectures import ARCHITECTURES
+from assay.models._check_gguf import gguf_config, gguf_tokenizer
+from assay.models._check_opened import (
+    Opened,
+    Part,
+    SkippedError,
+    Template,
+    Tokenizer,
+    common_faults,
+    marks_of,
+)
+from assay.models._tokenizer_json import default_template, whole_tokenizer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
+
+VOCABULARY = "tokenizer.vocabulary"
+
+
+def open_apr(path: Path) -> Opened:
+    """Both sums are checked: the header's, and the whole file's, which reads it."""
+    head = read_head(path)
+    check_sum(path)
+    metadata = head.metadata
+    major, minor = head.version
+    return Opened(
+        summary=f"version {major}.{minor}, {len(metadata)} entries of metadata, both CRCs right",
+        parts=lambda: _parts(read_apr(path)),
+        faults=lambda parts: _faults(parts, read_apr(path)),
+        config=lambda shapes: _config(metadata, shapes, str(path)),
+        tokenizer=lambda: _tokenizer(metadata, str(path)),
+        template=lambda: _template(metadata),
+    )
+
+
+def _parts(file: AprFile) -> list[Part]:
+    return [Part(t.name, t.encoding, t.shape, file.path, t.start, t.size) for t in file.tensors]
+
+
+def _faults(parts: Sequence[Part], file: AprFile) -> Iterator[str]:
+    head = file.head
+    places = {
+        "the header": (0, HEADER.size),
+        "the metadata": (head.metadata_at, head.metadata_size),
+        "the index": (head.index_at, file.index_end - head.index_at),
+    }
+    taken = [Part(name, "", (), file.path, *place) for name, place in places.items()]
+    return common_faults(parts, taken)
+
+
+def _config(
+    metadata: Mapping[str, Any], shapes: Mapping[str, tuple[int, ...]], where: str
+) -> dict[str, Any]:
+    if "config" in (ours := _ours(metadata)):
+        if not isinstance(ours["config"], dict):
+            raise ModelError("the settings are no JSON object")
+        return dict(ours["config"])
+    _need_family(metadata)
+    found = gguf_config(as_gguf(metadata, where)[0], shapes, where)
+    rows = metadata.get("vocab_size")
+    return {**found, "vocab_size": rows} if isinstance(rows, int) else found
+
+
+def _tokenizer(metadata: Mapping[str, Any], where: str) -> Tokenizer:
+    if "tokenizer" in (ours := _ours(metadata)):
+        rows = ours.get("config", {}).get("vocab_size")
+        content = whole_tokenizer(ours["tokenizer"], metadata)
+        return Tokenizer(content=content, rows=rows if isinstance(rows, int) else 0)
+    if not metadata.get(VOCABULARY):
+        raise ModelError(f"there is no tokenizer: no {VOCABULARY}")
+    _need_family(metadata)
+    return gguf_tokenizer(as_gguf(metadata, where)[0], where)
+
+
+def _template(metadata: Mapping[str, Any]) -> Template:
+    settings = _ours(metadata).get("tokenizer_config", {})
+    text = default_template(settings) or metadata.get("chat_template")
+    if not text:
+        raise SkippedError("a base model: it has no chat template")
+    if not isinstance(text, str):
+        raise ModelError("the chat template is no text")
+    tokens, marks = metadata.get(VOCABULARY, []), marks_of(settings)
+    for name in ("bos", "eos"):
+        number = metadata.get(f"tokenizer.{name}_token_id")
+        if isinstance(number, int) and 0 <= number < len(tokens):
+            marks.setdefault(f"{name}_token", str(tokens[number]))
+    return Template(text, marks)
+
+
+def _ours(metadata: Mapping[str, Any]) -> dict[str, Any]:
+    found = metadata.get(OURS, {})
+    if not isinstance(found, dict):
+        raise ModelError(f"the metadata under {OURS} are no JSON object")
+    return found
+
+
+def _need_family(metadata: Mapping[str, Any]) -> None:
+    """Another program's metadata are only understood for families that are known."""
+    if _ours(metadata):
+        return
+    named = (metadata.get(key) for key in ("architecture", "model_type", "model.architecture"))
+    family = str(next((name for name in named if name), "")).lower()
+    if family not in {name for known in ARCHITECTURES for name in (known.name, known.model_type)}:
+        raise SkippedError(f"the family '{family}' is not known here")

@@ -1,0 +1,102 @@
+"""Hugging Face folders for a check."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from assay.errors import ModelError
+from assay.models._check_opened import (
+    Opened,
+    Part,
+    SkippedError,
+    Template,
+    Tokenizer,
+    common_faults,
+    marks_of,
+)
+from assay.models._folder import TOKENIZERS
+from assay.models._hf_folder import INDEX, MAX_JSON, read_json, shards, weight_files
+from assay.models._safetensors import BITS, SafetensorsIndex, read_index
+from assay.models._tokenizer_json import default_template
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
+
+SETTINGS = "tokenizer_config.json"
+
+
+def open_folder(path: Path) -> Opened:
+    config = read_json(path / "config.json")
+    read_json(path / "generation_config.json", {})
+    files = [read_index(path / name) for name in weight_files(path)]
+    kinds = f"{len(files)} safetensors file{'s' if len(files) > 1 else ''}"
+    return Opened(
+        summary=f"config.json of the family '{config.get('model_type')}', {kinds}",
+        parts=lambda: [part for file in files for part in _parts(file)],
+        faults=lambda parts: _faults(parts, files, path),
+        config=lambda _: config,
+        tokenizer=lambda: _tokenizer(path, config),
+        template=lambda: _template(path),
+    )
+
+
+def _parts(file: SafetensorsIndex) -> list[Part]:
+    return [
+        Part(e.name, e.dtype if e.dtype in BITS else "", e.shape, file.path, e.start,
+             e.end - e.start)
+        for e in file.entries
+    ]  # fmt: skip
+
+
+def _faults(parts: Sequence[Part], files: Sequence[SafetensorsIndex], path: Path) -> Iterator[str]:
+    yield from (f"{name} stands twice in {f.path.name}" for f in files for name in f.repeated)
+    yield from (
+        f"{part.name} ends at byte {part.end:,}, before its start" for part in parts
+        if part.size < 0
+    )  # fmt: skip
+    yield from common_faults(parts)
+    for file in files:
+        yield from _holes(file)
+    if (path / INDEX).is_file():
+        there = {(part.name, part.file.name) for part in parts}
+        lost = [name for name in shards(path).items() if name not in there]
+        yield from (f"{name} is not in {file}, where the index says" for name, file in lost)
+
+
+def _holes(file: SafetensorsIndex) -> Iterator[str]:
+    """The format has the data without anything between, from the header to the file's end."""
+    at, end = file.data_at, file.file_size
+    for start, after in [*((entry.start, entry.end) for entry in file.entries), (end, end)]:
+        if start > at:
+            yield f"{file.path.name} has bytes of no tensor at {at:,}"
+            return
+        at = max(at, after)
+
+
+def _tokenizer(path: Path, config: Mapping[str, Any]) -> Tokenizer:
+    file = path / "tokenizer.json"
+    if not file.is_file():
+        others = [name for name in TOKENIZERS if (path / name).is_file() and name != SETTINGS]
+        if not others:
+            raise ModelError("there is no tokenizer: no tokenizer.json")
+        raise SkippedError(f"there is no tokenizer.json, and {others[0]} is transformers' alone")
+    if (size := file.stat().st_size) > MAX_JSON:
+        raise ModelError(f"tokenizer.json has {size:,} bytes, too many for a vocabulary")
+    inner = config.get("text_config")
+    rows = (inner if isinstance(inner, dict) else config).get("vocab_size")
+    return Tokenizer(path=file, rows=rows if isinstance(rows, int) else 0)
+
+
+def _template(path: Path) -> Template:
+    settings = read_json(path / SETTINGS, {})
+    alone = path / "chat_template.jinja"
+    if alone.is_file():
+        if alone.stat().st_size > MAX_JSON:
+            raise ModelError("chat_template.jinja is too large for a template")
+        text: Any = alone.read_text(encoding="utf-8")
+    else:
+        text = default_template(settings)
+    if not text:
+        raise SkippedError("a base model: it has no chat template")
+    return Template(text, marks_of(settings))

@@ -1,0 +1,149 @@
+"""GGUF files for a check."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+from assay.errors import ModelError
+from assay.models._architectures import ARCHITECTURES, NUMBERS, config_from_gguf
+from assay.models._check_opened import (
+    EngineOnlyError,
+    Opened,
+    Part,
+    SkippedError,
+    Template,
+    Tokenizer,
+    common_faults,
+)
+from assay.models._gguf_checkpoint import vocabulary_in
+from assay.models._gguf_file import read_header
+from assay.models._tensors import BLOCKS, GGML_TYPES
+from assay.models._tokenizer_json import tokenizer_config, tokenizer_json
+from assay.models._vocabulary import PRE_TOKENIZERS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from assay.models._gguf_file import GgufHeader
+
+MARKS = ("bos", "eos", "unknown", "padding")
+
+
+def open_gguf(path: Path) -> Opened:
+    header = read_header(path, arrays=True, whole=False)
+    for key, count in Counter(pair.key for pair in header.pairs).items():
+        if count > 1:
+            raise ModelError(f"{path} says {key} {count} times: fetch it again")
+    metadata = header.metadata
+
+    def whole() -> None:
+        if (count := metadata.get("split.count", 0)) and count != 1:
+            raise SkippedError(
+                f"this is one of {count} parts: join them with llama-gguf-split --merge"
+            )
+
+    def config(shapes: Mapping[str, tuple[int, ...]]) -> dict[str, Any]:
+        whole()
+        return gguf_config(metadata, shapes, str(path))
+
+    def tokenizer() -> Tokenizer:
+        whole()
+        return gguf_tokenizer(metadata, str(path))
+
+    return Opened(
+        summary=f"version {header.version}, {len(header.pairs)} entries of metadata",
+        parts=lambda: _parts(header, path),
+        faults=lambda parts: _faults(parts, header),
+        config=config,
+        tokenizer=tokenizer,
+        template=lambda: gguf_template(metadata),
+    )
+
+
+def gguf_config(
+    metadata: Mapping[str, Any], shapes: Mapping[str, tuple[int, ...]], where: str
+) -> dict[str, Any]:
+    """The settings in Hugging Face's words, with the vocabulary that the tokenizer has."""
+    family = metadata.get("general.architecture")
+    if family is None:
+        raise ModelError("the metadata say no general.architecture")
+    if family not in {known.name for known in ARCHITECTURES}:
+        raise SkippedError(f"the shapes of the family '{family}' are not known here")
+    if metadata.get(f"{family}.expert_count"):
+        raise SkippedError("the shapes of mixtures of experts are not known here")
+    for _, key in NUMBERS:
+        value = metadata.get(f"{family}.{key}")
+        if isinstance(value, list) and len(set(value)) > 1:
+            raise SkippedError(f"{family}.{key} differs from layer to layer")
+    found = config_from_gguf(metadata, shapes, where)
+    tokens = metadata.get("tokenizer.ggml.tokens")
+    return {**found, "vocab_size": len(tokens)} if isinstance(tokens, list) else found
+
+
+def gguf_tokenizer(metadata: Mapping[str, Any], where: str) -> Tokenizer:
+    """Checks the vocabulary itself; then the library's tokenizer, if it is of a kind known here."""
+    get = {k.removeprefix("tokenizer.ggml."): v for k, v in metadata.items()}.get
+    kind, tokens = get("model"), get("tokens")
+    if kind is None or not isinstance(tokens, list) or not tokens:
+        raise ModelError("there is no tokenizer: no tokenizer.ggml.model, or no tokens")
+    if not all(isinstance(token, str) for token in tokens):
+        raise ModelError("there are tokens that are no text")
+    for name in ("token_type", "scores"):
+        if isinstance(found := get(name), list) and len(found) != len(tokens):
+            raise ModelError(f"there are {len(tokens):,} tokens, but {len(found):,} of {name}")
+    for name in MARKS:
+        number = get(f"{name}_token_id")
+        # Files say "none" by the largest number that there is.
+        if isinstance(number, int) and not 0 <= number < len(tokens) and number != 0xFFFFFFFF:
+            raise ModelError(f"{name}_token_id is {number}, of {len(tokens):,} tokens")
+    if kind != "gpt2":
+        raise EngineOnlyError(f"a tokenizer of the kind '{kind}' is llama.cpp's alone")
+    if not isinstance(get("merges"), list):
+        raise ModelError("there are no merges, tokenizer.ggml.merges")
+    pre = get("pre", "default")
+    if not any(pre in known.names for known in PRE_TOKENIZERS):
+        raise EngineOnlyError(f"the pre-tokenizer '{pre}' is llama.cpp's alone")
+    return Tokenizer(content=tokenizer_json(vocabulary_in(metadata, where), where))
+
+
+def gguf_template(metadata: Mapping[str, Any]) -> Template:
+    text = metadata.get("tokenizer.chat_template")
+    if not text:
+        raise SkippedError("a base model: it has no chat template")
+    if not isinstance(text, str):
+        raise ModelError("the chat template is no text")
+    try:
+        marks = tokenizer_config(vocabulary_in(metadata, ""), "")
+    except ModelError:  # another kind of tokenizer
+        tokens, marks = metadata.get("tokenizer.ggml.tokens"), {}
+        for name in ("bos", "eos"):
+            number = metadata.get(f"tokenizer.ggml.{name}_token_id")
+            if isinstance(tokens, list) and isinstance(number, int) and number < len(tokens):
+                marks[f"{name}_token"] = tokens[number]
+    return Template(text, {k: v for k, v in marks.items() if isinstance(v, str)})
+
+
+def _parts(header: GgufHeader, path: Path) -> list[Part]:
+    return [
+        Part(t.name, GGML_TYPES.get(t.kind, ("",))[0], t.shape, path, t.start, t.size)
+        for t in header.tensors
+    ]
+
+
+def _faults(parts: Sequence[Part], header: GgufHeader) -> Iterator[str]:
+    yield from common_faults(parts)
+    for part in parts:
+        width = part.shape[-1] if part.shape else 1
+        if part.encoding and width % BLOCKS[part.encoding][0]:
+            yield f"{part.name} has rows of {width:,}, which are no whole blocks"
+    # The sizes are computed from the shapes; that nothing is left between is what proves them.
+    at = min((part.start for part in parts), default=0)
+    for part in parts:
+        if part.start != at:
+            yield f"{part.name} lies at byte {part.start:,}, the one before ends at {at:,}"
+            return
+        at += part.size + -part.size % header.alignment
+    if parts and (rest := parts[-1].file.stat().st_size - at) > 0:
+        yield f"the last {rest:,} bytes of the file are of no tensor"

@@ -1,0 +1,44 @@
+"""Chat templates by jinja2, with what transformers gives to them."""
+
+from __future__ import annotations
+
+import datetime
+import json
+from typing import TYPE_CHECKING, Any
+
+from jinja2 import TemplateError
+from jinja2.ext import Extension, loopcontrols
+from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+
+class Generation(Extension):  # type: ignore[misc]
+    """``{% generation %}`` marks what a model has said; for us it is what is inside."""
+
+    tags = {"generation"}  # noqa: RUF012 - as the library wants it
+
+    def parse(self, parser: Any) -> Any:
+        next(parser.stream)
+        return parser.parse_statements(("name:endgeneration",), drop_needle=True)
+
+
+def rendered(template: str, messages: Sequence[Mapping[str, str]], marks: Mapping[str, str]) -> str:
+    """What the model is given for these messages, up to where it begins to answer."""
+    environment = ImmutableSandboxedEnvironment(
+        trim_blocks=True, lstrip_blocks=True, extensions=[Generation, loopcontrols]
+    )
+    environment.filters["tojson"] = _json
+    environment.globals["raise_exception"] = _refuse
+    environment.globals["strftime_now"] = lambda form: datetime.datetime.now().strftime(form)
+    given = {"messages": messages, "add_generation_prompt": True, "tools": None, "documents": None}
+    return str(environment.from_string(template).render(**given, **marks))
+
+
+def _refuse(why: str) -> None:
+    raise TemplateError(why)
+
+
+def _json(value: Any, indent: int | None = None, **_: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, indent=indent)

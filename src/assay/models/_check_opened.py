@@ -1,0 +1,120 @@
+"""A model's file as the stages of a check see it, whatever its format."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from assay.models._safetensors import BITS
+from assay.models._tensors import APR_Q8, BLOCKS, sizes_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+
+class SkippedError(Exception):
+    """Cannot be judged here; the text says why."""
+
+
+class EngineOnlyError(SkippedError):
+    """Can only be judged by the engine that runs the model."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A tensor under the file's own name, and where the file says that it lies."""
+
+    name: str
+    encoding: str  # empty: the file's type is not known
+    shape: tuple[int, ...]
+    file: Path
+    start: int
+    size: int
+
+    @property
+    def end(self) -> int:
+        return self.start + self.size
+
+
+@dataclass(frozen=True, slots=True)
+class Tokenizer:
+    """For the tokenizers library: a file, or its content."""
+
+    path: Path | None = None
+    content: dict[str, Any] | None = None
+    rows: int = 0  # of the embedding; 0: not known
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """For a chat; ``marks`` are the special tokens that a template may name."""
+
+    text: str
+    marks: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """What a file says of itself, once its header is read. All may raise ModelError or Skipped."""
+
+    summary: str
+    parts: Callable[[], Sequence[Part]]
+    faults: Callable[[Sequence[Part]], Iterable[str]]  # of the index
+    config: Callable[[Mapping[str, tuple[int, ...]]], dict[str, Any]]  # in config.json's words
+    tokenizer: Callable[[], Tokenizer]
+    template: Callable[[], Template]
+
+
+def bytes_needed(part: Part) -> tuple[int, ...]:
+    """What its shape and encoding take; two where a format's writers differ."""
+    if part.encoding in BLOCKS or part.encoding == APR_Q8:
+        return sizes_of(part.encoding, part.shape)
+    return (-(-math.prod(part.shape) * BITS[part.encoding] // 8),)
+
+
+def common_faults(parts: Sequence[Part], taken: Sequence[Part] = ()) -> Iterator[str]:
+    """What no format allows: names twice, wrong sizes, places outside or ``taken``, overlaps."""
+    for name, count in Counter(part.name for part in parts).items():
+        if count > 1:
+            yield f"{count:,} tensors have the name '{name}'"
+    sizes = {file: file.stat().st_size for file in {part.file for part in parts}}
+    for part in parts:
+        if not part.encoding:
+            yield f"{part.name} is of a type that is not known here"
+        elif part.size not in bytes_needed(part):
+            yield (
+                f"{part.name} has {part.size:,} bytes, {part.encoding} of the shape "
+                f"{list(part.shape)} has {bytes_needed(part)[0]:,}"
+            )
+        if part.end > sizes[part.file]:
+            yield (
+                f"{part.name} ends at byte {part.end:,} of a file of {sizes[part.file]:,}: "
+                "the file is cut off, or the index is wrong"
+            )
+    yield from _overlaps([*taken, *parts])
+
+
+def _overlaps(parts: Iterable[Part]) -> Iterator[str]:
+    before: Part | None = None
+    for part in sorted(parts, key=lambda part: (str(part.file), part.start)):
+        if not part.size:
+            continue
+        if before and before.file == part.file and part.start < before.end:
+            yield f"{before.name} and {part.name} overlap"
+        if not before or before.file != part.file or part.end > before.end:
+            before = part
+
+
+def marks_of(settings: Mapping[str, Any]) -> dict[str, str]:
+    """The special tokens of a tokenizer_config.json, which are texts or objects."""
+    found = {}
+    for name in ("bos_token", "eos_token", "unk_token", "pad_token"):
+        token = settings.get(name)
+        text = token.get("content") if isinstance(token, dict) else token
+        if isinstance(text, str):
+            found[name] = text
+    return found

@@ -1,0 +1,102 @@
+"""What a check asks of the engine that runs a model, once its file seems sound."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from typing import TYPE_CHECKING
+
+from assay.errors import ModelError
+from assay.models import EngineOptions, open_model
+from assay.models._check_opened import SkippedError
+from assay.models._check_texts import MESSAGE, TEXTS, same_text
+from assay.models.scoring import open_scorer
+from assay.types import Decoding, Message, Prompt, Request
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from assay.models import Model
+    from assay.types import Completion
+
+START = "def add(a, b):\n    return"
+TOKENS = 8
+PACKAGES = {"gguf": ("xllamacpp",), "hf": ("torch", "transformers")}
+# How engines say that they do not know a kind of model; the file may be sound all the same.
+UNKNOWN = ("attention with ", "does not recognize this architecture")
+
+
+def open_engine(path: Path, extra: str) -> Model:
+    """The model, not yet loaded; Skipped if what its engine needs is not installed."""
+    if missing := [name for name in PACKAGES[extra] if importlib.util.find_spec(name) is None]:
+        raise SkippedError(f"needs {' and '.join(missing)}: pip install 'assay[{extra}]'")
+    return open_model(str(path), EngineOptions(parallel=1, longest=TOKENS, logprobs=True))
+
+
+def forward(model: Model) -> str:
+    """One pass over a few tokens: every number that comes out must be finite."""
+    try:
+        with open_scorer(model) as scorer:
+            logits = scorer.logits(scorer.tokenize(START).ids)
+    except ModelError as error:
+        raise _known(error) from error
+    import numpy as np
+
+    numbers = np.isfinite(logits)
+    if not numbers.all():
+        raise ModelError(f"{(~numbers).sum():,} of {logits.size:,} logits are no numbers")
+    rows, width = logits.shape
+    return f"{rows} tokens, {width:,} logits each, from {logits.min():.1f} to {logits.max():.1f}"
+
+
+def sample(model: Model) -> str:
+    """The likeliest tokens after a line of code must be text."""
+    done = _completed(model)
+    if not done.text and done.tokens_generated <= 1:
+        return f"after {START!r} the model ends at once"
+    if not done.text.strip("\ufffd\x00"):
+        raise ModelError(f"{done.tokens_generated} tokens decode to no text: {done.text!r}")
+    return f"{START!r} goes on {done.text!r}"
+
+
+def round_trip(model: Model) -> str:
+    """By the engine's own tokenizer, all texts at once because each question loads the model."""
+    text = "\n".join(TEXTS)
+    rendered = model.render(Prompt(text=text))
+    back = "".join(rendered.pieces)
+    back = back[max(0, back.find(text[:8])) :]  # without what the engine puts before
+    at = 0
+    # A token that is a part of a character comes back as the sign for none.
+    for part in re.split("\ufffd+", back):
+        if (found := text.find(part, at)) < 0 or (not at and found):
+            raise ModelError(same_text(text, back))
+        at = found + len(part)
+    if at < len(text) and not back.endswith("\ufffd"):
+        raise ModelError(same_text(text, back))
+    return f"{len(TEXTS)} texts are the same after {len(rendered.tokens)} tokens"
+
+
+def chat(model: Model) -> str:
+    """The chat template by the engine's own hand."""
+    text = model.render(Prompt(messages=(Message("user", MESSAGE),))).text
+    if MESSAGE not in text:
+        raise ModelError(f"what is said to the model is not in what comes out: {text[:80]!r}")
+    return f"a message of {len(MESSAGE)} characters becomes {len(text)}"
+
+
+def _completed(model: Model) -> Completion:
+    request = Request("check", 0, Prompt(text=START), Decoding(max_tokens=TOKENS), 0)
+    try:
+        (done,) = model.generate([request])
+    except ModelError as error:
+        raise _known(error) from error
+    if done.error:
+        raise ModelError(done.error)
+    return done
+
+
+def _known(error: ModelError) -> Exception:
+    """The same, unless it only says that the engine does not know this kind of model."""
+    if any(words in str(error) for words in UNKNOWN):
+        return SkippedError(f"the engine does not know this kind of model: {error}")
+    return error

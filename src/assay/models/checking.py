@@ -1,0 +1,241 @@
+"""Whether a model's file is sound: stages from its first bytes to a text that it makes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from assay.errors import AssayError, ModelError
+from assay.fetch import packaged_file
+from assay.models import DEFAULT, DEFAULT_WEIGHTS, _kind
+from assay.models._apr_file import is_apr
+from assay.models._architectures import hf_name
+from assay.models._check_apr import open_apr
+from assay.models._check_folder import open_folder
+from assay.models._check_gguf import open_gguf
+from assay.models._check_opened import EngineOnlyError, Opened, Part, SkippedError
+from assay.models._gguf_file import is_gguf
+from assay.models._hf_folder import is_hf_folder, weight_files
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from assay.models import Model
+
+Status = Literal["pass", "fail", "skipped"]
+STAGES = (
+    "container", "header", "index", "values", "shapes", "layers", "tokenizer", "template",
+    "forward", "sample",
+)  # fmt: skip
+# What must have passed before a stage can say anything; the engine wants all of them not to fail.
+NEEDS = {
+    "header": ("container",),
+    "index": ("container", "header"),
+    **dict.fromkeys(("values", "shapes", "layers"), ("container", "header", "index")),
+    **dict.fromkeys(("tokenizer", "template"), ("container", "header")),
+}
+BY_ENGINE = ("forward", "sample")
+LONGEST_REASON = 300
+# What reading metadata leads to that a writer, or damage, has made into something else.
+CONFUSION = (
+    ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError,
+    MemoryError,
+)  # fmt: skip
+Progress = Callable[[str, int, int], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """One thing that was looked at, and what was found, in a line."""
+
+    name: str
+    status: Status
+    reason: str
+
+
+def check(
+    spec: str,
+    *,
+    run: bool = True,
+    announce: Callable[[str], None] = lambda _: None,
+    progress: Progress = lambda *_: None,
+) -> Iterator[Stage]:
+    """The stages of the model at a path (or ``default``), each as soon as it is done.
+
+    Without ``run`` the engine is left alone. ``progress`` is told a stage, and how far it is.
+    """
+    path = packaged_file(DEFAULT_WEIGHTS, announce) if spec == DEFAULT else Path(spec)
+    if not path.exists():
+        raise ModelError(
+            f"no model at {spec}: give a .gguf or .apr file, a Hugging Face folder, or default"
+        )
+    return _stages(_Case(path, run, progress))
+
+
+def _stages(case: _Case) -> Iterator[Stage]:
+    done: dict[str, Stage] = {}
+    try:
+        for name in STAGES:
+            case.sound = all(stage.status != "fail" for stage in done.values())
+            stage = _blocked(name, case, done) or _tried(name, getattr(case, name), case.path)
+            done[name] = stage
+            yield stage
+    finally:
+        case.close()
+
+
+def _blocked(name: str, case: _Case, done: dict[str, Stage]) -> Stage | None:
+    if name in BY_ENGINE and not case.run:
+        return Stage(name, "skipped", "not asked for")
+    for need in NEEDS.get(name, () if name == "container" else tuple(done)):
+        if done[need].status == "fail" or (name in NEEDS and done[need].status == "skipped"):
+            return Stage(name, "skipped", f"{need} did not pass")
+    return None
+
+
+def _tried(name: str, work: Callable[[], str], path: Path) -> Stage:
+    status: Status = "pass"
+    try:
+        reason = work()
+    except SkippedError as why:
+        status, reason = "skipped", str(why)
+    except AssayError as error:
+        status, reason = "fail", str(error)
+    except OSError as error:
+        status, reason = "fail", f"it cannot be read: {error.strerror or error}"
+    except CONFUSION as error:
+        status, reason = "fail", f"it cannot be understood ({type(error).__name__}: {error})"
+    return Stage(name, status, _line(reason.removeprefix(f"{path}").lstrip(" /")))
+
+
+class _Case:
+    """A model under examination; what stages have in common is read once."""
+
+    def __init__(self, path: Path, run: bool, progress: Progress) -> None:
+        self.path, self.run, self._progress = path, run, progress
+        self.sound = True  # so far
+        self._model: Model | None = None
+
+    def container(self) -> str:
+        if not self.path.is_file() and not self.path.is_dir():
+            raise ModelError("it is neither a file nor a folder")
+        if is_hf_folder(self.path):
+            names = weight_files(self.path)
+            size = sum((self.path / name).stat().st_size for name in names)
+            return f"a Hugging Face folder, {size / 1e6:,.1f} MB in {len(names)} file(s)"
+        kind = "GGUF" if is_gguf(self.path) else ".apr" if is_apr(self.path) else ""
+        if not kind:
+            raise ModelError(f"it is {_kind(self.path)}, no model that can be read")
+        return f"{kind}, {self.path.stat().st_size / 1e6:,.1f} MB"
+
+    def header(self) -> str:
+        return self._opened.summary
+
+    def index(self) -> str:
+        parts = self._parts
+        if not parts:
+            raise ModelError("there are no tensors")
+        _none(self._opened.faults(parts))
+        return f"{len(parts):,} tensors, each inside the file and of the size of its shape"
+
+    def values(self) -> str:
+        from assay.models._check_values import not_finite
+
+        def told(done: int, total: int) -> None:
+            self._progress("values", done, total)
+
+        found = not_finite(self._parts, told)
+        _none(f"{name} has NaN or infinity in {count:,} place(s)" for name, count in found.items())
+        size = sum(part.size for part in self._parts)
+        return f"no NaN and no infinity in {size / 1e6:,.1f} MB of weights"
+
+    def shapes(self) -> str:
+        from assay.models._check_shapes import settings_of, wrong_shapes
+
+        settings = settings_of(self._opened.config(self._shapes))
+        _none(wrong_shapes(settings, self._shapes))
+        return str(settings)
+
+    def layers(self) -> str:
+        from assay.models._check_shapes import HEAD, missing, settings_of
+
+        settings = settings_of(self._opened.config(self._shapes))
+        _none(missing(settings, self._shapes))
+        head = "embedding and head" if HEAD in self._shapes else "embedding, also the head"
+        return f"{head}; attention, MLP and norms in all {settings.layers} layers"
+
+    def tokenizer(self) -> str:
+        from assay.models import _check_run, _check_texts
+
+        try:
+            return _check_texts.tried_tokenizer(self._opened.tokenizer())
+        except EngineOnlyError as why:
+            return self._by_engine(_check_run.round_trip, why)
+
+    def template(self) -> str:
+        from assay.models import _check_run, _check_texts
+
+        template = self._opened.template()
+        try:
+            return _check_texts.tried_template(template)
+        except EngineOnlyError as why:
+            return self._by_engine(_check_run.chat, why)
+
+    def forward(self) -> str:
+        from assay.models import _check_run
+
+        return _check_run.forward(self._engine())
+
+    def sample(self) -> str:
+        from assay.models import _check_run
+
+        return _check_run.sample(self._engine())
+
+    def close(self) -> None:
+        if self._model is not None:
+            self._model.close()
+
+    @cached_property
+    def _opened(self) -> Opened:
+        if self.path.is_dir():
+            return open_folder(self.path)
+        return open_gguf(self.path) if is_gguf(self.path) else open_apr(self.path)
+
+    @cached_property
+    def _parts(self) -> Sequence[Part]:
+        return self._opened.parts()
+
+    @cached_property
+    def _shapes(self) -> dict[str, tuple[int, ...]]:
+        return {hf_name(part.name) or part.name: part.shape for part in self._parts}
+
+    def _engine(self) -> Model:
+        from assay.models._check_run import open_engine
+
+        if self._model is None:
+            self._model = open_engine(self.path, "gguf" if is_gguf(self.path) else "hf")
+        return self._model
+
+    def _by_engine(self, work: Callable[[Model], str], why: EngineOnlyError) -> str:
+        """What only the engine can do, if it may: a damaged file is not given to it."""
+        if not self.run or not self.sound:
+            raise why
+        return work(self._engine())
+
+
+def _none(faults: Iterable[str]) -> None:
+    """Raise if there are any, with the first and how many more."""
+    found = list(faults)
+    if found:
+        more = f" (and {len(found) - 1:,} more like it)" if len(found) > 1 else ""
+        raise ModelError(found[0] + more)
+
+
+def _line(text: str) -> str:
+    """One line that a terminal shows as it is; names in a damaged file may be anything."""
+    line = " ".join(text.splitlines())
+    shown = "".join(letter if letter.isprintable() else "\ufffd" for letter in line)
+    return shown if len(shown) <= LONGEST_REASON else shown[: LONGEST_REASON - 1] + "…"
