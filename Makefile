@@ -60,7 +60,7 @@ compare-hf: $(VENV)/.ready-hf ## compare CHECKPOINT with HF, or with the same we
 	$(BIN)/assay compare-hf "$(CHECKPOINT)" --hf "$(HF)"
 
 qa: $(VENV)/.ready-hf ## decide by a policy's TIER whether CHECKPOINT is sound: GO, NO-GO, INCONCLUSIVE
-	$(BIN)/assay qa "$(CHECKPOINT)" --tier $(TIER) --results-dir "$(RESULTS_DIR)"
+	$(BIN)/assay qa "$(CHECKPOINT)" --tier $(TIER) --hf "$(HF)" --results-dir "$(RESULTS_DIR)"
 
 contracts: $(VENV)/.ready ## execute contracts/*.yaml
 	$(BIN)/assay contracts

@@ -9,14 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.errors import UsageError
-from assay.quality.agreement import agreement, compared, first_difference, kl_by_position
+from assay.quality.agreement import compared, first_difference, kl_by_position, likeness
 
 np = pytest.importorskip("numpy", reason="needs numpy")
 ROWS = np.random.default_rng(0).standard_normal((7, 50)).astype(np.float32) * 4
 
 
 def test_a_model_is_like_itself() -> None:
-    found = agreement([compared(ROWS, ROWS)])
+    found = likeness(ROWS, ROWS)
     assert found.positions == 7
     assert found.cosine_min == pytest.approx(1.0)
     assert (found.top1_agreement, found.max_abs_difference) == (1.0, 0.0)
@@ -33,7 +33,7 @@ def test_known_values() -> None:
 
 
 def test_opposite_logits() -> None:
-    assert agreement([compared(ROWS, -ROWS)]).cosine_mean == pytest.approx(-1.0)
+    assert likeness(ROWS, -ROWS).cosine_mean == pytest.approx(-1.0)
 
 
 @given(shift=st.floats(-50, 50))
@@ -45,14 +45,14 @@ def test_probabilities_do_not_depend_on_a_shift(shift: float) -> None:
 
 def test_padding_of_a_vocabulary_is_not_compared() -> None:
     padded = np.concatenate([ROWS, np.full((7, 14), -1e9, np.float32)], axis=1)
-    assert agreement([compared(ROWS, padded)]).cosine_min == pytest.approx(1.0)
+    assert likeness(ROWS, padded).cosine_min == pytest.approx(1.0)
 
 
 def test_numbers_that_are_none_are_not_hidden() -> None:
     broken = ROWS.copy()
     broken[3, 3] = np.nan
     with np.errstate(all="ignore"):
-        found = agreement([compared(ROWS, broken)])
+        found = likeness(ROWS, broken)
     assert math.isnan(found.cosine_mean)
     assert math.isnan(found.kl_mean)
 

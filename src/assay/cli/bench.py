@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from assay import codec, runs
+from assay import codec, models, runs
 from assay.cli._format import table
 from assay.cli._options import as_json, modelling, option
 from assay.cli._progress import Display
@@ -27,7 +27,7 @@ def _batches(_context: click.Context, _parameter: click.Parameter, value: str) -
 
 
 @click.command()
-@click.argument("model")
+@click.argument("model", default=models.DEFAULT)
 @option("--prompt-tokens", type=int, default=128, help="Length of every prompt.")
 @option("--new-tokens", type=int, default=128, help="Longest completion.")
 @option(

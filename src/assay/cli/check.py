@@ -9,6 +9,7 @@ import click
 
 from assay import codec
 from assay.cli._options import as_json, option
+from assay.models import DEFAULT
 from assay.models.checking import STAGES, Stage, check
 
 UNSOUND = 1  # the exit code
@@ -16,7 +17,7 @@ COLOURS = {"pass": "green", "fail": "red", "skipped": "yellow"}
 
 
 @click.command("check")
-@click.argument("model")
+@click.argument("model", default=DEFAULT)
 @option(
     "--run/--no-run",
     "run",

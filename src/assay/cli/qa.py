@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("model", default=models.DEFAULT)
 @option("--tier", default="smoke", help="Of the policy: smoke, release, or one of your own.")
+@option("--hf", "reference", default="", help="The parity's reference: asked for then anyhow.")
 @option("--policy", type=click.Path(path_type=Path, dir_okay=False), help="Other thresholds.")
 @option("--device", type=click.Choice(["auto", "cpu", "cuda"]), default="auto", help="Of MODEL.")
 @option("--verbose", is_flag=True, help="Show the figures behind each decision.")
@@ -32,8 +33,8 @@ if TYPE_CHECKING:
 @data_dir
 @as_json
 def qa(
-    model: str, tier: str, policy: Path | None, device: models.Device, verbose: bool,
-    results_dir: Path, data_dir: Path | None, as_json: bool,
+    model: str, tier: str, reference: str, policy: Path | None, device: models.Device,
+    verbose: bool, results_dir: Path, data_dir: Path | None, as_json: bool,
 ) -> None:  # fmt: skip
     """Decide whether MODEL is sound by a policy: GO, NO-GO or INCONCLUSIVE.
 
@@ -48,7 +49,7 @@ def qa(
     thresholds = load_policy(policy)
     with WorkDisplay("qa", quiet=as_json) as display, looking_in(data_dir):
         path = model_path(model, display.note)
-        subject = Subject(path, EngineOptions(device=device), results_dir)
+        subject = Subject(path, EngineOptions(device=device), results_dir, reference)
         quality = Quality(subject, thresholds, tier, display.note)
         items = quality.items()
         evidence = quality.evidence(items)

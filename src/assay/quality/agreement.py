@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from assay.errors import UsageError
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     import numpy as np
-    from numpy.typing import NDArray
+    from numpy.typing import ArrayLike, NDArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,15 +37,20 @@ class Rows:
     kl: NDArray[np.float64]
 
 
-def compared(reference: NDArray[Any], candidate: NDArray[Any]) -> Rows:
+def likeness(reference: ArrayLike, candidate: ArrayLike) -> Agreement:
+    """Of one prompt's logits."""
+    return agreement([compared(reference, candidate)])
+
+
+def compared(reference: ArrayLike, candidate: ArrayLike) -> Rows:
     """Row by row. Vocabularies may be padded to different sizes: what both have is compared."""
     import numpy as np
 
-    if len(reference) != len(candidate) or not len(reference):
-        raise UsageError(f"{len(reference)} and {len(candidate)} rows of logits do not compare")
-    width = min(reference.shape[1], candidate.shape[1])
-    one = reference[:, :width].astype(np.float64)
-    other = candidate[:, :width].astype(np.float64)
+    one, other = np.atleast_2d(np.asarray(reference)), np.atleast_2d(np.asarray(candidate))
+    if len(one) != len(other) or not one.size:
+        raise UsageError(f"{len(one)} and {len(other)} rows of logits do not compare")
+    width = min(one.shape[1], other.shape[1])
+    one, other = (rows[:, :width].astype(np.float64) for rows in (one, other))
     lengths = np.linalg.norm(one, axis=1) * np.linalg.norm(other, axis=1)
     cosine = (one * other).sum(axis=1) / np.where(lengths == 0, 1.0, lengths)
     log_one, log_other = _log_softmax(one), _log_softmax(other)

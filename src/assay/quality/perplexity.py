@@ -58,6 +58,21 @@ def windows(tokens: int, window: int, stride: int) -> Iterator[Window]:
         start, asked = start + stride, end
 
 
+def from_cross_entropy(nats: float) -> float:
+    """Perplexity: among how many equally likely tokens the model would be as unsure."""
+    try:
+        return math.exp(nats)
+    except OverflowError:
+        return math.inf
+
+
+def bits_per_byte(nats: float, text_bytes: int) -> float:
+    """Of a text's whole loss."""
+    if text_bytes < 1:
+        raise ValueError("a text has a byte at least")
+    return nats / math.log(2) / text_bytes
+
+
 def summary(
     losses: Sequence[float], counts: Sequence[int], text_bytes: int, window: int, stride: int
 ) -> Perplexity:
@@ -67,11 +82,11 @@ def summary(
     error = _standard_error(losses, counts, entropy)
     return Perplexity(
         cross_entropy=entropy,
-        perplexity=_exp(entropy),
-        bits_per_byte=math.fsum(losses) / math.log(2) / text_bytes,
+        perplexity=from_cross_entropy(entropy),
+        bits_per_byte=bits_per_byte(math.fsum(losses), text_bytes),
         standard_error=error,
-        low=None if error is None else _exp(entropy - 1.96 * error),
-        high=None if error is None else _exp(entropy + 1.96 * error),
+        low=None if error is None else from_cross_entropy(entropy - 1.96 * error),
+        high=None if error is None else from_cross_entropy(entropy + 1.96 * error),
         tokens=tokens,
         bytes=text_bytes,
         window=window,
@@ -129,10 +144,3 @@ def _standard_error(losses: Sequence[float], counts: Sequence[int], mean: float)
     residuals = [loss - mean * count for loss, count in zip(losses, counts, strict=True)]
     variance = math.fsum(r * r for r in residuals) * len(losses) / (len(losses) - 1)
     return math.sqrt(variance) / sum(counts)
-
-
-def _exp(value: float) -> float:
-    try:
-        return math.exp(value)
-    except OverflowError:
-        return math.inf

@@ -46,6 +46,7 @@ class Subject:
     path: Path
     options: EngineOptions
     results_dir: Path
+    reference: str = ""  # of the parity; none: the same weights in torch, if the tier asks for it
 
 
 class Quality:
@@ -69,7 +70,7 @@ class Quality:
             found.append(self._asked("perplexity", self._perplexity))
         if tier.tokens_per_second_min is not None:
             found.append(self._asked("throughput", self._throughput))
-        if tier.parity:
+        if tier.parity or self._subject.reference:
             found.append(self._asked("parity", self._parity))
         for benchmark in tier.scores:
             found += self._scores(benchmark)
@@ -136,10 +137,12 @@ class Quality:
         spread = told["figures"]["decode_tokens_per_second"]
         least = self._tier.tokens_per_second_min
         assert least is not None
+        if spread is None:
+            return Item("throughput", "INCONCLUSIVE", "the model ends after one token", told)
         return Item(
             "throughput",
-            at_least(spread["low"], spread["high"], least),
-            f"{spread['median']:.1f} tokens/s [{spread['low']:.1f}, {spread['high']:.1f}], at "
+            at_least(spread["min"], spread["max"], least),
+            f"{spread['median']:.1f} tokens/s [{spread['min']:.1f}, {spread['max']:.1f}], at "
             f"least {least:g}",
             told,
         )
@@ -148,8 +151,10 @@ class Quality:
         path, cpu = self._subject.path, models.EngineOptions(device="cpu")
         kind = precision(path)
         reference = models.open_model(
-            f"hf:{path}", models.EngineOptions(device="cpu", dtype="float32")
+            self._subject.reference or f"hf:{path}",
+            models.EngineOptions(device="cpu", dtype="float32"),
         )
+        self._digests["reference weights"] = reference.identity.weights_sha256
         text = load_text(BUILT_IN).content
         found = compare(
             models.open_model(str(path), cpu), reference, self._policy.parity[kind], text,
