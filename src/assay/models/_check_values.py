@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from assay.models._check_opened import Part, SkippedError
+from assay.models._check_opened import Part
 from assay.models._safetensors import BITS
 from assay.models._tensors import APR_Q8, BLOCKS
 
@@ -67,10 +67,6 @@ FLOATS: dict[str, tuple[Bits, ...]] = {
 
 def not_finite(parts: Sequence[Part], progress: Callable[[int, int], None]) -> dict[str, int]:
     """How many blocks (or numbers) of a tensor are NaN or infinite, where there are some."""
-    try:
-        import numpy as np  # noqa: F401
-    except ImportError as error:
-        raise SkippedError("needs numpy: pip install 'assay[apr]'") from error
     total, done, found = sum(part.size for part in parts), 0, {}
     for file, some in _by_file(parts).items():
         with file.open("rb") as opened:

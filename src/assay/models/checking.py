@@ -102,6 +102,8 @@ def _tried(name: str, work: Callable[[], str], path: Path) -> Stage:
         reason = work()
     except SkippedError as why:
         status, reason = "skipped", str(why)
+    except ImportError as error:
+        status, reason = "skipped", f"needs {error.name}: pip install 'assay[apr]'"
     except AssayError as error:
         status, reason = "fail", str(error)
     except OSError as error:
