@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import TYPE_CHECKING, Any
 
 from assay import codec
@@ -45,4 +46,5 @@ def gated(
     if found.state == "passed":
         known = " (known)" if found.cached else ""
         note(f"parity gate: {found.device} computes as the CPU does{known}")
-    return dict(codec.to_json(found))
+    # Whether it was known before is no part of where completions are made.
+    return dict(codec.to_json(dataclasses.replace(found, cached=False)))
