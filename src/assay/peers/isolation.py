@@ -23,12 +23,13 @@ def run_isolated(
 ) -> None:
     """Without network or capabilities; it may write into ``folder`` and private ``/tmp`` alone.
 
-    All else is read-only. ``readable`` is what is needed of what is hidden (``/tmp``, ``/run``).
+    All else is read-only. ``readable`` are folders that are needed though they may be in one of
+    those that are hidden (``/tmp``, ``/run``); the command's own is among them.
     """
     asked = {
         "command": command,
         "folder": str(folder.resolve()),
-        "readable": [str(path.resolve()) for path in (*readable, _installed(command[0]))],
+        "readable": [str(path.resolve()) for path in (*readable, *_installed(command[0]))],
         "sockets": _sockets(),
     }
     inside = [sys.executable, "-I", "-S", _isolated.__file__, json.dumps(asked)]
@@ -54,10 +55,12 @@ def run_isolated(
         raise SandboxError(f"{command[0]} failed: {last[0]}")
 
 
-def _installed(command: str) -> Path:
+def _installed(command: str) -> list[Path]:
     """Where it is with what belongs to it: the environment of ``bin/command``."""
-    folder = Path(command).absolute().parent
-    return folder.parent if folder.name == "bin" else folder
+    folder = Path(command).parent
+    if not folder.is_absolute() or not folder.is_dir():
+        return []
+    return [folder.parent if folder.name == "bin" else folder]
 
 
 def _sockets() -> list[str]:
