@@ -330,7 +330,6 @@ def test_what_cannot_be_cleaned_up_stays(tmp_path: Path) -> None:
 
 
 def test_a_start_that_hangs_is_given_up(tmp_path: Path) -> None:
-    """The code for the container is more than fits into a pipe."""
     hanging = tool(tmp_path, 'case "$1" in run) exec sleep 60;; esac', "echo 4.3")
     settings = {"limits": LIMITS, "start_s": 1.0}
     started = time.monotonic()
