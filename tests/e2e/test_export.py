@@ -8,7 +8,10 @@ from typing import Any
 
 import pytest
 
-from assay.types import Benchmark
+from assay import runs
+from assay.cli._progress import ProgressDisplay
+from assay.pipeline.exporting import export
+from assay.types import Benchmark, Verdict
 from tests.conftest import Cli, broken, references, write_completions
 
 
@@ -70,6 +73,67 @@ def test_results_of_bigcodebench(assay: Cli, run: dict[str, Any], tmp_path: Path
     assert json.loads(scores.read_text())["pass@1"] == run["results"]["pass_at_1"]
     (sample,) = json.loads(results.read_text())["eval"][lines(samples)[0]["task_id"]]
     assert sample["status"] == "pass"
+
+
+@pytest.fixture
+def with_invalid(run: dict[str, Any], tmp_path: Path) -> dict[str, Any]:
+    """The same run with the first sample, a right one, not judged, and another not generated."""
+    folder = runs.RunFolder(tmp_path / "results" / run["run"])
+    first = next(iter(folder.verdicts))
+    folder.add_verdict(Verdict(*first, "invalid", "sandbox-error", "the engine is gone"))
+    folder.add_verdict(Verdict(first[0], 1, "invalid", "generation-error", "HTTP 500"))
+    folder.close()
+    return run
+
+
+def test_what_could_not_be_judged_is_nobodys_failure(
+    assay: Cli, with_invalid: dict[str, Any], tmp_path: Path
+) -> None:
+    run = with_invalid
+    judged, right = run["results"]["samples"] - 1, run["results"]["samples_passed"] - 1
+    target = tmp_path / "samples.jsonl"
+    done = assay("export", run["run"], "--format", "human-eval", "--output", target)
+    assert done.stderr == "2 samples could not be judged: they are in no results nor scores\n"
+    samples, results = (lines(Path(line)) for line in done.stdout.splitlines())
+    assert len(samples) == run["results"]["samples"]  # somebody else may be able to
+    assert len(results) == judged
+    assert sum(line["passed"] for line in results) == right
+    _, path = exported(assay, run, "evalplus", target)
+    plus = json.loads(path.read_text())
+    assert sum(map(len, plus["eval"].values())) == judged
+    assert plus["pass_at_k"]["base"]["pass@1"] == pytest.approx(right / judged)
+    _, path, scores = exported(assay, run, "bigcodebench", target)
+    assert sum(map(len, json.loads(path.read_text())["eval"].values())) == judged
+    assert json.loads(scores.read_text())["pass@1"] == pytest.approx(right / judged)
+
+
+def test_more_tests_have_a_score_if_they_were_executed(
+    assay: Cli, run: dict[str, Any], tmp_path: Path
+) -> None:
+    _, path = exported(assay, run, "evalplus", tmp_path / "samples.jsonl")
+    results = json.loads(path.read_text())
+    assert results["pass_at_k"].keys() == {"base"}
+    assert {s["plus_status"] for found in results["eval"].values() for s in found} == {None}
+    # As verdicts with groups are: one ended before its plus tests, one has no code.
+    place = tmp_path / "results" / run["run"]
+    folder = runs.RunFolder(place)
+    keys = list(folder.verdicts)
+    for key in keys:
+        folder.add_verdict(Verdict(*key, "pass", "passed", groups={"base": (2, 2), "plus": (3, 3)}))
+    folder.add_verdict(Verdict(*keys[0], "fail", "timeout", groups={"base": (2, 2)}))
+    folder.add_verdict(Verdict(*keys[1], "fail", "no-code"))
+    folder.close()
+    grouped = {**run, "results": {**run["results"], "groups": {"base": {}, "plus": {}}}}
+    with ProgressDisplay("", quiet=True) as display:
+        _, path = export(grouped, place, "evalplus", tmp_path / "plus.jsonl", display).paths
+    results = json.loads(path.read_text())
+    statuses = {
+        task_id: (s["base_status"], s["plus_status"]) for task_id, (s,) in results["eval"].items()
+    }
+    assert statuses.pop(keys[0][0]) == ("pass", "fail")
+    assert statuses.pop(keys[1][0]) == ("fail", "fail")
+    assert set(statuses.values()) == {("pass", "pass")}
+    assert results["pass_at_k"]["plus"]["pass@1"] == pytest.approx(1 - 2 / len(keys))
 
 
 def test_an_unknown_run_is_said_in_one_line(assay: Cli, tmp_path: Path) -> None:

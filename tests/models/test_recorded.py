@@ -54,6 +54,41 @@ def test_result_files_of_evalplus_and_bigcodebench(tmp_path: Path) -> None:
     assert found(path) == [{"task_id": "BigCodeBench/0", "solution": CODE}]
 
 
+def test_packed_result_files(tmp_path: Path) -> None:
+    path = tmp_path / "x_eval_results.json.gz"
+    content = json.dumps({"eval": {"Mbpp/2": [{"task_id": "Mbpp/2", "solution": CODE}]}})
+    path.write_bytes(gzip.compress(content.encode()))
+    assert found(path) == [{"task_id": "Mbpp/2", "solution": CODE}]
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_lines_in_a_file_that_is_named_otherwise(tmp_path: Path, count: int) -> None:
+    line = {"task_id": "HumanEval/0", "completion": CODE}
+    plain, packed = tmp_path / "s.json", tmp_path / "s.json.gz"
+    plain.write_text(f"{json.dumps(line)}\n" * count)
+    packed.write_bytes(gzip.compress(plain.read_bytes()))
+    assert found(plain) == found(packed) == [line] * count
+
+
+@pytest.mark.parametrize("name", ["s.jsonl.gz", "s.json.gz"])
+def test_damaged_files_are_said_to_be(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    lines = "".join(
+        json.dumps({"task_id": f"t/{i}", "solution": f"{CODE}{i * i}"}) + "\n" for i in range(999)
+    )
+    whole = gzip.compress(lines.encode())
+    middle = len(whole) // 2
+    for damaged in (
+        whole[:middle],
+        whole[:-8] + bytes(8),  # the digest
+        whole[:2] + b"\0" + whole[3:],  # the method
+        whole[:10] + b"\xff" * 20 + whole[30:],
+    ):
+        path.write_bytes(damaged)
+        with pytest.raises(ModelError, match="is damaged or cut short"):
+            found(path)
+
+
 @pytest.mark.parametrize(
     ("content", "why"),
     [

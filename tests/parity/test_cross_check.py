@@ -9,6 +9,9 @@ import peers
 import pytest
 from plus import made
 
+from assay.peers import evalplus as evalplus_peer
+from assay.peers import peers as peer_judges
+from assay.peers.isolation import run_isolated
 from assay.types import Benchmark
 from tests.conftest import Cli, references, write_completions
 
@@ -24,13 +27,16 @@ def mixed(humaneval: Benchmark, tmp_path: Path) -> Path:
     return write_completions(tmp_path / "mixed.jsonl", samples)
 
 
-def test_both_verdicts_side_by_side(
-    assay: Cli, mixed: Path, shared_data: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def evalplus(shared_data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert shared_data.is_dir()  # EvalPlus's own data
     monkeypatch.setenv(
         "ASSAY_EVALPLUS", str(peers.python("evalplus").with_name("evalplus.evaluate"))
     )
+
+
+@pytest.mark.usefixtures("evalplus")
+def test_both_verdicts_side_by_side(assay: Cli, mixed: Path) -> None:
     asked = ("score", mixed, "--benchmark", "humaneval", "--engine", "evalplus", "--json")
     alone = json.loads(assay(*asked).stdout)
     assert alone["engine"] == "evalplus"
@@ -46,8 +52,68 @@ def test_both_verdicts_side_by_side(
     assert found["results"]["samples_passed"] == 410
 
 
+# EvalPlus takes ``open`` and most of ``os`` away from programs, not this.
+FORGER = """
+import glob, io, os
+data = os.path.dirname(os.environ["HUMANEVAL_OVERRIDE_PATH"])
+for folder in (os.environ["XDG_CACHE_HOME"], data):
+    for path in glob.glob(folder + "/**", recursive=True):
+        try:
+            if not os.path.basename(path).startswith("samples"):
+                io.open(path, "r+b").write(b"forged")
+        except OSError:
+            pass
+io.open(os.path.join(os.environ["HOME"], "was-here"), "w").close()
+"""
+
+
+class Watched:
+    """The isolation itself, and what the last run changed of the files that outlive it."""
+
+    def __call__(
+        self, command: list[str], folder: Path, environment: dict[str, str], readable: list[Path]
+    ) -> None:
+        before = self._files(folder)
+        run_isolated(command, folder, environment, readable)
+        self.kept = before
+        self.changed = self._files(folder) != before
+        self.left = {path.name for path in folder.iterdir()}
+
+    def _files(self, folder: Path) -> dict[Path, bytes]:
+        kept = [path for path in folder.parent.rglob("*") if not path.is_relative_to(folder)]
+        return {path: path.read_bytes() for path in kept if path.is_file()}
+
+
+@pytest.mark.usefixtures("evalplus")
+def test_programs_cannot_change_later_verdicts(
+    humaneval: Benchmark, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The expected outputs and the data outlive a run: programs may not write there."""
+    first = humaneval.problems[0]
+    monkeypatch.setattr(evalplus_peer, "run_isolated", watched := Watched())
+    key, code = (first.task_id, 0), FORGER + first.reference
+    verdicts = peer_judges.get("evalplus")("humaneval", {key: code}, 2)
+    assert "was-here" in watched.left  # it did run
+    assert verdicts[key].passed
+    assert {path.suffix for path in watched.kept} >= {".pkl", ".jsonl"}
+    assert not watched.changed
+
+
+def test_data_that_somebody_changed_is_written_anew(shared_data: Path, tmp_path: Path) -> None:
+    assert shared_data.is_dir()
+    unpacked = evalplus_peer._unpacked("humanevalplus", tmp_path)
+    right = unpacked.read_bytes()
+    unpacked.write_bytes(right.replace(b"return", b"retorn"))
+    assert evalplus_peer._unpacked("humanevalplus", tmp_path).read_bytes() == right
+    assert [path.name for path in tmp_path.iterdir()] == [unpacked.name]
+
+
 def test_without_it_one_line_says_what_to_do(
-    assay: Cli, mini: Benchmark, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    assay: Cli,
+    mini: Benchmark,
+    humaneval: Benchmark,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     samples = write_completions(tmp_path / "s.jsonl", references(mini))
     done = assay("score", samples, "--benchmark", "mini", "--engine", "evalplus")
@@ -60,3 +126,10 @@ def test_without_it_one_line_says_what_to_do(
     done = assay("score", samples, "--benchmark", "mini", "--engine", "nobody")
     assert done.returncode == 2
     assert done.stderr.count("\n") == 1
+    assert "nobody" in done.stderr
+    samples = write_completions(tmp_path / "s.jsonl", references(humaneval)[:2])
+    done = assay("score", samples, "--benchmark", "humaneval", "--engine", "evalplus")
+    assert done.returncode == 2
+    assert done.stderr.splitlines()[-1].startswith("assay: no evalplus.evaluate on PATH: install")
+    assert "set ASSAY_EVALPLUS" in done.stderr.splitlines()[-1]
+    assert "Traceback" not in done.stderr

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import signal
@@ -15,9 +16,15 @@ from pathlib import Path
 import pytest
 
 from assay.errors import SandboxError
-from assay.sandbox import Sandbox, _engine, open_sandbox
-from assay.sandbox._container import run_arguments
-from assay.sandbox._engine import OWNER_LABEL, WORKER_LABEL, Engine
+from assay.sandbox import Sandbox, _container, _engine, _fork_servers, open_sandbox
+from assay.sandbox._container import (
+    FIRST_UID,
+    UIDS,
+    ContainerServers,
+    run_arguments,
+    unused_uid,
+)
+from assay.sandbox._engine import OWNER_LABEL, WORKER_LABEL, Engine, EngineGoneError
 from assay.sandbox.selftest import run_battery
 from assay.types import Benchmark, Job, Limits, Program, Tests
 from tests.conftest import Cli
@@ -80,7 +87,7 @@ def test_what_is_asked_of_the_engine(sandbox: Sandbox) -> None:
     assert "no-new-privileges" in host["SecurityOpt"]
     assert host["Memory"] == host["MemorySwap"] == (512 + 256) << 20
     assert host["PidsLimit"] == 64 + 16
-    assert int(config["User"].partition(":")[0]) > 0
+    assert int(config["User"].partition(":")[0]) in range(1, 65_536)  # what engines map
     assert config["Image"].startswith("sha256:")
 
 
@@ -95,6 +102,23 @@ def test_a_killed_container_costs_no_verdict(sandbox: Sandbox) -> None:
     threading.Thread(target=kill, daemon=True).start()
     (verdict,) = sandbox.judge([job(SLEEPER.format(seconds=3))])
     assert verdict.status == "pass", verdict
+
+
+@docker
+def test_a_paused_container_costs_no_verdict(
+    sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It takes nothing in: more than fits between the two must not be waited for."""
+    monkeypatch.setattr(_fork_servers, "GRACE_S", 1.0)
+    list(sandbox.judge([job("def f(): return 1")]))
+    paused = containers()
+    for container in paused:
+        Engine("docker").asked("pause", container)
+    tests = Tests("f", f"assert f() == 1  # {'-' * 4_000_000}", integrity="separated")
+    limits = Limits(wall_s=3.0)
+    verdicts = list(sandbox.judge([Job("t", 0, Program("def f(): return 1", ""), tests, limits)]))
+    assert [v.status for v in verdicts] == ["pass"], verdicts
+    assert not set(containers()) & set(paused)
 
 
 @docker
@@ -135,10 +159,30 @@ def test_nothing_is_left_when_the_harness_is_killed() -> None:
     assert until(lambda: not set(containers()) - before)
 
 
+def tool(folder: Path, *lines: str) -> str:
+    """A command in front of the engine's."""
+    path = folder / "tool"
+    path.write_text("\n".join(["#!/bin/sh", *lines]))
+    path.chmod(0o755)
+    return str(path)
+
+
+# podman's list knows no single labels.
+LISTS_NO_LABELS = (
+    'case "$*" in *"{{.Label "*) echo "can\'t evaluate field Label" >&2; exit 125;; esac',
+    'exec docker "$@"',
+)
+
+
 @docker
 @pytest.mark.usefixtures("engine")
-def test_leftovers_of_the_dead_are_removed_and_no_others() -> None:
-    engine = Engine("docker")
+@pytest.mark.parametrize(
+    "lines", [('exec docker "$@"',), LISTS_NO_LABELS], ids=["docker", "podman"]
+)
+def test_leftovers_of_the_dead_are_removed_and_no_others(
+    tmp_path: Path, lines: tuple[str, ...]
+) -> None:
+    engine = Engine(tool(tmp_path, *lines))
     mine = _engine.owner().split("/")
     owners = {
         "dead": "/".join([*mine[:3], "1"]),  # this pid, but another process's start
@@ -238,12 +282,74 @@ def test_without_an_engine_one_line_says_what_to_do(
 
 
 def test_an_engine_that_does_not_answer(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    tool = tmp_path / "docker"
-    tool.write_text("#!/bin/sh\necho 'Cannot connect to the Docker daemon at x.' >&2\nexit 1\n")
-    tool.chmod(0o755)
-    monkeypatch.setenv("ASSAY_CONTAINER_ENGINE", str(tool))
+    silent = tool(tmp_path, "echo 'Cannot connect to the Docker daemon at x.' >&2", "exit 1")
+    monkeypatch.setenv("ASSAY_CONTAINER_ENGINE", silent)
     with pytest.raises(SandboxError, match="its engine does not answer"):
         open_sandbox("docker", 1)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "docker: Cannot connect to the Docker daemon at unix:///x. Is it running?.\n"
+        "See 'docker run --help'.",
+        "docker: error during connect: Post http://x/create: use of closed network connection.\n\n"
+        "Run 'docker run --help' for more information",
+        "docker: Error response from daemon: the daemon is shutting down.\n"
+        "See 'docker run --help'.",
+        "write unix @->/run/docker.sock: write: broken pipe",
+        "error waiting for container: unexpected EOF\nSee 'docker run --help'.",
+    ],
+)
+def test_an_engine_that_goes_is_waited_for(said: str) -> None:
+    failure = Engine("docker").failure(said)
+    assert isinstance(failure, EngineGoneError)
+    assert said.splitlines()[0] in str(failure)
+
+
+def test_what_the_engine_says_is_told_not_where_its_help_is() -> None:
+    said = "docker: Error response from daemon: no such image.\nSee 'docker run --help'.\n\n"
+    failure = Engine("docker").failure(said)
+    assert str(failure) == "docker: docker: Error response from daemon: no such image."
+    assert not isinstance(failure, EngineGoneError)
+    inside = "Traceback (most recent call last):\nBrokenPipeError: [Errno 32] Broken pipe\n"
+    assert not isinstance(Engine("docker").failure(inside), EngineGoneError)
+
+
+def test_an_engine_that_hangs_is_not_waited_for_in_the_end(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(_engine, "REMOVAL_S", 0.5)
+    started = time.monotonic()
+    Engine(tool(tmp_path, "exec sleep 60")).remove("some container")
+    assert time.monotonic() - started < 20
+
+
+def test_what_cannot_be_cleaned_up_stays(tmp_path: Path) -> None:
+    Engine(tool(tmp_path, "echo no such word >&2", "exit 125")).remove_leftovers()
+
+
+def test_a_start_that_hangs_is_given_up(tmp_path: Path) -> None:
+    hanging = tool(tmp_path, 'case "$1" in run) exec sleep 60;; esac', "echo 4.3")
+    settings = {"limits": LIMITS, "start_s": 1.0}
+    started = time.monotonic()
+    with pytest.raises(SandboxError, match="no answer in time|does not listen"):
+        ContainerServers(Engine(hanging), "sha256:1", settings)
+    assert time.monotonic() - started < 20
+
+
+def test_every_container_has_a_user_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Among those that engines map which are not root's: the first 65,536."""
+    users = [unused_uid() for _ in range(200)]
+    assert len(set(users)) == 200
+    assert all(1_000 < uid < 65_536 for uid in users)
+    if os.geteuid():
+        pytest.skip("needs root to be somebody else")
+    following = FIRST_UID + (users[-1] - FIRST_UID + 1) % UIDS
+    with subprocess.Popen(["sleep", "60"], user=following) as other:
+        monkeypatch.setattr(_container, "_uids", itertools.count(following - FIRST_UID))
+        assert unused_uid() != following
+        other.kill()
 
 
 def test_tiers_are_not_for_containers() -> None:

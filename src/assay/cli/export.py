@@ -41,5 +41,11 @@ def export(run: str, form: str, output: Path, results_dir: Path) -> None:
     if not result.get("run") or not folder.is_dir():
         raise UsageError(f"the folder of run {run} is not in {results_dir}: it has the programs")
     with ProgressDisplay(run, quiet=True) as display:
-        for path in write_run(result, folder, form, output, display):
-            click.echo(path)
+        made = write_run(result, folder, form, output, display)
+    for path in made.paths:
+        click.echo(path)
+    if made.left_out:
+        click.echo(
+            f"{made.left_out} samples could not be judged: they are in no results nor scores",
+            err=True,
+        )

@@ -100,10 +100,15 @@ def _show_peer(peer: PeerScore, *, as_json: bool) -> None:
             for (task_id, sample), verdict in peer.verdicts.items()
         ]
         scores = {f"pass_at_{e.k}": codec.to_json(e) for e in peer.estimates}
-        told = {"engine": peer.engine, "benchmark": peer.benchmark, "results": scores}
+        told = {
+            "engine": peer.engine, "benchmark": peer.benchmark, "results": scores,
+            "not_generated": peer.not_generated,
+        }  # fmt: skip
         click.echo(codec.dumps({**told, "verdicts": verdicts}))
         return
-    click.echo(f"{peer.benchmark} · judged by {peer.engine} · {len(peer.verdicts)} samples")
+    without = f", {peer.not_generated} not generated" if peer.not_generated else ""
+    judged = f"{len(peer.verdicts)} samples{without}"
+    click.echo(f"{peer.benchmark} · judged by {peer.engine} · {judged}")
     for found in peer.estimates:
         interval = f"[{100 * found.low:.1f}, {100 * found.high:.1f}]"
         click.echo(f"  pass@{found.k:<4} {100 * found.value:.1f} %  {interval} (95 %)")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
@@ -30,7 +31,9 @@ def records(path: Path) -> Iterator[Record]:
         raise ModelError(f"no file of completions at {path}") from error
     except UnicodeDecodeError as error:
         raise ModelError(f"{path} is not UTF-8 ({error}): convert it") from error
-    except (OSError, ValueError) as error:
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise ModelError(f"{path} is damaged or cut short ({error}): get it again") from error
+    except (OSError, ValueError, RecursionError) as error:
         raise ModelError(f"{path} is no JSONL file of completions ({error})") from error
 
 
@@ -66,15 +69,20 @@ def _number(text: str) -> int:
 
 
 def _judged(path: Path) -> dict[str, Any] | None:
-    """The samples by task of a result file of EvalPlus or BigCodeBench; None if it is none."""
-    if path.suffixes[-1:] != [".json"]:
+    """The samples by task of a result file of EvalPlus or BigCodeBench; None if it has lines."""
+    if not path.name.removesuffix(".gz").endswith(".json"):
         return None
     with _opened(path) as file:
-        found = json.load(file)
+        try:
+            found = json.load(file)
+        except json.JSONDecodeError:  # several values: some name files of lines so
+            return None
     judged = found.get("eval") if isinstance(found, dict) else None
-    if not isinstance(judged, dict):
-        raise ModelError(f"{path} is no result file of EvalPlus or BigCodeBench: it has no 'eval'")
-    return judged
+    if isinstance(judged, dict):
+        return judged
+    if isinstance(found, dict) and "task_id" in found:  # a single line
+        return None
+    raise ModelError(f"{path} is no result file of EvalPlus or BigCodeBench: it has no 'eval'")
 
 
 def _results(path: Path, judged: dict[str, Any]) -> Iterator[Record]:

@@ -20,6 +20,7 @@ class PeerScore:
     benchmark: str
     verdicts: dict[SampleKey, PeerVerdict]
     estimates: tuple[Estimate, ...]
+    not_generated: int  # samples that have an error in place of a program: nobody judges them
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,14 +37,18 @@ class Disagreement:
 def peer_score(config: ScoreConfig, engine: str, observer: Observer) -> PeerScore:
     """Judged by the peer alone; it gets the programs that we would execute."""
     judge = peers.get(engine)
-    programs = {found.key: found.program.code for found in extracted(config, observer)}
-    observer.note(f"{engine} judges {len(programs)} programs")
+    found = list(extracted(config, observer))
+    programs = {one.key: one.program.code for one in found if one.error is None}
+    missing = len(found) - len(programs)
+    without = f"; {missing} samples have an error in place of one" if missing else ""
+    observer.note(f"{engine} judges {len(programs)} programs{without}")
     verdicts = judge(config.benchmark, programs, _workers(config))
     passed: dict[str, list[bool]] = {}
     for (task_id, _), verdict in verdicts.items():
         passed.setdefault(task_id, []).append(verdict.passed)
     tallies = [Tally(task_id, len(found), sum(found)) for task_id, found in passed.items()]
-    return PeerScore(engine, config.benchmark, verdicts, tuple(scoring.estimates(tallies)))
+    estimates = tuple(scoring.estimates(tallies))
+    return PeerScore(engine, config.benchmark, verdicts, estimates, missing)
 
 
 def disagreements(

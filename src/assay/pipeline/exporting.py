@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -17,38 +18,69 @@ from assay.types import Tally, Verdict
 Judged = tuple[str, str, Verdict]  # the completion's text, the program in it, the verdict
 
 
+@dataclass(frozen=True, slots=True)
+class Exported:
+    """The files that were made, and how many samples have no result in them: ours failed."""
+
+    paths: list[Path]
+    left_out: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """All samples with a program; ``has_plus`` if there were more tests than the base ones."""
+
+    samples: list[Judged]
+    has_plus: bool
+
+    @property
+    def valid(self) -> list[Judged]:
+        """Those that count: what could not be judged is nobody's failure."""
+        return [judged for judged in self.samples if judged[2].status != "invalid"]
+
+
 def export(
     result: dict[str, Any], run_folder: Path, form: str, target: Path, observer: Observer
-) -> list[Path]:
-    """Write the run's samples and results; the files that were made."""
+) -> Exported:
+    """Write the run's samples and results."""
     if form not in FORMATS:
         raise UsageError(f"unknown format '{form}': choose {', '.join(FORMATS)}")
-    return FORMATS[form](target, list(_judged(result, run_folder, observer)))
+    folder = runs.RunFolder(run_folder)
+    try:
+        verdicts = folder.verdicts
+        has_plus = "plus" in result["results"].get("groups", {})
+        run = _Run(list(_judged(result, folder, observer)), has_plus)
+    finally:
+        folder.close()
+    left_out = sum(verdict.status == "invalid" for verdict in verdicts.values())
+    return Exported(FORMATS[form](target, run), left_out)
 
 
-def _judged(result: dict[str, Any], folder: Path, observer: Observer) -> Iterator[Judged]:
+def _judged(result: dict[str, Any], folder: runs.RunFolder, observer: Observer) -> Iterator[Judged]:
     problems = {p.task_id: p for p in benchmarks.load(result["benchmark"], observer.note).problems}
     form = result["model_identity"]["prompt_form"]
-    run = runs.RunFolder(folder)
-    try:
-        verdicts = run.verdicts
-        for completion in run.read_completions():
-            if (verdict := verdicts.get(completion.key)) and completion.task_id in problems:
-                found = extract.extract(completion.text, problems[completion.task_id], form)
-                yield completion.text, found.code, verdict
-    finally:
-        run.close()
+    verdicts = folder.verdicts
+    for completion in folder.read_completions():
+        if (verdict := verdicts.get(completion.key)) and completion.task_id in problems:
+            found = extract.extract(completion.text, problems[completion.task_id], form)
+            yield completion.text, found.code, verdict
 
 
-def _human_eval(target: Path, judged: list[Judged]) -> list[Path]:
-    """A program stands behind the prompt as well as its continuation does: it defines it anew."""
-    samples = [{"task_id": v.task_id, "completion": f"\n{code}"} for _, code, v in judged]
+def _human_eval(target: Path, run: _Run) -> list[Path]:
+    samples = [_continuation(judged) for judged in run.samples]
     results = [
-        {**sample, "result": _result(verdict), "passed": verdict.status == "pass"}
-        for sample, (_, _, verdict) in zip(samples, judged, strict=True)
+        {**_continuation(judged), "result": _result(verdict), "passed": verdict.status == "pass"}
+        for judged in run.valid
+        for verdict in [judged[2]]
     ]
     path = target.with_name(f"{target.name}_results.jsonl")
     return [_write_lines(target, samples), _write_lines(path, results)]
+
+
+def _continuation(judged: Judged) -> dict[str, Any]:
+    """A program stands behind the prompt as well as its continuation does: it defines it anew."""
+    _, code, verdict = judged
+    return {"task_id": verdict.task_id, "completion": f"\n{code}"}
 
 
 def _result(verdict: Verdict) -> str:
@@ -57,16 +89,16 @@ def _result(verdict: Verdict) -> str:
     return "timed out" if verdict.reason == "timeout" else f"failed: {verdict.detail}"
 
 
-def _evalplus(target: Path, judged: list[Judged]) -> list[Path]:
-    samples = [{"task_id": v.task_id, "solution": code} for _, code, v in judged]
+def _evalplus(target: Path, run: _Run) -> list[Path]:
+    samples = [{"task_id": v.task_id, "solution": code} for _, code, v in run.samples]
     by_task: dict[str, list[dict[str, Any]]] = defaultdict(list)
-    for _, code, verdict in judged:
+    for _, code, verdict in run.valid:
         by_task[verdict.task_id].append(
             {
                 "task_id": verdict.task_id,
                 "solution": code,
-                "base_status": _status(verdict, "base"),
-                "plus_status": _status(verdict, "plus"),
+                "base_status": _word(_base_passed(verdict)),
+                "plus_status": _word(verdict.status == "pass") if run.has_plus else None,
                 "base_fail_tests": [],
                 "plus_fail_tests": [],
             }
@@ -77,7 +109,7 @@ def _evalplus(target: Path, judged: list[Judged]) -> list[Path]:
         "eval": by_task,
         "pass_at_k": {
             group: _pass_at_k((s["task_id"], s[f"{group}_status"] == "pass") for s in all_of_them)
-            for group in ("base", "plus")
+            for group in (("base", "plus") if run.has_plus else ("base",))
             if (all_of_them := [s for found in by_task.values() for s in found])
         },
     }
@@ -85,32 +117,34 @@ def _evalplus(target: Path, judged: list[Judged]) -> list[Path]:
     return [_write_lines(target, samples), _write(path, results)]
 
 
-def _status(verdict: Verdict, group: str) -> str | None:
-    """Of the base tests alone, or of all; where tests have no groups they are the base ones."""
-    if not verdict.groups:
-        whole = "pass" if verdict.status == "pass" else "fail"
-        return whole if group == "base" else None
-    names = ("base",) if group == "base" else tuple(verdict.groups)
-    right = all(verdict.groups[name][0] == verdict.groups[name][1] for name in names)
-    return "pass" if right else "fail"
+def _base_passed(verdict: Verdict) -> bool:
+    """Where tests have no groups they are the base ones; a program may end before any."""
+    if verdict.status == "pass":
+        return True
+    right, all_of_them = verdict.groups.get("base", (0, 1))
+    return right == all_of_them
 
 
-def _evalplus_folder(target: Path, judged: list[Judged]) -> list[Path]:
-    for _, code, verdict in judged:
+def _word(passed: bool) -> str:
+    return "pass" if passed else "fail"
+
+
+def _evalplus_folder(target: Path, run: _Run) -> list[Path]:
+    for _, code, verdict in run.samples:
         folder = target / verdict.task_id.replace("/", "_")
         folder.mkdir(parents=True, exist_ok=True)
         (folder / f"{verdict.sample}.py").write_text(code, encoding="utf-8")
     return [target]
 
 
-def _bigcodebench(target: Path, judged: list[Judged]) -> list[Path]:
+def _bigcodebench(target: Path, run: _Run) -> list[Path]:
     samples = [
-        {"task_id": v.task_id, "solution": code, "raw_solution": text} for text, code, v in judged
+        {"task_id": v.task_id, "solution": code, "raw_solution": text}
+        for text, code, v in run.samples
     ]
     by_task: dict[str, list[dict[str, Any]]] = defaultdict(list)
-    for _, code, verdict in judged:
-        status = "pass" if verdict.status == "pass" else "fail"
-        status = "timeout" if verdict.reason == "timeout" else status
+    for _, code, verdict in run.valid:
+        status = "timeout" if verdict.reason == "timeout" else _word(verdict.status == "pass")
         details = {verdict.failing_test or "ALL": verdict.detail} if verdict.detail else {}
         by_task[verdict.task_id].append(
             {
@@ -121,7 +155,7 @@ def _bigcodebench(target: Path, judged: list[Judged]) -> list[Path]:
             }
         )
     results = {"date": datetime.now(UTC).strftime("%Y-%m-%d %H:%M"), "eval": by_task}
-    scores = _pass_at_k((v.task_id, v.status == "pass") for _, _, v in judged)
+    scores = _pass_at_k((v.task_id, v.status == "pass") for _, _, v in run.valid)
     name = target.name.removesuffix(".jsonl")
     return [
         _write_lines(target, samples),
@@ -149,7 +183,7 @@ def _write(path: Path, content: Any) -> Path:
     return path
 
 
-FORMATS: dict[str, Callable[[Path, list[Judged]], list[Path]]] = {
+FORMATS: dict[str, Callable[[Path, _Run], list[Path]]] = {
     "human-eval": _human_eval,
     "evalplus": _evalplus,
     "evalplus-folder": _evalplus_folder,

@@ -19,6 +19,7 @@ class Extracted(Sample):
 
     program: Program
     steps: tuple[Step, ...]
+    error: str | None = None  # of the completion: there was none to take a program from
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +39,7 @@ def extracted(config: ScoreConfig, observer: Observer) -> Iterator[Extracted]:
     for completion in completions:
         steps = extract.explained(completion.text, problems[completion.task_id], form)
         program = extract.program(completion.text, steps)
-        yield Extracted(*completion.key, program, tuple(steps or ()))
+        yield Extracted(*completion.key, program, tuple(steps or ()), completion.error)
 
 
 def dependences(config: ScoreConfig, scored: Evaluation, observer: Observer) -> list[Dependence]:

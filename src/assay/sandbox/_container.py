@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import io
+import itertools
 import os
+import secrets
 import select
 import subprocess
 import tempfile
@@ -37,7 +39,10 @@ SCRIPT = (
 )
 OWN_MB = 256  # of the container's memory for fork server and oracle, above the program's
 OWN_PROCESSES = 16
-FIRST_UID = 200_000  # of its own for each container: processes are counted per user
+# A user of its own for each container, since processes are counted per user. Engines that are not
+# root's, or map users, know the first 65,536 alone.
+FIRST_UID, UIDS = 20_000, 40_000
+_uids = itertools.count(secrets.randbelow(UIDS))
 
 
 def run_arguments(
@@ -94,13 +99,13 @@ class _Stream:
     def __init__(self, engine: Engine, image: str, settings: dict[str, Any]) -> None:
         self._engine = engine
         self._name = f"assay-{os.getpid()}-{os.urandom(4).hex()}"
-        uid = FIRST_UID + int.from_bytes(os.urandom(3), "big")
         self._lock = threading.Lock()
         self._said = bytearray()
+        self._unread = bytearray()
         self._heard: dict[bytes, bytearray] = {b"z": bytearray(), b"o": bytearray()}
         self._pid = 0
         arguments = run_arguments(
-            image, self._name, settings["limits"], uid, podman=engine.is_podman()
+            image, self._name, settings["limits"], unused_uid(), podman=engine.is_podman()
         )
         with tempfile.TemporaryFile() as log:
             self._process = subprocess.Popen(
@@ -113,13 +118,14 @@ class _Stream:
             assert self._process.stdin is not None
             assert self._process.stdout is not None
             self._input, self._output = self._process.stdin, self._process.stdout
+            os.set_blocking(self._input.fileno(), False)
             code = _code()
+            begin = wire.dumps({"interpreter": INTERPRETER, "variables": ENVIRONMENT})
+            deadline = time.monotonic() + settings["start_s"]
             try:
-                wire.write(self._input.fileno(), f"{len(code):>10}".encode() + code)
-                begin = {"interpreter": INTERPRETER, "variables": ENVIRONMENT}
-                wire.send(self._input.fileno(), begin)
-                self._wait(time.monotonic() + settings["start_s"])
-                self.about: dict[str, Any] = wire.receive(self._output.fileno())
+                self._write(f"{len(code):>10}".encode() + code + _measured(begin), deadline)
+                length = int.from_bytes(self._read(4, deadline), "big")
+                self.about: dict[str, Any] = wire.loads(self._read(length, deadline))
             except (OSError, EOFError, ValueError, WorkerLostError) as error:
                 self.kill()
                 log.seek(0)
@@ -142,11 +148,10 @@ class _Stream:
         heard = self._heard[name]
         try:
             said, self._said = bytes(self._said), bytearray()
-            wire.write(self._input.fileno(), said)
+            self._write(said, deadline)
             while len(heard) < 4 or len(heard) < 4 + int.from_bytes(heard[:4], "big"):
-                self._wait(deadline, dozing)
-                whose, piece = wire.receive_frame(self._output.fileno())
-                self._heard[whose] += piece
+                whose, size = wire.FRAME.unpack(self._read(wire.FRAME.size, deadline, dozing))
+                self._heard[whose] += self._read(size, deadline)
             length = 4 + int.from_bytes(heard[:4], "big")
             answer: dict[str, Any] = wire.loads(bytes(heard[4:length]))
         except (OSError, EOFError, ValueError, KeyError) as error:
@@ -167,13 +172,28 @@ class _Stream:
                     os.killpg(self._process.pid, 9)
                 self._process.wait()
 
-    def _wait(self, deadline: float, dozing: Dozing | None = None) -> None:
-        while (left := deadline - time.monotonic()) > 0:
-            if select.select([self._output.fileno()], [], [], min(left, LOOK_EVERY_S))[0]:
-                return
-            if dozing:
+    def _write(self, data: bytes, deadline: float) -> None:
+        """A container that is paused takes no more than fits between the two."""
+        left = memoryview(data)
+        while left:
+            if not select.select([], [self._input.fileno()], [], _until(deadline))[1]:
+                raise WorkerLostError("it does not listen")
+            with contextlib.suppress(BlockingIOError):
+                left = left[os.write(self._input.fileno(), left[:PIECE]) :]
+
+    def _read(self, size: int, deadline: float, dozing: Dozing | None = None) -> bytes:
+        while len(self._unread) < size:
+            patience = min(_until(deadline), LOOK_EVERY_S)
+            if select.select([self._output.fileno()], [], [], patience)[0]:
+                piece = os.read(self._output.fileno(), PIECE)
+                if not piece:
+                    raise EOFError
+                self._unread += piece
+            elif dozing:
                 dozing.look()
-        raise WorkerLostError("no answer in time")
+        found = bytes(self._unread[:size])
+        del self._unread[:size]
+        return found
 
 
 class _Inside(Server):
@@ -183,7 +203,7 @@ class _Inside(Server):
         self._stream, self._name = stream, name
 
     def send_encoded(self, message: bytes) -> None:
-        self._stream.send(self._name, len(message).to_bytes(4, "big") + message)
+        self._stream.send(self._name, _measured(message))
 
     def receive(self, deadline: float, dozing: Dozing | None = None) -> dict[str, Any]:
         return self._stream.message(self._name, deadline, dozing)
@@ -193,6 +213,26 @@ class _Inside(Server):
 
     def kill(self) -> None:
         self._stream.kill()
+
+
+def unused_uid() -> int:
+    """No other container of this harness has it, and nobody whose processes can be seen here."""
+    used = set()
+    for process in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            used.add(process.stat().st_uid)
+    candidates = (FIRST_UID + next(_uids) % UIDS for _ in range(UIDS))
+    return next(uid for uid in candidates if uid not in used)
+
+
+def _measured(message: bytes) -> bytes:
+    return len(message).to_bytes(4, "big") + message
+
+
+def _until(deadline: float) -> float:
+    if (left := deadline - time.monotonic()) <= 0:
+        raise WorkerLostError("no answer in time")
+    return left
 
 
 def _code() -> bytes:

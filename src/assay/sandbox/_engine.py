@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import re
 import shutil
 import subprocess
 import time
@@ -16,6 +18,13 @@ from assay.errors import SandboxError
 ENGINES = ("docker", "podman")
 TOOL = "ASSAY_CONTAINER_ENGINE"
 QUESTION_S = 60.0
+REMOVAL_S = 20.0
+# In the words of Docker, of podman and of the library that they speak to their engines with.
+GONE = re.compile(
+    r"[Cc]annot connect|unable to connect|connection refused|connection reset|error during connect"
+    r"|shutting down|broken pipe|closed network connection|\bEOF\b"
+)
+HINT = re.compile(r"(See|Run) '.*--help'")
 WORKER_LABEL = "assay.worker"
 OWNER_LABEL = "assay.harness"
 
@@ -52,13 +61,14 @@ class Engine:
 
     def failure(self, said: str) -> SandboxError:
         """What its words on stderr mean."""
-        last = next((line for line in reversed(said.splitlines()) if line.strip()), "no reason")
-        if "Cannot connect" in said or "connection refused" in said or "EOF" in last:
+        lines = [line.strip() for line in said.splitlines()]
+        telling = [line for line in lines if line and not HINT.match(line)] or ["no reason"]
+        if gone := [line for line in telling if GONE.search(line)]:
             return EngineGoneError(
-                f"{self.tool} is installed but its engine does not answer ({last.strip()}): start "
+                f"{self.tool} is installed but its engine does not answer ({gone[-1]}): start "
                 "it, or set DOCKER_HOST to where it listens"
             )
-        return SandboxError(f"{self.tool}: {last.strip()}")
+        return SandboxError(f"{self.tool}: {telling[-1]}")
 
     def is_podman(self) -> bool:
         """Under whatever name."""
@@ -82,24 +92,26 @@ class Engine:
                 return
 
     def remove_leftovers(self) -> None:
-        """Containers of harnesses of this machine that are gone."""
-        listed = self.asked(
-            "ps", "--all", "--filter", f"label={WORKER_LABEL}",
-            "--format", f'{{{{.ID}}}} {{{{.Label "{OWNER_LABEL}"}}}}',
-        )  # fmt: skip
-        for line in listed.splitlines():
-            container, _, owner = line.partition(" ")
-            if _is_gone(owner):
-                self.remove(container)
+        """Containers of harnesses of this machine that are gone; those that cannot be stay."""
+        with contextlib.suppress(SandboxError):
+            for container in self.asked(
+                "ps", "--all", "--quiet", "--no-trunc", "--filter", f"label={WORKER_LABEL}"
+            ).split():
+                if _is_gone(self._owner_of(container)):
+                    self.remove(container)
 
     def remove(self, container: str) -> None:
-        subprocess.run(
-            [self.tool, "rm", "--force", container],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=QUESTION_S,
-            start_new_session=True,
-        )
+        """If the engine answers: it may be gone, or the container."""
+        with contextlib.suppress(SandboxError):
+            self.asked("rm", "--force", container, timeout_s=REMOVAL_S)
+
+    def _owner_of(self, container: str) -> str:
+        """Of the two engines only Docker can be asked for a label in a list."""
+        try:
+            labels = self.inspected("container", container)["Config"]["Labels"]
+        except SandboxError:  # it has ended by itself meanwhile
+            return ""
+        return str((labels or {}).get(OWNER_LABEL, ""))
 
 
 def find_engine() -> Engine:

@@ -1,0 +1,55 @@
+"""Who is asked for a second judgement, with a judge of the test's own."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from assay.cli._progress import ProgressDisplay
+from assay.peers import PeerVerdict, peers
+from assay.pipeline import ScoreConfig, score
+from assay.pipeline.cross_check import disagreements, peer_score
+from assay.types import Benchmark, SampleKey
+
+
+@pytest.fixture
+def handed_over(monkeypatch: pytest.MonkeyPatch) -> dict[SampleKey, str]:
+    """To a judge that passes everything."""
+    found: dict[SampleKey, str] = {}
+
+    def judge(
+        _benchmark: str, programs: Mapping[SampleKey, str], _workers: int
+    ) -> dict[SampleKey, PeerVerdict]:
+        found.update(programs)
+        return {key: PeerVerdict(True) for key in programs}
+
+    peers.names()
+    monkeypatch.setitem(peers._items, "generous", judge)
+    return found
+
+
+def test_what_was_not_generated_is_not_judged(
+    handed_over: dict[SampleKey, str],
+    mini: Benchmark,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """It would be an empty program, which fails: an error of ours, not of the model."""
+    first, second, *_ = mini.problems
+    lines = [
+        {"task_id": first.task_id, "solution": first.reference},
+        {"task_id": second.task_id, "solution": "", "finish_reason": "error", "error": "HTTP 500"},
+    ]
+    path = tmp_path / "s.jsonl"
+    path.write_text("\n".join(map(json.dumps, lines)))
+    config = ScoreConfig("mini", tmp_path / "results", samples_file=str(path))
+    with ProgressDisplay("mini", quiet=False) as display:
+        peer = peer_score(config, "generous", display)
+        assert handed_over.keys() == peer.verdicts.keys() == {(first.task_id, 0)}
+        assert [e.value for e in peer.estimates] == [1.0]
+        assert peer.not_generated == 1
+        assert disagreements(config, score(config, display), peer, display) == []
+    assert "generous judges 1 programs; 1 samples have an error" in capsys.readouterr().err
