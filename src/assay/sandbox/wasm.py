@@ -289,6 +289,7 @@ def _as_if_native(report: dict[str, Any]) -> dict[str, Any]:
 
 def _failed(reason: str, detail: str, told: dict[str, Any] | None) -> dict[str, Any]:
     known = {"failing_test": "", **(told or {})}
+    known.pop("ended", None)
     return {**known, "status": "fail", "reason": reason, "detail": detail}
 
 
