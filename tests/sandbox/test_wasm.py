@@ -222,6 +222,7 @@ def test_results_name_the_component(sandbox: Sandbox) -> None:
     path = _component.compiled(lambda _: None)
     digest = _component.file_sha256(path.with_suffix(".wasm"))
     assert f"component {digest}" in sandbox.capabilities().guarantees
+    assert sandbox.capabilities().image == digest
 
 
 def test_a_damaged_file_is_made_again(

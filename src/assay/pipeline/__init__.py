@@ -197,10 +197,7 @@ def _judged(
         capabilities = judge.capabilities()
         most = max(Counter(task_id for task_id, _ in keys).values(), default=0)
         protocol = _protocol(benchmark, strategy, decoding, most, judge)
-        cache = runs.VerdictCache(
-            cache_dir() / "verdicts", capabilities.kind, capabilities.tier, capabilities.python,
-            protocol.environment,
-        )  # fmt: skip
+        cache = _verdict_cache(capabilities, protocol.environment)
         run = runs.open_run(config.results_dir, protocol, model.identity, fresh=config.fresh)
         try:
             stream = Stream(
@@ -230,6 +227,13 @@ def _judged(
             run.close()
     finally:
         judge.close()
+
+
+def _verdict_cache(found: sandbox.Capabilities, environment: str) -> runs.VerdictCache:
+    image = [found.image] if found.image else []  # two of them may have the same Python
+    return runs.VerdictCache(
+        cache_dir() / "verdicts", found.kind, found.tier, found.python, environment, *image
+    )
 
 
 def _long_first(keys: list[SampleKey], seconds: dict[str, float]) -> list[SampleKey]:

@@ -67,8 +67,11 @@ class WasmSandbox:
         self._about = _component.about(self._component)
 
     def capabilities(self) -> Capabilities:
-        guarantees = (*GUARANTEES, f"component {self._about['sha256']['component.wasm']}")
-        return Capabilities("wasm", TIER, self._about["python"], guarantees, GAPS, files=False)
+        digest = self._about["sha256"]["component.wasm"]
+        guarantees = (*GUARANTEES, f"component {digest}")
+        return Capabilities(
+            "wasm", TIER, self._about["python"], guarantees, GAPS, files=False, image=digest
+        )
 
     def judge(self, jobs: Iterable[Job]) -> Iterator[Verdict]:
         for job, report in self._reports(jobs):
