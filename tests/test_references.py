@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from assay import plain
-from assay.pipeline import _long_first, references
-from assay.sandbox import Sandbox, open_sandbox
+from assay.pipeline import _long_first, _verdict_cache, references
+from assay.runs import VerdictCache
+from assay.sandbox import Capabilities, Sandbox, open_sandbox
 from assay.types import Benchmark, Cases, Job, Problem, Program, Tests
 
 MATCHER = "def matcher():\n    return lambda arguments, expected, got: got == expected\n"
@@ -130,3 +131,34 @@ def _expected(checked: references.Checked) -> dict[str, list[object]]:
     cases = checked.benchmark.problems[0].tests.cases
     assert cases is not None
     return cases.expected
+
+
+class OfImage:
+    """A sandbox whose programs see an image."""
+
+    def __init__(self, sandbox: Sandbox, image: str) -> None:
+        self._sandbox, self._image = sandbox, image
+        self.judge, self.outputs, self.close = sandbox.judge, sandbox.outputs, sandbox.close
+
+    def capabilities(self) -> Capabilities:
+        return dataclasses.replace(self._sandbox.capabilities(), image=self._image)
+
+
+def test_what_is_kept_holds_for_one_image(sandbox: Sandbox, own_cache: Path) -> None:
+    given = benchmark(with_cases("a", "def f(x): return x + 1"))
+    prepared = []
+    for image in ("", "sha256:1", "sha256:2", "sha256:1", ""):
+        watching = Watching()
+        references.check(given, OfImage(sandbox, image), watching)
+        prepared.append(len(watching.prepared))
+    assert prepared == [2, 2, 2, 0, 0]
+    job = Job("a", 0, Program("def f(x): return x", ""), given.problems[0].tests)
+    found = sandbox.capabilities()
+    assert found.image == ""
+    keys = {
+        image: _verdict_cache(dataclasses.replace(found, image=image), "packages").key(job)
+        for image in ("", "sha256:1", "sha256:2")
+    }
+    assert len(set(keys.values())) == 3
+    plain_cache = VerdictCache(own_cache, found.kind, found.tier, found.python, "packages")
+    assert keys[""] == plain_cache.key(job)  # what was kept before there were images

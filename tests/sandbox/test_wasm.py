@@ -92,12 +92,96 @@ def test_who_only_waits_is_ended_by_the_clock_on_the_wall(sandbox: Sandbox) -> N
         ("import os\ndef f(x): return os.fork()", "os.fork"),
         ("def f(x): return open('x', 'w')", "x"),
         ("import subprocess\ndef f(x): return subprocess.run(['ls'])", ""),
+        ("from os import fork", "os.fork"),
+        ("from hashlib import scrypt", "hashlib.scrypt"),
+        ("from importlib import resources", "importlib.resources"),
+        ("from multiprocessing.pool import ThreadPool", "module multiprocessing.pool"),
+        ("import zoneinfo\ndef f(x): return zoneinfo.ZoneInfo('Europe/Paris')", "importlib"),
+        ("import getpass\ndef f(x): return getpass.getuser()", "module pwd"),
+        ("def f(x): return len(range(3 * 10**9))", "32 bits"),
+        ("from itertools import islice\ndef f(x): return list(islice([], 3 * 10**9))", "32 bits"),
+        ("from collections import deque\ndef f(x): return deque([], 3 * 10**9)", "32 bits"),
+        (
+            "import asyncio\nasync def g(): return 2\n"
+            "def f(x): return asyncio.get_event_loop().run_until_complete(g())",
+            "asyncio",
+        ),
+        (
+            "from concurrent.futures import ThreadPoolExecutor\n"
+            "def f(x):\n    with ThreadPoolExecutor() as pool: return pool.submit(abs, 2).result()",
+            "thread",
+        ),
     ],
 )
-def test_what_it_cannot_run_is_not_failed(sandbox: Sandbox, code: str, what: str) -> None:
-    verdict = judged(sandbox, code)
+@pytest.mark.parametrize("integrity", ["separated", "shared"])
+def test_what_it_cannot_run_is_not_failed(
+    sandbox: Sandbox, code: str, what: str, integrity: Integrity
+) -> None:
+    verdict = judged(sandbox, code, integrity=integrity)
     assert (verdict.status, verdict.reason) == ("invalid", "unsupported"), verdict
     assert what in verdict.detail
+
+
+def test_a_lack_is_one_whatever_the_tests_make_of_it(sandbox: Sandbox) -> None:
+    tests = "try:\n    got = f(1)\nexcept Exception:\n    got = None\nassert got == 2"
+    verdict = judged(sandbox, "import os\ndef f(x): return os.fork()", tests)
+    assert (verdict.status, verdict.reason) == ("invalid", "unsupported"), verdict
+
+
+@pytest.mark.parametrize("integrity", ["separated", "shared"])
+@pytest.mark.parametrize(
+    "code",
+    [
+        "def f(x): raise AttributeError(\"module 'unittest.__main__' has no attribute 'x'\")",
+        "def f(x): raise AttributeError(\"module 'os' has no attribute 'fork'\")",
+        "def f(x): raise ModuleNotFoundError(\"No module named 'numpy'\")",
+        "def f(x): raise ModuleNotFoundError(\"No module named 'numpy'\", name='numpy')",
+        "def f(x): raise ImportError(\"cannot import name 'fork' from 'os'\")",
+        "def f(x): raise NotImplementedError",
+        "def f(x): raise ValueError('Not supported')",
+        'def f(x): raise RuntimeError("can\'t start new thread")',
+        "def f(x): raise FileNotFoundError(44, 'No such file or directory')",
+        "def f(x): raise OverflowError('Python int too large to convert to C ssize_t')",
+        "def f(x): raise LookupError('unknown encoding: mbcs')",
+        "def f(x): return 'wasi'",
+        "def f(x): return \"ModuleNotFoundError: No module named 'numpy'\"",
+        "import io\ndef f(x): return io.StringIO().fileno()",
+        "import math\ndef f(x): return math.squareroot(x)",
+        "from math import squareroot",
+        "import os.no_such_module",
+        "import winreg",
+        "def f(x): return 'a'.encode('no-such-encoding')",
+        "def f(x): return 10**400 * 1.5",
+    ],
+)
+def test_what_a_program_says_is_no_lack(sandbox: Sandbox, code: str, integrity: Integrity) -> None:
+    verdict = judged(sandbox, code, integrity=integrity)
+    assert verdict.status == "fail", verdict
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import sys\ndef f(x): return 2 if min(sys.maxsize, 10**12) == 10**12 else 0",
+        "import codecs\ndef f(x): return 2 if codecs.encode('a', 'rot13') == 'n' else 0",
+        "def f(x): return len('a'.encode('utf-16-le'))",
+        "def f(x): return len(b'\\\\n'.decode('unicode_escape')) + 1",
+        "from xml.etree import ElementTree as t\ndef f(x): return len(t.XML('<a>12</a>').text)",
+        "from unittest.mock import patch\ndef f(x): return 2",
+        "from typing import Pattern, ContextManager\ndef f(x): return 2",
+    ],
+)
+def test_what_it_can_run_passes(sandbox: Sandbox, code: str) -> None:
+    assert judged(sandbox, code).reason == "passed"
+
+
+def test_the_table_of_lacks_is_recorded(sandbox: Sandbox) -> None:
+    assert sandbox.capabilities().kind == "wasm"
+    lacks = _component.about(_component.compiled(lambda _: None))["lacks"]
+    assert {"ctypes", "numpy", "multiprocessing.pool"} <= set(lacks["modules"])
+    assert not {"json", "math", "winreg"} & set(lacks["modules"])
+    assert "fork" in lacks["names"]["os"]
+    assert "Pattern" not in lacks["names"].get("typing", ())
 
 
 def test_a_caught_lack_is_no_lack(sandbox: Sandbox) -> None:
@@ -138,6 +222,7 @@ def test_results_name_the_component(sandbox: Sandbox) -> None:
     path = _component.compiled(lambda _: None)
     digest = _component.file_sha256(path.with_suffix(".wasm"))
     assert f"component {digest}" in sandbox.capabilities().guarantees
+    assert sandbox.capabilities().image == digest
 
 
 def test_a_damaged_file_is_made_again(

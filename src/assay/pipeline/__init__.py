@@ -198,10 +198,7 @@ def _judged(
         capabilities = judge.capabilities()
         most = max(Counter(task_id for task_id, _ in keys).values(), default=0)
         protocol = _protocol(benchmark, strategy, decoding, most, judge)
-        cache = runs.VerdictCache(
-            cache_dir() / "verdicts", capabilities.kind, capabilities.tier, capabilities.python,
-            protocol.environment,
-        )  # fmt: skip
+        cache = _verdict_cache(capabilities, protocol.environment)
         run = runs.open_run(config.results_dir, protocol, model.identity, fresh=config.fresh)
         try:
             stream = Stream(
@@ -236,6 +233,13 @@ def _judged(
 def _gated(config: JudgeConfig) -> dict[str, Any]:
     """Of completions that are made here."""
     return {"parity_gate": config.parity_gate} if isinstance(config, EvalConfig) else {}
+
+
+def _verdict_cache(found: sandbox.Capabilities, environment: str) -> runs.VerdictCache:
+    image = [found.image] if found.image else []  # two of them may have the same Python
+    return runs.VerdictCache(
+        cache_dir() / "verdicts", found.kind, found.tier, found.python, environment, *image
+    )
 
 
 def _long_first(keys: list[SampleKey], seconds: dict[str, float]) -> list[SampleKey]:

@@ -50,6 +50,8 @@ class _References:
         name = benchmark.environment
         packages = environments.find(name).identity if name else ""
         self._here = [FORMAT, platform.node(), found.kind, found.tier, found.python, packages]
+        if found.image:
+            self._here.append(found.image)
 
     def with_expected_outputs(self) -> tuple[list[Problem], dict[str, str]]:
         """All problems, cases filled in; and why that failed where it did."""

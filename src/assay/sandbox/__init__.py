@@ -20,6 +20,7 @@ class Capabilities:
     guarantees: tuple[str, ...] = ()
     gaps: tuple[str, ...] = ()
     files: bool = True  # whether programs have a folder to write into
+    image: str = ""  # digest of what programs run in, where that is not this machine's own Python
 
 
 class Sandbox(Protocol):

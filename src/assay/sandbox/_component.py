@@ -49,7 +49,8 @@ def compiled(note: Callable[[str], None]) -> Path:
 
 
 def about(machine_code: Path) -> dict[str, Any]:
-    """Digests, versions of the packages it was made with, the guest's version of CPython.
+    """Digests, versions of the packages it was made with, the guest's version of CPython, and
+    which names of this Python's standard library it lacks.
 
     Builds are not alike to the byte (componentize-py issue 247): not even the order of sets of
     strings is that of another build, so that results name theirs.
@@ -71,15 +72,17 @@ def _build(folder: Path, note: Callable[[str], None]) -> None:
         record = Path(temporary, "component.json")
         names = (wasm.name, machine_code.name)
         digests = {name: file_sha256(Path(temporary, name)) for name in names}
-        told = {"sha256": digests, "packages": _versions(), "python": _version(machine_code)}
+        told = {"sha256": digests, "packages": _versions(), **_told_by_guest(machine_code)}
         record.write_text(json.dumps(told, indent=1))
         for name in (*names, record.name):  # the record last: it says that all is there
             os.replace(Path(temporary, name), folder / name)
 
 
-def _version(machine_code: Path) -> str:
-    worker = [sys.executable, "-m", "assay.sandbox._wasm_worker", str(machine_code), "version"]
-    return subprocess.run(worker, capture_output=True, text=True, check=True).stdout.strip()
+def _told_by_guest(machine_code: Path) -> dict[str, Any]:
+    worker = [sys.executable, "-m", "assay.sandbox._wasm_worker", str(machine_code), "about"]
+    done = subprocess.run(worker, capture_output=True, text=True, check=True, timeout=BUILD_S)
+    told: dict[str, Any] = json.loads(done.stdout)
+    return told
 
 
 def _componentize(folder: Path, target: Path) -> None:
@@ -88,6 +91,7 @@ def _componentize(folder: Path, target: Path) -> None:
     (code / "_inside").mkdir()
     for name in SHARED:
         shutil.copy(HERE / "_inside" / f"{name}.py", code / "_inside")
+    _write_host_names(code / "host_names.py")
     done = subprocess.run(
         [
             sys.executable, "-c", SCRIPT, "--wit-path", "world.wit",
@@ -99,6 +103,14 @@ def _componentize(folder: Path, target: Path) -> None:
     if done.returncode:
         last = (done.stderr.strip() or done.stdout.strip()).splitlines()[-1:] or ["no reason"]
         raise SandboxError(f"componentize-py failed ({last[0]}): install it anew")
+
+
+def _write_host_names(target: Path) -> None:
+    """What other sandboxes have and the guest may lack: asked of no program, in a process apart."""
+    script = [sys.executable, "-I", "-S", "-W", "ignore", str(HERE / "_host_names.py"), str(target)]
+    subprocess.run(
+        script, capture_output=True, stdin=subprocess.DEVNULL, check=True, timeout=BUILD_S
+    )
 
 
 def _need_packages() -> None:
@@ -115,9 +127,11 @@ def _versions() -> dict[str, str]:
 
 
 def _digest_of_inputs() -> str:
-    digest = hashlib.sha256(json.dumps([_versions(), STACK_BYTES, platform.machine()]).encode())
+    here = [platform.machine(), sys.platform, *sys.version_info[:2]]  # whose names it is told
+    digest = hashlib.sha256(json.dumps([_versions(), STACK_BYTES, here]).encode())
     sources = [HERE / "_inside" / f"{name}.py" for name in SHARED]
-    for path in (*sources, HERE / "_guest" / "app.py", HERE / "_guest" / "world.wit"):
+    guest = [HERE / "_guest" / name for name in ("app.py", "lacks.py", "world.wit")]
+    for path in (*sources, *guest, HERE / "_host_names.py"):
         digest.update(path.read_bytes())
     return digest.hexdigest()
 

@@ -25,6 +25,7 @@ PAUSE_S = 0.2  # before an attempt after one that failed on our side
 PATIENCE = 4  # the fork server's own, in wall limits
 GRACE_S = 20.0
 SLOWER = 4
+TOO_BUSY = "the machine is too busy to run it within its limits"
 PROBE = Job("", 0, Program("", ""), Tests("", "", integrity="separated"))
 
 
@@ -39,7 +40,7 @@ class ForkServerSandbox:
         self._idle = [first]
         self._alive = {first}
         self._lock = threading.Lock()
-        self._alone = _Turnstile()
+        self._alone = Turnstile()
         self._closed = False
 
     def _settings(self, job: Job) -> dict[str, Any]:
@@ -87,9 +88,7 @@ class ForkServerSandbox:
                 with self._alone.exclusive():
                     report = self._report(job, lambda: None)
                 if report.get("starved"):
-                    report = {
-                        "sandbox_error": "the machine is too busy to run it within its limits"
-                    }
+                    report = {"sandbox_error": TOO_BUSY}
             if "sandbox_error" not in report:
                 break
         return job, report
@@ -163,7 +162,7 @@ class ForkServerSandbox:
         worker.kill()
 
 
-class _Turnstile:
+class Turnstile:
     """Many at a time, or one alone."""
 
     def __init__(self) -> None:

@@ -34,7 +34,10 @@ class DockerSandbox(ForkServerSandbox):
 
     def capabilities(self) -> Capabilities:
         guarantees = (*self._tier.guarantees, f"image {self._image}")
-        return Capabilities("docker", self._tier.name, self._python, guarantees, self._tier.gaps)
+        tier = self._tier
+        return Capabilities(
+            "docker", tier.name, self._python, guarantees, tier.gaps, image=self._image
+        )
 
     def _settings(self, job: Job) -> dict[str, Any]:
         return _settings(job)

@@ -7,9 +7,7 @@ tricks. What it cannot run is said to be unsupported, never failed.
 from __future__ import annotations
 
 import contextlib
-import importlib
 import os
-import re
 import select
 import subprocess
 import sys
@@ -22,7 +20,15 @@ from typing import Any
 from assay.errors import SandboxError
 from assay.protocol import tests_digest
 from assay.sandbox import Capabilities, _component, _pool, sandboxes
-from assay.sandbox._fork_servers import ATTEMPTS, GRACE_S, PATIENCE, for_oracle
+from assay.sandbox._fork_servers import (
+    ATTEMPTS,
+    GRACE_S,
+    PATIENCE,
+    PAUSE_S,
+    TOO_BUSY,
+    Turnstile,
+    for_oracle,
+)
 from assay.sandbox._inside import wire
 from assay.sandbox._inside.latest import Latest
 from assay.sandbox._verdicts import invalid, verdict_of, with_outputs
@@ -30,7 +36,10 @@ from assay.types import Cases, Job, Verdict
 
 TIER = "guest"
 SLOWER = 3.0  # than native code: limits of CPU time are for that
+CALL_SLOWER = 4  # a case may take several times what the reference took for its slowest
 START_S = 60.0
+TESTS_S = 120.0  # that tests may take: to be read, and for their own work
+UNSUPPORTED = "unsupported"
 GUARANTEES = (
     "no network, no files, no other process, no system calls: only what a WebAssembly guest has",
     "limits on CPU, wall time and memory",
@@ -40,19 +49,7 @@ GUARANTEES = (
 GAPS = (
     "files, threads, processes, sockets, packages: programs that need them are unsupported",
     "the stack is 2 MB: recursion ends earlier than natively",
-)
-# Not in the guest, but in places where such programs are written.
-PACKAGES = {
-    "matplotlib", "networkx", "numpy", "pandas", "regex", "requests", "scipy", "sklearn", "sympy",
-    "tensorflow", "torch",
-}  # fmt: skip
-TOO_LARGE = "OverflowError: cannot fit 'int' into an index-sized integer"
-MISSING = re.compile(r"ModuleNotFoundError: No module named '(\w+)")
-NO_SUCH = re.compile(r"AttributeError: module '([\w.]+)' has no attribute '(\w+)'")
-UNABLE = re.compile(
-    r"can't start new thread|NotImplementedError|Not supported|Function not implemented"
-    r"|UnsupportedOperation|emscripten|wasi"
-    r"|^(?:FileNotFoundError|NotADirectoryError|PermissionError|OSError): \[Errno \d+\]"
+    "32 bits: what needs larger sizes or indices is unsupported, and hashes are others",
 )
 
 
@@ -65,12 +62,16 @@ class WasmSandbox:
         self._idle: list[_Worker] = [_Worker(self._component)]
         self._alive = set(self._idle)
         self._lock = threading.Lock()
+        self._alone = Turnstile()
         self._closed = False
         self._about = _component.about(self._component)
 
     def capabilities(self) -> Capabilities:
-        guarantees = (*GUARANTEES, f"component {self._about['sha256']['component.wasm']}")
-        return Capabilities("wasm", TIER, self._about["python"], guarantees, GAPS, files=False)
+        digest = self._about["sha256"]["component.wasm"]
+        guarantees = (*GUARANTEES, f"component {digest}")
+        return Capabilities(
+            "wasm", TIER, self._about["python"], guarantees, GAPS, files=False, image=digest
+        )
 
     def judge(self, jobs: Iterable[Job]) -> Iterator[Verdict]:
         for job, report in self._reports(jobs):
@@ -100,22 +101,40 @@ class WasmSandbox:
 
     def _run(self, job: Job, _doze: Callable[[], None]) -> tuple[Job, dict[str, Any]]:
         if job.environment:
-            return job, {"unsupported": f"the packages of {job.environment}"}
+            lack = {"reason": UNSUPPORTED, "detail": f"the packages of {job.environment}"}
+            return job, {"result": lack}
         report: dict[str, Any] = {}
-        for _ in range(ATTEMPTS):
-            try:
-                worker = self._take()
-                report = worker.judge(job)
-            except _LostError as error:
-                report = {"sandbox_error": f"the WebAssembly worker was lost: {error}"}
-            else:
-                self._give_back(worker)
+        for attempt in range(ATTEMPTS):
+            if attempt:
+                time.sleep(PAUSE_S * attempt)
+            with self._alone.shared():
+                report = self._report(job)
+            if report.get("starved"):
+                with self._alone.exclusive():
+                    report = self._report(job)
+                if report.get("starved"):
+                    report = {"sandbox_error": TOO_BUSY}
             if "sandbox_error" not in report:
                 break
         return job, report
 
+    def _report(self, job: Job) -> dict[str, Any]:
+        try:
+            worker = self._take()
+        except SandboxError as error:
+            return {"sandbox_error": str(error)}
+        try:
+            report = worker.judge(job)
+        except _LostError as error:
+            self._drop(worker)
+            return {"sandbox_error": f"the WebAssembly worker was lost: {error}"}
+        self._give_back(worker)
+        return report
+
     def _take(self) -> _Worker:
         with self._lock:
+            if self._closed:
+                raise SandboxError("stopped")
             if self._idle:
                 return self._idle.pop()
         worker = _Worker(self._component)
@@ -124,13 +143,17 @@ class WasmSandbox:
                 self._alive.add(worker)
                 return worker
         worker.kill()
-        raise _LostError("stopped")
+        raise SandboxError("stopped")
 
     def _give_back(self, worker: _Worker) -> None:
         with self._lock:
             if worker in self._alive and worker.is_well:
                 self._idle.append(worker)
                 return
+        self._drop(worker)
+
+    def _drop(self, worker: _Worker) -> None:
+        with self._lock:
             self._alive.discard(worker)
         worker.kill()
 
@@ -143,13 +166,17 @@ class _Worker:
     """The harness's end of a process that runs guests."""
 
     def __init__(self, path: Path) -> None:
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "assay.sandbox._wasm_worker", str(path)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,  # Ctrl-C is the harness's to handle
-        )
+        command = [sys.executable, "-m", "assay.sandbox._wasm_worker", str(path)]
+        try:
+            self._process = subprocess.Popen(
+                command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                start_new_session=True,  # Ctrl-C is the harness's to handle
+            )
+        except OSError as error:
+            raise SandboxError(f"the WebAssembly worker did not start ({error})") from error
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._input, self._output = self._process.stdin, self._process.stdout
@@ -162,7 +189,7 @@ class _Worker:
             raise SandboxError(f"the WebAssembly worker did not start ({error})") from error
 
     def judge(self, job: Job) -> dict[str, Any]:
-        tests, limits = job.tests, job.limits
+        tests, limits = job.tests, _limits(job)
         apart = tests.integrity == "separated"
         key = tests_digest(tests) if apart else ""
         body = None
@@ -179,19 +206,16 @@ class _Worker:
             },
             "key": key,
             "tests": body,
-            "limits": {
-                "cpu_s": limits.cpu_s * SLOWER,
-                "wall_s": limits.wall_s,
-                "memory_mb": limits.memory_mb,
-            },
+            "limits": limits,
         }
         try:
             wire.send(self._input.fileno(), message)
         except (OSError, ValueError) as error:
             self.is_well = False
             raise _LostError(str(error) or "it ended") from error
-        report = self._receive(limits.wall_s * PATIENCE + limits.cpu_s * SLOWER + GRACE_S)
-        if report.pop("forgotten", False) or report.get("ended") in ("wall", "busy tests"):
+        # Its own watchdog is to notice first, and knows better.
+        report = self._receive(limits["wall_s"] * PATIENCE + limits["cpu_s"] + TESTS_S + GRACE_S)
+        if report.pop("forgotten", False) or report.get("ended") == "wall":
             self.is_well = False  # a new one is simpler than to know what this one still has
         return report
 
@@ -214,43 +238,45 @@ class _Worker:
         return report
 
 
+def _limits(job: Job) -> dict[str, Any]:
+    """In the guest's seconds, as those of the reference's slowest call are."""
+    limits = job.limits
+    call_cpu_s = limits.call_cpu_s * SLOWER
+    if call_cpu_s and job.tests.cases:
+        call_cpu_s = max(call_cpu_s, CALL_SLOWER * job.tests.cases.slowest_s)
+    return {
+        "cpu_s": limits.cpu_s * SLOWER,
+        "call_cpu_s": call_cpu_s,
+        "slower": SLOWER,
+        "wall_s": limits.wall_s,
+        "memory_mb": limits.memory_mb,
+    }
+
+
 def _verdict(job: Job, report: dict[str, Any]) -> Verdict:
     told = report.get("result") or {}
     if "sandbox_error" in told:
         report = told
-    if TOO_LARGE in told.get("detail", ""):  # for 32 bits
-        told["reason"] = "memory"
-    if told.get("status") == "fail" and (what := _unsupported(told["detail"])):
-        report = {"unsupported": what}
-    if "unsupported" in report:
-        return invalid(job, "unsupported", report["unsupported"])
     if "sandbox_error" in report:
         return invalid(job, "sandbox-error", report["sandbox_error"])
+    if told.get("reason") == UNSUPPORTED:  # which a guest says of itself, see _guest/lacks.py
+        return invalid(job, UNSUPPORTED, told["detail"])
     return verdict_of(job, _as_if_native(report))
-
-
-def _unsupported(detail: str) -> str:
-    """What the guest lacks and other sandboxes have, if that is why a program failed."""
-    if missing := MISSING.search(detail):
-        name = missing[1]
-        return f"module {name}" if name in sys.stdlib_module_names | PACKAGES else ""
-    if absent := NO_SUCH.search(detail):
-        with contextlib.suppress(ImportError):
-            if hasattr(importlib.import_module(absent[1]), absent[2]):
-                return f"{absent[1]}.{absent[2]}"
-        return ""
-    return detail if UNABLE.search(detail) else ""
 
 
 def _as_if_native(report: dict[str, Any]) -> dict[str, Any]:
     """The report in the words of the fork server's."""
     how = report.get("ended")
     told = report["result"]
-    if how == "stack":
-        told = _failed("exception", "RecursionError: the stack of WebAssembly is exhausted")
+    if how is None or (told and told.get("status") == "fail"):
+        pass  # it failed before it ended
+    elif how == "stack":
+        told = _failed("exception", "RecursionError: the stack of WebAssembly is exhausted", told)
+    elif how == "call":
+        told = _failed("timeout", "used too much CPU time in one call", told)
     elif how == "busy tests":
-        told = _failed("timeout", "its answers keep the tests busy for too long")
-    elif how is not None:
+        told = _failed("timeout", "its answers keep the tests busy for too long", told)
+    else:
         told = {"ended": True, **(told or {})}
     return {
         "result": told,
@@ -264,8 +290,10 @@ def _as_if_native(report: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _failed(reason: str, detail: str) -> dict[str, str]:
-    return {"status": "fail", "reason": reason, "detail": detail, "failing_test": ""}
+def _failed(reason: str, detail: str, told: dict[str, Any] | None) -> dict[str, Any]:
+    known = {"failing_test": "", **(told or {})}
+    known.pop("ended", None)
+    return {**known, "status": "fail", "reason": reason, "detail": detail}
 
 
 def _note(text: str) -> None:

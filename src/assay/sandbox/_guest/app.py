@@ -5,10 +5,14 @@ from __future__ import annotations
 import contextlib
 import importlib
 import json
+import math
 import random
 import sys
+from time import monotonic
 from typing import Any
 
+import host_names
+import lacks
 import wit_world
 from _inside import calling, judge, plain, trial, wire
 from _inside.latest import Latest
@@ -18,10 +22,23 @@ LEFT_OUT = {
     "antigravity", "ensurepip", "idlelib", "lib2to3", "pdb", "pydoc_data", "test", "this",
     "tkinter", "turtle", "turtledemo", "venv",
 }  # fmt: skip
-for _name in sorted(sys.stdlib_module_names - LEFT_OUT):
+INNER = (
+    "email.mime.multipart", "email.mime.text", "email.parser", "html.parser", "http.cookies",
+    "importlib.abc", "unittest.mock", "xml.dom.minidom", "xml.etree.ElementTree",
+    "xml.sax.saxutils",
+)  # fmt: skip
+ENCODINGS = [name for name in host_names.NAMES["modules"] if name.startswith("encodings.")]
+for _name in (*sorted(sys.stdlib_module_names - LEFT_OUT), *INNER, *ENCODINGS):
     with contextlib.suppress(BaseException):
         if not _name.startswith("_"):
             importlib.import_module(_name)
+
+absent = lacks.Lacks(host_names.NAMES)
+host_names.NAMES.clear()
+judge.explain = absent.explain
+judge.REASONS.add(judge.UNSUPPORTED)
+# Programs take it for infinity, and mean that of 64 bits.
+sys.maxsize = (1 << 63) - 1
 
 
 class _State:
@@ -30,6 +47,7 @@ class _State:
     namespace: dict[str, object]
     unloaded: dict[str, str] | None
     job: dict[str, Any]
+    calls: list[Any]
 
 
 state = _State()
@@ -39,8 +57,9 @@ kept: Latest[str, trial.Tests] = Latest()
 class WitWorld(wit_world.WitWorld):  # type: ignore[misc]
     """What the component exports; made anew for each call."""
 
-    def version(self) -> str:
-        return f"{sys.implementation.name} {sys.version.split()[0]}"
+    def about(self) -> str:
+        python = f"{sys.implementation.name} {sys.version.split()[0]}"
+        return json.dumps({"python": python, "lacks": absent.table()})
 
     def judge(self, job: str) -> str:
         asked = json.loads(job)
@@ -56,13 +75,20 @@ class WitWorld(wit_world.WitWorld):  # type: ignore[misc]
         state.unloaded = calling.load(state.namespace, state.job["program"])
 
     def answer(self, calls: str) -> str:
-        encode = plain.abridged if state.job["abridged"] else plain.encode
-        name = state.job["entry_point"]
+        job = state.job
+        encode = plain.abridged if job["abridged"] else plain.encode
+        if calls:
+            state.calls = wire.load_calls(calls.encode("latin-1"))[job["skip"] :][::-1]
         answers = []
-        for call in wire.load_calls(calls.encode("latin-1")):
+        until = monotonic() + job["piece_s"]
+        while state.calls:
+            call = state.calls.pop()
             answers.append(
-                state.unloaded or calling.result(state.namespace, name, *call, encode=encode)
+                state.unloaded
+                or calling.result(state.namespace, job["entry_point"], *call, encode=encode)
             )
+            if monotonic() >= until:
+                break
         return _told(answers)
 
     def keep(self, key: str, tests: str) -> None:
@@ -82,25 +108,35 @@ def _told(message: Any, dumps: Any = json.dumps) -> str:
 
 
 class _Calls:
-    """The program in the other instance."""
+    """The program in the other instance, which answers piece by piece."""
 
     def __init__(self) -> None:
         self._answers: list[Any] = []
+        self._heard = 0  # since calls were sent
+        self._cpu_s, self._most_cpu_s = 0.0, math.inf
 
     def send(self, calls: bytes) -> None:
-        text = wit_world.call(calls.decode("latin-1"))
-        if not text:
-            raise trial.EndedError
-        try:
-            answers = json.loads(text)
-        except (ValueError, RecursionError) as error:
-            raise trial.EndedError from error
-        self._answers = answers[::-1]
+        self._heard = 0
+        self._hear(calls.decode("latin-1"))
 
     def answer(self) -> trial.Answer:
+        if not self._answers:
+            if self._cpu_s > self._most_cpu_s:
+                raise trial.EndedError
+            self._hear(str(self._heard))
         if not self._answers:
             raise trial.EndedError
         return trial.checked(self._answers.pop())
 
     def end_after(self, cpu_s: float) -> None:
-        """All calls of a message are made before the first answer is seen."""
+        self._most_cpu_s = self._cpu_s + cpu_s
+
+    def _hear(self, asked: str) -> None:
+        """All that it answers until it has worked for a while."""
+        cpu_s, _, text = wit_world.call(asked).partition(" ")
+        self._cpu_s = float(cpu_s)
+        try:
+            self._answers = json.loads(text)[::-1]
+            self._heard += len(self._answers)
+        except (ValueError, TypeError, KeyError, RecursionError) as error:
+            raise trial.EndedError from error

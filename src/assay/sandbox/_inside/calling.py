@@ -43,5 +43,5 @@ def result(
 
 
 def failure_of(error: BaseException) -> dict[str, str]:
-    detail = judge.describe(error)
-    return {"raised": type(error).__name__, "reason": judge.reason(error), "detail": detail}
+    reason, detail = judge.told(error)
+    return {"raised": type(error).__name__, "reason": reason, "detail": detail}

@@ -9,9 +9,11 @@ import builtins
 import errno
 import sys
 import types
+from collections.abc import Callable
 
 PREAMBLE, PROGRAM, TESTS = "<preamble>", "<program>", "<tests>"
 DETAIL_LIMIT = 500
+UNSUPPORTED = "unsupported"  # no reason for a failure but where ``explain`` can find it
 PASSED = {"status": "pass", "reason": "passed", "detail": "", "failing_test": ""}
 NOT_PYTHON = (SyntaxError, ValueError, RecursionError, MemoryError)  # raised by compile
 # Limits and walls of the sandbox that a program runs into show as these errors.
@@ -51,12 +53,29 @@ def judge(
         exec(code, namespace)
         exec(tests, namespace)
     except BaseException as error:
-        return fail(reason(error), describe(error), failing_test(error, text))
+        return fail(*told(error), failing_test(error, text))
     return PASSED
 
 
 def compiled(source: str, name: str) -> types.CodeType:
     return compile(source, name, "exec", dont_inherit=True)
+
+
+def _unexplained(_error: BaseException) -> tuple[str, str] | None:
+    return None
+
+
+# Set where the interpreter itself lacks something: reason and detail of an error that shows it.
+explain: Callable[[BaseException], tuple[str, str] | None] = _unexplained
+
+
+def told(error: BaseException) -> tuple[str, str]:
+    """A verdict's reason and detail."""
+    try:
+        explained = explain(error)
+    except BaseException:  # the program's own attributes: they may do anything
+        explained = None
+    return explained or (reason(error), describe(error))
 
 
 def reason(error: BaseException) -> str:

@@ -122,12 +122,13 @@ class Calls:
 
     def failed(self, error: Exception, failing_test: str) -> dict[str, str]:
         """What the tests said of the last call."""
-        if error is self._raised and self._failure:
+        lacked = self._failure and self._failure["reason"] == judge.UNSUPPORTED
+        if self._failure and (error is self._raised or lacked):
             return judge.fail(self._failure["reason"], self._failure["detail"], failing_test)
-        told = judge.describe(error)
+        reason, detail = judge.told(error)
         if self.made and self._failure is None:
-            told = f"{told}: {self._shown()} gave {_shown(self._value)}"
-        return judge.fail(judge.reason(error), told, failing_test)
+            detail = f"{detail}: {self._shown()} gave {_shown(self._value)}"
+        return judge.fail(reason, detail, failing_test)
 
     def _stop(self, result: dict[str, Any]) -> NoReturn:
         self.stopped = self.stopped or result
@@ -161,6 +162,7 @@ class CaseTests:
         arguments: list[Any] = []
         try:
             for group, calls in self._inputs.items():
+                arguments = calls[0] if calls else []
                 channel.send(self._requests[group])
                 matches = self._matcher()
                 for arguments, expected in zip(calls, self._expected[group], strict=True):

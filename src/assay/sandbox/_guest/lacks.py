@@ -1,0 +1,133 @@
+"""What this guest lacks and other sandboxes have, told from an error itself.
+
+Words that a program chose prove nothing: what counts is an error that the interpreter or its
+library raised, about a name in a table that was made when the component was built.
+"""
+
+from __future__ import annotations
+
+import errno
+import opcode
+import sys
+from types import ModuleType, TracebackType
+from typing import Any
+
+Told = tuple[str, str] | None  # reason and detail
+
+LIBRARY = ("/python/", "<frozen ")  # where the standard library's code comes from
+# Not in the guest, but in places where such programs are written.
+PACKAGES = {
+    "matplotlib", "networkx", "numpy", "pandas", "regex", "requests", "scipy", "sklearn", "sympy",
+    "tensorflow", "torch",
+}  # fmt: skip
+# Of files, processes and sockets, of which there are none: nothing else gets such an error here.
+FILES = {
+    errno.ENOENT, errno.ENOTDIR, errno.EACCES, errno.EPERM, errno.EBADF, errno.ENOSYS,
+    errno.ENOTSUP, errno.EOPNOTSUPP, getattr(errno, "ENOTCAPABLE", errno.ENOSYS),
+}  # fmt: skip
+TOO_WIDE = "cannot fit 'int' into an index-sized integer"
+# Of an operator: a sequence or a number of more than 2 GiB, natively a MemoryError.
+TOO_LARGE = {TOO_WIDE, "too many digits in integer"}
+MESSAGES = {
+    "RuntimeError": {
+        "can't start new thread": "threads",
+        "There is no current event loop in thread 'MainThread'.": "asyncio",
+    },
+    "NotImplementedError": {
+        "This Python build lacks multiprocessing.synchronize, usually due to named semaphores"
+        " being unavailable on this platform.": "processes",
+    },
+    "OverflowError": {
+        "Python int too large to convert to C ssize_t": "more than 32 bits",
+        "Python int too large to convert to C long": "more than 32 bits",
+        TOO_WIDE: "more than 32 bits",
+    },
+}
+ISLICE = " for islice() must be None or an integer: 0 <= x <= sys.maxsize."
+UNKNOWN_ENCODING = "unknown encoding: "
+DEEPEST = 10  # errors that are each the cause of the next
+
+
+class Lacks:
+    """Made of all names of the host's library: modules with their names, and encodings."""
+
+    def __init__(self, host: dict[str, Any]) -> None:
+        self.modules = {name for name in host["modules"] if name not in sys.modules} | PACKAGES
+        self.names = {
+            module: {name for name in names if not hasattr(sys.modules[module], name)}
+            for module, names in host["modules"].items()
+            if module in sys.modules
+        }
+        self.encodings = {name for name in host["encodings"] if not _is_known(name)}
+
+    def table(self) -> dict[str, Any]:
+        names = {module: sorted(names) for module, names in sorted(self.names.items()) if names}
+        encodings = sorted(self.encodings)
+        return {"modules": sorted(self.modules), "names": names, "encodings": encodings}
+
+    def explain(self, error: BaseException) -> Told:
+        """The verdict's reason and detail if it is the guest that failed; else nothing."""
+        for _ in range(DEEPEST):
+            code, operation = _origin(error)
+            by_library = code.startswith(LIBRARY)
+            if operation == "RAISE_VARARGS" and not by_library:
+                return None  # the program's own words
+            if (
+                type(error) is OverflowError
+                and operation == "BINARY_OP"
+                and str(error) in TOO_LARGE
+            ):
+                return "memory", f"OverflowError: {error}"
+            if lack := self._lack(error):
+                return "unsupported", lack
+            if not by_library or error.__cause__ is None:
+                return None
+            error = error.__cause__
+        return None
+
+    def _lack(self, error: BaseException) -> str:
+        kind = type(error)
+        match error:
+            case ModuleNotFoundError():
+                return f"module {error.name}" if error.name in self.modules else ""
+            case ImportError() if kind is ImportError:
+                return self._named(error.name, getattr(error, "name_from", None))
+            case AttributeError() if type(error.obj) is ModuleType:
+                return self._named(error.obj.__name__, error.name)
+            case OSError() if error.errno in FILES:
+                return f"files, processes and sockets ({kind.__name__}: {error})"
+            case LookupError() if kind is LookupError and str(error).startswith(UNKNOWN_ENCODING):
+                name = _normal(str(error).removeprefix(UNKNOWN_ENCODING))
+                return f"encoding {name}" if name in self.encodings else ""
+            case ValueError() if kind is ValueError and str(error).endswith(ISLICE):
+                return "more than 32 bits"
+        return MESSAGES.get(kind.__name__, {}).get(str(error), "")
+
+    def _named(self, module: Any, name: Any) -> str:
+        whole = f"{module}.{name}"
+        return whole if whole in self.modules or name in self.names.get(module, ()) else ""
+
+
+def _origin(error: BaseException) -> tuple[str, str]:
+    """The file of the code in which it was raised, and the instruction."""
+    entry: TracebackType | None = error.__traceback__
+    while entry is not None and entry.tb_next is not None:
+        entry = entry.tb_next
+    if entry is None:
+        return "", ""
+    code = entry.tb_frame.f_code
+    return code.co_filename, opcode.opname[code.co_code[entry.tb_lasti]]
+
+
+def _is_known(encoding: str) -> bool:
+    try:
+        "".encode(encoding)
+    except LookupError as error:
+        return not str(error).startswith(UNKNOWN_ENCODING)  # else it is for bytes
+    except Exception:
+        return True
+    return True
+
+
+def _normal(encoding: str) -> str:
+    return encoding.lower().replace("-", "_").replace(" ", "_")

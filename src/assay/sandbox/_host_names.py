@@ -1,0 +1,53 @@
+"""Run apart, by the Python of this machine: writes down the names of its standard library.
+
+python -I -S _host_names.py OUTPUT
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import importlib.util
+import json
+import pkgutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+# What opens windows, prints poems or is not for programs.
+LEFT_OUT = {
+    "antigravity", "ensurepip", "idlelib", "lib2to3", "pydoc_data", "test", "this", "tkinter",
+    "turtle", "turtledemo", "venv",
+}  # fmt: skip
+
+
+def modules(name: str) -> Iterator[str]:
+    """It and those in it."""
+    yield name
+    with contextlib.suppress(BaseException):
+        for inner in pkgutil.iter_modules(importlib.import_module(name).__path__, f"{name}."):
+            if not inner.name.endswith("__main__"):
+                yield from modules(inner.name)
+
+
+def names(module: str) -> list[str] | None:
+    """Nothing if it is for another system."""
+    with contextlib.suppress(BaseException):
+        return [name for name in dir(importlib.import_module(module)) if not name.startswith("_")]
+    return None
+
+
+def main() -> None:
+    from encodings.aliases import aliases
+
+    top = {name for name in sys.stdlib_module_names if not name.startswith("_")}
+    found = {inner: names(inner) for name in sorted(top - LEFT_OUT) for inner in modules(name)}
+    found |= {name: [] for name in sorted(top & LEFT_OUT) if importlib.util.find_spec(name)}
+    present = {name: names for name, names in found.items() if names is not None}
+    encodings = [name.partition(".")[2] for name in present if name.startswith("encodings.")]
+    told = {"modules": present, "encodings": sorted({*aliases, *aliases.values(), *encodings})}
+    Path(sys.argv[1]).write_text(f"NAMES = {json.dumps(told)}\n")
+
+
+if __name__ == "__main__":
+    main()
