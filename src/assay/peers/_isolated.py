@@ -61,7 +61,7 @@ def _take_files_away(folder: str, readable: list[str], sockets: list[str]) -> No
         kept = 0 if path == folder else READ_ONLY
         _set_attributes(tree, "", kept | NO_SUID | NO_DEVICES)
     _set_attributes(AT_FDCWD, "/", READ_ONLY | NO_SUID | NO_DEVICES)
-    for path in EMPTY:
+    for path in filter(_is_there, EMPTY):  # not every system has /run
         _mount_empty(path)
     _furnish_dev(devices)
     for path in sorted(trees):
@@ -70,7 +70,8 @@ def _take_files_away(folder: str, readable: list[str], sockets: list[str]) -> No
     for path in sockets:
         if Path(path).is_socket():
             _put(_picked_up("/dev/null"), path)
-    _set_attributes(AT_FDCWD, "/run", READ_ONLY, recursive=False)
+    if _is_there("/run"):
+        _set_attributes(AT_FDCWD, "/run", READ_ONLY, recursive=False)
 
 
 def _furnish_dev(devices: dict[str, int]) -> None:
@@ -86,6 +87,10 @@ def _furnish_dev(devices: dict[str, int]) -> None:
 
 def _would_vanish(path: str) -> bool:
     return any(path.startswith(f"{empty}/") for empty in EMPTY)
+
+
+def _is_there(path: str) -> bool:
+    return Path(path).is_dir()
 
 
 def _picked_up(path: str) -> int:
