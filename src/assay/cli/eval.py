@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import json
 from typing import TYPE_CHECKING, Any
 
@@ -58,11 +59,11 @@ def evaluate(
     with ProgressDisplay(benchmark, quiet=as_json) as display:
         if config.n_samples > 1 and config.temperature == 0:
             display.note("temperature 0 is greedy: the samples of a problem will be alike")
-        gate = gated(
-            config.model, config.engine, publishable=publishable, wanted=parity_gate,
+        gate = functools.partial(
+            gated, config.model, config.engine, publishable=publishable, wanted=parity_gate,
             note=display.note,
         )  # fmt: skip
-        config = dataclasses.replace(config, parity_gate=gate)
+        config = dataclasses.replace(config, gate=gate)
         if config.prompt_strategy == ALL:
             evaluations = evaluate_all(config, display)
             show_all(evaluations, as_json=as_json)

@@ -7,8 +7,10 @@ import os
 import platform
 import tempfile
 from collections import Counter
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from assay import (
@@ -84,7 +86,8 @@ class EvalConfig(JudgeConfig):
     seed: int = 0
     prompt_strategy: str = STANDARD
     engine: EngineOptions = field(default_factory=EngineOptions)
-    parity_gate: dict[str, Any] = field(default_factory=dict)  # what it says of the device
+    # Asked before anything is generated: what is recorded of the device, or an error.
+    gate: Callable[[], dict[str, Any]] = dict
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +111,8 @@ def evaluate(config: EvalConfig, observer: Observer) -> Evaluation:
     if model.thinks and config.max_tokens is None:
         observer.note(f"the model's template lets it think: max-tokens {decoding.max_tokens}")
     keys = [(p.task_id, s) for p in benchmark.problems for s in range(config.n_samples)]
-    return _judged(config, benchmark, strategy, decoding, model, keys, observer)
+    gate = {"parity_gate": config.gate()}
+    return _judged(config, benchmark, strategy, decoding, model, keys, observer, gate)
 
 
 def evaluate_all(config: EvalConfig, observer: Observer) -> list[Evaluation]:
@@ -190,6 +194,7 @@ def _judged(
     model: models.Model,
     keys: list[SampleKey],
     observer: Observer,
+    device: Mapping[str, Any] = MappingProxyType({}),  # where completions are made
 ) -> Evaluation:
     judge = sandbox.open_sandbox(config.sandbox, config.workers, config.sandbox_tier)
     try:
@@ -205,7 +210,7 @@ def _judged(
                 benchmark, strategy, protocol, model, judge, run,
                 None if config.no_cache else cache, checked.unscorable, observer,
             )  # fmt: skip
-            known = {"sandbox": codec.to_json(capabilities), **_gated(config)}
+            known = {"sandbox": codec.to_json(capabilities), **device}
             stream.flow(_long_first(keys, checked.seconds), lambda: environment(model) | known)
             task_ids = [p.task_id for p in benchmark.problems]
             wanted = set(task_ids)
@@ -228,11 +233,6 @@ def _judged(
             run.close()
     finally:
         judge.close()
-
-
-def _gated(config: JudgeConfig) -> dict[str, Any]:
-    """Of completions that are made here."""
-    return {"parity_gate": config.parity_gate} if isinstance(config, EvalConfig) else {}
 
 
 def _verdict_cache(found: sandbox.Capabilities, environment: str) -> runs.VerdictCache:

@@ -59,7 +59,10 @@ def passed_gate(
     if (before := kept.get(key)) is not None:
         return dataclasses.replace(codec.from_json(Gate, before), cached=True)
     note(f"parity gate: {device} against this machine's CPU in float32")
-    found = compare_devices(_on_cpu(spec, options), model, device, likeness)
+    try:
+        found = compare_devices(_on_cpu(spec, options), model, device, likeness)
+    except ModelError as error:
+        raise ModelError(f"parity gate: {error} (--no-parity-gate evaluates without)") from error
     if found.state == "passed":
         kept.put(key, json.loads(codec.dumps(found)))
     return found
