@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,9 @@ from assay.types import Cases, Job, Limits, Program, Tests, Verdict
 pytest.importorskip("wasmtime", reason="needs wasmtime: pip install 'assay[wasm]'")
 pytestmark = pytest.mark.slow
 
+needs_schedstat = pytest.mark.skipif(
+    not Path("/proc/self/schedstat").exists(), reason="needs Linux's schedstat"
+)
 RIGHT = "def f(x): return x + 1"
 ENDLESS = "def f(x):\n    while x == 4:\n        pass\n    return x + 1"
 WORKS = "import time\ndef work(s):\n    end = time.monotonic() + s\n"
@@ -84,6 +88,7 @@ def test_a_call_has_a_limit_of_its_own(sandbox: wasm.WasmSandbox) -> None:
     verdict = judged(sandbox, ENDLESS, cases(INPUTS), cpu_s=100, wall_s=200, call_cpu_s=0.3)
     assert (verdict.status, verdict.reason) == ("fail", "timeout"), verdict
     assert verdict.failing_test == "f(4)"
+    assert verdict.detail == "used 0.3 s of CPU time in one call"
     assert verdict.groups == {"base": (2, 2), "plus": (1, 3)}
     assert verdict.cpu_s < 5
 
@@ -128,24 +133,40 @@ def test_a_wrong_answer_stays_one_when_the_program_ends_later(sandbox: wasm.Wasm
     assert (verdict.reason, verdict.failing_test) == ("wrong-answer", "f(1)"), verdict
 
 
-@pytest.mark.skipif(not Path("/proc/self/schedstat").exists(), reason="needs Linux's schedstat")
-def test_waiting_for_a_core_is_not_idling(sandbox: wasm.WasmSandbox) -> None:
+@contextmanager
+def on_a_busy_core(worker: int) -> Iterator[None]:
     core = min(os.sched_getaffinity(0))
-    (worker,) = pids(sandbox)
     os.sched_setaffinity(worker, {core})
     hogs = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(3)]
     try:
         for hog in hogs:
             os.sched_setaffinity(hog.pid, {core})
-        code = f"{WORKS}def f(x):\n    work(3.5)\n    return x + 1"
-        verdict = judged(sandbox, code, wall_s=1.0)
+        yield
     finally:
         for hog in hogs:
             hog.kill()
             hog.wait()
+
+
+@needs_schedstat
+def test_waiting_for_a_core_is_not_idling(sandbox: wasm.WasmSandbox) -> None:
+    (worker,) = pids(sandbox)
+    code = f"{WORKS}def f(x):\n    work(3.5)\n    return x + 1"
+    with on_a_busy_core(worker):
+        verdict = judged(sandbox, code, wall_s=1.0)
     assert verdict.status == "pass", verdict
     assert verdict.wall_s - verdict.cpu_s > 1.0, "nobody had to wait"
     assert pids(sandbox) == [worker]
+
+
+@needs_schedstat
+def test_who_gets_too_little_of_a_core_is_tried_again(sandbox: wasm.WasmSandbox) -> None:
+    (worker,) = pids(sandbox)
+    code = f"{WORKS}def f(x):\n    work(3)\n    return x + 1"
+    with on_a_busy_core(worker):
+        verdict = judged(sandbox, code, wall_s=0.3)
+    assert verdict.status == "pass" or wasm.TOO_BUSY in verdict.detail, verdict
+    assert pids(sandbox) != [worker], "nobody had to wait"
 
 
 @pytest.mark.parametrize("first", ["import os\nos._exit(0)", "while True: pass", "def f(x:"])

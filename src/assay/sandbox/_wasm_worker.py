@@ -152,7 +152,8 @@ class Program:
             if error.how != "cpu":
                 return ""
             if allowed_s == call_s:
-                self.end = EndedError("call", str(error))
+                native_s = self._limits["call_cpu_s"] / self._limits["slower"]
+                self.end = EndedError("call", f"used {native_s:g} s of CPU time in one call")
             # Tests as code stop at the first failure: there nothing more is counted.
             return self._again(heard) if self._job["abridged"] else ""
         return text

@@ -273,7 +273,7 @@ def _as_if_native(report: dict[str, Any]) -> dict[str, Any]:
     elif how == "stack":
         told = _failed("exception", "RecursionError: the stack of WebAssembly is exhausted", told)
     elif how == "call":
-        told = _failed("timeout", "used too much CPU time in one call", told)
+        told = _failed("timeout", report["detail"], told)
     elif how == "busy tests":
         told = _failed("timeout", "its answers keep the tests busy for too long", told)
     else:
