@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from assay.errors import ModelError, UsageError
 from assay.fetch import packaged_file
-from assay.models import DEFAULT_WEIGHTS, EngineOptions, open_model
+from assay.models import DEFAULT_WEIGHTS, EngineOptions, convert, open_model
 from assay.models.scoring import open_scorer
 from assay.quality.perplexity import measure, summary, windows
 from assay.quality.texts import load_text
@@ -111,6 +111,18 @@ def test_a_model_whose_every_token_is_as_likely(tmp_path: Path) -> None:
     with open_scorer(open_model(str(even))) as scorer:
         size = scorer.logits([1, 2]).shape[1]
         assert measure(scorer, TEXT).perplexity == pytest.approx(size, rel=1e-5)
+
+
+def test_an_apr_file_has_the_perplexity_of_the_folder_it_was_made_of(
+    folder: Path, tmp_path: Path
+) -> None:
+    path = tmp_path / "model.apr"
+    convert(folder, path)
+    found = []
+    for spec in (folder, path):
+        with open_scorer(open_model(str(spec))) as scorer:
+            found.append(measure(scorer, TEXT, 64))
+    assert found[0] == found[1]
 
 
 @pytest.mark.model
