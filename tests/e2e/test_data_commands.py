@@ -15,7 +15,7 @@ from tests.conftest import Cli, write_completions
 
 NAMES = [
     "bigcodebench", "bigcodebench-hard", "humaneval", "humanevalplus", "humanevalplus-mini",
-    "mbpp", "mbpp-sanitized", "mbppplus",
+    "mbpp", "mbpp-sanitized", "mbppplus", "wikitext-2",
 ]  # fmt: skip
 
 
