@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import struct
 from pathlib import Path
 from typing import Any
 
@@ -132,3 +134,27 @@ def same_tensors(one: Path, other: Path) -> None:
         assert a.tensor_type == b.tensor_type
         assert a.shape.tolist() == b.shape.tolist()
         assert a.data.tobytes() == b.data.tobytes()
+
+
+def in_shards(folder: Path) -> None:
+    """The weights in two files, and an index."""
+    content = (folder / "model.safetensors").read_bytes()
+    (size,) = struct.unpack("<Q", content[:8])
+    header = json.loads(content[8 : 8 + size])
+    header.pop("__metadata__")
+    names = sorted(header)
+    where = {}
+    for number, some in enumerate((names[:5], names[5:])):
+        part: dict[str, Any] = {}
+        data = b""
+        for name in some:
+            start, end = (8 + size + at for at in header[name]["data_offsets"])
+            part[name] = {**header[name], "data_offsets": [len(data), len(data) + end - start]}
+            data += content[start:end]
+            where[name] = f"model-{number}.safetensors"
+        text = json.dumps(part).encode()
+        (folder / f"model-{number}.safetensors").write_bytes(
+            struct.pack("<Q", len(text)) + text + data
+        )
+    (folder / "model.safetensors").unlink()
+    (folder / "model.safetensors.index.json").write_text(json.dumps({"weight_map": where}))

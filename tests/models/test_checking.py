@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import json
 import shutil
-import struct
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -20,7 +19,7 @@ from assay.models._check_texts import same_text
 from assay.models._check_values import FLOATS, not_finite
 from assay.models._tensors import BLOCKS, PLAIN
 from assay.models.checking import Stage, check
-from tests.models.small_models import gguf, np, write_small
+from tests.models.small_models import gguf, in_shards, np, write_small
 
 for package in ("tokenizers", "jinja2"):
     pytest.importorskip(package, reason=f"needs {package}: pip install 'assay[hf]'")
@@ -158,30 +157,6 @@ def test_one_of_several_parts(tmp_path: Path) -> None:
     assert stages["values"].status == "pass"
     for name in ("shapes", "layers", "tokenizer"):
         assert "one of 3 parts: join them" in stages[name].reason
-
-
-def in_shards(folder: Path) -> None:
-    """The weights in two files, and an index."""
-    content = (folder / "model.safetensors").read_bytes()
-    (size,) = struct.unpack("<Q", content[:8])
-    header = json.loads(content[8 : 8 + size])
-    header.pop("__metadata__")
-    names = sorted(header)
-    where = {}
-    for number, some in enumerate((names[:5], names[5:])):
-        part: dict[str, Any] = {}
-        data = b""
-        for name in some:
-            start, end = (8 + size + at for at in header[name]["data_offsets"])
-            part[name] = {**header[name], "data_offsets": [len(data), len(data) + end - start]}
-            data += content[start:end]
-            where[name] = f"model-{number}.safetensors"
-        text = json.dumps(part).encode()
-        (folder / f"model-{number}.safetensors").write_bytes(
-            struct.pack("<Q", len(text)) + text + data
-        )
-    (folder / "model.safetensors").unlink()
-    (folder / "model.safetensors.index.json").write_text(json.dumps({"weight_map": where}))
 
 
 def test_weights_in_several_files(folder: Path) -> None:

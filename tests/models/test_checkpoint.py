@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import random
-import struct
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +26,7 @@ from tests.models.small_models import (
     TOKENS,
     TYPES,
     gguf,
+    in_shards,
     np,
     shapes,
     write_small,
@@ -293,26 +293,7 @@ def test_a_stretch_that_gguf_has_no_word_for_is_named(tmp_path: Path, small: Pat
 def test_weights_in_several_files(tmp_path: Path, small: Path) -> None:
     folder = tmp_path / "f"
     convert(small, folder)
-    whole = (folder / "model.safetensors").read_bytes()
-    (size,) = struct.unpack("<Q", whole[:8])
-    header = json.loads(whole[8 : 8 + size])
-    header.pop("__metadata__")
-    names = sorted(header)
-    where = {}
-    for number, some in enumerate((names[:5], names[5:])):
-        part, data = {}, b""
-        for name in some:
-            start, end = header[name]["data_offsets"]
-            stored = whole[8 + size + start : 8 + size + end]
-            part[name] = {**header[name], "data_offsets": [len(data), len(data) + len(stored)]}
-            data += stored
-            where[name] = f"model-{number}.safetensors"
-        text = json.dumps(part).encode()
-        (folder / f"model-{number}.safetensors").write_bytes(
-            struct.pack("<Q", len(text)) + text + data
-        )
-    (folder / "model.safetensors").unlink()
-    (folder / "model.safetensors.index.json").write_text(json.dumps({"weight_map": where}))
+    in_shards(folder)
     one, other = weights(read_checkpoint(small)), weights(read_checkpoint(folder))
     assert one.keys() == other.keys()
     assert all(np.array_equal(one[name], other[name]) for name in one)

@@ -37,6 +37,15 @@ class Loaded:
     device: str
     dtype: str
 
+    def facts(self) -> dict[str, object]:
+        """What a result must record of how it runs."""
+        return {
+            "transformers": transformers.__version__,
+            "torch": torch.__version__,
+            "device": torch.cuda.get_device_name() if self.device == "cuda" else "cpu",
+            "dtype": self.dtype,
+        }
+
 
 def load(path: str, device: str, dtype: str, adapter: str) -> Loaded:
     """``path`` is a folder, or a file that ``_checkpoint`` reads."""

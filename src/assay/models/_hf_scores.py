@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import torch
-import transformers
 
 from assay.models._hf_load import Loaded, load
 from assay.models._score_lines import serve
@@ -67,15 +66,11 @@ def main() -> None:
     except Exception as error:
         lines.fatal(error)
         return
-    on_gpu = loaded.device == "cuda"
-    facts: dict[str, object] = {
-        "transformers": transformers.__version__,
-        "torch": torch.__version__,
-        "device": torch.cuda.get_device_name() if on_gpu else "cpu",
-        "dtype": loaded.dtype,
-        "context": loaded.context,
-    }
-    lines.ready(used_gpu=on_gpu, in_hand=AT_ONCE[loaded.device], facts=facts)
+    lines.ready(
+        used_gpu=loaded.device == "cuda",
+        in_hand=AT_ONCE[loaded.device],
+        facts={**loaded.facts(), "context": loaded.context},
+    )
     serve(lines, TorchScores(loaded), loaded.context)
 
 

@@ -8,7 +8,6 @@ from collections import OrderedDict, deque
 from typing import TYPE_CHECKING
 
 import torch
-import transformers
 
 from assay.models._hf_load import Loaded, load
 from assay.models._hf_slots import Prefilled, Reader, Slots, bytes_per_token, choice_for
@@ -68,16 +67,12 @@ class Engine:
         )
 
     def facts(self) -> dict[str, object]:
-        device = self._loaded.device
-        name = torch.cuda.get_device_name() if device == "cuda" else "cpu"
+        loaded = self._loaded
+        exact = loaded.device == "cpu" and loaded.dtype == "float32"
         return {
-            "transformers": transformers.__version__,
-            "torch": torch.__version__,
-            "device": name,
-            "dtype": self._loaded.dtype,
+            **loaded.facts(),
             "parallel": self.most,
-            "batch_invariant": self.most == 1
-            or (device == "cpu" and self._loaded.dtype == "float32"),
+            "batch_invariant": self.most == 1 or exact,
         }
 
     def serve(self) -> None:

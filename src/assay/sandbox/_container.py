@@ -23,7 +23,7 @@ from assay.sandbox._engine import OWNER_LABEL, WORKER_LABEL, Engine, owner
 from assay.sandbox._inside import wire
 from assay.sandbox._inside.container import LINK, PIECE
 from assay.sandbox._local import ENVIRONMENT
-from assay.sandbox._worker import Server, WorkerLostError
+from assay.sandbox._worker import Server, WorkerLostError, end_process
 
 INTERPRETER = ("python3", "-P", "-S", "-s", "-B")
 # Our code comes over the stream: an image needs no more than Python.
@@ -161,16 +161,7 @@ class _Stream:
 
     def kill(self) -> None:
         with self._lock:
-            for stream in (self._input, self._output):
-                with contextlib.suppress(OSError):
-                    stream.close()
-            try:
-                self._process.wait(2)
-            except subprocess.TimeoutExpired:
-                self._engine.remove(self._name)
-                with contextlib.suppress(ProcessLookupError):
-                    os.killpg(self._process.pid, 9)
-                self._process.wait()
+            end_process(self._process, lambda: self._engine.remove(self._name))
 
     def _write(self, data: bytes, deadline: float) -> None:
         """A container that is paused takes no more than fits between the two."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
 import select
 import socket
 import subprocess
@@ -18,7 +16,7 @@ from assay.errors import SandboxError
 from assay.sandbox import environments
 from assay.sandbox._dozing import LOOK_EVERY_S, Dozing
 from assay.sandbox._inside import wire
-from assay.sandbox._worker import Server, WorkerLostError
+from assay.sandbox._worker import Server, WorkerLostError, end_process
 
 # No site packages: what a program may import does not depend on what the user has installed.
 # A fixed hash seed: the order of a set must not decide a verdict.
@@ -113,14 +111,5 @@ class _Process(Server):
         return answer
 
     def kill(self) -> None:
-        """End it and all it started: its input closes, and that it notices at once."""
         with self._lock:
-            for stream in (self._input, self._output):
-                with contextlib.suppress(OSError):
-                    stream.close()
-            try:
-                self._process.wait(2)
-            except subprocess.TimeoutExpired:
-                with contextlib.suppress(ProcessLookupError):
-                    os.killpg(self._process.pid, 9)
-                self._process.wait()
+            end_process(self._process, lambda: None)

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+import signal
+import subprocess
 import time
 from collections.abc import Callable
 from typing import Any, Protocol
@@ -14,6 +18,20 @@ from assay.sandbox._inside.latest import Latest
 
 class WorkerLostError(Exception):
     """A process of the worker is gone or does not answer; its sample has no verdict."""
+
+
+def end_process(process: subprocess.Popen[bytes], last_resort: Callable[[], None]) -> None:
+    """Its input closes, which it notices at once; what does not is killed after ``last_resort``."""
+    for stream in (process.stdin, process.stdout):
+        with contextlib.suppress(OSError):
+            stream.close()  # type: ignore[union-attr]
+    try:
+        process.wait(2)
+    except subprocess.TimeoutExpired:
+        last_resort()
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
 
 
 class Server:
