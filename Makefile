@@ -20,7 +20,7 @@ EVAL = $(BIN)/assay eval $(1) --model "$(CHECKPOINT)" --samples $(SAMPLES) --n-s
 	--results-dir "$(RESULTS_DIR)"
 
 .PHONY: help eval eval-humaneval eval-mbpp eval-bigcodebench eval-all eval-perplexity results-history check bench \
-	compare-hf qa contracts test lint clean
+	compare-hf qa contracts test test-all lint clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -67,6 +67,9 @@ contracts: $(VENV)/.ready ## execute contracts/*.yaml
 
 test: lint ## set up and run the whole suite
 	$(BIN)/pytest
+
+test-all: lint ## the whole suite and the fuzzers
+	$(BIN)/pytest -m ""
 
 lint: $(VENV)/.ready-dev ## ruff and mypy
 	$(BIN)/ruff check .
