@@ -76,13 +76,13 @@ class ContainerServers:
         self._stream = _Stream(engine, image, settings)
         self.python = str(self._stream.about["python"])
         try:
-            self.programs: Server = self._server(b"z", {"role": "zygote"})
+            self.programs: Server = self._server(b"z", {"role": "keeper"})
         except SandboxError:
             self.close()
             raise
 
     def start_oracle(self) -> Server:
-        return self._server(b"o", {"role": "oracle", "imports": []})
+        return self._server(b"o", {"role": "oracle"})
 
     def close(self) -> None:
         self._stream.kill()
@@ -167,7 +167,7 @@ class _Stream:
         """A container that is paused takes no more than fits between the two."""
         left = memoryview(data)
         while left:
-            if not select.select([], [self._input.fileno()], [], _until(deadline))[1]:
+            if not _ready(self._input.fileno(), select.POLLOUT, _until(deadline)):
                 raise WorkerLostError("it does not listen")
             with contextlib.suppress(BlockingIOError):
                 left = left[os.write(self._input.fileno(), left[:PIECE]) :]
@@ -175,7 +175,7 @@ class _Stream:
     def _read(self, size: int, deadline: float, dozing: Dozing | None = None) -> bytes:
         while len(self._unread) < size:
             patience = min(_until(deadline), LOOK_EVERY_S)
-            if select.select([self._output.fileno()], [], [], patience)[0]:
+            if _ready(self._output.fileno(), select.POLLIN, patience):
                 piece = os.read(self._output.fileno(), PIECE)
                 if not piece:
                     raise EOFError
@@ -204,6 +204,13 @@ class _Inside(Server):
 
     def kill(self) -> None:
         self._stream.kill()
+
+
+def _ready(descriptor: int, event: int, seconds: float) -> bool:
+    """Wait; not by select(), which refuses descriptors above 1,023."""
+    poll = select.poll()
+    poll.register(descriptor, event)
+    return bool(poll.poll(seconds * 1000))
 
 
 def unused_uid() -> int:

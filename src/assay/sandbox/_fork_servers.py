@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
+import secrets
 import signal
 import threading
 import time
@@ -26,7 +28,9 @@ PATIENCE = 4  # the fork server's own, in wall limits
 GRACE_S = 20.0
 SLOWER = 4
 TOO_BUSY = "the machine is too busy to run it within its limits"
+PRESSURE = {"cpu": TOO_BUSY, "memory": "the machine has no memory left to run it"}
 PROBE = Job("", 0, Program("", ""), Tests("", "", integrity="separated"))
+CONTROL = Job("", 0, Program("def f(x):\n    return x + 1\n", ""), Tests("f", "assert f(1) == 2"))
 
 
 class ForkServerSandbox:
@@ -42,6 +46,7 @@ class ForkServerSandbox:
         self._lock = threading.Lock()
         self._alone = Turnstile()
         self._closed = False
+        self._seed = secrets.token_hex(16)  # for jobs without one of their own
 
     def _settings(self, job: Job) -> dict[str, Any]:
         """All of a job that a worker cannot change later; SandboxError if it cannot be had."""
@@ -79,21 +84,33 @@ class ForkServerSandbox:
             worker.kill()
 
     def _run(self, job: Job, doze: Callable[[], None]) -> tuple[Job, dict[str, Any]]:
-        for attempt in range(ATTEMPTS):
-            if attempt:
-                time.sleep(PAUSE_S * attempt)
-            with self._alone.shared():
-                report = self._report(job, doze)
-            if report.get("starved"):
-                with self._alone.exclusive():
-                    report = self._report(job, lambda: None)
-                if report.get("starved"):
-                    report = {"sandbox_error": TOO_BUSY}
-            if "sandbox_error" not in report:
+        with self._alone.shared():
+            report = self._report(job, doze)
+        for attempt in range(1, ATTEMPTS):
+            if not _is_doubtful(report):
                 break
+            # The machine or another program may be the cause: once more, with nothing of ours beside.
+            time.sleep(PAUSE_S * attempt)
+            with self._alone.exclusive():
+                before, report = report, self._report(job, lambda: None)
+                if "lost" in before and "lost" in report and self._control_passes(job):
+                    return job, {"broke_worker": report["lost"]}
+            if report.pop("killed_by_host", False):
+                break  # alone, within its limits: this was its own doing
+        if report.get("pressure"):
+            report = {"sandbox_error": PRESSURE[report["pressure"]]}
         return job, report
 
+    def _control_passes(self, job: Job) -> bool:
+        """Return whether a worker like that of a job judges an honest program right."""
+        tests = dataclasses.replace(CONTROL.tests, integrity=job.tests.integrity)
+        control = dataclasses.replace(
+            job, program=CONTROL.program, tests=tests
+        )
+        return verdict_of(control, self._report(control, lambda: None)).status == "pass"
+
     def _report(self, job: Job, doze: Callable[[], None]) -> dict[str, Any]:
+        """Tell what was seen of a program, or ``sandbox_error``; ``lost`` if a worker ended by it."""
         tests = job.tests
         message = {
             "preamble": tests.preamble,
@@ -115,21 +132,23 @@ class ForkServerSandbox:
             if tests.integrity == "shared":
                 report = worker.judge(message, timeout_s, doze)
             else:
-                report = worker.judge_apart(
-                    message, tests_digest(tests), lambda: for_oracle(tests), timeout_s, doze
-                )
+                seed = f"{job.seed or self._seed} {job.task_id}"
+                body = functools.partial(for_oracle, tests)
+                key = tests_digest(tests)
+                report = worker.judge_apart(message, key, seed, body, timeout_s, doze)
         except (WorkerLostError, SandboxError) as error:
             self._drop(worker)
-            return {"sandbox_error": f"the fork server was lost: {error}"}
+            lost = f"the fork server was lost: {error}"
+            return {"sandbox_error": lost, "lost": lost}
         with self._lock:
             if worker in self._alive:
                 self._idle.append(worker)
         for told in (report, report.get("result") or {}, report.get("told", {})):
             if "sandbox_error" in told:
                 return {"sandbox_error": told["sandbox_error"]}
-        killed = report.get("exit_code") == -signal.SIGKILL and report["stopped"] is None
+        killed = report["exit_code"] == -signal.SIGKILL and report["stopped"] is None
         if killed and not report["out_of_memory"] and _host_oom_kills() > kills:
-            return {"sandbox_error": "the machine ran out of memory"}
+            report["killed_by_host"] = True
         return report
 
     def _take(self, settings: dict[str, Any]) -> Worker:
@@ -160,6 +179,13 @@ class ForkServerSandbox:
         with self._lock:
             self._alive.discard(worker)
         worker.kill()
+
+
+def _is_doubtful(report: dict[str, Any]) -> bool:
+    """Return whether something else than the program may have caused what was seen."""
+    return bool(
+        "sandbox_error" in report or report.get("pressure") or report.get("killed_by_host")
+    )
 
 
 class Turnstile:

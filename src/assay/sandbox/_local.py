@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import fcntl
+import os
 import select
 import socket
 import subprocess
@@ -12,7 +14,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import assay
 from assay.errors import SandboxError
+from assay.fetch import cache_dir
 from assay.sandbox import environments
 from assay.sandbox._dozing import LOOK_EVERY_S, Dozing
 from assay.sandbox._inside import wire
@@ -34,6 +38,7 @@ def start_with(environment: str, tier: str) -> dict[str, Any]:
             "interpreter": INTERPRETER,
             "variables": {},
             "allowed": (),
+            "private": private_paths(),
             "start_s": START_S,
         }
     found = environments.find(environment, tier)
@@ -42,8 +47,15 @@ def start_with(environment: str, tier: str) -> dict[str, Any]:
         "interpreter": (found.interpreter, "-P", "-s", "-B"),
         "variables": {"PATH": path, **dict(found.variables)},
         "allowed": found.allowed,
+        "private": private_paths(),
         "start_s": START_WITH_PACKAGES_S,
     }
+
+
+def private_paths() -> list[str]:
+    """Return what holds tests, references or verdicts, and must never be visible to programs."""
+    data = os.environ.get("ASSAY_DATA_DIR", "")
+    return [str(Path(assay.__file__).parent), str(cache_dir()), *([data] if data else [])]
 
 
 class LocalServers:
@@ -51,19 +63,25 @@ class LocalServers:
 
     def __init__(self, settings: dict[str, Any]) -> None:
         self._settings = settings
-        self._link, theirs = socket.socketpair()
+        self._link, theirs = map(_above_standard, socket.socketpair())
         try:
             with theirs:
-                self.programs: Server = _Process({**settings, "role": "zygote"}, theirs)
+                self.programs: Server = _Process({**settings, "role": "keeper"}, theirs)
         except SandboxError:
             self._link.close()
             raise
 
     def start_oracle(self) -> Server:
-        return _Process({**self._settings, "role": "oracle", "imports": []}, self._link)
+        return _Process({**self._settings, "role": "oracle"}, self._link)
 
     def close(self) -> None:
         self._link.close()
+
+
+def _above_standard(end: socket.socket) -> socket.socket:
+    """Move it above the standard streams, whose numbers are free if the harness has none."""
+    with end:
+        return socket.socket(fileno=fcntl.fcntl(end, fcntl.F_DUPFD_CLOEXEC, 3))
 
 
 class _Process(Server):
@@ -84,6 +102,8 @@ class _Process(Server):
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._input, self._output = self._process.stdin, self._process.stdout
+        self._poll = select.poll()
+        self._poll.register(self._output, select.POLLIN)
         self.begin({**settings, "link": link.fileno()})
 
     def send_encoded(self, message: bytes) -> None:
@@ -98,8 +118,9 @@ class _Process(Server):
     def receive(self, deadline: float, dozing: Dozing | None = None) -> dict[str, Any]:
         try:
             answers = self._output.fileno()
+            # Not select(), which refuses descriptors above 1,023: one harness has many workers.
             while (left := deadline - time.monotonic()) > 0:
-                if select.select([answers], [], [], min(left, LOOK_EVERY_S))[0]:
+                if self._poll.poll(min(left, LOOK_EVERY_S) * 1000):
                     break
                 if dozing:
                     dozing.look()

@@ -10,11 +10,17 @@ from assay.types import Cases, Job, Limits, Verdict
 
 # What the kernel accounts at the end may lag behind what its limit counted: 0.87 was seen.
 CPU_SLACK = 0.75
+BROKE_WORKER = "broke-worker"  # twice, while an honest program passes in such a worker
 
 
 def verdict_of(job: Job, report: dict[str, Any]) -> Verdict:
     if "sandbox_error" in report:
         return invalid(job, "sandbox-error", report["sandbox_error"])
+    if "broke_worker" in report:
+        return Verdict(
+            job.task_id, job.sample, "fail", BROKE_WORKER, report["broke_worker"],
+            integrity=job.tests.integrity, rule=job.program.rule,
+        )  # fmt: skip
     told = report.get("told", report["result"])
     if told is None or "ended" in told or (report["out_of_memory"] and told["status"] != "pass"):
         told = {**_untold(report, job.limits), **_heard_before_the_end(told)}

@@ -109,15 +109,19 @@ class Worker:
         self,
         job: dict[str, Any],
         key: str,
+        seed: str,
         tests: Callable[[], bytes],
         timeout_s: float,
         doze: Callable[[], None],
     ) -> dict[str, Any]:
-        """What became of a program whose tests run in the oracle, which keeps them by ``key``."""
+        """What became of a program whose tests run in the oracle, which keeps them by ``key``.
+
+        Inputs that the tests draw depend on the ``seed``.
+        """
         if self._oracle is None:
             self._oracle = self._started_oracle()
         follows = key not in self._known.items
-        self._oracle.send({"key": key, "body_follows": follows})
+        self._oracle.send({"key": key, "seed": seed, "body_follows": follows})
         if follows:
             body = tests()
             self._oracle.send_encoded(body)

@@ -57,7 +57,8 @@ def _settings(job: Job) -> dict[str, Any]:
             f"the environment {job.environment} is not in the image: use --sandbox process"
         )
     return {
-        **settings_for(job, CONTAINER.name), "allowed": (), "variables": {}, "start_s": START_S,
+        **settings_for(job, CONTAINER.name),
+        "allowed": (), "variables": {}, "private": (), "start_s": START_S,
     }  # fmt: skip
 
 

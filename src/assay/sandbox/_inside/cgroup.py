@@ -1,52 +1,140 @@
-"""A memory limit for whole process trees, where cgroups (version 1) can be written."""
+"""Limits for whole process trees by cgroups of version 1 or 2, where they can be written."""
 
 from __future__ import annotations
 
 import contextlib
 import os
 from collections.abc import Callable
+from typing import Any
 
-MEMORY = "/sys/fs/cgroup/memory"
+from .clock import CPU_STAT, NANOSECONDS, Clock
+
+PREFIX = "assay-"
+HARNESS = f"{PREFIX}harness"  # where processes go that stand in the way of a subtree
 
 
 class TreeLimit:
-    """A cgroup that programs enter; opened before privileges are given up."""
+    """A cgroup that programs enter; opened before privileges are given up.
 
-    def __init__(self, memory_mb: int) -> None:
-        parent = f"{MEMORY}{_own_group()}".rstrip("/")
-        _remove_leftovers(parent)
-        self._name = f"assay-{os.getpid()}"
-        folder = f"{parent}/{self._name}"
-        os.mkdir(folder)
-        _write(f"{folder}/memory.limit_in_bytes", memory_mb << 20)
-        with contextlib.suppress(OSError):  # no swap accounting: no swap to limit
-            _write(f"{folder}/memory.memsw.limit_in_bytes", memory_mb << 20)
-        self._entry = os.open(f"{folder}/cgroup.procs", os.O_WRONLY)
-        self._peak = os.open(f"{folder}/memory.max_usage_in_bytes", os.O_RDWR)
-        self._oom = os.open(f"{folder}/memory.oom_control", os.O_RDONLY)
-        self._parent = os.open(parent, os.O_RDONLY)
+    ``enter`` is called by a program's process about itself, before that has begun.
+    """
+
+    name = ""
+    folder = -1  # a descriptor, where a process can be started inside
 
     def enter(self) -> None:
-        """Called by a program's process about itself."""
-        os.write(self._entry, b"0")
+        """Move the calling process into the cgroup."""
 
-    def reset(self) -> None:
+    def restart(self) -> None:
+        """Begin to measure the next program."""
+        raise NotImplementedError
+
+    def peak_bytes(self) -> int:
+        raise NotImplementedError
+
+    def kills(self) -> int:
+        """Return how often a process was killed for lack of memory, ever."""
+        raise NotImplementedError
+
+    def kill_all(self) -> None:
+        """Kill all processes inside, where the kernel offers that."""
+
+    def remove(self) -> None:
+        """Remove the cgroup; its processes have ended."""
+        raise NotImplementedError
+
+    clock: Clock
+
+
+class VersionOne(TreeLimit):
+    """Memory and CPU time in two hierarchies."""
+
+    name = "cgroup version 1"
+
+    def __init__(self, limits: dict[str, Any]) -> None:
+        folders = [_make_folder(controller) for controller in ("memory", "cpuacct")]
+        memory, cpu = folders
+        limit = limits["memory_mb"] << 20
+        _write(f"{memory}/memory.limit_in_bytes", limit)
+        with contextlib.suppress(OSError):  # no swap accounting: no swap to limit
+            _write(f"{memory}/memory.memsw.limit_in_bytes", limit)
+        self._entries = [os.open(f"{folder}/cgroup.procs", os.O_WRONLY) for folder in folders]
+        self._peak = os.open(f"{memory}/memory.max_usage_in_bytes", os.O_RDWR)
+        self._oom = os.open(f"{memory}/memory.oom_control", os.O_RDONLY)
+        self.clock = Clock(os.open(f"{cpu}/cpuacct.usage", os.O_RDONLY), NANOSECONDS)
+        self._folders = [_opened_parent(folder) for folder in folders]
+
+    def enter(self) -> None:
+        for entry in self._entries:
+            os.write(entry, b"0")
+
+    def restart(self) -> None:
         os.pwrite(self._peak, b"0", 0)
+        self.clock.restart()
 
     def peak_bytes(self) -> int:
         return int(os.pread(self._peak, 32, 0))
 
     def kills(self) -> int:
-        """How often a process was killed for lack of memory, ever."""
         return _kills(self._oom)
 
     def remove(self) -> None:
+        _remove(self._folders)
+
+
+class VersionTwo(TreeLimit):
+    """One hierarchy; programs are born inside, which costs nothing."""
+
+    name = "cgroup version 2"
+
+    def __init__(self, limits: dict[str, Any]) -> None:
+        folder = f"{_subtree()}/{PREFIX}{os.getpid()}"
+        os.mkdir(folder)
+        self._parent = [_opened_parent(folder)]
+        try:
+            _write(f"{folder}/memory.max", limits["memory_mb"] << 20)
+            with contextlib.suppress(OSError):  # a kernel without swap
+                _write(f"{folder}/memory.swap.max", 0)
+            with contextlib.suppress(OSError):  # not delegated: counted per user, and watched
+                _write(f"{folder}/pids.max", limits["processes"])
+            self._peak = os.open(f"{folder}/memory.peak", os.O_RDWR)
+            self._events = os.open(f"{folder}/memory.events", os.O_RDONLY)
+            self._kill = os.open(f"{folder}/cgroup.kill", os.O_WRONLY)
+            self.clock = Clock(os.open(f"{folder}/cpu.stat", os.O_RDONLY), CPU_STAT)
+            self.folder = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+        except OSError:
+            self.remove()
+            raise
+
+    def restart(self) -> None:
+        # Since Linux 6.12 a write begins a new peak for this descriptor; before, it is the worker's.
         with contextlib.suppress(OSError):
-            os.rmdir(self._name, dir_fd=self._parent)
+            os.pwrite(self._peak, b"reset", 0)
+        self.clock.restart()
+
+    def peak_bytes(self) -> int:
+        return int(os.pread(self._peak, 32, 0))
+
+    def kills(self) -> int:
+        return _kills(self._events)
+
+    def kill_all(self) -> None:
+        os.write(self._kill, b"1")
+
+    def remove(self) -> None:
+        _remove(self._parent)
+
+
+def open_limit(limits: dict[str, Any]) -> TreeLimit | None:
+    """Return a new cgroup with these limits, or None where this user can make none."""
+    for kind in (VersionTwo, VersionOne):
+        with contextlib.suppress(OSError):
+            return kind(limits)
+    return None
 
 
 def own_kills() -> Callable[[], int]:
-    """How often a process of this container was killed for lack of memory, ever."""
+    """Count the processes of this container that were killed for lack of memory, ever."""
     for path in ("/sys/fs/cgroup/memory/memory.oom_control", "/sys/fs/cgroup/memory.events"):
         with contextlib.suppress(OSError):
             descriptor = os.open(path, os.O_RDONLY)
@@ -59,23 +147,94 @@ def _kills(descriptor: int) -> int:
     return int(words[words.index(b"oom_kill") + 1]) if b"oom_kill" in words else 0
 
 
-def _own_group() -> str:
+def _mount_point(kind: str, controller: str) -> str:
+    """Return where a hierarchy is mounted; OSError if it is not."""
+    with open("/proc/self/mountinfo") as lines:
+        for line in lines:
+            left, _, right = line.partition(" - ")
+            found, _, options = right.split(" ", 2)
+            if found == kind and (not controller or controller in options.strip().split(",")):
+                return left.split()[4]
+    raise OSError(f"no {controller or 'unified'} cgroup")
+
+
+def _own_group(controller: str) -> str:
+    """Return this process's path in a hierarchy of version 1, or in version 2 for ""."""
     with open("/proc/self/cgroup") as lines:
         for line in lines:
             _, controllers, path = line.strip().split(":", 2)
-            if "memory" in controllers.split(","):
-                return path
-    raise OSError("no memory cgroup")
+            if controller in controllers.split(","):
+                return path.rstrip("/")
+    raise OSError(f"no {controller} cgroup")
+
+
+def _make_folder(controller: str) -> str:
+    parent = _mount_point("cgroup", controller) + _own_group(controller)
+    _remove_leftovers(parent)
+    folder = f"{parent}/{PREFIX}{os.getpid()}"
+    os.mkdir(folder)
+    return folder
+
+
+def _subtree() -> str:
+    """Return the nearest folder above whose children have a memory controller.
+
+    Without one, make this process's own cgroup such a folder, if it was delegated to this user: its
+    processes move into a child, since a cgroup has either processes or controlled children.
+    """
+    mounted = _mount_point("cgroup2", "")
+    own = mounted + _own_group("")
+    weaker = ""
+    folder = own
+    while True:
+        controllers = _words(f"{folder}/cgroup.subtree_control")
+        if "memory" in controllers and os.access(folder, os.W_OK):
+            _remove_leftovers(folder)
+            if "pids" in controllers:
+                return folder
+            weaker = weaker or folder
+        if folder == mounted:
+            break
+        folder = os.path.dirname(folder)
+    if weaker:
+        return weaker
+    wanted = [name for name in ("memory", "pids", "cpu") if name in _words(f"{own}/cgroup.controllers")]
+    if "memory" not in wanted:
+        raise OSError("no memory controller")
+    with contextlib.suppress(FileExistsError):
+        os.mkdir(f"{own}/{HARNESS}")
+    for process in _words(f"{own}/cgroup.procs"):
+        with contextlib.suppress(ProcessLookupError):
+            _write(f"{own}/{HARNESS}/cgroup.procs", int(process))
+    _write(f"{own}/cgroup.subtree_control", " ".join(f"+{name}" for name in wanted))
+    return own
+
+
+def _words(path: str) -> list[str]:
+    with open(path) as file:
+        return file.read().split()
+
+
+def _opened_parent(folder: str) -> tuple[int, str]:
+    parent, name = os.path.split(folder)
+    return os.open(parent, os.O_RDONLY), name
+
+
+def _remove(folders: list[tuple[int, str]]) -> None:
+    for parent, name in folders:
+        with contextlib.suppress(OSError):
+            os.rmdir(name, dir_fd=parent)
 
 
 def _remove_leftovers(path: str) -> None:
-    """Of workers that were killed before they could clean up."""
+    """Remove the cgroups of workers that were killed before they could clean up."""
     for name in os.listdir(path):
-        if name.startswith("assay-") and not os.path.exists(f"/proc/{name[6:]}"):
+        pid = name.removeprefix(PREFIX)
+        if name != pid and pid.isdecimal() and not os.path.exists(f"/proc/{pid}"):
             with contextlib.suppress(OSError):
                 os.rmdir(f"{path}/{name}")
 
 
-def _write(path: str, value: int) -> None:
+def _write(path: str, value: int | str) -> None:
     with open(path, "w") as file:
         file.write(str(value))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-from types import CodeType
 from typing import Any
 
 Call = tuple[tuple[Any, ...], dict[str, Any]]  # positional and named arguments
@@ -17,27 +16,16 @@ BENT = (
 )  # fmt: skip
 
 
-def calls(code: str, name: str) -> tuple[list[Call], CodeType]:
-    """The arguments of all calls of ``name``, in order; none if they are not all certain.
-
-    And code that makes them anew, as the tests do: how a set was made decides its order.
-    """
-    nodes = _calls(code, name)
+def calls(code: str, name: str) -> list[Call]:
+    """Return the arguments of all calls of ``name``, in order; none if they are not all certain."""
     try:
-        found = [_arguments(node) for node in nodes]
+        return [_arguments(node) for node in _calls(code, name)]
     except ValueError:
-        nodes, found = [], []
-    made: list[ast.expr] = []
-    for node in nodes:
-        names: list[ast.expr | None] = [ast.Constant(k.arg) for k in node.keywords]
-        named = ast.Dict(names, [k.value for k in node.keywords])
-        made.append(ast.Tuple([ast.Tuple(node.args, ast.Load()), named], ast.Load()))
-    expression = ast.fix_missing_locations(ast.Expression(ast.List(made, ast.Load())))
-    return found, compile(expression, "<calls>", "eval")
+        return []
 
 
 def _calls(code: str, name: str) -> list[ast.Call]:
-    statements, inner_name = _inside_check(ast.parse(code).body, name)
+    statements, inner_name = inside_check(ast.parse(code).body, name)
     if inner_name != name and any(_mentions(statement, name) for statement in statements):
         return []  # it goes by both names
     name = inner_name
@@ -62,8 +50,8 @@ def _calls(code: str, name: str) -> list[ast.Call]:
     return found
 
 
-def _inside_check(statements: list[ast.stmt], name: str) -> tuple[list[ast.stmt], str]:
-    """For ``def check(candidate): ...`` and ``check(name)``: what runs, and the name in there."""
+def inside_check(statements: list[ast.stmt], name: str) -> tuple[list[ast.stmt], str]:
+    """Return, for ``def check(candidate): ...`` and ``check(name)``: what runs, and the name in there."""
     *before, last = statements or [ast.Pass()]
     match last:
         case ast.Expr(ast.Call(ast.Name(checker), [ast.Name(given)], [])) if given == name:

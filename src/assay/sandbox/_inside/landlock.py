@@ -32,29 +32,38 @@ def version() -> int:
         return 0
 
 
-def open_places(readable: Iterable[str], writable: Iterable[str]) -> list[tuple[int, int]]:
-    """Folders and files, held open, with the rights that a rule will give below them."""
-    return [
-        (os.open(path, os.O_PATH), rights)
-        for paths, rights in ((readable, READ), (writable, EVERY))
-        for path in paths
-    ]
+class Rules:
+    """What files can be accessed; prepared once, so that each program only has to enter it.
 
-
-def restrict_files(places: Iterable[tuple[int, int]], *, alone: bool) -> None:
-    """From now on only what ``places`` allow.
-
-    ``alone``: no TCP and no signals or abstract sockets to processes outside either, for where no
-    namespace sees to that.
+    ``listed`` are folders whose names can be listed, those of everything below included. ``alone``:
+    also no TCP, and no signals or abstract sockets to processes outside, for where no namespace
+    sees to that.
     """
-    abi = version()
-    if abi == 0:
-        return
-    every = (1 << RIGHTS_BY_VERSION.get(abi, 16)) - 1
-    ruleset = _create(every, TCP, SCOPES) if alone else _create(every, 0, 0)
-    for place, rights in places:
-        _allow(ruleset, place, rights & every)
-    _restrict(ruleset)
+
+    def __init__(
+        self,
+        readable: Iterable[str],
+        writable: Iterable[str],
+        listed: Iterable[str] = (),
+        *,
+        alone: bool,
+    ) -> None:
+        abi = version()
+        self._ruleset = -1
+        if abi == 0:
+            return
+        every = (1 << RIGHTS_BY_VERSION.get(abi, 16)) - 1
+        self._ruleset = _create(every, TCP, SCOPES) if alone else _create(every, 0, 0)
+        for paths, rights in ((readable, READ), (writable, EVERY), (listed, READ_DIR)):
+            for path in paths:
+                place = os.open(path, os.O_PATH)
+                _allow(self._ruleset, place, rights & every)
+                os.close(place)
+
+    def enter(self) -> None:
+        """Allow this process, and all it starts, only what the rules allow."""
+        if self._ruleset >= 0:
+            kernel.syscall("landlock_restrict_self", SYS_RESTRICT, self._ruleset, 0)
 
 
 def restrict_signals() -> None:
@@ -71,6 +80,8 @@ def _create(files: int, network: int, scopes: int) -> int:
 def _allow(ruleset: int, place: int, rights: int) -> None:
     if not stat.S_ISDIR(os.fstat(place).st_mode):
         rights &= FILE_RIGHTS
+    if not rights:
+        return
     rule = ctypes.create_string_buffer(struct.pack("=Qi", rights, place))
     kernel.syscall("landlock_add_rule", SYS_ADD_RULE, ruleset, RULE_PATH_BENEATH, rule, 0)
 

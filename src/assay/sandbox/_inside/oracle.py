@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import _socket  # sockets, without the many modules around them
 import json
-import math
 import os
 import random
+import select
 import signal
 import sys
 from collections import deque
@@ -19,12 +19,16 @@ from types import FrameType
 from typing import Any
 
 from . import judge, trial, wire
+from .clock import TURN, Clock
 from .latest import Latest
-from .place import Place
+from .sample import JOBS, LINK
 from .trial import EndedError
 
 CPU_S = 20.0  # of the tests' own work for one program
 LARGEST_ANSWER = 64 << 20
+MOST_ITEMS = 2_000_000  # of a message: each takes about 100 bytes when it is read
+LOOK_EVERY_MS = 100
+PIECE = 1 << 20
 
 
 class TooSlowError(BaseException):
@@ -32,80 +36,141 @@ class TooSlowError(BaseException):
 
 
 class Channel:
-    """Calls of one program in its own process."""
+    """Calls of one program in its own process, and the CPU time that each takes there.
 
-    def __init__(self, descriptor: int) -> None:
+    The time is the kernel's: a message is late if the program used more than a call may since the
+    one before, however many answers are in it.
+    """
+
+    def __init__(self, descriptor: int, clock: Clock, call_cpu_s: float) -> None:
         self._descriptor = descriptor
+        self._poll = select.poll()
+        self._poll.register(descriptor, select.POLLIN)
+        self._clock, self._call_cpu_s = clock, call_cpu_s
+        self._heard_s = 0.0
         self._answers: deque[Any] = deque()
-        self._cpu_s, self._most_cpu_s = 0.0, math.inf  # as the program says: it may lie and live
+        self._pending = 0  # calls without an answer
+        self._loaded = not call_cpu_s  # else it says when its own code has run
 
-    def send(self, calls: bytes) -> None:
+    def send(self, calls: bytes, count: int) -> None:
+        self._pending += count
         try:
             wire.send_encoded(self._descriptor, calls)
         except OSError as error:
             raise EndedError from error
 
-    def end_after(self, cpu_s: float) -> None:
-        """Hear the program no longer than for so much of its time."""
-        self._most_cpu_s = self._cpu_s + cpu_s
-
     def answer(self) -> trial.Answer:
-        """The next one: a value, or how the program failed to give one."""
+        """Return the next one: a value, or how the program failed to give one."""
         while not self._answers:
-            try:
-                cpu_s, answers = wire.receive(self._descriptor, LARGEST_ANSWER)
-                self._cpu_s = float.__pos__(cpu_s)
-                self._answers.extend(answers)
-            except (OSError, EOFError, ValueError, TypeError, RecursionError) as error:
-                raise EndedError from error
-            if self._cpu_s > self._most_cpu_s:
+            answers = self._message()
+            if self._late():
+                return None, self._too_long()
+            if self._loaded == (not answers) or len(answers) > self._pending:
                 raise EndedError
+            self._loaded = True
+            self._pending -= len(answers)
+            self._answers.extend(answers)
         return trial.checked(self._answers.popleft())
+
+    def _message(self) -> list[Any]:
+        """Return the next message; an empty one if a call has taken too long."""
+        try:
+            size = int.from_bytes(self._exactly(4), "big")
+            if size > LARGEST_ANSWER:
+                raise EndedError
+            data = self._exactly(size)
+            if data.count(b",") + data.count(b"[") + data.count(b"{") > MOST_ITEMS:
+                raise EndedError
+            answers = json.loads(data)
+        except TimeoutError:
+            return []
+        except (OSError, ValueError, RecursionError) as error:
+            raise EndedError from error
+        if type(answers) is not list:
+            raise EndedError
+        return answers
+
+    def _exactly(self, size: int) -> bytes:
+        pieces = []
+        while size:
+            while not self._poll.poll(LOOK_EVERY_MS):
+                if self._used_s() > self._call_cpu_s > 0 and self._loaded:
+                    raise TimeoutError
+            piece = os.read(self._descriptor, min(size, PIECE))
+            if not piece:
+                raise EndedError
+            pieces.append(piece)
+            size -= len(piece)
+        return b"".join(pieces)
+
+    def _used_s(self) -> float:
+        return self._clock.now_s() - self._heard_s
+
+    def _late(self) -> bool:
+        if not self._call_cpu_s:
+            return False
+        used_s = self._used_s()
+        self._heard_s += max(0.0, used_s)
+        return self._loaded and used_s > self._call_cpu_s
+
+    def _too_long(self) -> dict[str, str]:
+        detail = f"used {self._call_cpu_s:g} s of CPU time in one call"
+        return {"raised": "TimeoutError", "reason": "timeout", "detail": detail}
 
 
 class Oracle:
     """Judges with the tests it is sent, and keeps those of the last problems."""
 
-    def __init__(self, jobs: int, link: int) -> None:
-        self._jobs = jobs
-        self._link = _socket.socket(fileno=link)
+    def __init__(self) -> None:
+        self._link = _socket.socket(fileno=LINK)
         self._kept: Latest[str, trial.Tests] = Latest()
         signal.signal(signal.SIGPROF, _too_slow)
 
     def judge(self, job: dict[str, Any]) -> dict[str, Any]:
-        """How the program does that the fork server starts for this job."""
+        """Tell how the program does that the fork server starts for this job."""
         tests = self._tests(job)
-        descriptor = self._channel()
-        if descriptor is None:
+        channel, descriptors = self._channel()
+        if channel is None:
             return {"ended": True}
         try:
-            random.seed(0)  # tests that draw their inputs draw the same for every program
+            # Tests that draw their inputs draw the same for every program, and none can foresee it.
+            random.seed(job["seed"])
             signal.setitimer(signal.ITIMER_PROF, CPU_S)
-            return tests.run(Channel(descriptor))
+            # Ends this process, should one step of the tests never return to Python.
+            signal.setitimer(signal.ITIMER_VIRTUAL, CPU_S + 10)
+            return tests.run(channel)
         except TooSlowError:
             return judge.fail("timeout", "its answers keep the tests busy for too long")
+        except MemoryError:
+            return judge.fail("memory", "its answers take more memory than the tests have")
         finally:
             signal.setitimer(signal.ITIMER_PROF, 0)
-            os.close(descriptor)  # which tells the fork server that the program can go
+            signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+            for descriptor in descriptors:  # which tells the keeper that the program can go
+                os.close(descriptor)
 
     def _tests(self, job: dict[str, Any]) -> trial.Tests:
         if job["body_follows"]:
-            encoded = wire.receive_encoded(self._jobs)
+            encoded = wire.receive_encoded(JOBS)
             self._kept.add(job["key"], trial.made(json.loads(encoded)), len(encoded))
         return self._kept.items[job["key"]]
 
-    def _channel(self) -> int | None:
-        """To the next program, from the fork server; none if it could not be started."""
-        data, passed, _, _ = self._link.recvmsg(1, _socket.CMSG_LEN(4))
+    def _channel(self) -> tuple[Channel | None, list[int]]:
+        """Take the next program's from the keeper; none if it could not be started."""
+        data, passed, _, _ = self._link.recvmsg(TURN.size, _socket.CMSG_SPACE(8))
         if not data:
             raise EOFError
-        return int.from_bytes(passed[0][2], sys.byteorder) if passed else None
+        if not passed:
+            return None, []
+        kind, start, call_cpu_s = TURN.unpack(data)
+        numbers = passed[0][2]
+        descriptors = [int.from_bytes(numbers[i : i + 4], sys.byteorder) for i in (0, 4)]
+        clock = Clock(descriptors[1], kind, start)
+        return Channel(descriptors[0], clock, call_cpu_s), descriptors
 
 
-def start(
-    _place: Place, jobs: int, settings: dict[str, Any]
-) -> Callable[[dict[str, Any]], dict[str, Any]]:
-    return Oracle(jobs, settings["link"]).judge
+def start() -> Callable[[dict[str, Any]], dict[str, Any]]:
+    return Oracle().judge
 
 
 def _too_slow(_number: int, _frame: FrameType | None) -> None:

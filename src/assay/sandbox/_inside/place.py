@@ -1,9 +1,10 @@
-"""Where programs run: the three tiers, each set up once for a worker.
+"""Where programs run: the tiers, each set up once for a worker.
 
-Two processes make a worker: the zygote, which forks the programs and holds no privilege; and the
-keeper beside it, which renews the scratch folder and which no program can reach. ``root`` and
-``user`` give them namespaces of their own, the zygote being pid 1. ``landlock`` is for containers
-that forbid namespaces: the zygote adopts orphans, and every program confines itself.
+Three processes make a worker. The first one waits outside for its end. The **keeper** takes jobs,
+watches programs and holds what they print; no program can reach it. The **zygote** is forked for
+every program and never sees anything of one. ``root`` and ``user`` give the three namespaces of
+their own, and every program a pid and a mount namespace again. ``landlock`` is for containers that
+forbid namespaces: the keeper adopts orphans, and every program confines itself.
 
 Imports are few on purpose (no dataclasses, shutil, tempfile): every page of the zygote makes every
 fork dearer.
@@ -11,170 +12,334 @@ fork dearer.
 
 from __future__ import annotations
 
+import _socket
 import contextlib
 import os
 import signal
 import stat
+import sys
 from collections.abc import Callable
 from typing import Any, NoReturn
 
-from . import kernel, landlock, root, seccomp, tree
-from .cgroup import TreeLimit, own_kills
+from . import cgroup, kernel, landlock, proc, root, sample, seccomp, tree, visible
+from .kernel import Forker
+from .zygote import KILL, READY, serve
 
 SERVERS = 6  # a container's other processes of ours, some of which may not have begun
 FIRST_UID = 100_000  # with the worker's pid added: processes are counted per user
+OTHERS = 4096  # processes of the same user on the host that may start meanwhile
+WORDS = 500  # of a zygote that cannot start
+ANY_CHILD = 0x40000000  # __WALL: whatever signal a child ends with
 
 
 class Place:
-    """``confine`` is called by each program's process, the rest by the zygote."""
+    """The keeper's side: ``start`` and ``end`` programs, and look at them."""
+
+    scratch = root.SCRATCH
+
+    def __init__(self, zygote: int, link: int, limit: cgroup.TreeLimit | None) -> None:
+        self.zygote = zygote
+        self._link = _socket.socket(fileno=link)
+        self.limit = limit
+        self._peak_bytes = 0
+        self.kills: Callable[[], int] = limit.kills if limit else lambda: 0  # for lack of memory
+
+    def start(self, kind: bytes, descriptors: list[int]) -> None:
+        """Have the zygote fork a process that gets these descriptors."""
+        numbers = b"".join(number.to_bytes(4, sys.byteorder) for number in descriptors)
+        passed = [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, numbers)]
+        self._link.sendmsg([kind], passed)
+
+    def end(self, program: int) -> tuple[int, float]:
+        """Kill all processes of a program; its wait status and the CPU seconds of those ended."""
+        raise NotImplementedError
+
+    def peak_bytes(self) -> int:
+        """Return the most memory that the last program used, as far as that is known."""
+        return self.limit.peak_bytes() if self.limit else self._peak_bytes
+
+    def processes(self) -> list[int]:
+        """Return the pids of the program's processes that are alive."""
+        raise NotImplementedError
+
+    def sockets(self) -> int:
+        """Return about how many sockets the program has: memory that no process shows."""
+        raise NotImplementedError
+
+    def clean_up(self) -> None:
+        """Remove what the program left."""
+
+
+class Namespaces(Place):
+    """Each program has a pid namespace of its own, which ends with its first process."""
+
+    def __init__(self, zygote: int, link: int, limit: cgroup.TreeLimit | None) -> None:
+        super().__init__(zygote, link, limit)
+        self._init = kernel.NamespaceInit()
+        self._first = 0
+
+    def start(self, kind: bytes, descriptors: list[int]) -> None:
+        self._first = self._init.start()
+        namespace = os.open(f"/proc/{self._first}/ns/pid", os.O_RDONLY)
+        try:
+            super().start(kind, [namespace, *descriptors])
+        finally:
+            os.close(namespace)
+
+    def end(self, program: int) -> tuple[int, float]:
+        os.kill(self._first, signal.SIGKILL)
+        status, cpu_s = 0, 0.0
+        while True:
+            pid, ended, used = os.wait4(-1, ANY_CHILD)
+            cpu_s += used.ru_utime + used.ru_stime
+            if pid == program:
+                status, self._peak_bytes = ended, used.ru_maxrss * 1024
+            if pid == self.zygote:
+                raise EOFError("the fork server ended")
+            if pid == self._first:
+                return status, cpu_s
+
+    def processes(self) -> list[int]:
+        ours = {1, self.zygote, self._first}
+        return [pid for pid in tree.all_processes() if pid not in ours]
+
+    def sockets(self) -> int:
+        return tree.sockets_of_namespace()
+
+
+class Landlocked(Place):
+    """In the host's namespaces; programs see the host's system folders, read-only."""
 
     def __init__(
-        self,
-        scratch: str,
-        scratch_state: Callable[[], object],  # not a clean one's if a program left something
-        renew_scratch: Callable[[], None],
-        processes: Callable[[], list[int]],
-        neighbours: int,  # processes of this user that are not the program's
-        limit: TreeLimit | None = None,
-        confine: Callable[[], None] = lambda: None,
-        kills: Callable[[], int] = lambda: 0,  # for lack of memory, so far
+        self, zygote: int, link: int, limit: cgroup.TreeLimit | None, scratch: str
     ) -> None:
+        super().__init__(zygote, link, limit)
         self.scratch = scratch
-        self.scratch_state = scratch_state
-        self.renew_scratch = renew_scratch
-        self.processes = processes
-        self.neighbours = neighbours
-        self.limit = limit
-        self.confine = confine
-        self.kills = limit.kills if limit else kills
+        self._clean = self._state()
 
-    def kill_all(self) -> None:
-        """All that can be signalled from here was started here."""
-        with contextlib.suppress(OSError):
-            os.kill(-1, signal.SIGKILL)
+    def end(self, program: int) -> tuple[int, float]:
+        self._link.send(KILL)  # reaches all that the zygote has forked, and nothing else
+        self._link.recv(1)
+        status, cpu_s = 0, 0.0
+        while True:
+            alone = tree.children() == [self.zygote]
+            pid, ended, used = os.wait4(-1, ANY_CHILD | (os.WNOHANG if alone else 0))
+            if pid == 0:
+                return status, cpu_s
+            if pid == self.zygote:
+                raise EOFError("the fork server ended")
+            cpu_s += used.ru_utime + used.ru_stime
+            if pid == program:
+                status, self._peak_bytes = ended, used.ru_maxrss * 1024
+
+    def processes(self) -> list[int]:
+        return [pid for pid in tree.descendants() if pid != self.zygote]
+
+    def sockets(self) -> int:
+        return tree.open_files(self.processes(), sample.OPEN_FILES)
+
+    def clean_up(self) -> None:
+        if self._state() != self._clean:
+            _empty(self.scratch)
+            self._clean = self._state()
+
+    def _state(self) -> object:
+        found = os.stat(self.scratch)
+        return found.st_mode, found.st_ctime_ns
 
 
-def in_namespaces(
-    limits: dict[str, Any],
-    allowed: list[str],
-    *,
-    as_root: bool,
-    only_zygote: list[int],
-    limit_memory: bool,
-) -> Place:
-    """Returns in the zygote only, which alone keeps the descriptors ``only_zygote``."""
-    files_mb = limits["files_mb"]
-    limit = None
-    if as_root and limit_memory:
-        with contextlib.suppress(OSError):  # the watch limits memory where cgroups cannot
-            limit = TreeLimit(limits["memory_mb"])
+def in_namespaces(settings: dict[str, Any], *, as_root: bool) -> Place:
+    """Return in the keeper only."""
+    limits, allowed = settings["limits"], settings["allowed"]
+    shown, hidden = _visible(settings)
+    limit = cgroup.open_limit(limits)
     root.enter_namespaces(through_user_namespace=not as_root)
-    keeper = os.getpid()
-    renew = _with_keeper(
-        lambda: root.renew_scratch(files_mb), limit.remove if limit else lambda: None, only_zygote
-    )
-    root.enter_private_root(files_mb, allowed)
-    kernel.drop_privileges(FIRST_UID + keeper if as_root else None)
-    kernel.die_with_parent()
-    places = landlock.open_places(("/",), (root.SCRATCH_RULE, *root.DEVICES))
-    landlock.restrict_files(places, alone=False)
-    seccomp.install(network=True, foreign_files=False)
+    uid = FIRST_UID + os.getpid() if as_root else None
+    _wait_outside(limit)
+    root.enter_private_root(shown, hidden, limits["files_mb"], allowed)
 
-    def scratch_state() -> object:
-        room, folder = os.statvfs(root.SCRATCH), os.stat(root.SCRATCH)
-        return room.f_bfree, room.f_ffree, folder.st_mode, folder.st_ctime_ns
+    def become_zygote(link: int) -> NoReturn:
+        own_namespace = os.open("/proc/self/ns/pid", os.O_RDONLY)
+        if as_root:
+            os.setgroups([])
+        rules = landlock.Rules(("/",), (root.SCRATCH_RULE, *visible.DEVICES), alone=False)
+        last = seccomp.Filter(seccomp.build_last(os.uname().machine))
+        forker = Forker(kernel.CLONE_NEWNS, limit.folder if limit else -1)
+        # Counted in a user namespace: the process outside, the keeper, the zygote, a program's init.
+        sample.limit_worker(limits, limits["processes"] + (0 if as_root else 4))
+        kernel.keep_capabilities(
+            kernel.CAP_SYS_ADMIN, kernel.CAP_SETUID, kernel.CAP_SETGID, kernel.CAP_SETPCAP
+        )
+        kernel.drop_bounding_set()
+        seccomp.install(
+            families=_families(allowed), foreign_files=False, watched=limit is None, forks=True
+        )
+        with_figures = "figures" in allowed
 
-    return Place(root.SCRATCH, scratch_state, renew, tree.everyone_else, neighbours=2, limit=limit)
+        def enter() -> None:
+            proc.mount_for_program(with_figures=with_figures)
+            root.mount_scratch(root.SCRATCH, limits["files_mb"])
+            os.chdir(root.SCRATCH)
+            if limit:
+                limit.enter()
+            if uid is not None:
+                kernel.become(uid)
+            kernel.keep_capabilities()
+            kernel.prctl(kernel.PR_SET_DUMPABLE, 1)  # its own /proc/self; ours stay closed
+            rules.enter()
+            last.install()
+
+        def is_child(namespace: int) -> bool:
+            kernel.enter_namespace(namespace, kernel.CLONE_NEWPID)
+            if forker.is_child():
+                return True
+            kernel.enter_namespace(own_namespace, kernel.CLONE_NEWPID)
+            return False
+
+        serve(link, root.SCRATCH, settings["variables"], is_child, enter)
+
+    zygote, link = _fork_zygote(become_zygote)
+    kernel.keep_capabilities(kernel.CAP_SYS_ADMIN, kernel.CAP_KILL, kernel.CAP_SYS_PTRACE)
+    kernel.prctl(kernel.PR_SET_DUMPABLE, 0)
+    return Namespaces(zygote, link, limit)
 
 
-def by_landlock(only_zygote: list[int], kills: Callable[[], int] = lambda: 0) -> Place:
-    """In the host's namespaces: the program sees the host's system folders, read-only."""
+def by_landlock(settings: dict[str, Any], *, in_container: bool = False) -> Place:
+    """Return in the keeper only."""
     if landlock.version() < landlock.WITH_SCOPES:
         raise OSError("Landlock of Linux 6.12 or later is needed")
+    limits = settings["limits"]
+    shown, hidden = _visible(settings)
+    limit = None if in_container else cgroup.open_limit(limits)
     scratch = f"/tmp/assay-{os.getpid()}-{os.urandom(8).hex()}"
     os.mkdir(scratch, 0o700)
-
-    def remove() -> None:
-        _empty(scratch)
-        os.rmdir(scratch)
-
-    renew = _with_keeper(lambda: _empty(scratch), remove, only_zygote)
-    places = landlock.open_places(root.visible_paths(), (scratch, *root.DEVICES))
     uid = None
-    if os.geteuid() == 0 and all(map(_others_can_enter, root.python_folders())):
+    if os.geteuid() == 0 and all(map(_others_can_enter, visible.python_folders())):
         uid = FIRST_UID + os.getpid()
         os.chown(scratch, uid, uid)
-    neighbours = tree.processes_of(os.getuid()) if uid is None else 1
-    kernel.drop_privileges(uid)
-    kernel.die_with_parent()
+    _wait_outside(limit, lambda: _remove(scratch))
     kernel.prctl(kernel.PR_SET_CHILD_SUBREAPER, 1)
-    landlock.restrict_signals()
-    seccomp.install(network=False, foreign_files=uid is None)
 
-    def confine() -> None:
+    def become_zygote(link: int) -> NoReturn:
         kernel.die_with_parent()
-        landlock.restrict_files(places, alone=True)
+        if uid is not None:
+            os.setgroups([])
+        rules = landlock.Rules(
+            visible.readable_pieces(shown, hidden),
+            (scratch, *visible.DEVICES),
+            listed=shown,
+            alone=True,
+        )
+        forker = Forker(0, -1)
+        processes = limits["processes"]
+        if uid is None:  # others of this user count too, and may become more: the keeper watches
+            processes += tree.threads_of(os.getuid()) + OTHERS
+        sample.limit_worker(limits, processes)
+        kernel.drop_bounding_set()
+        landlock.restrict_signals()
+        kernel.keep_capabilities(
+            *(() if uid is None else (kernel.CAP_SETUID, kernel.CAP_SETGID, kernel.CAP_KILL))
+        )
+        seccomp.install(families=(), foreign_files=uid is None, watched=limit is None)
 
-    return Place(
-        scratch=scratch,
-        scratch_state=lambda: (os.stat(scratch).st_mode, os.stat(scratch).st_ctime_ns),
-        renew_scratch=renew,
-        processes=tree.descendants,
-        neighbours=neighbours,
-        confine=confine,
-        kills=kills,
-    )
+        def enter() -> None:
+            kernel.die_with_parent()
+            if in_container:
+                # Should memory run out, the program is to be killed, not its judge.
+                with open("/proc/self/oom_score_adj", "w") as file:
+                    file.write("1000")
+            if limit:
+                limit.enter()
+            if uid is not None:
+                kernel.become(uid)
+                kernel.keep_capabilities()
+            rules.enter()
 
+        os.chdir(scratch)
+        serve(link, scratch, settings["variables"], lambda _: forker.is_child(), enter)
 
-def in_container(only_zygote: list[int]) -> Place:
-    """As by Landlock, where somebody else has built the walls and limits the memory of all."""
-    place = by_landlock(only_zygote, own_kills())
-    confine = place.confine
-
-    def confine_as_victim() -> None:
-        # Should memory run out, the program is to be killed, not its judge.
-        kernel.prctl(kernel.PR_SET_DUMPABLE, 1)  # or its own /proc/self were closed to it
-        with open("/proc/self/oom_score_adj", "w") as file:
-            file.write("1000")
-        confine()
-
-    place.confine = confine_as_victim
-    place.neighbours += SERVERS
+    zygote, link = _fork_zygote(become_zygote)
+    kernel.prctl(kernel.PR_SET_DUMPABLE, 0)
+    place = Landlocked(zygote, link, limit, scratch)
+    if in_container:
+        place.kills = cgroup.own_kills()
     return place
 
 
-def _with_keeper(
-    renew: Callable[[], None], leave: Callable[[], None], only_zygote: list[int]
-) -> Callable[[], None]:
-    """Fork. The parent becomes the keeper, the child gets a way to ask it to ``renew``."""
-    asked, ask = os.pipe()
-    told, tell = os.pipe()
-    if os.fork() != 0:
-        for descriptor in (*only_zygote, ask, told):
-            os.close(descriptor)
-        _keep(asked, tell, renew, leave)
-    os.close(asked)
-    os.close(tell)
+def isolate_oracle(settings: dict[str, Any]) -> None:
+    """Isolate the process that runs tests like the programs, apart from them."""
+    limits, tier = settings["limits"], settings["tier"]
+    shown, hidden = _visible({**settings, "private": ()})
+    if tier in ("root", "user"):
+        root.enter_namespaces(through_user_namespace=tier == "user")
+        uid = FIRST_UID + os.getpid() if tier == "root" else None
+        _wait_outside(None)
+        root.enter_private_root(shown, hidden, limits["files_mb"], ())
+        rules = landlock.Rules(("/",), (root.SCRATCH_RULE, *visible.DEVICES), alone=False)
+    else:
+        others = os.geteuid() == 0 and all(map(_others_can_enter, visible.python_folders()))
+        uid = FIRST_UID + os.getpid() if others else None
+        readable = visible.readable_pieces(shown, hidden)
+        rules = landlock.Rules(readable, visible.DEVICES, listed=shown, alone=True)
+    sample.limit_worker(limits, 0)  # it starts no processes
+    kernel.drop_privileges(uid)
+    rules.enter()
+    seccomp.install(families=(), foreign_files=uid is None, watched=False)
 
-    def request() -> None:
-        os.write(ask, b"r")
-        if not os.read(told, 1):
-            raise EOFError
 
-    return request
+def _visible(settings: dict[str, Any]) -> tuple[list[str], list[str]]:
+    shown = visible.shown_paths()
+    hidden = visible.hidden_folders(shown)
+    visible.refuse_private(settings["private"], shown, hidden)
+    return shown, hidden
 
 
-def _keep(asked: int, tell: int, renew: Callable[[], None], leave: Callable[[], None]) -> NoReturn:
-    """Ends when the zygote does, since only that holds the other end."""
+def _families(allowed: list[str]) -> tuple[int, ...]:
+    """Return the kinds of sockets; those of the internet leave counters behind in a namespace."""
+    with_loopback = (seccomp.AF_INET, seccomp.AF_INET6) if "loopback" in allowed else ()
+    return (seccomp.AF_UNIX, *with_loopback)
+
+
+def _wait_outside(
+    limit: cgroup.TreeLimit | None, leave: Callable[[], None] = lambda: None
+) -> None:
+    """Fork; return in the child. The parent keeps no descriptor and cleans up after it."""
+    child = os.fork()
+    if child == 0:
+        kernel.die_with_parent()
+        return
     try:
-        while os.read(asked, 1):
-            renew()
-            os.write(tell, b"d")
-        os.close(tell)
-        os.wait()
+        kernel.prctl(kernel.PR_SET_DUMPABLE, 0)
+        # The harness is told by these closing that the worker is gone.
+        for descriptor in (0, 1, 2, sample.JOBS, sample.REPORTS, sample.LINK):
+            os.close(descriptor)
+        os.waitpid(child, 0)
     finally:
+        if limit:
+            limit.remove()
         leave()
         os._exit(0)
+
+
+def _fork_zygote(become_zygote: Callable[[int], NoReturn]) -> tuple[int, int]:
+    """Fork, and wait until the child serves; return its pid and the socket that leads to it."""
+    ours, theirs = _socket.socketpair(_socket.AF_UNIX, _socket.SOCK_SEQPACKET)
+    child = os.fork()
+    if child == 0:
+        ours.close()
+        for descriptor in (sample.JOBS, sample.REPORTS, sample.LINK):
+            os.dup2(0, descriptor)  # /dev/null: a program's own will have these numbers
+        try:
+            become_zygote(theirs.fileno())
+        except BaseException as error:
+            theirs.send(f"{type(error).__name__}: {error}".encode()[:WORDS])
+        finally:
+            os._exit(1)
+    theirs.close()
+    said = ours.recv(WORDS)
+    if said != READY:
+        raise OSError(said.decode(errors="replace") or "the fork server ended")
+    return child, ours.detach()
 
 
 def _others_can_enter(path: str) -> bool:
@@ -183,6 +348,12 @@ def _others_can_enter(path: str) -> bool:
             return False
         path = os.path.dirname(path)
     return True
+
+
+def _remove(folder: str) -> None:
+    with contextlib.suppress(OSError):
+        _empty(folder)
+        os.rmdir(folder)
 
 
 def _empty(folder: str) -> None:
@@ -201,3 +372,14 @@ def _empty(folder: str) -> None:
                 number += 1
                 os.rename(inner.path, f"{folder}/.{number}.deleted")
             os.rmdir(entry.path)
+
+
+def start(settings: dict[str, Any]) -> Place:
+    """Make the place that the tier names."""
+    tiers: dict[str, Callable[[], Place]] = {
+        "root": lambda: in_namespaces(settings, as_root=True),
+        "user": lambda: in_namespaces(settings, as_root=False),
+        "landlock": lambda: by_landlock(settings),
+        "container": lambda: by_landlock(settings, in_container=True),
+    }
+    return tiers[settings["tier"]]()

@@ -12,12 +12,12 @@ FIGURES = ("cpuinfo", "loadavg", "meminfo", "stat", "uptime")
 FLAGS = MS_NOSUID | MS_NODEV | MS_NOEXEC
 
 
-def mount(target: str, *, with_figures: bool) -> None:
-    """On a folder of the root to be, in the pid namespace that it is to show."""
+def mount(target: str, *, with_figures: bool = False, options: str = "") -> None:
+    """Mount on a folder of a root, in the pid namespace that it is to show."""
     if not with_figures:
-        kernel.mount("proc", target, "proc", FLAGS, "subset=pid")
+        kernel.mount("proc", target, "proc", FLAGS, f"subset=pid{options}")
         return
-    kernel.mount("proc", target, "proc", FLAGS)
+    kernel.mount("proc", target, "proc", FLAGS, options.lstrip(","))
     for entry in os.scandir(target):
         if entry.name.isdecimal() or entry.name in FIGURES or entry.is_symlink():
             continue
@@ -26,3 +26,8 @@ def mount(target: str, *, with_figures: bool) -> None:
         else:
             kernel.mount(os.devnull, entry.path, "", MS_BIND)
             kernel.set_mount_attributes(entry.path, kernel.MOUNT_ATTR_NODEV, recursive=False)
+
+
+def mount_for_program(*, with_figures: bool) -> None:
+    """Mount over the worker's own; the namespace's first process does not show."""
+    mount("/proc", with_figures=with_figures, options=",hidepid=2")

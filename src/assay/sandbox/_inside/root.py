@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Container
 
-from . import kernel, loopback, proc
+from . import kernel, loopback, proc, visible
 from .kernel import MS_BIND, MS_NODEV, MS_NOSUID, MS_PRIVATE, MS_REC
 
 ALL_NAMESPACES = (
@@ -18,9 +17,9 @@ STAGING = "/tmp"  # exists everywhere; covered only in our own mount namespace
 # Two deep, for Landlock: a rule for the outer folder holds for what is mounted on the inner one.
 SCRATCH_RULE = "/scratch"
 SCRATCH = f"{SCRATCH_RULE}/tmp"
-SYSTEM_FOLDERS = ("/usr", "/lib", "/lib32", "/lib64", "/bin")
-DEVICES = tuple(f"/dev/{name}" for name in ("null", "zero", "full", "random", "urandom"))
+PROC = "/proc"
 INODES = 4096
+EMPTY = "size=4k,nr_inodes=1,mode=555"
 
 
 def enter_namespaces(*, through_user_namespace: bool) -> None:
@@ -39,22 +38,27 @@ def enter_namespaces(*, through_user_namespace: bool) -> None:
             file.write(text)
 
 
-def enter_private_root(files_mb: int, allowed: Container[str]) -> None:
+def enter_private_root(
+    shown: list[str], hidden: list[str], files_mb: int, allowed: Container[str]
+) -> None:
     """Leave the host's files: read-only system and Python folders, an own /proc, a small /tmp."""
     kernel.mount("none", "/", "", MS_REC | MS_PRIVATE)
     # Held open first: whatever lies below the staging folder is about to be covered.
-    sources = {path: os.open(path, os.O_PATH) for path in visible_paths()}
+    sources = {path: os.open(path, os.O_PATH) for path in shown}
     options = "size=1m,nr_inodes=1k,mode=755"
     kernel.mount("tmpfs", STAGING, "tmpfs", MS_NOSUID | MS_NODEV, options)
-    for path in SYSTEM_FOLDERS:
+    for path in visible.SYSTEM_FOLDERS:
         if os.path.islink(path):
             os.symlink(os.readlink(path), STAGING + path)
     for path, source in sources.items():
-        _bind_read_only(source, STAGING + path, device=path in DEVICES)
+        _bind_read_only(source, STAGING + path, device=path in visible.DEVICES)
+    for path in hidden:
+        kernel.mount("tmpfs", STAGING + path, "tmpfs", MS_NOSUID | MS_NODEV, EMPTY)
+        kernel.set_mount_attributes(STAGING + path, _attributes(device=False), recursive=False)
     if "loopback" in allowed:
         loopback.switch_on(STAGING)
-    os.makedirs(STAGING + "/proc")
-    proc.mount(STAGING + "/proc", with_figures="figures" in allowed)
+    os.makedirs(STAGING + PROC)
+    proc.mount(STAGING + PROC)
     os.makedirs(STAGING + SCRATCH)
     mount_scratch(STAGING + SCRATCH, files_mb)
     for name in ("/tmp", "/dev/shm"):
@@ -67,30 +71,6 @@ def enter_private_root(files_mb: int, allowed: Container[str]) -> None:
 def mount_scratch(path: str, files_mb: int) -> None:
     options = f"size={files_mb}m,nr_inodes={INODES},mode=1777"
     kernel.mount("tmpfs", path, "tmpfs", MS_NOSUID | MS_NODEV, options)
-
-
-def renew_scratch(files_mb: int) -> None:
-    """In one step, however deep or full the old one is."""
-    kernel.unmount(SCRATCH)
-    mount_scratch(SCRATCH, files_mb)
-
-
-def visible_paths() -> list[str]:
-    """The host's files that Python needs."""
-    folders = [path for path in SYSTEM_FOLDERS if os.path.isdir(path) and not os.path.islink(path)]
-    for prefix in python_folders():
-        real = os.path.realpath(prefix)
-        if not any(real == folder or real.startswith(folder + "/") for folder in folders):
-            folders.append(real)
-    # Alternatives are links into /usr: without them Debian has no awk.
-    files = (*DEVICES, "/etc/ld.so.cache", "/etc/localtime", "/etc/alternatives")
-    return folders + [path for path in files if os.path.exists(path)]
-
-
-def python_folders() -> tuple[str, ...]:
-    """Where modules come from: the standard library and, if site packages are on, these."""
-    standard = (sys.base_prefix, sys.base_exec_prefix)
-    return standard if sys.flags.no_site else (*standard, sys.prefix)
 
 
 def _bind_read_only(source: int, target: str, *, device: bool) -> None:

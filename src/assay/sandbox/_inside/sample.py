@@ -2,33 +2,35 @@
 
 from __future__ import annotations
 
-import _socket
+import _signal
 import json
+import marshal
 import math
 import os
 import resource
 from collections.abc import Callable
-from types import CodeType
 from typing import Any, NoReturn
 
-from . import answer, judge, kernel
+from . import answer, judge, wire
 
 MIB = 1 << 20
 OPEN_FILES = 256
-RESULT, CHANNEL = 3, 4
-BEGUN = b"+"  # written to the result before the program has a say
+CONTROL, CHANNEL = 3, 4  # a program's
+JOBS, REPORTS, LINK = 3, 4, 5  # a server's
+HERE, BEGUN = b"h", b"+"  # sent before the program has a say
 
 
-def limit_worker(limits: dict[str, Any], neighbours: int) -> None:
-    """What is the same for all programs of a worker: they inherit it, none pays for it."""
+def limit_worker(limits: dict[str, Any], processes: int) -> None:
+    """Set what is the same for all programs of a worker: they inherit it, none pays for it."""
     memory = _address_space() + limits["memory_mb"] * MIB
     files = limits["files_mb"] * MIB
     for kind, value in (
         (resource.RLIMIT_AS, memory),
         (resource.RLIMIT_FSIZE, files),
-        (resource.RLIMIT_NPROC, neighbours + limits["processes"]),
+        (resource.RLIMIT_NPROC, processes),
         (resource.RLIMIT_NOFILE, OPEN_FILES),
-        (resource.RLIMIT_CORE, 0),
+        # Not 0: a host whose core_pattern is a pipe would start its handler, as root. At 1 it does not.
+        (resource.RLIMIT_CORE, 1),
     ):
         _, ceiling = resource.getrlimit(kind)
         if ceiling != resource.RLIM_INFINITY:
@@ -36,66 +38,64 @@ def limit_worker(limits: dict[str, Any], neighbours: int) -> None:
         resource.setrlimit(kind, (value, value))
 
 
-def run(
-    job: dict[str, Any],
-    preamble: CodeType,
-    tests: CodeType,
-    output: int,
-    result: int,
-    channel: _socket.socket | None,
-    enter: Callable[[], None],
-) -> NoReturn:
-    """``output`` and ``result`` are pipes; standard input is /dev/null already.
+def run(control: int, output: int, channel: int, enter: Callable[[], None]) -> NoReturn:
+    """Isolate this process, then learn what to run and run it.
 
-    With a ``channel`` the tests are elsewhere, and the result tells of failures of ours alone.
+    ``control`` leads to the keeper, ``output`` is a pipe; standard input is /dev/null already. With
+    a ``channel`` the tests are elsewhere, and the keeper only hears of failures of ours.
     """
-    token = job["token"]
-    os.dup2(result, RESULT)
+    apart = channel >= 0
+    output, channel = os.dup(output), os.dup(channel) if apart else -1
+    os.dup2(control, CONTROL)
     try:
         os.setsid()
         enter()
         os.dup2(output, 1)
         os.dup2(output, 2)
-        if channel:
-            os.dup2(channel.fileno(), CHANNEL)
-        os.closerange(CHANNEL + bool(channel), OPEN_FILES)  # before the preamble opens its own
-        kernel.prctl(kernel.PR_SET_DUMPABLE, 1)  # its own /proc/self; the zygote's stays closed
+        if apart:
+            os.dup2(channel, CHANNEL)
+        os.closerange(CHANNEL + apart, OPEN_FILES)
+        _signal.signal(_signal.SIGINT, _signal.default_int_handler)
+        os.write(CONTROL, HERE)
+        job = marshal.loads(wire.receive_encoded(CONTROL))
         cpu = math.ceil(job["limits"]["cpu_s"])
-        # The second one for programs that ignore SIGXCPU.
+        # The keeper counts too. The second one is for programs that ignore SIGXCPU.
         resource.setrlimit(resource.RLIMIT_CPU, (cpu, cpu + 1))
-        namespace = judge.prepared(preamble)
-        os.write(RESULT, BEGUN)
-        if channel:
-            os.close(RESULT)
+        namespace = judge.prepared(job["preamble"])
+        os.write(CONTROL, BEGUN)
+        if apart:
+            os.close(CONTROL)
     except BaseException as error:  # ours, not the program's, which has not begun
-        _tell(RESULT, {"sandbox_error": f"{type(error).__name__}: {error}"})
+        _tell({"sandbox_error": f"{type(error).__name__}: {error}"})
     try:
-        if channel:
+        if apart:
             answer.serve(namespace, job, CHANNEL)
-        verdict = judge.judge(namespace, job["program"], tests, job["tests"])
+        token = job["token"]
+        verdict = judge.judge(namespace, job["program"], job["code"], job["tests"])
     except BaseException:  # a program can make even the telling fail, which is its own failure
         os._exit(1)
-    _tell(RESULT, {"token": token, **verdict})
+    _tell({"token": token, **verdict})
 
 
-def _tell(descriptor: int, message: dict[str, str]) -> NoReturn:
-    """Nothing that the program left may delay or change this, not even an error on the way."""
+def _tell(message: dict[str, str]) -> NoReturn:
+    """Send it whatever the program left behind, even if an error comes up on the way."""
     try:
-        os.write(descriptor, json.dumps(message).encode())
+        os.write(CONTROL, json.dumps(message).encode())
     finally:
         os._exit(0)
 
 
 def checked(data: bytes, token: str) -> dict[str, str] | None:
-    """The zygote's end: the verdict, if the stream holds just that with the right token.
+    """Return the verdict, if the stream holds just that with the right token.
 
-    Once the program has begun, it may have written all of it.
+    Called by the keeper: once the program has begun, it may have written all of it.
     """
+    begun = data.startswith(BEGUN)
     try:
         message: dict[str, str] = json.loads(data.removeprefix(BEGUN))
     except (ValueError, RecursionError):
         return None
-    if not data.startswith(BEGUN):
+    if not begun:
         return message
     if not isinstance(message, dict) or message.pop("token", None) != token:
         return None

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import errno
 import os
+import signal
 import struct
 
 from . import kernel
@@ -21,7 +22,7 @@ X32_BIT = 0x40000000
 FORBIDDEN: dict[str, tuple[int | None, int | None]] = {
     # other processes' memory, limits and priorities
     "ptrace": (101, 117), "process_vm_readv": (310, 270), "process_vm_writev": (311, 271),
-    "kcmp": (312, 272), "pidfd_getfd": (438, 438), "process_madvise": (440, 440),
+    "kcmp": (312, 272), "pidfd_open": (434, 434), "pidfd_getfd": (438, 438), "process_madvise": (440, 440),
     "process_mrelease": (448, 448), "setpriority": (141, 140), "sched_setparam": (142, 118),
     "sched_setscheduler": (144, 119), "sched_setaffinity": (203, 122), "sched_setattr": (314, 274),
     "ioprio_set": (251, 30), "migrate_pages": (256, 238), "move_pages": (279, 239),
@@ -32,6 +33,8 @@ FORBIDDEN: dict[str, tuple[int | None, int | None]] = {
     "mq_unlink": (241, 181), "add_key": (248, 217), "request_key": (249, 218), "keyctl": (250, 219),
     # memory that no limit of a process counts
     "memfd_create": (319, 279), "memfd_secret": (447, 447),
+    # what others do with files
+    "inotify_init": (253, None), "inotify_init1": (294, 26), "inotify_add_watch": (254, 27),
     # namespaces and mounts
     "unshare": (272, 97), "setns": (308, 268), "mount": (165, 40), "umount2": (166, 39),
     "pivot_root": (155, 41), "chroot": (161, 51), "open_tree": (428, 428), "move_mount": (429, 429),
@@ -62,51 +65,73 @@ CHANGES_TO_FOREIGN_FILES: dict[str, tuple[int | None, int | None]] = {
     "lremovexattr": (198, 15), "fremovexattr": (199, 16),
 }  # fmt: skip
 
-CLONE, CLONE3, SOCKET, PRLIMIT = (56, 220), (435, 435), (41, 198), (302, 261)
-NAMESPACE_FLAGS = 0x7E020000 | 0x02000000  # every CLONE_NEW*, cgroup included
-AF_UNIX, AF_INET, AF_INET6 = 1, 2, 10
+# Calls that a fork server needs to set a program up, and that the program may not make.
+FORK_SERVERS = ("setns", "mount", "mount_setattr")
 
-LOAD, JUMP, JUMP_EQ, JUMP_GT, JUMP_SET, RETURN = 0x20, 0x05, 0x15, 0x25, 0x45, 0x06
+CLONE, CLONE3, SOCKET, PRLIMIT = (56, 220), (435, 435), (41, 198), (302, 261)
+PRCTL, SIGACTION, SETSOCKOPT = (157, 167), (13, 134), (54, 208)
+# Every CLONE_NEW*, cgroup included; and pidfds, whose inode numbers count all processes ever.
+CLONE_FLAGS = 0x7E020000 | 0x02000000 | kernel.CLONE_PIDFD
+AF_UNIX, AF_INET, AF_INET6 = 1, 2, 10
+SOL_SOCKET, SO_SNDBUF, SO_SNDBUFFORCE = 1, 7, 32
+
+LOAD, JUMP_EQ, JUMP_GT, JUMP_SET, RETURN = 0x20, 0x15, 0x25, 0x45, 0x06
 ALLOW, KILL = 0x7FFF0000, 0x80000000
 DENY, MISSING = 0x00050000 | errno.EPERM, 0x00050000 | errno.ENOSYS
-NUMBER, ARCHITECTURE, ARGUMENT_0 = 0, 4, 16
+NUMBER, ARCHITECTURE, ARGUMENT_0, ARGUMENT_1, ARGUMENT_2 = 0, 4, 16, 24, 32
 SECCOMP_SET_MODE_FILTER = 1
 SYS_SECCOMP = {"x86_64": 317, "aarch64": 277}
 
+Instruction = tuple[int, int, int, int]  # code, jump if true, jump if false, value
 
-def install(*, network: bool, foreign_files: bool) -> None:
-    """Bind this process and all it starts for good.
 
-    ``network``: whether sockets are harmless, being in a network namespace of their own.
-    ``foreign_files``: whether files of other owners' making are in reach.
+class Filter:
+    """A filter that binds the process that installs it, and all it starts, for good."""
+
+    def __init__(self, program: list[Instruction]) -> None:
+        packed = b"".join(struct.pack("HBBI", *instruction) for instruction in program)
+        self._code = ctypes.create_string_buffer(packed, len(packed))
+
+        class Whole(ctypes.Structure):
+            _fields_ = (("length", ctypes.c_ushort), ("code", ctypes.c_void_p))
+
+        self._whole = Whole(len(program), ctypes.cast(self._code, ctypes.c_void_p))
+        self._number = SYS_SECCOMP[os.uname().machine]
+
+    def install(self) -> None:
+        whole = ctypes.byref(self._whole)
+        kernel.syscall("seccomp", self._number, SECCOMP_SET_MODE_FILTER, 0, whole)
+
+
+def install(
+    *, families: tuple[int, ...], foreign_files: bool, watched: bool, forks: bool = False
+) -> None:
+    """Bind this process: see ``build``."""
+    machine = os.uname().machine
+    Filter(
+        build(machine, families=families, foreign_files=foreign_files, watched=watched, forks=forks)
+    ).install()
+
+
+def build(
+    machine: str, *, families: tuple[int, ...], foreign_files: bool, watched: bool, forks: bool
+) -> list[Instruction]:
+    """Return the filter's instructions.
+
+    ``families``: of sockets that are harmless, being in a network namespace of their own.
+    ``foreign_files``: files of other owners' making are in reach.
+    ``watched``: no cgroup counts CPU time and the kernel's memory. Then children that nobody waits
+    for must not vanish uncounted, and no socket may hold more than the default.
+    ``forks``: for a fork server, whose programs also get ``build_last``.
     """
-    program = build(os.uname().machine, network=network, foreign_files=foreign_files)
-    packed = b"".join(struct.pack("HBBI", *instruction) for instruction in program)
-    code = ctypes.create_string_buffer(packed, len(packed))
-
-    class Filter(ctypes.Structure):
-        _fields_ = (("length", ctypes.c_ushort), ("code", ctypes.c_void_p))
-
-    whole = Filter(len(program), ctypes.cast(code, ctypes.c_void_p))
-    number = SYS_SECCOMP[os.uname().machine]
-    kernel.syscall("seccomp", number, SECCOMP_SET_MODE_FILTER, 0, ctypes.byref(whole))
-
-
-def build(machine: str, *, network: bool, foreign_files: bool) -> list[tuple[int, int, int, int]]:
-    """The filter's instructions: (code, jump if true, jump if false, value)."""
     column, audit = ARCHITECTURES[machine]
-    forbidden = dict(FORBIDDEN)
+    forbidden = {name: n for name, n in FORBIDDEN.items() if not forks or name not in FORK_SERVERS}
     if foreign_files:
         forbidden |= CHANGES_TO_FOREIGN_FILES
     numbers = sorted(number for n in forbidden.values() if (number := n[column]) is not None)
-    families = (AF_UNIX, AF_INET, AF_INET6) if network else ()
     program = [
         (LOAD, 0, 0, ARCHITECTURE), (JUMP_EQ, 1, 0, audit), (RETURN, 0, 0, KILL),
         (LOAD, 0, 0, NUMBER), (JUMP_GT, 0, 1, NEWEST_KNOWN), (RETURN, 0, 0, MISSING),
-        (JUMP_EQ, 0, 1, CLONE3[column]), (RETURN, 0, 0, MISSING),
-        # clone: no new namespaces
-        (JUMP_EQ, 0, 4, CLONE[column]), (LOAD, 0, 0, ARGUMENT_0),
-        (JUMP_SET, 0, 1, NAMESPACE_FLAGS), (RETURN, 0, 0, DENY), (RETURN, 0, 0, ALLOW),
         # prlimit: of oneself only
         (JUMP_EQ, 0, 4, PRLIMIT[column]), (LOAD, 0, 0, ARGUMENT_0), (JUMP_EQ, 1, 0, 0),
         (RETURN, 0, 0, DENY), (RETURN, 0, 0, ALLOW),
@@ -115,6 +140,37 @@ def build(machine: str, *, network: bool, foreign_files: bool) -> list[tuple[int
         *((JUMP_EQ, len(families) - i, 0, family) for i, family in enumerate(families)),
         (RETURN, 0, 0, DENY), (RETURN, 0, 0, ALLOW),
     ]  # fmt: skip
+    if watched:
+        program += [
+            (JUMP_EQ, 0, 4, SIGACTION[column]), (LOAD, 0, 0, ARGUMENT_0),
+            (JUMP_EQ, 0, 1, signal.SIGCHLD), (RETURN, 0, 0, DENY), (RETURN, 0, 0, ALLOW),
+            (JUMP_EQ, 0, 7, SETSOCKOPT[column]), (LOAD, 0, 0, ARGUMENT_1),
+            (JUMP_EQ, 0, 4, SOL_SOCKET), (LOAD, 0, 0, ARGUMENT_2),
+            (JUMP_EQ, 1, 0, SO_SNDBUF), (JUMP_EQ, 0, 1, SO_SNDBUFFORCE),
+            (RETURN, 0, 0, DENY), (RETURN, 0, 0, ALLOW),
+        ]  # fmt: skip
     for number in numbers:
         program += [(JUMP_EQ, 0, 1, number), (RETURN, 0, 0, DENY)]
-    return [*program, (RETURN, 0, 0, ALLOW)]
+    return [*program, *([] if forks else _last(column)), (RETURN, 0, 0, ALLOW)]
+
+
+def build_last(machine: str) -> list[Instruction]:
+    """Return what a fork server's programs may not do on top of what it may not itself."""
+    column, _ = ARCHITECTURES[machine]
+    program: list[Instruction] = [(LOAD, 0, 0, NUMBER)]
+    for name in FORK_SERVERS:
+        if (number := FORBIDDEN[name][column]) is not None:
+            program += [(JUMP_EQ, 0, 1, number), (RETURN, 0, 0, DENY)]
+    return [*program, *_last(column), (RETURN, 0, 0, ALLOW)]
+
+
+def _last(column: int) -> list[Instruction]:
+    return [
+        (JUMP_EQ, 0, 1, CLONE3[column]), (RETURN, 0, 0, MISSING),
+        # clone: no new namespaces
+        (JUMP_EQ, 0, 4, CLONE[column]), (LOAD, 0, 0, ARGUMENT_0),
+        (JUMP_SET, 0, 1, CLONE_FLAGS), (RETURN, 0, 0, DENY), (RETURN, 0, 0, ALLOW),
+        # prctl: memory that a watch cannot look into
+        (JUMP_EQ, 0, 4, PRCTL[column]), (LOAD, 0, 0, ARGUMENT_0),
+        (JUMP_EQ, 0, 1, kernel.PR_SET_DUMPABLE), (RETURN, 0, 0, DENY), (RETURN, 0, 0, ALLOW),
+    ]  # fmt: skip

@@ -1,15 +1,16 @@
-"""A process that isolates itself, then serves: as fork server of programs, or as their oracle."""
+"""A process that isolates itself, then serves: as keeper of programs, or as their oracle."""
 
 from __future__ import annotations
 
 import contextlib
 import importlib
 import os
+import signal
 from collections.abc import Callable
 from typing import Any
 
-from . import sample, wire
-from .place import Place, by_landlock, in_container, in_namespaces
+from . import wire
+from .sample import JOBS, LINK, REPORTS
 from .watch import HarnessGoneError
 
 # What programs import most; the rest costs its import in each program.
@@ -17,44 +18,64 @@ WARM = (
     "bisect", "collections", "copy", "functools", "heapq", "itertools", "math", "operator", "re",
     "string", "typing",
 )  # fmt: skip
+MOST_DESCRIPTORS = 1 << 20
+
+Judge = Callable[[dict[str, Any]], dict[str, Any]]
 
 
 def main() -> None:
     settings = wire.receive(0)
-    jobs, reports, link = os.dup(0), os.dup(1), settings["link"]
+    _forget_the_parent(settings["link"])
+    roles = {"keeper": _keeper, "oracle": _oracle}
+    try:
+        judge, about = roles[settings["role"]](settings)
+    except Exception as error:
+        wire.send(REPORTS, {"error": f"{type(error).__name__}: {error}"})
+        return
+    wire.send(REPORTS, about)
+    with contextlib.suppress(EOFError, HarnessGoneError):
+        while True:
+            wire.send(REPORTS, judge(wire.receive(JOBS)))
+
+
+def _keeper(settings: dict[str, Any]) -> tuple[Judge, dict[str, Any]]:
+    # While files are in reach.
+    from . import keeper, place
+    from .machine import Machine
+
+    for name in (*WARM, *settings["imports"]):
+        importlib.import_module(name)
+    if len(os.listdir("/proc/self/task")) > 1:
+        raise RuntimeError("an import started a thread, which no fork survives")
+    machine = Machine()
+    opened = place.start(settings)
+    memory = opened.limit.name if opened.limit else "watch"
+    return keeper.start(opened, machine), {"memory": memory}
+
+
+def _oracle(settings: dict[str, Any]) -> tuple[Judge, dict[str, Any]]:
+    from . import oracle, place
+
+    for name in WARM:
+        importlib.import_module(name)
+    place.isolate_oracle(settings)
+    return oracle.start(), {}
+
+
+def _forget_the_parent(link: int) -> None:
+    """Make nothing depend on how the harness was started: signals, umask, descriptors."""
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
+    # No handlers: the first process of a program's pid namespace shares our memory, not our ways.
+    for number in (signal.SIGCHLD, signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
+    os.umask(0o022)
+    above = max(link, LINK) + 1
+    for offset, descriptor in enumerate((0, 1, link)):
+        os.dup2(descriptor, above + offset)
+    for offset, number in enumerate((JOBS, REPORTS, LINK)):
+        os.dup2(above + offset, number)
+    os.closerange(LINK + 1, MOST_DESCRIPTORS)
     null = os.open(os.devnull, os.O_RDWR)
     for standard in (0, 1):
         os.dup2(null, standard)
     os.close(null)
-    try:
-        # While files are in reach; what the other role needs is not loaded, since forks are dear.
-        role = importlib.import_module(f"{__package__}.{settings['role']}")
-        for name in (*WARM, *settings["imports"]):
-            importlib.import_module(name)
-        if len(os.listdir("/proc/self/task")) > 1:
-            raise RuntimeError("an import started a thread, which no fork survives")
-        place = _isolated(settings, [jobs, reports, link])
-        judge: Callable[[dict[str, Any]], dict[str, Any]] = role.start(place, jobs, settings)
-    except Exception as error:
-        wire.send(reports, {"error": f"{type(error).__name__}: {error}"})
-        return
-    wire.send(reports, {"memory": "cgroup" if place.limit else "watch"})
-    with contextlib.suppress(EOFError, HarnessGoneError):
-        while True:
-            wire.send(reports, judge(wire.receive(jobs)))
-    place.kill_all()
-
-
-def _isolated(settings: dict[str, Any], only_here: list[int]) -> Place:
-    limits = settings["limits"]
-    if settings["tier"] == "landlock":
-        place = by_landlock(only_here)
-    elif settings["tier"] == "container":
-        place = in_container(only_here)
-    else:
-        place = in_namespaces(
-            limits, settings["allowed"], as_root=settings["tier"] == "root",
-            only_zygote=only_here, limit_memory=settings["role"] != "oracle",
-        )  # fmt: skip
-    sample.limit_worker(limits, place.neighbours)
-    return place

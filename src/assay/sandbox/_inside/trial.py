@@ -9,10 +9,9 @@ from collections import deque
 from collections.abc import Iterable
 from typing import Any, NoReturn, Protocol
 
-from . import foresee, judge, wire
+from . import foresee, judge, unstopped, wire
 from .plain import decode, encode, has_opaque
 
-FAILED_CPU_S = 1.0  # of a program that has failed, to count what else it gets right
 SHORT = 200
 
 Answer = tuple[Any, dict[str, str] | None]  # a value, or a failure
@@ -29,14 +28,10 @@ class StopError(BaseException):
 class Channel(Protocol):
     """Calls of one program."""
 
-    def send(self, calls: bytes) -> None: ...
+    def send(self, calls: bytes, count: int) -> None: ...
 
     def answer(self) -> Answer:
-        """The next one: a value, or how the program failed to give one."""
-        ...
-
-    def end_after(self, cpu_s: float) -> None:
-        """Hear the program no longer than for so much of its time."""
+        """Return the next one: a value, or how the program failed to give one."""
         ...
 
 
@@ -60,33 +55,46 @@ def made(body: dict[str, Any]) -> Tests:
 
 
 class CodeTests:
-    """Tests as code, in which the program's function is a name that can be called."""
+    """Tests as code, in which the program's function is a name that can be called.
+
+    They go on after a failure: a program that is called no more would know that its last answer was
+    wrong, and could tell the next sample.
+    """
 
     def __init__(self, body: dict[str, Any]) -> None:
         self._text, self._name = body["code"], body["entry_point"]
         self._preamble = judge.compiled(body["preamble"], judge.PREAMBLE)
-        self._code = judge.compiled(body["code"], judge.TESTS)
         # One message takes all calls of most tests to the program.
-        self._foreseen, made_anew = foresee.calls(body["code"], self._name)
-        self._requests = wire.dump_code(made_anew)
+        self._foreseen = foresee.calls(body["code"], self._name)
+        self._requests = wire.dump_calls(list(self._foreseen))
+        compiled = judge.compiled if self._foreseen else unstopped.compiled
+        self._code = compiled(body["code"], judge.TESTS if self._foreseen else self._name)
 
     def run(self, channel: Channel) -> dict[str, Any]:
         calls = Calls(self._name, channel, self._foreseen)
+        failures: list[dict[str, Any]] = []
+
+        def note(error: Exception) -> None:
+            if not failures:
+                failures.append(calls.failed(error, judge.failing_test(error, self._text)))
+
         namespace = judge.prepared(self._preamble)
         namespace[self._name] = calls
+        namespace[unstopped.NOTE] = note
         try:
             if self._foreseen:
-                channel.send(self._requests)
+                channel.send(self._requests, len(self._foreseen))
             exec(self._code, namespace)
         except EndedError:
             return {"ended": True, "failing_test": ""}
         except StopError:
-            result: dict[str, Any] = {}
+            pass
         except Exception as error:
-            result = calls.failed(error, judge.failing_test(error, self._text))
-        else:
-            result = judge.PASSED if calls.made else _unfit(f"no test calls {self._name}")
-        return calls.stopped or result
+            note(error)
+        calls.hear_the_rest()
+        if failures or calls.stopped:
+            return failures[0] if failures else calls.stopped or {}
+        return judge.PASSED if calls.made else _unfit(f"no test calls {self._name}")
 
 
 class Calls:
@@ -98,6 +106,7 @@ class Calls:
         self._value: Any = None
         self._failure: dict[str, str] | None = None
         self._raised: Exception | None = None
+        self._gave_opaque = False
         self.made = False
         self.stopped: dict[str, Any] | None = None
 
@@ -106,19 +115,35 @@ class Calls:
         try:
             if not self._foreseen:
                 if has_opaque(encode([positional, named])):
-                    self._stop(_unfit(f"{self._name} is called with more than plain data"))
-                self._channel.send(wire.dump_calls([self._call]))
+                    self._stop(self._not_plain())
+                self._channel.send(wire.dump_calls([self._call]), 1)
             elif self._foreseen.popleft() != self._call:
                 self._stop(_unfit(f"an unforeseen call of {self._name}"))
             self._value, self._failure = self._channel.answer()
         except EndedError:
             self._stop({"ended": True, "failing_test": self._shown()})
         if self._failure is None:
+            self._gave_opaque |= has_opaque(encode(self._value))
             return self._value
         if not self._failure["raised"]:  # it did not even load
             self._stop(judge.fail(self._failure["reason"], self._failure["detail"]))
         self._raised = _error(self._failure)
         raise self._raised
+
+    def _not_plain(self) -> dict[str, Any]:
+        """Tell whose failure it is that a call cannot be sent: the program's, if it gave that."""
+        why = f"{self._name} is called with more than plain data"
+        if self._gave_opaque:
+            return judge.fail("wrong-answer", f"{why}, which it returned itself", self._shown())
+        return _unfit(why)
+
+    def hear_the_rest(self) -> None:
+        """Wait for the answers to calls that were sent but are not needed any more."""
+        with contextlib.suppress(EndedError):
+            for _ in self._foreseen if self.stopped is None else ():
+                _, failure = self._channel.answer()
+                if failure and failure["reason"] == "timeout":
+                    return
 
     def failed(self, error: Exception, failing_test: str) -> dict[str, str]:
         """What the tests said of the last call."""
@@ -163,7 +188,7 @@ class CaseTests:
         try:
             for group, calls in self._inputs.items():
                 arguments = calls[0] if calls else []
-                channel.send(self._requests[group])
+                channel.send(self._requests[group], len(calls))
                 matches = self._matcher()
                 for arguments, expected in zip(calls, self._expected[group], strict=True):
                     got, failure = channel.answer()
@@ -171,7 +196,6 @@ class CaseTests:
                         groups[group][0] += 1
                     elif verdict is judge.PASSED:
                         verdict = self._wrong(arguments, expected, got, failure)
-                        channel.end_after(FAILED_CPU_S)
                     if failure and failure["reason"] == "timeout":
                         return {**verdict, "groups": groups}
         except EndedError:
@@ -189,7 +213,7 @@ class CaseTests:
                 found[group] = []
                 for arguments in calls:  # one by one, to see how long each takes
                     started = time.monotonic()
-                    channel.send(wire.dump_calls([(arguments, {})]))
+                    channel.send(wire.dump_calls([(arguments, {})]), 1)
                     got, failure = channel.answer()
                     slowest_s = max(slowest_s, time.monotonic() - started)
                     if failure:

@@ -1,4 +1,4 @@
-"""Watches one sample from its start to its end or to a limit."""
+"""Watches one program from its start to its end or to a limit, from outside of it."""
 
 from __future__ import annotations
 
@@ -6,15 +6,19 @@ import _socket
 import os
 import select
 import time
-from collections.abc import Callable
 from typing import Any
 
 from . import tree
+from .clock import Clock
+from .machine import Machine
+from .place import Place
 
 PIECE = 1 << 16
 FIRST_LOOK_S = 0.05
+LOOK_EVERY_S, LOOK_RARELY_S = 0.02, 0.2
 PATIENCE = 4  # times the wall limit, for a program that gets no CPU
 STARVED = 0.1  # of the wall limit spent waiting for a CPU
+SOCKET_BYTES = 256 << 10  # that one socket holds at most, where no cgroup counts
 
 
 class Kept:
@@ -34,35 +38,44 @@ class HarnessGoneError(Exception):
 
 
 class Watch:
-    """How a sample's run ended: ``stopped`` says by which limit, if by one."""
+    """How a program's run ended: ``stopped`` says by which limit, if by one.
 
-    def __init__(
-        self,
-        limits: dict[str, Any],
-        processes: Callable[[], list[int]],
-        out_of_memory: Callable[[], bool],
-        look_every_s: float,
-    ) -> None:
+    ``pressure`` says what the machine lacked for reasons that lie outside of the program.
+    """
+
+    def __init__(self, limits: dict[str, Any], place: Place, clock: Clock, machine: Machine) -> None:
         self._limits = limits
-        self._processes = processes
-        self._out_of_memory = out_of_memory
-        self._look_every_s = look_every_s
+        self._place = place
+        self._clock = clock
+        self._machine = machine
+        self._kills = place.kills()
+        self._counted = place.limit is not None  # by a cgroup: the looks are a second line
+        self._look_every_s = LOOK_RARELY_S if self._counted else LOOK_EVERY_S
         self._started = time.monotonic()
+        self._busy_s = machine.busy_s()
+        self._free = machine.free_bytes()
+        self.cpu_s = 0.0
         self.stopped: str | None = None
-        self.starved = False
+        self.pressure = ""
 
     @property
     def elapsed(self) -> float:
         return time.monotonic() - self._started
 
+    def out_of_memory(self) -> bool:
+        """Return whether the kernel has killed a process of the program for lack of memory."""
+        return self._place.kills() > self._kills
+
     def run(
-        self, sample: int, streams: dict[int, Kept], harness: int, channel: _socket.socket | None
+        self, program: int, streams: dict[int, Kept], harness: int, channel: _socket.socket | None
     ) -> None:
-        """``sample`` is a pidfd, ``harness`` the pipe that closes when the harness is gone; the
-        ``channel`` is hung up when the tests have heard enough.
+        """Return when the program, a pidfd, ends or must end.
+
+        ``harness`` is the pipe that closes when the harness is gone; the ``channel`` is hung up
+        when the tests have heard enough.
         """
         poll = select.poll()
-        for descriptor in (sample, *streams):
+        for descriptor in (program, *streams):
             poll.register(descriptor, select.POLLIN)
         poll.register(harness, 0)
         if channel:
@@ -71,7 +84,7 @@ class Watch:
         while self.stopped is None:
             pause = min(deadline, next_look) - self.elapsed
             for descriptor, _ in poll.poll(max(0.0, pause) * 1000 + 1):
-                if descriptor == sample:
+                if descriptor == program:
                     return
                 if descriptor == harness:
                     raise HarnessGoneError
@@ -80,28 +93,50 @@ class Watch:
                     return
                 if not streams[descriptor].take(os.read(descriptor, PIECE)):
                     poll.unregister(descriptor)
-            if self.elapsed >= deadline:
-                deadline = self._extended_deadline()
-            elif self.elapsed >= next_look:
+            # Looks go on when the deadline is extended.
+            if self.elapsed >= next_look:
                 next_look = self.elapsed + self._look_every_s
                 self._look()
+            if self.stopped is None and self.elapsed >= deadline:
+                deadline = self._extended_deadline()
 
     def _look(self) -> None:
-        processes = self._processes()
+        processes = self._place.processes()
         memory = self._limits["memory_mb"] << 20
-        if len(processes) > self._limits["processes"]:
+        if tree.threads(processes) > self._limits["processes"]:
             self.stopped = "processes"
-        elif self._out_of_memory() or tree.memory_bytes(processes, memory) > memory:
+        elif self.out_of_memory() or self._memory_bytes(processes, memory) > memory:
             self.stopped = "memory"
-        elif len(processes) > 1 and tree.cpu_s(processes) > self._limits["cpu_s"]:
+        elif self._used_s(processes) > self._limits["cpu_s"]:
             self.stopped = "cpu"
+        elif not self._counted and self._machine.free_bytes() < self._machine.floor:
+            self.stopped = "memory"
+            if self._free - self._machine.free_bytes() < memory:
+                self.pressure = "memory"
+
+    def _memory_bytes(self, processes: list[int], limit: int) -> int:
+        used = tree.memory_bytes(processes, limit)
+        return used if self._counted else used + self._place.sockets() * SOCKET_BYTES
+
+    def _used_s(self, processes: list[int]) -> float:
+        """Return the CPU seconds of the program so far; they never become fewer."""
+        used = self._clock.now_s() if self._counted else tree.cpu_s(processes)
+        self.cpu_s = max(self.cpu_s, used)
+        return self.cpu_s
 
     def _extended_deadline(self) -> float:
-        """Time without a CPU does not count, within reason."""
-        waited = tree.waiting_s(self._processes())
+        """Return the new deadline: time without a CPU does not count, within reason.
+
+        Waiting that its own processes cause does count: at most the time that others used is taken
+        off.
+        """
         wall = float(self._limits["wall_s"])
+        processes = self._place.processes()
+        others_s = self._machine.busy_s() - self._busy_s - self._used_s(processes)
+        waited = min(tree.waiting_s(processes), max(0.0, others_s))
         if self.elapsed - waited < wall and self.elapsed < PATIENCE * wall:
             return wall + waited + FIRST_LOOK_S
         self.stopped = "wall"
-        self.starved = waited > STARVED * wall
+        if waited > STARVED * wall:
+            self.pressure = "cpu"
         return wall

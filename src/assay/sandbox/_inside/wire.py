@@ -6,7 +6,6 @@ import json
 import marshal
 import os
 import struct
-from types import CodeType
 from typing import Any
 
 from . import plain
@@ -34,16 +33,15 @@ def write(descriptor: int, data: bytes) -> None:
 
 
 def dump_calls(calls: list[Call]) -> bytes:
-    """For the program, which trusts whoever calls it: as fast as can be, if it is plain enough."""
+    """Encode calls for the program, which trusts whoever calls it, as fast as can be.
+
+    Version 2 of marshal writes values alone: later ones also write which of them are known under
+    another name, and an argument that is the expected result too would show that.
+    """
     try:
-        return b"m" + marshal.dumps(calls)
+        return b"m" + marshal.dumps(calls, 2)
     except ValueError:
         return b"j" + dumps([[plain.encode(part) for part in call] for call in calls])
-
-
-def dump_code(makes_calls: CodeType) -> bytes:
-    """The same, as code that makes the calls."""
-    return b"c" + marshal.dumps(makes_calls)
 
 
 def receive_calls(descriptor: int) -> list[Call]:
@@ -51,8 +49,6 @@ def receive_calls(descriptor: int) -> list[Call]:
 
 
 def load_calls(data: bytes) -> list[Call]:
-    if data[:1] == b"c":
-        return list(eval(marshal.loads(data[1:]), {}))
     if data[:1] == b"m":
         return list(marshal.loads(data[1:]))
     return [tuple(map(plain.decode, call)) for call in json.loads(data[1:])]
