@@ -204,11 +204,13 @@ def decode(data: Any) -> Any:
         raise ValueError(f"not encoded data: {error!r}") from error
 
 
-def has_opaque(data: Any) -> bool:
-    """Whether encoded data stands for something that is no plain data."""
+def has_opaque(data: Any, kind: str = "") -> bool:
+    """Return whether encoded data stands for something, of this kind, that is no plain data."""
     if isinstance(data, dict):
-        return "opaque" in data or any(map(has_opaque, data.values()))
-    return isinstance(data, list) and any(map(has_opaque, data))
+        if "opaque" in data:
+            return not kind or data["opaque"] == kind
+        return any(has_opaque(value, kind) for value in data.values())
+    return isinstance(data, list) and any(has_opaque(item, kind) for item in data)
 
 
 # Imported when needed: every page of a fork server makes every fork dearer.
@@ -237,6 +239,7 @@ _DECODERS: dict[str, Callable[[Any], Any]] = {
     "dict": lambda pairs: dict(map(decode, pairs)),
     "set": lambda items: set(map(decode, items)),
     "frozenset": lambda items: frozenset(map(decode, items)),
+    "folded": lambda items: set(frozenset(map(decode, items))),  # as Python makes a set of constants
     "deque": lambda items: deque(map(decode, items)),
     "keys": lambda items: dict.fromkeys(map(decode, items)).keys(),
     "values": lambda items: dict(enumerate(map(decode, items))).values(),

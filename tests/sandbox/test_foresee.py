@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from assay.sandbox._inside import foresee
+from assay.sandbox._inside import foresee, unstopped, wire
 
 
 def calls(code: str, name: str) -> list[foresee.Call]:
-    found, made_anew = foresee.calls(code, name)
-    assert eval(made_anew, {}) == found
+    found = foresee.calls(code, name)
+    if found:
+        sent = wire.load_calls(wire.dump_recipes(foresee.recipes(code, name)))
+        assert sent == found == wire.load_calls(wire.dump_calls(list(found)))
     return found
 
 
@@ -46,3 +48,65 @@ def test_all_calls_in_order_with_their_arguments() -> None:
 )
 def test_none_where_one_is_not_certain(code: str) -> None:
     assert calls(code, "f") == []
+
+
+@pytest.mark.parametrize(
+    "literal", ["{12, 13, 14, 15, 16}", "{8, 0}", "{-1, (2, 3), 8, 16, 0}", "[{1, 9, 17}, {9, 1}]"]
+)
+def test_a_set_is_made_in_the_order_that_the_tests_make_it_in(literal: str) -> None:
+    recipes = foresee.recipes(f"assert f({literal})", "f")
+    (((sent,), _),) = wire.load_calls(wire.dump_recipes(recipes))
+    assert repr(sent) == repr(eval(literal))
+
+
+def test_calls_are_data_that_do_not_tell_where_or_how_often_they_stand() -> None:
+    """The old code sent a code object: line and column told ``assert`` from ``assert not``."""
+    plainly = "assert f('one', 2)"
+    otherwise = "x = 'one'\n\nassert not       (f('one', 2) == 'one')"
+    messages = [wire.dump_calls(list(foresee.calls(code, "f"))) for code in (plainly, otherwise)]
+    assert messages[0] == messages[1]
+    with pytest.raises((ValueError, TypeError, IndexError)):
+        wire.load_calls(b"c" + messages[0][1:])
+
+
+def executed(code: str, answers: dict[int, object]) -> tuple[list[int], list[str]]:
+    """Run tests that are not stopped; the calls they make and the errors they would end with."""
+    made: list[int] = []
+    errors: list[str] = []
+
+    def f(x: int) -> object:
+        made.append(x)
+        return answers[x]
+
+    exec(
+        unstopped.compiled(code, "f"),
+        {"f": f, unstopped.NOTE: lambda e: errors.append(type(e).__name__)},
+    )
+    return made, errors
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "assert f(1) == 1\nassert f(2) == 2\nassert f(3) == 3",
+        "for n in (1, 2, 3):\n    assert f(n) == n",
+        "assert f(1) == 1 and f(2) == 2 and f(3) == 3",
+        "def check(candidate):\n    for n in (1, 2, 3):\n        x = candidate(n)\n"
+        "        assert x == n, 'wrong'\ncheck(f)",
+        "if True:\n    assert f(1) == 1\n    x = f(2)\n    assert x == 2\nassert f(3) == 3",
+    ],
+)
+def test_the_calls_say_nothing_about_earlier_answers(code: str) -> None:
+    """On the old code tests ended at the first failure, which told a program of it."""
+    right = executed(code, {1: 1, 2: 2, 3: 3})
+    assert right == ([1, 2, 3], [])
+    for wrong in ({1: 0, 2: 2, 3: 3}, {1: 1, 2: 0, 3: 3}, {1: None, 2: "x", 3: 0}):
+        made, errors = executed(code, wrong)
+        assert made == [1, 2, 3]
+        assert errors[0] == "AssertionError"
+
+
+def test_errors_that_tests_expect_stay_theirs() -> None:
+    code = "def check(g):\n    try:\n        g(1).x\n        assert False\n    except AttributeError:\n"
+    code += "        pass\n    assert g(2) == 2\ncheck(f)"
+    assert executed(code, {1: 1, 2: 2}) == ([1, 2], [])

@@ -157,21 +157,16 @@ def test_a_call_has_a_limit_of_its_own(sandbox: Sandbox) -> None:
     assert verdict.groups == {"base": (2, 2), "plus": (1, 3)}
 
 
-def test_a_failed_program_is_counted_on_for_a_while_only(sandbox: Sandbox) -> None:
+def test_a_failed_program_is_called_on_as_if_it_had_not_failed(sandbox: Sandbox) -> None:
+    """It succeeded on the old code: who lived on for a second after an answer knew it was right."""
     inputs = {"base": [[n] for n in range(4)], "plus": [[n] for n in range(4, 40)]}
     expected = {group: [x + 1 for (x,) in calls] for group, calls in inputs.items()}
     works = "import time\ndef work(s):\n    end = time.process_time() + s\n"
     works += "    while time.process_time() < end: pass\n"
-    quick = judged(sandbox, "def f(x): return x + (x != 1)", cases(inputs, expected))
-    assert quick.groups == {"base": (3, 4), "plus": (36, 36)}
-    slow = works + "def f(x):\n    work(0.5)\n    return x + (x != 1)"
+    slow = works + "def f(x):\n    work(0.06)\n    return x + (x != 1)"
     verdict = judged(sandbox, slow, cases(inputs, expected))
     assert (verdict.status, verdict.failing_test) == ("fail", "f(1)")
-    assert verdict.groups["base"][0] in (2, 3), verdict
-    assert verdict.groups["plus"][0] < 5
-    assert verdict.cpu_s < 6
-    right = works + "def f(x):\n    work(0.06)\n    return x + 1"
-    assert judged(sandbox, right, cases(inputs, expected)).status == "pass"
+    assert verdict.groups == {"base": (3, 4), "plus": (36, 36)}
 
 
 def test_a_program_that_belies_its_time_gains_nothing(sandbox: Sandbox) -> None:

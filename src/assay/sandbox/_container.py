@@ -196,7 +196,7 @@ class _Inside(Server):
     def send_encoded(self, message: bytes) -> None:
         self._stream.send(self._name, _measured(message))
 
-    def receive(self, deadline: float, dozing: Dozing | None = None) -> dict[str, Any]:
+    def receive_any(self, deadline: float, dozing: Dozing | None = None) -> dict[str, Any]:
         return self._stream.message(self._name, deadline, dozing)
 
     def dozing(self, tell: Callable[[], None]) -> Dozing | None:

@@ -115,7 +115,7 @@ class _Process(Server):
     def dozing(self, tell: Callable[[], None]) -> Dozing:
         return Dozing(self._process.pid, tell)
 
-    def receive(self, deadline: float, dozing: Dozing | None = None) -> dict[str, Any]:
+    def receive_any(self, deadline: float, dozing: Dozing | None = None) -> dict[str, Any]:
         try:
             answers = self._output.fileno()
             # Not select(), which refuses descriptors above 1,023: one harness has many workers.

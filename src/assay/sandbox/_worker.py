@@ -59,7 +59,14 @@ class Server:
         raise NotImplementedError
 
     def receive(self, deadline: float, dozing: Dozing | None = None) -> dict[str, Any]:
-        """Its next answer; WorkerLostError if none comes in time."""
+        """Return its next answer; WorkerLostError if none comes in time, or it could not go on."""
+        answer = self.receive_any(deadline, dozing)
+        if "lost" in answer:
+            raise WorkerLostError(answer["lost"])
+        return answer
+
+    def receive_any(self, deadline: float, dozing: Dozing | None = None) -> dict[str, Any]:
+        """Return its next answer; WorkerLostError if none comes in time."""
         raise NotImplementedError
 
     def dozing(self, tell: Callable[[], None]) -> Dozing | None:

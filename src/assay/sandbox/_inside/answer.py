@@ -6,32 +6,62 @@ nothing: it does not know what is expected.
 
 from __future__ import annotations
 
+import signal
 import time
+from types import FrameType
 from typing import Any, NoReturn
 
 from . import calling, wire
 from .plain import abridged, encode
 
 FLUSH_S = 0.002  # many short calls share a message
+LOOKS = 16  # at a call, in its CPU limit
 
 
 def serve(namespace: dict[str, object], job: dict[str, Any], channel: int) -> NoReturn:
     """Load the program, then answer until the other side has heard enough."""
     unloaded = calling.load(namespace, job["program"])
     to_data = abridged if job["abridged"] else encode
-    answers: list[Any] = []
-    if job["limits"]["call_cpu_s"]:  # the time for loading is not the first call's
-        wire.send(channel, answers)
+    answers = Answers(channel)
+    if job["limits"]["call_cpu_s"]:
+        wire.send(channel, [])  # the time for loading is not the first call's
+        answers.flush_every(job["limits"]["call_cpu_s"] / LOOKS)
     while True:
-        flushed = time.monotonic()
         for positional, named in wire.receive_calls(channel):
-            answers.append(
-                unloaded
-                or calling.result(namespace, job["entry_point"], positional, named, to_data)
-            )
-            if time.monotonic() - flushed > FLUSH_S:
-                wire.send(channel, answers)
-                answers, flushed = [], time.monotonic()
-        if answers:
-            wire.send(channel, answers)
-            answers = []
+            if unloaded:
+                answers.add(unloaded)
+                continue
+            answers.calling = True
+            answer = calling.result(namespace, job["entry_point"], positional, named, to_data)
+            answers.calling = False
+            answers.add(answer)
+        answers.flush()
+
+
+class Answers:
+    """Answers on their way; those before a long call do not wait for it."""
+
+    def __init__(self, channel: int) -> None:
+        self._channel = channel
+        self._waiting: list[Any] = []
+        self._flushed = time.monotonic()
+        self.calling = False
+
+    def add(self, answer: Any) -> None:
+        self._waiting.append(answer)
+        if time.monotonic() - self._flushed > FLUSH_S:
+            self.flush()
+
+    def flush(self) -> None:
+        if self._waiting:
+            wire.send(self._channel, self._waiting)
+            self._waiting = []
+        self._flushed = time.monotonic()
+
+    def flush_every(self, cpu_s: float) -> None:
+        signal.signal(signal.SIGPROF, self._look)
+        signal.setitimer(signal.ITIMER_PROF, cpu_s, cpu_s)
+
+    def _look(self, _number: int, _frame: FrameType | None) -> None:
+        if self.calling:
+            self.flush()

@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 from typing import Any
 
+from .plain import encode
+
 Call = tuple[tuple[Any, ...], dict[str, Any]]  # positional and named arguments
 
 # Statements that run once, from left to right.
@@ -22,6 +24,47 @@ def calls(code: str, name: str) -> list[Call]:
         return [_arguments(node) for node in _calls(code, name)]
     except ValueError:
         return []
+
+
+def has_sets(code: str, name: str) -> bool:
+    """Return whether a set is among the arguments: how one is written decides its order."""
+    return any(isinstance(inner, ast.Set) for node in _calls(code, name) for inner in ast.walk(node))
+
+
+def recipes(code: str, name: str) -> list[Any]:
+    """Return the arguments of the calls as encoded data that sets are made from as written."""
+    return [
+        [
+            {"tuple": [_recipe(argument) for argument in node.args]},
+            {"dict": [[keyword.arg, _recipe(keyword.value)] for keyword in node.keywords]},
+        ]
+        for node in _calls(code, name)
+    ]
+
+
+def _recipe(node: ast.expr) -> Any:
+    match node:
+        case ast.List(items):
+            return [_recipe(item) for item in items]
+        case ast.Tuple(items):
+            return {"tuple": [_recipe(item) for item in items]}
+        case ast.Set(items):
+            # Python turns a set of three or more constants into a frozenset first.
+            folded = len(items) > 2 and all(map(_is_constant, items))
+            return {"folded" if folded else "set": [_recipe(item) for item in items]}
+        case ast.Dict(keys, values):
+            pairs = zip(keys, values, strict=True)
+            return {"dict": [[_recipe(key), _recipe(value)] for key, value in pairs if key]}
+    return encode(ast.literal_eval(node))
+
+
+def _is_constant(node: ast.expr) -> bool:
+    match node:
+        case ast.Tuple(items):
+            return all(map(_is_constant, items))
+        case ast.UnaryOp(_, ast.Constant()) | ast.Constant():
+            return True
+    return False
 
 
 def _calls(code: str, name: str) -> list[ast.Call]:

@@ -99,7 +99,7 @@ class Keeper:
         wall_s = watch.elapsed
         status, cpu_s = self._place.end(program)
         for source, text in kept.items():  # every writer is dead: this ends
-            while text.take(os.read(source, RESULT_BYTES)):
+            while text.read_from(source):
                 pass
         os.close(ended)
         self._place.clean_up()

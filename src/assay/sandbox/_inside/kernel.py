@@ -157,16 +157,22 @@ class NamespaceInit:
         self._top = ctypes.c_void_p(top & ~15)
         self._function = ctypes.cast(_libc.pause, ctypes.c_void_p)
         self._clone = ctypes.PyDLL(None, use_errno=True).clone
+        self._outer = os.open("/proc/self/ns/pid", os.O_RDONLY)
 
-    def start(self) -> int:
-        """Return its pid; it must have ended before the next one starts."""
-        # The descriptors are shared too: as copies they would stay open for as long as it lives.
-        flags = CLONE_VM | CLONE_FILES | CLONE_NEWPID | signal.SIGCHLD
-        pid = int(self._clone(self._function, self._top, flags, None))
-        if pid == -1:
-            errno = ctypes.get_errno()
-            raise OSError(errno, f"clone: {os.strerror(errno)}")
-        return pid
+    def start(self) -> tuple[int, int]:
+        """Return its pid and its namespace's descriptor; the last one must have ended."""
+        unshare(CLONE_NEWPID)
+        try:
+            # The descriptors are shared too: as copies they would be open for as long as it lives.
+            flags = CLONE_VM | CLONE_FILES | signal.SIGCHLD
+            pid = int(self._clone(self._function, self._top, flags, None))
+            if pid == -1:
+                errno = ctypes.get_errno()
+                raise OSError(errno, f"clone: {os.strerror(errno)}")
+            # Not by its pid: a process that cannot be looked into does not show its namespaces.
+            return pid, os.open("/proc/self/ns/pid_for_children", os.O_RDONLY)
+        finally:
+            enter_namespace(self._outer, CLONE_NEWPID)
 
 
 class Forker:

@@ -79,8 +79,7 @@ class Namespaces(Place):
         self._first = 0
 
     def start(self, kind: bytes, descriptors: list[int]) -> None:
-        self._first = self._init.start()
-        namespace = os.open(f"/proc/{self._first}/ns/pid", os.O_RDONLY)
+        self._first, namespace = self._init.start()
         try:
             super().start(kind, [namespace, *descriptors])
         finally:

@@ -35,7 +35,15 @@ def main() -> None:
     wire.send(REPORTS, about)
     with contextlib.suppress(EOFError, HarnessGoneError):
         while True:
-            wire.send(REPORTS, judge(wire.receive(JOBS)))
+            job = wire.receive(JOBS)
+            try:
+                report = judge(job)
+            except (EOFError, HarnessGoneError):
+                raise
+            except Exception as error:
+                wire.send(REPORTS, {"lost": f"{type(error).__name__}: {error}"})
+                return
+            wire.send(REPORTS, report)
 
 
 def _keeper(settings: dict[str, Any]) -> tuple[Judge, dict[str, Any]]:

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from typing import Any, NoReturn, Protocol
 
 from . import foresee, judge, unstopped, wire
-from .plain import decode, encode, has_opaque
+from .plain import Opaque, decode, encode, has_opaque
 
 SHORT = 200
 
@@ -66,7 +66,10 @@ class CodeTests:
         self._preamble = judge.compiled(body["preamble"], judge.PREAMBLE)
         # One message takes all calls of most tests to the program.
         self._foreseen = foresee.calls(body["code"], self._name)
-        self._requests = wire.dump_calls(list(self._foreseen))
+        if self._foreseen and foresee.has_sets(body["code"], self._name):
+            self._requests = wire.dump_recipes(foresee.recipes(body["code"], self._name))
+        else:
+            self._requests = wire.dump_calls(list(self._foreseen))
         compiled = judge.compiled if self._foreseen else unstopped.compiled
         self._code = compiled(body["code"], judge.TESTS if self._foreseen else self._name)
 
@@ -106,7 +109,6 @@ class Calls:
         self._value: Any = None
         self._failure: dict[str, str] | None = None
         self._raised: Exception | None = None
-        self._gave_opaque = False
         self.made = False
         self.stopped: dict[str, Any] | None = None
 
@@ -114,8 +116,9 @@ class Calls:
         self._call, self.made = (positional, named), True
         try:
             if not self._foreseen:
-                if has_opaque(encode([positional, named])):
-                    self._stop(self._not_plain())
+                data = encode([positional, named])
+                if has_opaque(data):
+                    self._stop(self._not_plain(has_opaque(data, Opaque.__name__)))
                 self._channel.send(wire.dump_calls([self._call]), 1)
             elif self._foreseen.popleft() != self._call:
                 self._stop(_unfit(f"an unforeseen call of {self._name}"))
@@ -123,17 +126,16 @@ class Calls:
         except EndedError:
             self._stop({"ended": True, "failing_test": self._shown()})
         if self._failure is None:
-            self._gave_opaque |= has_opaque(encode(self._value))
             return self._value
         if not self._failure["raised"]:  # it did not even load
             self._stop(judge.fail(self._failure["reason"], self._failure["detail"]))
         self._raised = _error(self._failure)
         raise self._raised
 
-    def _not_plain(self) -> dict[str, Any]:
+    def _not_plain(self, returned: bool) -> dict[str, Any]:
         """Tell whose failure it is that a call cannot be sent: the program's, if it gave that."""
         why = f"{self._name} is called with more than plain data"
-        if self._gave_opaque:
+        if returned:
             return judge.fail("wrong-answer", f"{why}, which it returned itself", self._shown())
         return _unfit(why)
 

@@ -28,8 +28,16 @@ class Kept:
         self._room = room
         self.data = b""
 
-    def take(self, piece: bytes) -> bool:
+    def take(self, piece: bytes) -> None:
         self.data += piece[: self._room - len(self.data)]
+
+    def read_from(self, descriptor: int) -> bool:
+        """Read what there is; false at the end."""
+        try:
+            piece = os.read(descriptor, PIECE)
+        except ConnectionResetError:  # it ended without having heard all
+            return False
+        self.take(piece)
         return bool(piece)
 
 
@@ -91,7 +99,7 @@ class Watch:
                 if descriptor not in streams:
                     self.stopped = "answered"
                     return
-                if not streams[descriptor].take(os.read(descriptor, PIECE)):
+                if not streams[descriptor].read_from(descriptor):
                     poll.unregister(descriptor)
             # Looks go on when the deadline is extended.
             if self.elapsed >= next_look:

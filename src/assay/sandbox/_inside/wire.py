@@ -41,7 +41,12 @@ def dump_calls(calls: list[Call]) -> bytes:
     try:
         return b"m" + marshal.dumps(calls, 2)
     except ValueError:
-        return b"j" + dumps([[plain.encode(part) for part in call] for call in calls])
+        return dump_recipes([[plain.encode(part) for part in call] for call in calls])
+
+
+def dump_recipes(calls: list[Any]) -> bytes:
+    """Write calls whose arguments are encoded already."""
+    return b"j" + dumps(calls)
 
 
 def receive_calls(descriptor: int) -> list[Call]:
