@@ -37,7 +37,7 @@ FORBID_NAMESPACES = """
 import ctypes
 from assay.sandbox._inside import kernel, seccomp
 kernel.prctl(kernel.PR_SET_NO_NEW_PRIVS, 1)
-seccomp.install(families=(1, 2, 10), foreign_files=False, watched=False)
+seccomp.install(families=(1, 2, 10), foreign_files=False, watched=False, forks=True)
 """
 NOT_PROMISED = {
     "root": {"object that equals everything", "frame walking"},

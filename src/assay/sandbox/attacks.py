@@ -151,11 +151,11 @@ FILES = (
     Attack(
         "host environment through /proc",
         HELPERS + "refused(open, '/proc/1/environ')\n"
-        "refused(open, f'/proc/{os.getppid()}/environ')",
+        "refused(open, f'/proc/{(os.getppid() or 1)}/environ')",
     ),
-    Attack("the judge's memory", HELPERS + "refused(open, f'/proc/{os.getppid()}/mem', 'rb')"),
+    Attack("the judge's memory", HELPERS + "refused(open, f'/proc/{(os.getppid() or 1)}/mem', 'rb')"),
     Attack(
-        "the judge's descriptors", HELPERS + "refused(os.listdir, f'/proc/{os.getppid()}/fd')"
+        "the judge's descriptors", HELPERS + "refused(os.listdir, f'/proc/{(os.getppid() or 1)}/fd')"
     ),
     Attack(
         "inherited descriptors",
@@ -188,24 +188,24 @@ NETWORK = (
 JUDGE = (
     Attack(
         "kill everything",
-        "import os\ntry: os.kill(-1, 9)\nexcept OSError: pass\nos.kill(os.getppid(), 9)",
+        "import os\ntry: os.kill(-1, 9)\nexcept OSError: pass\nos.kill((os.getppid() or 1), 9)",
         ("passed", "exception", "forbidden", "signal"),
     ),
     Attack(
         "stop the judge",
-        "import os, signal\ntry: os.kill(os.getppid(), signal.SIGSTOP)\nexcept OSError: pass",
+        "import os, signal\ntry: os.kill((os.getppid() or 1), signal.SIGSTOP)\nexcept OSError: pass",
     ),
-    Attack("ptrace the judge", HELPERS + "refused_call(101, 117, 16, os.getppid(), 0, 0)"),
+    Attack("ptrace the judge", HELPERS + "refused_call(101, 117, 16, (os.getppid() or 1), 0, 0)"),
     Attack(
         "limits of the judge",
         HELPERS + "import resource\n"
-        "refused(resource.prlimit, os.getppid(), resource.RLIMIT_NOFILE, (1, 1))",
+        "refused(resource.prlimit, (os.getppid() or 1), resource.RLIMIT_NOFILE, (1, 1))",
     ),
     Attack(
         "priority of the judge",
-        HELPERS + "refused(os.setpriority, os.PRIO_PROCESS, os.getppid(), 19)",
+        HELPERS + "refused(os.setpriority, os.PRIO_PROCESS, (os.getppid() or 1), 19)",
     ),
-    Attack("CPUs of the judge", HELPERS + "refused(os.sched_setaffinity, os.getppid(), {0})"),
+    Attack("CPUs of the judge", HELPERS + "refused(os.sched_setaffinity, (os.getppid() or 1), {0})"),
 )
 
 KERNEL = (

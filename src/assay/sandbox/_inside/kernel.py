@@ -185,8 +185,9 @@ class Forker:
         """``cgroup``: the descriptor of the folder that children start in, or -1."""
         machine = os.uname().machine
         self._call = ctypes.PyDLL(None, use_errno=True).syscall
-        # Not a number: the pid would stay in freed memory that the next child inherits.
-        self._call.restype = ctypes.c_bool
+        # Nothing: the pid would stay in freed memory that the next child inherits.
+        self._call.restype = None
+        self._self = os.getpid(), os.getppid()
         tid = ctypes.c_void_p()
         flags |= CLONE_PARENT
         # The C library keeps its thread id, which abort() and raise() use, where this points.
@@ -209,7 +210,8 @@ class Forker:
 
     def is_child(self) -> bool:
         """Fork; true in the child. A failed fork looks like a child that ends at once."""
-        if self._call(*self._clone):
+        self._call(*self._clone)
+        if (os.getpid(), os.getppid()) == self._self:
             self._call(*self._harmless)  # overwrites what the call has left on the stack: the pid
             return False
         self._after_fork()
