@@ -27,7 +27,7 @@ from .zygote import KILL, READY, serve
 
 SERVERS = 6  # a container's other processes of ours, some of which may not have begun
 FIRST_UID = 100_000  # with the worker's pid added: processes are counted per user
-OTHERS = 4096  # processes of the same user on the host that may start meanwhile
+OTHERS = 1024  # processes of the same user on the host that may start meanwhile
 WORDS = 500  # of a zygote that cannot start
 ANY_CHILD = 0x40000000  # __WALL: whatever signal a child ends with
 
@@ -58,11 +58,11 @@ class Place:
         """Return the most memory that the last program used, as far as that is known."""
         return self.limit.peak_bytes() if self.limit else self._peak_bytes
 
-    def processes(self) -> list[int]:
-        """Return the pids of the program's processes that are alive."""
+    def processes(self, most: int) -> list[int]:
+        """Return the pids of the program's processes that are alive; not all if there are more."""
         raise NotImplementedError
 
-    def sockets(self) -> int:
+    def sockets(self, processes: list[int]) -> int:
         """Return about how many sockets the program has: memory that no process shows."""
         raise NotImplementedError
 
@@ -98,11 +98,11 @@ class Namespaces(Place):
             if pid == self._first:
                 return status, cpu_s
 
-    def processes(self) -> list[int]:
+    def processes(self, most: int) -> list[int]:  # noqa: ARG002 - the kernel allows no more
         ours = {1, self.zygote, self._first}
         return [pid for pid in tree.all_processes() if pid not in ours]
 
-    def sockets(self) -> int:
+    def sockets(self, processes: list[int]) -> int:  # noqa: ARG002 - also those nobody holds
         return tree.sockets_of_namespace()
 
 
@@ -131,11 +131,11 @@ class Landlocked(Place):
             if pid == program:
                 status, self._peak_bytes = ended, used.ru_maxrss * 1024
 
-    def processes(self) -> list[int]:
-        return [pid for pid in tree.descendants() if pid != self.zygote]
+    def processes(self, most: int) -> list[int]:
+        return [pid for pid in tree.descendants(most + 1) if pid != self.zygote]
 
-    def sockets(self) -> int:
-        return tree.open_files(self.processes(), sample.OPEN_FILES)
+    def sockets(self, processes: list[int]) -> int:
+        return tree.open_files(processes, sample.OPEN_FILES)
 
     def clean_up(self) -> None:
         if self._state() != self._clean:
@@ -252,9 +252,9 @@ def by_landlock(settings: dict[str, Any], *, in_container: bool = False) -> Plac
             if uid is not None:
                 kernel.become(uid)
                 kernel.keep_capabilities()
+            os.chdir(scratch)
             rules.enter()
 
-        os.chdir(scratch)
         serve(link, scratch, settings["variables"], lambda _: forker.is_child(), enter)
 
     zygote, link = _fork_zygote(become_zygote)

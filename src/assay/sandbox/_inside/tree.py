@@ -21,11 +21,11 @@ def children() -> list[int]:
     return sorted(_children(os.getpid()))
 
 
-def descendants() -> list[int]:
-    """Return all processes below this one, those included that it adopted."""
+def descendants(most: int) -> list[int]:
+    """Return the processes below this one, those included that it adopted; ``most`` and a few."""
     found: list[int] = []
     waiting = [os.getpid()]
-    while waiting:
+    while waiting and len(found) <= most:
         for child in _children(waiting.pop()):
             found.append(child)
             waiting.append(child)

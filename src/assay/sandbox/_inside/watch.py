@@ -60,8 +60,9 @@ class Watch:
         self._counted = place.limit is not None  # by a cgroup: the looks are a second line
         self._look_every_s = LOOK_RARELY_S if self._counted else LOOK_EVERY_S
         self._started = time.monotonic()
-        self._busy_s = machine.busy_s()
-        self._free = machine.free_bytes()
+        # Of the machine, since the first look: most programs end before it.
+        self._busy_s: float | None = None
+        self._free = 0
         self.cpu_s = 0.0
         self.stopped: str | None = None
         self.pressure = ""
@@ -109,7 +110,9 @@ class Watch:
                 deadline = self._extended_deadline()
 
     def _look(self) -> None:
-        processes = self._place.processes()
+        if self._busy_s is None:
+            self._busy_s, self._free = self._machine.busy_s(), self._machine.free_bytes()
+        processes = self._place.processes(self._limits["processes"])
         memory = self._limits["memory_mb"] << 20
         if tree.threads(processes) > self._limits["processes"]:
             self.stopped = "processes"
@@ -124,7 +127,7 @@ class Watch:
 
     def _memory_bytes(self, processes: list[int], limit: int) -> int:
         used = tree.memory_bytes(processes, limit)
-        return used if self._counted else used + self._place.sockets() * SOCKET_BYTES
+        return used if self._counted else used + self._place.sockets(processes) * SOCKET_BYTES
 
     def _used_s(self, processes: list[int]) -> float:
         """Return the CPU seconds of the program so far; they never become fewer."""
@@ -139,8 +142,8 @@ class Watch:
         off.
         """
         wall = float(self._limits["wall_s"])
-        processes = self._place.processes()
-        others_s = self._machine.busy_s() - self._busy_s - self._used_s(processes)
+        processes = self._place.processes(self._limits["processes"])
+        others_s = self._machine.busy_s() - (self._busy_s or 0.0) - self._used_s(processes)
         waited = min(tree.waiting_s(processes), max(0.0, others_s))
         if self.elapsed - waited < wall and self.elapsed < PATIENCE * wall:
             return wall + waited + FIRST_LOOK_S
