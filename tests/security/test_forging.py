@@ -8,6 +8,7 @@ import pytest
 
 from assay.sandbox import Sandbox, open_sandbox
 from assay.types import Integrity, Job, Limits, Program, Tests, Verdict
+from tests.security.corpus import CORPUS
 from tests.security.forgeries import (
     ENTRY_POINT,
     FORGERIES,
@@ -21,6 +22,7 @@ from tests.security.forgeries import (
 # Why a forgery that passes elsewhere does not in a tier: that tier has no /proc.
 FOILED = {"landlock": {"tests' text in its own memory"}}
 LIMITS = Limits(cpu_s=2, wall_s=5)
+PRINTS = "\nprint([1, 2, 3], running_total([1, 2, 3]))\n"
 
 
 def job(name: str, code: str, tests: str, integrity: Integrity) -> Job:
@@ -45,8 +47,10 @@ def forged(sandbox: Sandbox, integrity: Integrity) -> dict[str, Verdict]:
 
 def test_the_corpus_is_well_formed() -> None:
     assert len(FORGERIES) >= 45
-    assert len({forgery.name for forgery in FORGERIES}) == len(FORGERIES)
-    for forgery in FORGERIES:
+    assert len(CORPUS) >= 220
+    assert len({forgery.name for forgery in CORPUS}) == len(CORPUS)
+    assert len({forgery.code for forgery in CORPUS}) == len(CORPUS)
+    for forgery in CORPUS:
         compile(forgery.code, forgery.name, "exec")  # compiled only: it runs in the sandbox
         assert forgery.why, forgery.name
 
@@ -79,9 +83,31 @@ def test_in_the_tests_interpreter(
     assert verdict.integrity == "shared"
 
 
+def separated(sandbox: Sandbox) -> dict[str, Verdict]:
+    """Judge the corpus, an honest sample before every tenth: what it leaves is there to be found."""
+    jobs = []
+    for number, forgery in enumerate(CORPUS):
+        if number % 10 == 0:
+            for worker in range(2):
+                name = f"honest {number} {worker}"
+                jobs.append(job(name, REFERENCE + PRINTS, forgery.tests, "separated"))
+        jobs.append(job(forgery.name, forgery.code, forgery.tests, "separated"))
+    return judged(sandbox, jobs)
+
+
 def test_with_the_tests_in_a_process_apart(sandbox: Sandbox) -> None:
-    """Not "pass" alone: a failure that becomes ours ("invalid") leaves the count."""
-    verdicts = forged(sandbox, "separated")
-    got = {n: (v.status, v.reason, v.detail) for n, v in verdicts.items() if v.status != "fail"}
+    """Not "pass" alone: a failure that becomes ours ("invalid") leaves the count.
+
+    On the old code 13 programs of forgeries_memory.py passed, and 10 of forgeries_answers.py and
+    forgeries_leaving.py became invalid.
+    """
+    verdicts = separated(sandbox)
+    honest = [v for name, v in verdicts.items() if name.startswith("honest ")]
+    assert {(v.status, v.reason) for v in honest} == {("pass", "passed")}
+    got = {
+        n: (v.status, v.reason, v.detail)
+        for n, v in verdicts.items()
+        if v.status != "fail" and v not in honest
+    }
     assert got == {}
     assert {verdict.integrity for verdict in verdicts.values()} == {"separated"}
