@@ -1,3 +1,4 @@
+# ruff: noqa: E501 - programs are written as they would be printed
 """Forgeries of what travels on the channel between a program and the oracle.
 
 Data only; nothing here may run outside a sandbox. Those of ``FLOODS`` became ``invalid`` on the old

@@ -1,3 +1,4 @@
+# ruff: noqa: E501 - programs are written as they would be printed
 """Forgeries that look for tests, references and the judge's own code in files.
 
 Data only; nothing here may run outside a sandbox. ``test_installed.py`` runs those of ``DISK`` where

@@ -1,3 +1,4 @@
+# ruff: noqa: E501 - programs are written as they would be printed
 """Forgeries that guess from hints: where code stood, counters, the last call's fate, a known seed.
 
 Data only; nothing here may run outside a sandbox. ``test_learning.py`` shows which hints there are;

@@ -1,3 +1,4 @@
+# ruff: noqa: E501 - programs are written as they would be printed
 """Forgeries that want to leave the score: by killing, starving or confusing those who judge.
 
 Data only; nothing here may run outside a sandbox. A verdict ``invalid`` is what they are after: it

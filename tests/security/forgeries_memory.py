@@ -1,3 +1,4 @@
+# ruff: noqa: E501 - programs are written as they would be printed
 """Forgeries that search memory for what earlier jobs left: references, programs, tests, outputs.
 
 Data only; nothing here may run outside a sandbox. They are meant to run after an honest sample of

@@ -84,7 +84,7 @@ def test_in_the_tests_interpreter(
 
 
 def separated(sandbox: Sandbox) -> dict[str, Verdict]:
-    """Judge the corpus, an honest sample before every tenth: what it leaves is there to be found."""
+    """Judge the corpus, with honest samples between: what they leave may be found."""
     jobs = []
     for number, forgery in enumerate(CORPUS):
         if number % 10 == 0:
