@@ -30,6 +30,8 @@ from dataclasses import asdict
 from assay.sandbox import open_sandbox
 from assay.types import Cases, Job, Limits, Program, Tests
 
+LINES = sys.stdin.readlines()
+
 def build(data):
     tests = data["tests"]
     cases = tests.pop("cases")
@@ -41,14 +43,14 @@ def main():
     tier, workers, how = sys.argv[1], int(sys.argv[2]), sys.argv[3]
     sandbox = open_sandbox("process", workers, "auto" if how == "auto" else tier)
     assert sandbox.capabilities().tier == tier, sandbox.capabilities().tier
-    for line in sys.stdin:
+    for line in LINES:
         step = json.loads(line)
         jobs = list(map(build, step["jobs"]))
         if step["kind"] == "judge":
             verdicts = list(sandbox.judge(jobs))
         else:
             verdicts = [verdict for verdict, _ in sandbox.outputs(jobs)]
-        print(json.dumps(list(map(asdict, verdicts))))
+        print(json.dumps(list(map(asdict, verdicts))), flush=True)
     sandbox.close()
 """
 
