@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import functools
 import json
 import os
@@ -105,7 +106,7 @@ def judge_in(
     command = [SYSTEM_PYTHON if uid else sys.executable, "-c", f"{HARNESS}\n{before}\nmain()"]
     done = subprocess.run(
         [*command, tier, str(workers), "auto" if auto else "tier"],
-        input="".join(json.dumps({"kind": s.kind, "jobs": _plain(s.jobs)}) + "\n" for s in steps),
+        input=encode_steps(steps),
         env={"PYTHONPATH": str(_readable_source()), "PATH": os.environ["PATH"]},
         cwd="/",
         user=uid,
@@ -124,15 +125,15 @@ def not_failed(verdicts: Sequence[Verdict]) -> list[tuple[str, str, str, str]]:
     return [(v.task_id, v.status, v.reason, v.detail) for v in verdicts if v.status != "fail"]
 
 
-def _plain(jobs: Sequence[Job]) -> list[dict[str, object]]:
-    return [asdict(job) for job in jobs]
+def encode_steps(steps: Sequence[Step]) -> str:
+    """Return the steps as the harness reads them."""
+    lines = [{"kind": step.kind, "jobs": list(map(asdict, step.jobs))} for step in steps]
+    return "".join(json.dumps(line) + "\n" for line in lines)
 
 
 @functools.cache
 def _readable_source() -> Path:
     """Copy the package to where every user can read it; it is removed with the process."""
-    import atexit
-
     folder = Path(tempfile.mkdtemp(prefix="assay-source-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     shutil.copytree(SOURCE / "assay", folder / "assay")
