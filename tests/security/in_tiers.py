@@ -120,9 +120,12 @@ def judge_in(
     return [Verdict(**data) for line in done.stdout.splitlines() for data in json.loads(line)]
 
 
-def not_failed(verdicts: Sequence[Verdict]) -> list[tuple[str, str, str, str]]:
-    """Return what neither failed nor is explained by a failure: passes and invalid verdicts."""
-    return [(v.task_id, v.status, v.reason, v.detail) for v in verdicts if v.status != "fail"]
+def assert_all_failed(verdicts: Sequence[Verdict]) -> None:
+    """Fail with a list of all that passed, and of all that left the score as invalid."""
+    lines = [
+        f"{v.task_id}: {v.status} {v.reason} {v.detail}" for v in verdicts if v.status != "fail"
+    ]
+    assert not lines, f"{len(lines)} of {len(verdicts)}:\n" + "\n".join(lines)
 
 
 def encode_steps(steps: Sequence[Step]) -> str:

@@ -15,7 +15,7 @@ from assay import benchmarks
 from assay.sandbox import Sandbox, open_sandbox
 from assay.types import Job, Limits, Problem, Program
 from tests.security.corpus import CORPUS, adapt
-from tests.security.in_tiers import not_failed
+from tests.security.in_tiers import assert_all_failed
 
 BENCHMARKS = ("humaneval", "humanevalplus", "mbpp", "mbppplus")
 TASKS = 6
@@ -86,7 +86,7 @@ def check(sandbox: Sandbox, name: str, shares: list[int]) -> None:
     assert len(verdicts) == len(jobs)
     honest = [v for v in verdicts if v.task_id.split()[1] == "honest"]
     assert {v.status for v in honest} == {"pass"}
-    assert not_failed([v for v in verdicts if v not in honest]) == []
+    assert_all_failed([v for v in verdicts if v not in honest])
     assert {v.integrity for v in verdicts} == {"separated"}
 
 

@@ -15,7 +15,7 @@ import pytest
 
 from assay.types import Limits, Verdict
 from tests.security.counters import READERS, consumer, reader
-from tests.security.in_tiers import TIERS, Step, job, judge_in, not_failed
+from tests.security.in_tiers import TIERS, Step, assert_all_failed, job, judge_in
 
 BITS = [1] * 8 + [0] * 8
 # Numbers that the kernel gives to all processes of the machine; no namespace has its own.
@@ -123,7 +123,7 @@ def test_eight_samples_do_not_teach_each_other(tier: str) -> None:
     ]
     verdicts = judge_in(tier, [Step([sample]) for sample in samples])
     assert len(verdicts) == 8
-    assert not_failed(verdicts) == []
+    assert_all_failed(verdicts)
 
 
 DRAWN = """
@@ -150,4 +150,4 @@ def test_drawn_inputs_cannot_be_predicted(tier: str) -> None:
     honest = job("honest", "def f(n): return n + 1", DRAWN)
     verdicts = judge_in(tier, [Step([honest, *forged])])
     assert next(v for v in verdicts if v.task_id == "honest").status == "pass"
-    assert not_failed([v for v in verdicts if v.task_id != "honest"]) == []
+    assert_all_failed([v for v in verdicts if v.task_id != "honest"])

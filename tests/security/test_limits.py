@@ -54,7 +54,7 @@ SLOW_CALLS = {
 
 @pytest.mark.parametrize("tier", TIERS)
 def test_the_limit_of_one_call_is_not_the_programs_to_switch_off(tier: str) -> None:
-    """On the old code most of these passed: the limit was a timer in the program's own process."""
+    """On the old code six of seven passed: the limit was a timer in the program's own process."""
     limits = Limits(cpu_s=20, call_cpu_s=1, wall_s=30)
     jobs = [
         job(name, BURN + code, MATCHER, cases=CASES, limits=limits)

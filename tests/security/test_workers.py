@@ -8,7 +8,7 @@ from __future__ import annotations
 import pytest
 
 from assay.types import Job, Limits, Verdict
-from tests.security.in_tiers import TIERS, Step, job, judge_in, not_failed
+from tests.security.in_tiers import TIERS, Step, assert_all_failed, job, judge_in
 
 HIGH_LIMIT = """
 import resource
@@ -64,7 +64,7 @@ def check_many_workers(tier: str, workers: int) -> None:
     verdicts = judge_in(tier, steps, workers=workers, before=HIGH_LIMIT, timeout_s=580)
     assert len(verdicts) == 4 * workers
     assert {v.detail for v in verdicts if v.task_id == "looks"} == {alone.detail}
-    assert not_failed([v for v in verdicts if v.task_id == "spoils"]) == []
+    assert_all_failed([v for v in verdicts if v.task_id == "spoils"])
     assert wrongly_judged(verdicts) == []
 
 
