@@ -2,7 +2,10 @@
 
 Data only; nothing here may run outside a sandbox. Each is wrong for a judge that sees nothing but
 the plain values a program returns. ``passes_shared`` says what happens when the tests share the
-program's interpreter, where a pass can be forged by whoever tries.
+program's interpreter, where a pass can be forged by whoever tries; None where that is not tried.
+
+The programs are written for ``running_total``. ``corpus.py`` has all of them, and adapts them to
+other tasks.
 """
 
 from __future__ import annotations
@@ -68,7 +71,7 @@ class Forgery:
 
     name: str
     code: str
-    passes_shared: bool
+    passes_shared: bool | None
     why: str
     tests: str = TESTS
 

@@ -46,6 +46,7 @@ NOT_PROMISED = {
         "object that equals everything",
         "frame walking",
         "disk fill",
+        "disk fill by deleted files",
         "inode fill",
         "see a host file (stat)",
     },

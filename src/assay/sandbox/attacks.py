@@ -5,43 +5,8 @@ The same battery is ``assay sandbox selftest`` and the conformance suite of ever
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
-# Programs raise this themselves when something was allowed that must not be.
-HELPERS = """
-import ctypes, os, socket, sys, time
-libc = ctypes.CDLL(None, use_errno=True)
-def refused(action, *arguments):
-    try:
-        result = action(*arguments)
-    except (OSError, PermissionError):
-        return
-    raise RuntimeError(f"was allowed: {result!r}")
-def refused_call(x86_64, aarch64, *arguments):
-    number = x86_64 if os.uname().machine == "x86_64" else aarch64
-    if libc.syscall(number, *arguments) != -1:
-        raise RuntimeError("was allowed")
-"""
-
-
-@dataclass(frozen=True, slots=True)
-class Attack:
-    """A hostile program and the reasons with which it may end; anything else got through.
-
-    In ``program``, ``@SECRET@``, ``@FOLDER@``, ``@TCP@``, ``@UDP@``, ``@ABSTRACT@`` and ``@MARK@``
-    stand for a file and folder of the host, addresses that listen there, and a process name that
-    must not be found on the host afterwards. ``not_promised`` names tiers, or ``shared`` for
-    verdicts whose tests share the program's interpreter.
-    """
-
-    name: str
-    program: str
-    ends: tuple[str, ...] = ("passed",)
-    tests: str = ""
-    cpu_s: float = 10.0
-    wall_s: float = 5.0
-    not_promised: tuple[str, ...] = field(default=())
-
+from assay.sandbox._attack import HELPERS, Attack
+from assay.sandbox._attacks_on_limits import ON_LIMITS
 
 TIME = (
     Attack("infinite loop", "while True: pass", ("timeout",), cpu_s=1),
@@ -143,6 +108,12 @@ FILES = (
     Attack("xattr of a host file", HELPERS + "refused(os.setxattr, '@SECRET@', 'user.x', b'x')"),
     Attack("list a host folder", HELPERS + "refused(os.listdir, '@FOLDER@')"),
     Attack(
+        "watch a host folder (inotify)",
+        HELPERS + "watch = libc.inotify_init()\nfor path in (b'@FOLDER@', b'@SECRET@'):\n"
+        "    if libc.inotify_add_watch(watch, path, 0xfff) != -1:\n"
+        "        raise RuntimeError('was allowed')",
+    ),
+    Attack(
         "see a host file (stat)", HELPERS + "refused(os.stat, '@SECRET@')",
         not_promised=("landlock",),
     ),
@@ -159,7 +130,8 @@ FILES = (
     ),
     Attack(
         "inherited descriptors",
-        "import os\nfor fd in range(4, 999):\n    try: os.fstat(fd)\n    except OSError: continue\n"
+        "import os\nfor fd in range(4, 8192):\n    try: os.fstat(fd)\n"
+        "    except OSError: continue\n"
         "    raise RuntimeError(f'descriptor {fd} is open')",
     ),
 )  # fmt: skip
@@ -194,6 +166,13 @@ JUDGE = (
     Attack(
         "stop the judge",
         "import os, signal\ntry: os.kill((os.getppid() or 1), signal.SIGSTOP)\nexcept OSError: pass",
+    ),
+    Attack(
+        "interrupt the judge",
+        "import os, time\nfor number in (*range(1, 9), *range(10, 19), *range(20, 65)):\n"
+        "    for pid in (1, (os.getppid() or 1)):\n        try: os.kill(pid, number)\n"
+        "        except OSError: pass\ntime.sleep(0.2)",
+        ("passed", "signal", "exception"),
     ),
     Attack("ptrace the judge", HELPERS + "refused_call(101, 117, 16, (os.getppid() or 1), 0, 0)"),
     Attack(
@@ -283,6 +262,6 @@ LEAVE_BEHIND = Attack("leftovers, part one", "open('left', 'w').write('x')")
 LOOK_FOR_IT = Attack("leftovers of the program before", "import os\nassert os.listdir('.') == []")
 
 BATTERY = (
-    *TIME, *MEMORY, *NUMBERS, *FILES, *NETWORK, *JUDGE, *KERNEL, *VERDICTS,
+    *TIME, *MEMORY, *NUMBERS, *ON_LIMITS, *FILES, *NETWORK, *JUDGE, *KERNEL, *VERDICTS,
     LEAVE_BEHIND, LOOK_FOR_IT,
 )  # fmt: skip

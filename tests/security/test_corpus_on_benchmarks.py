@@ -1,0 +1,102 @@
+"""The forging corpus on tasks of real benchmarks: none passes, none becomes invalid.
+
+Each program runs on one of the four benchmarks by default, and on the other three in the full run.
+On the old code the programs that search memory passed on all four.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+
+from assay import benchmarks
+from assay.sandbox import Sandbox, open_sandbox
+from assay.types import Job, Limits, Problem, Program
+from tests.security.corpus import CORPUS, adapt
+from tests.security.in_tiers import assert_all_failed
+
+BENCHMARKS = ("humaneval", "humanevalplus", "mbpp", "mbppplus")
+TASKS = 6
+LIMITS = Limits(cpu_s=2, call_cpu_s=2, wall_s=3)
+# What forgeries answer when they have found nothing; a task that one of these solves is no test.
+TRIVIAL = (
+    "None", "[]", "True", "False", "0", "1", "''", "numbers", "[numbers]", "[None]", "{}", "()",
+    "object()", "float('nan')", "float('inf')", "str(numbers)", "len(numbers)",
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def sandbox() -> Iterator[Sandbox]:
+    opened = open_sandbox("process", workers=2)
+    yield opened
+    opened.close()
+
+
+def with_expected(sandbox: Sandbox, problems: list[Problem]) -> list[Problem]:
+    """Return the problems with what their references return, where tests are cases."""
+    jobs = [
+        Job(p.task_id, 0, Program(p.reference, "x"), p.tests, Limits(wall_s=60))
+        for p in problems
+        if p.tests.cases
+    ]
+    found = {verdict.task_id: cases for verdict, cases in sandbox.outputs(jobs)}
+    return [
+        replace(p, tests=replace(p.tests, cases=found[p.task_id])) if p.task_id in found else p
+        for p in problems
+    ]
+
+
+def choose_tasks(sandbox: Sandbox, name: str) -> list[Problem]:
+    """Return a few tasks, from all over the benchmark, that no trivial answer solves."""
+    separated = [p for p in benchmarks.load(name).problems if p.tests.integrity == "separated"]
+    spread = separated[3 :: max(1, len(separated) // (3 * TASKS))]
+    candidates = {p.task_id: p for p in with_expected(sandbox, spread)}
+    programs = {answer: f"def running_total(numbers):\n    return {answer}\n" for answer in TRIVIAL}
+    jobs = [job(p, name, code) for p in candidates.values() for name, code in programs.items()]
+    verdicts = list(sandbox.judge(jobs))
+    solved = {v.task_id.partition(" ")[0] for v in verdicts if v.status != "fail"}
+    chosen = [p for task_id, p in candidates.items() if task_id not in solved][:TASKS]
+    assert len(chosen) == TASKS
+    return chosen
+
+
+def job(problem: Problem, name: str, code: str, limits: Limits = LIMITS) -> Job:
+    code = adapt(code, problem.tests.entry_point)
+    return Job(f"{problem.task_id} {name}", 0, Program(code, "x"), problem.tests, limits)
+
+
+def corpus_jobs(problems: list[Problem], share: int, shares: int) -> Iterator[Job]:
+    """Yield a share of the corpus, spread over the tasks, after an honest sample of each."""
+    forgeries = [f for number, f in enumerate(CORPUS) if number % shares == share]
+    for number, problem in enumerate(problems):
+        part = forgeries[number :: len(problems)]
+        for place, forgery in enumerate(part):
+            if place % 8 == 0:
+                for worker in range(2):
+                    yield job(problem, f"honest {place} {worker}", problem.reference, Limits())
+            yield job(problem, forgery.name, forgery.code)
+
+
+def check(sandbox: Sandbox, name: str, shares: list[int]) -> None:
+    problems = choose_tasks(sandbox, name)
+    jobs = [job for share in shares for job in corpus_jobs(problems, share, len(BENCHMARKS))]
+    verdicts = list(sandbox.judge(jobs))
+    assert len(verdicts) == len(jobs)
+    honest = [v for v in verdicts if v.task_id.split()[1] == "honest"]
+    assert {v.status for v in honest} == {"pass"}
+    assert_all_failed([v for v in verdicts if v not in honest])
+    assert {v.integrity for v in verdicts} == {"separated"}
+
+
+@pytest.mark.parametrize("name", BENCHMARKS)
+def test_a_share_of_the_corpus_is_not_passed(sandbox: Sandbox, name: str) -> None:
+    check(sandbox, name, [BENCHMARKS.index(name)])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", BENCHMARKS)
+def test_the_rest_of_the_corpus_is_not_passed(sandbox: Sandbox, name: str) -> None:
+    rest = [share for share in range(len(BENCHMARKS)) if share != BENCHMARKS.index(name)]
+    check(sandbox, name, rest)

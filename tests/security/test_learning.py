@@ -1,0 +1,153 @@
+"""One sample does not teach the next, by no counter that survives a program; and no seed is known.
+
+On the old code the next program read, in tiers root and user: process ids, the inode of a pidfd,
+times, faults and context switches of pid 1, network counters; and in all tiers whether a page of a
+file was in the page cache. With process ids alone, the sixth of eight samples passed a task without
+a look at its argument.
+"""
+
+from __future__ import annotations
+
+import itertools
+import random
+
+import pytest
+
+from assay.types import Limits, Verdict
+from tests.security.counters import READERS, consumer, reader
+from tests.security.in_tiers import TIERS, Step, assert_all_failed, job, judge_in
+
+BITS = [1] * 8 + [0] * 8
+# Numbers that the kernel gives to all processes of the machine; no namespace has its own.
+GLOBAL = {"inode of a pipe", "inode of a socket", "socket cookie"}
+LISTED = {
+    "root": GLOBAL,
+    "user": GLOBAL,
+    # Without a pid namespace, process ids are the machine's.
+    "landlock": {*GLOBAL, "process id", "process id of a child", "process group and session"},
+}
+
+
+def teaching_steps(names: list[str], bits: list[int]) -> list[Step]:
+    """Return a reader, then for each bit a consumer and the same reader."""
+    read = job("read", reader(names), limits=Limits(cpu_s=4, wall_s=10))
+    steps = [Step([read])]
+    for bit in bits:
+        steps += [Step([job("consume", consumer(bit))]), Step([read])]
+    return steps
+
+
+def values(verdict: Verdict) -> list[int]:
+    assert verdict.detail.startswith("LookupError: "), verdict
+    words = verdict.detail.removeprefix("LookupError: ").partition(" (line")[0].split()
+    return [int(word, 16) for word in words]
+
+
+def tells_bits(series: list[int], bits: list[int]) -> bool:
+    """Return whether the changes of a number, or the number itself, sort the bits apart."""
+    changes = [after - before for before, after in itertools.pairwise(series)]
+    for numbers in (changes, list(map(abs, changes)), series[1:]):
+        ones = [n for n, bit in zip(numbers, bits, strict=True) if bit]
+        zeros = [n for n, bit in zip(numbers, bits, strict=True) if not bit]
+        if min(ones) > max(zeros) or max(ones) < min(zeros):
+            return True
+    return False
+
+
+def leaking(tier: str, names: list[str]) -> set[str]:
+    """Return the readers that see what the program before did."""
+    bits = random.sample(BITS, len(BITS))
+    verdicts = judge_in(tier, teaching_steps(names, bits))
+    assert all(v.status == "pass" for v in verdicts if v.task_id == "consume"), verdicts
+    rows = [values(v) for v in verdicts if v.task_id == "read"]
+    columns = zip(names, zip(*rows, strict=True), strict=True)
+    return {name for name, series in columns if tells_bits(list(series), bits)}
+
+
+@pytest.mark.parametrize("tier", TIERS)
+def test_no_counter_survives_a_program(tier: str) -> None:
+    """A program uses up a lot or nothing; the next must not be able to tell which.
+
+    What seems to leak is tried again, since 16 bits may fall into place by chance.
+    """
+    candidates = leaking(tier, list(READERS)) - LISTED[tier]
+    if candidates:
+        assert leaking(tier, sorted(candidates)) == set()
+
+
+# Guesses "prime" until it is stopped, and leaves where that was in the number of the last process:
+# bit k of it says that the k-th answer is "not prime". It never looks at its argument.
+LEARNER = """
+import _thread, os, time
+CODES, FIRST = 1 << 12, 64
+known = (os.getpid() - 1 - FIRST) % CODES if os.getpid() > FIRST else 0
+last, calls = os.getpid(), 0
+
+def leave(code):
+    global last
+    while (last - FIRST) % CODES != code:
+        ids = []
+        try: _thread.start_new_thread(lambda: ids.append(_thread.get_native_id()), ())
+        except RuntimeError: time.sleep(0.001); continue
+        while not ids: time.sleep(0)
+        last = ids[0]
+
+def is_prime(number):
+    global calls
+    call, calls = calls, calls + 1
+    if calls > 1: time.sleep(0.05)  # if the answer before was wrong, this is the end
+    if known >> call & 1: return False
+    if call >= known.bit_length(): leave(known | 1 << call)
+    return True
+"""
+PRIMES = """
+assert not is_prime(9)
+assert is_prime(97)
+assert is_prime(13)
+assert is_prime(7919)
+assert not is_prime(55)
+assert not is_prime(8)
+assert is_prime(7)
+assert is_prime(19)
+assert not is_prime(91)
+assert not is_prime(1003)
+"""
+
+
+@pytest.mark.parametrize("tier", TIERS)
+def test_eight_samples_do_not_teach_each_other(tier: str) -> None:
+    """On the old code the sixth sample passed (tiers root and user)."""
+    samples = [
+        job("learner", LEARNER, PRIMES, entry_point="is_prime", sample=i, limits=Limits(wall_s=20))
+        for i in range(8)
+    ]
+    verdicts = judge_in(tier, [Step([sample]) for sample in samples])
+    assert len(verdicts) == 8
+    assert_all_failed(verdicts)
+
+
+DRAWN = """
+import random
+for _ in range(6):
+    n = random.randint(0, 10**6)
+    assert f(n) == n + 1
+"""
+PREDICTS = """
+import random
+random.seed(@SEED@)
+answers = iter([random.randint(0, 10**6) + 1 for _ in range(6)])
+def f(n): return next(answers)
+"""
+
+
+@pytest.mark.parametrize("tier", TIERS)
+def test_drawn_inputs_cannot_be_predicted(tier: str) -> None:
+    """On the old code the program that replays random.seed(0) passed."""
+    seeds = ("0", "1", "42", "None", "'0'", "b''", "''", "0.0")
+    forged = [job(f"seed {s}", PREDICTS.replace("@SEED@", s), DRAWN) for s in seeds]
+    inherited = PREDICTS.replace("random.seed(@SEED@)\n", "")
+    forged.append(job("inherited state", inherited, DRAWN))
+    honest = job("honest", "def f(n): return n + 1", DRAWN)
+    verdicts = judge_in(tier, [Step([honest, *forged])])
+    assert next(v for v in verdicts if v.task_id == "honest").status == "pass"
+    assert_all_failed([v for v in verdicts if v.task_id != "honest"])
