@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
 import select
@@ -54,8 +55,12 @@ def start_with(environment: str, tier: str) -> dict[str, Any]:
 
 def private_paths() -> list[str]:
     """Return what holds tests, references or verdicts, and must never be visible to programs."""
-    data = os.environ.get("ASSAY_DATA_DIR", "")
-    return [str(Path(assay.__file__).parent), str(cache_dir()), *([data] if data else [])]
+    found = [str(Path(assay.__file__).parent)]
+    if data := os.environ.get("ASSAY_DATA_DIR"):
+        found.append(data)
+    with contextlib.suppress(RuntimeError):  # a user without a home has no cache
+        found.append(str(cache_dir()))
+    return found
 
 
 class LocalServers:

@@ -12,7 +12,7 @@ from types import CodeType
 from typing import Any
 
 from . import judge, sample, wire
-from .clock import PROCESS, TURN, Clock
+from .clock import TURN, Clock, PublishedClock
 from .latest import Latest
 from .machine import Machine
 from .place import Place
@@ -32,6 +32,7 @@ class Keeper:
         self._place = place
         self._machine = machine
         self._link = _socket.socket(fileno=sample.LINK)
+        self._clock = place.limit.clock if place.limit else PublishedClock()
         self._codes: Latest[tuple[str, str], tuple[CodeType, CodeType]] = Latest()
 
     def judge(self, job: dict[str, Any]) -> dict[str, Any]:
@@ -80,14 +81,13 @@ class Keeper:
             self._place.end(0)
             self._pass_on(None)
             return {"sandbox_error": "a process could not be forked"}
-        clock = limit.clock if limit else _process_clock(program)
-        watch = Watch(limits, self._place, clock, self._machine)
+        watch = Watch(limits, self._place, self._clock, self._machine)
         kept = {output: Kept(limits["output_bytes"]), control.fileno(): Kept(RESULT_BYTES)}
         if said != sample.HERE:  # it could not be isolated, and says why
             kept[control.fileno()].take(said)
         ended = os.pidfd_open(program)
         if oracles:
-            self._pass_on(oracles, clock, limits["call_cpu_s"])
+            self._pass_on(oracles, limits["call_cpu_s"])
             oracles.close()
         try:
             if said == sample.HERE:
@@ -105,8 +105,6 @@ class Keeper:
         self._place.clean_up()
         if limit:
             cpu_s = limit.clock.now_s()
-        else:
-            os.close(clock.descriptor)
         return {
             "result": sample.checked(kept[control.fileno()].data, job["token"]),
             "exit_code": os.waitstatus_to_exitcode(status),
@@ -119,17 +117,14 @@ class Keeper:
             "output_tail": kept[output].data[-OUTPUT_TAIL:].decode(errors="replace"),
         }
 
-    def _pass_on(
-        self, channel: _socket.socket | None, clock: Clock | None = None, call_cpu_s: float = 0.0
-    ) -> None:
+    def _pass_on(self, channel: _socket.socket | None, call_cpu_s: float = 0.0) -> None:
         """Send it to the oracle, which waits for one message a program."""
-        passed = []
-        if channel and clock:
+        clock, passed = self._clock, []
+        if channel:
             numbers = (channel.fileno(), clock.descriptor)
             data = b"".join(number.to_bytes(4, sys.byteorder) for number in numbers)
             passed = [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, data)]
-        kind, start = (clock.kind, clock.start) if clock else (b"-", 0.0)
-        self._link.sendmsg([TURN.pack(kind, start, call_cpu_s)], passed)
+        self._link.sendmsg([TURN.pack(clock.kind, clock.start, call_cpu_s)], passed)
 
     def _compiled(self, preamble: str, tests: str) -> tuple[CodeType, CodeType]:
         """Compile the benchmark's own code: the same for every sample of a problem."""
@@ -147,10 +142,6 @@ def _sender(control: _socket.socket) -> tuple[int, bytes]:
         if kind == _socket.SCM_CREDENTIALS:
             return int(CREDENTIALS.unpack(data[: CREDENTIALS.size])[0]), said
     return 0, said
-
-
-def _process_clock(program: int) -> Clock:
-    return Clock(os.open(f"/proc/{program}/stat", os.O_RDONLY), PROCESS)
 
 
 def start(place: Place, machine: Machine) -> Callable[[dict[str, Any]], dict[str, Any]]:

@@ -34,6 +34,7 @@ FORBIDDEN: dict[str, tuple[int | None, int | None]] = {
     # memory that no limit of a process counts
     "memfd_create": (319, 279), "memfd_secret": (447, 447),
     # what others do with files
+    "mincore": (27, 232), "fadvise64": (221, 223),
     "inotify_init": (253, None), "inotify_init1": (294, 26), "inotify_add_watch": (254, 27),
     # namespaces and mounts
     "unshare": (272, 97), "setns": (308, 268), "mount": (165, 40), "umount2": (166, 39),
@@ -69,6 +70,7 @@ CHANGES_TO_FOREIGN_FILES: dict[str, tuple[int | None, int | None]] = {
 FORK_SERVERS = ("setns", "mount", "mount_setattr")
 
 CLONE, CLONE3, SOCKET, PRLIMIT = (56, 220), (435, 435), (41, 198), (302, 261)
+PREADV2 = (327, 286)
 PRCTL, SIGACTION, SETSOCKOPT = (157, 167), (13, 134), (54, 208)
 # Every CLONE_NEW*, cgroup included; and pidfds, whose inode numbers count all processes ever.
 CLONE_FLAGS = 0x7E020000 | 0x02000000 | kernel.CLONE_PIDFD
@@ -78,7 +80,9 @@ SOL_SOCKET, SO_SNDBUF, SO_SNDBUFFORCE = 1, 7, 32
 LOAD, JUMP_EQ, JUMP_GT, JUMP_SET, RETURN = 0x20, 0x15, 0x25, 0x45, 0x06
 ALLOW, KILL = 0x7FFF0000, 0x80000000
 DENY, MISSING = 0x00050000 | errno.EPERM, 0x00050000 | errno.ENOSYS
-NUMBER, ARCHITECTURE, ARGUMENT_0, ARGUMENT_1, ARGUMENT_2 = 0, 4, 16, 24, 32
+IGNORED = 0x00050000  # looks as if it had been done
+NUMBER, ARCHITECTURE = 0, 4
+ARGUMENT_0, ARGUMENT_1, ARGUMENT_2, ARGUMENT_5 = 16, 24, 32, 56
 SECCOMP_SET_MODE_FILTER = 1
 SYS_SECCOMP = {"x86_64": 317, "aarch64": 277}
 
@@ -132,6 +136,9 @@ def build(
     program = [
         (LOAD, 0, 0, ARCHITECTURE), (JUMP_EQ, 1, 0, audit), (RETURN, 0, 0, KILL),
         (LOAD, 0, 0, NUMBER), (JUMP_GT, 0, 1, NEWEST_KNOWN), (RETURN, 0, 0, MISSING),
+        # preadv2: no flags, which tell whether another program has read a file
+        (JUMP_EQ, 0, 4, PREADV2[column]), (LOAD, 0, 0, ARGUMENT_5), (JUMP_EQ, 1, 0, 0),
+        (RETURN, 0, 0, DENY), (RETURN, 0, 0, ALLOW),
         # prlimit: of oneself only
         (JUMP_EQ, 0, 4, PRLIMIT[column]), (LOAD, 0, 0, ARGUMENT_0), (JUMP_EQ, 1, 0, 0),
         (RETURN, 0, 0, DENY), (RETURN, 0, 0, ALLOW),
@@ -143,7 +150,7 @@ def build(
     if watched:
         program += [
             (JUMP_EQ, 0, 4, SIGACTION[column]), (LOAD, 0, 0, ARGUMENT_0),
-            (JUMP_EQ, 0, 1, signal.SIGCHLD), (RETURN, 0, 0, DENY), (RETURN, 0, 0, ALLOW),
+            (JUMP_EQ, 0, 1, signal.SIGCHLD), (RETURN, 0, 0, IGNORED), (RETURN, 0, 0, ALLOW),
             (JUMP_EQ, 0, 7, SETSOCKOPT[column]), (LOAD, 0, 0, ARGUMENT_1),
             (JUMP_EQ, 0, 4, SOL_SOCKET), (LOAD, 0, 0, ARGUMENT_2),
             (JUMP_EQ, 1, 0, SO_SNDBUF), (JUMP_EQ, 0, 1, SO_SNDBUFFORCE),
