@@ -1,8 +1,7 @@
 """Digests of plain data: alike for values that are equal, different for all others.
 
-Values are equal as ``==`` has it of decoded data. Numbers are compared by value, whatever their
-type; a NaN, and what is no plain data, equals nothing. A value has to be compared by its digest
-exactly as it is compared in full.
+A value compares by its digest exactly as it does in full: as ``==`` has it of decoded data. Numbers
+of all types compare by value; a NaN, and what is no plain data, equals nothing.
 
 The fork server loads this file by its path: it imports the standard library alone.
 """
@@ -50,7 +49,7 @@ def is_rational(kind: type) -> bool:
 
 
 def is_moderate(number: Any) -> bool:
-    """Check that a Decimal is small as an integer too; a Fraction is, since it can be printed."""
+    """Check that a Decimal is small as an integer too; a Fraction says how large it is."""
     if not hasattr(number, "adjusted") or not number.is_finite():
         return True
     return len(number.as_tuple().digits) <= MOST_DIGITS and abs(number.adjusted()) <= MOST_DIGITS
@@ -146,7 +145,7 @@ def _feed_items(update: Update, letter: bytes, items: Any) -> None:
 
 
 def _are_doubles(numbers: Any) -> bool:
-    """Whether all are exact as floats and none is a NaN, which only the sum shows for sure."""
+    """Check that all are exact as floats and none is a NaN, which only the sum shows for sure."""
     if not (min(numbers) >= -_EXACT and max(numbers) <= _EXACT):
         return False
     total = sum(numbers)

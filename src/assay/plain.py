@@ -138,9 +138,10 @@ def _is_json(values: list[Any]) -> bool:
 
 
 def abridged(value: Any) -> Any:
-    """The value as JSON-ready data, or its digest if it is large.
+    """Return the value as JSON-ready data, or its digest if it is large.
 
-    Floats alone cross in full, many as they are: they may be right but for a tolerance.
+    Only equal values have the same digest, so there is no tolerance. Lists and tuples of nothing
+    but floats are compared with one: they cross in full.
     """
     if _room_left(value, LARGE) >= 0 or (_are_floats(value) and len(value) <= MOST_ITEMS):
         return encode(value)
@@ -169,7 +170,7 @@ def _room_left(value: Any, room: int) -> int:
 
 
 def decode(data: Any) -> Any:
-    """The value of encoded data; ValueError if it is none, or would be huge."""
+    """Return the value of encoded data. Raise ValueError if it is none or would be huge."""
     return _decode(data, [ROOM])
 
 
