@@ -19,6 +19,7 @@ EVERYBODY = {
     "fetch",
     "scoring",
     "plain",
+    "digests",
     "thoughts",
 }
 MAY_CALL = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections import Counter, OrderedDict, namedtuple
 from decimal import Decimal
 from fractions import Fraction
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 
 from assay import plain
 
+NAN = float("nan")
 KEYS = st.integers() | st.text() | st.booleans() | st.tuples(st.integers(), st.text())
 LEAVES = KEYS | st.none() | st.floats(allow_nan=False) | st.binary()
 VALUES = st.recursive(
@@ -120,11 +122,89 @@ def test_nesting_without_end_is_opaque() -> None:
         {"range": "x"},
         {"int": 3},
         {"dict": [1]},
+        {"tuple": "ab"},
+        {"complex": ["1", "2"]},
+        {"Decimal": [0, [1], 5]},
+        {"Fraction": 3},
+        {"Fraction": "1/0"},
+        {"large": [1]},
+        {"opaque": {}},
+        {"type": []},
+        {"bytes": 3},
     ],
 )
 def test_what_was_never_encoded_is_refused(data: Any) -> None:
     with pytest.raises(ValueError, match="not encoded|invalid|unpack"):
         plain.decode(data)
+
+
+# Small messages, or small for what becomes of them. The old code took them all.
+BOMBS: dict[str, Any] = {
+    "a range that tests may iterate over": {"range": [0, 10**12, 1]},
+    "many ranges": [{"range": [0, 10**6 - 1, 1]}] * 3,
+    "an integer, compared with a Decimal for minutes": {"int": "f" * 3_000_000},
+    "a Decimal that is huge as an integer": {"Decimal": "1E+999999999"},
+    "a Decimal that is zero, and huge as a text": {"Decimal": "0E-999999999"},
+    "a Decimal of many digits": {"Decimal": "1" * 100_000},
+    "a Fraction that is computed as it is read": {"Fraction": "1e3000000"},
+    "deques of 624 bytes": [{"deque": []}] * 130_000,
+    "texts as lists of characters": {"tuple": "\u03b1" * 3_000_000},
+    "a list of lists": [[[]] * 1000] * 1001,
+}
+
+
+@pytest.mark.parametrize("data", BOMBS.values(), ids=BOMBS.keys())
+def test_no_message_becomes_a_huge_value(data: Any) -> None:
+    started = time.process_time()
+    with pytest.raises(ValueError, match="not encoded|invalid"):
+        plain.decode(data)
+    assert time.process_time() - started < 1
+
+
+def test_one_long_text_does_not_make_all_of_an_array_long() -> None:
+    """The old code took 2 GB for a message of 300 kB."""
+    pytest.importorskip("numpy")
+    with pytest.raises(ValueError, match="items"):
+        plain.decode({"array": ["x" * 30_000] + [""] * 2000})
+    assert plain.decode({"array": [["ab", ""]]}).tolist() == [["ab", ""]]
+
+
+@pytest.mark.parametrize(
+    "value", [range(10**7), Decimal("1e10000"), Decimal("1" * 6000), 1 << 600_000], ids=type
+)
+def test_what_would_be_refused_is_sent_as_opaque(value: Any) -> None:
+    """So that an honest program is told of a wrong answer, and not of its end."""
+    assert isinstance(crossed(value), plain.Opaque)
+    assert crossed([1, value])[0] == 1
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        [(n, str(n)) for n in range(30_000)],
+        [()] * plain.LARGE,
+        [complex(n) for n in range(plain.LARGE)],
+        {n: [n] for n in range(20_000)},
+        [0.5] * plain.MOST_ITEMS,
+        range(plain.MOST_ITEMS),
+        Decimal("1e5000"),
+        Fraction(10**4000, 3),
+    ],
+    ids=lambda value: (
+        f"{type(value).__name__} of {type(next(iter(value), 0)).__name__}"
+        if hasattr(value, "__iter__")
+        else type(value).__name__
+    ),
+)
+def test_whatever_is_sent_in_full_is_taken(value: Any) -> None:
+    assert plain.decode(json.loads(json.dumps(plain.abridged(value)))) == value
+
+
+def test_a_nan_equals_nothing_even_inside() -> None:
+    """On the old code two lists with a NaN were equal: the decoder of JSON has but one NaN."""
+    for value in ([NAN], (NAN, 1), [[NAN]], {"a": NAN}, [1, "a", NAN], complex(NAN, 0)):
+        assert crossed(value) != crossed(value)
+    assert isinstance(crossed([0.5, NAN])[1], float)
 
 
 @given(VALUES, VALUES)

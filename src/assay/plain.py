@@ -9,19 +9,22 @@ The fork server loads this file by its path: it imports the standard library alo
 
 from __future__ import annotations
 
-import marshal
-import os
-from array import array
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterator
 from itertools import chain, islice
+from operator import ne
 from typing import Any
+
+from .digests import digest, is_moderate, is_rational
 
 DEEPEST = 200
 LARGE = 1 << 16  # items and characters
-PIECE = 1000  # tuples written at a time
-MOST_ITEMS = 1_000_000  # of an iterator, which may have no end
+MOST_ITEMS = 1_000_000  # of a range, of floats in full, of an iterator, which may have no end
 DECIMAL_BITS = 8192  # larger integers are written in hexadecimal, which is never slow
+# Limits of a decoded value: a small message must not become a huge or a slow one.
+ROOM = 2 * MOST_ITEMS  # items
+TAG_ROOM = 16  # items that a tagged value counts for: an empty deque takes 624 bytes
+MOST_BITS = 8 * LARGE  # of an integer: to compare 4 million bits with a Decimal takes 86 s
 
 # The bases' own methods: a subclass may have overridden its own.
 _CONTAINERS: tuple[tuple[type, str, Callable[[Any], Any]], ...] = (
@@ -38,14 +41,11 @@ _CONTAINERS: tuple[tuple[type, str, Callable[[Any], Any]], ...] = (
 _LEAVES: tuple[tuple[type, str, Callable[[Any], Any]], ...] = (
     (bytes, "bytes", bytes.hex),
     (bytearray, "bytearray", bytearray.hex),
-    (range, "range", lambda r: [encode(n) for n in (r.start, r.stop, r.step)]),
     (complex, "complex", lambda c: [complex.__pos__(c).real, complex.__pos__(c).imag]),
 )
 _DECIMAL = 1 << DECIMAL_BITS
 _JSON = {str, float, bool, type(None)}
 _JSON_SCALARS = _JSON | {int}
-_TEXTS = {str, bytes, type(None)}  # equal only to their own kind
-_NUMBERS, _EXACT = {int, float, bool}, 2.0**53  # equal to each other as floats, up to here
 _TYPES = {
     t.__name__: t
     for t in (int, float, complex, bool, str, bytes, list, tuple, dict, set, frozenset, type(None))
@@ -90,8 +90,7 @@ def encode(value: Any, depth: int = 0) -> Any:
     if kind is str or kind is bool or kind is float or value is None:
         return value
     if isinstance(value, int):
-        number = int.__pos__(value)
-        return number if number.bit_length() <= DECIMAL_BITS else {"int": hex(number)}
+        return _encode_int(int.__pos__(value))
     if depth > DEEPEST:
         return {"opaque": "too deeply nested"}
     if kind is list and _is_json(value):
@@ -107,11 +106,13 @@ def encode(value: Any, depth: int = 0) -> Any:
     for base, tag, text in _LEAVES:
         if isinstance(value, base):
             return {tag: text(value)}
+    if kind is range and not value[MOST_ITEMS:]:
+        return {"range": [_encode_int(n) for n in (value.start, value.stop, value.step)]}
     if kind is Large:
         return {"large": value.digest}
     if kind is type and value in _TYPES.values():
         return {"type": value.__name__}
-    if kind.__module__ in ("decimal", "fractions") and kind.__name__ in ("Decimal", "Fraction"):
+    if is_rational(kind) and is_moderate(value):
         return {kind.__name__: str(value)}
     if kind.__module__ == "numpy" and hasattr(value, "tolist"):
         data = encode(value.tolist(), depth + 1)
@@ -119,6 +120,13 @@ def encode(value: Any, depth: int = 0) -> Any:
     if hasattr(kind, "__next__"):
         return {"iterator": [encode(i, depth + 1) for i in islice(value, MOST_ITEMS)]}
     return {"opaque": kind.__name__}
+
+
+def _encode_int(number: int) -> Any:
+    bits = number.bit_length()
+    if bits <= DECIMAL_BITS:
+        return number
+    return {"int": hex(number)} if bits <= MOST_BITS else {"opaque": "int"}
 
 
 def _is_json(values: list[Any]) -> bool:
@@ -130,57 +138,28 @@ def _is_json(values: list[Any]) -> bool:
 
 
 def abridged(value: Any) -> Any:
-    """The value as JSON-ready data, or its digest if it is large."""
-    return {"large": digest(value)} if _room_left(value, LARGE) < 0 else encode(value)
+    """Return the value as JSON-ready data, or its digest if it is large.
+
+    Only equal values have the same digest, so there is no tolerance. Lists and tuples of nothing
+    but floats are compared with one: they cross in full.
+    """
+    if _room_left(value, LARGE) >= 0 or (_are_floats(value) and len(value) <= MOST_ITEMS):
+        return encode(value)
+    return {"large": digest(value)}
 
 
-def digest(value: Any) -> str:
-    """The same for values that are equal, and different for others."""
-    import hashlib
-
-    sha256 = hashlib.sha256()
-    _feed(sha256.update, value)
-    return sha256.hexdigest()
-
-
-def _feed(update: Callable[[bytes], None], value: Any) -> None:
-    if isinstance(value, list | tuple):
-        update((b"[%d" if isinstance(value, list) else b"(%d") % len(value))
-        kinds = set(map(type, value))
-        if kinds <= _TEXTS:
-            update(_text(value))
-        elif kinds == {tuple} and _TEXTS.issuperset(map(type, chain.from_iterable(value))):
-            for start in range(0, len(value), PIECE):
-                update(_text(value[start : start + PIECE]))
-        elif kinds <= _NUMBERS and min(value) >= -_EXACT and max(value) <= _EXACT:
-            update(array("d", value).tobytes())
-        else:
-            for item in value:
-                _feed(update, item)
-    elif isinstance(value, set | frozenset):
-        update(b"{" + "".join(sorted(map(digest, value))).encode())
-    elif isinstance(value, dict):
-        update(b":" + "".join(sorted(map(digest, dict.items(value)))).encode())
-    elif isinstance(value, float) and value.is_integer():
-        update(marshal.dumps(int(value), 0))
-    elif isinstance(value, int | str | float):
-        update(marshal.dumps(value if type(value) is not bool else int(value), 0))
-    elif isinstance(value, bytes) or value is None:
-        update(marshal.dumps(value, 0))
-    else:
-        update(os.urandom(16))  # equal to nothing
-
-
-def _text(values: Iterable[Any]) -> bytes:
-    return marshal.dumps(tuple(values), 0)  # a version that writes equal values alike
+def _are_floats(value: Any) -> bool:
+    return isinstance(value, list | tuple) and all(
+        issubclass(kind, float) for kind in set(map(type, value))
+    )
 
 
 def _room_left(value: Any, room: int) -> int:
     """What is left of ``room`` items and characters, or something negative."""
     if isinstance(value, str | bytes):
         return room - len(value)
-    if isinstance(value, int):
-        return room - value.bit_length() // 8
+    if isinstance(value, int):  # as small as the float that may equal it
+        return room - max(0, value.bit_length() - 64) // 8
     if isinstance(value, list | tuple | set | frozenset | dict):
         room -= len(value)
         for item in value.items() if isinstance(value, dict) else value:
@@ -191,17 +170,32 @@ def _room_left(value: Any, room: int) -> int:
 
 
 def decode(data: Any) -> Any:
-    """The value of encoded data; ValueError if it is none."""
+    """Return the value of encoded data. Raise ValueError if it is none or would be huge."""
+    return _decode(data, [ROOM])
+
+
+def _decode(data: Any, room: list[int]) -> Any:
     kind = type(data)
     if kind is list:
-        return data if _JSON_SCALARS.issuperset(map(type, data)) else [decode(i) for i in data]
+        _take(room, len(data) + 1)
+        kinds = set(map(type, data))
+        if kinds <= _JSON_SCALARS and not (float in kinds and any(map(ne, data, data))):
+            return data
+        return [_decode(item, room) for item in data]
     if kind is not dict:
-        return data
+        return data if data == data else float("nan")  # each equal to nothing, not even as a part
+    _take(room, TAG_ROOM)
     try:
         ((tag, content),) = data.items()
-        return _DECODERS[tag](content)
+        return _DECODERS[tag](content, room)
     except (TypeError, KeyError, ArithmeticError) as error:
         raise ValueError(f"not encoded data: {error!r}") from error
+
+
+def _take(room: list[int], items: int) -> None:
+    room[0] -= items
+    if room[0] < 0:
+        raise ValueError(f"not encoded data: more than {ROOM} items")
 
 
 def has_opaque(data: Any, kind: str = "") -> bool:
@@ -213,47 +207,93 @@ def has_opaque(data: Any, kind: str = "") -> bool:
     return isinstance(data, list) and any(has_opaque(item, kind) for item in data)
 
 
+def _items(content: Any, room: list[int]) -> list[Any]:
+    items: list[Any] = _decode(_checked(content, list), room)
+    return items
+
+
+def _checked(content: Any, kind: type) -> Any:
+    if type(content) is not kind:
+        raise TypeError(f"{type(content).__name__} in place of {kind.__name__}")
+    return content
+
+
+def _int(text: Any) -> int:
+    number = int(_checked(text, str), 16)
+    if number.bit_length() > MOST_BITS:
+        raise OverflowError("too large an integer")
+    return number
+
+
+def _range(content: Any, room: list[int]) -> range:
+    numbers = range(*_items(content, room))
+    if numbers[MOST_ITEMS:]:
+        raise OverflowError("too long a range")
+    _take(room, len(numbers))
+    return numbers
+
+
+def _complex(content: Any) -> complex:
+    real, imag = content
+    return complex(float.__pos__(real), float.__pos__(imag))
+
+
 # Imported when needed: every page of a fork server makes every fork dearer.
 def _decimal(text: Any) -> Any:
     from decimal import Decimal
 
-    return Decimal(text)
+    number = Decimal(_checked(text, str))
+    if not is_moderate(number):
+        raise OverflowError("too large a Decimal")
+    return number
 
 
 def _fraction(text: Any) -> Any:
     from fractions import Fraction
 
-    return Fraction(text)
+    # Not by itself: it would make an integer of 1e999999999.
+    return Fraction(*map(int, _checked(text, str).split("/")))
 
 
-def _array(content: Any) -> Any:
+def _array(content: Any, room: list[int]) -> Any:
     try:
         import numpy  # type: ignore[import-not-found,unused-ignore]
     except ImportError:
         return Opaque("ndarray")
-    return numpy.array(decode(content))
+    items = _decode(content, room)
+    lengths = list(_lengths(items))
+    _take(room, len(lengths) * max(lengths, default=0))  # every text takes as much as the longest
+    return numpy.array(items)
 
 
-_DECODERS: dict[str, Callable[[Any], Any]] = {
-    "tuple": lambda items: tuple(map(decode, items)),
-    "dict": lambda pairs: dict(map(decode, pairs)),
-    "set": lambda items: set(map(decode, items)),
-    "frozenset": lambda items: frozenset(map(decode, items)),
-    "folded": lambda items: set(frozenset(map(decode, items))),  # as Python makes a set of constants
-    "deque": lambda items: deque(map(decode, items)),
-    "keys": lambda items: dict.fromkeys(map(decode, items)).keys(),
-    "values": lambda items: dict(enumerate(map(decode, items))).values(),
-    "items": lambda items: dict(map(decode, items)).items(),
-    "iterator": lambda items: iter(list(map(decode, items))),
-    "int": lambda text: int(text, 16),
-    "bytes": bytes.fromhex,
-    "bytearray": bytearray.fromhex,
-    "range": lambda numbers: range(*map(decode, numbers)),
-    "complex": lambda parts: complex(*parts),
-    "Decimal": _decimal,
-    "Fraction": _fraction,
+def _lengths(items: Any) -> Iterator[int]:
+    if isinstance(items, list | tuple):
+        yield from chain.from_iterable(map(_lengths, items))
+    else:
+        yield len(items) if isinstance(items, str | bytes) else 1
+
+
+_DECODERS: dict[str, Callable[[Any, list[int]], Any]] = {
+    "tuple": lambda items, room: tuple(_items(items, room)),
+    "dict": lambda pairs, room: dict(_items(pairs, room)),
+    "set": lambda items, room: set(_items(items, room)),
+    "frozenset": lambda items, room: frozenset(_items(items, room)),
+    # As Python makes a set of constants.
+    "folded": lambda items, room: set(frozenset(_items(items, room))),
+    "deque": lambda items, room: deque(_items(items, room)),
+    "keys": lambda items, room: dict.fromkeys(_items(items, room)).keys(),
+    "values": lambda items, room: dict(enumerate(_items(items, room))).values(),
+    "items": lambda items, room: dict(_items(items, room)).items(),
+    "iterator": lambda items, room: iter(_items(items, room)),
+    "range": _range,
     "array": _array,
-    "large": lambda found: Large(str(found)),
-    "type": lambda name: _TYPES[name],
-    "opaque": lambda kind: Opaque(str(kind)),
+    "int": lambda text, _: _int(text),
+    "bytes": lambda text, _: bytes.fromhex(text),
+    "bytearray": lambda text, _: bytearray.fromhex(text),
+    "complex": lambda parts, _: _complex(parts),
+    "Decimal": lambda text, _: _decimal(text),
+    "Fraction": lambda text, _: _fraction(text),
+    "large": lambda text, _: Large(_checked(text, str)),
+    "type": lambda name, _: _TYPES[name],
+    "opaque": lambda kind, _: Opaque(_checked(kind, str)),
 }

@@ -2,26 +2,43 @@
 
 from __future__ import annotations
 
+import json
+import sys
+import time
+from decimal import Decimal
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from assay import benchmarks, plain
 from assay.benchmarks._evalplus import MATCHER, SAME
+from assay.benchmarks.humanevalplus import ZERO_MATCHER
 from assay.benchmarks.mbppplus import DECODERS
 from assay.benchmarks.mbppplus import SPECIAL as MBPP_SPECIAL
 from assay.pipeline import references
 from assay.sandbox import open_sandbox
+from assay.sandbox._inside import trial
 from tests.test_references import Watching
 
+INF, NAN = float("inf"), float("nan")
 
-def matches(same: str, atol: float, *cases: tuple[Any, Any, Any]) -> list[bool]:
-    """Of one group of cases: arguments, expected, got."""
+
+def matches(
+    same: str, atol: float, *cases: tuple[Any, Any, Any], matcher: str = MATCHER
+) -> list[bool]:
+    """Of one group of cases: arguments, expected, got. What raises does not match."""
     namespace: dict[str, Any] = {}
-    exec(MATCHER.replace("ATOL", repr(atol)).replace("SAME", same), namespace)
+    exec(matcher.replace("ATOL", repr(atol)).replace("SAME", same), namespace)
     compare = namespace["matcher"]()
-    return [bool(compare(arguments, expected, got)) for arguments, expected, got in cases]
+    return [trial._right(compare, arguments, crossed(e), crossed(g)) for arguments, e, g in cases]
+
+
+def crossed(value: Any) -> Any:
+    return plain.decode(json.loads(json.dumps(plain.encode(value))))
 
 
 @pytest.mark.parametrize(
@@ -49,6 +66,85 @@ def test_floats_are_compared_as_evalplus_does(expected: Any, got: Any, right: bo
     assert matches(SAME, 0, ([], expected, got)) == [right]
 
 
+# With a tolerance of 1e-6 in force.
+WRONG = [
+    # Right on the old code.
+    (INF, 1.5), (INF, -INF), (-INF, 0.0), (-INF, INF), ([1.0, INF], [1.0, 2.0]), ((-INF,), (0.5,)),
+    ([[INF]], [[1.0]]), (complex(INF, 0), 1j), (complex(1, INF), complex(1, 7)),
+    (10**30, 10**30 + 1), (2**64, 2**64 + 1), (-(2**63) - 1, -(2**63)), ([10**20], [1e20 + 1e6]),
+    ([[0.5]], [{0.5: 1}]), ([[0.5]], [{0.5}]), ([0.5], [Fraction(1, 2) + Fraction(1, 10**9)]),
+    # Wrong on both.
+    (INF, NAN), (NAN, NAN), (NAN, INF), (NAN, 1.0), (1.0, NAN), (1.0, INF), ([NAN], [NAN]),
+    ([0.5, NAN], [0.5, NAN]), (0.5, plain.Opaque("float")), ([0.5], [plain.Opaque("float")]),
+    (0.5, Fraction(1, 2) + Fraction(1, 10**9)), (Decimal("0.5"), Decimal("0.50000001")),
+    (Decimal("NaN"), Decimal("NaN")), (0.5, Decimal("NaN")), (0.5, Decimal("sNaN")),
+    (0.5, "0.5"), ([0.5], [[0.5]]), ([0.5], 0.5), (0.5, [0.5]), ([0.5], []), (1.5e308, -1.5e308),
+    ({0.3}, {0.1 + 0.2}), ({"a": 0.3}, {"a": 0.1 + 0.2}), (10**9, 10**9 + 1.0), (1, 1.0000001),
+    (0.0, 10**400), (complex(1e308, 1e308), 0j),
+]  # fmt: skip
+RIGHT = [
+    (INF, INF), (-INF, -INF), ([1.0, INF], [1.0 + 1e-9, INF]), (0.0, -0.0), (0.0, 1e-7),
+    (1, True), (1.0, 1), (0.5, Fraction(1, 2)), (0.5, Decimal("0.5")), (2**53 + 1, 2**53 + 1),
+    ([1, 0.5], [True, 0.5 + 1e-9]), ([(0.3,)], [[0.1 + 0.2]]),
+    (1j, 1e-9 + 1j), (10**9, 10**9 + 1),  # as numpy has it
+    ("a", "a"), ([None, 0.3], [None, 0.1 + 0.2]), (10**400, 10**400),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("expected", "got"), WRONG, ids=repr)
+def test_wrong_answers_are_wrong_with_a_tolerance(expected: Any, got: Any) -> None:
+    assert matches(SAME, 1e-6, ([], expected, got)) == [False]
+
+
+@pytest.mark.parametrize(("expected", "got"), RIGHT, ids=repr)
+def test_right_answers_are_right_with_a_tolerance(expected: Any, got: Any) -> None:
+    assert matches(SAME, 1e-6, ([], expected, got)) == [True]
+
+
+NUMBERS = st.sampled_from(
+    [0, 1, True, -1, 10**9, 10**9 + 50, 0.0, -0.0, 0.3, 0.1 + 0.2, 1 + 9e-7, 1 + 2e-6, 1e-7, 5e-324,
+     1e300, 1e300 * (1 + 9e-8), 1.7e308, -1.7e308, INF, -INF, NAN, 2**53 + 1, 2**63, 1j, 1 + 1e-7j,
+     complex(INF, 1), complex(1, NAN)]
+)  # fmt: skip
+PAIRS = st.integers(1, 3).flatmap(
+    lambda n: st.tuples(*[st.lists(NUMBERS, min_size=n, max_size=n)] * 2)
+)
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@settings(deadline=None)  # for the import of numpy
+@given(PAIRS | st.tuples(NUMBERS, NUMBERS), st.sampled_from([1e-4, 1e-6]))
+def test_numbers_are_close_as_numpy_has_it(pair: tuple[Any, Any], atol: float) -> None:
+    numpy = pytest.importorskip("numpy")
+    expected, got = pair
+    right = crossed(got) == crossed(expected) or (
+        type(got) is type(expected) and bool(numpy.allclose(got, expected, rtol=1e-7, atol=atol))
+    )
+    assert matches(SAME, atol, ([], expected, got)) == [right]
+    nested = matches(SAME, atol, ([], [expected], [got]), ([], (expected,), (got,)))
+    assert nested == [numpy.allclose(got, expected, rtol=1e-7, atol=atol)] * 2
+
+
+def test_a_zero_has_to_be_one() -> None:
+    """On the old code what is near to the reference's zero was right, however steep it is there."""
+    steep = [[-1e9, 1e9]]
+    for got, right in ((1.0, True), (1.00005, False), (1, True), (NAN, False), (INF, False)):
+        found = matches("", 1e-4, (steep, 1.0, got), matcher=ZERO_MATCHER)
+        assert found == [right], got
+    assert matches("", 1e-4, ([[-4, 0, 1]], 2.0, -2.0), matcher=ZERO_MATCHER) == [True]
+    for got in ("2", None, 2 + 0j, [2.0], 10**400):
+        assert matches("", 1e-4, ([[-4, 0, 1]], 2.0, got), matcher=ZERO_MATCHER) == [False]
+
+
+def test_items_that_collide_do_not_keep_the_comparison_busy() -> None:
+    """On the old code these took 2.6 s, and ten times as many a hundred times as long."""
+    got = [k * sys.hash_info.modulus for k in range(1, 20_000)]
+    started = time.process_time()
+    assert matches(MBPP_SPECIAL["Diff"], 0, ([], [1, 2], got)) == [False]
+    assert matches(MBPP_SPECIAL["Diff"], 0, ([], [1, 2], range(10**6))) == [False]
+    assert time.process_time() - started < 0.5
+
+
 def test_a_tolerance_stays_for_the_later_cases() -> None:
     mixed = ([], [0.3, 1], [0.1 + 0.2, 1])
     assert matches(SAME, 0, mixed, ([], 0.5, 0.5), mixed) == [False, True, True]
@@ -63,6 +159,9 @@ def test_a_tolerance_stays_for_the_later_cases() -> None:
         ("sum_div", [8], 7, 6, False),
         ("similar_elements", [(1, 2), (2, 1)], (1, 2), [2, 1], True),
         ("similar_elements", [(1, 2), (2, 1)], (1, 2), [2, 3], False),
+        ("similar_elements", [(1, 2), (2, 1)], (1, 2), [2, 1, 2], True),
+        ("similar_elements", [(1, 2), (2, 1)], (1, 2), [2], False),
+        ("similar_elements", [(1, 2), (2, 1)], (1, 2), [1, 2, [1]], False),
         ("surface_Area", [3, 4], 33, 35, True),
         ("surface_Area", [3, 4], 33, 34, False),
         ("digit_distance_nums", [1, 100], 1, 2, True),

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from assay import plain
+from assay.benchmarks import _evalplus
 from assay.sandbox import Sandbox, open_sandbox
 from assay.types import Cases, Job, Limits, Program, Tests, Verdict
 
@@ -34,13 +36,15 @@ def asserted(sandbox: Sandbox, code: str, tests: str, preamble: str = "", **limi
     return judged(sandbox, code, apart, **limits)
 
 
-def cases(inputs: dict[str, list[Any]], expected: dict[str, list[Any]]) -> Tests:
+def cases(
+    inputs: dict[str, list[Any]], expected: dict[str, list[Any]], matcher: str = MATCHER
+) -> Tests:
     encoded = Cases(
         {g: [plain.encode(a) for a in calls] for g, calls in inputs.items()},
         {g: [plain.encode(v) for v in values] for g, values in expected.items()},
         digest=repr((inputs, expected)),
     )
-    return Tests("f", MATCHER, "", "separated", encoded)
+    return Tests("f", matcher, "", "separated", encoded)
 
 
 INPUTS = {"base": [[1], [2]], "plus": [[3], [4], [5]]}
@@ -189,3 +193,58 @@ def test_a_reference_gives_the_expected_outputs(sandbox: Sandbox) -> None:
     failing = Job("t", 0, Program("def f(x): return 1 / (x - 3)", "x"), unexpected)
     ((verdict, found),) = sandbox.outputs([failing])
     assert (verdict.status, verdict.reason, found) == ("fail", "exception", None)
+
+
+EVALPLUS = _evalplus.MATCHER.replace("ATOL", "0").replace("SAME", "got == expected")
+LARGE = {
+    "floats": "[n / 10 for n in range(100_000)]",
+    "complex numbers": "[complex(n, 1) for n in range(100_000)]",
+    "exact numbers": "[Fraction(n, 3) if n % 2 else Decimal(n) for n in range(100_000)]",
+    "zeros": "[n * 0.0 for n in range(100_000)]",
+}
+
+
+@pytest.mark.parametrize("values", LARGE.values(), ids=LARGE.keys())
+def test_large_values_compare_as_small_ones_do(sandbox: Sandbox, values: str) -> None:
+    """On the old code the program that is right failed, and for two of these the reference too."""
+    imports = "from decimal import Decimal\nfrom fractions import Fraction\n"
+    tests = cases({"base": [[1]]}, {}, EVALPLUS)
+    reference = f"{imports}def f(x): return {values}"
+    ((_, found),) = sandbox.outputs([Job("t", 0, Program(reference, "x"), tests)])
+    assert found is not None
+    tests = replace(tests, cases=found)
+    right = reference.replace("n / 10", "n * 0.1").replace("n * 0.0", "n * -0.0")
+    assert judged(sandbox, reference, tests).status == "pass"
+    assert judged(sandbox, right, tests).status == "pass"
+    for wrong in (f"{reference}[1:]", f"{reference} + [1.5]", f"{reference}[:-1] + [9]"):
+        assert judged(sandbox, wrong, tests).status == "fail"
+
+
+def test_an_infinity_is_expected_alone(sandbox: Sandbox) -> None:
+    """On the old code every float was right."""
+    tests = cases({"base": [[1], [2]]}, {"base": [float("inf"), [float("-inf")]]}, EVALPLUS)
+    right = "def f(x): return float('inf') if x == 1 else [-float('inf')]"
+    assert judged(sandbox, right, tests).status == "pass"
+    verdict = judged(sandbox, "def f(x): return 0.5 if x == 1 else [0.5]", tests)
+    assert (verdict.reason, verdict.groups) == ("wrong-answer", {"base": (0, 2)})
+
+
+HUGE = {
+    "range": "f = lambda x: range(10 ** 12)",
+    "Decimal": "from decimal import Decimal\nf = lambda x: Decimal('1E+999999999')",
+    "deques": "from collections import deque\nf = lambda x: [deque()] * 200_000",
+    # Encoded as what they say they are: the other side computes it, or does not.
+    "forged Decimal": "class Decimal:\n    __module__ = 'decimal'\n"
+    "    def __str__(self): return '1E+999999999'\ndef f(x): return Decimal()",
+    "forged Fraction": "class Fraction:\n    __module__ = 'fractions'\n"
+    "    def __str__(self): return '1e999999999'\ndef f(x): return Fraction()",
+}
+
+
+@pytest.mark.parametrize("code", HUGE.values(), ids=HUGE.keys())
+def test_an_answer_that_would_be_huge_is_a_failure(sandbox: Sandbox, code: str) -> None:
+    """The old code made it huge, on the tests' side."""
+    tests = "assert len({int(item) for item in list(f(1))}) == 1\n"
+    verdict = asserted(sandbox, code, tests, cpu_s=5, wall_s=20)
+    assert (verdict.status, verdict.reason) in (("fail", "exit"), ("fail", "exception")), verdict
+    assert asserted(sandbox, "def f(x): return [1]", tests).status == "pass"

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from assay import plain
 from assay.sandbox import Sandbox, open_sandbox
 from assay.selection import Conduct, Seen
+from assay.selection._probes import SAME as SAME_CODE
 from assay.selection._probes import canonical, probe
 from assay.types import Job, Problem, Program, Tests
 
@@ -163,3 +164,23 @@ def _holds_a_float(value: Any) -> bool:
 def test_what_differs_in_writing_only(a: Any, b: Any) -> None:
     assert canonical(plain.encode(a)) == canonical(plain.encode(b))
     assert canonical(plain.encode([a])) != canonical(plain.encode([a, b]))
+
+
+@pytest.mark.parametrize(
+    ("got", "expected", "right"),
+    [
+        (1.5 + 1e-9, 1.5, True),
+        (1.5, 1.6, False),
+        (float("inf"), float("inf"), True),
+        (1.5, float("inf"), False),  # right on the old code
+        ([1.5], [-float("inf")], False),  # right on the old code
+        (float("nan"), 1.5, False),
+        (float("inf"), 1.5, False),
+    ],
+)
+def test_shown_numbers_are_rounded_and_infinities_are_not(
+    got: Any, expected: Any, right: bool
+) -> None:
+    namespace: dict[str, Any] = {}
+    exec(SAME_CODE, namespace)
+    assert namespace["same"](got, expected) is right

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from assay.benchmarks import benchmarks
-from assay.benchmarks._evalplus import LIMITS, SAME, case_tests
+from assay.benchmarks._evalplus import LIMITS, MATCHER, case_tests
 from assay.benchmarks._pinned import HUMANEVALPLUS, HUMANEVALPLUS_MINI
 from assay.benchmarks._prompt_code import preamble_of
 from assay.benchmarks.data import DataFile, records
@@ -14,10 +14,20 @@ from assay.types import Benchmark, Problem
 if TYPE_CHECKING:
     from assay.benchmarks import Announce
 
-# A zero is right if the polynomial is small there, whichever zero it is.
-SPECIAL = {
-    "find_zero": "abs(sum(c * math.pow(got, i) for i, c in enumerate(arguments[0]))) <= tolerance"
-}
+# A zero is right if the polynomial is small there, whichever zero it is, and only then: near to the
+# reference's zero a steep polynomial is not small.
+ZERO_MATCHER = """
+import math
+
+
+def matcher():
+    return lambda arguments, expected, got: abs(value(arguments[0], got)) <= ATOL
+
+
+def value(coefficients, x):
+    return sum(c * math.pow(x, i) for i, c in enumerate(coefficients))
+"""
+SPECIAL = {"find_zero": ZERO_MATCHER}
 
 
 @benchmarks.register("humanevalplus")
@@ -42,10 +52,10 @@ def _benchmark(data: DataFile, announce: Announce) -> Benchmark:
 
 def _problem(record: dict[str, Any]) -> Problem:
     prompt, entry_point = record["prompt"], record["entry_point"]
-    same = SPECIAL.get(entry_point, SAME)
+    matcher = SPECIAL.get(entry_point, MATCHER)
     return Problem(
         task_id=record["task_id"],
         prompt=prompt,
         reference=prompt + record["canonical_solution"],
-        tests=case_tests(record, preamble_of(prompt, entry_point), same),
+        tests=case_tests(record, preamble_of(prompt, entry_point), matcher=matcher),
     )

@@ -55,7 +55,7 @@ SPECIAL = {
             "similar_elements", "find_char_long", "common_in_nested_lists", "extract_singly",
             "larg_nnum", "intersection_array", "find_dissimilar", "Diff",
         ),
-        "set(got) == set(expected)",
+        "same_items(got, expected)",
     ),
     **dict.fromkeys(
         ("check_str", "text_match_three", "text_starta_endb"),

@@ -12,7 +12,7 @@ from assay.protocol import tests_digest
 from assay.sandbox import environments
 from assay.types import Benchmark, Cases, Job, Problem, Program
 
-FORMAT = 3  # of what is kept, ``plain`` included: raised when either changes
+FORMAT = 4  # of what is kept, ``plain`` and ``digests`` included: raised when either changes
 
 
 @dataclass(frozen=True, slots=True)

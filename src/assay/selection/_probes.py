@@ -20,7 +20,9 @@ def same(got, expected):
     if isinstance(expected, (list, tuple)) and type(got) is type(expected):
         return len(got) == len(expected) and all(map(same, got, expected))
     if isinstance(expected, float) or isinstance(got, float):
-        return got == expected or abs(got - expected) <= 1e-6 * max(1.0, abs(expected))
+        if got == expected or abs(expected) == float("inf"):
+            return got == expected
+        return abs(got - expected) <= 1e-6 * max(1.0, abs(expected))
     return got == expected
 """
 MATCHER = """
