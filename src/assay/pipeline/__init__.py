@@ -156,7 +156,7 @@ def recorded(
 def check_references(config: JudgeConfig, observer: Observer) -> dict[str, str]:
     """Run all reference solutions anew: for every task, why it fails; nothing where it passes."""
     benchmark = _loaded(config, observer)
-    judge = sandbox.open_sandbox(config.sandbox, config.workers, config.sandbox_tier)
+    judge = _open_sandbox(config, observer)
     try:
         unscorable = references.check(benchmark, judge, observer, again=True).unscorable
     finally:
@@ -196,7 +196,7 @@ def _judged(
     observer: Observer,
     device: Mapping[str, Any] = MappingProxyType({}),  # where completions are made
 ) -> Evaluation:
-    judge = sandbox.open_sandbox(config.sandbox, config.workers, config.sandbox_tier)
+    judge = _open_sandbox(config, observer)
     try:
         checked = references.check(benchmark, judge, observer, again=config.check_references)
         benchmark = checked.benchmark
@@ -233,6 +233,15 @@ def _judged(
             run.close()
     finally:
         judge.close()
+
+
+def _open_sandbox(config: JudgeConfig, observer: Observer) -> sandbox.Sandbox:
+    """Open the sandbox; a tier that is weaker than it could be is never taken without a word."""
+    judge = sandbox.open_sandbox(config.sandbox, config.workers, config.sandbox_tier)
+    found = judge.capabilities()
+    for refused in found.refused:
+        observer.note(f"sandbox tier {found.tier}, since a stronger one is refused: {refused}")
+    return judge
 
 
 def _verdict_cache(found: sandbox.Capabilities, environment: str) -> runs.VerdictCache:

@@ -20,6 +20,7 @@ class Capabilities:
     guarantees: tuple[str, ...] = ()
     gaps: tuple[str, ...] = ()
     files: bool = True  # whether programs have a folder to write into
+    refused: tuple[str, ...] = ()  # stronger tiers that were tried first, and why they do not work
     image: str = ""  # digest of what programs run in, where that is not this machine's own Python
 
 

@@ -9,11 +9,22 @@ COMMON = (
     "no privileges, dangerous system calls refused",
     "limits on CPU, wall time, memory, processes, files and output",
     "all processes killed at the end, nothing left for the next program",
+    "a program's memory, files and processes hold nothing of other programs, tests or references",
+    "tests apart from the program (integrity: separated) cannot be forged or known by it",
     "everything dies with the harness",
 )
 OWN_ROOT = "no host files but the system's and Python's, read-only"
-SHARED = "a program can forge its own verdict: its tests run in the same interpreter"
-WATCHED = "the tree's memory is looked at 50 times a second, not limited by the kernel"
+SHARED = "tests in the program's own interpreter (integrity: shared) can be forged by it"
+SIDE_CHANNELS = (
+    "side channels: timing, load, and numbers that the kernel counts for the whole machine "
+    "(inodes of pipes and sockets, socket cookies)"
+)
+# Where no cgroup can be had.
+WATCHED = (
+    "memory and CPU time of the tree are looked at 50 times a second, not limited by the kernel",
+    "SIGCHLD is never delivered: children that nobody waits for would vanish uncounted",
+)
+HOST_NUMBERS = "process ids and inode numbers are the host's, and count what others start there"
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +45,13 @@ CONTAINER = Tier(
         "a user of its own",
         "memory limited by the container's cgroup, and looked at 50 times a second",
     ),
-    (SHARED, "no sockets at all, not even between a program's own processes"),
+    (
+        SHARED,
+        SIDE_CHANNELS,
+        WATCHED[1],
+        "process ids and inode numbers are the container's, and count what earlier programs started",
+        "no sockets at all, not even between a program's own processes",
+    ),
     "a container engine (docker or podman) and 'assay sandbox build-image'",
 )
 PODMAN = replace(
@@ -48,13 +65,13 @@ TIERS = {
         Tier(
             "root",
             (*COMMON, OWN_ROOT, "a user of its own"),
-            (SHARED,),
+            (SHARED, SIDE_CHANNELS),
             "run as root on Linux 5.12 or later, outside of a container or in a privileged one",
         ),
         Tier(
             "user",
             (*COMMON, OWN_ROOT),
-            (SHARED, WATCHED),
+            (SHARED, SIDE_CHANNELS),
             "run as an ordinary user on Linux 5.12 or later where user namespaces are allowed "
             "(sysctl user.max_user_namespaces, kernel.unprivileged_userns_clone, "
             "kernel.apparmor_restrict_unprivileged_userns; in Docker "
@@ -65,7 +82,8 @@ TIERS = {
             (*COMMON, "host files outside the system's and Python's cannot be opened"),
             (
                 SHARED,
-                WATCHED,
+                SIDE_CHANNELS,
+                HOST_NUMBERS,
                 "names, sizes and times of host files can be seen (stat)",
                 "files are limited one by one, not together",
                 "no sockets at all, not even between a program's own processes",

@@ -99,8 +99,9 @@ class Worker:
         self._killed = False
 
     @property
-    def memory_limit(self) -> str:
-        return str(self._programs.about["memory"])
+    def limits_by(self) -> str:
+        """What of the kernel holds the limits of a program's tree; empty if they are watched."""
+        return str(self._programs.about["limits"])
 
     def judge(
         self, job: dict[str, Any], timeout_s: float, doze: Callable[[], None]

@@ -41,27 +41,48 @@ def diagnose() -> Diagnosis:
 
 def _examined(name: str) -> TierReport:
     tier = TIERS[name]
-    refusal, guarantees = "", tier.guarantees
+    refusal, guarantees, gaps = "", tier.guarantees, tier.gaps
     try:
         sandbox = ProcessSandbox(1, name)
     except SandboxError as error:
         refusal = str(error).partition("(")[2].rpartition(")")[0] or str(error)
     else:
-        guarantees = sandbox.capabilities().guarantees
+        about = sandbox.capabilities()
+        guarantees, gaps = about.guarantees, about.gaps
         sandbox.close()
-    return TierReport(name, refusal, guarantees, tier.gaps, tier.remedy)
+    return TierReport(name, refusal, guarantees, gaps, tier.remedy)
 
 
 def _features() -> dict[str, str]:
     version = landlock.version()
-    memory = Path("/sys/fs/cgroup/memory")
     return {
         "kernel": os.uname().release,
         "user": "root" if os.geteuid() == 0 else f"uid {os.geteuid()}",
         "user namespaces": _setting("/proc/sys/user/max_user_namespaces"),
         "Landlock": f"version {version}" if version else "no",
-        "memory cgroup (v1)": "writable" if os.access(memory, os.W_OK) else "no",
+        "cgroups": _cgroups(),
     }
+
+
+def _cgroups() -> str:
+    """Tell which version could hold the limits, and how to have one."""
+    kinds = [fields[1] for fields in _mounts() if fields[1].startswith("cgroup")]
+    version = {True: "version 2", False: "version 1"}["cgroup2" in kinds] if kinds else "none"
+    if version == "none" or os.geteuid() == 0:
+        return version
+    return (
+        f"{version}; an ordinary user needs a delegated one: "
+        "systemd-run --user --scope -p Delegate=yes assay ..."
+    )
+
+
+def _mounts() -> list[list[str]]:
+    """Return the mount point and the type of each file system."""
+    try:
+        lines = Path("/proc/self/mounts").read_text().splitlines()
+    except OSError:
+        return []
+    return [line.split()[1:3] for line in lines]
 
 
 def _setting(path: str) -> str:

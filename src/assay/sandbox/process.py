@@ -11,7 +11,7 @@ from assay.errors import SandboxError
 from assay.sandbox import Capabilities, sandboxes
 from assay.sandbox._fork_servers import PROBE, ForkServerSandbox, settings_for
 from assay.sandbox._local import LocalServers, start_with
-from assay.sandbox._tiers import TIERS, Tier
+from assay.sandbox._tiers import TIERS, WATCHED, Tier
 from assay.sandbox._worker import Worker
 from assay.types import Job
 
@@ -20,14 +20,20 @@ class ProcessSandbox(ForkServerSandbox):
     """Fork servers on this very machine, isolated as one of the tiers says."""
 
     def __init__(self, workers: int, tier: str = "auto") -> None:
-        self.tier, first = _first_worker(tier)
+        self.tier, first, self._refused = _first_worker(tier)
         super().__init__(workers, first)
-        self._memory = first.memory_limit
+        self._limits = first.limits_by
 
     def capabilities(self) -> Capabilities:
         python = f"{platform.python_implementation()} {platform.python_version()}".lower()
-        guarantees = (*self.tier.guarantees, f"memory limited by {self._memory}")
-        return Capabilities("process", self.tier.name, python, guarantees, self.tier.gaps)
+        gaps, guarantees = self.tier.gaps, self.tier.guarantees
+        if self._limits:
+            guarantees = (*guarantees, f"memory and CPU time of the tree held by {self._limits}")
+        else:
+            gaps = (*gaps, *WATCHED)
+        return Capabilities(
+            "process", self.tier.name, python, guarantees, gaps, refused=self._refused
+        )
 
     def _settings(self, job: Job) -> dict[str, Any]:
         return _settings(self.tier, job)
@@ -40,22 +46,22 @@ def _settings(tier: Tier, job: Job) -> dict[str, Any]:
     return {**settings_for(job, tier.name), **start_with(job.environment, tier.name)}
 
 
-def _first_worker(wanted: str) -> tuple[Tier, Worker]:
-    """The strongest tier this machine allows, or the one asked for and no other."""
+def _first_worker(wanted: str) -> tuple[Tier, Worker, tuple[str, ...]]:
+    """Return the strongest tier this machine allows, or the one asked for and no other."""
     if wanted not in ("auto", *TIERS):
         raise SandboxError(f"unknown sandbox tier '{wanted}': choose auto, {', '.join(TIERS)}")
-    refusals = []
+    not_for_us, refusals = [], []
     for tier in TIERS.values() if wanted == "auto" else [TIERS[wanted]]:
         if (tier.name == "root") != _is_full_root() and tier.name != "landlock":
-            refusals.append(f"{tier.name}: run as {'root' if _is_full_root() else 'no root'}")
+            not_for_us.append(f"{tier.name}: run as {'root' if _is_full_root() else 'no root'}")
             continue
         try:
             settings = _settings(tier, PROBE)
-            return tier, Worker(settings, LocalServers(settings))
+            return tier, Worker(settings, LocalServers(settings)), tuple(refusals)
         except SandboxError as error:
             refusals.append(f"{tier.name}: {error}")
     raise SandboxError(
-        f"this machine does not allow the process sandbox ({'; '.join(refusals)}): "
+        f"this machine does not allow the process sandbox ({'; '.join(not_for_us + refusals)}): "
         "'assay sandbox doctor' says what it needs"
     )
 

@@ -57,8 +57,8 @@ def _keeper(settings: dict[str, Any]) -> tuple[Judge, dict[str, Any]]:
         raise RuntimeError("an import started a thread, which no fork survives")
     machine = Machine()
     opened = place.start(settings)
-    memory = opened.limit.name if opened.limit else "watch"
-    return keeper.start(opened, machine), {"memory": memory}
+    about = {"limits": opened.limit.name if opened.limit else ""}
+    return keeper.start(opened, machine), about
 
 
 def _oracle(settings: dict[str, Any]) -> tuple[Judge, dict[str, Any]]:
