@@ -8,7 +8,8 @@ import signal
 
 CLONE_NEWNS, CLONE_NEWUTS, CLONE_NEWIPC = 0x00020000, 0x04000000, 0x08000000
 CLONE_NEWUSER, CLONE_NEWPID, CLONE_NEWNET = 0x10000000, 0x20000000, 0x40000000
-MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_BIND, MS_REC, MS_PRIVATE = 2, 4, 8, 0x1000, 0x4000, 0x40000
+MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_NOATIME = 2, 4, 8, 0x400
+MS_BIND, MS_REC, MS_PRIVATE = 0x1000, 0x4000, 0x40000
 MOUNT_ATTR_RDONLY, MOUNT_ATTR_NOSUID, MOUNT_ATTR_NODEV = 1, 2, 4
 MNT_DETACH = 2
 AT_FDCWD, AT_RECURSIVE = -100, 0x8000
@@ -149,15 +150,16 @@ class NamespaceInit:
     ends, when the kernel adds their CPU time to its own.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, proc: int) -> None:
         import mmap
 
+        self._proc = proc  # a descriptor of /proc
         self._memory = mmap.mmap(-1, STACK)
         top = ctypes.addressof(ctypes.c_char.from_buffer(self._memory)) + STACK
         self._top = ctypes.c_void_p(top & ~15)
         self._function = ctypes.cast(_libc.pause, ctypes.c_void_p)
         self._clone = ctypes.PyDLL(None, use_errno=True).clone
-        self._outer = os.open("/proc/self/ns/pid", os.O_RDONLY)
+        self._outer = os.open("self/ns/pid", os.O_RDONLY, dir_fd=proc)
 
     def start(self) -> tuple[int, int]:
         """Return its pid and its namespace's descriptor; the last one must have ended."""
@@ -170,7 +172,8 @@ class NamespaceInit:
                 errno = ctypes.get_errno()
                 raise OSError(errno, f"clone: {os.strerror(errno)}")
             # Not by its pid: a process that cannot be looked into does not show its namespaces.
-            return pid, os.open("/proc/self/ns/pid_for_children", os.O_RDONLY)
+            name = "self/ns/pid_for_children"
+            return pid, os.open(name, os.O_RDONLY, dir_fd=self._proc)
         finally:
             enter_namespace(self._outer, CLONE_NEWPID)
 

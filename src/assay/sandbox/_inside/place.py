@@ -21,8 +21,9 @@ import sys
 from collections.abc import Callable
 from typing import Any, NoReturn
 
-from . import cgroup, kernel, landlock, proc, root, sample, seccomp, tree, visible
+from . import cgroup, kernel, landlock, proc, root, sample, seccomp, visible
 from .kernel import Forker
+from .tree import Tree
 from .zygote import KILL, READY, serve
 
 SERVERS = 6  # a container's other processes of ours, some of which may not have begun
@@ -41,6 +42,7 @@ class Place:
         self.zygote = zygote
         self._link = _socket.socket(fileno=link)
         self.limit = limit
+        self.tree = Tree()
         self._peak_bytes = 0
         self.kills: Callable[[], int] = limit.kills if limit else lambda: 0  # for lack of memory
 
@@ -73,10 +75,14 @@ class Place:
 class Namespaces(Place):
     """Each program has a pid namespace of its own, which ends with its first process."""
 
-    def __init__(self, zygote: int, link: int, limit: cgroup.TreeLimit | None) -> None:
+    def __init__(
+        self, zygote: int, link: int, limit: cgroup.TreeLimit | None, files_mb: int
+    ) -> None:
         super().__init__(zygote, link, limit)
-        self._init = kernel.NamespaceInit()
+        self._init = kernel.NamespaceInit(self.tree.proc)
         self._first = 0
+        self._files_mb = files_mb
+        self._clean = root.scratch_state()
 
     def start(self, kind: bytes, descriptors: list[int]) -> None:
         self._first, namespace = self._init.start()
@@ -100,10 +106,15 @@ class Namespaces(Place):
 
     def processes(self, most: int) -> list[int]:  # noqa: ARG002 - the kernel allows no more
         ours = {1, self.zygote, self._first}
-        return [pid for pid in tree.all_processes() if pid not in ours]
+        return [pid for pid in self.tree.all_processes() if pid not in ours]
 
     def sockets(self, processes: list[int]) -> int:  # noqa: ARG002 - also those nobody holds
-        return tree.sockets_of_namespace()
+        return self.tree.sockets_of_namespace()
+
+    def clean_up(self) -> None:
+        if root.scratch_state() != self._clean:
+            root.renew_scratch(self._files_mb)
+            self._clean = root.scratch_state()
 
 
 class Landlocked(Place):
@@ -121,7 +132,7 @@ class Landlocked(Place):
         self._link.recv(1)
         status, cpu_s = 0, 0.0
         while True:
-            alone = tree.children() == [self.zygote]
+            alone = self.tree.children() == [self.zygote]
             pid, ended, used = os.wait4(-1, ANY_CHILD | (os.WNOHANG if alone else 0))
             if pid == 0:
                 return status, cpu_s
@@ -132,10 +143,10 @@ class Landlocked(Place):
                 status, self._peak_bytes = ended, used.ru_maxrss * 1024
 
     def processes(self, most: int) -> list[int]:
-        return [pid for pid in tree.descendants(most + 1) if pid != self.zygote]
+        return [pid for pid in self.tree.descendants(most + 1) if pid != self.zygote]
 
     def sockets(self, processes: list[int]) -> int:
-        return tree.open_files(processes, sample.OPEN_FILES)
+        return self.tree.open_files(processes, sample.OPEN_FILES)
 
     def clean_up(self) -> None:
         if self._state() != self._clean:
@@ -157,13 +168,17 @@ def in_namespaces(settings: dict[str, Any], *, as_root: bool) -> Place:
     _wait_outside(limit)
     root.enter_private_root(shown, hidden, limits["files_mb"], allowed)
 
+    with_figures = "figures" in allowed
+    # Only these need calls at a program's start that the program may not make; it costs a filter.
+    twice = with_figures or bool(limit and limit.folder >= 0)
+
     def become_zygote(link: int) -> NoReturn:
         own_namespace = os.open("/proc/self/ns/pid", os.O_RDONLY)
         if as_root:
             os.setgroups([])
         rules = landlock.Rules(("/",), (root.SCRATCH_RULE, *visible.DEVICES), alone=False)
         last = seccomp.Filter(seccomp.build_last(os.uname().machine))
-        forker = Forker(kernel.CLONE_NEWNS, limit.folder if limit else -1)
+        forker = Forker(kernel.CLONE_NEWNS if with_figures else 0, limit.folder if limit else -1)
         # Counted in a user namespace: the process outside, the keeper, the zygote, a program's init.
         sample.limit_worker(limits, limits["processes"] + (0 if as_root else 4))
         kernel.keep_capabilities(
@@ -171,22 +186,23 @@ def in_namespaces(settings: dict[str, Any], *, as_root: bool) -> Place:
         )
         kernel.drop_bounding_set()
         seccomp.install(
-            families=_families(allowed), foreign_files=False, watched=limit is None, forks=True
+            families=_families(allowed), foreign_files=False, watched=limit is None, forks=twice
         )
-        with_figures = "figures" in allowed
 
         def enter() -> None:
-            proc.mount_for_program(with_figures=with_figures)
-            root.mount_scratch(root.SCRATCH, limits["files_mb"])
+            if with_figures:
+                proc.mount_for_program()
             os.chdir(root.SCRATCH)
             if limit:
                 limit.enter()
             if uid is not None:
                 kernel.become(uid)
             kernel.keep_capabilities()
-            kernel.prctl(kernel.PR_SET_DUMPABLE, 1)  # its own /proc/self; ours stay closed
+            if with_figures:
+                kernel.prctl(kernel.PR_SET_DUMPABLE, 1)  # its own /proc/self; ours stay closed
             rules.enter()
-            last.install()
+            if twice:
+                last.install()
 
         def is_child(namespace: int) -> bool:
             kernel.enter_namespace(namespace, kernel.CLONE_NEWPID)
@@ -200,7 +216,9 @@ def in_namespaces(settings: dict[str, Any], *, as_root: bool) -> Place:
     zygote, link = _fork_zygote(become_zygote)
     kernel.keep_capabilities(kernel.CAP_SYS_ADMIN, kernel.CAP_KILL, kernel.CAP_SYS_PTRACE)
     kernel.prctl(kernel.PR_SET_DUMPABLE, 0)
-    return Namespaces(zygote, link, limit)
+    place = Namespaces(zygote, link, limit, limits["files_mb"])
+    kernel.unmount(root.PROC)  # the place holds it open; programs have none, or one of their own
+    return place
 
 
 def by_landlock(settings: dict[str, Any], *, in_container: bool = False) -> Place:
@@ -232,7 +250,7 @@ def by_landlock(settings: dict[str, Any], *, in_container: bool = False) -> Plac
         forker = Forker(0, -1)
         processes = limits["processes"]
         if uid is None:  # others of this user count too, and may become more: the keeper watches
-            processes += tree.threads_of(os.getuid()) + OTHERS
+            processes += Tree().threads_of(os.getuid()) + OTHERS
         sample.limit_worker(limits, processes)
         kernel.drop_bounding_set()
         landlock.restrict_signals()

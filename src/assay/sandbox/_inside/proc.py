@@ -1,4 +1,4 @@
-"""The program's /proc: its own processes and, where allowed, the machine's figures."""
+"""The /proc of programs whose environment allows it: their own processes, the machine's figures."""
 
 from __future__ import annotations
 
@@ -9,16 +9,19 @@ from .kernel import MS_BIND, MS_NODEV, MS_NOEXEC, MS_NOSUID
 
 # How many processors, how much memory, how busy: what psutil reads. Nothing of other processes.
 FIGURES = ("cpuinfo", "loadavg", "meminfo", "stat", "uptime")
+TARGET = "/proc"
 FLAGS = MS_NOSUID | MS_NODEV | MS_NOEXEC
 
 
-def mount(target: str, *, with_figures: bool = False, options: str = "") -> None:
-    """Mount on a folder of a root, in the pid namespace that it is to show."""
-    if not with_figures:
-        kernel.mount("proc", target, "proc", FLAGS, f"subset=pid{options}")
-        return
-    kernel.mount("proc", target, "proc", FLAGS, options.lstrip(","))
-    for entry in os.scandir(target):
+def mount(target: str) -> None:
+    """Mount on a folder of the root to be, for the keeper, who looks after the processes."""
+    kernel.mount("proc", target, "proc", FLAGS, "subset=pid")
+
+
+def mount_for_program() -> None:
+    """Mount in the pid namespace of a program; its first process does not show."""
+    kernel.mount("proc", TARGET, "proc", FLAGS, "hidepid=2")
+    for entry in os.scandir(TARGET):
         if entry.name.isdecimal() or entry.name in FIGURES or entry.is_symlink():
             continue
         if entry.is_dir():
@@ -26,8 +29,3 @@ def mount(target: str, *, with_figures: bool = False, options: str = "") -> None
         else:
             kernel.mount(os.devnull, entry.path, "", MS_BIND)
             kernel.set_mount_attributes(entry.path, kernel.MOUNT_ATTR_NODEV, recursive=False)
-
-
-def mount_for_program(*, with_figures: bool) -> None:
-    """Mount over the worker's own; the namespace's first process does not show."""
-    mount("/proc", with_figures=with_figures, options=",hidepid=2")

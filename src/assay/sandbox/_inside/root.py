@@ -70,7 +70,21 @@ def enter_private_root(
 
 def mount_scratch(path: str, files_mb: int) -> None:
     options = f"size={files_mb}m,nr_inodes={INODES},mode=1777"
-    kernel.mount("tmpfs", path, "tmpfs", MS_NOSUID | MS_NODEV, options)
+    # No times of access: they would tell of programs that change nothing.
+    flags = MS_NOSUID | MS_NODEV | kernel.MS_NOATIME
+    kernel.mount("tmpfs", path, "tmpfs", flags, options)
+
+
+def scratch_state() -> object:
+    """Return what is not a clean folder's if a program has made or changed anything in it."""
+    room, folder = os.statvfs(SCRATCH), os.stat(SCRATCH)
+    return room.f_bfree, room.f_ffree, folder.st_mode, folder.st_ctime_ns, folder.st_mtime_ns
+
+
+def renew_scratch(files_mb: int) -> None:
+    """Replace it in one step, however deep or full the old one is; inode numbers begin again."""
+    kernel.unmount(SCRATCH)
+    mount_scratch(SCRATCH, files_mb)
 
 
 def _bind_read_only(source: int, target: str, *, device: bool) -> None:

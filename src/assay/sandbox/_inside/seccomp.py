@@ -36,8 +36,8 @@ FORBIDDEN: dict[str, tuple[int | None, int | None]] = {
     # what others do with files
     "mincore": (27, 232), "fadvise64": (221, 223),
     "inotify_init": (253, None), "inotify_init1": (294, 26), "inotify_add_watch": (254, 27),
-    # namespaces and mounts
-    "unshare": (272, 97), "setns": (308, 268), "mount": (165, 40), "umount2": (166, 39),
+    # namespaces and mounts; setns needs a capability that no program has
+    "unshare": (272, 97), "mount": (165, 40), "umount2": (166, 39),
     "pivot_root": (155, 41), "chroot": (161, 51), "open_tree": (428, 428), "move_mount": (429, 429),
     "fsopen": (430, 430), "fsconfig": (431, 431), "fsmount": (432, 432), "fspick": (433, 433),
     "mount_setattr": (442, 442),
@@ -46,7 +46,7 @@ FORBIDDEN: dict[str, tuple[int | None, int | None]] = {
     "io_uring_setup": (425, 425), "io_uring_enter": (426, 426), "io_uring_register": (427, 427),
     "io_setup": (206, 0), "io_submit": (209, 2), "vmsplice": (278, 75), "fanotify_init": (300, 262),
     "name_to_handle_at": (303, 264), "open_by_handle_at": (304, 265), "modify_ldt": (154, None),
-    "personality": (135, 92), "lookup_dcookie": (212, 18), "remap_file_pages": (216, 234),
+    "openat2": (437, 437), "personality": (135, 92), "lookup_dcookie": (212, 18), "remap_file_pages": (216, 234),
     # the machine
     "acct": (163, 89), "swapon": (167, 224), "swapoff": (168, 225), "reboot": (169, 142),
     "sethostname": (170, 161), "setdomainname": (171, 162), "iopl": (172, None),
@@ -67,10 +67,11 @@ CHANGES_TO_FOREIGN_FILES: dict[str, tuple[int | None, int | None]] = {
 }  # fmt: skip
 
 # Calls that a fork server needs to set a program up, and that the program may not make.
-FORK_SERVERS = ("setns", "mount", "mount_setattr")
+FORK_SERVERS = ("mount", "mount_setattr")
 
 CLONE, CLONE3, SOCKET, PRLIMIT = (56, 220), (435, 435), (41, 198), (302, 261)
-PREADV2 = (327, 286)
+PREADV2, OPEN, OPENAT = (327, 286), (2, None), (257, 56)
+O_TMPFILE = 0x400000
 PRCTL, SIGACTION, SETSOCKOPT = (157, 167), (13, 134), (54, 208)
 # Every CLONE_NEW*, cgroup included; and pidfds, whose inode numbers count all processes ever.
 CLONE_FLAGS = 0x7E020000 | 0x02000000 | kernel.CLONE_PIDFD
@@ -80,6 +81,7 @@ SOL_SOCKET, SO_SNDBUF, SO_SNDBUFFORCE = 1, 7, 32
 LOAD, JUMP_EQ, JUMP_GT, JUMP_SET, RETURN = 0x20, 0x15, 0x25, 0x45, 0x06
 ALLOW, KILL = 0x7FFF0000, 0x80000000
 DENY, MISSING = 0x00050000 | errno.EPERM, 0x00050000 | errno.ENOSYS
+UNSUPPORTED = 0x00050000 | errno.EOPNOTSUPP
 IGNORED = 0x00050000  # looks as if it had been done
 NUMBER, ARCHITECTURE = 0, 4
 ARGUMENT_0, ARGUMENT_1, ARGUMENT_2, ARGUMENT_5 = 16, 24, 32, 56
@@ -139,6 +141,14 @@ def build(
         # preadv2: no flags, which tell whether another program has read a file
         (JUMP_EQ, 0, 4, PREADV2[column]), (LOAD, 0, 0, ARGUMENT_5), (JUMP_EQ, 1, 0, 0),
         (RETURN, 0, 0, DENY), (RETURN, 0, 0, ALLOW),
+        # open: no files without a name, which take an inode number and leave no trace of that
+        (JUMP_EQ, 0, 4, OPENAT[column]), (LOAD, 0, 0, ARGUMENT_2), (JUMP_SET, 0, 1, O_TMPFILE),
+        (RETURN, 0, 0, UNSUPPORTED), (RETURN, 0, 0, ALLOW),
+        *(
+            ((JUMP_EQ, 0, 4, number), (LOAD, 0, 0, ARGUMENT_1), (JUMP_SET, 0, 1, O_TMPFILE),
+             (RETURN, 0, 0, UNSUPPORTED), (RETURN, 0, 0, ALLOW))
+            if (number := OPEN[column]) is not None else ()
+        ),
         # prlimit: of oneself only
         (JUMP_EQ, 0, 4, PRLIMIT[column]), (LOAD, 0, 0, ARGUMENT_0), (JUMP_EQ, 1, 0, 0),
         (RETURN, 0, 0, DENY), (RETURN, 0, 0, ALLOW),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 from collections.abc import Iterable, Iterator
 
@@ -11,117 +10,115 @@ PAGE = os.sysconf("SC_PAGESIZE")
 USUAL_FILES = 16
 
 
-def all_processes() -> list[int]:
-    """Return all processes that /proc shows."""
-    return [int(name) for name in os.listdir("/proc") if name.isdecimal()]
+class Tree:
+    """Processes by way of a descriptor of /proc, which programs need not have in their own root."""
 
+    def __init__(self) -> None:
+        self.proc = os.open("/proc", os.O_RDONLY | os.O_DIRECTORY)
 
-def children() -> list[int]:
-    """Return the processes that this one has to wait for."""
-    return sorted(_children(os.getpid()))
+    def all_processes(self) -> list[int]:
+        """Return all processes that this /proc shows."""
+        return [int(name) for name in os.listdir(self.proc) if name.isdecimal()]
 
+    def children(self) -> list[int]:
+        """Return the processes that this one has to wait for."""
+        return sorted(self._children("self"))
 
-def descendants(most: int) -> list[int]:
-    """Return the processes below this one, those included that it adopted; ``most`` and a few."""
-    found: list[int] = []
-    waiting = [os.getpid()]
-    while waiting and len(found) <= most:
-        for child in _children(waiting.pop()):
-            found.append(child)
-            waiting.append(child)
-    return found
+    def descendants(self, most: int) -> list[int]:
+        """Return the processes below this one, adopted ones included; ``most`` and a few."""
+        found: list[int] = []
+        waiting = ["self"]
+        while waiting and len(found) <= most:
+            for child in self._children(waiting.pop()):
+                found.append(child)
+                waiting.append(str(child))
+        return found
 
+    def threads(self, pids: Iterable[int]) -> int:
+        """Count the threads of these processes."""
+        return sum(int(fields[17]) for pid in pids if (fields := self._stat(pid)))
 
-def _children(pid: int) -> Iterator[int]:
-    try:
-        for thread in os.listdir(f"/proc/{pid}/task"):
-            yield from map(int, _read(f"/proc/{pid}/task/{thread}/children").split())
-    except OSError:
-        return
+    def threads_of(self, uid: int) -> int:
+        """Count the threads that this user has on the machine."""
+        return self.threads(pid for pid in self.all_processes() if self._owner(pid) == uid)
 
+    def open_files(self, pids: Iterable[int], most: int) -> int:
+        """Count the descriptors of these processes beyond what every program has."""
+        count = 0
+        for pid in pids:
+            try:
+                count += max(0, len(self._names(f"{pid}/fd")) - USUAL_FILES)
+            except FileNotFoundError:
+                continue  # it has just ended
+            except OSError:  # it does not let us look
+                count += most
+        return count
 
-def threads(pids: Iterable[int]) -> int:
-    """Count the threads of these processes."""
-    count = 0
-    for pid in pids:
-        fields = _read(f"/proc/{pid}/stat").rpartition(")")[2].split()
-        count += int(fields[17]) if fields else 0
-    return count
+    def sockets_of_namespace(self) -> int:
+        """Count the sockets of this network namespace, accepted or not."""
+        for line in self._read("self/net/sockstat").splitlines():
+            if line.startswith("sockets: used "):
+                return int(line.split()[2])
+        return 0
 
+    def cpu_s(self, pids: Iterable[int]) -> float:
+        """Return the CPU seconds of these processes and of the children they have waited for."""
+        return sum(sum(map(int, self._stat(pid)[11:15])) for pid in pids) * TICK_S
 
-def threads_of(uid: int) -> int:
-    """Count the threads that this user has on the machine."""
-    ours = []
-    for pid in all_processes():
-        with contextlib.suppress(OSError):
-            if os.stat(f"/proc/{pid}").st_uid == uid:
-                ours.append(pid)
-    return threads(ours)
+    def waiting_s(self, pids: Iterable[int]) -> float:
+        """Return the seconds that these processes were ready to run but had no CPU."""
+        total = 0
+        for pid in pids:
+            fields = self._read(f"{pid}/schedstat").split()
+            total += int(fields[1]) if len(fields) > 1 else 0
+        return total / 1e9
 
+    def memory_bytes(self, pids: Iterable[int], limit: int) -> int:
+        """Return the memory in use. Shared pages are told apart only near the limit."""
+        resident = {
+            pid: int(fields[1]) * PAGE
+            for pid in pids
+            if (fields := self._read(f"{pid}/statm").split())
+        }
+        rough = sum(resident.values())
+        if rough <= limit:
+            return rough
+        return sum(self._proportional(pid, rss) for pid, rss in resident.items())
 
-def open_files(pids: Iterable[int], most: int) -> int:
-    """Count the descriptors of these processes beyond what every program has."""
-    count = 0
-    for pid in pids:
+    def _proportional(self, pid: int, otherwise: int) -> int:
+        """Return a process's share; all of its memory if it does not let us look."""
+        for line in self._read(f"{pid}/smaps_rollup").splitlines():
+            if line.startswith("Pss:"):
+                return int(line.split()[1]) * 1024
+        return otherwise
+
+    def _children(self, process: str) -> Iterator[int]:
         try:
-            count += max(0, len(os.listdir(f"/proc/{pid}/fd")) - USUAL_FILES)
-        except FileNotFoundError:
-            continue  # it has just ended
-        except OSError:  # it does not let us look
-            count += most
-    return count
+            for thread in self._names(f"{process}/task"):
+                yield from map(int, self._read(f"{process}/task/{thread}/children").split())
+        except OSError:
+            return
 
+    def _stat(self, pid: int) -> list[str]:
+        """Return the fields after the name; none if it has ended."""
+        return self._read(f"{pid}/stat").rpartition(")")[2].split()
 
-def sockets_of_namespace() -> int:
-    """Count the sockets of this network namespace, accepted or not."""
-    for line in _read("/proc/self/net/sockstat").splitlines():
-        if line.startswith("sockets: used "):
-            return int(line.split()[2])
-    return 0
+    def _owner(self, pid: int) -> int:
+        try:
+            return os.stat(str(pid), dir_fd=self.proc).st_uid
+        except OSError:
+            return -1
 
+    def _names(self, folder: str) -> list[str]:
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY, dir_fd=self.proc)
+        try:
+            return os.listdir(descriptor)
+        finally:
+            os.close(descriptor)
 
-def cpu_s(pids: Iterable[int]) -> float:
-    """Return the CPU seconds of these processes and of the children they have waited for."""
-    total = 0
-    for pid in pids:
-        fields = _read(f"/proc/{pid}/stat").rpartition(")")[2].split()
-        total += sum(map(int, fields[11:15]))
-    return total * TICK_S
-
-
-def waiting_s(pids: Iterable[int]) -> float:
-    """Seconds these processes were ready to run but had no CPU."""
-    total = 0
-    for pid in pids:
-        fields = _read(f"/proc/{pid}/schedstat").split()
-        total += int(fields[1]) if len(fields) > 1 else 0
-    return total / 1e9
-
-
-def memory_bytes(pids: Iterable[int], limit: int) -> int:
-    """Return the memory in use. Shared pages are told apart only near the limit."""
-    resident = {pid: int(fields[1]) * PAGE for pid in pids if (fields := _statm(pid))}
-    rough = sum(resident.values())
-    if rough <= limit:
-        return rough
-    return sum(_proportional(pid, rss) for pid, rss in resident.items())
-
-
-def _statm(pid: int) -> list[str]:
-    return _read(f"/proc/{pid}/statm").split()
-
-
-def _proportional(pid: int, otherwise: int) -> int:
-    """Return a process's share; all of its memory if it does not let us look."""
-    for line in _read(f"/proc/{pid}/smaps_rollup").splitlines():
-        if line.startswith("Pss:"):
-            return int(line.split()[1]) * 1024
-    return otherwise
-
-
-def _read(path: str) -> str:
-    try:
-        with open(path) as file:
-            return file.read()
-    except OSError:  # it has just ended
-        return ""
+    def _read(self, path: str) -> str:
+        try:
+            with open(os.open(path, os.O_RDONLY, dir_fd=self.proc)) as file:
+                return file.read()
+        except OSError:  # it has just ended
+            return ""

@@ -8,7 +8,6 @@ import select
 import time
 from typing import Any
 
-from . import tree
 from .clock import Clock, PublishedClock
 from .machine import Machine
 from .place import Place
@@ -54,6 +53,7 @@ class Watch:
     def __init__(self, limits: dict[str, Any], place: Place, clock: Clock, machine: Machine) -> None:
         self._limits = limits
         self._place = place
+        self._tree = place.tree
         self._clock = clock
         self._machine = machine
         if isinstance(clock, PublishedClock):
@@ -116,7 +116,7 @@ class Watch:
             self._busy_s, self._free = self._machine.busy_s(), self._machine.free_bytes()
         processes = self._place.processes(self._limits["processes"])
         memory = self._limits["memory_mb"] << 20
-        if tree.threads(processes) > self._limits["processes"]:
+        if self._tree.threads(processes) > self._limits["processes"]:
             self.stopped = "processes"
         elif self.out_of_memory() or self._memory_bytes(processes, memory) > memory:
             self.stopped = "memory"
@@ -128,13 +128,13 @@ class Watch:
                 self.pressure = "memory"
 
     def _memory_bytes(self, processes: list[int], limit: int) -> int:
-        used = tree.memory_bytes(processes, limit)
+        used = self._tree.memory_bytes(processes, limit)
         return used if self._counted else used + self._place.sockets(processes) * SOCKET_BYTES
 
     def _used_s(self, processes: list[int]) -> float:
         """Return the CPU seconds of the program so far; they never become fewer."""
         published = isinstance(self._clock, PublishedClock)
-        used = tree.cpu_s(processes) if published else self._clock.now_s()
+        used = self._tree.cpu_s(processes) if published else self._clock.now_s()
         self.cpu_s = max(self.cpu_s, used)
         if isinstance(self._clock, PublishedClock):
             self._clock.publish(self.cpu_s)
@@ -149,7 +149,7 @@ class Watch:
         wall = float(self._limits["wall_s"])
         processes = self._place.processes(self._limits["processes"])
         others_s = self._machine.busy_s() - (self._busy_s or 0.0) - self._used_s(processes)
-        waited = min(tree.waiting_s(processes), max(0.0, others_s))
+        waited = min(self._tree.waiting_s(processes), max(0.0, others_s))
         if self.elapsed - waited < wall and self.elapsed < PATIENCE * wall:
             return wall + waited + FIRST_LOOK_S
         self.stopped = "wall"
