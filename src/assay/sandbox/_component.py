@@ -130,7 +130,7 @@ def _digest_of_inputs() -> str:
     here = [platform.machine(), sys.platform, *sys.version_info[:2]]  # whose names it is told
     digest = hashlib.sha256(json.dumps([_versions(), STACK_BYTES, here]).encode())
     sources = [HERE / "_inside" / f"{name}.py" for name in SHARED]
-    guest = [HERE / "_guest" / name for name in ("app.py", "lacks.py", "world.wit")]
+    guest = [HERE / "_guest" / name for name in ("app.py", "imports.py", "lacks.py", "world.wit")]
     for path in (*sources, *guest, HERE / "_host_names.py"):
         digest.update(path.read_bytes())
     return digest.hexdigest()

@@ -1,7 +1,8 @@
 """Programs as WebAssembly: no kernel features needed, so also where there are none.
 
 CPython itself is the guest, a fresh instance for each program, without files, network or clock
-tricks. What it cannot run is said to be unsupported, never failed.
+tricks. A program or task that imports what the guest lacks is unsupported; nothing that a program
+does at run time takes it out of the score.
 """
 
 from __future__ import annotations
@@ -32,14 +33,23 @@ from assay.sandbox._fork_servers import (
 from assay.sandbox._inside import wire
 from assay.sandbox._inside.latest import Latest
 from assay.sandbox._verdicts import invalid, verdict_of, with_outputs
-from assay.types import Cases, Job, Verdict
+from assay.types import Cases, Job, Limits, Program, Tests, Verdict
 
 TIER = "guest"
 SLOWER = 3.0  # than native code: limits of CPU time are for that
 CALL_SLOWER = 4  # a case may take several times what the reference took for its slowest
+CONTROL_FAILS = "a control program fails"
 START_S = 60.0
 TESTS_S = 120.0  # that tests may take: to be read, and for their own work
-UNSUPPORTED = "unsupported"
+UNSUPPORTED, BROKE_WORKER = "unsupported", "broke-worker"
+# Passes in every worker that works, on a machine that gives it a sixth of a core.
+CONTROL = Job(
+    "control",
+    0,
+    Program("def f(x):\n    for _ in range(3_000_000): pass\n    return x + 1", ""),
+    Tests("f", "assert f(1) == 2", integrity="separated"),
+    Limits(wall_s=0.5),
+)
 GUARANTEES = (
     "no network, no files, no other process, no system calls: only what a WebAssembly guest has",
     "limits on CPU, wall time and memory",
@@ -47,9 +57,10 @@ GUARANTEES = (
     "everything dies with the harness",
 )
 GAPS = (
-    "files, threads, processes, sockets, packages: programs that need them are unsupported",
+    "no files, threads, processes, sockets or packages: programs that need them fail, unless they "
+    "import a module that the guest lacks, or the task's reference fails too",
     "the stack is 2 MB: recursion ends earlier than natively",
-    "32 bits: what needs larger sizes or indices is unsupported, and hashes are others",
+    "32 bits: what needs larger sizes or indices fails, and hashes are others",
 )
 
 
@@ -101,22 +112,43 @@ class WasmSandbox:
 
     def _run(self, job: Job, _doze: Callable[[], None]) -> tuple[Job, dict[str, Any]]:
         if job.environment:
-            lack = {"reason": UNSUPPORTED, "detail": f"the packages of {job.environment}"}
-            return job, {"result": lack}
-        report: dict[str, Any] = {}
-        for attempt in range(ATTEMPTS):
-            if attempt:
-                time.sleep(PAUSE_S * attempt)
-            with self._alone.shared():
-                report = self._report(job)
-            if report.get("starved"):
-                with self._alone.exclusive():
-                    report = self._report(job)
-                if report.get("starved"):
-                    report = {"sandbox_error": TOO_BUSY}
-            if "sandbox_error" not in report:
-                break
+            return job, {"unsupported": f"the packages of {job.environment}"}
+        with self._alone.shared():
+            report = self._report(job)
+        if _is_doubtful(report):
+            with self._alone.exclusive():
+                report = self._report_alone(job)
         return job, report
+
+    def _report_alone(self, job: Job) -> dict[str, Any]:
+        """Judge a program that got no verdict beside others, between two control programs.
+
+        Where they pass in the same worker the failure is the program's own; where they do not,
+        it is ours.
+        """
+        report: dict[str, Any] = {}
+        for attempt in range(1, ATTEMPTS):
+            if attempt > 1:
+                time.sleep(PAUSE_S * attempt)
+            if report := self._failure_of_control():
+                continue
+            report = self._report(job)
+            if not _is_doubtful(report):
+                return report
+            if failure := self._failure_of_control():
+                report = failure
+                continue
+            return {"broke": report["lost"]} if "lost" in report else report
+        return report
+
+    def _failure_of_control(self) -> dict[str, Any]:
+        """Return why no program can be judged now, or nothing."""
+        report = self._report(CONTROL)
+        if (report.get("result") or {}).get("status") == "pass":
+            return {}
+        if report.get("ended") == "wall":
+            return {"sandbox_error": TOO_BUSY}
+        return {"sandbox_error": report.get("sandbox_error") or report.get("lost") or CONTROL_FAILS}
 
     def _report(self, job: Job) -> dict[str, Any]:
         try:
@@ -127,7 +159,7 @@ class WasmSandbox:
             report = worker.judge(job)
         except _LostError as error:
             self._drop(worker)
-            return {"sandbox_error": f"the WebAssembly worker was lost: {error}"}
+            return {"lost": f"the WebAssembly worker was lost: {error}"}
         self._give_back(worker)
         return report
 
@@ -253,14 +285,21 @@ def _limits(job: Job) -> dict[str, Any]:
     }
 
 
+def _is_doubtful(report: dict[str, Any]) -> bool:
+    """Whether a program has no verdict, for reasons that may be ours or its own."""
+    return bool("sandbox_error" in report or "lost" in report or report.get("starved"))
+
+
 def _verdict(job: Job, report: dict[str, Any]) -> Verdict:
     told = report.get("result") or {}
-    if "sandbox_error" in told:
-        report = told
-    if "sandbox_error" in report:
-        return invalid(job, "sandbox-error", report["sandbox_error"])
-    if told.get("reason") == UNSUPPORTED:  # which a guest says of itself, see _guest/lacks.py
-        return invalid(job, UNSUPPORTED, told["detail"])
+    for failed in (report, told):
+        if why := failed.get("sandbox_error") or failed.get("unfit"):
+            return invalid(job, "sandbox-error", why)
+    if "unsupported" in report:
+        return invalid(job, UNSUPPORTED, report["unsupported"])
+    if "broke" in report:
+        told = _failed(BROKE_WORKER, f"{report['broke']}, twice", None)
+        report = {"result": told, "cpu_s": 0.0, "wall_s": 0.0}
     return verdict_of(job, _as_if_native(report))
 
 
