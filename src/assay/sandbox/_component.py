@@ -21,7 +21,9 @@ from assay.fetch import cache_dir, file_sha256
 PACKAGES = ("wasmtime", "componentize-py")
 HERE = Path(__file__).parent
 # What the guest shares with the fork server: nothing that knows of a kernel.
-SHARED = ("__init__", "calling", "foresee", "judge", "latest", "plain", "trial", "wire")
+SHARED = (
+    "__init__", "calling", "foresee", "judge", "latest", "plain", "trial", "unstopped", "wire",
+)  # fmt: skip
 BUILD_S = 900.0
 SCRIPT = "import sys; from componentize_py import script; sys.exit(script())"
 STACK_BYTES = (2 << 20) - (1 << 16)  # wasmtime allows no more

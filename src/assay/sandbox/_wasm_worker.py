@@ -32,6 +32,7 @@ TESTS_CPU_S = 60.0  # of the tests' own work for one program
 PIECE_S = 0.02  # of calls, before their answers are heard
 AGAIN_S = 0.5  # to find which call of a piece was the long one
 LARGEST_ANSWER = 64 << 20
+MOST_ITEMS = 2_000_000  # of an answer: each takes up to 100 bytes when it is read
 DEEPEST_ANSWER = 2 * plain.DEEPEST + 8  # a value's nesting in plain data, and an answer's own
 # Or a text, in which brackets mean nothing: possessive, so that no text is read twice.
 BRACKET = re.compile(r'[][{}]|"(?:[^"\\]|\\.)*+"?', re.DOTALL)
@@ -126,12 +127,9 @@ class Program:
         self._call("load", json.dumps({**self._job, "skip": 0, "piece_s": PIECE_S}), self._left_s)
 
     def answer(self, asked: str) -> str:
-        """Its CPU time, and its answers for as long as a piece lasts; none once it has ended."""
-        text = "" if self.end else self._answers(asked)
-        used_s = self._limits["cpu_s"] - self._left_s
-        return f"{used_s / self._limits['slower']} {text}"
-
-    def _answers(self, asked: str) -> str:
+        """Return its answers for as long as a piece lasts; none once it has ended."""
+        if self.end:
+            return ""
         heard, calls = (int(asked), "") if asked[:1].isdigit() else (0, asked)
         self._calls = calls or self._calls
         # Only the last call of a piece can be a long one.
@@ -171,11 +169,11 @@ class Program:
         try:
             text = self._guest.call(name, argument, cpu_s=cpu_s)
             self._said += len(text)
-            if len(text) > LARGEST_ANSWER or _is_too_deep(text):
-                raise EndedError("exit", "an answer too large or too deep to be heard")
+            if len(text) > LARGEST_ANSWER or _items(text) > MOST_ITEMS or _is_too_deep(text):
+                raise EndedError("answer", "gave an answer too large or too deep to be heard")
         except MemoryError as error:
             self._said += MUCH
-            raise EndedError("exit", "an answer too large to be copied") from error
+            raise EndedError("answer", "gave an answer too large to be copied") from error
         finally:
             self._left_s -= self._machine.clock.now_s() - started
         return text
@@ -208,10 +206,10 @@ class Machine:
             except EndedError as error:
                 return self._forgotten({"unfit": f"the tests ended: {error}"})
         with closing(Program(self, message["job"], limits)) as program:
-            report = self._run(key, program)
+            report = self._run(key, message["seed"], program)
             return self._forgotten(report) if program.is_loud else report
 
-    def _run(self, key: str, program: Program) -> dict[str, Any]:
+    def _run(self, key: str, seed: str, program: Program) -> dict[str, Any]:
         try:
             if lack := program.lack():
                 return {"unsupported": lack}
@@ -220,10 +218,11 @@ class Machine:
             program.load()
         except EndedError as error:
             return _ended(None, error.end)
-        assert self._oracle is not None
-        return self._tried(key, program, self._oracle)
+        return self._tried(key, seed, program)
 
-    def _tried(self, key: str, program: Program, oracle: Guest) -> dict[str, Any]:
+    def _tried(self, key: str, seed: str, program: Program) -> dict[str, Any]:
+        assert self._oracle is not None
+        oracle = self._oracle
         left_s, resumed = TESTS_CPU_S, self.clock.now_s()
 
         def answer(asked: str) -> str:
@@ -238,7 +237,7 @@ class Machine:
 
         self._answers = answer
         try:
-            told = json.loads(oracle.call("trial", key, cpu_s=left_s))
+            told = json.loads(oracle.call("trial", key, seed, cpu_s=left_s))
         except EndedError as error:
             if program.end is not None:
                 return self._forgotten(_ended(None, program.end))
@@ -289,9 +288,13 @@ def _heard(text: str) -> dict[str, Any]:
     return {"result": None, "ended": "exit", "detail": ""}
 
 
+def _items(text: str) -> int:
+    return text.count(",") + text.count("[") + text.count("{")
+
+
 def _is_too_deep(text: str) -> bool:
     """Check whether to read this JSON would take more stack than the tests' instance has."""
-    if text.count("[") + text.count("{") <= DEEPEST_ANSWER:
+    if _items(text) <= DEEPEST_ANSWER:
         return False
     depth = 0
     for found in BRACKET.finditer(text):

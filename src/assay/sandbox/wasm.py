@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import secrets
 import select
 import subprocess
 import sys
@@ -41,7 +42,7 @@ CALL_SLOWER = 4  # a case may take several times what the reference took for its
 CONTROL_FAILS = "a control program fails"
 START_S = 60.0
 TESTS_S = 120.0  # that tests may take: to be read, and for their own work
-UNSUPPORTED, BROKE_WORKER = "unsupported", "broke-worker"
+UNSUPPORTED = "unsupported"
 # Passes in every worker that works, on a machine that gives it a sixth of a core.
 CONTROL = Job(
     "control",
@@ -75,6 +76,7 @@ class WasmSandbox:
         self._lock = threading.Lock()
         self._alone = Turnstile()
         self._closed = False
+        self._seed = secrets.token_hex(16)  # for jobs without one of their own
         self._about = _component.about(self._component)
 
     def capabilities(self) -> Capabilities:
@@ -138,7 +140,7 @@ class WasmSandbox:
             if failure := self._failure_of_control():
                 report = failure
                 continue
-            return {"broke": report["lost"]} if "lost" in report else report
+            return {"broke_worker": report["lost"]} if "lost" in report else report
         return report
 
     def _failure_of_control(self) -> dict[str, Any]:
@@ -156,7 +158,7 @@ class WasmSandbox:
         except SandboxError as error:
             return {"sandbox_error": str(error)}
         try:
-            report = worker.judge(job)
+            report = worker.judge(job, f"{job.seed or self._seed} {job.task_id}")
         except _LostError as error:
             self._drop(worker)
             return {"lost": f"the WebAssembly worker was lost: {error}"}
@@ -220,7 +222,7 @@ class _Worker:
             self.kill()
             raise SandboxError(f"the WebAssembly worker did not start ({error})") from error
 
-    def judge(self, job: Job) -> dict[str, Any]:
+    def judge(self, job: Job, seed: str) -> dict[str, Any]:
         tests, limits = job.tests, _limits(job)
         apart = tests.integrity == "separated"
         key = tests_digest(tests) if apart else ""
@@ -238,6 +240,7 @@ class _Worker:
             },
             "key": key,
             "tests": body,
+            "seed": seed,
             "limits": limits,
         }
         try:
@@ -297,10 +300,7 @@ def _verdict(job: Job, report: dict[str, Any]) -> Verdict:
             return invalid(job, "sandbox-error", why)
     if "unsupported" in report:
         return invalid(job, UNSUPPORTED, report["unsupported"])
-    if "broke" in report:
-        told = _failed(BROKE_WORKER, f"{report['broke']}, twice", None)
-        report = {"result": told, "cpu_s": 0.0, "wall_s": 0.0}
-    return verdict_of(job, _as_if_native(report))
+    return verdict_of(job, report if "broke_worker" in report else _as_if_native(report))
 
 
 def _as_if_native(report: dict[str, Any]) -> dict[str, Any]:
@@ -311,6 +311,8 @@ def _as_if_native(report: dict[str, Any]) -> dict[str, Any]:
         pass  # it failed before it ended
     elif how == "stack":
         told = _failed("exception", "RecursionError: the stack of WebAssembly is exhausted", told)
+    elif how == "answer":
+        told = _failed("exit", report["detail"], told)
     elif how == "call":
         told = _failed("timeout", report["detail"], told)
     elif how == "busy tests":
