@@ -161,7 +161,7 @@ def breaks_workers(monkeypatch: pytest.MonkeyPatch, *, controls_too: bool) -> No
     judge = wasm._Worker.judge
 
     def kill_and_judge(worker: wasm._Worker, job: Job, seed: str) -> dict[str, Any]:
-        if controls_too or job is not wasm.CONTROL:
+        if controls_too or job.task_id != wasm.CONTROL_TASK:
             os.kill(worker._process.pid, signal.SIGKILL)
         return judge(worker, job, seed)
 
@@ -196,7 +196,9 @@ def test_a_busy_machine_is_proven_by_a_control_program(
     starved = {"result": None, "ended": "wall", "starved": True, "cpu_s": 0.0, "wall_s": 9.0}
 
     def judge_starved(worker: wasm._Worker, job: Job, seed: str) -> dict[str, Any]:
-        return dict(starved) if busy or job is not wasm.CONTROL else judge(worker, job, seed)
+        return (
+            dict(starved) if busy or job.task_id != wasm.CONTROL_TASK else judge(worker, job, seed)
+        )
 
     monkeypatch.setattr(wasm._Worker, "judge", judge_starved)
     verdict = judged(sandbox, RIGHT)
