@@ -156,6 +156,18 @@ def test_no_memory_of_an_ended_program_stays_in_its_worker(
     assert int(resident[1]) < 300 << 10
 
 
+def test_a_worker_has_a_limit_of_its_own(sandbox: wasm.WasmSandbox) -> None:
+    """Copies of answers, and of all that it hears, had none before."""
+    says = "chr(0x1f600) + ' ' * (120 << 20)"
+    assert judged(sandbox, SAYS.format(says), TESTS["shared"]).status == "fail"
+    assert judged(sandbox, RIGHT).status == "pass"
+    (worker,) = sandbox._alive
+    limits = Path(f"/proc/{worker._process.pid}/limits").read_text()
+    found = re.search(r"Max data size +(\d+) ", limits)
+    assert found
+    assert int(found[1]) == (512 + 1024 + 1024) << 20
+
+
 def breaks_workers(monkeypatch: pytest.MonkeyPatch, *, controls_too: bool) -> None:
     """Let the worker's process be killed whenever it runs certain programs."""
     judge = wasm._Worker.judge
