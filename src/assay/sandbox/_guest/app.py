@@ -55,7 +55,7 @@ class LackingTests:
         self._lack = lack
 
     def run(self, _channel: trial.Channel) -> dict[str, Any]:
-        return {"unsupported": f"{self._lack}, which the tests import"}
+        return {"unsupported": f"{self._lack}, imported by the tests"}
 
 
 state = _State()
@@ -74,7 +74,7 @@ class WitWorld(wit_world.WitWorld):  # type: ignore[misc]
         asked = json.loads(job)
         for name in ("preamble", "tests"):
             if found := absent.imports.find(asked[name], trusted=True):
-                return f"{found}, which the {name} import"
+                return f"{found}, imported by the {name}"
         return str(absent.imports.find(asked["program"], trusted=False))
 
     def judge(self, job: str) -> str:
