@@ -67,7 +67,8 @@ def heard_of(code: str, tests: Tests, cpu_s: float) -> dict[str, Any]:
     job = {"preamble": "", "program": code, "tests": "", "entry_point": "f", "abridged": True}
     limits = {"cpu_s": cpu_s, "call_cpu_s": 0, "slower": 3, "wall_s": 60, "memory_mb": 512}
     body = for_oracle(tests).decode()
-    return machine.judged({"job": job, "key": "k", "tests": body, "limits": limits})
+    message = {"job": job, "key": "k", "tests": body, "seed": "", "limits": limits}
+    return machine.judged(message)
 
 
 def test_the_time_of_a_program_is_not_the_tests(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -116,15 +117,15 @@ def test_who_remembers_what_it_did_is_a_failure_all_the_same(sandbox: wasm.WasmS
     assert (verdict.status, verdict.reason) == ("fail", "timeout"), verdict
 
 
-def test_a_failed_program_is_counted_on_for_a_while_only(sandbox: wasm.WasmSandbox) -> None:
+def test_a_failed_program_is_counted_on(sandbox: wasm.WasmSandbox) -> None:
+    """Also a slow one: no call tells a program whether its last answer was right."""
     inputs = {"base": [[n] for n in range(4)], "plus": [[n] for n in range(4, 40)]}
     quick = judged(sandbox, "def f(x): return x + (x != 1)", cases(inputs))
     assert quick.groups == {"base": (3, 4), "plus": (36, 36)}
-    slow = f"{WORKS}def f(x):\n    work(0.8)\n    return x + (x != 1)"
+    slow = f"{WORKS}def f(x):\n    work(0.1)\n    return x + (x != 1)"
     verdict = judged(sandbox, slow, cases(inputs), cpu_s=100)
     assert (verdict.reason, verdict.failing_test) == ("wrong-answer", "f(1)"), verdict
-    assert verdict.groups["plus"][0] < 10
-    assert verdict.cpu_s < 10
+    assert verdict.groups == quick.groups
 
 
 def test_a_wrong_answer_stays_one_when_the_program_ends_later(sandbox: wasm.WasmSandbox) -> None:

@@ -16,6 +16,28 @@ def interval(results: dict[str, Any], name: str) -> str:
     return f"[{100 * found['low']:.1f}, {100 * found['high']:.1f}]" if found else ""
 
 
+def describe_left_out(results: dict[str, Any], name: str) -> str:
+    """Return ``; 20.0 % with the 8 left-out samples counted as failed``, or nothing."""
+    if not (number := results["invalid"]):
+        return ""
+    samples = f"{number} left-out sample{'' if number == 1 else 's'}"
+    if "left_out_as_failed" not in results:  # by an earlier version
+        return f"; {samples}"
+    shown = percent(results["left_out_as_failed"].get(name))
+    return f"; {shown} with the {samples} counted as failed"
+
+
+LEFT_OUT_NOTE = "(in brackets: with the left-out samples, which are invalid, counted as failed)"
+
+
+def score(results: dict[str, Any], name: str) -> str:
+    """Return ``100.0 % (20.0 %)``: ``LEFT_OUT_NOTE`` says what is in brackets, if anything is."""
+    shown = percent(results.get(name))
+    if "left_out_as_failed" not in results:
+        return shown
+    return f"{shown} ({percent(results['left_out_as_failed'].get(name))})"
+
+
 def counts(numbers: dict[str, int]) -> str:
     """``wrong-answer 80, exception 12``, the most frequent first."""
     ordered = sorted(numbers.items(), key=lambda item: -item[1])

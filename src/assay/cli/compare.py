@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from assay import codec, runs
-from assay.cli._format import interval, percent
+from assay.cli._format import describe_left_out, interval, percent
 from assay.cli._options import as_json, option, results_dir
 from assay.errors import UsageError
 
@@ -58,4 +58,5 @@ def _text(found: runs.Comparison, first: dict[str, Any], second: dict[str, Any])
 def _score(result: dict[str, Any]) -> str:
     results = result["results"]
     score = f"{percent(results.get('pass_at_1'))} {interval(results, 'pass_at_1')}"
+    score += describe_left_out(results, "pass_at_1")
     return f"pass@1 {score}  {result['model']} ({result.get('run', result['timestamp'])})"

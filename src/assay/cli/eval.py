@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from assay import codec, runs
-from assay.cli._format import counts, interval, percent, table
+from assay.cli._format import (
+    LEFT_OUT_NOTE,
+    counts,
+    describe_left_out,
+    interval,
+    percent,
+    score,
+    table,
+)
 from assay.cli._gate import gated
 from assay.cli._options import judging, modelling, option, sampling
 from assay.cli._progress import ProgressDisplay
@@ -98,12 +106,14 @@ def show_all(evaluations: list[Evaluation], *, as_json: bool) -> None:
         rows.append((*_scored(result), *_compared(comparison), result["run"]))
     click.echo(f"{first['benchmark']} · {first['model']} · n={first['config']['num_samples']}")
     click.echo(table(rows))
+    if any("left_out_as_failed" in e.result["results"] for e in evaluations):
+        click.echo(LEFT_OUT_NOTE)
 
 
 def _scored(result: dict[str, Any]) -> tuple[str, str, str]:
     results = result["results"]
-    score = percent(results.get("pass_at_1"))
-    return result["config"]["prompt_strategy"], score, interval(results, "pass_at_1")
+    shown = score(results, "pass_at_1")
+    return result["config"]["prompt_strategy"], shown, interval(results, "pass_at_1")
 
 
 def _compared(found: runs.Comparison | None) -> tuple[str, str, str, str]:
@@ -133,6 +143,7 @@ def _summary(evaluation: Evaluation) -> str:
         lines.append(
             f"  {name.replace('_at_', '@'):<9} {percent(results[name])}  "
             f"{interval(results, name)} (95 %), {found['problems']} problems"
+            f"{describe_left_out(results, name)}"
         )
     for group, found in list(results["groups"].items())[:-1]:
         if "pass_at_1" in found:
@@ -155,12 +166,21 @@ def _summary(evaluation: Evaluation) -> str:
     lines += [
         f"  verdicts  {counts(results['reasons'])}",
         f"  invalid   {results['invalid']}",
+        *_integrity(results["integrity"]),
         *_marked(result),
         *_bill(result["timing"]),
         f"  protocol  {result['protocol']['hash'][:12]}",
         f"  results   {evaluation.path}",
     ]
     return "\n".join(lines)
+
+
+def _integrity(verdicts: dict[str, int]) -> list[str]:
+    """Return what to know if programs and their tests shared an interpreter."""
+    if not (shared := verdicts.get("shared", 0)):
+        return []
+    total = sum(verdicts.values())
+    return [f"  integrity shared: {shared} of {total} verdicts could be forged by their program"]
 
 
 def _marked(result: dict[str, Any]) -> list[str]:

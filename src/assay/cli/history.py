@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from assay.cli._format import interval, percent, table
+from assay.cli._format import LEFT_OUT_NOTE, interval, percent, score, table
 from assay.cli._options import as_json, option, results_dir
 from assay.runs import list_runs
 
@@ -37,16 +37,18 @@ def history(results_dir: Path, limit: int, as_json: bool) -> None:
         click.echo(json.dumps(brief))
     elif listed:
         click.echo(table([HEADINGS, *map(_row, listed)]))
+        if any("left_out_as_failed" in run.get("results", {}) for run in listed):
+            click.echo(LEFT_OUT_NOTE)
     else:
         click.echo(f"no runs in {results_dir}: assay eval makes the first")
 
 
 def _row(run: dict[str, Any]) -> tuple[str, ...]:
     protocol, results = run["protocol"], run.get("results")
-    score = ("unfinished", "", "", "")
+    shown = ("unfinished", "", "", "")
     if results is not None:
-        score = (
-            percent(results.get("pass_at_1")),
+        shown = (
+            score(results, "pass_at_1"),
             interval(results, "pass_at_1"),
             percent(results.get("pass_at_10")),
             str(results["invalid"]),
@@ -57,6 +59,6 @@ def _row(run: dict[str, Any]) -> tuple[str, ...]:
         run["model"],
         protocol["prompt_strategy"],
         str(protocol["n_samples"]),
-        *score,
+        *shown,
         protocol["hash"][:12],
     )

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 from assay import codec
 from assay.errors import RunError
 from assay.runs._files import write_whole, writing
+from assay.scoring import as_failed, tally
+from assay.scoring import estimates as every_estimate
 from assay.types import Tally
 
 if TYPE_CHECKING:
@@ -18,7 +20,7 @@ if TYPE_CHECKING:
     from assay.protocol import Protocol
     from assay.runs.folder import RunFolder
     from assay.scoring import BestOfN, GroupScore
-    from assay.types import Completion, Estimate
+    from assay.types import Completion, Estimate, Verdict
 
 RESULTS_VERSION = 1
 TSV_HEADER = ("task_id", "n", "num_passed")
@@ -68,6 +70,7 @@ def build_result(
             "invalid": sum(v.status == "invalid" for v in verdicts.values()),
             "truncated": sum(c.finish_reason == "length" for c in completions.values()),
             **_scores(estimates),
+            **_left_out_as_failed(list(reasons), list(verdicts.values())),
             "groups": {
                 g.name: {"tests_passed": g.tests_passed, **_scores(g.estimates)} for g in groups
             },
@@ -145,6 +148,15 @@ def _scores(estimates: Iterable[Estimate]) -> dict[str, Any]:
         f"pass_at_{e.k}": {"low": e.low, "high": e.high, "problems": e.problems} for e in found
     }
     return {**{f"pass_at_{e.k}": e.value for e in found}, "intervals": intervals}
+
+
+def _left_out_as_failed(task_ids: Sequence[str], verdicts: Sequence[Verdict]) -> dict[str, Any]:
+    """Return the scores that a reader must know of if samples are left out of the others."""
+    samples = sum(v.status == "invalid" for v in verdicts)
+    if not samples:
+        return {}
+    scores = _scores(every_estimate(tally(task_ids, as_failed(verdicts))))
+    return {"left_out_as_failed": {"samples": samples, **scores}}
 
 
 def _best_of_n(best: BestOfN) -> dict[str, Any]:

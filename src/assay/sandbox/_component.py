@@ -21,7 +21,10 @@ from assay.fetch import cache_dir, file_sha256
 PACKAGES = ("wasmtime", "componentize-py")
 HERE = Path(__file__).parent
 # What the guest shares with the fork server: nothing that knows of a kernel.
-SHARED = ("__init__", "calling", "digests", "foresee", "judge", "latest", "plain", "trial", "wire")
+SHARED = (
+    "__init__", "calling", "digests", "foresee", "judge", "latest", "plain", "trial", "unstopped",
+    "wire",
+)  # fmt: skip
 BUILD_S = 900.0
 SCRIPT = "import sys; from componentize_py import script; sys.exit(script())"
 STACK_BYTES = (2 << 20) - (1 << 16)  # wasmtime allows no more
@@ -130,7 +133,7 @@ def _digest_of_inputs() -> str:
     here = [platform.machine(), sys.platform, *sys.version_info[:2]]  # whose names it is told
     digest = hashlib.sha256(json.dumps([_versions(), STACK_BYTES, here]).encode())
     sources = [HERE / "_inside" / f"{name}.py" for name in SHARED]
-    guest = [HERE / "_guest" / name for name in ("app.py", "lacks.py", "world.wit")]
+    guest = [HERE / "_guest" / name for name in ("app.py", "imports.py", "lacks.py", "world.wit")]
     for path in (*sources, *guest, HERE / "_host_names.py"):
         digest.update(path.read_bytes())
     return digest.hexdigest()

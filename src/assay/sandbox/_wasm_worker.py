@@ -10,76 +10,54 @@ import contextlib
 import json
 import math
 import os
+import re
+import resource
 import sys
-import threading
-import time
 from collections.abc import Callable
-from pathlib import Path
+from contextlib import closing
+from dataclasses import dataclass
 from typing import Any
 
 import wasmtime
 from wasmtime import component
 
 from assay.sandbox import _component
-from assay.sandbox._inside import judge, wire
+from assay.sandbox._inside import judge, plain, wire
+from assay.sandbox._wasm_clock import TICK_S, Clock, Watchdog
 
-TICK_S = 0.01
 MIB = 1 << 20
+TESTS_MB = 1024  # memory of the instance with the tests
+ROOM_MB = 1024  # of this process beside its instances: answers are copied here
 TESTS_CPU_S = 60.0  # of the tests' own work for one program
 PIECE_S = 0.02  # of calls, before their answers are heard
 AGAIN_S = 0.5  # to find which call of a piece was the long one
 LARGEST_ANSWER = 64 << 20
-PATIENCE = 4  # times the wall limit, for a program that gets no CPU
-STARVED = 0.1  # of the wall limit spent waiting for a CPU
+MOST_ITEMS = 2_000_000  # of an answer: each takes up to 100 bytes when it is read
+DEEPEST_ANSWER = 2 * plain.DEEPEST + 8  # a value's nesting in plain data, and an answer's own
+# Or a text, in which brackets mean nothing: possessive, so that no text is read twice.
+BRACKET = re.compile(r'[][{}]|"(?:[^"\\]|\\.)*+"?', re.DOTALL)
+MUCH = 16 << 20  # said by one program: what it leaves in this process ends with the process
 ENDS = {"interrupt": "cpu", "stack exhausted": "stack", "Exited with": "exit"}
 
 
-class Clock(threading.Thread):
-    """Lets the engine's epochs pass with the CPU time of the thread that runs programs."""
+@dataclass(frozen=True, slots=True)
+class End:
+    """How an instance ended before it answered."""
 
-    def __init__(self, engine: Any) -> None:
-        super().__init__(daemon=True)
-        self._engine = engine
-        self.now_s = _cpu_clock()
-        self._thread = threading.get_native_id()
-        self._ticks = 0
-        self._lock = threading.Lock()
-
-    def run(self) -> None:
-        while True:
-            time.sleep(TICK_S)
-            self.catch_up()
-
-    def catch_up(self) -> None:
-        """Let all epochs pass that are due; this thread may have had to wait for a core."""
-        with self._lock:
-            while self._ticks < self.now_s() / TICK_S:
-                self._ticks += 1
-                self._engine.increment_epoch()
-
-    def waited_s(self) -> float:
-        """That the thread which runs programs was ready to but had no core, where that is told."""
-        try:
-            fields = Path(f"/proc/self/task/{self._thread}/schedstat").read_text().split()
-        except OSError:
-            return 0.0
-        return int(fields[1]) / 1e9 if len(fields) > 1 else 0.0
-
-
-def _cpu_clock() -> Callable[[], float]:
-    """Of the calling thread, for others to read; of the process where there is none (macOS)."""
-    if not hasattr(time, "pthread_getcpuclockid"):
-        return time.process_time
-    clock = time.pthread_getcpuclockid(threading.get_ident())
-    return lambda: time.clock_gettime(clock)
+    how: str
+    detail: str
 
 
 class EndedError(Exception):
-    """An instance ended before it answered."""
+    """Raised when an instance ends before it answers.
+
+    Whoever remembers that keeps its ``end`` alone: an error refers to frames, and these to the
+    instance with all its memory.
+    """
 
     def __init__(self, how: str, detail: str) -> None:
         super().__init__(detail)
-        self.how = how
+        self.end = End(how, detail)
 
 
 class Guest:
@@ -106,8 +84,12 @@ class Guest:
         except (wasmtime.WasmtimeError, wasmtime.Trap, wasmtime.ExitTrap) as error:
             text = str(error)
             how = next((how for words, how in ENDS.items() if words in text), "trap")
-            raise EndedError(how, text.strip().splitlines()[-1].strip()) from error
+            raise EndedError(how, (text.strip().splitlines() or [""])[-1].strip()) from error
         return str(result)
+
+    def close(self) -> None:
+        """Give its memory back now, whoever still refers to it."""
+        self._store.close()
 
     def allow(self, cpu_s: float) -> None:
         """So much from now on, also in the midst of a call."""
@@ -123,7 +105,20 @@ class Program:
         self._guest = Guest(machine, limits["memory_mb"])
         self._left_s = limits["cpu_s"]
         self._calls = ""
-        self.end: EndedError | None = None
+        self.end: End | None = None
+        self._said = 0  # characters
+
+    def close(self) -> None:
+        self._guest.close()
+
+    @property
+    def is_loud(self) -> bool:
+        """Whether what it said may be felt by those who come after it."""
+        return self._said >= MUCH
+
+    def lack(self) -> str:
+        """Return what it imports that the guest lacks; to be called before anything else."""
+        return self._call("lack", json.dumps(self._job), self._left_s)
 
     def judged(self) -> str:
         return self._call("judge", json.dumps(self._job), self._left_s)
@@ -132,53 +127,56 @@ class Program:
         self._call("load", json.dumps({**self._job, "skip": 0, "piece_s": PIECE_S}), self._left_s)
 
     def answer(self, asked: str) -> str:
-        """Its CPU time, and its answers for as long as a piece lasts; none once it has ended."""
-        text = "" if self.end else self._answers(asked)
-        used_s = self._limits["cpu_s"] - self._left_s
-        return f"{used_s / self._limits['slower']} {text}"
-
-    def _answers(self, asked: str) -> str:
+        """Return its answers for as long as a piece lasts; none once it has ended."""
+        if self.end:
+            return ""
         heard, calls = (int(asked), "") if asked[:1].isdigit() else (0, asked)
         self._calls = calls or self._calls
         # Only the last call of a piece can be a long one.
         call_s = self._limits["call_cpu_s"] + PIECE_S if self._limits["call_cpu_s"] else math.inf
         allowed_s = min(call_s, self._left_s)
         try:
-            text = self._call("answer", calls, allowed_s)
-            if len(text) > LARGEST_ANSWER:
-                raise EndedError("exit", "an answer too large to be heard")
+            return self._call("answer", calls, allowed_s)
         except EndedError as error:
-            self.end = error
-            if error.how != "cpu":
-                return ""
-            if allowed_s == call_s:
-                native_s = self._limits["call_cpu_s"] / self._limits["slower"]
-                self.end = EndedError("call", f"used {native_s:g} s of CPU time in one call")
-            # Tests as code stop at the first failure: there nothing more is counted.
-            return self._again(heard) if self._job["abridged"] else ""
-        return text
+            self.end = error.end
+        if self.end.how != "cpu":
+            return ""
+        if allowed_s == call_s:
+            native_s = self._limits["call_cpu_s"] / self._limits["slower"]
+            self.end = End("call", f"used {native_s:g} s of CPU time in one call")
+        # Tests as code stop at the first failure: there nothing more is counted.
+        return self._again(heard) if self._job["abridged"] else ""
 
     def _again(self, heard: int) -> str:
         """What it answered in the piece that was cut off, from a new instance, call by call."""
+        self._guest.close()
+        self._guest = Guest(self._machine, self._limits["memory_mb"])
         answers: list[str] = []
         with contextlib.suppress(EndedError):
-            guest = Guest(self._machine, self._limits["memory_mb"])
             job = json.dumps({**self._job, "skip": heard, "piece_s": 0.0})
-            guest.call("load", job, cpu_s=AGAIN_S)
+            self._call("load", job, AGAIN_S)
             until = self._machine.clock.now_s() + AGAIN_S
             calls = self._calls
             while answers[-1:] != ["[]"] and (left_s := until - self._machine.clock.now_s()) > 0:
-                answers.append(guest.call("answer", calls, cpu_s=left_s))
+                answers.append(self._call("answer", calls, left_s))
                 calls = ""
         inner = [answer[1:-1] for answer in answers if answer != "[]"]
-        return f"[{','.join(inner)}]" if inner else ""
+        text = f"[{','.join(inner)}]" if inner else ""
+        return text if len(text) <= LARGEST_ANSWER else ""
 
     def _call(self, name: str, argument: str, cpu_s: float) -> str:
         started = self._machine.clock.now_s()
         try:
-            return self._guest.call(name, argument, cpu_s=cpu_s)
+            text = self._guest.call(name, argument, cpu_s=cpu_s)
+            self._said += len(text)
+            if len(text) > LARGEST_ANSWER or _items(text) > MOST_ITEMS or _is_too_deep(text):
+                raise EndedError("answer", "gave an answer too large or too deep to be heard")
+        except MemoryError as error:
+            self._said += MUCH
+            raise EndedError("answer", "gave an answer too large to be copied") from error
         finally:
             self._left_s -= self._machine.clock.now_s() - started
+        return text
 
 
 class Machine:
@@ -197,25 +195,34 @@ class Machine:
         self._oracle: Guest | None = None
 
     def judged(self, message: dict[str, Any]) -> dict[str, Any]:
-        key = message["key"]
+        """Return a program's report: ``unfit`` blames the tests, ``lost`` nobody yet."""
+        key, limits = message["key"], message["limits"]
+        _limit_memory(limits["memory_mb"])
         if key and self._oracle is None:
-            self._oracle = Guest(self, 4096)
+            self._oracle = Guest(self, TESTS_MB)
         if key and self._oracle and message["tests"] is not None:  # whatever the program does
             try:
                 self._oracle.call("keep", key, message["tests"], cpu_s=TESTS_CPU_S)
             except EndedError as error:
-                return self._forgotten({"sandbox_error": f"the tests ended: {error}"})
-        program = Program(self, message["job"], message["limits"])
+                return self._forgotten({"unfit": f"the tests ended: {error}"})
+        with closing(Program(self, message["job"], limits)) as program:
+            report = self._run(key, message["seed"], program)
+            return self._forgotten(report) if program.is_loud else report
+
+    def _run(self, key: str, seed: str, program: Program) -> dict[str, Any]:
         try:
+            if lack := program.lack():
+                return {"unsupported": lack}
             if not key:
                 return _heard(program.judged())
             program.load()
-        except EndedError as end:
-            return _ended(None, end)
-        assert self._oracle is not None
-        return self._tried(key, program, self._oracle)
+        except EndedError as error:
+            return _ended(None, error.end)
+        return self._tried(key, seed, program)
 
-    def _tried(self, key: str, program: Program, oracle: Guest) -> dict[str, Any]:
+    def _tried(self, key: str, seed: str, program: Program) -> dict[str, Any]:
+        assert self._oracle is not None
+        oracle = self._oracle
         left_s, resumed = TESTS_CPU_S, self.clock.now_s()
 
         def answer(asked: str) -> str:
@@ -230,19 +237,23 @@ class Machine:
 
         self._answers = answer
         try:
-            told = json.loads(oracle.call("trial", key, cpu_s=left_s))
+            told = json.loads(oracle.call("trial", key, seed, cpu_s=left_s))
         except EndedError as error:
             if program.end is not None:
                 return self._forgotten(_ended(None, program.end))
-            if error.how == "cpu":
+            if error.end.how == "cpu":
                 return self._forgotten({"result": None, "ended": "busy tests", "detail": ""})
-            return self._forgotten({"sandbox_error": f"the tests ended: {error}"})
+            return self._forgotten({"lost": f"the tests ended: {error}"})
         finally:
             self._answers = None
+        if "unsupported" in told:
+            return {"unsupported": told["unsupported"]}
         return _ended(told, program.end)
 
     def _forgotten(self, report: dict[str, Any]) -> dict[str, Any]:
-        """After the instance with all tests has ended."""
+        """After the instance with all tests has ended, or may be worse than it was."""
+        if self._oracle is not None:
+            self._oracle.close()
         self._oracle = None
         return {**report, "forgotten": True}
 
@@ -255,64 +266,51 @@ class Machine:
             self._answers = answers
 
 
-def _ended(told: dict[str, Any] | None, end: EndedError | None) -> dict[str, Any]:
+def _ended(told: dict[str, Any] | None, end: End | None) -> dict[str, Any]:
     if end is None:
         return {"result": told}
-    return {"result": told, "ended": end.how, "detail": str(end)}
+    return {"result": told, "ended": end.how, "detail": end.detail}
 
 
 def _heard(text: str) -> dict[str, Any]:
-    """A program may have written all of it."""
-    with contextlib.suppress(ValueError, RecursionError):
+    """Return the report of a program that may have written all of it itself.
+
+    It can say that it passed, which is what ``shared`` means, but not leave the score or say much.
+    """
+    with contextlib.suppress(ValueError, RecursionError, MemoryError):
         told = json.loads(text)
         if isinstance(told, dict) and told.keys() == judge.PASSED.keys():
-            return {"result": {name: str(value) for name, value in told.items()}}
+            if told == judge.PASSED:
+                return {"result": judge.PASSED}
+            if told["status"] == "fail":
+                parts = (str(told[name]) for name in ("reason", "detail", "failing_test"))
+                return {"result": judge.fail(*parts)}
     return {"result": None, "ended": "exit", "detail": ""}
 
 
-class Watchdog(threading.Thread):
-    """Ends the process with a last word when a program only waits: epochs do not pass then."""
+def _items(text: str) -> int:
+    return text.count(",") + text.count("[") + text.count("{")
 
-    def __init__(self, replies: int, clock: Clock) -> None:
-        super().__init__(daemon=True)
-        self._replies, self._clock = replies, clock
-        self._lock = threading.Lock()
-        self._wall_s: float | None = None
-        self._since = self._cpu = self._waited = 0.0
 
-    def watch(self, wall_s: float) -> None:
-        with self._lock:
-            self._wall_s, self._since = wall_s, time.monotonic()
-            self._cpu, self._waited = self._clock.now_s(), self._clock.waited_s()
+def _is_too_deep(text: str) -> bool:
+    """Check whether to read this JSON would take more stack than the tests' instance has."""
+    if _items(text) <= DEEPEST_ANSWER:
+        return False
+    depth = 0
+    for found in BRACKET.finditer(text):
+        bracket = found[0]
+        depth += (bracket in "[{") - (bracket in "]}")
+        if depth > DEEPEST_ANSWER:
+            return True
+    return False
 
-    def done(self, report: dict[str, Any]) -> None:
-        with self._lock:
-            self._wall_s = None
-            wire.send(self._replies, {**report, **self._used()})
 
-    def run(self) -> None:
-        while True:
-            time.sleep(0.05)
-            with self._lock:
-                if self._wall_s is not None:
-                    self._look(self._wall_s)
-
-    def _used(self) -> dict[str, float]:
-        wall_s, cpu_s = time.monotonic() - self._since, self._clock.now_s() - self._cpu
-        return {"wall_s": round(wall_s, 4), "cpu_s": round(cpu_s, 4)}
-
-    def _look(self, wall_s: float) -> None:
-        """Neither work counts here nor, within reason, time without a core."""
-        used = self._used()
-        idle_s = used["wall_s"] - used["cpu_s"]
-        if idle_s <= wall_s:
-            return
-        waited_s = self._clock.waited_s() - self._waited
-        if idle_s - waited_s > wall_s or idle_s > PATIENCE * wall_s:
-            starved = waited_s > STARVED * wall_s
-            report = {"result": None, "ended": "wall", "detail": "", "starved": starved}
-            wire.send(self._replies, {**report, **used})
-            os._exit(0)
+def _limit_memory(program_mb: int) -> None:
+    """Bound what this process takes beside its instances, whatever size answers have."""
+    _, hard = resource.getrlimit(resource.RLIMIT_DATA)
+    limit = (program_mb + TESTS_MB + ROOM_MB) * MIB
+    if hard == resource.RLIM_INFINITY or limit < hard:
+        resource.setrlimit(resource.RLIMIT_DATA, (limit, hard))
 
 
 def main() -> None:

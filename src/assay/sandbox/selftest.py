@@ -21,7 +21,7 @@ HONEST = (
 )
 HONEST_WITHOUT_FILES = "def f(x):\n    return x + 1\n"
 HONEST_TESTS = "assert f(1) == 2"
-UNTRIED = "unsupported"  # what a program cannot even begin, it cannot do
+UNTRIED, LACKS = "unsupported", "the guest lacks"  # what a program cannot begin, it cannot do
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,8 @@ def run_battery(sandbox: Sandbox, attacks: tuple[Attack, ...] = BATTERY) -> Iter
             harm = host.harm()
             if honest.status != "pass":
                 harm = harm or f"the next program: {honest.reason} {honest.detail}"
-            contained = hostile.reason in (*attack.ends, UNTRIED) and not harm
+            untried = hostile.reason == UNTRIED or hostile.detail.startswith(LACKS)
+            contained = (untried or hostile.reason in attack.ends) and not harm
             promised = (
                 tier not in attack.not_promised and hostile.integrity not in attack.not_promised
             )

@@ -1,13 +1,16 @@
 """Programs as WebAssembly: no kernel features needed, so also where there are none.
 
 CPython itself is the guest, a fresh instance for each program, without files, network or clock
-tricks. What it cannot run is said to be unsupported, never failed.
+tricks. A program or task that imports what the guest lacks is unsupported; nothing that a program
+does at run time takes it out of the score.
 """
 
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import os
+import secrets
 import select
 import subprocess
 import sys
@@ -32,14 +35,20 @@ from assay.sandbox._fork_servers import (
 from assay.sandbox._inside import wire
 from assay.sandbox._inside.latest import Latest
 from assay.sandbox._verdicts import invalid, verdict_of, with_outputs
-from assay.types import Cases, Job, Verdict
+from assay.types import Cases, Job, Program, Tests, Verdict
 
 TIER = "guest"
 SLOWER = 3.0  # than native code: limits of CPU time are for that
 CALL_SLOWER = 4  # a case may take several times what the reference took for its slowest
+CONTROL_FAILS = "a control program fails"
 START_S = 60.0
 TESTS_S = 120.0  # that tests may take: to be read, and for their own work
 UNSUPPORTED = "unsupported"
+# Passes in every worker that works.
+CONTROL = "def f(x):\n    for _ in range({rounds}): pass\n    return x + 1"
+CONTROL_TASK = "control"
+CONTROL_TESTS = Tests("f", "assert f(1) == 2", integrity="separated")
+ROUNDS_PER_S = 18_000_000  # of CPU time; 19 million were measured
 GUARANTEES = (
     "no network, no files, no other process, no system calls: only what a WebAssembly guest has",
     "limits on CPU, wall time and memory",
@@ -47,9 +56,10 @@ GUARANTEES = (
     "everything dies with the harness",
 )
 GAPS = (
-    "files, threads, processes, sockets, packages: programs that need them are unsupported",
+    "no files, threads, processes, sockets or packages: programs that need them fail, unless they "
+    "import a module that the guest lacks, or the task's reference fails too",
     "the stack is 2 MB: recursion ends earlier than natively",
-    "32 bits: what needs larger sizes or indices is unsupported, and hashes are others",
+    "32 bits: what needs larger sizes or indices fails, and hashes are others",
 )
 
 
@@ -64,6 +74,7 @@ class WasmSandbox:
         self._lock = threading.Lock()
         self._alone = Turnstile()
         self._closed = False
+        self._seed = secrets.token_hex(16)  # for jobs without one of their own
         self._about = _component.about(self._component)
 
     def capabilities(self) -> Capabilities:
@@ -101,22 +112,42 @@ class WasmSandbox:
 
     def _run(self, job: Job, _doze: Callable[[], None]) -> tuple[Job, dict[str, Any]]:
         if job.environment:
-            lack = {"reason": UNSUPPORTED, "detail": f"the packages of {job.environment}"}
-            return job, {"result": lack}
-        report: dict[str, Any] = {}
-        for attempt in range(ATTEMPTS):
-            if attempt:
-                time.sleep(PAUSE_S * attempt)
-            with self._alone.shared():
-                report = self._report(job)
-            if report.get("starved"):
-                with self._alone.exclusive():
-                    report = self._report(job)
-                if report.get("starved"):
-                    report = {"sandbox_error": TOO_BUSY}
-            if "sandbox_error" not in report:
-                break
+            return job, {"unsupported": f"the packages of {job.environment}"}
+        with self._alone.shared():
+            report = self._report(job)
+        if _is_doubtful(report):
+            with self._alone.exclusive():
+                report = self._report_alone(job, report)
         return job, report
+
+    def _report_alone(self, job: Job, report: dict[str, Any]) -> dict[str, Any]:
+        """Judge a program that got no verdict beside others, between two control programs.
+
+        Where they pass in the same worker the failure is the program's own; where they do not,
+        it is ours.
+        """
+        failure: dict[str, Any] = {}
+        for attempt in range(1, ATTEMPTS):
+            if attempt > 1:
+                time.sleep(PAUSE_S * attempt)
+            if failure := self._failure_of_control(job, report):
+                continue
+            report = self._report(job)
+            if not _is_doubtful(report):
+                return report
+            if failure := self._failure_of_control(job, report):
+                continue
+            return {"broke_worker": report["lost"]} if "lost" in report else report
+        return failure
+
+    def _failure_of_control(self, job: Job, report: dict[str, Any]) -> dict[str, Any]:
+        """Return why no program can be judged now, or nothing."""
+        found = self._report(_control(job, report.get("cpu_s", 0.0)))
+        if (found.get("result") or {}).get("status") == "pass":
+            return {}
+        if found.get("ended") == "wall":
+            return {"sandbox_error": TOO_BUSY}
+        return {"sandbox_error": found.get("sandbox_error") or found.get("lost") or CONTROL_FAILS}
 
     def _report(self, job: Job) -> dict[str, Any]:
         try:
@@ -124,10 +155,10 @@ class WasmSandbox:
         except SandboxError as error:
             return {"sandbox_error": str(error)}
         try:
-            report = worker.judge(job)
+            report = worker.judge(job, f"{job.seed or self._seed} {job.task_id}")
         except _LostError as error:
             self._drop(worker)
-            return {"sandbox_error": f"the WebAssembly worker was lost: {error}"}
+            return {"lost": f"the WebAssembly worker was lost: {error}"}
         self._give_back(worker)
         return report
 
@@ -188,7 +219,7 @@ class _Worker:
             self.kill()
             raise SandboxError(f"the WebAssembly worker did not start ({error})") from error
 
-    def judge(self, job: Job) -> dict[str, Any]:
+    def judge(self, job: Job, seed: str) -> dict[str, Any]:
         tests, limits = job.tests, _limits(job)
         apart = tests.integrity == "separated"
         key = tests_digest(tests) if apart else ""
@@ -206,6 +237,7 @@ class _Worker:
             },
             "key": key,
             "tests": body,
+            "seed": seed,
             "limits": limits,
         }
         try:
@@ -253,15 +285,29 @@ def _limits(job: Job) -> dict[str, Any]:
     }
 
 
+def _control(job: Job, cpu_s: float) -> Job:
+    """Return a program that needs twice the CPU time which another got until it was ended.
+
+    It has the same wall limit: it is ended as well if the machine gives it no larger share.
+    """
+    code = CONTROL.format(rounds=round(2 * cpu_s * ROUNDS_PER_S))
+    limits = dataclasses.replace(job.limits, cpu_s=4 * job.limits.cpu_s, call_cpu_s=0.0)
+    return Job(CONTROL_TASK, 0, Program(code, ""), CONTROL_TESTS, limits)
+
+
+def _is_doubtful(report: dict[str, Any]) -> bool:
+    """Whether a program has no verdict, for reasons that may be ours or its own."""
+    return bool("sandbox_error" in report or "lost" in report or report.get("starved"))
+
+
 def _verdict(job: Job, report: dict[str, Any]) -> Verdict:
     told = report.get("result") or {}
-    if "sandbox_error" in told:
-        report = told
-    if "sandbox_error" in report:
-        return invalid(job, "sandbox-error", report["sandbox_error"])
-    if told.get("reason") == UNSUPPORTED:  # which a guest says of itself, see _guest/lacks.py
-        return invalid(job, UNSUPPORTED, told["detail"])
-    return verdict_of(job, _as_if_native(report))
+    for failed in (report, told):
+        if why := failed.get("sandbox_error") or failed.get("unfit"):
+            return invalid(job, "sandbox-error", why)
+    if "unsupported" in report:
+        return invalid(job, UNSUPPORTED, report["unsupported"])
+    return verdict_of(job, report if "broke_worker" in report else _as_if_native(report))
 
 
 def _as_if_native(report: dict[str, Any]) -> dict[str, Any]:
@@ -272,6 +318,8 @@ def _as_if_native(report: dict[str, Any]) -> dict[str, Any]:
         pass  # it failed before it ended
     elif how == "stack":
         told = _failed("exception", "RecursionError: the stack of WebAssembly is exhausted", told)
+    elif how == "answer":
+        told = _failed("exit", report["detail"], told)
     elif how == "call":
         told = _failed("timeout", report["detail"], told)
     elif how == "busy tests":

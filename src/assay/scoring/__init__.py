@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 __all__ = [
     "BestOfN",
     "GroupScore",
+    "as_failed",
     "clustered_wilson",
     "estimate",
     "estimate_of_chosen",
@@ -40,6 +41,11 @@ def tally(task_ids: Sequence[str], verdicts: Iterable[Verdict]) -> list[Tally]:
         if verdict.status != "invalid":
             judged[verdict.task_id].append(verdict.status == "pass")
     return [Tally(t, len(judged[t]), sum(judged[t])) for t in task_ids]
+
+
+def as_failed(verdicts: Iterable[Verdict]) -> list[Verdict]:
+    """Return the verdicts with the invalid ones, which ``tally`` leaves out, as failures."""
+    return [replace(v, status="fail") if v.status == "invalid" else v for v in verdicts]
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import importlib
 import json
-import math
 import random
 import sys
 from time import monotonic
@@ -36,7 +35,6 @@ for _name in (*sorted(sys.stdlib_module_names - LEFT_OUT), *INNER, *ENCODINGS):
 absent = lacks.Lacks(host_names.NAMES)
 host_names.NAMES.clear()
 judge.explain = absent.explain
-judge.REASONS.add(judge.UNSUPPORTED)
 # Programs take it for infinity, and mean that of 64 bits.
 sys.maxsize = (1 << 63) - 1
 
@@ -50,8 +48,18 @@ class _State:
     calls: list[Any]
 
 
+class LackingTests:
+    """Tests that import what this guest lacks: nobody is called."""
+
+    def __init__(self, lack: str) -> None:
+        self._lack = lack
+
+    def run(self, _channel: trial.Channel) -> dict[str, Any]:
+        return {"unsupported": f"{self._lack}, imported by the tests"}
+
+
 state = _State()
-kept: Latest[str, trial.Tests] = Latest()
+kept: Latest[str, trial.Tests | LackingTests] = Latest()
 
 
 class WitWorld(wit_world.WitWorld):  # type: ignore[misc]
@@ -60,6 +68,14 @@ class WitWorld(wit_world.WitWorld):  # type: ignore[misc]
     def about(self) -> str:
         python = f"{sys.implementation.name} {sys.version.split()[0]}"
         return json.dumps({"python": python, "lacks": absent.table()})
+
+    def lack(self, job: str) -> str:
+        """Called before anything of the program runs, so that it cannot answer itself."""
+        asked = json.loads(job)
+        for name in ("preamble", "tests"):
+            if found := absent.imports.find(asked[name], trusted=True):
+                return f"{found}, imported by the {name}"
+        return str(absent.imports.find(asked["program"], trusted=False))
 
     def judge(self, job: str) -> str:
         asked = json.loads(job)
@@ -92,10 +108,13 @@ class WitWorld(wit_world.WitWorld):  # type: ignore[misc]
         return _told(answers)
 
     def keep(self, key: str, tests: str) -> None:
-        kept.add(key, trial.made(json.loads(tests)), len(tests))
+        body = json.loads(tests)
+        lack = absent.imports.find(body["code"], trusted=True)
+        kept.add(key, LackingTests(lack) if lack else trial.made(body), len(tests))
 
-    def trial(self, key: str) -> str:
-        random.seed(0)  # tests that draw their inputs draw the same for every program
+    def trial(self, key: str, seed: str) -> str:
+        # Tests that draw their inputs draw the same for every program, and none can foresee it.
+        random.seed(seed)
         return json.dumps(kept.items[key].run(_Calls()))
 
 
@@ -112,30 +131,34 @@ class _Calls:
 
     def __init__(self) -> None:
         self._answers: list[Any] = []
-        self._heard = 0  # since calls were sent
+        self._heard = self._pending = 0  # answers to the calls that were sent last
         self._ended = False  # which is told when the next answer is wanted: that call is to blame
-        self._cpu_s, self._most_cpu_s = 0.0, math.inf
 
-    def send(self, calls: bytes) -> None:
-        self._heard = 0
+    def send(self, calls: bytes, count: int) -> None:
+        self._heard, self._pending = 0, count
         self._hear(calls.decode("latin-1"))
 
     def answer(self) -> trial.Answer:
-        if not self._answers and not self._ended and self._cpu_s <= self._most_cpu_s:
+        if not self._answers and not self._ended:
             self._hear(str(self._heard))
         if not self._answers:
             raise trial.EndedError
         return trial.checked(self._answers.pop())
 
-    def end_after(self, cpu_s: float) -> None:
-        self._most_cpu_s = self._cpu_s + cpu_s
-
     def _hear(self, asked: str) -> None:
         """All that it answers until it has worked for a while."""
-        cpu_s, _, text = wit_world.call(asked).partition(" ")
-        self._cpu_s = float(cpu_s)
-        try:
-            self._answers = json.loads(text)[::-1]
-            self._heard += len(self._answers)
-        except (ValueError, TypeError, KeyError, RecursionError):
-            self._answers, self._ended = [], True
+        self._answers = _answers(wit_world.call(asked))
+        self._heard += len(self._answers)
+        self._pending -= len(self._answers)
+        if self._pending < 0:
+            self._answers = []
+        self._ended = not self._answers
+
+
+def _answers(text: str) -> list[Any]:
+    """Return what a program answered, the last first; nothing if that is not a list of answers."""
+    try:
+        answers = json.loads(text)
+    except (ValueError, RecursionError, MemoryError):
+        return []
+    return answers[::-1] if type(answers) is list else []

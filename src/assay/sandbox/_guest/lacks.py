@@ -1,7 +1,7 @@
-"""What this guest lacks and other sandboxes have, told from an error itself.
+"""What this guest lacks and other sandboxes have: modules, names, files, threads, 64 bits.
 
-Words that a program chose prove nothing: what counts is an error that the interpreter or its
-library raised, about a name in a table that was made when the component was built.
+Only what a text imports decides whether a program is unsupported (imports.py). What an error says
+at run time is the program's own doing: it explains a failure and never takes one away.
 """
 
 from __future__ import annotations
@@ -12,14 +12,11 @@ import sys
 from types import ModuleType, TracebackType
 from typing import Any
 
-Told = tuple[str, str] | None  # reason and detail
+from _inside import judge
+from imports import Table
 
+LACKS = "the guest lacks"
 LIBRARY = ("/python/", "<frozen ")  # where the standard library's code comes from
-# Not in the guest, but in places where such programs are written.
-PACKAGES = {
-    "matplotlib", "networkx", "numpy", "pandas", "regex", "requests", "scipy", "sklearn", "sympy",
-    "tensorflow", "torch",
-}  # fmt: skip
 # Of files, processes and sockets, of which there are none: nothing else gets such an error here.
 FILES = {
     errno.ENOENT, errno.ENOTDIR, errno.EACCES, errno.EPERM, errno.EBADF, errno.ENOSYS,
@@ -38,9 +35,9 @@ MESSAGES = {
         " being unavailable on this platform.": "processes",
     },
     "OverflowError": {
-        "Python int too large to convert to C ssize_t": "more than 32 bits",
-        "Python int too large to convert to C long": "more than 32 bits",
-        TOO_WIDE: "more than 32 bits",
+        "Python int too large to convert to C ssize_t": "sizes of more than 32 bits",
+        "Python int too large to convert to C long": "sizes of more than 32 bits",
+        TOO_WIDE: "sizes of more than 32 bits",
     },
 }
 ISLICE = " for islice() must be None or an integer: 0 <= x <= sys.maxsize."
@@ -52,21 +49,20 @@ class Lacks:
     """Made of all names of the host's library: modules with their names, and encodings."""
 
     def __init__(self, host: dict[str, Any]) -> None:
-        self.modules = {name for name in host["modules"] if name not in sys.modules} | PACKAGES
-        self.names = {
+        names = {
             module: {name for name in names if not hasattr(sys.modules[module], name)}
             for module, names in host["modules"].items()
             if module in sys.modules
         }
+        self.imports = Table({name for name in host["modules"] if name not in sys.modules}, names)
         self.encodings = {name for name in host["encodings"] if not _is_known(name)}
 
     def table(self) -> dict[str, Any]:
-        names = {module: sorted(names) for module, names in sorted(self.names.items()) if names}
-        encodings = sorted(self.encodings)
-        return {"modules": sorted(self.modules), "names": names, "encodings": encodings}
+        return {**self.imports.to_json(), "encodings": sorted(self.encodings)}
 
-    def explain(self, error: BaseException) -> Told:
-        """The verdict's reason and detail if it is the guest that failed; else nothing."""
+    def explain(self, error: BaseException) -> tuple[str, str] | None:
+        """Return a verdict's reason and detail if the guest's lack explains the error."""
+        known = error
         for _ in range(DEEPEST):
             code, operation = _origin(error)
             by_library = code.startswith(LIBRARY)
@@ -79,7 +75,7 @@ class Lacks:
             ):
                 return "memory", f"OverflowError: {error}"
             if lack := self._lack(error):
-                return "unsupported", lack
+                return judge.reason(known), f"{LACKS} {lack}: {judge.describe(known)}"
             if not by_library or error.__cause__ is None:
                 return None
             error = error.__cause__
@@ -89,23 +85,22 @@ class Lacks:
         kind = type(error)
         match error:
             case ModuleNotFoundError():
-                return f"module {error.name}" if error.name in self.modules else ""
+                return f"module {error.name}" if self.imports.has_lacking_module(error.name) else ""
             case ImportError() if kind is ImportError:
                 return self._named(error.name, getattr(error, "name_from", None))
             case AttributeError() if type(error.obj) is ModuleType:
                 return self._named(error.obj.__name__, error.name)
             case OSError() if error.errno in FILES:
-                return f"files, processes and sockets ({kind.__name__}: {error})"
+                return "files, processes and sockets"
             case LookupError() if kind is LookupError and str(error).startswith(UNKNOWN_ENCODING):
                 name = _normal(str(error).removeprefix(UNKNOWN_ENCODING))
                 return f"encoding {name}" if name in self.encodings else ""
             case ValueError() if kind is ValueError and str(error).endswith(ISLICE):
-                return "more than 32 bits"
+                return "sizes of more than 32 bits"
         return MESSAGES.get(kind.__name__, {}).get(str(error), "")
 
     def _named(self, module: Any, name: Any) -> str:
-        whole = f"{module}.{name}"
-        return whole if whole in self.modules or name in self.names.get(module, ()) else ""
+        return f"{module}.{name}" if self.imports.has_lacking(module, name) else ""
 
 
 def _origin(error: BaseException) -> tuple[str, str]:

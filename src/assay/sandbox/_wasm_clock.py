@@ -1,0 +1,101 @@
+"""The time of a process that runs WebAssembly: its epochs, and an end for what only waits."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from assay.sandbox._inside import wire
+
+TICK_S = 0.01
+PATIENCE = 4  # times the wall limit, for a program that gets no CPU
+STARVED = 0.1  # of the wall limit spent waiting for a CPU
+
+
+class Clock(threading.Thread):
+    """Lets the engine's epochs pass with the CPU time of the thread that runs programs."""
+
+    def __init__(self, engine: Any) -> None:
+        super().__init__(daemon=True)
+        self._engine = engine
+        self.now_s = _cpu_clock()
+        self._thread = threading.get_native_id()
+        self._ticks = 0
+        self._lock = threading.Lock()
+
+    def run(self) -> None:
+        while True:
+            time.sleep(TICK_S)
+            self.catch_up()
+
+    def catch_up(self) -> None:
+        """Let all epochs pass that are due; this thread may have had to wait for a core."""
+        with self._lock:
+            while self._ticks < self.now_s() / TICK_S:
+                self._ticks += 1
+                self._engine.increment_epoch()
+
+    def waited_s(self) -> float:
+        """That the thread which runs programs was ready to but had no core, where that is told."""
+        try:
+            fields = Path(f"/proc/self/task/{self._thread}/schedstat").read_text().split()
+        except OSError:
+            return 0.0
+        return int(fields[1]) / 1e9 if len(fields) > 1 else 0.0
+
+
+def _cpu_clock() -> Callable[[], float]:
+    """Of the calling thread, for others to read; of the process where there is none (macOS)."""
+    if not hasattr(time, "pthread_getcpuclockid"):
+        return time.process_time
+    clock = time.pthread_getcpuclockid(threading.get_ident())
+    return lambda: time.clock_gettime(clock)
+
+
+class Watchdog(threading.Thread):
+    """Ends the process with a last word when a program only waits: epochs do not pass then."""
+
+    def __init__(self, replies: int, clock: Clock) -> None:
+        super().__init__(daemon=True)
+        self._replies, self._clock = replies, clock
+        self._lock = threading.Lock()
+        self._wall_s: float | None = None
+        self._since = self._cpu = self._waited = 0.0
+
+    def watch(self, wall_s: float) -> None:
+        with self._lock:
+            self._wall_s, self._since = wall_s, time.monotonic()
+            self._cpu, self._waited = self._clock.now_s(), self._clock.waited_s()
+
+    def done(self, report: dict[str, Any]) -> None:
+        with self._lock:
+            self._wall_s = None
+            wire.send(self._replies, {**report, **self._used()})
+
+    def run(self) -> None:
+        while True:
+            time.sleep(0.05)
+            with self._lock:
+                if self._wall_s is not None:
+                    self._look(self._wall_s)
+
+    def _used(self) -> dict[str, float]:
+        wall_s, cpu_s = time.monotonic() - self._since, self._clock.now_s() - self._cpu
+        return {"wall_s": round(wall_s, 4), "cpu_s": round(cpu_s, 4)}
+
+    def _look(self, wall_s: float) -> None:
+        """Neither work counts here nor, within reason, time without a core."""
+        used = self._used()
+        idle_s = used["wall_s"] - used["cpu_s"]
+        if idle_s <= wall_s:
+            return
+        waited_s = self._clock.waited_s() - self._waited
+        if idle_s - waited_s > wall_s or idle_s > PATIENCE * wall_s:
+            starved = waited_s > STARVED * wall_s
+            report = {"result": None, "ended": "wall", "detail": "", "starved": starved}
+            wire.send(self._replies, {**report, **used})
+            os._exit(0)

@@ -1,0 +1,116 @@
+"""Samples that are left out of a score are shown beside it, whatever shows the score."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from hypothesis import given
+from hypothesis import strategies as st
+
+from assay.cli.compare import compare
+from assay.cli.eval import show
+from assay.cli.history import history
+from assay.pipeline import Evaluation
+from assay.runs import build_result, open_run, write_result
+from assay.scoring import as_failed, estimate, estimates, tally
+from assay.types import Integrity, Status, Verdict
+from tests.runs.test_folder import MODEL
+from tests.test_protocol import BASE
+
+LEFT_OUT = "20.0 % with the 8 left-out samples counted as failed"
+
+
+def evaluation(
+    folder: Path, statuses: list[Status], integrity: Integrity = "separated"
+) -> Evaluation:
+    """A run with one sample a problem."""
+    run = open_run(folder, BASE, MODEL, fresh=True)
+    run.add_environment({"sandbox": {}})
+    for number, status in enumerate(statuses):
+        run.add_verdict(Verdict(f"t/{number}", 0, status, "reason", integrity=integrity))
+    tallies = tally([v.task_id for v in run.verdicts.values()], run.verdicts.values())
+    result = build_result(run, BASE, tallies, estimates(tallies))
+    path = write_result(run, result, tallies)
+    run.close()
+    return Evaluation(result, path)
+
+
+@pytest.fixture
+def two_of_ten(tmp_path: Path) -> Evaluation:
+    statuses: list[Status] = ["pass" if n < 2 else "invalid" for n in range(10)]
+    return evaluation(tmp_path, statuses)
+
+
+def summary(found: Evaluation, capsys: pytest.CaptureFixture[str]) -> str:
+    show(found, as_json=False)
+    return capsys.readouterr().out
+
+
+def test_two_right_and_eight_invalid_are_not_100_percent(
+    two_of_ten: Evaluation, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """That is what the summary and the file said before, and nothing else."""
+    results = two_of_ten.result["results"]
+    assert results["pass_at_1"] == 1.0
+    found = results["left_out_as_failed"]
+    assert (found["samples"], found["pass_at_1"]) == (8, 0.2)
+    assert found["intervals"]["pass_at_1"]["problems"] == 10
+    assert json.loads(two_of_ten.path.read_text())["results"]["left_out_as_failed"] == found
+    (line,) = (x for x in summary(two_of_ten, capsys).splitlines() if "pass@1" in x)
+    assert "100.0 %" in line
+    assert line.endswith(f"2 problems; {LEFT_OUT}")
+
+
+def test_nothing_is_said_where_nothing_is_left_out(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = evaluation(tmp_path, ["pass", "fail"])
+    assert "left_out_as_failed" not in found.result["results"]
+    assert "left-out" not in summary(found, capsys)
+
+
+def test_history_and_compare_mark_the_score(two_of_ten: Evaluation) -> None:
+    folder = two_of_ten.path.parent
+    other = evaluation(folder, ["pass", "pass"])
+    asked = ["--results-dir", str(folder)]
+    listed = CliRunner().invoke(history, asked).output.splitlines()
+    assert [line for line in listed if "100.0 % (20.0 %)" in line]
+    assert "counted as failed" in listed[-1]
+    shown = CliRunner().invoke(compare, [str(two_of_ten.path), str(other.path), *asked])
+    first, second, *_ = shown.output.splitlines()
+    assert LEFT_OUT in first
+    assert "left-out" not in second
+
+
+def test_results_of_earlier_versions_are_readable(two_of_ten: Evaluation) -> None:
+    result: dict[str, Any] = json.loads(two_of_ten.path.read_text())
+    del result["results"]["left_out_as_failed"]
+    two_of_ten.path.write_text(json.dumps(result))
+    asked = ["--results-dir", str(two_of_ten.path.parent)]
+    assert "100.0 %" in CliRunner().invoke(history, asked).output
+    shown = CliRunner().invoke(compare, [str(two_of_ten.path), str(two_of_ten.path), *asked])
+    assert "; 8 left-out samples" in shown.output
+
+
+@pytest.mark.parametrize(("integrity", "is_said"), [("shared", True), ("separated", False)])
+def test_the_summary_says_when_verdicts_are_shared(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], integrity: Integrity, is_said: bool
+) -> None:
+    """Only the results file did before."""
+    said = summary(evaluation(tmp_path, ["pass", "fail", "invalid"], integrity), capsys)
+    line = "  integrity shared: 2 of 2 verdicts could be forged by their program"
+    assert (line in said.splitlines()) is is_said
+
+
+@given(st.lists(st.sampled_from(["pass", "fail", "invalid"]), min_size=1, max_size=30))
+def test_as_failures_they_never_raise_the_score(statuses: list[Status]) -> None:
+    verdicts = [Verdict("t", n, status, "") for n, status in enumerate(statuses)]
+    lower = estimate(tally(["t"], as_failed(verdicts)), 1)
+    higher = estimate(tally(["t"], verdicts), 1)
+    assert lower is not None
+    assert lower.value == pytest.approx(statuses.count("pass") / len(statuses))
+    assert higher is None or lower.value <= higher.value + 1e-9
