@@ -20,6 +20,8 @@ EVERYBODY = {
     "scoring",
     "plain",
     "thoughts",
+    "reading",
+    "writing",
 }
 MAY_CALL = {
     "types": set(),

@@ -69,10 +69,10 @@ def test_text_arrives_as_it_was_written(prompt: str, task_id: str) -> None:
 @pytest.mark.parametrize(
     ("bad", "error"),
     [
-        (b"{", "no JSON ("),
-        (b"[" * 100_000, "no JSON ("),
-        (b'{"seed": ' + b"9" * 5000 + b"}", "no JSON ("),
-        (b'{"prompt": "a\0b"}', "no JSON (Invalid control character"),
+        (b"{", "not valid JSON ("),
+        (b"[" * 100_000, "nested more than 100 levels deep"),
+        (b'{"seed": ' + b"9" * 5000 + b"}", "has a number of 5000 digits"),
+        (b'{"prompt": "a\0b"}', "not valid JSON (Invalid control character"),
         (b'{"prompt": "\xff"}', "not UTF-8 (byte 12)"),
         (b'"text"', "no JSON object but str"),
         (line(), "neither prompt nor messages"),

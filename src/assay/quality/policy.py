@@ -6,14 +6,15 @@ from dataclasses import dataclass
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
-import yaml
-
 from assay.errors import UsageError
+from assay.quality._yaml import parse_yaml
 from assay.quality.texts import BUILT_IN
+from assay.reading import Reader
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+POLICIES = Reader(UsageError, "Give a YAML file; see docs/quality.md", 1 << 18, unpack=False)
 Tree = dict[str, Any]
 
 
@@ -56,22 +57,18 @@ def load_policy(path: Path | None = None) -> Policy:
     tree = _parsed(resources.files("assay.quality").joinpath("policy.yaml").read_text(), "policy")
     if path is None:
         return _made(tree)
-    try:
-        given = _parsed(path.read_text(encoding="utf-8"), str(path))
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"no policy can be read at {path} ({error}): give a YAML file") from error
+    given = _parsed(POLICIES.read_text(path), str(path))
     try:
         return _made(_over(tree, given, ""))
-    except (TypeError, ValueError, AttributeError) as error:
+    except (TypeError, ValueError, AttributeError, OverflowError) as error:
         raise UsageError(f"{path} is no policy ({error}): see docs/quality.md") from error
 
 
 def _parsed(text: str, name: str) -> Tree:
     try:
-        found = yaml.safe_load(text) or {}
-    except yaml.YAMLError as error:
-        told = " ".join(str(error).split())
-        raise UsageError(f"{name} is no YAML ({told}): see docs/quality.md") from error
+        (found,) = parse_yaml(text) or [{}]
+    except ValueError as error:
+        raise UsageError(f"{name} is no YAML ({error}): see docs/quality.md") from error
     if not isinstance(found, dict):
         raise UsageError(f"{name} is no policy: it must have parity, gate or tiers")
     return found
