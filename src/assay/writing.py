@@ -38,13 +38,19 @@ def reporting(path: Path) -> Iterator[None]:
         raise RunError(f"cannot write {path}: {error.strerror}; {advice}") from error
 
 
-def write_whole(path: Path, content: str | bytes, mode: int = 0o666) -> None:
-    """Replace the file in one step: readers see the old content or the new, never a part."""
+def write_whole(
+    path: Path, content: str | bytes, mode: int = 0o666, *, durable: bool = True
+) -> None:
+    """Replace the file in one step: readers see the old content or the new, never a part.
+
+    What is not ``durable`` may be lost with the machine's power, which saves a wait for the disk.
+    """
     if isinstance(content, str):
         content = content.encode("utf-8", "backslashreplace")  # half of a surrogate pair
     with reporting(path), _fresh(path, mode) as (descriptor, partial):
         write_all(descriptor, content)
-        os.fsync(descriptor)
+        if durable:
+            os.fsync(descriptor)
         replace(partial, path)
 
 
