@@ -57,6 +57,8 @@ class ReplayModel:
                 self._add(record, record[field])
             except ValueError as error:
                 raise ModelError(f"{where}: {error}") from error
+        if not self._recorded:
+            raise ModelError(f"{path}: has no completions. Give a file with some.")
         self.identity = ModelIdentity(
             name=path.stem,
             engine="replay",

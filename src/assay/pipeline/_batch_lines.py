@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 LONGEST = 1 << 24  # bytes of a line: far beyond any context, and a bound for memory
 SEEDS = 1 << 31
-PROMPTS = Reader(UsageError, "Give a file with a JSON object per line", 1 << 36)
+PROMPTS = Reader(UsageError, "Give a file with a JSON object per line", 1 << 32)
 
 
 @dataclass(frozen=True, slots=True)

@@ -167,7 +167,7 @@ class _Reading:
             first, last = given["from"], given["to"]
             if isinstance(first, int) and isinstance(last, int):
                 if last - first > MOST_CASES:
-                    raise self._error(f"the domain of {name} has more than {MOST_CASES} values")
+                    raise self._error(f"the domain has more than {MOST_CASES} combinations")
                 return range(first, last + 1)
         raise self._error(f"the domain of {name} must be a list or {{from: 1, to: 9}}")
 

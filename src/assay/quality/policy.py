@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from importlib import resources
 from typing import TYPE_CHECKING, Any
@@ -66,12 +67,12 @@ def load_policy(path: Path | None = None) -> Policy:
 
 def _parsed(text: str, name: str) -> Tree:
     try:
-        (found,) = parse_yaml(text) or [{}]
+        found = parse_yaml(text)
     except ValueError as error:
         raise UsageError(f"{name} is no YAML ({error}): see docs/quality.md") from error
-    if not isinstance(found, dict):
+    if len(found) != 1 or not isinstance(found[0], dict):
         raise UsageError(f"{name} is no policy: it must have parity, gate or tiers")
-    return found
+    return dict(found[0])
 
 
 def _over(ours: Tree, theirs: Tree, where: str) -> Tree:
@@ -98,7 +99,14 @@ def _made(tree: Tree) -> Policy:
 
 
 def _likeness(found: Tree) -> Likeness:
-    return Likeness(**{key: float(value) for key, value in found.items()})
+    return Likeness(**{key: _number(value) for key, value in found.items()})
+
+
+def _number(value: Any) -> float:
+    number = float(value)
+    if not math.isfinite(number):
+        raise ValueError(f"{number} is not a threshold")
+    return number
 
 
 def _tier(name: str, found: Tree) -> Tier:
@@ -107,7 +115,7 @@ def _tier(name: str, found: Tree) -> Tier:
         raise ValueError(f"unknown tiers.{name}.{sorted(unknown)[0]}")
 
     def bound(key: str) -> float | None:
-        return None if found.get(key) is None else float(found[key])
+        return None if found.get(key) is None else _number(found[key])
 
     return Tier(
         check=bool(found.get("check", False)),
@@ -117,7 +125,7 @@ def _tier(name: str, found: Tree) -> Tier:
         tokens_per_second_min=bound("tokens_per_second_min"),
         parity=bool(found.get("parity", False)),
         scores={
-            str(benchmark): {str(figure): float(least) for figure, least in figures.items()}
+            str(benchmark): {str(figure): _number(least) for figure, least in figures.items()}
             for benchmark, figures in (found.get("scores") or {}).items()
         },
     )
