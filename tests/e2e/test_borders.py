@@ -66,11 +66,11 @@ def make_bomb(path: Path) -> None:
     path.write_bytes(piece * 16)
 
 
-def write(content: bytes) -> Callable[[Path], None]:
-    return lambda path: path.write_bytes(content) and None
+def write(content: bytes) -> Callable[[Path], object]:
+    return lambda path: path.write_bytes(content)
 
 
-CONTENTS: dict[str, Callable[[Path], None]] = {
+CONTENTS: dict[str, Callable[[Path], object]] = {
     "pipe": make_pipe,
     "socket": make_socket,
     "folder": lambda path: path.mkdir(),
@@ -183,7 +183,7 @@ def test_samples_with_impossible_fields(place: Path, fields: dict[str, Any]) -> 
 def test_results_with_impossible_fields(place: Path, changed: dict[str, Any], command: str) -> None:
     path = place / "results" / "mini_20260101_000000.json"
     path.write_text(json.dumps({**RESULT, **changed}))
-    arguments = {
+    arguments: dict[str, list[str | Path]] = {
         "history": [],
         "compare": [path, path],
         "export": [path, "--format", "evalplus", "--output", "x"],

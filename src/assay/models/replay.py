@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 from collections import defaultdict
 from contextlib import nullcontext
 from pathlib import Path
@@ -12,7 +13,7 @@ from assay import codec
 from assay.errors import ModelError, UsageError
 from assay.fetch import file_sha256
 from assay.models import Backend, EngineOptions, Rendered, backends, failed
-from assay.models._recorded import records
+from assay.models._recorded import PROGRAMS, records
 from assay.reading import Reader
 from assay.types import Completion, ModelIdentity, SampleKey
 
@@ -132,8 +133,12 @@ def _digest(path: Path) -> str:
     """Of a file, or of all files below a folder."""
     if not path.is_dir():
         return file_sha256(path)
-    files = sorted(file for file in path.rglob("*") if file.is_file())
-    return codec.digest([(str(file.relative_to(path)), file_sha256(file)) for file in files])
+    files = sorted(file for file in path.rglob("*") if file.is_file() and not file.is_symlink())
+    return codec.digest([(str(file.relative_to(path)), _sha256(file)) for file in files])
+
+
+def _sha256(program: Path) -> str:
+    return hashlib.sha256(PROGRAMS.read_bytes(program)).hexdigest()
 
 
 def _text_field(record: Any) -> str | None:
