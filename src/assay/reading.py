@@ -191,7 +191,7 @@ class Reader:
     def read_text(self, path: Path) -> str:
         """Return the content of a UTF-8 file."""
         with self.reporting(path):
-            return self.read_bytes(path).decode("utf-8-sig")
+            return self.read_bytes(path).decode()
 
     def read_json(self, path: Path) -> Any:
         """Return the data of a JSON file."""

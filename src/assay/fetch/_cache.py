@@ -50,7 +50,7 @@ def check_private(path: Path, *, readable: bool = False) -> None:
     """
     found = path.lstat()
     if stat.S_ISLNK(found.st_mode):
-        problem, advice = "is a symbolic link", f"set ASSAY_CACHE_DIR to {path.resolve()}"
+        problem, advice = "is a symbolic link", f"set ASSAY_CACHE_DIR to {os.path.realpath(path)}"
     elif not stat.S_ISDIR(found.st_mode):
         problem, advice = "is not a folder", "move it away, or set ASSAY_CACHE_DIR"
     elif found.st_uid not in (os.geteuid(), 0):

@@ -50,10 +50,8 @@ def _folder(path: Path) -> Iterator[Record]:
         )
     for program in programs:
         benchmark, _, number = program.parent.name.rpartition("_")
-        yield (
-            str(program),
-            {"task_id": f"{benchmark}/{number}", "solution": PROGRAMS.read_text(program)},
-        )
+        code = PROGRAMS.read_text(program).replace("\r\n", "\n").replace("\r", "\n")
+        yield str(program), {"task_id": f"{benchmark}/{number}", "solution": code}
 
 
 def _place(program: Path) -> tuple[str, int, int]:

@@ -122,18 +122,31 @@ class BatchOutput:
         with reporting(self._path):
             descriptor, partial = create_beside(self._path)
             os.close(descriptor)
-            held = self._hold(partial)
-            kept = JsonLines(partial, BatchLine)
-            for line in self._lines.records():
-                if line.error is None:
-                    kept.append(line.to_json())
-            kept.close()
-            os.fsync(held)
-            replace(partial, self._path)
+            try:
+                held = self._copy_answers(partial)
+                replace(partial, self._path)
+            finally:
+                partial.unlink(missing_ok=True)
         self._lines.close()
         os.close(self._held)
         self._lines, self._held = JsonLines(self._path, BatchLine), held
         self._failed = 0
+
+    def _copy_answers(self, target: Path) -> int:
+        """Write the lines without an error into ``target``; return the lock on it."""
+        held = self._hold(target)
+        copied = JsonLines(target, BatchLine)
+        try:
+            for line in self._lines.records():
+                if line.error is None:
+                    copied.append(line.to_json())
+            os.fsync(held)
+        except BaseException:
+            os.close(held)
+            raise
+        finally:
+            copied.close()
+        return held
 
     def _hold(self, path: Path) -> int:
         busy = f"another process is writing {self._path}: wait for it, or give another --output"
