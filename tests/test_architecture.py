@@ -21,6 +21,8 @@ EVERYBODY = {
     "plain",
     "digests",
     "thoughts",
+    "reading",
+    "writing",
 }
 MAY_CALL = {
     "types": set(),

@@ -161,7 +161,7 @@ def test_what_failed_is_tried_again_and_has_one_line_in_the_end(
         file.write(b"broken\n")
     report, _ = run(monkeypatch, folder, EchoModel(failing=frozenset({"t1", "t3"})))
     assert (report.made, report.failed) == (4, 3)
-    assert report.first_error.startswith("6: no JSON")
+    assert report.first_error.startswith("6: not valid JSON")
     errors = {found["task_id"]: found["error"] for found in written(folder) if "error" in found}
     assert errors["t1"] == errors["t3"] == "too long"
     second = EchoModel(failing=frozenset({"t3"}))
@@ -246,7 +246,7 @@ def test_a_file_of_somebody_elses_is_left_alone(monkeypatch: Patch, folder: Path
     assert path.read_text() == "precious\n"
     path.unlink()
     path.mkdir()
-    with pytest.raises(RunError, match="is no file"):
+    with pytest.raises(RunError, match="is not a file"):
         run(monkeypatch, folder)
 
 
@@ -289,9 +289,12 @@ def test_two_batches_do_not_share_a_file(monkeypatch: Patch, folder: Path) -> No
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        (b"PK\3\4\n\xff\xfe", "in.jsonl is no JSONL file (line 1: no JSON (Expecting value, col"),
+        (
+            b"PK\3\4\n\xff\xfe",
+            "in.jsonl is no JSONL file (line 1: not valid JSON (Expecting",
+        ),
         (b"\xff\xfe{\0", "in.jsonl is no JSONL file (line 1: not UTF-8 (byte 0))"),
-        (b"\nhello\nworld\n", "in.jsonl is no JSONL file (line 2: no JSON ("),
+        (b"\nhello\nworld\n", "in.jsonl is no JSONL file (line 2: not valid JSON ("),
         (b'[{"prompt": "a"}]', "in.jsonl is no JSONL file (line 1: no JSON object but list)"),
         (line(prompt="a", task_id="x") * 2, "line 2: task_id 'x' is that of line 1 too"),
         (line(prompt="a", task_id="1") + line(prompt="a"), "line 2: task_id '1' is that of line 1"),

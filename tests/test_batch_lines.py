@@ -47,7 +47,7 @@ def test_whatever_an_object_holds_it_gives_requests_or_a_reason(fields: dict[str
     found = parse(7, line(**fields))
     if isinstance(found, BadLine):
         assert found.error
-        assert found.is_object
+        assert found.is_object or "digits" in found.error
         return
     assert (found.prompt is None) != (found.messages is None)
     try:
@@ -69,10 +69,10 @@ def test_text_arrives_as_it_was_written(prompt: str, task_id: str) -> None:
 @pytest.mark.parametrize(
     ("bad", "error"),
     [
-        (b"{", "no JSON ("),
-        (b"[" * 100_000, "no JSON ("),
-        (b'{"seed": ' + b"9" * 5000 + b"}", "no JSON ("),
-        (b'{"prompt": "a\0b"}', "no JSON (Invalid control character"),
+        (b"{", "not valid JSON ("),
+        (b"[" * 100_000, "nested more than 100 levels deep"),
+        (b'{"seed": ' + b"9" * 5000 + b"}", "has a number of 5000 digits"),
+        (b'{"prompt": "a\0b"}', "not valid JSON (Invalid control character"),
         (b'{"prompt": "\xff"}', "not UTF-8 (byte 12)"),
         (b'"text"', "no JSON object but str"),
         (line(), "neither prompt nor messages"),

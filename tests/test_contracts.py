@@ -218,7 +218,7 @@ def test_files_that_are_no_contracts_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ContractError, match="holds no contract"):
         load([path])
     path.write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(ContractError, match="cannot be read"):
+    with pytest.raises(ContractError, match="is not UTF-8"):
         load([path])
 
 

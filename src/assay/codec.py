@@ -6,6 +6,7 @@ import dataclasses
 import functools
 import hashlib
 import json
+import math
 import types
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
@@ -49,6 +50,16 @@ def from_json(cls: type[T], data: Any) -> T:
         elif f.default is dataclasses.MISSING and f.default_factory is dataclasses.MISSING:
             raise ValueError(f"field {f.name!r} is missing")
     return cls(**values)
+
+
+def check_numbers(record: Any, signed: tuple[str, ...] = ("logprob", "seed")) -> None:
+    """Raise ValueError for a number that no count, size or time can be; ``signed`` may be any."""
+    for f in dataclasses.fields(record):
+        value = getattr(record, f.name)
+        if f.name in signed or not isinstance(value, int | float):
+            continue
+        if not (value >= 0 and math.isfinite(value)):
+            raise ValueError(f"field {f.name!r} has an unexpected value {str(value)[:40]!r}")
 
 
 def _convert(hint: Any, value: Any, name: str) -> Any:

@@ -94,7 +94,7 @@ def test_damaged_files_are_said_to_be(tmp_path: Path, name: str) -> None:
     [
         ('{"results": {}}', "it has no 'eval'"),
         ("[1]", "it has no 'eval'"),
-        ("{", "no JSONL file of completions"),
+        ("{", r"line 1: not valid JSON .*Give a JSONL file of completions"),
     ],
 )
 def test_other_json_is_refused(tmp_path: Path, content: str, why: str) -> None:

@@ -92,7 +92,7 @@ def test_a_mistyped_field_is_named_before_anything_is_written(
     ("content", "complaint"),
     [
         ('{"task_id": "a", "solution": "x"}\n{"task_id": "b"}\n', "line 2 is no completion"),
-        ('{"task_id": "a", "solution": "x"}\nnonsense\n', "is no JSONL file of completions"),
+        ('{"task_id": "a", "solution": "x"}\nnonsense\n', "line 2: not valid JSON"),
     ],
 )
 def test_a_bad_file_is_refused(tmp_path: Path, content: str, complaint: str) -> None:
@@ -103,5 +103,5 @@ def test_a_bad_file_is_refused(tmp_path: Path, content: str, complaint: str) -> 
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
-    with pytest.raises(ModelError, match="no file of completions at"):
+    with pytest.raises(ModelError, match="none: no such file"):
         open_model(f"replay:{tmp_path / 'none'}")

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from assay.errors import SandboxError
+from assay.fetch import write_sealed
 from assay.sandbox import Sandbox, _component, open_sandbox
 from assay.sandbox.selftest import run_battery
 from assay.types import Benchmark, Integrity, Job, Limits, Program, Tests, Verdict
@@ -247,7 +248,8 @@ def test_a_damaged_file_is_made_again(
         path = folder / "component.cwasm"
         path.write_bytes(b"new")
         digest = {"sha256": {path.name: _component.file_sha256(path)}}
-        (folder / "component.json").write_text(json.dumps(digest))
+        record = json.dumps(digest).encode()
+        write_sealed(folder / "component.json", _component.PURPOSE, record)
 
     monkeypatch.setenv("ASSAY_CACHE_DIR", str(tmp_path))
     monkeypatch.setattr(_component, "_build", build)

@@ -8,13 +8,14 @@ from typing import Any
 
 import click
 
-from assay import codec, models, runs
+from assay import codec, models
 from assay.cli._format import table
 from assay.cli._options import as_json, modelling, option
 from assay.cli._progress import Display
 from assay.errors import RunError, UsageError
 from assay.quality.bench import BenchConfig
 from assay.quality.bench import bench as measure
+from assay.writing import check_replaceable, write_whole
 
 SHOWN = ("median", "min", "max")
 
@@ -59,7 +60,7 @@ def bench(as_json: bool, output: Path | None, **asked: Any) -> None:
     with _BenchDisplay(Path(config.model).name, quiet=as_json) as display:
         result = measure(config, display)
     if output is not None:
-        runs.write_whole(output, codec.pretty(result))
+        write_whole(output, codec.pretty(result))
     click.echo(json.dumps(result) if as_json else _shown(result))
 
 
@@ -72,6 +73,7 @@ def _prepare(output: Path) -> None:
     """Better refused now than after the measurement."""
     try:
         output.parent.mkdir(parents=True, exist_ok=True)
+        check_replaceable(output)
     except OSError as error:
         raise RunError(
             f"cannot make {output.parent} ({error.strerror}): choose another --output"

@@ -18,6 +18,7 @@ from assay.models.precision import precision
 from assay.quality.parity import PROMPTS, Parity, compare, plot
 from assay.quality.policy import load_policy
 from assay.quality.texts import BUILT_IN, load_text
+from assay.writing import write_whole
 
 BROKEN = 1
 
@@ -60,7 +61,7 @@ def compare_hf(
         )
         found = compare(candidate, against, thresholds[kind], text, display.note, prompts)
     if plot_path is not None:
-        plot_path.write_text(plot(found), encoding="utf-8")
+        write_whole(plot_path, plot(found))
     told: dict[str, Any] = {
         "model": codec.to_json(candidate.identity),
         "reference": codec.to_json(against.identity),

@@ -11,6 +11,8 @@ from assay.cli._options import as_json, option
 from assay.errors import UsageError
 from assay.types import Estimate
 
+MOST_SAMPLES = 10_000_000
+
 
 @click.command()
 @click.argument("n", type=int, required=False)
@@ -44,6 +46,8 @@ def passk(
         return
     if n is None or c is None or k is None:
         raise UsageError("give N C K, or --tsv FILE")
+    if max(n, k) > MOST_SAMPLES:
+        raise UsageError(f"N and K must be at most {MOST_SAMPLES:,}")
     value = scoring.pass_at_k(n, c, k)
     click.echo(codec.dumps({f"pass_at_{k}": value}) if as_json else f"{value:.12g}")
 

@@ -19,6 +19,8 @@ from assay.pipeline.batch import BatchReport, RunConfig, run_batch, run_prompt
 if TYPE_CHECKING:
     from assay.pipeline.batch import BatchLine
 
+MOST_INPUT = 1 << 24  # bytes: far beyond any context
+
 
 @click.command()
 @click.argument("model")
@@ -90,8 +92,11 @@ def _complete(config: RunConfig, prompt: str, *, verbose: bool, as_json: bool) -
 
 
 def _read_input() -> str:
+    content = sys.stdin.buffer.read(MOST_INPUT + 1)
+    if len(content) > MOST_INPUT:
+        raise UsageError(f"standard input has more than {MOST_INPUT >> 20} MiB: give a shorter one")
     try:
-        return sys.stdin.buffer.read().decode()
+        return content.decode()
     except UnicodeDecodeError as error:
         raise UsageError(f"standard input is not UTF-8 ({error}): convert it") from error
 

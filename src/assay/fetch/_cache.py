@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shlex
+import stat
 from pathlib import Path
 
 from assay.errors import DataError
@@ -18,10 +20,49 @@ class FetchError(DataError):
 
 
 def cache_dir() -> Path:
-    """``ASSAY_CACHE_DIR``, or ``assay`` in the user's cache folder."""
+    """Return ``ASSAY_CACHE_DIR``, or ``assay`` in the user's cache folder; nobody else's.
+
+    It is created for the user alone. DataError where others could have put something into it.
+    """
+    path = _cache_path()
+    try:
+        if not os.path.lexists(path):
+            path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        check_private(path)
+    except OSError:
+        pass  # whoever writes there says why that cannot be done
+    return path
+
+
+def _cache_path() -> Path:
     if given := os.environ.get("ASSAY_CACHE_DIR"):
         return Path(given)
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "assay"
+    try:
+        return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "assay"
+    except RuntimeError as error:
+        raise DataError("no home folder: set ASSAY_CACHE_DIR to a folder of yours") from error
+
+
+def check_private(path: Path, *, readable: bool = False) -> None:
+    """Raise DataError unless the folder is the user's and no other can write there.
+
+    Unless it is to be ``readable``, nobody else may read it from now on.
+    """
+    found = path.lstat()
+    if stat.S_ISLNK(found.st_mode):
+        problem, advice = "is a symbolic link", f"set ASSAY_CACHE_DIR to {os.path.realpath(path)}"
+    elif not stat.S_ISDIR(found.st_mode):
+        problem, advice = "is not a folder", "move it away, or set ASSAY_CACHE_DIR"
+    elif found.st_uid not in (os.geteuid(), 0):
+        problem, advice = "belongs to another user", "set ASSAY_CACHE_DIR to a folder of yours"
+    elif found.st_mode & 0o022:
+        problem = "can be written by other users"
+        advice = f"if nobody else put anything there, run chmod 700 {shlex.quote(str(path))}"
+    else:
+        if found.st_mode & 0o055 and found.st_uid == os.geteuid() and not readable:
+            path.chmod(0o700)
+        return
+    raise DataError(f"cache folder {path}: {problem}. To use a cache, {advice}.")
 
 
 def offline() -> bool:

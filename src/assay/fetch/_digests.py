@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 from typing import TYPE_CHECKING
 
 from assay.fetch._cache import cache_dir, file_sha256
+from assay.fetch._seal import read_sealed, write_sealed
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -21,11 +21,8 @@ def kept_sha256(path: Path) -> str:
         return file_sha256(path)
     about = f"{path.resolve()}\n{known.st_size}\n{known.st_mtime_ns}\n{known.st_ino}"
     note = cache_dir() / "digests" / hashlib.sha256(about.encode()).hexdigest()
-    with contextlib.suppress(OSError):
-        if len(kept := note.read_text()) == hashlib.sha256().digest_size * 2:
-            return kept
+    if (known_digest := read_sealed(note, about)) is not None:
+        return known_digest.decode()
     digest = file_sha256(path)
-    with contextlib.suppress(OSError):  # without a cache it is only slower
-        note.parent.mkdir(parents=True, exist_ok=True)
-        note.write_text(digest)
+    write_sealed(note, about, digest.encode())
     return digest

@@ -167,6 +167,8 @@ def open_model(
             f"no model at {spec}: give the path of a model file, or one of the engines "
             f"({', '.join(backends.names())}) as engine:reference"
         )
+    if not (path.is_file() or path.is_dir()):  # a pipe would block whoever looks into it
+        raise ModelError(f"{spec}: is not a file. Give a model file or folder.")
     for name in backends.names():
         backend = backends.get(name)
         if backend.recognises(path):

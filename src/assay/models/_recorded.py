@@ -5,43 +5,40 @@ A record has ``task_id`` and a text; result files hold the programs that were ju
 
 from __future__ import annotations
 
-import gzip
+import dataclasses
 import json
-import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from assay.errors import ModelError
+from assay.reading import Reader, parse_json
 
-GZIP = b"\x1f\x8b"
 Record = tuple[str, Any]  # where it stands, and what
+SAMPLES = Reader(
+    ModelError, "Give a JSONL file of completions, a results file or a folder of samples", 1 << 33
+)
+PROGRAMS = dataclasses.replace(SAMPLES, most=1 << 26, follow=False, unpack=False)
+RESULT_FILES = dataclasses.replace(SAMPLES, most=1 << 30)
 
 
 def records(path: Path) -> Iterator[Record]:
-    """ModelError says what is wrong with the file or folder."""
-    try:
-        if path.is_dir():
-            yield from _folder(path)
-        elif (judged := _judged(path)) is not None:
-            yield from _results(path, judged)
-        else:
-            yield from _lines(path)
-    except FileNotFoundError as error:
-        raise ModelError(f"no file of completions at {path}") from error
-    except UnicodeDecodeError as error:
-        raise ModelError(f"{path} is not UTF-8 ({error}): convert it") from error
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise ModelError(f"{path} is damaged or cut short ({error}): get it again") from error
-    except (OSError, ValueError, RecursionError) as error:
-        raise ModelError(f"{path} is no JSONL file of completions ({error})") from error
+    """Yield the records of a file or folder; ModelError says what is wrong with it."""
+    if path.is_dir():
+        yield from _folder(path)
+    elif (judged := _judged(path)) is not None:
+        yield from _results(path, judged)
+    else:
+        yield from _lines(path)
 
 
 def _lines(path: Path) -> Iterator[Record]:
-    with _opened(path) as lines:
-        for number, line in enumerate(lines, 1):
-            if line.strip():
-                yield f"{path} line {number}", json.loads(line)
+    for number, line in enumerate(SAMPLES.lines(path), 1):
+        if line.strip():
+            where = f"{path} line {number}"
+            with SAMPLES.reporting(where):
+                record = parse_json(line)
+            yield where, record
 
 
 def _folder(path: Path) -> Iterator[Record]:
@@ -53,10 +50,8 @@ def _folder(path: Path) -> Iterator[Record]:
         )
     for program in programs:
         benchmark, _, number = program.parent.name.rpartition("_")
-        yield (
-            str(program),
-            {"task_id": f"{benchmark}/{number}", "solution": program.read_text("utf-8")},
-        )
+        code = PROGRAMS.read_text(program).replace("\r\n", "\n").replace("\r", "\n")
+        yield str(program), {"task_id": f"{benchmark}/{number}", "solution": code}
 
 
 def _place(program: Path) -> tuple[str, int, int]:
@@ -65,18 +60,21 @@ def _place(program: Path) -> tuple[str, int, int]:
 
 
 def _number(text: str) -> int:
-    return int(text) if text.isdecimal() else -1
+    return int(text) if text.isdecimal() and len(text) < 10 else -1
 
 
 def _judged(path: Path) -> dict[str, Any] | None:
     """The samples by task of a result file of EvalPlus or BigCodeBench; None if it has lines."""
     if not path.name.removesuffix(".gz").endswith(".json"):
         return None
-    with _opened(path) as file:
+    with RESULT_FILES.reporting(path):
+        content = RESULT_FILES.read_bytes(path)
         try:
-            found = json.load(file)
-        except json.JSONDecodeError:  # several values: some name files of lines so
-            return None
+            found = parse_json(content)
+        except ValueError as error:  # several values: some name files of lines so
+            if isinstance(error.__cause__, json.JSONDecodeError):
+                return None
+            raise
     judged = found.get("eval") if isinstance(found, dict) else None
     if isinstance(judged, dict):
         return judged
@@ -90,11 +88,3 @@ def _results(path: Path, judged: dict[str, Any]) -> Iterator[Record]:
         for sample in samples if isinstance(samples, list) else [samples]:
             text = sample.get("solution") if isinstance(sample, dict) else None
             yield f"{path}, {task_id}", {"task_id": task_id, "solution": text}
-
-
-def _opened(path: Path) -> IO[str]:
-    with path.open("rb") as file:
-        packed = file.read(2) == GZIP
-    if packed:
-        return gzip.open(path, "rt", encoding="utf-8-sig")
-    return path.open(encoding="utf-8-sig")

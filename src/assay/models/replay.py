@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-import json
+import hashlib
 from collections import defaultdict
 from contextlib import nullcontext
 from pathlib import Path
@@ -13,7 +13,8 @@ from assay import codec
 from assay.errors import ModelError, UsageError
 from assay.fetch import file_sha256
 from assay.models import Backend, EngineOptions, Rendered, backends, failed
-from assay.models._recorded import records
+from assay.models._recorded import PROGRAMS, records
+from assay.reading import Reader
 from assay.types import Completion, ModelIdentity, SampleKey
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ DEFAULTS = {
     "seed": 0,
     "used_gpu": False,
 }
+RUN_FILES = Reader(ModelError, "Restore it", follow=False, unpack=False)
 RECORDED_FIELDS = ("sample", "logprob", "error", *DEFAULTS)
 
 
@@ -56,6 +58,8 @@ class ReplayModel:
                 self._add(record, record[field])
             except ValueError as error:
                 raise ModelError(f"{where}: {error}") from error
+        if not self._recorded:
+            raise ModelError(f"{path}: has no completions. Give a file with some.")
         self.identity = ModelIdentity(
             name=path.stem,
             engine="replay",
@@ -93,10 +97,11 @@ class ReplayModel:
         pass
 
     def _add(self, record: dict[str, Any], text: str) -> None:
-        task_id = str(record["task_id"])
+        task_id = _task_id(record["task_id"])
         known = {name: record[name] for name in RECORDED_FIELDS if name in record}
         fields = {**DEFAULTS, "sample": self._counts[task_id], **known}
         completion = codec.from_json(Completion, {**fields, "task_id": task_id, "text": text})
+        codec.check_numbers(completion)
         if completion.key in self._recorded:
             raise ValueError(f"sample {completion.sample} of {task_id} is there twice: remove one")
         self._recorded[completion.key] = completion
@@ -107,21 +112,33 @@ def _missing(task_id: str, sample: int) -> Completion:
     return failed(task_id, sample, f"the file holds no sample {sample} of {task_id}")
 
 
+def _task_id(given: Any) -> str:
+    if isinstance(given, bool) or not isinstance(given, str | int):
+        raise ValueError("task_id is neither text nor a whole number")
+    return str(given)
+
+
 def _recorded_form(path: Path) -> Any:
-    """The form of the run that this file is the completions of, if it is a run's."""
-    try:
-        form = json.loads((path.parent / "run.json").read_text())["model"]["prompt_form"]
-    except (OSError, ValueError, KeyError, TypeError):
+    """Return the form of the run that this file is the completions of, if it is a run's."""
+    if path.name != "completions.jsonl":
         return None
-    return form if form in ("chat", "text") and path.name == "completions.jsonl" else None
+    try:
+        form = RUN_FILES.read_json(path.parent / "run.json")["model"]["prompt_form"]
+    except (ModelError, KeyError, TypeError):
+        return None
+    return form if form in ("chat", "text") else None
 
 
 def _digest(path: Path) -> str:
     """Of a file, or of all files below a folder."""
     if not path.is_dir():
         return file_sha256(path)
-    files = sorted(file for file in path.rglob("*") if file.is_file())
-    return codec.digest([(str(file.relative_to(path)), file_sha256(file)) for file in files])
+    files = sorted(file for file in path.rglob("*") if file.is_file() and not file.is_symlink())
+    return codec.digest([(str(file.relative_to(path)), _sha256(file)) for file in files])
+
+
+def _sha256(program: Path) -> str:
+    return hashlib.sha256(PROGRAMS.read_bytes(program)).hexdigest()
 
 
 def _text_field(record: Any) -> str | None:

@@ -181,8 +181,7 @@ def flaky(
 
 
 def _statuses(evaluation: Evaluation) -> dict[SampleKey, str]:
-    run = runs.RunFolder(evaluation.path.with_suffix(""))
-    run.close()
+    run = runs.RecordedRun(evaluation.path.with_suffix(""))
     return {key: verdict.status for key, verdict in run.verdicts.items()}
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from assay import codec
+from assay.errors import UsageError
+from assay.reading import MOST_LINES, Reader, open_bounded, parse_json
 from assay.types import Message
 
 if TYPE_CHECKING:
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
 LONGEST = 1 << 24  # bytes of a line: far beyond any context, and a bound for memory
 SEEDS = 1 << 31
+PROMPTS = Reader(UsageError, "Give a file with a JSON object per line", 1 << 32)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +50,7 @@ def read_lines(path: Path) -> Iterator[tuple[int, bytes]]:
 
     Of a line that is too long only the beginning is read into memory.
     """
-    with path.open("rb") as file:
+    with PROMPTS.reporting(path), open_bounded(path, PROMPTS.most, unpack=False) as file:
         index = 0
         while line := file.readline(LONGEST + 1):
             rest = line
@@ -57,6 +59,8 @@ def read_lines(path: Path) -> Iterator[tuple[int, bytes]]:
             if line.strip():
                 yield index, line
             index += 1
+            if index > MOST_LINES:
+                raise ValueError(f"has more than {MOST_LINES:,} lines")
 
 
 def parse(index: int, line: bytes) -> BatchPrompt | BadLine:
@@ -75,13 +79,9 @@ def _object(line: bytes, *, first: bool) -> dict[str, Any]:
     if len(line) > LONGEST:
         raise ValueError(f"longer than {LONGEST >> 20} MiB")
     try:
-        found = json.loads(line.decode("utf-8-sig" if first else "utf-8"))
+        found = parse_json(line.decode("utf-8-sig" if first else "utf-8"))
     except UnicodeDecodeError as error:
         raise ValueError(f"not UTF-8 (byte {error.start})") from error
-    except json.JSONDecodeError as error:
-        raise ValueError(f"no JSON ({error.msg}, column {error.colno})") from error
-    except (ValueError, RecursionError) as error:  # a number or a nesting beyond all measure
-        raise ValueError(f"no JSON ({error})") from error
     if not isinstance(found, dict):
         raise ValueError(f"no JSON object but {type(found).__name__}")
     return found

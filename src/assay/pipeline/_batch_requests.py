@@ -50,8 +50,6 @@ class Survey:
 
 def survey(source: Path, config: RunConfig) -> Survey:
     """Read the file once; what makes all of it doubtful is refused here."""
-    if not source.is_file():
-        raise UsageError(f"no batch file at {source}: give a file with a JSON object a line")
     numbers: dict[str, int] = {}
     bad: list[BadLine] = []
     unused: set[str] = set()

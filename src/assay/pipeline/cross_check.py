@@ -55,8 +55,7 @@ def disagreements(
     config: ScoreConfig, scored: Evaluation, peer: PeerScore, observer: Observer
 ) -> list[Disagreement]:
     """In the order of the run; what we could not judge is no disagreement."""
-    run = runs.RunFolder(scored.path.with_suffix(""))
-    run.close()
+    run = runs.RecordedRun(scored.path.with_suffix(""))
     differing = {
         key: verdict
         for key, verdict in run.verdicts.items()

@@ -9,6 +9,8 @@ from assay.types import Decoding
 
 DEFAULT_TOP_K = 40
 MAX_TOKENS = 512
+MOST_SAMPLES = 10_000  # of a problem: each takes memory before the first is made
+LARGEST = (1 << 31) - 1  # engines count in 32 bits
 # For thoughts too: of 125 answers by an 8B model that thinks, the longest had about 16,000.
 MAX_TOKENS_THINKING = 16_384
 
@@ -34,14 +36,14 @@ def settle(max_tokens: int, temperature: float, top_k: int | None, seed: int) ->
 
     Greedy has one spelling, whatever top-k and seed were given.
     """
-    if max_tokens < 1:
-        raise ValueError(f"max-tokens must be at least 1, got {max_tokens}")
+    if not 1 <= max_tokens <= LARGEST:
+        raise ValueError(f"max-tokens must be at least 1 and less than 2^31, got {max_tokens}")
     if not 0 <= temperature < float("inf"):
         raise ValueError(f"temperature must be 0 or more, got {temperature}")
     if top_k is None:
         top_k = DEFAULT_TOP_K
-    if top_k < 0:
-        raise ValueError(f"top-k must be 0 (off) or more, got {top_k}")
+    if not 0 <= top_k <= LARGEST:
+        raise ValueError(f"top-k must be 0 (off) or more and less than 2^31, got {top_k}")
     if temperature == 0:
         return Decoding(max_tokens=max_tokens)
     return Decoding(max_tokens, temperature, top_k, seed=seed)
@@ -51,8 +53,10 @@ def in_force(
     n_samples: int, max_tokens: int, temperature: float, top_k: int | None, seed: int
 ) -> Decoding:
     """What a command's options mean; UsageError names the one that means nothing."""
-    if n_samples < 1:
-        raise UsageError(f"--n-samples must be at least 1, got {n_samples}")
+    if not 1 <= n_samples <= MOST_SAMPLES:
+        raise UsageError(
+            f"--n-samples must be at least 1 and at most {MOST_SAMPLES}, got {n_samples}"
+        )
     try:
         return settle(max_tokens, temperature, top_k, seed)
     except ValueError as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -11,9 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from assay import benchmarks, extract, runs, scoring
-from assay.errors import UsageError
+from assay.errors import RunError, UsageError
 from assay.pipeline.stream import Observer
 from assay.types import Tally, Verdict
+from assay.writing import make_folder, reporting, write_whole
 
 Judged = tuple[str, str, Verdict]  # the completion's text, the program in it, the verdict
 
@@ -45,19 +47,19 @@ def export(
     """Write the run's samples and results."""
     if form not in FORMATS:
         raise UsageError(f"unknown format '{form}': choose {', '.join(FORMATS)}")
-    folder = runs.RunFolder(run_folder)
-    try:
-        verdicts = folder.verdicts
-        has_plus = "plus" in result["results"].get("groups", {})
-        run = _Run(list(_judged(result, folder, observer)), has_plus)
-    finally:
-        folder.close()
-    left_out = sum(verdict.status == "invalid" for verdict in verdicts.values())
+    folder = runs.RecordedRun(run_folder)
+    has_plus = "plus" in (result["results"].get("groups") or {})
+    run = _Run(list(_judged(result, folder, observer)), has_plus)
+    left_out = sum(verdict.status == "invalid" for verdict in folder.verdicts.values())
     return Exported(FORMATS[form](target, run), left_out)
 
 
-def _judged(result: dict[str, Any], folder: runs.RunFolder, observer: Observer) -> Iterator[Judged]:
+def _judged(
+    result: dict[str, Any], folder: runs.RecordedRun, observer: Observer
+) -> Iterator[Judged]:
     problems = {p.task_id: p for p in benchmarks.load(result["benchmark"], observer.note).problems}
+    if not result.get("model_identity"):
+        raise RunError(f"the result of {folder.path.name} has no model_identity: use the original")
     form = result["model_identity"]["prompt_form"]
     verdicts = folder.verdicts
     for completion in folder.read_completions():
@@ -131,10 +133,15 @@ def _word(passed: bool) -> str:
 
 def _evalplus_folder(target: Path, run: _Run) -> list[Path]:
     for _, code, verdict in run.samples:
-        folder = target / verdict.task_id.replace("/", "_")
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / f"{verdict.sample}.py").write_text(code, encoding="utf-8")
+        folder = target / _folder_name(verdict.task_id)
+        make_folder(folder)
+        write_whole(folder / f"{verdict.sample}.py", code)
     return [target]
+
+
+def _folder_name(task_id: str) -> str:
+    """Return the task's id as one name: whatever it holds, it is no path."""
+    return re.sub(r"^\.|[^\w.-]", "_", task_id, flags=re.ASCII)
 
 
 def _bigcodebench(target: Path, run: _Run) -> list[Path]:
@@ -173,13 +180,14 @@ def _pass_at_k(passed: Iterable[tuple[str, bool]]) -> dict[str, float]:
 
 
 def _write_lines(path: Path, lines: list[dict[str, Any]]) -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    with reporting(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+    write_whole(path, "".join(json.dumps(line) + "\n" for line in lines))
     return path
 
 
 def _write(path: Path, content: Any) -> Path:
-    path.write_text(json.dumps(content, indent=1), encoding="utf-8")
+    write_whole(path, json.dumps(content, indent=1))
     return path
 
 

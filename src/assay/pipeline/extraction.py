@@ -44,8 +44,7 @@ def extracted(config: ScoreConfig, observer: Observer) -> Iterator[Extracted]:
 
 def dependences(config: ScoreConfig, scored: Evaluation, observer: Observer) -> list[Dependence]:
     """For every rule that was used, how the verdicts would be without it."""
-    run = runs.RunFolder(scored.path.with_suffix(""))
-    run.close()
+    run = runs.RecordedRun(scored.path.with_suffix(""))
     passed = {key for key, verdict in run.verdicts.items() if verdict.status == "pass"}
     benchmark, completions, form = _completions(config, observer)
     problems = {p.task_id: p for p in benchmark.problems}

@@ -34,9 +34,8 @@ from dataclasses import dataclass, replace
 from types import CodeType
 from typing import TYPE_CHECKING, Any
 
-import yaml
-
 from assay.errors import ContractError
+from assay.quality._yaml import parse_yaml
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -106,9 +105,9 @@ class Contract:
 def read_contracts(name: str, text: str) -> list[Contract]:
     """The contracts of a file; ContractError says what is wrong with it."""
     try:
-        documents = [document for document in yaml.safe_load_all(text) if document is not None]
-    except yaml.YAMLError as error:
-        raise ContractError(f"{name} is no YAML ({' '.join(str(error).split())})") from error
+        documents = parse_yaml(text)
+    except ValueError as error:
+        raise ContractError(f"{name} is no YAML ({error})") from error
     if not documents:
         raise ContractError(f"{name} holds no contract")
     return [_Reading(name, document).contract() for document in documents]
@@ -167,6 +166,8 @@ class _Reading:
         if isinstance(given, dict) and set(given) == {"from", "to"}:
             first, last = given["from"], given["to"]
             if isinstance(first, int) and isinstance(last, int):
+                if last - first > MOST_CASES:
+                    raise self._error(f"the domain has more than {MOST_CASES} combinations")
                 return range(first, last + 1)
         raise self._error(f"the domain of {name} must be a list or {{from: 1, to: 9}}")
 
@@ -203,7 +204,7 @@ class _Reading:
             raise self._error("given must hold the arguments, by name or in a list")
         try:
             tolerance = float(found.get("tolerance", TOLERANCE))  # YAML takes 1e-9 for a text
-        except (TypeError, ValueError) as error:
+        except (TypeError, ValueError, OverflowError) as error:
             raise self._error(f"tolerance must be a number ({error})") from error
         return FalsificationTest(
             identifier,
@@ -234,18 +235,18 @@ class _Reading:
     def _expression(self, text: str) -> CodeType:
         try:
             return compile(text, self._where, "eval")
-        except (SyntaxError, ValueError) as error:
-            raise self._error(f"{text!r} is no expression ({error})") from error
+        except (SyntaxError, ValueError, MemoryError, RecursionError) as error:
+            raise self._error(f"{text[:80]!r} is no expression ({error})") from error
 
     def _mapping(self, value: Any, what: str) -> dict[str, Any]:
         if not isinstance(value, dict):
-            raise self._error(f"{what} must be names with values, not {value!r}")
+            raise self._error(f"{what} must be names with values, not {value!r:.80}")
         return value
 
     def _text(self, found: dict[str, Any], field: str, default: str | None = None) -> str:
         value = found.get(field, default)
         if not isinstance(value, str):
-            problem = "is missing" if value is None else f"must be text, not {value!r}"
+            problem = "is missing" if value is None else f"must be text, not {value!r:.80}"
             raise self._error(f"{field} {problem}")
         return value
 

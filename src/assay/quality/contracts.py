@@ -24,6 +24,7 @@ from assay.quality._contract_files import (
     WrongSubject,
     read_contracts,
 )
+from assay.reading import Reader
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     Subject = Callable[..., Any]
 
 FOLDER = "contracts"  # in the package when it is installed, else in the checkout
+FILES = Reader(ContractError, "Give a YAML file; see docs/quality.md", 1 << 20, unpack=False)
 SHOWN = 120  # characters of a value
 
 
@@ -61,10 +63,7 @@ def contract_files() -> list[Traversable]:
 def load(files: Sequence[Traversable]) -> list[Contract]:
     found = []
     for file in files:
-        try:
-            text = file.read_text(encoding="utf-8")
-        except (OSError, ValueError) as error:
-            raise ContractError(f"{file} cannot be read ({error})") from error
+        text = file.read_text("utf-8") if not isinstance(file, Path) else FILES.read_text(file)
         found += read_contracts(file.name, text)
     names = [contract.name for contract in found]
     if twice := [name for name in names if names.count(name) > 1]:

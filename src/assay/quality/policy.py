@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
-import yaml
-
 from assay.errors import UsageError
+from assay.quality._yaml import parse_yaml
 from assay.quality.texts import BUILT_IN
+from assay.reading import Reader
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+POLICIES = Reader(UsageError, "Give a YAML file; see docs/quality.md", 1 << 18, unpack=False)
 Tree = dict[str, Any]
 
 
@@ -56,25 +58,21 @@ def load_policy(path: Path | None = None) -> Policy:
     tree = _parsed(resources.files("assay.quality").joinpath("policy.yaml").read_text(), "policy")
     if path is None:
         return _made(tree)
-    try:
-        given = _parsed(path.read_text(encoding="utf-8"), str(path))
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"no policy can be read at {path} ({error}): give a YAML file") from error
+    given = _parsed(POLICIES.read_text(path), str(path))
     try:
         return _made(_over(tree, given, ""))
-    except (TypeError, ValueError, AttributeError) as error:
+    except (TypeError, ValueError, AttributeError, OverflowError) as error:
         raise UsageError(f"{path} is no policy ({error}): see docs/quality.md") from error
 
 
 def _parsed(text: str, name: str) -> Tree:
     try:
-        found = yaml.safe_load(text) or {}
-    except yaml.YAMLError as error:
-        told = " ".join(str(error).split())
-        raise UsageError(f"{name} is no YAML ({told}): see docs/quality.md") from error
-    if not isinstance(found, dict):
+        found = parse_yaml(text)
+    except ValueError as error:
+        raise UsageError(f"{name} is no YAML ({error}): see docs/quality.md") from error
+    if len(found) != 1 or not isinstance(found[0], dict):
         raise UsageError(f"{name} is no policy: it must have parity, gate or tiers")
-    return found
+    return dict(found[0])
 
 
 def _over(ours: Tree, theirs: Tree, where: str) -> Tree:
@@ -101,7 +99,14 @@ def _made(tree: Tree) -> Policy:
 
 
 def _likeness(found: Tree) -> Likeness:
-    return Likeness(**{key: float(value) for key, value in found.items()})
+    return Likeness(**{key: _number(value) for key, value in found.items()})
+
+
+def _number(value: Any) -> float:
+    number = float(value)
+    if not math.isfinite(number):
+        raise ValueError(f"{number} is not a threshold")
+    return number
 
 
 def _tier(name: str, found: Tree) -> Tier:
@@ -110,7 +115,7 @@ def _tier(name: str, found: Tree) -> Tier:
         raise ValueError(f"unknown tiers.{name}.{sorted(unknown)[0]}")
 
     def bound(key: str) -> float | None:
-        return None if found.get(key) is None else float(found[key])
+        return None if found.get(key) is None else _number(found[key])
 
     return Tier(
         check=bool(found.get("check", False)),
@@ -120,7 +125,7 @@ def _tier(name: str, found: Tree) -> Tier:
         tokens_per_second_min=bound("tokens_per_second_min"),
         parity=bool(found.get("parity", False)),
         scores={
-            str(benchmark): {str(figure): float(least) for figure, least in figures.items()}
+            str(benchmark): {str(figure): _number(least) for figure, least in figures.items()}
             for benchmark, figures in (found.get("scores") or {}).items()
         },
     )

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from assay import __version__, codec, models, runs
-from assay.errors import AssayError
+from assay.errors import AssayError, RunError
 from assay.models.checking import check
 from assay.models.precision import precision
 from assay.models.scoring import open_scorer
@@ -18,6 +18,7 @@ from assay.quality.bench import BenchConfig, bench
 from assay.quality.decision import Decision, at_least, at_most, overall
 from assay.quality.parity import compare
 from assay.quality.texts import BUILT_IN, load_text
+from assay.reading import Reader
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from assay.models import EngineOptions
     from assay.quality.policy import Policy
 
+RESULT_FILES = Reader(RunError, "Restore it from a copy, or delete it", follow=False)
 ROUNDS, NEW_TOKENS, PROMPT_TOKENS = 3, 32, 64  # of the throughput's quick measurement
 
 
@@ -174,21 +176,24 @@ class Quality:
             for run in runs.list_runs(self._subject.results_dir)
             if run["benchmark"] == benchmark
             and "results" in run
-            and run["model_identity"]["weights_sha256"] == model.identity.weights_sha256
+            and (run.get("model_identity") or {}).get("weights_sha256")
+            == model.identity.weights_sha256
         ]
         if not results:
             reason = f"no result of this model: run assay eval {benchmark}"
             return [Item(f"{benchmark} {figure}", "INCONCLUSIVE", reason) for figure in wanted]
         newest = results[0]
         path = self._subject.results_dir / f"{newest['run']}.json"
-        self._digests[f"result {newest['run']}"] = hashlib.sha256(path.read_bytes()).hexdigest()
+        self._digests[f"result {newest['run']}"] = hashlib.sha256(
+            RESULT_FILES.read_bytes(path)
+        ).hexdigest()
         return [_score(benchmark, figure, least, newest) for figure, least in wanted.items()]
 
 
 def _score(benchmark: str, figure: str, least: float, result: dict[str, Any]) -> Item:
     name, run = f"{benchmark} {figure}", result["run"]
-    found = result["results"]["intervals"].get(figure)
-    if found is None:
+    found = (result["results"].get("intervals") or {}).get(figure)
+    if found is None or result["results"].get(figure) is None:
         return Item(name, "INCONCLUSIVE", f"{run} does not tell it")
     low, high, value = found["low"], found["high"], result["results"][figure]
     return Item(

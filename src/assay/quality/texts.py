@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 from assay import benchmarks
 from assay.benchmarks import data
-from assay.errors import DataError, UsageError
+from assay.errors import UsageError
+from assay.reading import Reader
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -54,14 +55,8 @@ def _built_in() -> str:
 
 
 def _read(path: Path, names: list[str]) -> str:
-    try:
-        return path.read_bytes().decode()
-    except (FileNotFoundError, IsADirectoryError) as error:
-        raise UsageError(
-            f"no text {path}: give a text file, or one of {', '.join(names)}"
-        ) from error
-    except (OSError, UnicodeDecodeError) as error:
-        raise DataError(f"{path} cannot be read as text ({error}): give UTF-8 text") from error
+    advice = f"Give a UTF-8 text file, or one of {', '.join(names)}"
+    return Reader(UsageError, advice, 1 << 30).read_text(path)
 
 
 def _first_lines(content: str, limit: int) -> str:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from assay.runs._files import write_whole
 from assay.runs.batch_output import BatchLine, BatchOutput, BatchSettings
 from assay.runs.compare import Comparison, compare
-from assay.runs.folder import RunFolder, open_run
+from assay.runs.folder import RecordedRun, RunFolder, open_run
 from assay.runs.history import find_result, list_runs
 from assay.runs.kept import KeptData
 from assay.runs.results import RESULTS_VERSION, build_result, read_tsv, write_evidence, write_result
@@ -18,6 +17,7 @@ __all__ = [
     "BatchSettings",
     "Comparison",
     "KeptData",
+    "RecordedRun",
     "RunFolder",
     "VerdictCache",
     "build_result",
@@ -28,5 +28,4 @@ __all__ = [
     "read_tsv",
     "write_evidence",
     "write_result",
-    "write_whole",
 ]

@@ -1,69 +1,41 @@
-"""Files that survive a kill: whole lines appended, whole files swapped in."""
+"""Files of a run that survive a kill: whole lines appended, whole files swapped in."""
 
 from __future__ import annotations
 
 import contextlib
-import errno
 import fcntl
 import json
 import os
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from assay import codec
+from assay import codec, writing
 from assay.errors import RunError
+from assay.reading import Reader, parse_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
 T = TypeVar("T")
-
-
-@contextlib.contextmanager
-def writing(path: Path) -> Iterator[None]:
-    """Turns the system's refusals into one line that says what to do."""
-    try:
-        yield
-    except OSError as error:
-        if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            advice = "free some space and run the same command again, what was written is kept"
-        else:
-            advice = "make it writable or choose another place (--results-dir, --output)"
-        raise RunError(f"cannot write {path}: {error.strerror}; {advice}") from error
-
-
-def write_whole(path: Path, text: str) -> None:
-    """Replace the file in one step: readers see the old text or the new, never a part."""
-    partial = path.with_name(path.name + ".part")
-    with writing(path):
-        with partial.open("w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        partial.replace(path)
-
-
-def read_json(path: Path) -> Any:
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError as error:
-        raise RunError(f"no file {path}") from error
-    except (OSError, ValueError) as error:
-        raise RunError(f"{path} cannot be read ({error}): delete it or restore it") from error
+# A run's folder may have come from elsewhere: no link in it is followed.
+DOCUMENTS = Reader(RunError, "Restore it from a copy, or delete it", follow=False, unpack=False)
+LINES = Reader(
+    RunError, "Restore it from a copy, or start over with --fresh", 1 << 36, follow=False,
+    unpack=False,
+)  # fmt: skip
 
 
 def hold(path: Path, busy: str) -> int:
-    """A lock on the file, made if need be, until it is closed; RunError(busy) if another has it."""
+    """Lock the file, which is created if need be, until it is closed; RunError(busy) if taken."""
     while True:
-        with writing(path):
-            held = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+        held = writing.open_private(path)
         try:
             fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
             os.close(held)
             raise RunError(busy) from error
         with contextlib.suppress(FileNotFoundError):
-            if os.path.samestat(os.fstat(held), path.stat()):
+            if os.path.samestat(os.fstat(held), path.lstat()):
                 return held
         os.close(held)  # replaced between the two steps: the lock must be on what is there now
 
@@ -73,49 +45,43 @@ def add_environment(path: Path, about: dict[str, Any], environment: dict[str, An
     environment = json.loads(codec.dumps(environment))  # as it will be read again
     if environment not in about["environments"]:
         about["environments"] = [*about["environments"], environment]
-        write_whole(path, codec.pretty(about))
+        writing.write_whole(path, codec.pretty(about))
+
+
+def read_records(path: Path, record_type: type[T]) -> Iterator[T]:
+    """Yield the records of a file of JSON lines; a last line without its end is left out."""
+    for number, line in enumerate(LINES.lines(path), 1):
+        if line.endswith(b"\n"):
+            yield _record(path, number, line, record_type)
 
 
 class JsonLines:
-    """An append-only file of one dataclass, a record a line."""
+    """An append-only file of one dataclass, a record per line."""
 
-    def __init__(self, path: Path, record_type: type[T]) -> None:
+    def __init__(self, path: Path, record_type: type[Any]) -> None:
         self._path = path
         self._type = record_type
-        with writing(path):
-            self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o666)
-
-    def read(self) -> list[Any]:
-        return list(self.records())
+        self._file = writing.open_private(path, os.O_APPEND)
 
     def records(self) -> Iterator[Any]:
-        """All records, one at a time.
+        """Yield all records, one at a time.
 
         A last line without its end is what a kill leaves: it is cut off here.
         """
-        with self._path.open("rb") as lines:
-            for number, line in enumerate(lines, 1):
-                if not line.endswith(b"\n"):
-                    with writing(self._path):
-                        os.truncate(self._file, os.fstat(self._file).st_size - len(line))
-                    return
-                yield self._record(number, line)
-
-    def stream(self) -> Iterator[Any]:
-        """All records, one in memory at a time; they were read before, so that lines are whole."""
-        with self._path.open("rb") as lines:
-            for number, line in enumerate(lines, 1):
-                yield self._record(number, line)
+        for number, line in enumerate(LINES.lines(self._path), 1):
+            if not line.endswith(b"\n"):
+                with writing.reporting(self._path):
+                    os.truncate(self._file, os.fstat(self._file).st_size - len(line))
+                return
+            yield _record(self._path, number, line, self._type)
 
     def append(self, record: Any) -> None:
-        """Written through to the system before this returns; a part of a line is taken back."""
+        """Write through to the system before this returns; a part of a line is taken back."""
         line = codec.dumps(record).encode() + b"\n"
-        with writing(self._path):
+        with writing.reporting(self._path):
             before = os.fstat(self._file).st_size
             try:
-                written = 0
-                while written < len(line):
-                    written += os.write(self._file, line[written:])
+                writing.write_all(self._file, line)
             except OSError:
                 os.truncate(self._file, before)
                 raise
@@ -123,11 +89,22 @@ class JsonLines:
     def close(self) -> None:
         os.close(self._file)
 
-    def _record(self, number: int, line: bytes) -> Any:
-        try:
-            return codec.from_json(self._type, json.loads(line))
-        except ValueError as error:
-            raise RunError(
-                f"{self._path} line {number} is damaged ({error}): delete that line to have its "
-                "sample made again, or start over with --fresh"
-            ) from error
+
+def _check_groups(groups: dict[str, tuple[int, ...]]) -> None:
+    """Raise ValueError unless each group has two counts: tests passed, and all of them."""
+    for counts in groups.values():
+        if len(counts) != 2 or not 0 <= counts[0] <= counts[1]:
+            raise ValueError(f"field 'groups' has an unexpected value {counts!r}")
+
+
+def _record(path: Path, number: int, line: bytes, record_type: type[T]) -> T:
+    try:
+        record = codec.from_json(record_type, parse_json(line))
+        codec.check_numbers(record)
+        _check_groups(getattr(record, "groups", {}))
+    except ValueError as error:
+        raise RunError(
+            f"{path} line {number} is damaged ({error}): delete that line to have its "
+            "sample made again, or start over with --fresh"
+        ) from error
+    return record

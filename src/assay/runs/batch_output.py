@@ -11,8 +11,9 @@ from typing import Any, Literal
 from assay import codec
 from assay.errors import RunError
 from assay.protocol import differences
-from assay.runs._files import JsonLines, add_environment, hold, read_json, write_whole, writing
+from assay.runs._files import DOCUMENTS, JsonLines, add_environment, hold
 from assay.types import Decoding, ModelIdentity
+from assay.writing import create_beside, replace, reporting, write_whole
 
 INSTEAD = "give another --output, or --fresh to start over"
 
@@ -58,7 +59,9 @@ class BatchOutput:
     def __init__(self, path: Path, settings: BatchSettings, *, fresh: bool) -> None:
         self._path = Path(os.path.realpath(path))
         if self._path.exists() and not self._path.is_file():
-            raise RunError(f"{path} is no file: give another --output, or none to print the lines")
+            raise RunError(
+                f"{path}: is not a file. Give another --output, or none to print the lines."
+            )
         self._about_path = self._path.with_name(self._path.name + ".run.json")
         self._held = self._hold(self._path)
         try:
@@ -85,7 +88,7 @@ class BatchOutput:
     def _begin(self, settings: BatchSettings, *, fresh: bool) -> None:
         """An empty file is begun: whatever is beside it belonged to another one."""
         asked = codec.to_json(settings)
-        with writing(self._path):
+        with reporting(self._path):
             if fresh:
                 os.truncate(self._held, 0)
             if os.fstat(self._held).st_size == 0:
@@ -93,8 +96,10 @@ class BatchOutput:
                 self._about = {**asked, "created": created, "environments": []}
                 write_whole(self._about_path, codec.pretty(self._about))
                 return
-        self._about = read_json(self._about_path) if self._about_path.exists() else {}
-        if not (isinstance(self._about, dict) and "environments" in self._about):
+        self._about = DOCUMENTS.read_json(self._about_path) if self._about_path.exists() else {}
+        if not (
+            isinstance(self._about, dict) and isinstance(self._about.get("environments"), list)
+        ):
             raise RunError(
                 f"{self._path} has lines but no {self._about_path.name} that says how they were "
                 f"made: {INSTEAD}"
@@ -113,22 +118,35 @@ class BatchOutput:
         return True
 
     def _take_out_errors(self) -> None:
-        """In one step: a kill leaves the old file or the new one, and either is held by us."""
-        partial = self._path.with_name(self._path.name + ".part")
-        held = self._hold(partial)
-        with writing(self._path):
-            os.truncate(held, 0)
-            kept = JsonLines(partial, BatchLine)
-            for line in self._lines.records():
-                if line.error is None:
-                    kept.append(line.to_json())
-            kept.close()
-            os.fsync(held)
-            partial.replace(self._path)
+        """Rewrite in one step: a kill leaves the old file or the new one, and either is held."""
+        with reporting(self._path):
+            descriptor, partial = create_beside(self._path)
+            os.close(descriptor)
+            try:
+                held = self._copy_answers(partial)
+                replace(partial, self._path)
+            finally:
+                partial.unlink(missing_ok=True)
         self._lines.close()
         os.close(self._held)
         self._lines, self._held = JsonLines(self._path, BatchLine), held
         self._failed = 0
+
+    def _copy_answers(self, target: Path) -> int:
+        """Write the lines without an error into ``target``; return the lock on it."""
+        held = self._hold(target)
+        copied = JsonLines(target, BatchLine)
+        try:
+            for line in self._lines.records():
+                if line.error is None:
+                    copied.append(line.to_json())
+            os.fsync(held)
+        except BaseException:
+            os.close(held)
+            raise
+        finally:
+            copied.close()
+        return held
 
     def _hold(self, path: Path) -> int:
         busy = f"another process is writing {self._path}: wait for it, or give another --output"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import itertools
 import os
@@ -10,40 +11,44 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from assay import codec
-from assay.runs._files import JsonLines, add_environment, hold, read_json, write_whole, writing
+from assay.errors import RunError
+from assay.runs._files import DOCUMENTS, JsonLines, add_environment, hold, read_records
 from assay.types import Completion, Verdict
+from assay.writing import reporting, write_whole
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
     from assay.protocol import Protocol
     from assay.types import ModelIdentity, SampleKey
 
-RUN_FILE = "run.json"
+RUN_FILE, COMPLETIONS, VERDICTS = "run.json", "completions.jsonl", "verdicts.jsonl"
 ABOUT_FIELDS = {"key", "created", "model", "environments"}
 
 
-class RunFolder:
-    """An open run: what is done so far, and two files that only grow.
+class RecordedRun:
+    """What a run's folder holds, for reading: nothing there is locked, created or changed.
 
     Completions with an error and invalid verdicts are written down but do not count as done, so
     that a rerun tries them again.
     """
 
     def __init__(self, path: Path) -> None:
-        self.path = path
-        self.about: dict[str, Any] = read_json(path / RUN_FILE)
-        busy = f"another process is working on {path}: wait for it, or use --fresh for a second run"
-        self._held = hold(path / "lock", busy)
-        self._append_lock = threading.Lock()
-        self._completion_lines = JsonLines(path / "completions.jsonl", Completion)
-        self._verdict_lines = JsonLines(path / "verdicts.jsonl", Verdict)
-        self._verdicts: dict[SampleKey, Verdict] = {v.key: v for v in self._verdict_lines.read()}
+        self._load(path, _read_about(path))
+
+    def _load(self, path: Path, about: dict[str, Any]) -> None:
+        self.path, self.about = path, about
+        verdicts = {v.key: v for v in self._read(VERDICTS, Verdict)}
+        self._verdicts: dict[SampleKey, Verdict] = verdicts
         judged = self.judged
         self._completions: dict[SampleKey, Completion] = {
-            c.key: _without_text(c) if c.key in judged else c for c in self._completion_lines.read()
+            c.key: _without_text(c) if c.key in judged else c
+            for c in self._read(COMPLETIONS, Completion)
         }
+
+    def _read(self, name: str, record_type: type[Any]) -> Iterable[Any]:
+        return read_records(self.path / name, record_type)
 
     @property
     def completions(self) -> dict[SampleKey, Completion]:
@@ -61,7 +66,7 @@ class RunFolder:
 
     def read_completions(self) -> Iterator[Completion]:
         """Those that were made, with their texts, one at a time from the file."""
-        return (c for c in self._completion_lines.stream() if c.error is None)
+        return (c for c in read_records(self.path / COMPLETIONS, Completion) if c.error is None)
 
     @property
     def verdicts(self) -> dict[SampleKey, Verdict]:
@@ -72,24 +77,71 @@ class RunFolder:
     def judged(self) -> set[SampleKey]:
         return {key for key, v in self._verdicts.items() if v.status != "invalid"}
 
+
+class RunFolder(RecordedRun):
+    """An open run, held against other processes: what is done so far, and two growing files."""
+
+    def __init__(self, path: Path) -> None:
+        about = _read_about(path)
+        if path.is_symlink():
+            raise RunError(f"{path}: is a symbolic link. Replace it by the folder itself.")
+        busy = f"another process is working on {path}: wait for it, or use --fresh for a second run"
+        with contextlib.ExitStack() as opened:
+            self._held = hold(path / "lock", busy)
+            opened.callback(os.close, self._held)
+            self._lines: dict[str, JsonLines] = {}
+            for name, record_type in ((COMPLETIONS, Completion), (VERDICTS, Verdict)):
+                self._lines[name] = JsonLines(path / name, record_type)
+                opened.callback(self._lines[name].close)
+            self._append_lock = threading.Lock()
+            self._load(path, about)
+            self._opened = opened.pop_all()
+
+    def _read(self, name: str, record_type: type[Any]) -> Iterable[Any]:  # noqa: ARG002
+        return self._lines[name].records()
+
     def add_environment(self, environment: dict[str, Any]) -> None:
         """Where this run is worked on; it may be continued in another one."""
         add_environment(self.path / RUN_FILE, self.about, environment)
 
     def add_completion(self, completion: Completion) -> None:
         with self._append_lock:
-            self._completion_lines.append(completion)
+            self._lines[COMPLETIONS].append(completion)
             self._completions[completion.key] = _without_text(completion)
 
     def add_verdict(self, verdict: Verdict) -> None:
         with self._append_lock:
-            self._verdict_lines.append(verdict)
+            self._lines[VERDICTS].append(verdict)
             self._verdicts[verdict.key] = verdict
 
     def close(self) -> None:
-        self._completion_lines.close()
-        self._verdict_lines.close()
-        os.close(self._held)
+        self._opened.close()
+
+
+def _read_about(path: Path) -> dict[str, Any]:
+    """Return what a run's run.json says; RunError unless it can be worked with."""
+    about = DOCUMENTS.read_json(path / RUN_FILE)
+    if not is_about(about):
+        raise RunError(f"{path / RUN_FILE}: is not a run of assay. Restore it from a copy.")
+    found: dict[str, Any] = about
+    return found
+
+
+def is_about(about: Any) -> bool:
+    """Tell whether this is what run.json says of a run."""
+    return (
+        isinstance(about, dict)
+        and about.keys() >= ABOUT_FIELDS
+        and isinstance(about["created"], str)
+        and isinstance(about["model"], dict)
+        and isinstance(about["model"].get("name"), str)
+        and isinstance(about["environments"], list)
+        and all(map(_is_environment, about["environments"]))
+    )
+
+
+def _is_environment(found: Any) -> bool:
+    return isinstance(found, dict) and isinstance(found.get("parity_gate") or {}, dict)
 
 
 def _without_text(completion: Completion) -> Completion:
@@ -101,7 +153,7 @@ def open_run(
 ) -> RunFolder:
     """The newest run of this protocol and model in ``results_dir``, or a new one."""
     key = codec.digest({"protocol": protocol.hash, "model": codec.to_json(model)})
-    with writing(results_dir):
+    with reporting(results_dir):
         results_dir.mkdir(parents=True, exist_ok=True)
     earlier = [] if fresh else [run for run in run_folders(results_dir) if run[1]["key"] == key]
     return RunFolder(earlier[0][0] if earlier else _create(results_dir, protocol, model, key))
@@ -112,16 +164,16 @@ def run_folders(results_dir: Path) -> list[tuple[Path, dict[str, Any]]]:
     found = [
         (path.parent, about)
         for path in results_dir.glob(f"*/{RUN_FILE}")
-        if isinstance(about := read_json(path), dict) and about.keys() >= ABOUT_FIELDS
+        if is_about(about := DOCUMENTS.read_json(path))
     ]
-    return sorted(found, key=lambda run: str(run[1]["created"]), reverse=True)
+    return sorted(found, key=lambda run: run[1]["created"], reverse=True)
 
 
 def _create(results_dir: Path, protocol: Protocol, model: ModelIdentity, key: str) -> Path:
     now = datetime.now(UTC)
     name = f"{protocol.benchmark}_{now:%Y%m%d_%H%M%S}"
     path = results_dir / name
-    with writing(path):
+    with reporting(path):
         for attempt in itertools.count(2):
             try:
                 path.mkdir()

@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from pathlib import Path
 from typing import Any
 
 from assay.errors import RunError
-from assay.runs._files import read_json
+from assay.runs._files import DOCUMENTS
+from assay.runs._shapes import PROTOCOL, RESULT, wrong_field
 from assay.runs.folder import run_folders
 from assay.runs.results import RESULTS_VERSION
 
-NEEDED = (
-    "schema", "benchmark", "model", "timestamp", "run", "results.invalid", "problems.task_id",
-    "problems.n", "problems.passed", "protocol.hash", "protocol.prompt_strategy",
-    "protocol.n_samples",
-)  # fmt: skip
+PROTOCOL_FILE = "protocol.json"
 RESULT_NAME = re.compile(r".+_\d{8}_\d{6}(-\d+)?\.json")
 
 
 def list_runs(results_dir: Path) -> list[dict[str, Any]]:
     """The results of all runs, newest first; an unfinished run has no ``results``."""
     finished = {
-        path.stem: read_result(path)
+        path.stem: read_result(path, follow=False)
         for path in results_dir.glob("*.json")
         if RESULT_NAME.fullmatch(path.name)
     }
@@ -32,11 +30,16 @@ def list_runs(results_dir: Path) -> list[dict[str, Any]]:
         if path.name not in finished
     ]
     every = [*finished.values(), *unfinished]
-    return sorted(every, key=lambda run: str(run["timestamp"]), reverse=True)
+    return sorted(every, key=lambda run: run["timestamp"], reverse=True)
 
 
 def _unfinished(path: Path, about: dict[str, Any]) -> dict[str, Any]:
-    protocol = read_json(path / "protocol.json")
+    protocol = DOCUMENTS.read_json(path / PROTOCOL_FILE)
+    if wrong := wrong_field(protocol, PROTOCOL):
+        raise RunError(
+            f"{path / PROTOCOL_FILE}: {wrong} is missing or of another type. "
+            "Restore it from a copy, or delete the run."
+        )
     return {
         "run": path.name,
         "benchmark": protocol["benchmark"],
@@ -56,19 +59,16 @@ def find_result(reference: str, results_dir: Path) -> dict[str, Any]:
     raise RunError(f"no result '{reference}': give a results file, or a run that history lists")
 
 
-def read_result(path: Path) -> dict[str, Any]:
-    result = read_json(path)
-    if not isinstance(result, dict) or any(not _has(result, name) for name in NEEDED):
-        raise RunError(f"{path} is not a results file of assay")
-    if result["schema"] != RESULTS_VERSION:
-        raise RunError(f"{path} has schema {result['schema']}, not {RESULTS_VERSION}: update assay")
-    return result
-
-
-def _has(result: dict[str, Any], name: str) -> bool:
-    """Whether a dotted field is there; of a list, whether all its items have it."""
-    first, _, rest = name.partition(".")
-    if not isinstance(result, dict) or first not in result:
-        return False
-    inner = result[first]
-    return not rest or all(_has(i, rest) for i in (inner if isinstance(inner, list) else [inner]))
+def read_result(path: Path, *, follow: bool = True) -> dict[str, Any]:
+    """Return a results file's content; RunError unless its fields have the types of ours."""
+    result = dataclasses.replace(DOCUMENTS, follow=follow).read_json(path)
+    if isinstance(result, dict) and result.get("schema", RESULTS_VERSION) != RESULTS_VERSION:
+        found = str(result["schema"])[:20]
+        raise RunError(f"{path} has schema {found}, not {RESULTS_VERSION}: update assay")
+    if wrong := wrong_field(result, RESULT):
+        raise RunError(
+            f"{path}: is not a results file of assay ({wrong} is missing or of another type). "
+            "Give another file."
+        )
+    checked: dict[str, Any] = result
+    return checked

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from assay import codec
 from assay.errors import RunError
-from assay.runs._files import write_whole, writing
+from assay.reading import Reader
 from assay.scoring import as_failed, tally
 from assay.scoring import estimates as every_estimate
 from assay.types import Tally
+from assay.writing import reporting, write_whole
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 
 RESULTS_VERSION = 1
 TSV_HEADER = ("task_id", "n", "num_passed")
+TSV_FILES = Reader(RunError, "Give a file of lines 'task_id<TAB>n<TAB>num_passed'")
+COUNT = re.compile(r"\s*\d{1,7}\s*")  # samples of a problem: nobody makes ten million
 
 
 def build_result(
@@ -115,7 +118,7 @@ def write_evidence(folder: Path, name: str, evidence: Mapping[str, Any]) -> Path
     """A file of its own for each, named by when it was made."""
     stamp = re.sub(r"\D", "", str(evidence["timestamp"]))[:14]
     path = folder / f"{name}_{stamp[:8]}-{stamp[8:]}.json"
-    with writing(path):
+    with reporting(path):
         folder.mkdir(parents=True, exist_ok=True)
     write_whole(path, codec.pretty(evidence))
     return path
@@ -123,16 +126,12 @@ def write_evidence(folder: Path, name: str, evidence: Mapping[str, Any]) -> Path
 
 def read_tsv(path: Path) -> list[Tally]:
     """The tallies of a per-problem TSV, with or without its header."""
-    try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except (OSError, ValueError) as error:
-        raise RunError(f"{path} cannot be read ({error})") from error
     tallies = []
-    for number, line in enumerate(lines, 1):
+    for number, line in enumerate(TSV_FILES.read_text(path).splitlines(), 1):
         fields = line.split("\t")
         if tuple(fields) == TSV_HEADER or not line.strip():
             continue
-        if len(fields) != len(TSV_HEADER) or not all(f.strip().isdecimal() for f in fields[1:]):
+        if len(fields) != len(TSV_HEADER) or not all(map(COUNT.fullmatch, fields[1:])):
             raise RunError(
                 f"{path} line {number} is not 'task_id<TAB>n<TAB>num_passed': correct it"
             )

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from assay.errors import SandboxError
-from assay.fetch import cache_dir, file_sha256
+from assay.fetch import cache_dir, file_sha256, read_sealed, write_sealed
 
 PACKAGES = ("wasmtime", "componentize-py")
 HERE = Path(__file__).parent
@@ -26,6 +26,7 @@ SHARED = (
     "wire",
 )  # fmt: skip
 BUILD_S = 900.0
+PURPOSE = "wasm component"  # of the seal on its record
 SCRIPT = "import sys; from componentize_py import script; sys.exit(script())"
 STACK_BYTES = (2 << 20) - (1 << 16)  # wasmtime allows no more
 
@@ -58,8 +59,7 @@ def about(machine_code: Path) -> dict[str, Any]:
     Builds are not alike to the byte (componentize-py issue 247): not even the order of sets of
     strings is that of another build, so that results name theirs.
     """
-    found: dict[str, Any] = json.loads(machine_code.with_suffix(".json").read_text())
-    return found
+    return _recorded(machine_code.with_suffix(".json"))
 
 
 def _build(folder: Path, note: Callable[[str], None]) -> None:
@@ -76,7 +76,7 @@ def _build(folder: Path, note: Callable[[str], None]) -> None:
         names = (wasm.name, machine_code.name)
         digests = {name: file_sha256(Path(temporary, name)) for name in names}
         told = {"sha256": digests, "packages": _versions(), **_told_by_guest(machine_code)}
-        record.write_text(json.dumps(told, indent=1))
+        write_sealed(record, PURPOSE, json.dumps(told, indent=1).encode())
         for name in (*names, record.name):  # the record last: it says that all is there
             os.replace(Path(temporary, name), folder / name)
 
@@ -142,6 +142,12 @@ def _digest_of_inputs() -> str:
 def _is_as_recorded(path: Path, record: Path) -> bool:
     """Machine code from a file is as trusted as the file: it is checked each time."""
     try:
-        return bool(json.loads(record.read_text())["sha256"][path.name] == file_sha256(path))
-    except (OSError, ValueError, KeyError):
+        return bool(_recorded(record)["sha256"][path.name] == file_sha256(path))
+    except (OSError, KeyError):
         return False
+
+
+def _recorded(record: Path) -> dict[str, Any]:
+    """Return what is recorded of a build of this user, or nothing."""
+    found: dict[str, Any] = json.loads(read_sealed(record, PURPOSE) or b"{}")
+    return found

@@ -15,7 +15,7 @@ from typing import Literal
 
 from assay import codec
 from assay.errors import SandboxError, UsageError
-from assay.fetch import cache_dir
+from assay.fetch import cache_dir, check_private
 
 LOCKS = Path(__file__).parent / "locks"
 READY = "ready.json"  # written last: a folder without it is not finished
@@ -155,6 +155,8 @@ def find(name: str, tier: str = "") -> Environment:
         )
     identity = _identity(recipe)
     folder = _folder(identity)
+    if folder.exists():
+        check_private(folder, readable=True)
     if not (folder / READY).exists():
         raise SandboxError(f"environment '{name}' is missing: run 'assay env {name}'")
     variables = tuple((key, value.replace(FOLDER, str(folder))) for key, value in recipe.variables)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import shutil
 import subprocess
@@ -13,7 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from assay.errors import SandboxError
-from assay.fetch import cache_dir
+from assay.fetch import cache_dir, read_sealed, write_sealed
 from assay.sandbox._engine import Engine, find_engine
 from assay.sandbox._host_root import write_host_root
 
@@ -61,16 +60,12 @@ def build_image(base: str, root: Path | None, note: Callable[[str], None]) -> st
             engine.asked("build", "--network=none", "--tag", NAME, folder, timeout_s=BUILD_S)
         found = NAME
     found = str(engine.inspected("image", found.splitlines()[-1])["Id"])
-    _record(engine).parent.mkdir(parents=True, exist_ok=True)
-    _record(engine).write_text(json.dumps({"id": found}))
+    write_sealed(_record(engine), NAME, found.encode())
     return found
 
 
 def _built(engine: Engine) -> str:
-    try:
-        return str(json.loads(_record(engine).read_text())["id"])
-    except (OSError, ValueError, KeyError):
-        return NAME
+    return (read_sealed(_record(engine), NAME) or NAME.encode()).decode()
 
 
 def _record(engine: Engine) -> Path:

@@ -1,0 +1,92 @@
+"""Seals on what the cache holds: an entry counts only if this user's key made its seal.
+
+The key is not in the cache but in the user's configuration folder. So a cache that was copied from
+another machine, unpacked from an archive or written by somebody else has no entry that counts.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import hmac
+import os
+import secrets
+import stat
+from pathlib import Path
+
+from assay.errors import AssayError, DataError
+from assay.reading import Reader
+from assay.writing import write_whole
+
+KEY_BYTES = 32
+ENTRIES = Reader(DataError, "Delete it", 1 << 30, follow=False, unpack=False)
+
+
+def write_sealed(path: Path, purpose: str, content: bytes) -> None:
+    """Write a cache entry. What cannot be written costs time later, nothing else."""
+    with contextlib.suppress(OSError, AssayError):
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        write_whole(path, _seal(purpose, content) + b"\n" + content, 0o600, durable=False)
+
+
+def read_sealed(path: Path, purpose: str) -> bytes | None:
+    """Return the content of a cache entry, or None where no intact one is."""
+    try:
+        seal, _, content = ENTRIES.read_bytes(path).partition(b"\n")
+    except AssayError:
+        return None
+    return content if hmac.compare_digest(seal, _seal(purpose, content)) else None
+
+
+def _seal(purpose: str, content: bytes) -> bytes:
+    about = purpose.encode()
+    message = len(about).to_bytes(8, "big") + about + content
+    return hmac.digest(_key(_key_path()), message, "sha256").hex().encode()
+
+
+def _key_path() -> Path | None:
+    try:
+        folder = os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config"
+    except RuntimeError:  # a user without a home folder
+        return None
+    return Path(folder, "assay", "seal.key")
+
+
+@functools.cache
+def _key(path: Path | None) -> bytes:
+    """Return the user's key, which is created on first use.
+
+    Where none can be stored, this process has one of its own and finds no entries of others.
+    """
+    try:
+        return _stored(path) if path else secrets.token_bytes(KEY_BYTES)
+    except OSError:
+        return secrets.token_bytes(KEY_BYTES)
+
+
+def _stored(path: Path) -> bytes:
+    if not path.is_symlink() and not path.exists():
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        _create(path)
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    with os.fdopen(descriptor, "rb") as file:
+        found = os.fstat(descriptor)
+        key = file.read(KEY_BYTES + 1) if stat.S_ISREG(found.st_mode) else b""
+    is_private = found.st_uid in (os.geteuid(), 0) and not found.st_mode & 0o077
+    if len(key) != KEY_BYTES or not is_private:
+        raise DataError(
+            f"{path}: is not a key that only you can read. Delete it; cached verdicts are then "
+            "made again."
+        )
+    return key
+
+
+def _create(path: Path) -> None:
+    """Store a new key in one step: of several processes, the first wins."""
+    fresh = path.with_name(f".{secrets.token_hex(8)}.part")
+    write_whole(fresh, secrets.token_bytes(KEY_BYTES), 0o600)
+    try:
+        with contextlib.suppress(FileExistsError):
+            os.link(fresh, path)
+    finally:
+        fresh.unlink(missing_ok=True)

@@ -1,0 +1,56 @@
+"""YAML of a user: plain values, without what makes a large one of a small file."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import yaml
+
+MOST_DEPTH = 30
+MOST_VALUES = 100_000
+
+
+class _Loader(yaml.SafeLoader):
+    """PyYAML's safe loader with bounds for the depth and for what aliases multiply."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self._depth = self._count = 0
+        self._counts: dict[int, int] = {}  # nodes in each finished node, aliases written out
+
+    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
+        if self.check_event(yaml.AliasEvent):
+            node = super().compose_node(parent, index)
+            if id(node) not in self._counts:
+                raise yaml.YAMLError("an alias stands inside of what it names")
+            self._add(self._counts[id(node)])
+            return node
+        before = self._count
+        self._add(1)
+        self._depth += 1
+        if self._depth > MOST_DEPTH:
+            raise yaml.YAMLError(f"nested more than {MOST_DEPTH} levels deep")
+        node = super().compose_node(parent, index)
+        self._depth -= 1
+        self._counts[id(node)] = self._count - before
+        return node
+
+    def _add(self, count: int) -> None:
+        self._count += count
+        if self._count > MOST_VALUES:
+            raise yaml.YAMLError(f"more than {MOST_VALUES:,} values, aliases written out")
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        found = super().construct_mapping(node, deep)
+        if len(found) != len(node.value):
+            raise yaml.YAMLError("a name is there twice")
+        return found
+
+
+def parse_yaml(text: str) -> list[Any]:
+    """Return the documents that are not empty; ValueError says in one line what is wrong."""
+    try:
+        documents = list(yaml.load_all(text, _Loader))
+    except Exception as error:  # for odd scalars, PyYAML raises whatever int() or float() do
+        raise ValueError(" ".join(str(error).split()) or type(error).__name__) from error
+    return [document for document in documents if document is not None]
