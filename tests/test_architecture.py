@@ -19,6 +19,7 @@ EVERYBODY = {
     "fetch",
     "scoring",
     "plain",
+    "printable",
     "thoughts",
 }
 MAY_CALL = {
