@@ -8,6 +8,7 @@ from __future__ import annotations
 import gzip
 import itertools
 import json
+import math
 import resource
 import threading
 import time
@@ -15,9 +16,12 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from assay.errors import ModelError, UsageError
 from assay.models import EngineOptions
+from assay.models._openai_answer import MOST_TOKENS, Answer
 from assay.models._openai_limits import answer_limits
 from assay.models._openai_session import SLOW_TRIES
 from assay.types import Completion, Decoding, Message, Prompt, Request
@@ -36,6 +40,10 @@ ANSWER: dict[str, Any] = {
     "usage": USAGE,
 }
 DRIP_S = 0.05
+KEYS = st.sampled_from(
+    ["choices", "usage", "prompt_tokens", "completion_tokens", "index", "delta", "message", "text",
+     "content", "reasoning", "finish_reason", "logprobs", "token_logprobs", "logprob"]
+)  # fmt: skip
 
 
 def one(server: FaultyServer, **options: Any) -> Completion:
@@ -93,6 +101,27 @@ def test_log_probabilities_that_are_none(server: FaultyServer, value: str) -> No
     server.raw = answering(json.dumps(answer).replace('"HERE"', value).encode())
     failed = one(server, logprobs=True)
     assert (failed.finish_reason, failed.logprob) == ("error", None)
+
+
+JSON_VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=4),
+    max_leaves=20,
+)
+
+
+@given(st.lists(st.dictionaries(KEYS, JSON_VALUES, max_size=4) | JSON_VALUES, max_size=3))
+def test_any_messages_give_an_answer_within_bounds_or_a_value_error(messages: list[Any]) -> None:
+    answer = Answer(100)
+    try:
+        for message in messages:
+            answer.add(message)
+    except ValueError:
+        return
+    assert len(answer.text) <= 100 + len("<think></think>\n")
+    assert 0 <= answer.prompt_tokens <= MOST_TOKENS
+    assert 0 <= answer.tokens_generated <= MOST_TOKENS
+    assert answer.logprob is None or math.isfinite(answer.logprob)
 
 
 def test_more_than_one_choice(server: FaultyServer) -> None:

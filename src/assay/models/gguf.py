@@ -52,6 +52,10 @@ class GgufModel(ProcessModel):
         if options.dtype or options.adapter:
             raise UsageError("llama.cpp runs a GGUF file as it is: no --dtype, no --adapter")
         self._header = read_header(self._path)
+        if self._header.context_length < 1:
+            raise ModelError(
+                f"{reference}: its context length is {self._header.context_length}. Fetch it again."
+            )
         self._options = options
         self.template = template = self._header.chat_template
         self.identity = ModelIdentity(
