@@ -18,6 +18,7 @@ LAYERS = ("num_hidden_layers", "n_layer", "n_layers", "num_layers")
 HIDDEN = ("hidden_size", "n_embd", "d_model", "dim")
 OTHER = ("vocab_size", "intermediate_size", "n_inner", "ffn_dim", "max_position_embeddings")
 PARAMETERS_PER_BYTE = 8  # no weights take less than a bit each
+LEAST_BYTES = 1 << 26  # models that small are harmless, and damaged weights told by the engine
 MOST_LAYERS = 10_000
 MOST_POSITIONS = 1 << 40  # computed, not stored, in most models
 NESTED = ("text_config",)
@@ -25,7 +26,7 @@ NESTED = ("text_config",)
 
 def check_sizes(config: Mapping[str, Any], weight_bytes: int, where: object) -> None:
     """Raise ModelError, naming ``where``, if the weights cannot have so many parameters."""
-    most = weight_bytes * PARAMETERS_PER_BYTE
+    most = max(weight_bytes, LEAST_BYTES) * PARAMETERS_PER_BYTE
     hidden = max((_size(config, name, where) for name in HIDDEN), default=1) or 1
     for name in LAYERS:
         layers = _size(config, name, where)
