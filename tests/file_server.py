@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -21,6 +21,9 @@ class FileServer:
     cuts: list[int] = field(default_factory=list)
     ranges: bool = True
     delay_s: float = 0.0
+    # Instead of an answer: any bytes, headers included.
+    raw: Callable[[], Iterable[bytes]] | None = None
+    stopped: threading.Event = field(default_factory=threading.Event)
     requests: list[tuple[str, dict[str, str]]] = field(default_factory=list)
 
     def headers(self, name: str) -> list[str | None]:
@@ -34,6 +37,12 @@ def serving(files: dict[str, bytes]) -> Iterator[FileServer]:
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             served.requests.append((self.path, dict(self.headers)))
+            if served.raw:
+                for piece in served.raw():
+                    if served.stopped.is_set():
+                        return
+                    self.wfile.write(piece)
+                return
             if statuses := served.statuses.get(self.path):
                 self.send_error(statuses.pop(0))
                 return
@@ -76,6 +85,7 @@ def serving(files: dict[str, bytes]) -> Iterator[FileServer]:
     try:
         yield served
     finally:
+        served.stopped.set()
         server.shutdown()
         server.server_close()
         thread.join()

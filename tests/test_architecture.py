@@ -20,6 +20,7 @@ EVERYBODY = {
     "scoring",
     "plain",
     "digests",
+    "printable",
     "thoughts",
     "reading",
     "writing",

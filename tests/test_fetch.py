@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
+import io
+import itertools
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -280,3 +286,101 @@ def test_a_full_disk_is_not_taken_for_a_bad_network(server: FileServer, tmp_path
         "make it writable, make room, or set ASSAY_CACHE_DIR"
     )
     assert len(server.requests) == 1
+
+
+OK = b"HTTP/1.1 200 OK\r\n"
+
+
+def dripping(start: bytes, drop: bytes) -> Callable[[], Iterator[bytes]]:
+    """Give one drop after another for ever, more often than the read timeout."""
+
+    def drops() -> Iterator[bytes]:
+        yield start
+        while True:
+            time.sleep(0.02)
+            yield drop
+
+    return drops
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        dripping(OK + b"Content-Length: 1000000\r\n\r\n", b"x"),
+        dripping(OK + b"\r\n", b"x"),
+        dripping(OK + b"Transfer-Encoding: chunked\r\n\r\n", b"1\r\nx\r\n"),
+        dripping(OK, b"X: y\r\n"),
+        dripping(OK + b"X: ", b"y"),
+        dripping(b"HTTP/1.1 100 Continue\r\n\r\n", b"HTTP/1.1 100 Continue\r\n\r\n"),
+    ],
+    ids=["body", "no length", "chunks", "headers", "one header", "continue"],
+)
+def test_a_server_that_drips(
+    server: FileServer,
+    cache: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    raw: Callable[[], Iterator[bytes]],
+) -> None:
+    """The first three and the fifth did not end on the old code within any test's patience."""
+    monkeypatch.setattr(_http, "SLOWEST", (0.2, 10_000))
+    monkeypatch.setattr(_http, "OPEN_S", 0.2)
+    server.raw = raw
+    began = time.monotonic()
+    with pytest.raises(FetchError, match=r"bytes in 0.2 s|no answer in time|cannot fetch"):
+        download(at(server), cache / "data.bin")
+    assert time.monotonic() - began < 10
+
+
+@pytest.mark.parametrize(
+    "start",
+    [
+        OK + b"\r\n",
+        OK + b"Content-Length: 99999999999999\r\n\r\n",
+        OK + b"Transfer-Encoding: chunked\r\n\r\n",
+    ],
+    ids=["no length", "length", "chunks"],
+)
+def test_more_bytes_than_the_file_has(server: FileServer, cache: Path, start: bytes) -> None:
+    """The old code wrote to the disk for as long as the server sent."""
+    piece = b"x" * 100_000
+    if b"chunked" in start:
+        piece = b"%x\r\n%s\r\n" % (len(piece), piece)
+    server.raw = lambda: itertools.chain([start], itertools.repeat(piece))
+    wanted = dataclasses.replace(at(server), size=len(BODY))
+    with pytest.raises(FetchError, match=r"is another file now \(more than 1,000,000 bytes\)"):
+        download(wanted, cache / "data.bin")
+    assert left_in(cache) == {}
+
+
+def test_a_file_of_unknown_size_has_a_limit_too(
+    server: FileServer, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_http, "LARGEST_BYTES", len(BODY) - 1)
+    with pytest.raises(FetchError, match="more than 999,999 bytes"):
+        download(at(server), cache / "data.bin")
+    assert left_in(cache) == {}
+
+
+@pytest.mark.parametrize("length", [b"9" * 5000, b"-5", b"1e9", b"\xb2"])
+def test_a_length_that_is_none(server: FileServer, cache: Path, length: bytes) -> None:
+    """ValueError, a traceback, on the old code."""
+    server.raw = lambda: [OK + b"Content-Length: " + length + b"\r\n\r\n" + BODY]
+    assert download(at(server), cache / "data.bin").read_bytes() == BODY
+
+
+@pytest.mark.parametrize("target", ["file:///etc/hostname", "ftp://127.0.0.1:1/x", "data:,x"])
+def test_redirects_stay_in_the_web(server: FileServer, cache: Path, target: str) -> None:
+    """The old code followed to ftp."""
+    server.redirects["/v1/data.bin"] = target
+    with pytest.raises(FetchError, match=r"cannot fetch data\.bin .*\b302\b"):
+        download(at(server), cache / "data.bin")
+    assert left_in(cache) == {}
+
+
+def test_a_redirect_from_https_to_http_is_refused() -> None:
+    """The old code followed it."""
+    request = urllib.request.Request("https://example.org/x")
+    with pytest.raises(urllib.error.URLError, match="redirects from https to http:"):
+        _http._Redirects().redirect_request(
+            request, io.BytesIO(), 302, "", {}, "http://example.org/x"
+        )

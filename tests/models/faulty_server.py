@@ -7,7 +7,7 @@ import socket
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -37,6 +37,9 @@ class FaultyServer:
     retry_after: str = "0.2"
     delay_s: float = 0.0
     key: str = ""  # who has another is not let in
+    # Instead of an answer, or of the list of models: any bytes, headers included.
+    raw: Callable[[], Iterable[bytes]] | None = None
+    raw_models: Callable[[], Iterable[bytes]] | None = None
     headers: list[dict[str, str]] = field(default_factory=list)
     bodies: list[dict[str, Any]] = field(default_factory=list)
     paths: list[str] = field(default_factory=list)
@@ -77,7 +80,9 @@ class _Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         if self._refused_entry():
             return
-        if not self.path.startswith("/v1/models"):
+        if self.served.raw_models:
+            self._raw(self.served.raw_models())
+        elif not self.path.startswith("/v1/models"):
             self._json(404, {"detail": "Not Found"})
         else:
             self._json(200, {"object": "list", "data": self.served.models})
@@ -91,6 +96,8 @@ class _Handler(BaseHTTPRequestHandler):
             time.sleep(self.served.delay_s)
             if refused := next((name for name in self.served.refuses if name in body), None):
                 self._json(400, {"error": {"message": self.served.refusal.format(refused)}})
+            elif self.served.raw:
+                self._raw(self.served.raw())
             elif fault:
                 getattr(self, "_" + fault.replace("-", "_"), self._status)(fault)
             elif self.served.streams and body.get("stream"):
@@ -140,6 +147,15 @@ class _Handler(BaseHTTPRequestHandler):
         text = self.served.text(prompt)
         said = {"message": {"content": text}} if "messages" in body else {"text": text}
         return {"choices": [{**said, "finish_reason": "length"}], "usage": USAGE}
+
+    def _raw(self, pieces: Iterable[bytes]) -> None:
+        """Send until the client has enough or the test is over."""
+        self.close_connection = True
+        for piece in pieces:
+            if self.served.released.is_set():
+                break
+            self.wfile.write(piece)
+            self.wfile.flush()
 
     def _status(self, fault: str) -> None:
         self._json(int(fault), {"error": {"message": f"fault {fault}"}})

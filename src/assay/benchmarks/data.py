@@ -53,6 +53,7 @@ class DataFile:
     sha256: str
     records_sha256: str
     urls: tuple[str, ...] = ()
+    size: int = 0  # of what the urls give, in bytes; 0: not known
     packaged: PackagedFile | None = None
     also_named_by: tuple[str, ...] = ()
     is_text: bool = False  # its records are the lines of a text, which its digest is of
@@ -138,7 +139,8 @@ def _with_and_without_gz(path: Path) -> tuple[Path, Path]:
 
 def _remote(wanted: DataFile) -> list[RemoteFile]:
     """A text comes in other wrappings; its lines are verified."""
-    return [RemoteFile(url, "" if wanted.is_text else wanted.sha256) for url in wanted.urls]
+    digest = "" if wanted.is_text else wanted.sha256
+    return [RemoteFile(url, digest, wanted.size) for url in wanted.urls]
 
 
 def _sources(wanted: DataFile) -> list[PackagedFile | RemoteFile]:

@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from assay import __version__
+from assay.cli._output import echo, echo_text
 from assay.cli.bench import bench
 from assay.cli.check import check_model
 from assay.cli.compare import compare
@@ -30,8 +31,10 @@ from assay.cli.run import run
 from assay.cli.sandbox import sandbox
 from assay.cli.score import score
 from assay.errors import AssayError
+from assay.printable import clean_line
 
 FAILURE, INTERRUPTED = 2, 130
+LONGEST_ERROR = 2_000  # characters
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -76,7 +79,7 @@ def main() -> None:
         code = cli.main(prog_name="assay", standalone_mode=False)
         sys.stdout.flush()
     except click.exceptions.NoArgsIsHelpError as error:
-        print(error.format_message(), file=sys.stderr)
+        echo_text(error.format_message(), err=True)
         sys.exit(FAILURE)
     except AssayError as error:
         _leave(str(error), FAILURE)
@@ -99,7 +102,7 @@ def main() -> None:
 
 
 def _leave(text: str, code: int) -> None:
-    print(f"assay: {' '.join(text.split())}", file=sys.stderr)
+    echo(clean_line(f"assay: {' '.join(text.split())}", LONGEST_ERROR), err=True)
     sys.exit(code)
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from assay.printable import CELL_LIMIT, clean_line
+
 
 def percent(value: float | None) -> str:
     return "-" if value is None else f"{100 * value:.1f} %"
@@ -44,8 +46,8 @@ def counts(numbers: dict[str, int]) -> str:
     return ", ".join(f"{name} {number}" for name, number in ordered)
 
 
-def table(rows: Sequence[Sequence[str]]) -> str:
-    """Aligned columns, one line a row whatever the terminal's width, so that grep works on it."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = ("  ".join(map(str.ljust, row, widths)) for row in rows)
-    return "\n".join(line.rstrip() for line in lines)
+def table(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Return a line per row with aligned columns, whatever the terminal's width, for grep."""
+    cells = [[clean_line(cell, CELL_LIMIT) for cell in row] for row in rows]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    return ["  ".join(map(str.ljust, row, widths)).rstrip() for row in cells]

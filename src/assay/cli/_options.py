@@ -92,6 +92,13 @@ def modelling(command: Callable[..., Any]) -> Callable[..., Any]:
         option(
             "--timeout", type=float, default=300.0, help="Seconds without a word from the server."
         ),
+        option(
+            "--answer-timeout",
+            type=float,
+            default=0.0,
+            help="Total time limit per answer of a server in seconds; 0: --timeout plus one second "
+            "per token of --max-tokens.",
+        ),
         option("--requests-per-minute", type=int, default=0, help="Sent to a server; 0: any."),
         option("--tokens-per-minute", type=int, default=0, help="Of a server, in and out; 0: any."),
         option("--price-in", type=float, default=0.0, help="Of a million prompt tokens."),

@@ -10,6 +10,9 @@ from typing import TYPE_CHECKING, Self
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn
 
+from assay.cli._output import note
+from assay.printable import CELL_LIMIT, clean_line
+
 if TYPE_CHECKING:
     from types import TracebackType
 
@@ -22,15 +25,15 @@ class Display:
     """Notes, and on a terminal a live line. On stderr, so that stdout holds the result alone."""
 
     def __init__(self, title: str, *, quiet: bool, live: bool = True) -> None:
-        self._title = title
+        self._title = clean_line(title, CELL_LIMIT)
         self._quiet = quiet
         self._live: Progress | None = None
         self._task: TaskID | None = None
         if live and not quiet and sys.stdout.isatty() and sys.stderr.isatty():
             columns = (
-                TextColumn("{task.description}"),
+                TextColumn("{task.description}", markup=False),
                 BarColumn(24),
-                TextColumn("{task.fields[text]}"),
+                TextColumn("{task.fields[text]}", markup=False),
             )
             self._live = Progress(*columns, console=Console(stderr=True), transient=True)
 
@@ -48,7 +51,7 @@ class Display:
 
     def note(self, text: str) -> None:
         if not self._quiet:
-            print(text, file=sys.stderr, flush=True)
+            note(text)
 
     def _update(self, done: int, total: int, text: str) -> None:
         """The live line, if there is one."""
@@ -56,7 +59,7 @@ class Display:
             if self._task is None:
                 self._task = self._live.add_task(self._title, text="")
                 self._live.start()
-            self._live.update(self._task, total=total, completed=done, text=text)
+            self._live.update(self._task, total=total, completed=done, text=clean_line(text))
 
 
 class WorkDisplay(Display):
@@ -132,7 +135,7 @@ class ProgressDisplay(Display):
             due = now - self._last_line >= PLAIN_EVERY_S or self._judged == self._total
             if due and self._new:
                 self._last_line = now
-                print(f"{self._title} {self._text()}", file=sys.stderr, flush=True)
+                note(f"{self._title} {self._text()}")
 
     def _text(self) -> str:
         valid = self._judged - self._invalid

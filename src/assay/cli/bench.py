@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +10,7 @@ import click
 from assay import codec, models
 from assay.cli._format import table
 from assay.cli._options import as_json, modelling, option
+from assay.cli._output import echo, echo_json
 from assay.cli._progress import Display
 from assay.errors import RunError, UsageError
 from assay.quality.bench import BenchConfig
@@ -61,7 +61,10 @@ def bench(as_json: bool, output: Path | None, **asked: Any) -> None:
         result = measure(config, display)
     if output is not None:
         write_whole(output, codec.pretty(result))
-    click.echo(json.dumps(result) if as_json else _shown(result))
+    if as_json:
+        echo_json(result)
+    else:
+        echo(*_lines(result))
 
 
 class _BenchDisplay(Display):
@@ -80,7 +83,7 @@ def _prepare(output: Path) -> None:
         ) from error
 
 
-def _shown(result: dict[str, Any]) -> str:
+def _lines(result: dict[str, Any]) -> list[str]:
     figures, settings, engine = result["figures"], result["settings"], result["engine"]
     identity, machine = result["model_identity"], result["machine"]
     where = engine.get("device") or engine.get("base_url") or "?"
@@ -107,7 +110,7 @@ def _shown(result: dict[str, Any]) -> str:
         rows.append(
             (str(batch["sequences"]), *numbers, str(batch["tokens_generated"]), str(wanted))
         )
-    return "\n".join([*lines, table(rows)])
+    return [*lines, *table(rows)]
 
 
 def _spread(found: dict[str, float] | None) -> str:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from collections import Counter
 
 import click
 
 from assay import codec
 from assay.cli._options import as_json, option
+from assay.cli._output import StatusLine, Styled, echo, echo_json
 from assay.models import DEFAULT
 from assay.models.checking import STAGES, Stage, check
 
@@ -36,14 +36,14 @@ def check_model(model: str, run: bool, as_json: bool) -> None:
       assay check model.gguf
       assay check folder --json
     """
-    line = _Line(shown=not as_json and sys.stderr.isatty())
+    line = _Line(quiet=as_json)
     stages: list[Stage] = []
     for stage in check(model, run=run, announce=line.show, progress=line.progress):
         stages.append(stage)
         line.clear()
         if not as_json:
-            status = click.style(f"{stage.status:<9}", fg=COLOURS[stage.status])
-            click.echo(f"{stage.name:<11}{status}{stage.reason}")
+            status = Styled(f"{stage.status:<9}", COLOURS[stage.status])
+            echo((f"{stage.name:<11}", status, stage.reason))
         if len(stages) < len(STAGES):
             line.show(f"{STAGES[len(stages)]} …")
     line.clear()
@@ -51,26 +51,14 @@ def check_model(model: str, run: bool, as_json: bool) -> None:
     sound = not counts["fail"]
     if as_json:
         found = [codec.to_json(stage) for stage in stages]
-        click.echo(codec.dumps({"model": model, "sound": sound, "stages": found}))
+        echo_json({"model": model, "sound": sound, "stages": found})
     else:
         told = f"{counts['pass']} passed, {counts['fail']} failed, {counts['skipped']} skipped"
-        click.echo(f"{model} is {'sound' if sound else 'not sound'}: {told}")
+        echo(f"{model} is {'sound' if sound else 'not sound'}: {told}")
     if not sound:
         click.get_current_context().exit(UNSOUND)
 
 
-class _Line:
-    """What is being looked at, on a terminal's last line."""
-
-    def __init__(self, *, shown: bool) -> None:
-        self._shown = shown
-
-    def show(self, text: str) -> None:
-        if self._shown:
-            click.echo(f"\r\x1b[K{text}", nl=False, err=True)
-
+class _Line(StatusLine):
     def progress(self, stage: str, done: int, total: int) -> None:
         self.show(f"{stage} {100 * done // max(1, total)} %")
-
-    def clear(self) -> None:
-        self.show("")

@@ -7,9 +7,10 @@ from typing import Any
 
 import click
 
-from assay import codec, runs
+from assay import runs
 from assay.cli._format import describe_left_out, interval, percent
 from assay.cli._options import as_json, option, results_dir
+from assay.cli._output import echo, echo_json
 from assay.errors import UsageError
 
 
@@ -34,25 +35,22 @@ def compare(a: str, b: str, results_dir: Path, force: bool, as_json: bool) -> No
     if differing and not force:
         raise UsageError(f"the protocols differ ({differing}): --force compares all the same")
     if as_json:
-        click.echo(codec.dumps(found))
+        echo_json(found)
         return
     if differing:
-        click.echo(f"warning: the protocols differ ({differing})", err=True)
-    click.echo(_text(found, first, second))
+        echo(f"warning: the protocols differ ({differing})", err=True)
+    echo(*_lines(found, first, second))
 
 
-def _text(found: runs.Comparison, first: dict[str, Any], second: dict[str, Any]) -> str:
+def _lines(found: runs.Comparison, first: dict[str, Any], second: dict[str, Any]) -> list[str]:
     difference = "-" if found.difference is None else f"{100 * found.difference:+.1f} points"
-    return "\n".join(
-        [
-            f"A  {_score(first)}",
-            f"B  {_score(second)}",
-            f"B - A  {difference} over {found.problems} problems, "
-            f"sign test p = {found.p_value:.3g}",
-            f"gained {len(found.gained)}: {', '.join(found.gained) or '-'}",
-            f"lost   {len(found.lost)}: {', '.join(found.lost) or '-'}",
-        ]
-    )
+    return [
+        f"A  {_score(first)}",
+        f"B  {_score(second)}",
+        f"B - A  {difference} over {found.problems} problems, sign test p = {found.p_value:.3g}",
+        f"gained {len(found.gained)}: {', '.join(found.gained) or '-'}",
+        f"lost   {len(found.lost)}: {', '.join(found.lost) or '-'}",
+    ]
 
 
 def _score(result: dict[str, Any]) -> str:

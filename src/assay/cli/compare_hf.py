@@ -11,6 +11,7 @@ from assay import codec, models
 from assay.benchmarks.data import looking_in
 from assay.cli._model_path import model_path
 from assay.cli._options import as_json, data_dir, option
+from assay.cli._output import echo, echo_json
 from assay.cli._progress import WorkDisplay
 from assay.errors import UsageError
 from assay.models import EngineOptions
@@ -68,12 +69,15 @@ def compare_hf(
         "precision": kind,
         **codec.to_json(found),
     }
-    click.echo(codec.dumps(told) if as_json else _shown(found, kind))
+    if as_json:
+        echo_json(told)
+    else:
+        echo(*_lines(found, kind))
     if found.decision != "GO":
         click.get_current_context().exit(BROKEN)
 
 
-def _shown(found: Parity, kind: str) -> str:
+def _lines(found: Parity, kind: str) -> list[str]:
     alike, parted = found.agreement, found.divergence
     lines = [
         f"tokens        {found.prompts - len(found.token_differences)} of {found.prompts} prompts "
@@ -94,4 +98,4 @@ def _shown(found: Parity, kind: str) -> str:
     ]
     for one in found.findings:
         lines.append(f"  {one.decision:<7} {one.name}: {one.value:.5g} (bound {one.bound:g})")
-    return "\n".join([*lines, f"{found.decision} by the thresholds for {kind} weights"])
+    return [*lines, f"{found.decision} by the thresholds for {kind} weights"]

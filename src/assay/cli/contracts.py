@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import click
@@ -10,6 +9,7 @@ import click
 from assay import codec
 from assay.cli._format import table
 from assay.cli._options import as_json
+from assay.cli._output import StatusLine, echo, echo_json
 from assay.errors import ContractError
 from assay.quality.contracts import Check, contract_files, execute, load
 
@@ -29,20 +29,19 @@ def contracts(files: tuple[Path, ...], as_json: bool) -> None:
     """
     loaded = load(files or contract_files())
     checks: list[Check] = []
+    line = StatusLine(quiet=as_json)
     for number, contract in enumerate(loaded, 1):
-        if not as_json and sys.stderr.isatty():
-            click.echo(f"\r{number}/{len(loaded)} contracts ", nl=False, err=True)
+        line.show(f"{number}/{len(loaded)} contracts")
         checks += execute(contract)
-    if not as_json and sys.stderr.isatty():
-        click.echo("\r", nl=False, err=True)
+    line.clear()
     broken = [check for check in checks if not check.ok]
     if as_json:
         told = [{"contract": c.name, "subject": c.subject, "source": c.source} for c in loaded]
         listed = list(map(codec.to_json, checks))
-        click.echo(codec.dumps({"contracts": told, "checks": listed, "broken": len(broken)}))
+        echo_json({"contracts": told, "checks": listed, "broken": len(broken)})
     else:
-        click.echo(_table(checks))
-        click.echo(f"{len(loaded)} contracts, {len(checks)} checks, {len(broken)} broken")
+        echo(*_table(checks))
+        echo(f"{len(loaded)} contracts, {len(checks)} checks, {len(broken)} broken")
     if broken:
         first = broken[0]
         raise ContractError(
@@ -50,7 +49,7 @@ def contracts(files: tuple[Path, ...], as_json: bool) -> None:
         )
 
 
-def _table(checks: list[Check]) -> str:
+def _table(checks: list[Check]) -> list[str]:
     rows = [("contract", "kind", "check", "", "")]
     for check in checks:
         state = "ok" if check.ok else "broken"

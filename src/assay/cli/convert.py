@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
-import json
-import sys
 import time
 from pathlib import Path
 
@@ -12,6 +9,7 @@ import click
 
 from assay import models
 from assay.cli._options import as_json, option
+from assay.cli._output import echo, echo_json, note
 
 EVERY_S = 2.0
 
@@ -42,11 +40,11 @@ def convert(source: Path, target: Path, dtype: str | None, force: bool, as_json:
         source, target, dtype=dtype or "", force=force, announce=lines.say, progress=lines.show
     )
     if as_json:
-        click.echo(json.dumps(dataclasses.asdict(done)))
+        echo_json(done)
         return
-    click.echo(f"{done.target}  {done.format}, {done.tensors} tensors, {done.bytes / 1e6:.1f} MB")
+    echo(f"{done.target}  {done.format}, {done.tensors} tensors, {done.bytes / 1e6:.1f} MB")
     for change, count in done.changed.items():
-        click.echo(f"  {change}{'' if dtype else ', exactly'}: {count}")
+        echo(f"  {change}{'' if dtype else ', exactly'}: {count}")
 
 
 class _Lines:
@@ -58,7 +56,7 @@ class _Lines:
 
     def say(self, text: str) -> None:
         if not self._quiet:
-            print(text, file=sys.stderr, flush=True)
+            note(text)
 
     def show(self, done: int, total: int) -> None:
         now = time.monotonic()

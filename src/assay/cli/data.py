@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,6 +12,7 @@ from assay.benchmarks import benchmarks
 from assay.benchmarks.data import DataFile, data_files, find, locate, looking_in, verify
 from assay.cli._format import table
 from assay.cli._options import as_json, data_dir, option
+from assay.cli._output import echo, echo_json, note
 from assay.cli._progress import ProgressDisplay
 from assay.errors import DataError
 from assay.pipeline import JudgeConfig, check_references
@@ -47,14 +46,14 @@ def list_(data_dir: Path | None, as_json: bool) -> None:
     with looking_in(data_dir):
         rows = [_described(wanted) | {"path": _found(wanted)} for wanted in _chosen(())]
     if as_json:
-        click.echo(json.dumps(rows))
+        echo_json(rows)
         return
     headings = ("name", "version", "records", "licence", "found")
     lines = [
         (r["name"], r["version"], str(r["records"]), r["licence"], r["path"] or "not here")
         for r in rows
     ]
-    click.echo(table([headings, *lines]))
+    echo(*table([headings, *lines]))
 
 
 @data.command()
@@ -72,18 +71,18 @@ def download(names: tuple[str, ...], data_dir: Path | None, as_json: bool) -> No
     with looking_in(data_dir):
         for wanted in _chosen(names):
             try:
-                path = locate(wanted, _quiet if as_json else _note)
+                path = locate(wanted, _quiet if as_json else note)
             except DataError as error:
                 failures.append(str(error))
                 continue
             rows.append(_described(wanted) | {"path": str(path)})
             if not as_json:
-                click.echo(f"{wanted.name}  {path}")
+                echo(f"{wanted.name}  {path}")
     if as_json:
-        click.echo(json.dumps(rows))
+        echo_json(rows)
     if len(failures) > 1:
         for failure in failures:
-            _note(failure)
+            note(failure)
         raise DataError(f"{len(failures)} of {len(rows) + len(failures)} files were not fetched")
     if failures:
         raise DataError(failures[0])
@@ -113,12 +112,11 @@ def verify_(
             if row["state"] == "ok":
                 row["references"] = _references(row["name"], data_dir, quiet=as_json)
     if as_json:
-        click.echo(json.dumps(rows))
+        echo_json(rows)
     else:
-        click.echo(table([(r["name"], r["state"], r["detail"] or r["path"] or "") for r in rows]))
+        echo(*table([(r["name"], r["state"], r["detail"] or r["path"] or "") for r in rows]))
         for row in rows:
-            for line in _told_references(row):
-                click.echo(line)
+            echo(*_told_references(row))
     if any(row["state"] == "damaged" for row in rows):
         click.get_current_context().exit(DAMAGED)
 
@@ -165,10 +163,6 @@ def _told_references(row: dict[str, Any]) -> Iterator[str]:
         passing = sum(not reason for reason in told.values())
         yield f"{row['name']}: {passing} of {len(told)} references pass"
         yield from (f"  {task_id}: {reason}" for task_id, reason in told.items() if reason)
-
-
-def _note(text: str) -> None:
-    print(" ".join(text.split()), file=sys.stderr, flush=True)
 
 
 def _quiet(_: str) -> None:

@@ -7,6 +7,7 @@ import click
 from assay import codec
 from assay.cli._format import table
 from assay.cli._options import as_json
+from assay.cli._output import echo, echo_json, note
 from assay.errors import UsageError
 from assay.sandbox import environments
 
@@ -54,11 +55,11 @@ def list_all(as_json: bool) -> None:
     """
     states = environments.states()
     if as_json:
-        click.echo(codec.dumps([codec.to_json(state) for state in states]))
+        echo_json([codec.to_json(state) for state in states])
         return
     rows = [("environment", "state", "MB", "folder")]
     rows += [(s.name, s.state, str(s.size_mb or "-"), s.folder) for s in states]
-    click.echo(table(rows))
+    echo(*table(rows))
 
 
 @env.command()
@@ -72,15 +73,15 @@ def remove(name: str) -> None:
     """
     folders = environments.remove(name)
     for folder in folders:
-        click.echo(f"removed {folder}")
+        echo(f"removed {folder}")
     if not folders:
-        click.echo(f"environment '{name}' is not there")
+        echo(f"environment '{name}' is not there")
 
 
 def _creation(name: str) -> click.Command:
     def create() -> None:
-        made = environments.create(name, lambda text: click.echo(text, err=True))
-        click.echo(f"environment '{name}' is ready: {made.folder}")
+        made = environments.create(name, note)
+        echo(f"environment '{name}' is ready: {made.folder}")
 
     count = len(environments.RECIPES[name].packages())
     summary = f"Create the environment '{name}' ({count} pinned packages) unless it is there."

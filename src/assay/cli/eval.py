@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import json
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -21,6 +20,7 @@ from assay.cli._format import (
 )
 from assay.cli._gate import gated
 from assay.cli._options import judging, modelling, option, sampling
+from assay.cli._output import echo, echo_json
 from assay.cli._progress import ProgressDisplay
 from assay.errors import RunError
 from assay.pipeline import ALL, EvalConfig, Evaluation, evaluate_all
@@ -98,16 +98,16 @@ def show_all(evaluations: list[Evaluation], *, as_json: bool) -> None:
     if as_json:
         results = [evaluation.result for evaluation in evaluations]
         compared = [codec.to_json(comparison) for comparison in found]
-        click.echo(json.dumps({"results": results, "comparisons": compared}))
+        echo_json({"results": results, "comparisons": compared})
         return
     against = first["config"]["prompt_strategy"]
     rows = [("strategy", "pass@1", "95 %", f"to {against}", "gained", "lost", "p", "run")]
     for result, comparison in zip([first, *others], [None, *found], strict=True):
         rows.append((*_scored(result), *_compared(comparison), result["run"]))
-    click.echo(f"{first['benchmark']} · {first['model']} · n={first['config']['num_samples']}")
-    click.echo(table(rows))
+    echo(f"{first['benchmark']} · {first['model']} · n={first['config']['num_samples']}")
+    echo(*table(rows))
     if any("left_out_as_failed" in e.result["results"] for e in evaluations):
-        click.echo(LEFT_OUT_NOTE)
+        echo(LEFT_OUT_NOTE)
 
 
 def _scored(result: dict[str, Any]) -> tuple[str, str, str]:
@@ -124,12 +124,15 @@ def _compared(found: runs.Comparison | None) -> tuple[str, str, str, str]:
 
 
 def show(evaluation: Evaluation, *, as_json: bool) -> None:
-    click.echo(json.dumps(evaluation.result) if as_json else _summary(evaluation))
+    if as_json:
+        echo_json(evaluation.result)
+    else:
+        echo(*_summary(evaluation))
     if "pass_at_1" not in evaluation.result["results"]:
         raise RunError(f"no sample could be judged: see verdicts.jsonl beside {evaluation.path}")
 
 
-def _summary(evaluation: Evaluation) -> str:
+def _summary(evaluation: Evaluation) -> list[str]:
     result = evaluation.result
     results, config = result["results"], result["config"]
     sampling = f"temperature {config['temperature']:g}" if config["temperature"] else "greedy"
@@ -172,7 +175,7 @@ def _summary(evaluation: Evaluation) -> str:
         f"  protocol  {result['protocol']['hash'][:12]}",
         f"  results   {evaluation.path}",
     ]
-    return "\n".join(lines)
+    return lines
 
 
 def _integrity(verdicts: dict[str, int]) -> list[str]:

@@ -8,6 +8,7 @@ import click
 
 from assay import runs
 from assay.cli._options import option, results_dir
+from assay.cli._output import echo
 from assay.cli._progress import ProgressDisplay
 from assay.errors import UsageError
 from assay.pipeline.exporting import FORMATS
@@ -43,9 +44,9 @@ def export(run: str, form: str, output: Path, results_dir: Path) -> None:
     with ProgressDisplay(run, quiet=True) as display:
         made = write_run(result, folder, form, output, display)
     for path in made.paths:
-        click.echo(path)
+        echo(str(path))
     if made.left_out:
-        click.echo(
+        echo(
             f"{made.left_out} samples could not be judged: they are in no results nor scores",
             err=True,
         )

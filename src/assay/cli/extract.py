@@ -7,8 +7,8 @@ from pathlib import Path
 
 import click
 
-from assay import codec
 from assay.cli._options import as_json, data_dir, option
+from assay.cli._output import Styled, echo, echo_json, echo_text
 from assay.cli._progress import ProgressDisplay
 from assay.pipeline import ScoreConfig
 from assay.pipeline.extraction import RULES, Extracted, Step, extracted
@@ -35,15 +35,16 @@ def extract(
     with ProgressDisplay(benchmark, quiet=True) as display:
         for found in extracted(config, display):
             if as_json:
-                click.echo(codec.dumps(_record(found, explain=explain)))
+                echo_json(_record(found, explain=explain))
                 continue
-            click.secho(f"{found.task_id} #{found.sample}  {found.program.rule}", bold=True)
+            title = f"{found.task_id} #{found.sample}  {found.program.rule}"
+            echo((Styled(title, bold=True),))
             if explain:
                 for step in found.steps:
-                    click.echo(f"  {step.rule}: {RULES[step.rule]}")
+                    echo(f"  {step.rule}: {RULES[step.rule]}")
                     _show(_changes(step))
             else:
-                click.echo(found.program.code)
+                echo_text(found.program.code)
 
 
 def _record(found: Extracted, *, explain: bool) -> dict[str, object]:
@@ -70,4 +71,4 @@ def _show(changes: list[str]) -> None:
     if hidden > 1:
         changes = [*changes[:SHOWN], f"… {hidden} more lines …", *changes[-SHOWN:]]
     for line in changes:
-        click.secho(f"    {line}", fg={"-": "red", "+": "green"}.get(line[:1]))
+        echo((Styled(f"    {line}", {"-": "red", "+": "green"}.get(line[:1])),))

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from assay.cli._format import LEFT_OUT_NOTE, interval, percent, score, table
 from assay.cli._options import as_json, option, results_dir
+from assay.cli._output import echo, echo_json
 from assay.runs import list_runs
 
 if TYPE_CHECKING:
@@ -34,13 +34,13 @@ def history(results_dir: Path, limit: int, as_json: bool) -> None:
     listed = list_runs(results_dir)[:limit]
     if as_json:
         brief = [{k: v for k, v in run.items() if k != "problems"} for run in listed]
-        click.echo(json.dumps(brief))
+        echo_json(brief)
     elif listed:
-        click.echo(table([HEADINGS, *map(_row, listed)]))
+        echo(*table([HEADINGS, *map(_row, listed)]))
         if any("left_out_as_failed" in run.get("results", {}) for run in listed):
-            click.echo(LEFT_OUT_NOTE)
+            echo(LEFT_OUT_NOTE)
     else:
-        click.echo(f"no runs in {results_dir}: assay eval makes the first")
+        echo(f"no runs in {results_dir}: assay eval makes the first")
 
 
 def _row(run: dict[str, Any]) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ import click
 
 from assay import codec, runs, scoring
 from assay.cli._options import as_json, option
+from assay.cli._output import echo, echo_json
 from assay.errors import UsageError
 from assay.types import Estimate
 
@@ -39,17 +40,20 @@ def passk(
     if tsv is not None:
         found = _from_tsv(tsv, only_k)
         if as_json:
-            click.echo(codec.dumps({f"pass_at_{e.k}": codec.to_json(e) for e in found}))
+            echo_json({f"pass_at_{e.k}": codec.to_json(e) for e in found})
         for e in [] if as_json else found:
             interval = f"[{e.low:.6f}, {e.high:.6f}] (95 %)"
-            click.echo(f"pass@{e.k} {e.value:.6f} {interval}, {e.problems} problems")
+            echo(f"pass@{e.k} {e.value:.6f} {interval}, {e.problems} problems")
         return
     if n is None or c is None or k is None:
         raise UsageError("give N C K, or --tsv FILE")
     if max(n, k) > MOST_SAMPLES:
         raise UsageError(f"N and K must be at most {MOST_SAMPLES:,}")
     value = scoring.pass_at_k(n, c, k)
-    click.echo(codec.dumps({f"pass_at_{k}": value}) if as_json else f"{value:.12g}")
+    if as_json:
+        echo_json({f"pass_at_{k}": value})
+    else:
+        echo(f"{value:.12g}")
 
 
 def _from_tsv(path: Path, only_k: tuple[int, ...]) -> list[Estimate]:

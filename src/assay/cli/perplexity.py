@@ -10,6 +10,7 @@ import click
 from assay import codec, models
 from assay.benchmarks.data import looking_in
 from assay.cli._options import as_json, data_dir, modelling, option
+from assay.cli._output import echo, echo_json
 from assay.cli._progress import WorkDisplay
 from assay.models.scoring import open_scorer
 from assay.quality.perplexity import WINDOW, measure
@@ -57,16 +58,16 @@ def perplexity(
         "seconds": round(seconds, 1),
     }
     if as_json:
-        click.echo(codec.dumps(told))
+        echo_json(told)
         return
     interval = ""
     if found.low is not None and found.high is not None:
         interval = f"  [{found.low:.3f}, {found.high:.3f}] (95 %)"
-    click.echo(f"{text.name} · {opened.identity.name} · {opened.identity.engine}")
-    click.echo(f"  perplexity     {found.perplexity:.3f}{interval}")
-    click.echo(f"  cross entropy  {found.cross_entropy:.4f} nats a token")
-    click.echo(f"  bits per byte  {found.bits_per_byte:.4f}")
-    click.echo(
+    echo(f"{text.name} · {opened.identity.name} · {opened.identity.engine}")
+    echo(f"  perplexity     {found.perplexity:.3f}{interval}")
+    echo(f"  cross entropy  {found.cross_entropy:.4f} nats a token")
+    echo(f"  bits per byte  {found.bits_per_byte:.4f}")
+    echo(
         f"  over           {found.tokens:,} tokens, {found.bytes:,} bytes, window {found.window}, "
         f"stride {found.stride}, {seconds:.0f} s"
     )

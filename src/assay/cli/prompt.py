@@ -6,8 +6,8 @@ from typing import Any
 
 import click
 
-from assay import codec
 from assay.cli._options import as_json, data_dir, modelling, option
+from assay.cli._output import Styled, echo, echo_json, echo_text
 from assay.cli._progress import ProgressDisplay
 from assay.pipeline.prompting import Asked, PromptConfig, prompted
 
@@ -36,11 +36,16 @@ def prompt(benchmark: str, task: str, as_json: bool, **asked: Any) -> None:
     config = PromptConfig(benchmark, task, **asked)
     with ProgressDisplay(benchmark, quiet=as_json) as display:
         found = prompted(config, display)
-    click.echo(codec.dumps(found) if as_json else _shown(found))
+    if as_json:
+        echo_json(found)
+        return
+    for name, text in _parts(found):
+        echo((Styled(f"--- {name}", bold=True),))
+        echo_text(text)
 
 
-def _shown(found: Asked) -> str:
-    """Headings stand in front of what is sent; they are no part of it."""
+def _parts(found: Asked) -> list[tuple[str, str]]:
+    """Return what is sent with a heading for each part; headings are not sent."""
     prompt, rendered = found.prompt, found.rendered
     parts: list[tuple[str, str]] = [("text", rendered.text if rendered else prompt.text)]
     if rendered is None and prompt.messages:
@@ -51,4 +56,4 @@ def _shown(found: Asked) -> str:
         pairs = zip(rendered.tokens, rendered.pieces, strict=True)
         listed = "\n".join(f"{token:>7} {piece!r}" for token, piece in pairs)
         parts.append((f"{len(rendered.tokens)} tokens", listed))
-    return "\n".join(f"{click.style(f'--- {name}', bold=True)}\n{text}" for name, text in parts)
+    return parts

@@ -11,6 +11,7 @@ from assay import codec, models
 from assay.benchmarks.data import looking_in
 from assay.cli._model_path import model_path
 from assay.cli._options import as_json, data_dir, option, results_dir
+from assay.cli._output import echo, echo_json
 from assay.cli._progress import WorkDisplay
 from assay.models import EngineOptions
 from assay.quality.decision import EXIT_CODES
@@ -55,20 +56,20 @@ def qa(
         evidence = quality.evidence(items)
         written = write_evidence(results_dir, f"qa_{path.stem}", evidence)
     if as_json:
-        click.echo(codec.dumps(evidence))
+        echo_json(evidence)
     else:
-        click.echo(_shown(items, evidence, verbose=verbose))
-        click.echo(f"evidence {written}")
+        echo(*_lines(items, evidence, verbose=verbose))
+        echo(f"evidence {written}")
     click.get_current_context().exit(EXIT_CODES[evidence["decision"]])
 
 
-def _shown(items: Sequence[Item], evidence: dict[str, Any], *, verbose: bool) -> str:
+def _lines(items: Sequence[Item], evidence: dict[str, Any], *, verbose: bool) -> list[str]:
     lines = []
     for item in items:
         lines.append(f"{item.decision:<13} {item.name}: {item.reason}")
         if verbose:
             lines += [f"{'':<15}{name}: {_short(value)}" for name, value in item.figures.items()]
-    return "\n".join([*lines, f"{evidence['decision']} for the tier {evidence['tier']}"])
+    return [*lines, f"{evidence['decision']} for the tier {evidence['tier']}"]
 
 
 def _short(value: object) -> str:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from assay import codec
 from assay.cli._options import as_json, modelling, option, resume, sampling
+from assay.cli._output import echo_json, echo_text
 from assay.cli._progress import Display
 from assay.errors import ModelError, UsageError
 from assay.pipeline.batch import BatchReport, RunConfig, run_batch, run_prompt
@@ -69,7 +69,7 @@ def run(
         if verbose:
             display.note(_speed(report.tokens_generated, report.seconds))
     if as_json and output is not None:
-        click.echo(codec.dumps(report))
+        echo_json(report)
     if report.failed and not report.made + report.kept:
         raise ModelError(f"no prompt was completed; the first: {report.first_error}")
 
@@ -88,7 +88,10 @@ def _complete(config: RunConfig, prompt: str, *, verbose: bool, as_json: bool) -
     with _BatchDisplay("", quiet=not verbose, prints=False) as display:
         line = run_prompt(config, _read_input() if prompt == "-" else prompt, display)
         display.note(_speed(line.tokens_generated, line.inference_ms / 1000))
-    click.echo(codec.dumps(line.to_json()) if as_json else line.text)
+    if as_json:
+        echo_json(line.to_json())
+    else:
+        echo_text(line.text)
 
 
 def _read_input() -> str:
@@ -134,6 +137,6 @@ class _BatchDisplay(Display):
         self._done += 1
         self._tokens += line.tokens_generated
         if self._prints:
-            print(codec.dumps(line.to_json()), flush=True)
+            echo_json(line.to_json())
         rate = self._tokens / max(time.monotonic() - self._started, 1e-3)
         self._update(self._done, self._total, f"{self._done}/{self._total}  {rate:.0f} tok/s")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import click
@@ -10,6 +9,7 @@ import click
 from assay import codec
 from assay.cli._format import table
 from assay.cli._options import as_json, option
+from assay.cli._output import StatusLine, echo, echo_json, note
 from assay.errors import SandboxError
 from assay.sandbox import open_sandbox
 from assay.sandbox.attacks import BATTERY
@@ -41,10 +41,10 @@ def show_list(workers: int, as_json: bool) -> None:
       assay sandbox list
     """
     if as_json:
-        click.echo(codec.dumps(list(map(codec.to_json, overview(workers)))))
+        echo_json(list(map(codec.to_json, overview(workers))))
         return
     for found in overview(workers):
-        click.echo(_kind(found) + "\n")
+        echo(*_kind(found), "")
 
 
 @sandbox.command("build-image")
@@ -63,7 +63,7 @@ def build(base: str, rootfs: Path | None) -> None:
       assay sandbox build-image
       assay sandbox build-image --rootfs host
     """
-    click.echo(build_image(base, rootfs, lambda text: click.echo(text, err=True)))
+    echo(build_image(base, rootfs, note))
 
 
 @sandbox.command()
@@ -76,7 +76,10 @@ def doctor(as_json: bool) -> None:
       assay sandbox doctor
     """
     found = diagnose()
-    click.echo(codec.dumps(found) if as_json else _diagnosis(found))
+    if as_json:
+        echo_json(found)
+    else:
+        echo(*_diagnosis(found))
     if not found.chosen:
         raise SandboxError("no tier works here: nothing will be executed on this machine")
 
@@ -94,24 +97,22 @@ def selftest(kind: str, tier: str, as_json: bool) -> None:
     """
     opened = open_sandbox(kind, 1, tier)
     observations = []
+    line = StatusLine(quiet=as_json)
     try:
         for observation in run_battery(opened):
             observations.append(observation)
-            if not as_json and sys.stderr.isatty():
-                click.echo(f"\r{len(observations)}/{len(BATTERY)} attacks ", nl=False, err=True)
+            line.show(f"{len(observations)}/{len(BATTERY)} attacks")
         capabilities = opened.capabilities()
     finally:
         opened.close()
+        line.clear()
     broken = [o for o in observations if o.promised and not o.contained]
     if as_json:
-        click.echo(
-            codec.dumps(
-                {"tier": capabilities.tier, "attacks": list(map(codec.to_json, observations))}
-            )
-        )
+        attacks = list(map(codec.to_json, observations))
+        echo_json({"tier": capabilities.tier, "attacks": attacks})
     else:
-        click.echo(_observations(observations))
-        click.echo(
+        echo(*_observations(observations))
+        echo(
             f"{capabilities.kind}, tier {capabilities.tier}: {len(observations)} attacks, "
             f"{len(broken)} promises broken"
         )
@@ -119,7 +120,7 @@ def selftest(kind: str, tier: str, as_json: bool) -> None:
         raise SandboxError(f"{len(broken)} attacks got through, first: {broken[0].attack}")
 
 
-def _observations(observations: list[Observation]) -> str:
+def _observations(observations: list[Observation]) -> list[str]:
     rows = [("attack", "promised", "observed")]
     for o in observations:
         verdict = "contained" if o.contained else "got through"
@@ -127,16 +128,16 @@ def _observations(observations: list[Observation]) -> str:
     return table(rows)
 
 
-def _kind(found: KindReport) -> str:
+def _kind(found: KindReport) -> list[str]:
     if found.refusal:
-        return f"{found.kind:<10}no: {found.refusal}"
+        return [f"{found.kind:<10}no: {found.refusal}"]
     rate = f"{found.samples_per_second:.0f} samples/s"
     lines = [f"{found.kind:<10}{rate}, tier {found.tier}, {found.python}"]
     lines += [f"  + {promise}" for promise in found.guarantees]
-    return "\n".join([*lines, *(f"  - {gap}" for gap in found.gaps)])
+    return [*lines, *(f"  - {gap}" for gap in found.gaps)]
 
 
-def _diagnosis(found: Diagnosis) -> str:
+def _diagnosis(found: Diagnosis) -> list[str]:
     lines = [f"{name:<20}{value}" for name, value in found.features.items()]
     for tier in found.tiers:
         state = f"no: {tier.refusal}" if tier.refusal else "yes"
@@ -146,4 +147,4 @@ def _diagnosis(found: Diagnosis) -> str:
         lines += [f"  - {gap}" for gap in tier.gaps]
         if tier.refusal:
             lines.append(f"  to get it: {tier.remedy}")
-    return "\n".join(lines)
+    return lines

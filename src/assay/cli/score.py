@@ -9,6 +9,7 @@ import click
 
 from assay import codec
 from assay.cli._options import judging, option
+from assay.cli._output import echo, echo_json
 from assay.cli._progress import ProgressDisplay
 from assay.cli.eval import show
 from assay.errors import UsageError
@@ -75,22 +76,22 @@ def score(
     show(evaluation, as_json=as_json)
     if peer is not None and not as_json:
         unexplained = sum(not one.explained for one in differing)
-        click.echo(
+        echo(
             f"  {peer.engine:<9} {len(differing)} of {len(peer.verdicts)} verdicts differ, "
             f"{unexplained} unexplained"
         )
         for one in differing:
-            click.echo(f"            {one.task_id}#{one.sample}  ours {one.ours[:120]}")
+            echo(f"            {one.task_id}#{one.sample}  ours {one.ours[:120]}")
             why = f" ({one.explained})" if one.explained else ""
-            click.echo(f"            {'':<{len(one.task_id) + 2}}  theirs {one.theirs}{why}")
+            echo(f"            {'':<{len(one.task_id) + 2}}  theirs {one.theirs}{why}")
     if check_flaky and not as_json:
-        click.echo(f"  flaky     {len(changed)} samples changed in {check_flaky} more executions")
+        echo(f"  flaky     {len(changed)} samples changed in {check_flaky} more executions")
         for sample, statuses in changed.items():
-            click.echo(f"            {sample}: {', '.join(statuses)}")
+            echo(f"            {sample}: {', '.join(statuses)}")
     if compare_extraction and not as_json:
-        click.echo("  without   samples that change, passes lost, passes gained")
+        echo("  without   samples that change, passes lost, passes gained")
         for rule in rules:
-            click.echo(f"  {rule.rule:<12}{rule.samples:>6}{rule.lost:>8}{rule.gained:>8}")
+            echo(f"  {rule.rule:<12}{rule.samples:>6}{rule.lost:>8}{rule.gained:>8}")
 
 
 def _show_peer(peer: PeerScore, *, as_json: bool) -> None:
@@ -104,11 +105,11 @@ def _show_peer(peer: PeerScore, *, as_json: bool) -> None:
             "engine": peer.engine, "benchmark": peer.benchmark, "results": scores,
             "not_generated": peer.not_generated,
         }  # fmt: skip
-        click.echo(codec.dumps({**told, "verdicts": verdicts}))
+        echo_json({**told, "verdicts": verdicts})
         return
     without = f", {peer.not_generated} not generated" if peer.not_generated else ""
     judged = f"{len(peer.verdicts)} samples{without}"
-    click.echo(f"{peer.benchmark} · judged by {peer.engine} · {judged}")
+    echo(f"{peer.benchmark} · judged by {peer.engine} · {judged}")
     for found in peer.estimates:
         interval = f"[{100 * found.low:.1f}, {100 * found.high:.1f}]"
-        click.echo(f"  pass@{found.k:<4} {100 * found.value:.1f} %  {interval} (95 %)")
+        echo(f"  pass@{found.k:<4} {100 * found.value:.1f} %  {interval} (95 %)")

@@ -6,6 +6,8 @@ import fcntl
 import hashlib
 import http.client
 import os
+import queue
+import threading
 import time
 import urllib.error
 import urllib.parse
@@ -25,6 +27,10 @@ if TYPE_CHECKING:
     Announce = Callable[[str], None]
 
 TIMEOUT_S = 30.0
+OPEN_S = 60.0  # until the headers are here, redirects included
+# A connection that gives less is as good as lost: seconds, and bytes in them.
+SLOWEST = (60.0, 60 << 10)
+LARGEST_BYTES = 1 << 30  # of a file whose size is not known
 ATTEMPTS = 4
 FIRST_PAUSE_S = 1.0
 PROGRESS_EVERY_S = 2.0
@@ -38,11 +44,12 @@ PASSING = {429, 500, 502, 503, 504}
 class RemoteFile:
     """The file at ``url``, which should name a version; the digest holds it to that.
 
-    Without a digest, who reads it verifies what it holds.
+    Without a digest, who reads it verifies what it holds. A size of 0 is not known.
     """
 
     url: str
     sha256: str
+    size: int = 0
 
     @property
     def name(self) -> str:
@@ -137,12 +144,16 @@ def _transfer(wanted: RemoteFile, file: BufferedRandom, announce: Announce) -> N
     with response:
         if not response.headers.get("Content-Range", "").startswith(f"bytes {have}-"):
             have = file.truncate(0)  # the server starts over
-        length = int(response.headers.get("Content-Length") or 0)
+        length = response.length or 0
         total = have + length if length else 0
         told = time.monotonic()
+        pace = _Pace(*SLOWEST)
+        _refuse_larger(wanted, total, file)
         while piece := _read(response):
-            file.write(piece)
             have += len(piece)
+            _refuse_larger(wanted, have, file)
+            file.write(piece)
+            pace.add(len(piece))
             if time.monotonic() - told >= PROGRESS_EVERY_S:
                 told = time.monotonic()
                 announce(
@@ -153,6 +164,32 @@ def _transfer(wanted: RemoteFile, file: BufferedRandom, announce: Announce) -> N
         raise _ConnectionLostError(f"connection lost at {_megabytes(have)} of {_megabytes(total)}")
 
 
+class _Pace:
+    """Raises ``_ConnectionLostError`` where fewer than ``least`` bytes come in ``seconds``."""
+
+    def __init__(self, seconds: float, least: int) -> None:
+        self._seconds, self._least = seconds, least
+        self._since, self._bytes = time.monotonic(), 0
+
+    def add(self, count: int) -> None:
+        self._bytes += count
+        if time.monotonic() - self._since < self._seconds:
+            return
+        if self._bytes < self._least:
+            raise _ConnectionLostError(f"only {self._bytes} bytes in {self._seconds:g} s")
+        self._since, self._bytes = time.monotonic(), 0
+
+
+def _refuse_larger(wanted: RemoteFile, size: int, file: BufferedRandom) -> None:
+    most = wanted.size or LARGEST_BYTES
+    if size > most:
+        file.truncate(0)
+        raise FetchError(
+            f"{wanted.url} is another file now (more than {most:,} bytes)",
+            "check the network, or try again later",
+        )
+
+
 def _open(wanted: RemoteFile, have: int) -> Any:
     """The response; None when the server says that nothing comes after what we have."""
     headers = {"User-Agent": f"assay/{__version__}", "Accept-Encoding": "identity"}
@@ -160,7 +197,7 @@ def _open(wanted: RemoteFile, have: int) -> Any:
         headers["Range"] = f"bytes={have}-"
     request = _authorised(urllib.request.Request(wanted.url, headers=headers))
     try:
-        return urllib.request.build_opener(_Redirects).open(request, timeout=TIMEOUT_S)
+        return _answer(request)
     except urllib.error.HTTPError as error:
         error.close()
         if error.code == http.HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE and have:
@@ -177,9 +214,40 @@ def _open(wanted: RemoteFile, have: int) -> Any:
         raise _ConnectionLostError(_reason(error)) from None
 
 
+def _answer(request: urllib.request.Request) -> Any:
+    """Return the response once its headers are here; TimeoutError after ``OPEN_S``.
+
+    In a thread that can be left behind: a server that sends its headers byte by byte never
+    reaches the time-out of a single read.
+    """
+    found: queue.SimpleQueue[Any] = queue.SimpleQueue()
+    left = threading.Event()
+
+    def ask() -> None:
+        try:
+            opener = urllib.request.build_opener(_Redirects)
+            response = opener.open(request, timeout=TIMEOUT_S)
+            found.put(response)
+            if left.is_set():
+                response.close()
+        except Exception as error:
+            found.put(error)
+
+    threading.Thread(target=ask, daemon=True).start()
+    try:
+        answer = found.get(timeout=OPEN_S)
+    except queue.Empty:
+        left.set()
+        raise TimeoutError from None
+    if isinstance(answer, Exception):
+        raise answer
+    return answer
+
+
 def _read(response: Any) -> bytes:
     try:
-        piece: bytes = response.read(PIECE_BYTES)
+        # Not read(), which returns when all of the piece is here, however slowly that comes.
+        piece: bytes = response.read1(PIECE_BYTES)
     except (OSError, http.client.HTTPException) as error:
         # Network trouble must not be taken for that of the disk, which is an OSError too.
         raise _ConnectionLostError(_reason(error)) from None
@@ -195,10 +263,16 @@ def _authorised(request: urllib.request.Request) -> urllib.request.Request:
 
 
 class _Redirects(urllib.request.HTTPRedirectHandler):
-    """Follows as usual, and decides for each address anew whether the token goes there."""
+    """Follows within the web, and decides for each address anew whether the token goes there."""
 
-    def redirect_request(self, *arguments: Any) -> urllib.request.Request | None:
-        request = super().redirect_request(*arguments)
+    def redirect_request(
+        self, req: urllib.request.Request, fp: Any, code: int, msg: str, headers: Any, newurl: str
+    ) -> urllib.request.Request | None:
+        allowed = {"http": ("http", "https")}.get(req.type, ("https",))
+        if urllib.parse.urlsplit(newurl).scheme not in allowed:
+            fp.close()
+            raise urllib.error.URLError(f"{code}: it redirects from {req.type} to {newurl[:80]}")
+        request = super().redirect_request(req, fp, code, msg, headers, newurl)
         return None if request is None else _authorised(request)
 
 

@@ -47,6 +47,7 @@ class EngineOptions:
     base_url: str = ""  # of a server
     logprobs: bool = False  # tell each completion's mean log-probability
     timeout: float = 300.0  # seconds without a word from a server
+    answer_timeout: float = 0.0  # seconds for a server's whole answer; 0: by timeout and max_tokens
     requests_per_minute: int = 0  # sent to a server, evenly spread; 0: no limit
     tokens_per_minute: int = 0
     price_in: float = 0.0  # of a million prompt tokens
@@ -57,6 +58,11 @@ class EngineOptions:
         if not 0 < self.timeout <= LONGEST_TIMEOUT_S:
             raise UsageError(
                 f"--timeout must be seconds, at most {LONGEST_TIMEOUT_S}, got {self.timeout:g}"
+            )
+        if not 0 <= self.answer_timeout <= LONGEST_TIMEOUT_S:
+            raise UsageError(
+                f"--answer-timeout must be seconds, at most {LONGEST_TIMEOUT_S}, or 0, "
+                f"got {self.answer_timeout:g}"
             )
         for name in COUNTS:
             if not 0 <= getattr(self, name) < float("inf"):

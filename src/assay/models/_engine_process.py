@@ -4,7 +4,8 @@ Apart from the harness because bindings replace signal handlers, print, and abor
 on some damaged files, and because what waits for a GPU can only be stopped by a kill. A worker
 module reads the settings, then requests until its input ends, and replies
 
-    {"ready": true, "used_gpu": …, "in_hand": …, "facts": {…}}    or {"fatal": "why"}
+    {"ready": true, "used_gpu": …, "in_hand": …, "facts": {…}}
+    {"fatal": "why"}                                              and ends, now or later
     {"id", "text", "finish_reason", "prompt_tokens", "tokens_generated", "ms", "logprob", "error"}
 
     {"id", "rendered": {"text", "tokens", "pieces"}, "error"}     to {"id", "render": prompt}
@@ -43,7 +44,7 @@ class EngineProcess:
     """A model that loads, then answers in any order. ``kill`` may come from any thread."""
 
     def __init__(self, module: str, engine: str, model: str, settings: dict[str, Any]) -> None:
-        self._engine, self._model = engine, model
+        self._engine, self._model, self._loaded = engine, model, False
         self._log = tempfile.TemporaryFile()  # noqa: SIM115 - closed by close()
         self._process = subprocess.Popen(
             [sys.executable, "-m", module],
@@ -61,10 +62,7 @@ class EngineProcess:
 
     def wait_until_loaded(self) -> None:
         reply = self.answer()
-        if "fatal" in reply:
-            reason = reply["fatal"] or self._last_words()
-            self.close()
-            raise ModelError(f"{self._engine} cannot load {self._model}: {reason}")
+        self._loaded = True
         self.used_gpu, self.in_hand = bool(reply["used_gpu"]), int(reply["in_hand"])
         self.facts = reply["facts"]
 
@@ -83,7 +81,7 @@ class EngineProcess:
         self.send({"pause": True})
 
     def answer(self) -> dict[str, Any]:
-        """The next reply; ModelError when the process is gone."""
+        """The next reply; ModelError when the process is gone, or says why it cannot go on."""
         assert self._process.stdout is not None
         line = self._process.stdout.readline()
         if not line.endswith("\n"):
@@ -94,6 +92,11 @@ class EngineProcess:
                 f"{', ' + reason if reason else ''}); what was made is kept, run again to continue"
             )
         reply: dict[str, Any] = json.loads(line)
+        if "fatal" in reply:
+            reason = reply["fatal"] or self._last_words()
+            self.close()
+            doing = "run" if self._loaded else "load"
+            raise ModelError(f"{self._engine} cannot {doing} {self._model}: {reason}")
         return reply
 
     def kill(self) -> None:

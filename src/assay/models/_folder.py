@@ -12,6 +12,7 @@ from assay import codec
 from assay.errors import ModelError
 from assay.fetch import kept_sha256
 from assay.models import prompt_form
+from assay.models._config_sizes import check_sizes
 from assay.types import ModelIdentity
 
 if TYPE_CHECKING:
@@ -55,10 +56,7 @@ def weights_digest(folder: Path) -> str:
 
     Weights are the safetensors, or, where there are none, PyTorch's own files.
     """
-    weights = sorted(folder.glob("*.safetensors")) or sorted(folder.glob(OLDER_WEIGHTS))
-    if not weights:
-        raise ModelError(f"{folder} holds no weights: no *.safetensors and no {OLDER_WEIGHTS}")
-    return _digest([*weights, *_present(folder, CONFIGS)])
+    return _digest([*_weights(folder), *_present(folder, CONFIGS)])
 
 
 def tokenizer_digest(folder: Path) -> str:
@@ -113,6 +111,7 @@ def folder_identity(
     options: EngineOptions,
 ) -> ModelIdentity:
     """Of a model folder as an engine uses it."""
+    _check_config(folder)
     template = chat_template(folder)
     return ModelIdentity(
         name=Path(reference).resolve().name if Path(reference).is_dir() else reference,
@@ -128,6 +127,24 @@ def folder_identity(
 def sha256_of(text: str) -> str:
     """Digest of a text; empty for an empty one."""
     return hashlib.sha256(text.encode()).hexdigest() if text else ""
+
+
+def _weights(folder: Path) -> list[Path]:
+    weights = sorted(folder.glob("*.safetensors")) or sorted(folder.glob(OLDER_WEIGHTS))
+    if not weights:
+        raise ModelError(f"{folder} holds no weights: no *.safetensors and no {OLDER_WEIGHTS}")
+    return weights
+
+
+def _check_config(folder: Path) -> None:
+    path = folder / "config.json"
+    try:
+        config = json.loads(path.read_text(encoding="utf-8"))
+        if not isinstance(config, dict):
+            raise ValueError("it is not an object")
+    except (ValueError, RecursionError) as error:
+        raise ModelError(f"{path} is damaged ({error}): fetch it again") from error
+    check_sizes(config, sum(weights.stat().st_size for weights in _weights(folder)), path)
 
 
 def _from_hub(name: str) -> Path:

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from assay.models._hf_slots import Wish
-from assay.models._prompt_tokens import prompt_tokens, rendered
+from assay.models._prompt_tokens import prompt_tokens, rendered, template_of
+from assay.models._template_process import TemplateLimitError, TemplateProcess
 from assay.thoughts import MARKS
 
 if TYPE_CHECKING:
@@ -54,6 +55,7 @@ class Texts:
     def __init__(self, loaded: Loaded, lines: Lines) -> None:
         self._loaded, self._lines = loaded, lines
         self._hidden = _hidden(loaded.tokenizer)
+        self._render = TemplateProcess(template_of(loaded.tokenizer)).render
         self._last: tuple[Any, tuple[int, ...], str] = None, (), ""
         self._made: queue.SimpleQueue[Made] = queue.SimpleQueue()
         self.asked: queue.SimpleQueue[Ask] = queue.SimpleQueue()
@@ -84,14 +86,20 @@ class Texts:
     def _take(self) -> None:
         while True:
             message = self._lines.requests.get()
-            if "render" in message:
-                self._lines.reply(rendered(self._loaded.tokenizer, message))
-                continue
-            ask = self._ask(message)
-            if ask.error:
-                self.tell(ask, [], None)
-            else:
-                self.asked.put(ask)
+            try:
+                self._take_one(message)
+            except TemplateLimitError as error:
+                self._lines.fatal(error)
+
+    def _take_one(self, message: dict[str, Any]) -> None:
+        if "render" in message:
+            self._lines.reply(rendered(self._loaded.tokenizer, self._render, message))
+            return
+        ask = self._ask(message)
+        if ask.error:
+            self.tell(ask, [], None)
+        else:
+            self.asked.put(ask)
 
     def _ask(self, message: dict[str, Any]) -> Ask:
         prompt, decoding, context = message["prompt"], message["decoding"], self._loaded.context
@@ -110,7 +118,9 @@ class Texts:
     def _tokens(self, prompt: dict[str, Any]) -> tuple[tuple[int, ...], str]:
         """The prompt's tokens, and why it cannot be continued."""
         try:
-            tokens = tuple(prompt_tokens(self._loaded.tokenizer, prompt))
+            tokens = tuple(prompt_tokens(self._loaded.tokenizer, self._render, prompt))
+        except TemplateLimitError:
+            raise
         except Exception as error:  # a template may refuse a conversation in any way
             return (), f"the prompt cannot be rendered: {error}"
         if not tokens:

@@ -3,9 +3,17 @@
 from __future__ import annotations
 
 import json
+import queue
+import threading
+import time
 import urllib.error
 import urllib.request
+from pathlib import Path
 from typing import Any
+
+from assay.models._template_process import MEMORY, SECONDS, TemplateLimitError
+
+LOOK_EVERY_S = 0.1
 
 
 def added_start(address: str) -> str:
@@ -21,8 +29,7 @@ def rendered(address: str, message: dict[str, Any]) -> dict[str, Any]:
     tokens: list[dict[str, Any]] = []
     try:
         if prompt["messages"]:
-            messages = {"messages": prompt["messages"]}
-            text = _asked(f"{address}/apply-template", messages)["prompt"]
+            text = render_within_limits(address, prompt["messages"])
         # As for a completion: with a first token, if the model wants one, and special ones as such.
         ways = {"add_special": True, "parse_special": True, "with_pieces": True}
         tokens = _asked(f"{address}/tokenize", {"content": text, **ways})["tokens"]
@@ -37,6 +44,54 @@ def rendered(address: str, message: dict[str, Any]) -> dict[str, Any]:
         },
         "error": error,
     }
+
+
+def apply_template(address: str, messages: list[dict[str, str]]) -> str:
+    """Return the text that llama.cpp makes of messages; ValueError if the template refuses."""
+    return str(_asked(f"{address}/apply-template", {"messages": messages})["prompt"])
+
+
+def render_within_limits(
+    address: str, messages: list[dict[str, str]], seconds: float = SECONDS
+) -> str:
+    """Do the same; TemplateLimitError after so many seconds, or when it takes too much memory.
+
+    What llama.cpp still does then ends with this process alone.
+    """
+    found: queue.SimpleQueue[str | Exception] = queue.SimpleQueue()
+
+    def ask() -> None:
+        try:
+            found.put(apply_template(address, messages))
+        except Exception as error:
+            found.put(error)
+
+    deadline, before = time.monotonic() + seconds, _own_memory()
+    threading.Thread(target=ask, daemon=True).start()
+    while True:
+        try:
+            answer = found.get(timeout=LOOK_EVERY_S)
+        except queue.Empty:
+            if _own_memory() - before > MEMORY:
+                raise TemplateLimitError(
+                    f"rendering its chat template takes more than {MEMORY >> 30} GB"
+                ) from None
+            if time.monotonic() > deadline:
+                raise TemplateLimitError(
+                    f"rendering its chat template takes more than {seconds:g} s"
+                ) from None
+            continue
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+
+def _own_memory() -> int:
+    """Return the bytes that belong to this process alone: without files that it has mapped."""
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith("RssAnon:"):
+            return int(line.split()[1]) * 1024
+    return 0
 
 
 def _asked(address: str, body: dict[str, Any] | None = None) -> dict[str, Any]:

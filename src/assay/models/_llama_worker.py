@@ -7,7 +7,8 @@ import threading
 from typing import Any
 
 from assay.models._llama_answers import Answers
-from assay.models._llama_render import added_start, rendered
+from assay.models._llama_render import added_start, render_within_limits, rendered
+from assay.models._template_process import TemplateLimitError
 from assay.models._worker_lines import Lines
 
 BATCH_TOKENS = 2048
@@ -126,12 +127,16 @@ class _Dispatcher:
         self._most = max(1, parallel // 2)  # a new prompt must not wait until all are free
         self._prefill = threading.Lock()
         self._next: dict[str, Any] | None = None
+        self._rendered: list[dict[str, str]] | None = None  # last
 
     def serve(self) -> None:
         while True:
             group = self._group()
             if "render" in group[0]:
-                self._lines.reply(rendered(self._server.listening_address, group[0]))
+                try:
+                    self._lines.reply(rendered(self._server.listening_address, group[0]))
+                except TemplateLimitError as error:
+                    self._lines.fatal(error)
                 continue
             for _ in group:
                 self._free.acquire()
@@ -143,6 +148,7 @@ class _Dispatcher:
             self._free.release()
 
         body = _body(group[0], self._lines.settings["logprobs"], self._start)
+        self._try_template(body.get("messages"))
         if len(group) > 1:
             body["n"] = len(group)
         answers = Answers(len(group), self._prefill, tell)
@@ -156,6 +162,18 @@ class _Dispatcher:
             answers.fail(str(error))
         finally:
             answers.end()
+
+    def _try_template(self, messages: list[dict[str, str]] | None) -> None:
+        """Render once under a watch: in a completion nothing could end an endless template."""
+        if messages is None or messages == self._rendered:
+            return
+        try:
+            render_within_limits(self._server.listening_address, messages)
+        except TemplateLimitError as error:
+            self._lines.fatal(error)
+        except Exception:
+            return  # the completion fails in the same way, and says why
+        self._rendered = messages
 
     def _group(self) -> list[dict[str, Any]]:
         """The next request and, where it has some, further samples of the same prompt."""

@@ -5,14 +5,14 @@ from __future__ import annotations
 import statistics
 from typing import Any
 
-# Far beyond any completion: a server that does not stop must not fill the memory.
-MOST_BYTES = 1 << 26
+MOST_TOKENS = 1 << 40  # that a server can say it has read or made
 
 
 class Answer:
     """A completion that grows; ``finish_reason`` is empty until it is whole."""
 
-    def __init__(self) -> None:
+    def __init__(self, most_characters: int) -> None:
+        self._characters_left = most_characters
         self.finish_reason = ""
         self.prompt_tokens = 0
         self.tokens_generated = 0
@@ -23,12 +23,15 @@ class Answer:
     def add(self, message: Any) -> None:
         """A chunk of a stream, or the whole answer at once; ValueError if it is neither."""
         try:
-            for choice in message.get("choices") or []:
+            choices = message.get("choices") or []
+            if len(choices) > 1:
+                raise ValueError(f"{len(choices)} choices instead of one")
+            for choice in choices:
                 self._add(choice)
             if usage := message.get("usage"):
-                self.prompt_tokens = int(usage.get("prompt_tokens") or 0)
-                self.tokens_generated = int(usage.get("completion_tokens") or 0)
-        except (AttributeError, KeyError, OverflowError, TypeError) as error:
+                self.prompt_tokens = _count(usage, "prompt_tokens")
+                self.tokens_generated = _count(usage, "completion_tokens")
+        except (AttributeError, KeyError, TypeError) as error:
             raise ValueError(f"an answer of unknown shape ({error})") from error
 
     @property
@@ -42,14 +45,47 @@ class Answer:
         return statistics.fmean(self._logprobs) if self._logprobs else None
 
     def _add(self, choice: Any) -> None:
+        if choice.get("index"):
+            raise ValueError("a second choice, where one was asked for")
         said = choice.get("delta") or choice.get("message") or {}
         # Two names for one thing; servers that use both send it twice.
-        self._reasoning.append(_text(said.get("reasoning_content") or said.get("reasoning")))
-        self._texts.append(_text(choice.get("text") or said.get("content")))
+        reasoning = _text(said.get("reasoning_content") or said.get("reasoning"))
+        text = _text(choice.get("text") or said.get("content"))
+        self._characters_left -= len(reasoning) + len(text)
+        if self._characters_left < 0:
+            raise ValueError("more text than the tokens that were asked for can have")
+        self._reasoning.append(reasoning)
+        self._texts.append(text)
         self.finish_reason = _text(choice.get("finish_reason")) or self.finish_reason
         told = choice.get("logprobs") or {}
         tokens = told.get("token_logprobs") or [t["logprob"] for t in told.get("content") or []]
-        self._logprobs += [float(value) for value in tokens if value is not None]
+        self._logprobs += [_logprob(value) for value in tokens if value is not None]
+
+
+def _count(usage: dict[str, Any], name: str) -> int:
+    """Return a number of tokens; ValueError for whatever cannot be one."""
+    value = usage.get(name)
+    if value is None:
+        return 0
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= MOST_TOKENS:
+        raise ValueError(f"{name} is {_quote(value)}")
+    return value
+
+
+def _logprob(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise TypeError(f"a log-probability expected, found {type(value).__name__}")
+    if not -MOST_TOKENS <= value <= MOST_TOKENS:  # nor is NaN
+        raise ValueError(f"a log-probability is {_quote(value)}")
+    return float(value)
+
+
+def _quote(value: Any) -> str:
+    """Return a value short enough for a message; a number may have thousands of digits."""
+    text = repr(value)
+    return text if len(text) <= 40 else f"{text[:40]}…"
 
 
 def _text(value: Any) -> str:

@@ -97,4 +97,8 @@ def refused_fields(found: Complaint, fields: Collection[str]) -> set[str]:
 
 
 def _text(said: Any) -> str:
-    return " ".join((said if isinstance(said, str) else json.dumps(said)).split())
+    try:
+        text = said if isinstance(said, str) else json.dumps(said)
+    except RecursionError:
+        text = "an error that is nested too deep"
+    return " ".join(text.split())

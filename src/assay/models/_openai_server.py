@@ -6,8 +6,6 @@ import base64
 import contextlib
 import importlib.util
 import json
-import socket
-import threading
 import urllib.parse
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -15,15 +13,18 @@ from typing import TYPE_CHECKING, Any
 from assay.errors import ModelError, UsageError
 from assay.models._events import events
 from assay.models._gate import retry_after_s
-from assay.models._openai_answer import MOST_BYTES, Answer
+from assay.models._openai_answer import Answer
 from assay.models._openai_body import Complaint, complaint
+from assay.models._openai_client import Clients
+from assay.models._openai_limits import LISTING, AnswerLimits
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     import httpx
 
-CONNECT_S = 10.0
+    from assay.models._openai_client import Client
+
 ERROR_BYTES = 1 << 16
 LONGEST_QUOTE = 300
 SHORTEST_SECRET = 4  # "x" as a stand-in for a key is in every message
@@ -31,12 +32,23 @@ PASSING = {408, 409, 425, 429}
 
 
 class PassingError(Exception):
-    """Worth another try, after ``after_s`` seconds if the server says so."""
+    """Worth another try, after ``after_s`` seconds if the server says so.
 
-    def __init__(self, text: str, *, after_s: float = 0.0, unreachable: bool = False) -> None:
+    ``is_slow``: it took all the time that an answer may take, so it is tried only once more.
+    """
+
+    def __init__(
+        self,
+        text: str,
+        *,
+        after_s: float = 0.0,
+        unreachable: bool = False,
+        is_slow: bool = False,
+    ) -> None:
         super().__init__(text)
         self.after_s = after_s
         self.unreachable = unreachable
+        self.is_slow = is_slow
 
 
 class RefusedError(Exception):
@@ -98,49 +110,39 @@ class Server:
     answered, whatever it said.
     """
 
-    def __init__(
-        self, address: Address, key: str, *, timeout_s: float, stopped: threading.Event
-    ) -> None:
+    def __init__(self, address: Address, key: str, *, timeout_s: float) -> None:
         if importlib.util.find_spec("httpx") is None:
             raise ModelError(
                 "the openai engine needs httpx: install it with pip install 'assay[openai]'"
             )
-        import httpx
-
         self.address = address
         self.missed = 0
         self._key, self._timeout_s = key, timeout_s
-        self._stopped = stopped
-        self._sockets: list[socket.socket] = []
-        self._sockets_lock = threading.Lock()
-        self._extensions: dict[str, Any] = {"trace": self._trace}
         try:
-            self._client = httpx.Client(
-                headers={"Authorization": f"Bearer {key}"} if key else {},
-                auth=address.login,
-                timeout=httpx.Timeout(timeout_s, connect=CONNECT_S, pool=None),
-                limits=httpx.Limits(max_connections=None),  # the threads are the limit
-            )
+            self._clients = Clients(key, address.login, timeout_s)
         except (ImportError, ValueError) as error:  # of a proxy named in the environment
             raise ModelError(f"no connection to {address.shown} can be made: {error}") from error
 
     def models(self) -> list[dict[str, Any]] | None:
         """What the server says it has; None if it does not tell."""
         try:
-            with self._response("GET", "models", None) as response:
-                told = _parsed(_read(response, MOST_BYTES))
+            with self._response("GET", "models", None, LISTING.seconds) as response:
+                try:
+                    told = _parsed(_read(response, LISTING.bytes))
+                except ValueError as error:
+                    raise PassingError(f"broken JSON in the list of models ({error})") from error
         except RefusedError:
             return None
-        except ValueError as error:
-            raise PassingError("broken JSON in the list of models") from error
         listed = told.get("data") if isinstance(told, dict) else told
-        return [m for m in listed or [] if isinstance(m, dict) and isinstance(m.get("id"), str)]
+        if not isinstance(listed, list):
+            return []
+        return [m for m in listed if isinstance(m, dict) and isinstance(m.get("id"), str)]
 
-    def complete(self, endpoint: str, body: dict[str, Any]) -> Answer:
-        answer = Answer()
-        with self._response("POST", endpoint, body) as response:
+    def complete(self, endpoint: str, body: dict[str, Any], limits: AnswerLimits) -> Answer:
+        answer = Answer(limits.characters)
+        with self._response("POST", endpoint, body, limits.seconds) as response:
             try:
-                for message in _messages(response):
+                for message in _messages(response, limits.bytes):
                     self._check(message)
                     answer.add(message)
             except ValueError as error:
@@ -151,13 +153,10 @@ class Server:
 
     def wake(self) -> None:
         """End whatever waits for the server. Closing alone would not wake a thread that reads."""
-        with self._sockets_lock:
-            for one in self._sockets:
-                with contextlib.suppress(OSError):
-                    one.shutdown(socket.SHUT_RDWR)
+        self._clients.stop()
 
     def close(self) -> None:
-        self._client.close()
+        self._clients.close()
 
     def _quoted(self, text: str) -> str:
         """The text, cut short, without our secrets: some servers quote these in their errors."""
@@ -168,19 +167,37 @@ class Server:
 
     @contextlib.contextmanager
     def _response(
-        self, method: str, endpoint: str, body: dict[str, Any] | None
+        self, method: str, endpoint: str, body: dict[str, Any] | None, seconds: float
     ) -> Iterator[httpx.Response]:
         """A good answer's; everything else becomes one of the errors above or ModelError."""
+        slow = f"time-out: the answer took more than {seconds:g} s"
+        client = self._clients.of_thread()
+        with client.deadline(seconds) as expired:
+            try:
+                with self._exchange(client, method, endpoint, body) as response:
+                    yield response
+            except PassingError as error:
+                if not expired.is_set():
+                    raise
+                raise PassingError(slow, is_slow=True) from error
+            if expired.is_set():  # an answer without a length ends with its connection
+                raise PassingError(slow, is_slow=True)
+
+    @contextlib.contextmanager
+    def _exchange(
+        self, client: Client, method: str, endpoint: str, body: dict[str, Any] | None
+    ) -> Iterator[httpx.Response]:
         import httpx
 
-        url = self.address.of(endpoint)
+        # As ASCII: prompts and names may hold what UTF-8 does not have.
+        content = None if body is None else json.dumps(body).encode()
         try:
-            with self._client.stream(
-                method, url, json=body, extensions=self._extensions
-            ) as response:
+            with client.stream(method, self.address.of(endpoint), content) as response:
                 self.missed = 0
                 if not response.is_success:
                     self._fail(response, endpoint)
+                if (encoding := response.headers.get("Content-Encoding", "identity")) != "identity":
+                    raise PassingError(self._quoted(f"the answer is packed ({encoding})"))
                 yield response
         except (httpx.ConnectError, httpx.ConnectTimeout) as error:
             self.missed += 1
@@ -192,7 +209,7 @@ class Server:
             raise PassingError(self._quoted(f"connection lost: {error}")) from error
 
     def _fail(self, response: httpx.Response, endpoint: str) -> None:
-        raw = _read(response, ERROR_BYTES)
+        raw = b"".join(_pieces(response, ERROR_BYTES))
         try:
             found = complaint(_parsed(raw))
         except ValueError:
@@ -225,48 +242,47 @@ class Server:
             raise RefusedError(said, found)
         raise PassingError(said)
 
-    def _trace(self, event: str, info: dict[str, Any]) -> None:
-        """Learns of sockets as they are made; TLS makes a new one of the first."""
-        if not event.endswith((".connect_tcp.complete", ".start_tls.complete")):
-            return
-        made = info["return_value"].get_extra_info("socket")
-        with self._sockets_lock:  # a closed one has no number any more
-            self._sockets = [one for one in self._sockets if one.fileno() >= 0] + [made]
-        if self._stopped.is_set():
-            self.wake()
 
-
-def _messages(response: httpx.Response) -> Iterator[Any]:
+def _messages(response: httpx.Response, most: int) -> Iterator[Any]:
     """The chunks of a stream, or the one message of a server that does not stream."""
     if "text/event-stream" not in response.headers.get("Content-Type", ""):
-        yield _parsed(_read(response, MOST_BYTES))
+        yield _parsed(_read(response, most))
         return
     # Read to the end, not to the mark of it: only then is the connection good for another request.
-    for data in events(_bounded(response)):
+    for data in events(_bounded(response, most)):
         if data.strip() != b"[DONE]":
             yield _parsed(data)
 
 
 def _parsed(data: bytes) -> Any:
     try:
-        return json.loads(data)
+        return json.loads(data, parse_constant=_refuse_constant)
     except RecursionError as error:
         raise ValueError("nested too deep") from error
 
 
-def _bounded(response: httpx.Response) -> Iterator[bytes]:
-    left = MOST_BYTES
-    for piece in response.iter_bytes():
+def _refuse_constant(name: str) -> None:
+    raise ValueError(f"{name} is not JSON")
+
+
+def _bounded(response: httpx.Response, most: int) -> Iterator[bytes]:
+    """Give the body as it comes, ValueError when it is longer than ``most`` bytes."""
+    left = most
+    for piece in response.iter_raw():
         left -= len(piece)
         if left < 0:
-            raise ValueError(f"more than {MOST_BYTES} bytes")
+            raise ValueError(f"more than {most:,} bytes")
         yield piece
 
 
 def _read(response: httpx.Response, most: int) -> bytes:
-    found = bytearray()
-    for piece in response.iter_bytes():
-        found += piece
-        if len(found) > most:
-            break
-    return bytes(found[:most])
+    return b"".join(_bounded(response, most))
+
+
+def _pieces(response: httpx.Response, most: int) -> Iterator[bytes]:
+    """Give the start of a body, at least ``most`` bytes of it if it has so many."""
+    for piece in response.iter_raw():
+        yield piece
+        most -= len(piece)
+        if most <= 0:
+            return

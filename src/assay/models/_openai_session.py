@@ -10,6 +10,7 @@ from assay.errors import ModelError
 from assay.models import failed
 from assay.models._gate import Gate, pause_s
 from assay.models._openai_body import DISPENSABLE, ESSENTIAL, refused_fields, request_body
+from assay.models._openai_limits import answer_limits
 from assay.models._openai_server import Address, PassingError, RefusedError, Server
 from assay.types import Completion
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     T = TypeVar("T")
 
 TRIES = 7
+SLOW_TRIES = 2  # each of them took all the time that an answer may take
 LONGEST_WAIT_S = 600.0  # that a server may ask for
 CHARACTERS_PER_TOKEN = 4  # a guess, put right as soon as the server has counted
 
@@ -33,11 +35,11 @@ class Session:
 
     def __init__(self, address: Address, key: str, options: EngineOptions, model: str = "") -> None:
         self.stopped = threading.Event()
-        self.server = Server(address, key, timeout_s=options.timeout, stopped=self.stopped)
+        self.server = Server(address, key, timeout_s=options.timeout)
         self.left_out: frozenset[str] = frozenset()
         self.without_logprobs = False  # though they were asked for
         self._left_out_lock = threading.Lock()
-        self._model, self._logprobs = model, options.logprobs
+        self._model, self._logprobs, self._options = model, options.logprobs, options
         self._gate = Gate(options.requests_per_minute, options.tokens_per_minute)
 
     def complete(self, request: Request) -> Completion:
@@ -52,7 +54,8 @@ class Session:
                     f"{self.server.address.shown} is gone ({error}, {TRIES} times): start it "
                     "again, then run the same command, which continues"
                 ) from error
-            return failed(*request.key, f"{error} (tried {TRIES} times)", request.seed)
+            tries = SLOW_TRIES if error.is_slow else TRIES
+            return failed(*request.key, f"{error} (tried {tries} times)", request.seed)
 
     def models(self) -> list[dict[str, Any]] | None:
         """What the server says it has; None if it does not tell."""
@@ -68,13 +71,15 @@ class Session:
         """What ``work`` gives, told how often it has failed before; its last PassingError if it
         never succeeds.
         """
-        failed = 0
+        failed = slow = 0
         while True:
             try:
                 return work(failed)
             except PassingError as error:
                 failed += 1
-                if failed == TRIES or (unless_unreachable and error.unreachable):
+                slow += error.is_slow
+                spent = failed == TRIES or slow == SLOW_TRIES
+                if spent or (unless_unreachable and error.unreachable):
                     raise
                 self._wait_after(error, failed)
 
@@ -93,6 +98,7 @@ class Session:
         endpoint = "chat/completions" if prompt.messages else "completions"
         characters = len(prompt.text) + sum(len(m.content) for m in prompt.messages)
         tokens = characters // CHARACTERS_PER_TOKEN + request.decoding.max_tokens
+        limits = answer_limits(request.decoding.max_tokens, self._options)
         while True:
             while wait := self._gate.wait_s(tokens):
                 self._sleep(wait)
@@ -101,7 +107,7 @@ class Session:
             )
             started = time.perf_counter()
             try:
-                answer = self.server.complete(endpoint, body)
+                answer = self.server.complete(endpoint, body, limits)
             except RefusedError as error:
                 self._leave_out(refused_fields(error.complaint, body), error)
                 continue

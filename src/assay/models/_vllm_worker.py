@@ -7,7 +7,8 @@ import queue
 import time
 from typing import Any
 
-from assay.models._prompt_tokens import prompt_tokens, rendered
+from assay.models._prompt_tokens import prompt_tokens, rendered, template_of
+from assay.models._template_process import TemplateLimitError, TemplateProcess
 from assay.models._worker_lines import Lines
 
 # CPU seconds for 32 HumanEval prompts, 48 new tokens each: 1 at a time 448, 8: 146, 32: 89.
@@ -25,7 +26,10 @@ def main() -> None:
     except Exception as error:
         lines.fatal(error)
         return
-    server.serve()
+    try:
+        server.serve()
+    except TemplateLimitError as error:
+        lines.fatal(error)
 
 
 def _prepare_environment(device: str) -> None:
@@ -81,6 +85,7 @@ class _Server:
         self._engine = _load(settings)
         self._adapter = self._with_adapter(settings["adapter"])
         self._tokenizer = self._engine.get_tokenizer()
+        self._render = TemplateProcess(template_of(self._tokenizer)).render
         config = self._engine.vllm_config
         self._parallel: int = config.scheduler_config.max_num_seqs
         used_gpu = config.device_config.device_type != "cpu"
@@ -124,15 +129,17 @@ class _Server:
 
     def _begin(self, request: dict[str, Any]) -> None:
         if "render" in request:
-            self._lines.reply(rendered(self._tokenizer, request))
+            self._lines.reply(rendered(self._tokenizer, self._render, request))
             return
         identifier = str(request["id"])
         started = time.perf_counter()
         try:
-            tokens = prompt_tokens(self._tokenizer, request["prompt"])
+            tokens = prompt_tokens(self._tokenizer, self._render, request["prompt"])
             params = self._sampling(request)
             prompt = {"prompt_token_ids": tokens}
             self._engine.add_request(identifier, prompt, params, lora_request=self._adapter)
+        except TemplateLimitError:
+            raise
         except Exception as error:  # of this prompt alone: one too long for the context, say
             self._tell(identifier, started, error=_one_line(error))
         else:

@@ -47,7 +47,7 @@ class Lines:
         self.reply({"ready": True, "used_gpu": used_gpu, "in_hand": in_hand, "facts": facts})
 
     def fatal(self, error: Exception) -> None:
-        """Say in one line why the model cannot be loaded, and end."""
+        """Say in one line why the model cannot be loaded or run, and end."""
         lines = str(error).strip().splitlines()
         self.reply({"fatal": lines[0] if lines else type(error).__name__})
         os._exit(0)

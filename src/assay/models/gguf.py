@@ -16,6 +16,7 @@ from assay.models import Backend, backends, prompt_form
 from assay.models._engine_process import ProcessModel
 from assay.models._gguf_file import is_gguf, read_header
 from assay.models._gpu import driver_gpu
+from assay.models._llama_template import check_template
 from assay.models._memory import free_memory
 from assay.models._tensors import GGML_NUMBERS
 from assay.types import ModelIdentity
@@ -51,6 +52,10 @@ class GgufModel(ProcessModel):
         if options.dtype or options.adapter:
             raise UsageError("llama.cpp runs a GGUF file as it is: no --dtype, no --adapter")
         self._header = read_header(self._path)
+        if self._header.context_length < 1:
+            raise ModelError(
+                f"{reference}: its context length is {self._header.context_length}. Fetch it again."
+            )
         self._options = options
         self.template = template = self._header.chat_template
         self.identity = ModelIdentity(
@@ -63,6 +68,11 @@ class GgufModel(ProcessModel):
         )
 
     def settings(self, first: Request) -> dict[str, Any]:
+        if self.template:
+            version = importlib.metadata.version("xllamacpp")
+            check_template(
+                self._path, f"{version} {self.identity.tokenizer_sha256} {self.template}"
+            )
         options = self._options
         longest = PROMPT_TOKENS + max(options.longest, first.decoding.max_tokens)
         context = min(self._header.context_length, longest)

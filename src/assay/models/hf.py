@@ -11,6 +11,7 @@ from assay.errors import ModelError, UsageError
 from assay.fetch import kept_sha256
 from assay.models import Backend, backends, prompt_form
 from assay.models._checkpoint import read_checkpoint
+from assay.models._config_sizes import check_sizes
 from assay.models._engine_process import ProcessModel
 from assay.models._folder import (
     ADAPTER,
@@ -102,6 +103,7 @@ def open_file(path: Path, options: EngineOptions, engine: str) -> TorchModel:
     if options.adapter:
         raise UsageError("--adapter needs a Hugging Face folder: assay convert makes one")
     checkpoint = read_checkpoint(path)
+    check_sizes(checkpoint.config, path.stat().st_size, path)
     template = str(checkpoint.tokenizer_config.get("chat_template") or "")
     identity = ModelIdentity(
         name=path.stem,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from assay import codec
 from assay.errors import RunError
+from assay.printable import clean_line
 from assay.reading import Reader
 from assay.scoring import as_failed, tally
 from assay.scoring import estimates as every_estimate
@@ -108,7 +109,7 @@ def build_result(
 def write_result(run: RunFolder, result: dict[str, Any], tallies: Sequence[Tally]) -> Path:
     """``<run>.json`` and ``<run>.tsv`` beside the run's folder."""
     path = run.path.with_name(f"{run.path.name}.json")
-    rows = [TSV_HEADER, *((t.task_id, str(t.n), str(t.passed)) for t in tallies)]
+    rows = [TSV_HEADER, *((clean_line(t.task_id), str(t.n), str(t.passed)) for t in tallies)]
     write_whole(path.with_suffix(".tsv"), "".join("\t".join(row) + "\n" for row in rows))
     write_whole(path, codec.pretty(result))
     return path

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 HELPERS = """
 import ctypes, os, socket, sys, time
 libc = ctypes.CDLL(None, use_errno=True)
+JUDGE = os.getppid() or 1  # in a pid namespace of its own a program's parent has no number
 def refused(action, *arguments):
     try:
         result = action(*arguments)

@@ -104,9 +104,7 @@ class ForkServerSandbox:
     def _control_passes(self, job: Job) -> bool:
         """Return whether a worker like that of a job judges an honest program right."""
         tests = dataclasses.replace(CONTROL.tests, integrity=job.tests.integrity)
-        control = dataclasses.replace(
-            job, program=CONTROL.program, tests=tests
-        )
+        control = dataclasses.replace(job, program=CONTROL.program, tests=tests)
         return verdict_of(control, self._report(control, lambda: None)).status == "pass"
 
     def _report(self, job: Job, doze: Callable[[], None]) -> dict[str, Any]:
@@ -183,9 +181,7 @@ class ForkServerSandbox:
 
 def _is_doubtful(report: dict[str, Any]) -> bool:
     """Return whether something else than the program may have caused what was seen."""
-    return bool(
-        "sandbox_error" in report or report.get("pressure") or report.get("killed_by_host")
-    )
+    return bool("sandbox_error" in report or report.get("pressure") or report.get("killed_by_host"))
 
 
 class Turnstile:

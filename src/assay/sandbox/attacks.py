@@ -122,11 +122,11 @@ FILES = (
     Attack(
         "host environment through /proc",
         HELPERS + "refused(open, '/proc/1/environ')\n"
-        "refused(open, f'/proc/{(os.getppid() or 1)}/environ')",
+        "refused(open, f'/proc/{JUDGE}/environ')",
     ),
-    Attack("the judge's memory", HELPERS + "refused(open, f'/proc/{(os.getppid() or 1)}/mem', 'rb')"),
+    Attack("the judge's memory", HELPERS + "refused(open, f'/proc/{JUDGE}/mem', 'rb')"),
     Attack(
-        "the judge's descriptors", HELPERS + "refused(os.listdir, f'/proc/{(os.getppid() or 1)}/fd')"
+        "the judge's descriptors", HELPERS + "refused(os.listdir, f'/proc/{JUDGE}/fd')"
     ),
     Attack(
         "inherited descriptors",
@@ -160,31 +160,31 @@ NETWORK = (
 JUDGE = (
     Attack(
         "kill everything",
-        "import os\ntry: os.kill(-1, 9)\nexcept OSError: pass\nos.kill((os.getppid() or 1), 9)",
+        HELPERS + "try: os.kill(-1, 9)\nexcept OSError: pass\nos.kill(JUDGE, 9)",
         ("passed", "exception", "forbidden", "signal"),
     ),
     Attack(
         "stop the judge",
-        "import os, signal\ntry: os.kill((os.getppid() or 1), signal.SIGSTOP)\nexcept OSError: pass",
+        HELPERS + "try: os.kill(JUDGE, 19)\nexcept OSError: pass",
     ),
     Attack(
         "interrupt the judge",
-        "import os, time\nfor number in (*range(1, 9), *range(10, 19), *range(20, 65)):\n"
-        "    for pid in (1, (os.getppid() or 1)):\n        try: os.kill(pid, number)\n"
+        HELPERS + "for number in (*range(1, 9), *range(10, 19), *range(20, 65)):\n"
+        "    for pid in (1, JUDGE):\n        try: os.kill(pid, number)\n"
         "        except OSError: pass\ntime.sleep(0.2)",
         ("passed", "signal", "exception"),
     ),
-    Attack("ptrace the judge", HELPERS + "refused_call(101, 117, 16, (os.getppid() or 1), 0, 0)"),
+    Attack("ptrace the judge", HELPERS + "refused_call(101, 117, 16, JUDGE, 0, 0)"),
     Attack(
         "limits of the judge",
         HELPERS + "import resource\n"
-        "refused(resource.prlimit, (os.getppid() or 1), resource.RLIMIT_NOFILE, (1, 1))",
+        "refused(resource.prlimit, JUDGE, resource.RLIMIT_NOFILE, (1, 1))",
     ),
     Attack(
         "priority of the judge",
-        HELPERS + "refused(os.setpriority, os.PRIO_PROCESS, (os.getppid() or 1), 19)",
+        HELPERS + "refused(os.setpriority, os.PRIO_PROCESS, JUDGE, 19)",
     ),
-    Attack("CPUs of the judge", HELPERS + "refused(os.sched_setaffinity, (os.getppid() or 1), {0})"),
+    Attack("CPUs of the judge", HELPERS + "refused(os.sched_setaffinity, JUDGE, {0})"),
 )
 
 KERNEL = (

@@ -198,7 +198,9 @@ def _subtree() -> str:
         folder = os.path.dirname(folder)
     if weaker:
         return weaker
-    wanted = [name for name in ("memory", "pids", "cpu") if name in _words(f"{own}/cgroup.controllers")]
+    wanted = [
+        name for name in ("memory", "pids", "cpu") if name in _words(f"{own}/cgroup.controllers")
+    ]
     if "memory" not in wanted:
         raise OSError("no memory controller")
     with contextlib.suppress(FileExistsError):

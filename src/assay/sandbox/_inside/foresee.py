@@ -28,7 +28,9 @@ def calls(code: str, name: str) -> list[Call]:
 
 def has_sets(code: str, name: str) -> bool:
     """Return whether a set is among the arguments: how one is written decides its order."""
-    return any(isinstance(inner, ast.Set) for node in _calls(code, name) for inner in ast.walk(node))
+    return any(
+        isinstance(inner, ast.Set) for node in _calls(code, name) for inner in ast.walk(node)
+    )
 
 
 def recipes(code: str, name: str) -> list[Any]:

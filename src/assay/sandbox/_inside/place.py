@@ -317,9 +317,7 @@ def _families(allowed: list[str]) -> tuple[int, ...]:
     return (seccomp.AF_UNIX, *with_loopback)
 
 
-def _wait_outside(
-    limit: cgroup.TreeLimit | None, leave: Callable[[], None] = lambda: None
-) -> None:
+def _wait_outside(limit: cgroup.TreeLimit | None, leave: Callable[[], None] = lambda: None) -> None:
     """Fork; return in the child. The parent keeps no descriptor and cleans up after it."""
     child = os.fork()
     if child == 0:

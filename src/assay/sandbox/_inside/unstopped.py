@@ -9,7 +9,9 @@ from types import CodeType
 from . import foresee, judge
 
 NOTE = "__assay_note__"  # called with each error that would have ended the tests
-(HANDLED,) = ast.parse(f"try: pass\nexcept Exception as __assay_error__: {NOTE}(__assay_error__)").body
+(HANDLED,) = ast.parse(
+    f"try: pass\nexcept Exception as __assay_error__: {NOTE}(__assay_error__)"
+).body
 # Definitions, and what has to stand where it stands.
 LEFT_ALONE = (
     ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom, ast.Global,

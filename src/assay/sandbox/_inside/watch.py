@@ -50,7 +50,9 @@ class Watch:
     ``pressure`` says what the machine lacked for reasons that lie outside of the program.
     """
 
-    def __init__(self, limits: dict[str, Any], place: Place, clock: Clock, machine: Machine) -> None:
+    def __init__(
+        self, limits: dict[str, Any], place: Place, clock: Clock, machine: Machine
+    ) -> None:
         self._limits = limits
         self._place = place
         self._tree = place.tree

@@ -1,0 +1,83 @@
+"""Print: the one place where commands write to the terminal, and where all of it is made safe."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from dataclasses import dataclass
+from typing import Any
+
+import click
+
+from assay import codec
+from assay.printable import clean_line, clean_text
+
+
+@dataclass(frozen=True, slots=True)
+class Styled:
+    """A part of a line in bold or in a colour, where the terminal can show it."""
+
+    text: str
+    colour: str | None = None
+    bold: bool = False
+
+
+Line = str | tuple[str | Styled, ...]
+
+
+def echo(*lines: Line, err: bool = False) -> None:
+    """Print each argument as exactly one line, whatever characters are in it."""
+    for line in lines:
+        parts = (line,) if isinstance(line, str) else line
+        click.echo("".join(map(_render, parts)), err=err)
+
+
+def echo_text(text: str, *, err: bool = False) -> None:
+    """Print a text of any number of lines."""
+    click.echo(clean_text(text), err=err)
+
+
+def echo_json(value: Any) -> None:
+    """Print one line of ASCII JSON. Numbers that JSON does not have become null."""
+    data = codec.to_json(value)
+    try:
+        json.dumps(data, allow_nan=False)
+    except ValueError:
+        data = _finite(data)
+    click.echo(codec.dumps(data))
+
+
+def note(text: str) -> None:
+    """Print one line on stderr, at once."""
+    echo(text, err=True)
+
+
+class StatusLine:
+    """What is being worked on, on a terminal's last line; nothing where there is no terminal."""
+
+    def __init__(self, *, quiet: bool) -> None:
+        self._shown = not quiet and sys.stderr.isatty()
+
+    def show(self, text: str) -> None:
+        if self._shown:
+            click.echo(f"\r\x1b[K{clean_line(text)}", nl=False, err=True)
+
+    def clear(self) -> None:
+        self.show("")
+
+
+def _render(part: str | Styled) -> str:
+    if isinstance(part, str):
+        return clean_line(part)
+    return click.style(clean_line(part.text), fg=part.colour, bold=part.bold or None)
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if isinstance(value, dict):
+        return {key: _finite(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(item) for item in value]
+    return value

@@ -1,0 +1,60 @@
+"""Whether the sizes in a model's configuration can be those of its weights.
+
+transformers builds whatever a configuration says before it looks at the weights: a billion layers,
+one after the other, or a vocabulary of a terabyte.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from assay.errors import ModelError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+# By the names that configurations have for them.
+LAYERS = ("num_hidden_layers", "n_layer", "n_layers", "num_layers")
+HIDDEN = ("hidden_size", "n_embd", "d_model", "dim")
+OTHER = ("vocab_size", "intermediate_size", "n_inner", "ffn_dim", "max_position_embeddings")
+PARAMETERS_PER_BYTE = 8  # no weights take less than a bit each
+LEAST_BYTES = 1 << 26  # models that small are harmless, and damaged weights told by the engine
+MOST_LAYERS = 10_000
+MOST_POSITIONS = 1 << 40  # computed, not stored, in most models
+NESTED = ("text_config",)
+
+
+def check_sizes(config: Mapping[str, Any], weight_bytes: int, where: object) -> None:
+    """Raise ModelError, naming ``where``, if the weights cannot have so many parameters."""
+    most = max(weight_bytes, LEAST_BYTES) * PARAMETERS_PER_BYTE
+    hidden = max((_size(config, name, where) for name in HIDDEN), default=1) or 1
+    for name in LAYERS:
+        layers = _size(config, name, where)
+        if layers > MOST_LAYERS or layers * hidden > most:
+            raise _impossible(where, name, layers)
+    for name in OTHER:
+        size = _size(config, name, where)
+        stored = name != "max_position_embeddings"
+        if (stored and size * hidden > most) or size > MOST_POSITIONS:
+            raise _impossible(where, name, size)
+    if hidden > most:
+        raise _impossible(where, "the hidden size", hidden)
+    for name in NESTED:
+        if isinstance(inner := config.get(name), dict):
+            check_sizes(inner, weight_bytes, where)
+
+
+def _size(config: Mapping[str, Any], name: str, where: object) -> int:
+    """Return a size, 0 if it is not given; some are null, or a list with one for each layer."""
+    value = config.get(name)
+    if value is None or isinstance(value, list):
+        return 0
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        raise _impossible(where, name, value)
+    return value
+
+
+def _impossible(where: object, name: str, value: object) -> ModelError:
+    return ModelError(
+        f"{where}: {name} is {str(value)[:40]}, which its weights cannot have. Fetch it again."
+    )
