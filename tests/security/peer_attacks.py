@@ -46,14 +46,8 @@ def attacks(folder: Path) -> Iterator[str]:
 
 
 ATTACKS = r"""
-import ctypes, glob, io, json, os, posix, signal, socket, stat, sys
+import ctypes, glob, json, os, resource, signal, socket, stat
 
-# EvalPlus takes these away from programs, but not where they come from.
-for name in dir(posix):
-    setattr(os, name, getattr(posix, name))
-for name in [name for name, module in sys.modules.items() if module is None]:
-    del sys.modules[name]
-open = io.open
 target["secret"] = target["secret"][::-1]
 libc = ctypes.CDLL(None, use_errno=True)
 attacks = {}
@@ -278,7 +272,6 @@ def signal_the_harness():
 
 @attack
 def limits_of_others():
-    import resource
     resource.prlimit(1, resource.RLIMIT_NOFILE, resource.prlimit(1, resource.RLIMIT_NOFILE))
     return True
 
@@ -286,7 +279,6 @@ def limits_of_others():
 
 @attack
 def dump_core():
-    import resource
     return resource.getrlimit(resource.RLIMIT_CORE) != (1, 1)
 
 @attack
