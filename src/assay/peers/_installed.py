@@ -64,9 +64,8 @@ def _base(configuration: Path) -> Path | None:
 
 def _site_packages(base: Path) -> list[str]:
     """Return the packages of a Python that is not the system's; its environments have their own."""
-    if any(map(base.resolve().is_relative_to, SYSTEM)):
-        return []
-    return [str(path) for path in base.resolve().glob("lib/python3*/site-packages")]
+    places = [place for place in show(base) if Path(place).is_dir()]
+    return [str(path) for p in places for path in Path(p).glob("lib/python3*/site-packages")]
 
 
 def _refuse_too_much(place: Path) -> None:
