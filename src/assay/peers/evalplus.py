@@ -19,7 +19,7 @@ from assay.benchmarks import data
 from assay.errors import SandboxError, UsageError
 from assay.fetch import cache_dir
 from assay.peers import PeerVerdict, peers
-from assay.peers.isolation import run_isolated
+from assay.peers.isolation import WORK, PeerCommand, TreeLimits, run_isolated
 from assay.types import SampleKey
 
 COMMAND, VARIABLE = "evalplus.evaluate", "ASSAY_EVALPLUS"
@@ -30,7 +30,11 @@ SETS = {
     "mbppplus": ("mbpp", "mbppplus", "MBPP_OVERRIDE_PATH", ("base", "plus")),
 }
 SAMPLES, RESULTS = "samples.jsonl", "samples_eval_results.json"
-EXPECTED = "expected"
+EXPECTED, OUTPUTS = "expected", "expected/evalplus"
+STATUSES = {"pass", "fail", "timeout"}
+PROGRAM_MB, PROGRAM_S = 4096, 64  # EvalPlus's own limits
+# What EvalPlus itself needs: the expected outputs of MBPP+ take 4.3 GB and fill files besides.
+OWN_MB, WORKER_MB, EXPECTED_S = 8192, 512, 1800
 Order = Mapping[str, list[tuple[SampleKey, str]]]  # the samples by task
 
 
@@ -62,41 +66,77 @@ class _EvalPlus:
     workers: int
 
     def expected(self) -> Path:
-        """A cache with the outputs that it expects, which it computes once.
+        """Return the folder with the outputs that EvalPlus expects, which it computes once.
 
         No program of others takes part in that run, and no other run may write there.
         """
         made_by = hashlib.sha256(os.fsencode(self.command)).hexdigest()[:16]
         target = _cache() / f"{EXPECTED}-{self.records.stem}-{made_by}"
         if not target.exists():
-            with tempfile.TemporaryDirectory(dir=_cache()) as folder:
-                made = Path(folder, EXPECTED)
-                self._run(Path(folder), {}, made, ("base",))
-                if not any(made.rglob("*.pkl")):
-                    raise SandboxError(
-                        f"{self.command} keeps no expected outputs as EvalPlus 0.3.1 does: use that"
-                    )
-                with contextlib.suppress(OSError):  # another harness was faster
-                    made.rename(target)
+            outputs = self._run({}, ("base",), {"XDG_CACHE_HOME": f"{WORK}/{EXPECTED}"}, OUTPUTS)
+            pickles = {Path(name).name: content for name, content in outputs.items()}
+            if not any(name.endswith(".pkl") for name in pickles):
+                raise SandboxError(
+                    f"{self.command} keeps no expected outputs as EvalPlus 0.3.1 does: use that"
+                )
+            write_expected(target, pickles)
         return target
 
     def results(self, order: Order, expected: Path) -> dict[str, Any]:
-        with tempfile.TemporaryDirectory(dir=_cache()) as folder:
-            self._run(Path(folder), order, expected, SETS[self.benchmark][3])
-            return _read_results(Path(folder, RESULTS))
+        """Return EvalPlus's own results on the samples."""
+        outputs = self._run(
+            order, SETS[self.benchmark][3], {"XDG_CACHE_HOME": str(expected)}, RESULTS, expected
+        )
+        return _parse_results(outputs.get(RESULTS))
 
-    def _run(self, folder: Path, order: Order, cache: Path, groups: tuple[str, ...]) -> None:
+    def _run(
+        self,
+        order: Order,
+        groups: tuple[str, ...],
+        variables: Mapping[str, str],
+        output: str,
+        *readable: Path,
+    ) -> dict[str, bytes]:
         dataset, _, variable, _ = SETS[self.benchmark]
-        _write_samples(folder / SAMPLES, order, _task_ids(self.records))
-        arguments = ["--dataset", dataset, "--samples", f"{folder}/{SAMPLES}"]
+        arguments = [self.command, "--dataset", dataset, "--samples", f"{WORK}/{SAMPLES}"]
         arguments += ["--parallel", str(self.workers), "--i-just-wanna-run"]
         if groups == ("base",):
             arguments.append("--base-only")
-        environment = {
-            **os.environ, variable: str(self.records), "HOME": str(folder),
-            "XDG_CACHE_HOME": str(cache),
-        }  # fmt: skip
-        run_isolated([self.command, *arguments], folder, environment, [_cache()])
+        task_ids = _task_ids(self.records)
+        samples_count = len(task_ids) + sum(map(len, order.values()))
+        limits = tree_limits(samples_count, self.workers, trusted=not order)
+        with tempfile.TemporaryDirectory() as folder:
+            samples = Path(folder, SAMPLES)
+            _write_samples(samples, order, task_ids)
+            return run_isolated(
+                PeerCommand(
+                    arguments=tuple(arguments),
+                    variables={variable: str(self.records), **variables},
+                    inputs={SAMPLES: samples},
+                    readable=(self.records, *readable),
+                    outputs=(output,),
+                    limits=limits,
+                )
+            )
+
+
+def tree_limits(samples: int, workers: int, *, trusted: bool = False) -> TreeLimits:
+    """Return limits that EvalPlus never needs unless a program keeps it from ending.
+
+    It gives each program 4 GB, and 64 seconds of wall time for each of two groups of tests. The
+    expected outputs take a few minutes.
+    """
+    wall_s = EXPECTED_S + 2 * PROGRAM_S * -(-samples // workers)
+    return TreeLimits(
+        memory_mb=PROGRAM_MB + OWN_MB + WORKER_MB * workers,
+        processes=256 + 16 * workers,
+        wall_s=wall_s,
+        cpu_s=wall_s * (workers + 1),
+        # Results have some KB a sample; parsing takes 20 times that memory. Trusted runs write
+        # expected outputs instead, 255 MB for HumanEval+.
+        output_mb=1024 if trusted else 32 + samples // 64,
+        files_mb=2048,
+    )
 
 
 def _cache() -> Path:
@@ -105,13 +145,27 @@ def _cache() -> Path:
     return folder
 
 
-def _read_results(path: Path) -> dict[str, Any]:
-    """Programs could write there too: it may be anything."""
+def write_expected(target: Path, pickles: Mapping[str, bytes]) -> None:
+    """Write all or nothing; the user that the peer runs as reads it too."""
+    with tempfile.TemporaryDirectory(dir=target.parent) as folder:
+        inner = Path(folder, EXPECTED, "evalplus")
+        inner.mkdir(parents=True)
+        for name, content in pickles.items():
+            (inner / name).write_bytes(content)
+            (inner / name).chmod(0o644)
+        for path in (inner, inner.parent):
+            path.chmod(0o755)
+        with contextlib.suppress(OSError):  # another harness was faster
+            inner.parent.rename(target)
+
+
+def _parse_results(content: bytes | None) -> dict[str, Any]:
+    """Parse what EvalPlus wrote. Programs could write there too: it may be anything."""
     try:
-        if path.is_symlink() or not path.is_file():
+        if content is None:
             raise ValueError("no file")
-        return dict(json.loads(path.read_text())["eval"])
-    except (OSError, ValueError, TypeError, KeyError, RecursionError) as error:
+        return dict(json.loads(content)["eval"])
+    except (ValueError, TypeError, KeyError, RecursionError) as error:
         raise SandboxError(f"EvalPlus wrote no results that can be read ({error!r})") from error
 
 
@@ -135,6 +189,7 @@ def _unpacked(name: str, folder: Path) -> Path:
         with tempfile.TemporaryDirectory(dir=folder) as temporary:
             whole = Path(temporary, target.name)
             whole.write_bytes(content)
+            whole.chmod(0o644)  # the user that the peer runs as reads it too
             whole.replace(target)
     return target
 
@@ -168,6 +223,8 @@ def _verdicts(
         for (key, _), sample in zip(samples, told[task_id], strict=True):
             passed = {group: sample[f"{group}_status"] == "pass" for group in groups}
             statuses = [sample[f"{group}_status"] for group in groups]
+            if not STATUSES.issuperset(statuses):
+                raise ValueError("an unknown status")
             detail = ", ".join(f"{g} {status}" for g, status in zip(groups, statuses, strict=True))
             found[key] = PeerVerdict(all(passed.values()), passed, detail, "timeout" in statuses)
     return found

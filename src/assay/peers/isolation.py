@@ -1,73 +1,162 @@
-"""Runs a whole command where it can do no harm: peers execute programs without isolation."""
+"""Run a peer's whole command in a sandbox: peers execute programs without isolating them."""
 
 from __future__ import annotations
 
 import json
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Any
 
+import assay.sandbox
 from assay.errors import SandboxError
-from assay.peers import _isolated
+from assay.peers._installed import find_installation, show
 
-# A network, processes, mounts and shared memory of its own; all end with their parent.
-UNSHARE = (
-    "unshare", "--user", "--map-root-user", "--net", "--ipc", "--pid", "--mount", "--mount-proc",
-    "--fork", "--kill-child",
-)  # fmt: skip
+WORK = Path("/tmp")  # inside: where the command starts, and all that it can write to
+SCRIPT = "import sys; sys.path += sys.argv[1:]; from _confined.main import main; main()"
+CODE = (Path(__file__).parent, Path(assay.sandbox.__file__).parent)
+END_S = 10.0
+LONGEST_MESSAGE = 300
+STOPPED = {
+    "wall": "took more than {wall_s} seconds",
+    "cpu": "used more than {cpu_s} seconds of CPU time",
+    "memory": "used more than {memory_mb} MB of memory",
+    "machine": "ran when the machine had less than 512 MB of free memory",
+    "output": "wrote more than {output_mb} MB of results",
+}
 
 
-def run_isolated(
-    command: list[str], folder: Path, environment: dict[str, str], readable: Sequence[Path] = ()
-) -> None:
-    """Without network or capabilities; it may write into ``folder`` and private ``/tmp`` alone.
+@dataclass(frozen=True, slots=True)
+class TreeLimits:
+    """Bound a command and all processes that it starts, together."""
 
-    All else is read-only. ``readable`` are folders that are needed though they may be in one of
-    those that are hidden (``/tmp``, ``/run``); the command's own is among them.
+    memory_mb: int = 6144  # a single process's address space as well
+    processes: int = 512  # and threads
+    cpu_s: int = 7200
+    wall_s: int = 7200
+    files_mb: int = 1024
+    output_mb: int = 256
+
+
+@dataclass(frozen=True, slots=True)
+class PeerCommand:
+    """A command of another harness, and all that it may see.
+
+    ``inputs`` are files that are copied into the folder ``WORK``. ``readable`` are files and
+    folders that the command sees in their own places. ``outputs`` are the names of files in
+    ``WORK``, or of folders of files, that are returned.
     """
-    asked = {
-        "command": command,
-        "folder": str(folder.resolve()),
-        "readable": [str(path.resolve()) for path in (*readable, *_installed(command[0]))],
-        "sockets": _sockets(),
-    }
-    inside = [sys.executable, "-I", "-S", _isolated.__file__, json.dumps(asked)]
-    try:
-        done = subprocess.run(
-            [*UNSHARE, *inside],
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            start_new_session=True,  # no terminal to write to
+
+    arguments: tuple[str, ...]  # the first one is an absolute path
+    variables: Mapping[str, str] = field(default_factory=dict)
+    inputs: Mapping[str, Path] = field(default_factory=dict)
+    readable: tuple[Path, ...] = ()
+    outputs: tuple[str, ...] = ()
+    limits: TreeLimits = TreeLimits()
+
+
+def run_isolated(command: PeerCommand) -> dict[str, bytes]:
+    """Run a command and return the contents of those of its outputs that exist.
+
+    The command sees the system's folders, its own installation and ``readable``, all read-only,
+    and none of the harness's environment. It has no network and no privileges. SandboxError says
+    that it failed, that it exceeded a limit, or that this machine cannot isolate it.
+    """
+    name = command.arguments[0]
+    report, files = _supervise(_settings(command))
+    if refused := report.get("refused"):
+        raise SandboxError(
+            f"{name}: cannot be isolated on this machine ({_printable(refused)}). "
+            "It takes Linux 5.12 or later, root or user namespaces, and an installation that "
+            "other users can read."
         )
-    except FileNotFoundError as error:
-        raise SandboxError("unshare of util-linux is needed to isolate other harnesses") from error
-    if done.returncode:
-        last = done.stderr.strip().splitlines()[-1:] or ["no reason"]
-        if done.returncode == _isolated.REFUSED or last[0].startswith("unshare:"):
+    if stopped := report.get("stopped"):
+        excess = STOPPED[stopped].format(**asdict(command.limits))
+        raise SandboxError(f"{name}: {excess} and was stopped. Look for a hostile program.")
+    if report["status"]:
+        raise SandboxError(f"{name}: failed. {_last_line(report)}")
+    return files
+
+
+def _settings(command: PeerCommand) -> dict[str, Any]:
+    program = Path(command.arguments[0])
+    installation = find_installation(program)
+    return {
+        **asdict(command.limits),
+        "command": command.arguments,
+        "variables": {
+            "PATH": f"{program.parent}:/usr/bin:/bin",
+            "HOME": str(WORK),
+            "TMPDIR": str(WORK),
+            "LANG": "C.UTF-8",
+            "PYTHONDONTWRITEBYTECODE": "1",
+            # A thread per core in each process would exceed the limits on large machines.
+            "OPENBLAS_NUM_THREADS": "1",
+            "OMP_NUM_THREADS": "1",
+            **command.variables,
+        },
+        "inputs": {name: str(path) for name, path in command.inputs.items()},
+        "shown": installation.shown | show(*command.readable),
+        "hidden": installation.hidden,
+        "outputs": command.outputs,
+        "use_group": True,
+    }
+
+
+def _supervise(settings: dict[str, Any]) -> tuple[dict[str, Any], dict[str, bytes]]:
+    """Return the supervisor's report and the files after it.
+
+    The supervisor ends, and with it everything that it has started, when its input is closed.
+    """
+    supervisor = subprocess.Popen(
+        [sys.executable, "-I", "-S", "-B", "-c", SCRIPT, *map(str, CODE)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env={"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8"},
+        cwd="/",
+        start_new_session=True,  # no terminal to write to
+    )
+    assert supervisor.stdin is not None
+    assert supervisor.stdout is not None
+    with supervisor.stdout:
+        try:
+            with supervisor.stdin:
+                supervisor.stdin.write(json.dumps(settings).encode() + b"\n")
+                supervisor.stdin.flush()
+                report = json.loads(supervisor.stdout.readline())
+                sizes: dict[str, int] = report["files"]
+                files = {name: supervisor.stdout.read(size) for name, size in sizes.items()}
+                if any(len(files[name]) != size for name, size in sizes.items()):
+                    raise ValueError("incomplete")
+                return report, files
+        except (BrokenPipeError, ValueError) as error:
             raise SandboxError(
-                f"this machine does not let other harnesses be isolated ({last[0]}): run "
-                f"{command[0]} on another"
-            )
-        raise SandboxError(f"{command[0]} failed: {last[0]}")
+                f"{settings['command'][0]}: its supervisor was killed. Run the command again."
+            ) from error
+        finally:
+            _end(supervisor)
 
 
-def _installed(command: str) -> list[Path]:
-    """Where it is with what belongs to it: the environment of ``bin/command``."""
-    folder = Path(command).parent
-    if not folder.is_absolute() or not folder.is_dir():
-        return []
-    return [folder.parent if folder.name == "bin" else folder]
-
-
-def _sockets() -> list[str]:
-    """By which others on this machine are spoken to, wherever they are."""
+def _end(supervisor: subprocess.Popen[bytes]) -> None:
     try:
-        lines = Path("/proc/net/unix").read_text(errors="surrogateescape").splitlines()[1:]
-    except OSError:
-        return []
-    named = (line.split(maxsplit=7)[7:] for line in lines)
-    return sorted({name for found in named for name in found if name.startswith("/")})
+        supervisor.wait(END_S)
+    except subprocess.TimeoutExpired:
+        supervisor.kill()
+        supervisor.wait()
+
+
+def _last_line(report: dict[str, Any]) -> str:
+    """Return what the command said last; programs may have written that too."""
+    lines = _printable(report["stderr"]).splitlines()
+    return lines[-1] if lines else f"It ended with status {report['status']}."
+
+
+def _printable(text: str) -> str:
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return "\n".join(
+        "".join(letter if letter.isprintable() else "\ufffd" for letter in line[-LONGEST_MESSAGE:])
+        for line in lines
+    )

@@ -1,0 +1,214 @@
+"""The supervisor: builds the sandbox, starts the command in it, watches it, collects its files.
+
+Two processes stand between the harness and the command. The supervisor stays in the host's process
+namespace, out of the command's sight. The first process of the new namespace has given up every
+privilege before the command begins; when it ends, the kernel kills everything in there. It dies
+with the supervisor, and the supervisor ends when the harness closes its standard input.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import resource
+import select
+import signal
+import stat
+import sys
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+from typing import Any, NoReturn
+
+from _inside import kernel, landlock, seccomp
+
+from .cgroup import Group, create_group
+from .root import DEVICES, SCRATCH, enter_namespaces, enter_private_root
+from .watch import Watch
+
+FIRST_UID = 100_000  # plus the supervisor's pid, as the sandbox does: a user of its own
+OPEN_FILES = 4096
+MOST_FILES = 64  # collected from one folder
+PIECE = 1 << 20
+
+
+def main() -> None:
+    os.umask(0o022)  # another user passes through the folders that are made here
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # the harness's parent may ignore it
+    settings = json.loads(sys.stdin.buffer.readline())
+    group = create_group(settings["memory_mb"]) if settings["use_group"] else None
+    try:
+        watch, status = _run(settings, group)
+    except (OSError, KeyError) as error:  # KeyError: an architecture without a filter
+        _report({"refused": _reason(error)})
+        return
+    finally:
+        if group:
+            group.remove()
+    if watch.refusal:
+        _report({"refused": watch.refusal.decode(errors="replace")})
+    elif watch.stopped != "harness":
+        files = {} if watch.stopped else dict(_files(settings["outputs"]))
+        _report(
+            {"status": status, "stopped": watch.stopped, "stderr": watch.tail.decode("latin-1")},
+            files,
+            settings["output_mb"] << 20,
+        )
+
+
+def _run(settings: dict[str, Any], group: Group | None) -> tuple[Watch, int]:
+    meminfo = os.open("/proc/meminfo", os.O_RDONLY)
+    uid = FIRST_UID + os.getpid() if os.geteuid() == 0 else None
+    enter_namespaces(through_user_namespace=uid is None)
+    go, start = os.pipe()
+    stderr, command_stderr = os.pipe()
+    refusal, refuse = os.pipe()
+    first = os.fork()
+    if first == 0:
+        os.close(start)
+        _become_first_process(settings, uid, go, command_stderr, refuse)
+    for descriptor in (go, command_stderr, refuse):
+        os.close(descriptor)
+    try:
+        if group:
+            group = _entered(group, first)
+        watch = Watch(settings, group, meminfo)
+        os.write(start, b"g")
+        watch.run(os.pidfd_open(first), stderr, refusal, harness=0)
+    finally:
+        os.kill(first, signal.SIGKILL)
+        status = os.waitstatus_to_exitcode(os.waitpid(first, 0)[1])
+    watch.finish(stderr, refusal)
+    return watch, status
+
+
+def _entered(group: Group, pid: int) -> Group | None:
+    """Return the group, or None if a process of ours may not be moved into it."""
+    try:
+        group.add(pid)
+    except OSError:
+        return None
+    return group
+
+
+def _become_first_process(
+    settings: dict[str, Any], uid: int | None, go: int, stderr: int, refuse: int
+) -> NoReturn:
+    """Give everything up, start the command, and end as it does."""
+    try:
+        kernel.die_with_parent()
+        if not os.read(go, 1):  # by now in the control group
+            os._exit(1)
+        _set_limits(settings)
+        enter_private_root(settings, uid)
+        kernel.drop_privileges(uid)
+        kernel.die_with_parent()  # a change of user has switched it off
+        if select.select([go], [], [], 0)[0]:  # the supervisor has died meanwhile
+            os._exit(1)
+        landlock.restrict_files(landlock.open_places(("/",), (SCRATCH, *DEVICES)), alone=False)
+        seccomp.install(network=True, foreign_files=False)
+        # Without a handler no signal from inside reaches the first process; Python has one.
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        command = os.fork()
+        if command == 0:
+            _become_command(settings, stderr)
+    except BaseException as error:
+        with contextlib.suppress(OSError):
+            os.write(refuse, _reason(error).encode()[:1000])
+        os._exit(1)
+    os.close(refuse)
+    os.close(stderr)
+    while True:
+        pid, status = os.wait()
+        if pid == command:
+            code = os.waitstatus_to_exitcode(status)
+            os._exit(code if code >= 0 else 128 - code)
+
+
+def _become_command(settings: dict[str, Any], stderr: int) -> NoReturn:
+    for number in (signal.SIGPIPE, signal.SIGXFSZ):
+        signal.signal(number, signal.SIG_DFL)
+    null = os.open(os.devnull, os.O_RDWR)
+    for place, descriptor in enumerate((null, null, stderr)):
+        os.dup2(descriptor, place)
+    os.chdir(SCRATCH)
+    os.execve(settings["command"][0], settings["command"], settings["variables"])
+
+
+def _reason(error: BaseException) -> str:
+    if not isinstance(error, OSError):
+        return repr(error)
+    return ": ".join(str(part) for part in (error.filename, error.strerror) if part) or str(error)
+
+
+def _set_limits(settings: dict[str, Any]) -> None:
+    _forbid_core_dumps()
+    for which, value in (
+        (resource.RLIMIT_AS, settings["memory_mb"] << 20),
+        (resource.RLIMIT_NPROC, settings["processes"]),
+        (resource.RLIMIT_CPU, settings["cpu_s"]),
+        (resource.RLIMIT_FSIZE, settings["files_mb"] << 20),
+        (resource.RLIMIT_NOFILE, OPEN_FILES),
+        (resource.RLIMIT_MSGQUEUE, 0),
+        (resource.RLIMIT_MEMLOCK, 1 << 16),
+    ):
+        hard = resource.getrlimit(which)[1]
+        value = value if hard == resource.RLIM_INFINITY else min(value, hard)
+        resource.setrlimit(which, (value, value))
+
+
+def _forbid_core_dumps() -> None:
+    """Set the limit 1, for which the kernel starts no handler either, as it does for 0."""
+    try:
+        resource.setrlimit(resource.RLIMIT_CORE, (1, 1))
+    except (OSError, ValueError):
+        if Path("/proc/sys/kernel/core_pattern").read_text().startswith("|"):
+            raise
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+def _files(names: list[str]) -> Iterator[tuple[str, int]]:
+    """Open the regular files of these names, and those in folders of these names.
+
+    The command's programs may have put anything there: no link is followed, no pipe waited for.
+    """
+    for name in names:
+        with contextlib.suppress(OSError):
+            found = _open_below(os.open(SCRATCH, os.O_RDONLY), name)
+            if stat.S_ISDIR(os.fstat(found).st_mode):
+                for inner in [entry.name for entry in islice(os.scandir(found), MOST_FILES)]:
+                    with contextlib.suppress(OSError):
+                        yield from _regular(f"{name}/{inner}", _open_below(found, inner))
+            else:
+                yield from _regular(name, found)
+
+
+def _open_below(folder: int, name: str) -> int:
+    for part in name.split("/"):
+        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
+        folder = os.open(part, flags, dir_fd=folder)
+    return folder
+
+
+def _regular(name: str, descriptor: int) -> Iterator[tuple[str, int]]:
+    if stat.S_ISREG(os.fstat(descriptor).st_mode):
+        yield name, descriptor
+
+
+def _report(
+    report: dict[str, Any], files: dict[str, int] | None = None, most_bytes: int = 0
+) -> None:
+    """Write a line of JSON and then the files' contents."""
+    files = files or {}
+    sizes = {name: os.fstat(descriptor).st_size for name, descriptor in files.items()}
+    if sum(sizes.values()) > most_bytes:
+        report, files, sizes = {**report, "stopped": "output"}, {}, {}
+    output = sys.stdout.buffer
+    output.write(json.dumps({**report, "files": sizes}).encode() + b"\n")
+    for name, descriptor in files.items():
+        left = sizes[name]
+        while left and (piece := os.read(descriptor, min(left, PIECE))):
+            output.write(piece)
+            left -= len(piece)
+    output.flush()
