@@ -107,6 +107,8 @@ def test_the_calls_say_nothing_about_earlier_answers(code: str) -> None:
 
 
 def test_errors_that_tests_expect_stay_theirs() -> None:
-    code = "def check(g):\n    try:\n        g(1).x\n        assert False\n    except AttributeError:\n"
-    code += "        pass\n    assert g(2) == 2\ncheck(f)"
+    code = (
+        "def check(g):\n    try:\n        g(1).x\n        assert False\n"
+        "    except AttributeError:\n        pass\n    assert g(2) == 2\ncheck(f)"
+    )
     assert executed(code, {1: 1, 2: 2}) == ([1, 2], [])

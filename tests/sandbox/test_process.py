@@ -122,7 +122,7 @@ def test_what_a_program_prints_is_no_verdict(sandbox: Sandbox) -> None:
 
 
 def test_the_supervisors_descriptors_cannot_be_opened(sandbox: Sandbox) -> None:
-    """In its pid namespace its parent has no number, and the namespace's first process is hidden."""
+    """Its parent has no number in its pid namespace, whose first process is hidden."""
     code = "import os\nprint(os.listdir(f'/proc/{os.getppid() or 1}/fd'))"
     detail = judged(sandbox, code).detail
     assert "PermissionError" in detail or "FileNotFoundError" in detail

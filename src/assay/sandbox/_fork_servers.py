@@ -89,7 +89,7 @@ class ForkServerSandbox:
         for attempt in range(1, ATTEMPTS):
             if not _is_doubtful(report):
                 break
-            # The machine or another program may be the cause: once more, with nothing of ours beside.
+            # The machine or another program may be the cause: once more, alone.
             time.sleep(PAUSE_S * attempt)
             with self._alone.exclusive():
                 before, report = report, self._report(job, lambda: None)
@@ -108,7 +108,7 @@ class ForkServerSandbox:
         return verdict_of(control, self._report(control, lambda: None)).status == "pass"
 
     def _report(self, job: Job, doze: Callable[[], None]) -> dict[str, Any]:
-        """Tell what was seen of a program, or ``sandbox_error``; ``lost`` if a worker ended by it."""
+        """Tell what was seen of a program, or ``sandbox_error``; ``lost`` if a worker ended."""
         tests = job.tests
         message = {
             "preamble": tests.preamble,

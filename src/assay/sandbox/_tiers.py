@@ -49,7 +49,7 @@ CONTAINER = Tier(
         SHARED,
         SIDE_CHANNELS,
         WATCHED[1],
-        "process ids and inode numbers are the container's, and count what earlier programs started",
+        "process ids and inode numbers are the container's: they count what programs started",
         "no sockets at all, not even between a program's own processes",
     ),
     "a container engine (docker or podman) and 'assay sandbox build-image'",

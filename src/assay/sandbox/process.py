@@ -50,7 +50,8 @@ def _first_worker(wanted: str) -> tuple[Tier, Worker, tuple[str, ...]]:
     """Return the strongest tier this machine allows, or the one asked for and no other."""
     if wanted not in ("auto", *TIERS):
         raise SandboxError(f"unknown sandbox tier '{wanted}': choose auto, {', '.join(TIERS)}")
-    not_for_us, refusals = [], []
+    not_for_us: list[str] = []
+    refusals: list[str] = []
     for tier in TIERS.values() if wanted == "auto" else [TIERS[wanted]]:
         if (tier.name == "root") != _is_full_root() and tier.name != "landlock":
             not_for_us.append(f"{tier.name}: run as {'root' if _is_full_root() else 'no root'}")

@@ -107,7 +107,7 @@ class VersionTwo(TreeLimit):
             raise
 
     def restart(self) -> None:
-        # Since Linux 6.12 a write begins a new peak for this descriptor; before, it is the worker's.
+        # Since Linux 6.12 a write begins a new peak; before, it is that of all programs so far.
         with contextlib.suppress(OSError):
             os.pwrite(self._peak, b"reset", 0)
         self.clock.restart()

@@ -1,4 +1,4 @@
-"""The CPU time of a program, read outside of it from a file that the kernel or the keeper writes."""
+"""The CPU time of a program, read from a file that the kernel or the keeper writes."""
 
 from __future__ import annotations
 

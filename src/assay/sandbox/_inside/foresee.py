@@ -96,7 +96,7 @@ def _calls(code: str, name: str) -> list[ast.Call]:
 
 
 def inside_check(statements: list[ast.stmt], name: str) -> tuple[list[ast.stmt], str]:
-    """Return, for ``def check(candidate): ...`` and ``check(name)``: what runs, and the name in there."""
+    """Return what runs and the function's name there, for ``def check(candidate)`` and its call."""
     *before, last = statements or [ast.Pass()]
     match last:
         case ast.Expr(ast.Call(ast.Name(checker), [ast.Name(given)], [])) if given == name:

@@ -12,7 +12,7 @@ from types import CodeType
 from typing import Any
 
 from . import judge, sample, wire
-from .clock import TURN, Clock, PublishedClock
+from .clock import TURN, PublishedClock
 from .latest import Latest
 from .machine import Machine
 from .place import Place

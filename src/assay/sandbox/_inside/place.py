@@ -179,7 +179,7 @@ def in_namespaces(settings: dict[str, Any], *, as_root: bool) -> Place:
         rules = landlock.Rules(("/",), (root.SCRATCH_RULE, *visible.DEVICES), alone=False)
         last = seccomp.Filter(seccomp.build_last(os.uname().machine))
         forker = Forker(kernel.CLONE_NEWNS if with_figures else 0, limit.folder if limit else -1)
-        # Counted in a user namespace: the process outside, the keeper, the zygote, a program's init.
+        # A user namespace counts ours too: the one outside, keeper, zygote, a program's init.
         sample.limit_worker(limits, limits["processes"] + (0 if as_root else 4))
         kernel.keep_capabilities(
             kernel.CAP_SYS_ADMIN, kernel.CAP_SETUID, kernel.CAP_SETGID, kernel.CAP_SETPCAP

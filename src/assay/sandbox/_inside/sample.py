@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import _signal
 import json
 import marshal
 import math
 import os
 import resource
+import signal
 from collections.abc import Callable
 from typing import Any, NoReturn
 
@@ -29,7 +29,7 @@ def limit_worker(limits: dict[str, Any], processes: int) -> None:
         (resource.RLIMIT_FSIZE, files),
         (resource.RLIMIT_NPROC, processes),
         (resource.RLIMIT_NOFILE, OPEN_FILES),
-        # Not 0: a host whose core_pattern is a pipe would start its handler, as root. At 1 it does not.
+        # Not 0: a host whose core_pattern is a pipe would still start its handler, as root.
         (resource.RLIMIT_CORE, 1),
     ):
         _, ceiling = resource.getrlimit(kind)
@@ -55,7 +55,7 @@ def run(control: int, output: int, channel: int, enter: Callable[[], None]) -> N
         if apart:
             os.dup2(channel, CHANNEL)
         os.closerange(CHANNEL + apart, OPEN_FILES)
-        _signal.signal(_signal.SIGINT, _signal.default_int_handler)
+        signal.signal(signal.SIGINT, signal.default_int_handler)
         os.write(CONTROL, HERE)
         job = marshal.loads(wire.receive_encoded(CONTROL))
         cpu = math.ceil(job["limits"]["cpu_s"])

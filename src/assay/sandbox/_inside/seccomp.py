@@ -22,7 +22,8 @@ X32_BIT = 0x40000000
 FORBIDDEN: dict[str, tuple[int | None, int | None]] = {
     # other processes' memory, limits and priorities
     "ptrace": (101, 117), "process_vm_readv": (310, 270), "process_vm_writev": (311, 271),
-    "kcmp": (312, 272), "pidfd_open": (434, 434), "pidfd_getfd": (438, 438), "process_madvise": (440, 440),
+    "kcmp": (312, 272), "pidfd_open": (434, 434), "pidfd_getfd": (438, 438),
+    "process_madvise": (440, 440),
     "process_mrelease": (448, 448), "setpriority": (141, 140), "sched_setparam": (142, 118),
     "sched_setscheduler": (144, 119), "sched_setaffinity": (203, 122), "sched_setattr": (314, 274),
     "ioprio_set": (251, 30), "migrate_pages": (256, 238), "move_pages": (279, 239),
@@ -46,7 +47,8 @@ FORBIDDEN: dict[str, tuple[int | None, int | None]] = {
     "io_uring_setup": (425, 425), "io_uring_enter": (426, 426), "io_uring_register": (427, 427),
     "io_setup": (206, 0), "io_submit": (209, 2), "vmsplice": (278, 75), "fanotify_init": (300, 262),
     "name_to_handle_at": (303, 264), "open_by_handle_at": (304, 265), "modify_ldt": (154, None),
-    "openat2": (437, 437), "personality": (135, 92), "lookup_dcookie": (212, 18), "remap_file_pages": (216, 234),
+    "openat2": (437, 437), "personality": (135, 92),
+    "lookup_dcookie": (212, 18), "remap_file_pages": (216, 234),
     # the machine
     "acct": (163, 89), "swapon": (167, 224), "swapoff": (168, 225), "reboot": (169, 142),
     "sethostname": (170, 161), "setdomainname": (171, 162), "iopl": (172, None),

@@ -80,8 +80,8 @@ def _forget_the_parent(link: int) -> None:
     above = max(link, LINK) + 1
     for offset, descriptor in enumerate((0, 1, link)):
         os.dup2(descriptor, above + offset)
-    for offset, number in enumerate((JOBS, REPORTS, LINK)):
-        os.dup2(above + offset, number)
+    for offset, fixed in enumerate((JOBS, REPORTS, LINK)):
+        os.dup2(above + offset, fixed)
     os.closerange(LINK + 1, MOST_DESCRIPTORS)
     null = os.open(os.devnull, os.O_RDWR)
     for standard in (0, 1):
