@@ -163,6 +163,11 @@ def judging(command: Callable[..., Any]) -> Callable[..., Any]:
             default="",
             help="Score one chosen sample a problem too: first, logprob, examples, agreement.",
         ),
+        option(
+            "--tests-seed",
+            default="",
+            help="Seed of tests that draw their inputs; empty draws a secret one for each run.",
+        ),
         option("--no-cache", is_flag=True, help="Execute also what was executed before."),
         data_dir,
         results_dir,

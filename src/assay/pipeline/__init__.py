@@ -64,6 +64,7 @@ class JudgeConfig:
     fresh: bool = False
     select: str = ""  # how one of n samples is chosen; none: not at all
     data_dir: Path | None = None
+    tests_seed: str = ""  # of inputs that tests draw; none: a new secret for every run
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +175,10 @@ def flaky(
     seen = {key: [status] for key, status in _statuses(scored).items()}
     for _ in range(rounds):
         with tempfile.TemporaryDirectory() as folder:
-            again = dataclasses.replace(config, results_dir=Path(folder), no_cache=True, select="")
+            again = dataclasses.replace(
+                config, results_dir=Path(folder), no_cache=True, select="",
+                tests_seed=scored.result["tests_seed"],
+            )  # fmt: skip
             for key, status in _statuses(score(again, observer)).items():
                 seen[key].append(status)
     return {f"{t}#{s}": found for (t, s), found in seen.items() if len(set(found)) > 1}
@@ -203,7 +207,10 @@ def _judged(
         most = max(Counter(task_id for task_id, _ in keys).values(), default=0)
         protocol = _protocol(benchmark, strategy, decoding, most, judge)
         cache = _verdict_cache(capabilities, protocol.environment)
-        run = runs.open_run(config.results_dir, protocol, model.identity, fresh=config.fresh)
+        run = runs.open_run(
+            config.results_dir, protocol, model.identity,
+            fresh=config.fresh, tests_seed=config.tests_seed,
+        )  # fmt: skip
         try:
             stream = Stream(
                 benchmark, strategy, protocol, model, judge, run,

@@ -32,6 +32,8 @@ def check(
     complete, unscorable = references.with_expected_outputs()
     failing, seconds = references.failing(complete)
     unscorable |= failing
+    if references.executed:
+        judge.close()  # what ran references runs no other program
     benchmark = replace(benchmark, problems=tuple(complete))
     order = [p.task_id for p in benchmark.problems if p.task_id in unscorable]
     return Checked(benchmark, {task_id: unscorable[task_id] for task_id in order}, seconds)
@@ -45,6 +47,7 @@ class _References:
         self._judge = judge
         self._observer = observer
         self._again = again
+        self.executed = False
         self._kept = runs.KeptData(cache_dir() / "references")
         found = judge.capabilities()
         name = benchmark.environment
@@ -65,6 +68,7 @@ class _References:
             else:
                 missing.append(problem)
         keys = {p.task_id: self._key("outputs", p) for p in missing}
+        self.executed |= bool(missing)
         untimed = replace(self._benchmark.limits, call_cpu_s=0.0)
         jobs = (replace(self._job(p), limits=untimed) for p in missing)
         for done, (verdict, cases) in enumerate(self._judge.outputs(jobs), 1):
@@ -101,6 +105,7 @@ class _References:
             else:
                 note(problem.task_id, *kept)
         keys = {p.task_id: self._key("verdict", p) for p in missing}
+        self.executed |= bool(missing)
         verdicts = self._judge.judge(self._job(p) for p in missing)
         for done, verdict in enumerate(verdicts, 1):
             self._observer.preparing(

@@ -213,6 +213,7 @@ class Stream:
                     limits=self._benchmark.limits,
                     imports=self._benchmark.imports,
                     environment=self._benchmark.environment,
+                    seed=self._run.tests_seed,
                 )
                 if not self._known(job):
                     yield job

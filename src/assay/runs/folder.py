@@ -6,6 +6,7 @@ import contextlib
 import dataclasses
 import itertools
 import os
+import secrets
 import threading
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -46,6 +47,11 @@ class RecordedRun:
             c.key: _without_text(c) if c.key in judged else c
             for c in self._read(COMPLETIONS, Completion)
         }
+
+    @property
+    def tests_seed(self) -> str:
+        """The secret that inputs drawn by tests depend on; runs of earlier versions have none."""
+        return str(self.about.get("tests_seed", ""))
 
     def _read(self, name: str, record_type: type[Any]) -> Iterable[Any]:
         return read_records(self.path / name, record_type)
@@ -149,14 +155,29 @@ def _without_text(completion: Completion) -> Completion:
 
 
 def open_run(
-    results_dir: Path, protocol: Protocol, model: ModelIdentity, *, fresh: bool = False
+    results_dir: Path,
+    protocol: Protocol,
+    model: ModelIdentity,
+    *,
+    fresh: bool = False,
+    tests_seed: str = "",
 ) -> RunFolder:
-    """The newest run of this protocol and model in ``results_dir``, or a new one."""
+    """The newest run of this protocol and model in ``results_dir``, or a new one.
+
+    With a ``tests_seed`` only a run that has it is continued; a new run draws one if none is given.
+    """
     key = codec.digest({"protocol": protocol.hash, "model": codec.to_json(model)})
     with reporting(results_dir):
         results_dir.mkdir(parents=True, exist_ok=True)
-    earlier = [] if fresh else [run for run in run_folders(results_dir) if run[1]["key"] == key]
-    return RunFolder(earlier[0][0] if earlier else _create(results_dir, protocol, model, key))
+    earlier = [
+        path
+        for path, about in run_folders(results_dir)
+        if about["key"] == key and (not tests_seed or about.get("tests_seed") == tests_seed)
+    ]
+    if earlier and not fresh:
+        return RunFolder(earlier[0])
+    seed = tests_seed or secrets.token_hex(16)
+    return RunFolder(_create(results_dir, protocol, model, key, seed))
 
 
 def run_folders(results_dir: Path) -> list[tuple[Path, dict[str, Any]]]:
@@ -169,7 +190,9 @@ def run_folders(results_dir: Path) -> list[tuple[Path, dict[str, Any]]]:
     return sorted(found, key=lambda run: run[1]["created"], reverse=True)
 
 
-def _create(results_dir: Path, protocol: Protocol, model: ModelIdentity, key: str) -> Path:
+def _create(
+    results_dir: Path, protocol: Protocol, model: ModelIdentity, key: str, tests_seed: str
+) -> Path:
     now = datetime.now(UTC)
     name = f"{protocol.benchmark}_{now:%Y%m%d_%H%M%S}"
     path = results_dir / name
@@ -184,6 +207,7 @@ def _create(results_dir: Path, protocol: Protocol, model: ModelIdentity, key: st
         "key": key,
         "created": now.isoformat(),
         "model": codec.to_json(model),
+        "tests_seed": tests_seed,
         "environments": [],
     }
     write_whole(path / "protocol.json", codec.pretty(protocol.to_json()))

@@ -11,7 +11,10 @@ from assay.runs.kept import KeptData
 from assay.types import Job, Verdict
 
 # Raised when what a verdict means changes.
-FORMAT = 3
+FORMAT = 4
+
+
+DRAWING = "random"  # in tests whose inputs depend on the run's seed
 
 
 class VerdictCache:
@@ -23,6 +26,8 @@ class VerdictCache:
 
     def key(self, job: Job) -> str:
         asked = [codec.to_json(job.limits), job.environment, tests_digest(job.tests)]
+        if DRAWING in job.tests.code or DRAWING in job.tests.preamble:
+            asked.append(job.seed)
         return codec.digest([self._conditions, asked, job.program.code])
 
     def get(self, key: str, job: Job) -> Verdict | None:

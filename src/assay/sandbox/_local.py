@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import functools
 import os
 import select
 import socket
@@ -16,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import assay
-from assay.errors import SandboxError
+from assay.errors import AssayError, SandboxError
 from assay.fetch import cache_dir
 from assay.sandbox import environments
 from assay.sandbox._dozing import LOOK_EVERY_S, Dozing
@@ -53,12 +54,13 @@ def start_with(environment: str, tier: str) -> dict[str, Any]:
     }
 
 
+@functools.cache
 def private_paths() -> list[str]:
     """Return what holds tests, references or verdicts, and must never be visible to programs."""
     found = [str(Path(assay.__file__).parent)]
     if data := os.environ.get("ASSAY_DATA_DIR"):
         found.append(data)
-    with contextlib.suppress(RuntimeError):  # a user without a home has no cache
+    with contextlib.suppress(AssayError):  # a user without a home has no cache
         found.append(str(cache_dir()))
     return found
 
