@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from pathlib import Path
 
 import click
@@ -11,7 +10,7 @@ from assay import codec
 from assay.cli._options import as_json, data_dir, option
 from assay.cli._progress import ProgressDisplay
 from assay.pipeline import ScoreConfig
-from assay.pipeline.extraction import RULES, Extracted, Step, extracted
+from assay.pipeline.extraction import RULES, Extracted, extracted
 
 SHOWN = 6  # removed lines of a step, at each end
 
@@ -33,15 +32,16 @@ def extract(
     """
     config = ScoreConfig(benchmark, Path(), samples_file=samples_file, data_dir=data_dir)
     with ProgressDisplay(benchmark, quiet=True) as display:
-        for found in extracted(config, display):
+        for found in extracted(config, display, explain=explain):
             if as_json:
                 click.echo(codec.dumps(_record(found, explain=explain)))
                 continue
-            click.secho(f"{found.task_id} #{found.sample}  {found.program.rule}", bold=True)
+            why = f" ({found.reason}: {found.detail})" if found.reason else ""
+            click.secho(f"{found.task_id} #{found.sample}  {found.program.rule}{why}", bold=True)
             if explain:
-                for step in found.steps:
-                    click.echo(f"  {step.rule}: {RULES[step.rule]}")
-                    _show(_changes(step))
+                for change in found.changes:
+                    click.echo(f"  {change.rule}: {RULES[change.rule]}")
+                    _show(list(change.lines))
             else:
                 click.echo(found.program.code)
 
@@ -53,16 +53,11 @@ def _record(found: Extracted, *, explain: bool) -> dict[str, object]:
         "rule": found.program.rule,
         "solution": found.program.code,
     }
+    if found.reason:
+        record |= {"reason": found.reason, "detail": found.detail}
     if explain:
-        record["steps"] = [{"rule": step.rule, "changes": _changes(step)} for step in found.steps]
+        record["steps"] = [{"rule": c.rule, "changes": c.lines} for c in found.changes]
     return record
-
-
-def _changes(step: Step) -> list[str]:
-    """Lines that went (-) and came (+)."""
-    before, after = step.before.splitlines(), step.after.splitlines()
-    changes = difflib.unified_diff(before, after, n=0, lineterm="")
-    return [line for line in changes if not line.startswith(("---", "+++", "@@"))]
 
 
 def _show(changes: list[str]) -> None:

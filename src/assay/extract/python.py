@@ -38,6 +38,12 @@ def _names(code: str) -> symtable.SymbolTable | int:
         return 0
 
 
+def forget() -> None:
+    """Free the remembered readings: those of a long text take hundreds of megabytes."""
+    parsed.cache_clear()
+    _names.cache_clear()
+
+
 def wrong_line(code: str) -> int | None:
     """Where it stops being Python, from 0; None if it is Python to its end."""
     names = _names(code)

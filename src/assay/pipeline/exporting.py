@@ -10,8 +10,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from assay import benchmarks, extract, runs, scoring
+from assay import benchmarks, runs, scoring
 from assay.errors import UsageError
+from assay.extract.workers import ExtractionRequest, Extractor
 from assay.pipeline.stream import Observer
 from assay.types import Tally, Verdict
 
@@ -60,10 +61,14 @@ def _judged(result: dict[str, Any], folder: runs.RunFolder, observer: Observer) 
     problems = {p.task_id: p for p in benchmarks.load(result["benchmark"], observer.note).problems}
     form = result["model_identity"]["prompt_form"]
     verdicts = folder.verdicts
-    for completion in folder.read_completions():
-        if (verdict := verdicts.get(completion.key)) and completion.task_id in problems:
-            found = extract.extract(completion.text, problems[completion.task_id], form)
-            yield completion.text, found.code, verdict
+    requests = (
+        (completion, ExtractionRequest(completion.text, problems[completion.task_id], form))
+        for completion in folder.read_completions()
+        if completion.key in verdicts and completion.task_id in problems
+    )
+    with Extractor() as extractor:
+        for completion, found in extractor.in_order(requests):
+            yield completion.text, found.program.code, verdicts[completion.key]
 
 
 def _human_eval(target: Path, run: _Run) -> list[Path]:

@@ -1,0 +1,80 @@
+"""A worker process: batches of completions in, programs out, one JSON line each.
+
+``workers.py`` starts it and describes the messages. It runs with the standard library alone.
+"""
+
+from __future__ import annotations
+
+import difflib
+import fcntl
+import json
+import os
+import resource
+import signal
+from typing import Any
+
+from assay.extract import Step, explained, program
+from assay.extract.python import forget
+from assay.types import Problem, Tests
+
+ERROR_LENGTH = 200
+
+
+def main(connection: int, lifeline: int, cpu_s: float, memory_mb: int) -> None:
+    """Serve batches until the connection ends."""
+    _die_with(lifeline)
+    resource.setrlimit(resource.RLIMIT_AS, (memory_mb << 20, memory_mb << 20))
+    # Linux takes a limit of 1 to mean no core dump even where a program receives them.
+    _, most = resource.getrlimit(resource.RLIMIT_CORE)
+    core = 1 if most == resource.RLIM_INFINITY else min(1, most)
+    resource.setrlimit(resource.RLIMIT_CORE, (core, core))
+    with os.fdopen(connection, "rb") as batches, os.fdopen(os.dup(connection), "wb") as replies:
+        replies.write(b"ready\n")
+        replies.flush()
+        for batch in batches:
+            found = [_extract_within(cpu_s, request) for request in json.loads(batch)]
+            signal.setitimer(signal.ITIMER_PROF, 0)
+            replies.write(json.dumps(found).encode() + b"\n")
+            replies.flush()
+
+
+def _die_with(lifeline: int) -> None:
+    """End this process as soon as the other end of a pipe is closed, whatever it does then.
+
+    The kernel sends SIGIO, whose default action needs no interpreter.
+    """
+    fcntl.fcntl(lifeline, fcntl.F_SETOWN, os.getpid())
+    fcntl.fcntl(lifeline, fcntl.F_SETFL, os.O_ASYNC | os.O_NONBLOCK)
+    try:
+        os.read(lifeline, 1)
+    except BlockingIOError:
+        return
+    raise SystemExit  # it was closed before
+
+
+def _extract_within(cpu_s: float, request: Any) -> dict[str, Any]:
+    """Return the reply to one request. SIGPROF ends the process after ``cpu_s``."""
+    signal.setitimer(signal.ITIMER_PROF, cpu_s)
+    try:
+        return _extract(*request)
+    except Exception as error:  # whatever it is, it is about this text alone
+        return {"error": f"{type(error).__name__}: {error}"[:ERROR_LENGTH]}
+    finally:
+        forget()
+
+
+def _extract(
+    text: str, prompt: str, name: str, preamble: str, form: Any, without: list[str], explain: bool
+) -> dict[str, Any]:
+    problem = Problem("", prompt, "", Tests(name, "", preamble))
+    steps = explained(text, problem, form, frozenset(without))
+    found = program(text, steps)
+    changes = [{"rule": s.rule, "lines": _compare_lines(s)} for s in steps or ()] if explain else []
+    return {"code": found.code, "rule": found.rule, "changes": changes}
+
+
+def _compare_lines(step: Step) -> list[str]:
+    """Return the lines that a step removes (-) and adds (+)."""
+    before, after = step.before.splitlines(), step.after.splitlines()
+    changes = difflib.unified_diff(before, after, n=0, lineterm="")
+    return [line for line in changes if not line.startswith(("---", "+++", "@@"))]
