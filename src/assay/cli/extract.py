@@ -43,7 +43,7 @@ def extract(
                     click.echo(f"  {change.rule}: {RULES[change.rule]}")
                     _show(list(change.lines))
             else:
-                click.echo(found.program.code)
+                click.echo(_printable(found.program.code))
 
 
 def _record(found: Extracted, *, explain: bool) -> dict[str, object]:
@@ -65,4 +65,9 @@ def _show(changes: list[str]) -> None:
     if hidden > 1:
         changes = [*changes[:SHOWN], f"… {hidden} more lines …", *changes[-SHOWN:]]
     for line in changes:
-        click.secho(f"    {line}", fg={"-": "red", "+": "green"}.get(line[:1]))
+        click.secho(f"    {_printable(line)}", fg={"-": "red", "+": "green"}.get(line[:1]))
+
+
+def _printable(text: str) -> str:
+    """Return the text with lone surrogates escaped: no terminal or pipe takes them."""
+    return text.encode(errors="backslashreplace").decode()

@@ -138,7 +138,9 @@ def _evalplus_folder(target: Path, run: _Run) -> list[Path]:
     for _, code, verdict in run.samples:
         folder = target / verdict.task_id.replace("/", "_")
         folder.mkdir(parents=True, exist_ok=True)
-        (folder / f"{verdict.sample}.py").write_text(code, encoding="utf-8")
+        # A lone surrogate cannot be written; escaped, it says the same.
+        path = folder / f"{verdict.sample}.py"
+        path.write_text(code, encoding="utf-8", errors="backslashreplace")
     return [target]
 
 
