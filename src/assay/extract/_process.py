@@ -98,12 +98,12 @@ class WorkerProcess:
                 )
         except OSError as error:
             self._release()
-            raise ExtractionError(f"extraction: no worker process can start ({error}).") from error
+            raise _cannot_start(error) from error
         try:
             self._receive(START_S)
         except LostError as error:
             self.close()
-            raise ExtractionError(f"extraction: no worker process can start ({error}).") from error
+            raise _cannot_start(error) from error
 
     def extract(self, batch: Sequence[ExtractionRequest]) -> list[Extraction]:
         """Return the extraction of each request; LostError if the process fails at any."""
@@ -159,6 +159,13 @@ class WorkerProcess:
         return LostError(f"the worker process ended ({_describe_exit(code)})")
 
 
+def _cannot_start(error: Exception) -> ExtractionError:
+    return ExtractionError(
+        f"extraction: no worker process can start ({error}). "
+        "Check the limits on memory and processes."
+    )
+
+
 def _describe_exit(code: int | None) -> str:
     with contextlib.suppress(ValueError, TypeError):
         return signal.Signals(-code).name  # type: ignore[operator]
@@ -174,7 +181,9 @@ def _encode(request: ExtractionRequest) -> list[Any]:
 def _decode(reply: dict[str, Any], problem: Problem) -> Extraction:
     if "error" in reply:
         return Extraction(NO_CODE, "extraction", str(reply["error"]))
-    program = codec.from_json(Program, {"code": reply["code"], "rule": reply["rule"]})
+    program = Program(reply["code"], reply["rule"])
+    if not (isinstance(program.code, str) and isinstance(program.rule, str)):
+        raise TypeError("code and rule must be strings")
     if program == NO_CODE:
         return Extraction(NO_CODE, "no-code", f"the text defines no {problem.tests.entry_point}")
     changes = tuple(codec.from_json(Change, change) for change in reply["changes"])

@@ -1,6 +1,7 @@
-"""A worker process: batches of completions in, programs out, one JSON line each.
+"""A worker process: batches of texts in, programs out, one line of JSON for each batch.
 
-``workers.py`` starts it and describes the messages. It runs with the standard library alone.
+A batch is a list of the arguments of ``_extract``, the reply a list of ``{"code", "rule",
+"changes"}`` or ``{"error"}``. It runs with the standard library alone; ``_process.py`` starts it.
 """
 
 from __future__ import annotations
@@ -22,12 +23,12 @@ ERROR_LENGTH = 200
 
 def main(connection: int, lifeline: int, cpu_s: float, memory_mb: int) -> None:
     """Serve batches until the connection ends."""
+    for number in (signal.SIGIO, signal.SIGPROF):  # the harness's parent may have ignored them
+        signal.signal(number, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_SETMASK, [])
     _die_with(lifeline)
-    resource.setrlimit(resource.RLIMIT_AS, (memory_mb << 20, memory_mb << 20))
-    # Linux takes a limit of 1 to mean no core dump even where a program receives them.
-    _, most = resource.getrlimit(resource.RLIMIT_CORE)
-    core = 1 if most == resource.RLIM_INFINITY else min(1, most)
-    resource.setrlimit(resource.RLIMIT_CORE, (core, core))
+    _limit(resource.RLIMIT_AS, memory_mb << 20)
+    _limit(resource.RLIMIT_CORE, 1)  # to Linux, 0 still lets a program receive the core dump
     with os.fdopen(connection, "rb") as batches, os.fdopen(os.dup(connection), "wb") as replies:
         replies.write(b"ready\n")
         replies.flush()
@@ -36,6 +37,12 @@ def main(connection: int, lifeline: int, cpu_s: float, memory_mb: int) -> None:
             signal.setitimer(signal.ITIMER_PROF, 0)
             replies.write(json.dumps(found).encode() + b"\n")
             replies.flush()
+
+
+def _limit(kind: int, value: int) -> None:
+    _, most = resource.getrlimit(kind)
+    value = value if most == resource.RLIM_INFINITY else min(value, most)
+    resource.setrlimit(kind, (value, value))
 
 
 def _die_with(lifeline: int) -> None:
