@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from assay import models, pipeline
+from assay.extract.workers import Extractor
 from assay.pipeline import EvalConfig, evaluate
 from assay.pipeline.best_of_n import best_of_n
 from assay.runs import RunFolder, open_run
@@ -68,7 +69,8 @@ def add(
 
 
 def chosen_by_examples(run: RunFolder, sandbox: FailingSandbox) -> BestOfN | None:
-    return best_of_n("examples", 4, BENCHMARK, "chat", run, sandbox, Watcher())
+    with Extractor() as extractor:
+        return best_of_n("examples", 4, BENCHMARK, "chat", run, sandbox, extractor, Watcher())
 
 
 def test_what_failed_on_our_side_is_left_out(run: RunFolder) -> None:

@@ -11,8 +11,10 @@ import pytest
 
 from assay import models, pipeline
 from assay.errors import ModelError, UsageError
-from assay.pipeline import EvalConfig, evaluate, resolve_decoding, sample_seed
+from assay.extract.workers import Extractor, Limits
+from assay.pipeline import EvalConfig, ScoreConfig, evaluate, resolve_decoding, sample_seed, score
 from assay.types import Benchmark, Completion, Decoding, ModelIdentity, Request, Verdict
+from tests.conftest import references, write_completions
 
 
 class Watcher:
@@ -201,3 +203,18 @@ def test_a_model_that_thinks_may_take_longer() -> None:
 def test_settings_without_meaning_are_refused(settings: dict[str, float]) -> None:
     with pytest.raises(UsageError, match="--"):
         resolve_decoding(EvalConfig("mini", Path(), **settings))  # type: ignore[arg-type]
+
+
+def test_a_text_that_breaks_extraction_fails_and_the_rest_is_judged(
+    monkeypatch: pytest.MonkeyPatch, mini: Benchmark, tmp_path: Path
+) -> None:
+    """The old code took minutes for this text, in which nothing else was judged."""
+    name = mini.problems[0].tests.entry_point
+    endless = f"def {name}(x):\n" + "".join(f" a{i}=lambda:1\n" for i in range(20_000))
+    samples = [("mini/0", endless), *references(mini)[1:]]
+    path = write_completions(tmp_path / "s.jsonl", samples)
+    monkeypatch.setattr(pipeline, "Extractor", lambda n: Extractor(n, Limits(cpu_s=1.0)))
+    config = ScoreConfig("mini", tmp_path / "results", samples_file=str(path))
+    result = score(config, Watcher()).result["results"]
+    assert result["reasons"] == {"passed": 19, "extraction": 1}
+    assert (result["completed"], result["samples"]) == (20, 20)

@@ -17,6 +17,10 @@ class ModelError(AssayError):
     """A model cannot be found, read or run."""
 
 
+class ExtractionError(AssayError):
+    """The processes that take programs out of completions cannot run."""
+
+
 class SandboxError(AssayError):
     """The sandbox cannot give the isolation that was asked for."""
 

@@ -148,9 +148,16 @@ def test_a_continued_run_chooses_the_same(assay: Cli, mini: Benchmark, tmp_path:
     plain = json.loads(assay(*asked).stdout)
     assert "best_of_n" not in plain["results"]
     folder = tmp_path / "results" / plain["run"]
-    for name, kept in (("completions.jsonl", 50), ("verdicts.jsonl", 33)):
-        lines = (folder / name).read_text().splitlines(keepends=True)
-        (folder / name).write_text("".join(lines[:kept]))
+    # Verdicts come in any order; none comes before its completion is written.
+    completions = (folder / "completions.jsonl").read_text().splitlines(keepends=True)[:50]
+    keys = {(c["task_id"], c["sample"]) for c in map(json.loads, completions)}
+    verdicts = [
+        line
+        for line in (folder / "verdicts.jsonl").read_text().splitlines(keepends=True)
+        if (json.loads(line)["task_id"], json.loads(line)["sample"]) in keys
+    ]
+    (folder / "completions.jsonl").write_text("".join(completions))
+    (folder / "verdicts.jsonl").write_text("".join(verdicts[:33]))
     for method in ("examples", "agreement"):
         continued = json.loads(assay(*asked, "--select", method).stdout)
         fresh = json.loads(assay(*asked, "--select", method, "--results-dir", method).stdout)

@@ -35,6 +35,22 @@ def test_programs_and_explanations(assay: Cli, mini: Benchmark, tmp_path: Path) 
     assert records[1]["solution"].strip() == texts[1][1].partition("</think>")[2].strip()
 
 
+def test_lone_surrogates_are_shown_and_exported(
+    assay: Cli, mini: Benchmark, tmp_path: Path
+) -> None:
+    """Both ended with a UnicodeEncodeError before."""
+    code = f"def {mini.problems[0].tests.entry_point}(x):\n    return '\ud800'\n"
+    samples = write_completions(tmp_path / "s.jsonl", [("mini/0", f"\ud800:\n```\n{code}```")])
+    for options in ((), ("--explain",)):
+        shown = assay("extract", samples, "--benchmark", "mini", *options)
+        assert shown.returncode == 0, shown.stderr
+        assert r"\ud800" in shown.stdout
+    run = json.loads(assay("score", samples, "--benchmark", "mini", "--json").stdout)["run"]
+    target = ("--format", "evalplus-folder", "--output", tmp_path / "out")
+    assert assay("export", run, *target).returncode == 0
+    assert r"\ud800" in (tmp_path / "out" / "mini_0" / "0.py").read_text()
+
+
 def test_what_was_extracted_can_be_scored(assay: Cli, mini: Benchmark, tmp_path: Path) -> None:
     samples = write_completions(tmp_path / "s.jsonl", chatty(mini))
     made = assay("extract", samples, "--benchmark", "mini", "--json").stdout

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from pathlib import Path
 
 import click
@@ -11,7 +10,7 @@ from assay.cli._options import as_json, data_dir, option
 from assay.cli._output import Styled, echo, echo_json, echo_text
 from assay.cli._progress import ProgressDisplay
 from assay.pipeline import ScoreConfig
-from assay.pipeline.extraction import RULES, Extracted, Step, extracted
+from assay.pipeline.extraction import RULES, Extracted, extracted
 
 SHOWN = 6  # removed lines of a step, at each end
 
@@ -33,16 +32,17 @@ def extract(
     """
     config = ScoreConfig(benchmark, Path(), samples_file=samples_file, data_dir=data_dir)
     with ProgressDisplay(benchmark, quiet=True) as display:
-        for found in extracted(config, display):
+        for found in extracted(config, display, explain=explain):
             if as_json:
                 echo_json(_record(found, explain=explain))
                 continue
-            title = f"{found.task_id} #{found.sample}  {found.program.rule}"
+            why = f" ({found.reason}: {found.detail})" if found.reason else ""
+            title = f"{found.task_id} #{found.sample}  {found.program.rule}{why}"
             echo((Styled(title, bold=True),))
             if explain:
-                for step in found.steps:
-                    echo(f"  {step.rule}: {RULES[step.rule]}")
-                    _show(_changes(step))
+                for change in found.changes:
+                    echo(f"  {change.rule}: {RULES[change.rule]}")
+                    _show(list(change.lines))
             else:
                 echo_text(found.program.code)
 
@@ -54,16 +54,11 @@ def _record(found: Extracted, *, explain: bool) -> dict[str, object]:
         "rule": found.program.rule,
         "solution": found.program.code,
     }
+    if found.reason:
+        record |= {"reason": found.reason, "detail": found.detail}
     if explain:
-        record["steps"] = [{"rule": step.rule, "changes": _changes(step)} for step in found.steps]
+        record["steps"] = [{"rule": c.rule, "changes": c.lines} for c in found.changes]
     return record
-
-
-def _changes(step: Step) -> list[str]:
-    """Lines that went (-) and came (+)."""
-    before, after = step.before.splitlines(), step.after.splitlines()
-    changes = difflib.unified_diff(before, after, n=0, lineterm="")
-    return [line for line in changes if not line.startswith(("---", "+++", "@@"))]
 
 
 def _show(changes: list[str]) -> None:

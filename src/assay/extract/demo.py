@@ -23,7 +23,7 @@ def without_demo(code: str, name: str) -> str:
     if not defined:
         return code
     before, behind = module.body[: defined[0]], module.body[defined[0] + 1 :]
-    needed = {
+    needed = {name} | {
         node.id
         for statement in module.body
         if isinstance(statement, Definition)
@@ -31,7 +31,7 @@ def without_demo(code: str, name: str) -> str:
         if isinstance(node, ast.Name)
     }
     idle = [s for s in before if _is_idle(s)]
-    tried = [s for s in behind if not _is_kept(s, needed | {name})]
+    tried = [s for s in behind if not _is_kept(s, needed)]
     return without_statements(code, idle + tried)
 
 

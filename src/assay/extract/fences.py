@@ -6,7 +6,8 @@ import re
 from dataclasses import dataclass
 
 # On a line of its own, or behind words: "Here it is: ```python".
-OPENS = re.compile(r"^([^`~\n]*)(`{3,}|~{3,})[ \t]*[\w+#.-]*[ \t\r]*$")
+# No two parts of the pattern can share a run of spaces: that would take quadratic time.
+OPENS = re.compile(r"^([^`~\n]*)(`{3,}|~{3,})[ \t]*(?:[\w+#.-]+[ \t\r]*|\r[ \t\r]*)?$")
 DEEPER = 4  # columns: a fence in a docstring is no end of the program
 
 

@@ -16,7 +16,13 @@ def with_function(code: str, name: str) -> str:
         if isinstance(statement, ast.ClassDef):
             for member in statement.body:
                 if isinstance(member, ast.FunctionDef) and member.name == name:
-                    static = any("staticmethod" in ast.dump(d) for d in member.decorator_list)
+                    static = any(map(_names_staticmethod, member.decorator_list))
                     owner = statement.name if static else f"{statement.name}()"
                     return f"{code.rstrip()}\n\n\n{name} = {owner}.{name}\n"
     return code
+
+
+def _names_staticmethod(decorator: ast.expr) -> bool:
+    """Return whether ``staticmethod`` occurs in a decorator, however deeply that is nested."""
+    fields = (field for node in ast.walk(decorator) for _, field in ast.iter_fields(node))
+    return any(isinstance(field, str) and "staticmethod" in field for field in fields)

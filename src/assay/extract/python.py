@@ -5,10 +5,12 @@ from __future__ import annotations
 import ast
 import re
 import symtable
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
 Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+ASSIGNS = symtable.DEF_LOCAL | symtable.DEF_IMPORT  # type: ignore[attr-defined]
+BINDS = ASSIGNS | symtable.DEF_PARAM  # type: ignore[attr-defined]
 NOT_PYTHON = (SyntaxError, ValueError, RecursionError, MemoryError, OverflowError)
 
 
@@ -36,6 +38,12 @@ def _names(code: str) -> symtable.SymbolTable | int:
         return 0
 
 
+def forget() -> None:
+    """Free the remembered readings: those of a long text take hundreds of megabytes."""
+    parsed.cache_clear()
+    _names.cache_clear()
+
+
 def wrong_line(code: str) -> int | None:
     """Where it stops being Python, from 0; None if it is Python to its end."""
     names = _names(code)
@@ -47,7 +55,7 @@ def bound(code: str) -> set[str]:
     names = _names(code)
     if isinstance(names, int):
         return set()
-    return {s.get_name() for s in names.get_symbols() if s.is_assigned() or s.is_imported()}
+    return {name for name, flags in _flags(names) if flags & ASSIGNS}
 
 
 def defines(code: str, name: str) -> bool:
@@ -66,11 +74,20 @@ def unbound(code: str) -> set[str]:
     while tables:
         table = tables.pop()
         tables += table.get_children()
-        for symbol in table.get_symbols():
-            used.add(symbol.get_name())
-            if symbol.is_assigned() or symbol.is_imported() or symbol.is_parameter():
-                binds.add(symbol.get_name())
+        for name, flags in _flags(table):
+            used.add(name)
+            if flags & BINDS:
+                binds.add(name)
     return used - binds
+
+
+def _flags(table: symtable.SymbolTable) -> Iterable[tuple[str, int]]:
+    """Return the names of one scope and what the scope does with each.
+
+    ``get_symbols`` looks through all inner scopes for each name, which takes quadratic time.
+    """
+    symbols: dict[str, int] = table._table.symbols  # type: ignore[attr-defined]
+    return symbols.items()
 
 
 def without_statements(code: str, statements: Sequence[ast.stmt]) -> str:
@@ -78,11 +95,15 @@ def without_statements(code: str, statements: Sequence[ast.stmt]) -> str:
     if not statements:
         return code
     lines = code.split("\n")
+    behind: list[str] = []  # from the last line backwards: deleting in place takes quadratic time
     for statement in reversed(statements):
         decorators = getattr(statement, "decorator_list", [])
         first = min([statement.lineno, *(decorator.lineno for decorator in decorators)])
-        del lines[first - 1 : statement.end_lineno]
-    return "\n".join(lines).rstrip() + "\n"
+        last = statement.end_lineno or first
+        behind += reversed(lines[last:])
+        del behind[len(behind) - max(0, last - len(lines)) :]
+        del lines[first - 1 :]
+    return "\n".join(lines + behind[::-1]).rstrip() + "\n"
 
 
 def definition(name: str) -> re.Pattern[str]:

@@ -25,6 +25,7 @@ from assay import (
     selection,
 )
 from assay.errors import UsageError
+from assay.extract.workers import Extractor
 from assay.fetch import cache_dir
 from assay.models import EngineOptions
 from assay.pipeline import references
@@ -200,6 +201,7 @@ def _judged(
     device: Mapping[str, Any] = MappingProxyType({}),  # where completions are made
 ) -> Evaluation:
     judge = _open_sandbox(config, observer)
+    extractor = Extractor(config.workers)
     try:
         checked = references.check(benchmark, judge, observer, again=config.check_references)
         benchmark = checked.benchmark
@@ -213,7 +215,7 @@ def _judged(
         )  # fmt: skip
         try:
             stream = Stream(
-                benchmark, strategy, protocol, model, judge, run,
+                benchmark, strategy, protocol, model, judge, extractor, run,
                 None if config.no_cache else cache, checked.unscorable, observer,
             )  # fmt: skip
             known = {"sandbox": codec.to_json(capabilities), **device}
@@ -225,7 +227,9 @@ def _judged(
             best = None
             if config.select and most > 1:
                 form = model.identity.prompt_form
-                best = best_of_n(config.select, most, benchmark, form, run, judge, observer)
+                best = best_of_n(
+                    config.select, most, benchmark, form, run, judge, extractor, observer
+                )
             elif config.select:
                 observer.note("--select has nothing to choose from: there is one sample a problem")
             result = runs.build_result(
@@ -238,6 +242,7 @@ def _judged(
         finally:
             run.close()
     finally:
+        extractor.close()
         judge.close()
 
 

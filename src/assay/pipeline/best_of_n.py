@@ -8,9 +8,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from assay import extract, runs, sandbox, selection
-from assay.pipeline.stream import LONGEST, Observer
+from assay.extract.workers import Extraction, ExtractionRequest, Extractor
+from assay.pipeline.stream import Observer
 from assay.scoring import BestOfN, estimate_of_chosen
-from assay.types import Benchmark, Completion, Job, Program, PromptForm, SampleKey
+from assay.types import Benchmark, Completion, Job, PromptForm, SampleKey
 
 # Examples are small: a program that needs more for them is lost anyway.
 CPU_S, WALL_S = 30.0, 60.0
@@ -25,6 +26,7 @@ def best_of_n(
     form: PromptForm,
     run: runs.RunFolder,
     judge: sandbox.Sandbox,
+    extractor: Extractor,
     observer: Observer,
 ) -> BestOfN | None:
     """The score of what the method chooses; None if there was nothing to choose from.
@@ -33,7 +35,7 @@ def best_of_n(
     there or with the examples, is left out.
     """
     method = selection.methods.get(name)
-    probing = _Probing(method, benchmark, form, run, judge)
+    probing = _Probing(method, benchmark, form, run, judge, extractor)
     found: dict[str, list[selection.Candidate]] = defaultdict(list)
     for candidate in probing.candidates(observer):
         found[candidate.task_id].append(candidate)
@@ -57,8 +59,10 @@ class _Probing:
         form: PromptForm,
         run: runs.RunFolder,
         judge: sandbox.Sandbox,
+        extractor: Extractor,
     ) -> None:
         self._benchmark, self._form, self._run, self._judge = benchmark, form, run, judge
+        self._extractor = extractor
         self._problems = {p.task_id: p for p in benchmark.problems}
         self._valid = {key for key in run.judged if key[0] in self._problems}
         self._limits = replace(
@@ -89,11 +93,8 @@ class _Probing:
     def _jobs(self) -> Iterator[Job]:
         """Different programs, and on the way all candidates; texts are not kept."""
         known: set[_Execution] = set()
-        for completion in self._run.read_completions():
-            if completion.key not in self._valid:
-                continue
-            probe = self._probes.get(completion.task_id)
-            program = self._program(completion) if probe else extract.NO_CODE
+        for completion, found in self._extracted():
+            probe, program = self._probes.get(completion.task_id), found.program
             execution = None
             if program != extract.NO_CODE:
                 digest = hashlib.sha256(program.code.encode(errors="surrogatepass")).hexdigest()
@@ -115,7 +116,13 @@ class _Probing:
                     environment=self._benchmark.environment,
                 )
 
-    def _program(self, completion: Completion) -> Program:
-        if len(completion.text) > LONGEST:
-            return extract.NO_CODE
-        return extract.extract(completion.text, self._problems[completion.task_id], self._form)
+    def _extracted(self) -> Iterator[tuple[Completion, Extraction]]:
+        """Yield the completions to choose from. Only programs that have examples are needed."""
+        valid = (c for c in self._run.read_completions() if c.key in self._valid)
+        if not self._probes:
+            return ((c, Extraction(extract.NO_CODE)) for c in valid)
+        return self._extractor.in_order(
+            (c, ExtractionRequest(c.text if c.task_id in self._probes else "", problem, self._form))
+            for c in valid
+            for problem in [self._problems[c.task_id]]
+        )

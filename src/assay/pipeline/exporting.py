@@ -11,8 +11,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from assay import benchmarks, extract, runs, scoring
+from assay import benchmarks, runs, scoring
 from assay.errors import RunError, UsageError
+from assay.extract.workers import ExtractionRequest, Extractor
 from assay.pipeline.stream import Observer
 from assay.types import Tally, Verdict
 from assay.writing import make_folder, reporting, write_whole
@@ -62,10 +63,14 @@ def _judged(
         raise RunError(f"the result of {folder.path.name} has no model_identity: use the original")
     form = result["model_identity"]["prompt_form"]
     verdicts = folder.verdicts
-    for completion in folder.read_completions():
-        if (verdict := verdicts.get(completion.key)) and completion.task_id in problems:
-            found = extract.extract(completion.text, problems[completion.task_id], form)
-            yield completion.text, found.code, verdict
+    requests = (
+        (completion, ExtractionRequest(completion.text, problems[completion.task_id], form))
+        for completion in folder.read_completions()
+        if completion.key in verdicts and completion.task_id in problems
+    )
+    with Extractor() as extractor:
+        for completion, found in extractor.in_order(requests):
+            yield completion.text, found.program.code, verdicts[completion.key]
 
 
 def _human_eval(target: Path, run: _Run) -> list[Path]:
@@ -135,7 +140,9 @@ def _evalplus_folder(target: Path, run: _Run) -> list[Path]:
     for _, code, verdict in run.samples:
         folder = target / _folder_name(verdict.task_id)
         make_folder(folder)
-        write_whole(folder / f"{verdict.sample}.py", code)
+        # A lone surrogate cannot be written; escaped, it says the same.
+        text = code.encode(errors="backslashreplace").decode()
+        write_whole(folder / f"{verdict.sample}.py", text)
     return [target]
 
 

@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from assay import extract, runs, sandbox
-from assay.extract import RULES, Step
+from assay.extract import RULES
+from assay.extract.workers import Change, ExtractionRequest, Extractor
 from assay.pipeline import UNKNOWN_DECODING, Evaluation, Observer, ScoreConfig, recorded, references
 from assay.types import Benchmark, Completion, Job, Program, Prompt, PromptForm, Request, Sample
 
-__all__ = ["RULES", "Dependence", "Extracted", "Step", "dependences", "extracted"]
+__all__ = ["RULES", "Change", "Dependence", "Extracted", "dependences", "extracted"]
 
 
 @dataclass(frozen=True, slots=True)
 class Extracted(Sample):
-    """The program of one completion, and the way to it."""
+    """The program of one completion, and the way to it; or the reason why there is none."""
 
     program: Program
-    steps: tuple[Step, ...]
+    changes: tuple[Change, ...]
+    reason: str
+    detail: str
     error: str | None = None  # of the completion: there was none to take a program from
 
 
@@ -32,14 +35,22 @@ class Dependence:
     gained: int
 
 
-def extracted(config: ScoreConfig, observer: Observer) -> Iterator[Extracted]:
-    """One for each completion of the file, in its order."""
+def extracted(
+    config: ScoreConfig, observer: Observer, *, explain: bool = False
+) -> Iterator[Extracted]:
+    """One for each completion of the file, in its order; ``changes`` only to ``explain``."""
     benchmark, completions, form = _completions(config, observer)
     problems = {p.task_id: p for p in benchmark.problems}
-    for completion in completions:
-        steps = extract.explained(completion.text, problems[completion.task_id], form)
-        program = extract.program(completion.text, steps)
-        yield Extracted(*completion.key, program, tuple(steps or ()), completion.error)
+    requests = (
+        (c, ExtractionRequest(c.text, problems[c.task_id], form, explain=explain))
+        for c in completions
+    )
+    with Extractor(config.workers) as extractor:
+        for completion, found in extractor.in_order(requests):
+            yield Extracted(
+                *completion.key, found.program, found.changes, found.reason, found.detail,
+                completion.error,
+            )  # fmt: skip
 
 
 def dependences(config: ScoreConfig, scored: Evaluation, observer: Observer) -> list[Dependence]:
@@ -48,13 +59,15 @@ def dependences(config: ScoreConfig, scored: Evaluation, observer: Observer) -> 
     passed = {key for key, verdict in run.verdicts.items() if verdict.status == "pass"}
     benchmark, completions, form = _completions(config, observer)
     problems = {p.task_id: p for p in benchmark.problems}
-    texts = [(c, extract.extract(c.text, problems[c.task_id], form)) for c in completions]
+    requests = ((c, ExtractionRequest(c.text, problems[c.task_id], form)) for c in completions)
+    extractor = Extractor(config.workers)
     judge = sandbox.open_sandbox(config.sandbox, config.workers, config.sandbox_tier)
     found = []
     try:
+        texts = [(c, one.program) for c, one in extractor.in_order(requests)]
         benchmark = references.check(benchmark, judge, observer).benchmark
         for rule in RULES:
-            jobs = list(_changed(rule, texts, benchmark, form))
+            jobs = list(_changed(rule, texts, benchmark, form, extractor))
             waiting = [job for job in jobs if job.program != extract.NO_CODE]
             still = set()
             for done, verdict in enumerate(judge.judge(waiting), 1):
@@ -65,6 +78,7 @@ def dependences(config: ScoreConfig, scored: Evaluation, observer: Observer) -> 
                 before = passed & {job.key for job in jobs}
                 found.append(Dependence(rule, len(jobs), len(before - still), len(still - before)))
     finally:
+        extractor.close()
         judge.close()
     return found
 
@@ -78,17 +92,23 @@ def _completions(
 
 
 def _changed(
-    rule: str, texts: list[tuple[Completion, Program]], benchmark: Benchmark, form: PromptForm
+    rule: str,
+    texts: Iterable[tuple[Completion, Program]],
+    benchmark: Benchmark,
+    form: PromptForm,
+    extractor: Extractor,
 ) -> Iterator[Job]:
     """The programs that are others without the rule."""
     problems = {p.task_id: p for p in benchmark.problems}
-    for completion, program in texts:
-        problem = problems[completion.task_id]
-        if rule not in program.rule.split("+"):
-            continue
-        other = extract.extract(completion.text, problem, form, frozenset({rule}))
-        if other.code != program.code:
+    without = frozenset({rule})
+    requests = (
+        ((c, program), ExtractionRequest(c.text, problems[c.task_id], form, without))
+        for c, program in texts
+        if rule in program.rule.split("+")
+    )
+    for (completion, program), other in extractor.in_order(requests):
+        if other.program.code != program.code:
             yield Job(
-                *completion.key, other, problem.tests, benchmark.limits, benchmark.imports,
-                benchmark.environment,
+                *completion.key, other.program, problems[completion.task_id].tests,
+                benchmark.limits, benchmark.imports, benchmark.environment,
             )  # fmt: skip

@@ -11,7 +11,8 @@ from dataclasses import replace
 from typing import Any
 from typing import Protocol as Interface
 
-from assay import extract, models, runs, sandbox
+from assay import models, runs, sandbox
+from assay.extract.workers import PAUSE, ExtractionRequest, Extractor
 from assay.prompts import Strategy
 from assay.protocol import Protocol
 from assay.types import Benchmark, Completion, Job, PromptForm, Request, SampleKey, Verdict
@@ -19,7 +20,6 @@ from assay.types import Benchmark, Completion, Job, PromptForm, Request, SampleK
 # Characters of completions that wait for a judge before the model has to. Not a few completions:
 # while programs run into their time limits, a model should not stand still (benchmarks/overlap.py).
 WAITING = 1 << 25
-LONGEST = 1 << 20  # characters of a completion; finding code takes time that grows with them
 
 
 class Observer(Interface):
@@ -84,6 +84,7 @@ class Stream:
         protocol: Protocol,
         model: models.Model,
         judge: sandbox.Sandbox,
+        extractor: Extractor,
         run: runs.RunFolder,
         cache: runs.VerdictCache | None,
         unscorable: dict[str, str],
@@ -101,6 +102,7 @@ class Stream:
         self._protocol = protocol
         self._model = model
         self._sandbox = judge
+        self._extractor = extractor
         self._run = run
         self._observer = observer
         self._stopped = threading.Event()
@@ -183,40 +185,52 @@ class Stream:
             yield Request(task_id, sample, prompt, decoding, seed)
 
     def _jobs(self) -> Iterator[Job]:
-        """What there is to execute; a completion without code is judged on the way."""
-        while not self._stopped.is_set():
-            item = self._queue.get()
-            if item is None:
-                return
-            if isinstance(item, BaseException):
-                raise item
-            problem = self._problems[item.task_id]
-            if len(item.text) > LONGEST:
-                why = f"{len(item.text)} characters: no program is longer than {LONGEST}"
-                self._conclude(_verdict(item, "fail", "too-long", why))
+        """What there is to execute; a completion without a program is judged on the way."""
+        for completion, found in self._extractor.stream(self._extractable()):
+            if found.reason:
+                self._conclude(_verdict(completion, "fail", found.reason, found.detail))
                 continue
-            program = extract.extract(item.text, problem, self._form)
-            if item.error is not None:
+            job = Job(
+                task_id=completion.task_id,
+                sample=completion.sample,
+                program=found.program,
+                tests=self._problems[completion.task_id].tests,
+                limits=self._benchmark.limits,
+                imports=self._benchmark.imports,
+                environment=self._benchmark.environment,
+                seed=self._run.tests_seed,
+            )
+            if not self._known(job):
+                yield job
+
+    def _extractable(self) -> Iterator[tuple[Completion, ExtractionRequest] | None]:
+        """Yield the completions that can be judged, as they come; the others are invalid."""
+        for item in self._arrivals():
+            if item is PAUSE:
+                yield PAUSE
+            elif item.error is not None:
                 self._conclude(_verdict(item, "invalid", "generation-error", item.error))
             elif item.task_id in self._unscorable:
                 why = f"the reference fails here: {self._unscorable[item.task_id]}"
                 self._conclude(_verdict(item, "invalid", "unscorable", why))
-            elif program == extract.NO_CODE:
-                detail = f"the text defines no {problem.tests.entry_point}"
-                self._conclude(_verdict(item, "fail", "no-code", detail))
             else:
-                job = Job(
-                    task_id=item.task_id,
-                    sample=item.sample,
-                    program=program,
-                    tests=problem.tests,
-                    limits=self._benchmark.limits,
-                    imports=self._benchmark.imports,
-                    environment=self._benchmark.environment,
-                    seed=self._run.tests_seed,
-                )
-                if not self._known(job):
-                    yield job
+                problem = self._problems[item.task_id]
+                yield item, ExtractionRequest(item.text, problem, self._form)
+
+    def _arrivals(self) -> Iterator[Completion | None]:
+        """Yield what is in the queue, and a pause whenever that may take a while."""
+        while not self._stopped.is_set():
+            try:
+                item = self._queue.get_nowait()
+            except queue.Empty:
+                yield PAUSE
+                item = self._queue.get()
+            if item is None:
+                return
+            if isinstance(item, BaseException):
+                yield PAUSE
+                raise item
+            yield item
 
     def _known(self, job: Job) -> bool:
         """Whether the verdict is there, or will be once the same program beside it is judged."""

@@ -41,7 +41,8 @@ def build_result(
     best_of_n: BestOfN | None = None,
 ) -> dict[str, Any]:
     """The results file's content. All that differs between two equal runs is in ``timestamp``,
-    ``tests_seed``, ``timing``, ``environment`` and ``run``. ``prices`` are of a million tokens in and out.
+    ``tests_seed``, ``timing``, ``environment`` and ``run``. ``prices`` are of a million tokens in
+    and out.
     """
     reasons: dict[str, list[str]] = {t.task_id: [] for t in tallies}
     completions = {key: c for key, c in run.completions.items() if c.task_id in reasons}

@@ -1,0 +1,190 @@
+"""One worker process as the harness sees it: what it is sent, what it answers, how it fails."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from assay import codec
+from assay.errors import ExtractionError
+from assay.extract import NO_CODE
+from assay.types import Problem, Program, PromptForm
+
+START_S = 60.0
+REPLY_BYTES = 1 << 28
+SCRIPT = (
+    "import sys; sys.path.append(sys.argv[1]); from assay.extract._worker import main;"
+    "main(int(sys.argv[2]), 0, float(sys.argv[3]), int(sys.argv[4]))"
+)
+# No site packages: to find them takes longer than to import the rules.
+INTERPRETER = (sys.executable, "-I", "-S", "-B", "-c", SCRIPT, str(Path(__file__).parents[2]))
+ENVIRONMENT = {"LANG": "C.UTF-8"}
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What extraction may use for one text."""
+
+    cpu_s: float = 10.0
+    wall_s: float = 60.0  # ends a process that makes no progress; work is counted in CPU seconds
+    memory_mb: int = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class ExtractionRequest:
+    """A text to take a program from."""
+
+    text: str
+    problem: Problem
+    form: PromptForm
+    without: frozenset[str] = frozenset()  # rules to leave out
+    explain: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """The lines that one rule removed (-) and added (+)."""
+
+    rule: str
+    lines: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Extraction:
+    """The program in a text, or the reason and detail of the verdict if there is none."""
+
+    program: Program
+    reason: str = ""
+    detail: str = ""
+    changes: tuple[Change, ...] = ()
+
+
+class LostError(Exception):
+    """A worker ended or gave no answer. ``certain`` if nothing but the text can be the cause."""
+
+    def __init__(self, why: str, *, certain: bool = False) -> None:
+        super().__init__(why)
+        self.certain = certain
+
+
+class WorkerProcess:
+    """A process that is ready for batches. Only ``kill`` may be called from any thread."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._connection, theirs = socket.socketpair()
+        end, self._lifeline = os.pipe()  # its closing ends the process, however this one ends
+        arguments = map(str, (theirs.fileno(), limits.cpu_s, limits.memory_mb))
+        try:
+            with theirs, os.fdopen(end, "rb") as lifeline:
+                self._process = subprocess.Popen(
+                    [*INTERPRETER, *arguments],
+                    stdin=lifeline,
+                    stdout=subprocess.DEVNULL,
+                    stderr=subprocess.DEVNULL,
+                    env=ENVIRONMENT,
+                    cwd="/",
+                    start_new_session=True,  # Ctrl-C is the harness's to handle
+                    pass_fds=[theirs.fileno()],
+                )
+        except OSError as error:
+            self._release()
+            raise _cannot_start(error) from error
+        try:
+            self._receive(START_S)
+        except LostError as error:
+            self.close()
+            raise _cannot_start(error) from error
+
+    def extract(self, batch: Sequence[ExtractionRequest]) -> list[Extraction]:
+        """Return the extraction of each request; LostError if the process fails at any."""
+        message = json.dumps([_encode(request) for request in batch]).encode() + b"\n"
+        try:
+            self._connection.settimeout(self._limits.wall_s)
+            self._connection.sendall(message)
+        except OSError as error:
+            raise self._lost(error) from error
+        reply = self._receive(self._limits.wall_s)
+        try:
+            replies = zip(batch, json.loads(reply), strict=True)
+            return [_decode(found, request.problem) for request, found in replies]
+        except (ValueError, TypeError, KeyError, RecursionError) as error:
+            raise LostError(f"the worker process gave a wrong answer: {error}") from error
+
+    def kill(self) -> None:
+        """End the process; whoever waits for it gets a LostError."""
+        self._process.kill()
+        self._process.wait()
+
+    def close(self) -> None:
+        """End the process and free what it takes here."""
+        self.kill()
+        self._release()
+
+    def _release(self) -> None:
+        self._connection.close()
+        os.close(self._lifeline)
+
+    def _receive(self, wall_s: float) -> bytes:
+        """Return the next line of the process."""
+        parts, length = [b""], 0
+        try:
+            self._connection.settimeout(wall_s)
+            while not parts[-1].endswith(b"\n"):
+                parts.append(self._connection.recv(1 << 20))
+                length += len(parts[-1])
+                if not parts[-1] or length > REPLY_BYTES:
+                    raise self._lost(None)
+        except OSError as error:
+            raise self._lost(error) from error
+        return b"".join(parts)
+
+    def _lost(self, error: OSError | None) -> LostError:
+        if isinstance(error, TimeoutError):
+            return LostError(f"no result within {self._limits.wall_s:g} s")
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(1.0)
+        code = self._process.returncode
+        if code == -signal.SIGPROF:
+            return LostError(f"no result within {self._limits.cpu_s:g} s of CPU time", certain=True)
+        return LostError(f"the worker process ended ({_describe_exit(code)})")
+
+
+def _cannot_start(error: Exception) -> ExtractionError:
+    return ExtractionError(
+        f"extraction: no worker process can start ({error}). "
+        "Check the limits on memory and processes."
+    )
+
+
+def _describe_exit(code: int | None) -> str:
+    with contextlib.suppress(ValueError, TypeError):
+        return signal.Signals(-code).name  # type: ignore[operator]
+    return f"exit code {code}"
+
+
+def _encode(request: ExtractionRequest) -> list[Any]:
+    tests = request.problem.tests
+    about = [request.problem.prompt, tests.entry_point, tests.preamble, request.form]
+    return [request.text, *about, sorted(request.without), request.explain]
+
+
+def _decode(reply: dict[str, Any], problem: Problem) -> Extraction:
+    if "error" in reply:
+        return Extraction(NO_CODE, "extraction", str(reply["error"]))
+    program = Program(reply["code"], reply["rule"])
+    if not (isinstance(program.code, str) and isinstance(program.rule, str)):
+        raise TypeError("code and rule must be strings")
+    if program == NO_CODE:
+        return Extraction(NO_CODE, "no-code", f"the text defines no {problem.tests.entry_point}")
+    changes = tuple(codec.from_json(Change, change) for change in reply["changes"])
+    return Extraction(program, changes=changes)

@@ -1,0 +1,87 @@
+"""A worker process: batches of texts in, programs out, one line of JSON for each batch.
+
+A batch is a list of the arguments of ``_extract``, the reply a list of ``{"code", "rule",
+"changes"}`` or ``{"error"}``. It runs with the standard library alone; ``_process.py`` starts it.
+"""
+
+from __future__ import annotations
+
+import difflib
+import fcntl
+import json
+import os
+import resource
+import signal
+from typing import Any
+
+from assay.extract import Step, explained, program
+from assay.extract.python import forget
+from assay.types import Problem, Tests
+
+ERROR_LENGTH = 200
+
+
+def main(connection: int, lifeline: int, cpu_s: float, memory_mb: int) -> None:
+    """Serve batches until the connection ends."""
+    for number in (signal.SIGIO, signal.SIGPROF):  # the harness's parent may have ignored them
+        signal.signal(number, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_SETMASK, [])
+    _die_with(lifeline)
+    _limit(resource.RLIMIT_AS, memory_mb << 20)
+    _limit(resource.RLIMIT_CORE, 1)  # to Linux, 0 still lets a program receive the core dump
+    with os.fdopen(connection, "rb") as batches, os.fdopen(os.dup(connection), "wb") as replies:
+        replies.write(b"ready\n")
+        replies.flush()
+        for batch in batches:
+            found = [_extract_within(cpu_s, request) for request in json.loads(batch)]
+            signal.setitimer(signal.ITIMER_PROF, 0)
+            replies.write(json.dumps(found).encode() + b"\n")
+            replies.flush()
+
+
+def _limit(kind: int, value: int) -> None:
+    _, most = resource.getrlimit(kind)
+    value = value if most == resource.RLIM_INFINITY else min(value, most)
+    resource.setrlimit(kind, (value, value))
+
+
+def _die_with(lifeline: int) -> None:
+    """End this process as soon as the other end of a pipe is closed, whatever it does then.
+
+    The kernel sends SIGIO, whose default action needs no interpreter.
+    """
+    fcntl.fcntl(lifeline, fcntl.F_SETOWN, os.getpid())
+    fcntl.fcntl(lifeline, fcntl.F_SETFL, os.O_ASYNC | os.O_NONBLOCK)
+    try:
+        os.read(lifeline, 1)
+    except BlockingIOError:
+        return
+    raise SystemExit  # it was closed before
+
+
+def _extract_within(cpu_s: float, request: Any) -> dict[str, Any]:
+    """Return the reply to one request. SIGPROF ends the process after ``cpu_s``."""
+    signal.setitimer(signal.ITIMER_PROF, cpu_s)
+    try:
+        return _extract(*request)
+    except Exception as error:  # whatever it is, it is about this text alone
+        return {"error": f"{type(error).__name__}: {error}"[:ERROR_LENGTH]}
+    finally:
+        forget()
+
+
+def _extract(
+    text: str, prompt: str, name: str, preamble: str, form: Any, without: list[str], explain: bool
+) -> dict[str, Any]:
+    problem = Problem("", prompt, "", Tests(name, "", preamble))
+    steps = explained(text, problem, form, frozenset(without))
+    found = program(text, steps)
+    changes = [{"rule": s.rule, "lines": _compare_lines(s)} for s in steps or ()] if explain else []
+    return {"code": found.code, "rule": found.rule, "changes": changes}
+
+
+def _compare_lines(step: Step) -> list[str]:
+    """Return the lines that a step removes (-) and adds (+)."""
+    before, after = step.before.splitlines(), step.after.splitlines()
+    changes = difflib.unified_diff(before, after, n=0, lineterm="")
+    return [line for line in changes if not line.startswith(("---", "+++", "@@"))]

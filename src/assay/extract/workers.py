@@ -1,0 +1,176 @@
+"""Extraction in worker processes: no text can end, stop or fill the harness.
+
+A worker limits its CPU time per text and its memory, and ends with the harness. Texts are sent in
+batches. A batch at which a worker fails is sent again to other workers, one text at a time; a text
+at which a worker fails alone has no program, with the reason ``extraction``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TypeVar
+
+from assay.errors import ExtractionError
+from assay.extract import NO_CODE
+from assay.extract._flow import Flow
+from assay.extract._process import (
+    Change,
+    Extraction,
+    ExtractionRequest,
+    Limits,
+    LostError,
+    WorkerProcess,
+)
+
+__all__ = ["PAUSE", "Change", "Extraction", "ExtractionRequest", "Extractor", "Limits"]
+
+LONGEST = 1 << 20  # characters; finding code takes time that grows with them
+BATCH_TEXTS, BATCH_CHARACTERS = 32, 1 << 17
+DEFAULT_LIMITS = Limits()
+PAUSE = None  # among requests: the next one may take long to come
+
+T = TypeVar("T")
+
+
+class Extractor:
+    """Worker processes that start when there is work for them and stay until ``close``."""
+
+    def __init__(self, workers: int = 0, limits: Limits = DEFAULT_LIMITS) -> None:
+        cores = os.cpu_count() or 1
+        self._most = min(workers, cores) if workers else cores
+        self._limits = limits
+        self._lock = threading.Lock()
+        self._idle: list[WorkerProcess] = []
+        self._busy: set[WorkerProcess] = set()
+        self._closed = False
+
+    def __enter__(self) -> Extractor:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End all workers. What still runs is lost."""
+        with self._lock:
+            self._closed = True
+            idle, self._idle = self._idle, []
+            for worker in self._busy:
+                worker.kill()
+        for worker in idle:
+            worker.close()
+
+    def in_order(
+        self, requests: Iterable[tuple[T, ExtractionRequest]]
+    ) -> Iterator[tuple[T, Extraction]]:
+        """Yield the extraction of every request, with what came with the request."""
+        numbered = (((n, tag), request) for n, (tag, request) in enumerate(requests))
+        waiting: dict[int, tuple[T, Extraction]] = {}
+        following = 0
+        for (number, tag), found in self.stream(numbered):
+            waiting[number] = tag, found
+            while following in waiting:
+                yield waiting.pop(following)
+                following += 1
+
+    def stream(
+        self, requests: Iterable[tuple[T, ExtractionRequest] | None]
+    ) -> Iterator[tuple[T, Extraction]]:
+        """Yield the same in the order of completion.
+
+        ``requests`` is read from other threads, one at a time, and may block after a ``PAUSE``:
+        what came before is not held back until a batch is full.
+        """
+        flow = Flow(self._extract_tagged, batched(requests), is_full, self._most)
+        for batch in flow.results():
+            yield from batch
+
+    def _extract_tagged(
+        self, batch: Sequence[tuple[T, ExtractionRequest]]
+    ) -> Sequence[tuple[T, Extraction]]:
+        found = self._extract([request for _, request in batch])
+        return [(tag, one) for (tag, _), one in zip(batch, found, strict=True)]
+
+    def _extract(self, batch: Sequence[ExtractionRequest]) -> list[Extraction]:
+        short = [request for request in batch if len(request.text) <= LONGEST]
+        found = iter(self._extract_short(short) if short else [])
+        return [
+            next(found) if len(request.text) <= LONGEST else _refuse(request) for request in batch
+        ]
+
+    def _extract_short(self, batch: Sequence[ExtractionRequest]) -> list[Extraction]:
+        try:
+            return self._extract_once(batch)
+        except LostError as error:
+            if len(batch) == 1 and error.certain:
+                return [_fail(error)]
+        return [self._extract_alone(request) for request in batch]
+
+    def _extract_alone(self, request: ExtractionRequest) -> Extraction:
+        try:
+            return self._extract_once([request])[0]
+        except LostError as error:
+            return _fail(error)
+
+    def _extract_once(self, batch: Sequence[ExtractionRequest]) -> list[Extraction]:
+        with self._lend_worker() as worker:
+            return worker.extract(batch)
+
+    @contextlib.contextmanager
+    def _lend_worker(self) -> Iterator[WorkerProcess]:
+        """Lend a worker. One that fails is not used again."""
+        with self._lock:
+            worker = self._idle.pop() if self._idle else None
+        worker = worker or WorkerProcess(self._limits)
+        with self._lock:
+            self._busy.add(worker)
+        try:
+            if self._closed:
+                raise LostError("closed")
+            yield worker
+        except BaseException as error:
+            with self._lock:
+                self._busy.discard(worker)
+            worker.close()
+            if self._closed:
+                raise ExtractionError("extraction: the workers were closed.") from error
+            raise
+        with self._lock:
+            self._busy.discard(worker)
+            if not self._closed:
+                self._idle.append(worker)
+                return
+        worker.close()
+
+
+def batched(
+    requests: Iterable[tuple[T, ExtractionRequest] | None],
+) -> Iterator[Sequence[tuple[T, ExtractionRequest]]]:
+    """Yield the requests in batches that are full, or that a pause or the end cuts off."""
+    batch: list[tuple[T, ExtractionRequest]] = []
+    for item in requests:
+        if item is not PAUSE:
+            batch.append(item)
+        if batch and (item is PAUSE or is_full(batch)):
+            yield batch
+            batch = []
+    if batch:
+        yield batch
+
+
+def is_full(batch: Sequence[tuple[T, ExtractionRequest]]) -> bool:
+    """Return whether a batch has enough texts, or long enough ones, to be sent."""
+    characters = sum(len(request.text) for _, request in batch)
+    return len(batch) >= BATCH_TEXTS or characters >= BATCH_CHARACTERS
+
+
+def _fail(error: LostError) -> Extraction:
+    return Extraction(NO_CODE, "extraction", str(error))
+
+
+def _refuse(request: ExtractionRequest) -> Extraction:
+    why = f"{len(request.text)} characters: no program is longer than {LONGEST}"
+    return Extraction(NO_CODE, "too-long", why)
