@@ -51,6 +51,15 @@ try:
     import assay
     found.add(assay.__file__)
 except ImportError: pass
+def is_readable(path):
+    # Names alone can be seen in tier landlock, as those of all host files.
+    for inner in [path, *glob.glob(f'{path}/*'), *glob.glob(f'{path}/*/*')]:
+        try:
+            with open(inner, 'rb') as file: file.read(1)
+            return True
+        except OSError: continue
+    return False
+found = set(filter(is_readable, found))
 def f():
     if found: raise LookupError(' '.join(sorted(found)))
     return 1
