@@ -128,6 +128,12 @@ def test_the_supervisors_descriptors_cannot_be_opened(sandbox: Sandbox) -> None:
     assert "PermissionError" in detail or "FileNotFoundError" in detail
 
 
+def test_a_program_of_a_megabyte_is_run(sandbox: Sandbox) -> None:
+    """Larger than what fits between keeper and program at once."""
+    code = f"TEXT = {'x' * (1 << 20)!r}\ndef f(): return len(TEXT)"
+    assert judged(sandbox, code, f"assert f() == {1 << 20}").status == "pass"
+
+
 def test_no_network(sandbox: Sandbox) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         address = server.getsockname()

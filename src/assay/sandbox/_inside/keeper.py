@@ -77,6 +77,7 @@ class Keeper:
     ) -> dict[str, Any]:
         limits, limit = job["limits"], self._place.limit
         program, said = _sender(control)
+        control.settimeout(None)  # which also makes it take as much as there is
         if not program:
             self._place.end(0)
             self._pass_on(None)
@@ -94,7 +95,6 @@ class Keeper:
                 wire.send_encoded(control.fileno(), dumps(job))
         except OSError:  # it ended before it had read it all
             pass
-        control.settimeout(None)
         watch.run(ended, kept, sample.JOBS, channel)
         wall_s = watch.elapsed
         status, cpu_s = self._place.end(program)
