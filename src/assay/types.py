@@ -148,7 +148,7 @@ class Job(Sample):
     limits: Limits = Limits()
     imports: tuple[str, ...] = ()
     environment: str = ""
-    seed: str = ""  # of inputs that tests draw; without one the sandbox takes its own secret
+    seed: str = ""  # of inputs that tests draw; none: a secret of the sandbox
 
 
 @dataclass(frozen=True, slots=True)

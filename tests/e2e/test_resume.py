@@ -48,7 +48,9 @@ def wait_for_lines(folder: Path, name: str, count: int, process: subprocess.Pope
 
 
 def without_times(result: dict[str, Any]) -> dict[str, Any]:
-    return {k: v for k, v in result.items() if k not in ("timestamp", "timing", "run")}
+    return {
+        k: v for k, v in result.items() if k not in ("timestamp", "tests_seed", "timing", "run")
+    }
 
 
 def slow_programs(mini: Benchmark, pause: float = 0.15) -> list[tuple[str, str]]:

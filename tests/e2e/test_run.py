@@ -176,7 +176,7 @@ def test_bad_input_is_one_line(assay: Cli, recorded: Path, tmp_path: Path) -> No
     refused(assay("run", recorded), "either --batch-jsonl FILE or --prompt TEXT")
     refused(assay("run", recorded, *batch, "--prompt", "p"), "either --batch-jsonl")
     refused(assay("run", "none.gguf", *batch), "no model at none.gguf")
-    refused(assay("run", recorded, "--batch-jsonl", "none"), "no batch file at none")
+    refused(assay("run", recorded, "--batch-jsonl", "none"), "none: no such file")
     refused(assay("run", recorded, "--batch-jsonl", "odd.bin"), "odd.bin is no JSONL file (line 1")
     refused(assay("run", recorded, *batch, "--n-samples", "0"), "--n-samples must be")
     refused(assay("run", recorded, *batch, "--temperature", "nan"), "--temperature must be")

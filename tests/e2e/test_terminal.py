@@ -75,7 +75,7 @@ def results(tmp_path: Path) -> Path:
     for day, passed in ((1, 1), (2, 0)):
         result = copy.deepcopy(RESULT)
         name = f"mini_2026010{day}_000000"
-        result |= {"model": HOSTILE, "benchmark": HOSTILE, "run": f"{name}{HOSTILE}"}
+        result |= {"model": HOSTILE, "benchmark": HOSTILE, "run": name}
         result["problems"] = [{"task_id": f"t{HOSTILE}", "n": 1, "passed": passed}]
         result["protocol"]["prompt_strategy"] = HOSTILE
         result["protocol"]["hash"] = f"{HOSTILE}{day}"

@@ -1,14 +1,4 @@
-"""Where programs run: the tiers, each set up once for a worker.
-
-Three processes make a worker. The first one waits outside for its end. The **keeper** takes jobs,
-watches programs and holds what they print; no program can reach it. The **zygote** is forked for
-every program and never sees anything of one. ``root`` and ``user`` give the three namespaces of
-their own, and every program a pid and a mount namespace again. ``landlock`` is for containers that
-forbid namespaces: the keeper adopts orphans, and every program confines itself.
-
-Imports are few on purpose (no dataclasses, shutil, tempfile): every page of the zygote makes every
-fork dearer.
-"""
+"""The keeper's side of where programs run: it starts and ends them, and looks at them."""
 
 from __future__ import annotations
 
@@ -16,20 +6,13 @@ import _socket
 import contextlib
 import os
 import signal
-import stat
 import sys
 from collections.abc import Callable
-from typing import Any, NoReturn
 
-from . import cgroup, kernel, landlock, proc, root, sample, seccomp, visible
-from .kernel import Forker
+from . import cgroup, kernel, root, sample
 from .tree import Tree
-from .zygote import KILL, READY, serve
+from .zygote import KILL
 
-SERVERS = 6  # a container's other processes of ours, some of which may not have begun
-FIRST_UID = 100_000  # with the worker's pid added: processes are counted per user
-OTHERS = 1024  # processes of the same user on the host that may start meanwhile
-WORDS = 500  # of a zygote that cannot start
 ANY_CHILD = 0x40000000  # __WALL: whatever signal a child ends with
 
 
@@ -158,214 +141,7 @@ class Landlocked(Place):
         return found.st_mode, found.st_ctime_ns
 
 
-def in_namespaces(settings: dict[str, Any], *, as_root: bool) -> Place:
-    """Return in the keeper only."""
-    limits, allowed = settings["limits"], settings["allowed"]
-    shown, hidden = _visible(settings)
-    limit = cgroup.open_limit(limits)
-    root.enter_namespaces(through_user_namespace=not as_root)
-    uid = FIRST_UID + os.getpid() if as_root else None
-    _wait_outside(limit)
-    root.enter_private_root(shown, hidden, limits["files_mb"], allowed)
-
-    with_figures = "figures" in allowed
-    # Only these need calls at a program's start that the program may not make; it costs a filter.
-    twice = with_figures or bool(limit and limit.folder >= 0)
-
-    def become_zygote(link: int) -> NoReturn:
-        own_namespace = os.open("/proc/self/ns/pid", os.O_RDONLY)
-        if as_root:
-            os.setgroups([])
-        rules = landlock.Rules(("/",), (root.SCRATCH_RULE, *visible.DEVICES), alone=False)
-        last = seccomp.Filter(seccomp.build_last(os.uname().machine))
-        forker = Forker(kernel.CLONE_NEWNS if with_figures else 0, limit.folder if limit else -1)
-        # A user namespace counts ours too: the one outside, keeper, zygote, a program's init.
-        sample.limit_worker(limits, limits["processes"] + (0 if as_root else 4))
-        kernel.keep_capabilities(
-            kernel.CAP_SYS_ADMIN, kernel.CAP_SETUID, kernel.CAP_SETGID, kernel.CAP_SETPCAP
-        )
-        kernel.drop_bounding_set()
-        seccomp.install(
-            families=_families(allowed), foreign_files=False, watched=limit is None, forks=twice
-        )
-
-        def enter() -> None:
-            if with_figures:
-                proc.mount_for_program()
-            os.chdir(root.SCRATCH)
-            if limit:
-                limit.enter()
-            if uid is not None:
-                kernel.become(uid)
-            kernel.keep_capabilities()
-            if with_figures:
-                kernel.prctl(kernel.PR_SET_DUMPABLE, 1)  # its own /proc/self; ours stay closed
-            rules.enter()
-            if twice:
-                last.install()
-
-        def is_child(namespace: int) -> bool:
-            kernel.enter_namespace(namespace, kernel.CLONE_NEWPID)
-            if forker.is_child():
-                return True
-            kernel.enter_namespace(own_namespace, kernel.CLONE_NEWPID)
-            return False
-
-        serve(link, root.SCRATCH, settings["variables"], is_child, enter)
-
-    zygote, link = _fork_zygote(become_zygote)
-    kernel.keep_capabilities(kernel.CAP_SYS_ADMIN, kernel.CAP_KILL, kernel.CAP_SYS_PTRACE)
-    kernel.prctl(kernel.PR_SET_DUMPABLE, 0)
-    place = Namespaces(zygote, link, limit, limits["files_mb"])
-    kernel.unmount(root.PROC)  # the place holds it open; programs have none, or one of their own
-    return place
-
-
-def by_landlock(settings: dict[str, Any], *, in_container: bool = False) -> Place:
-    """Return in the keeper only."""
-    if landlock.version() < landlock.WITH_SCOPES:
-        raise OSError("Landlock of Linux 6.12 or later is needed")
-    limits = settings["limits"]
-    shown, hidden = _visible(settings)
-    limit = None if in_container else cgroup.open_limit(limits)
-    scratch = f"/tmp/assay-{os.getpid()}-{os.urandom(8).hex()}"
-    os.mkdir(scratch, 0o700)
-    uid = None
-    if os.geteuid() == 0 and all(map(_others_can_enter, visible.python_folders())):
-        uid = FIRST_UID + os.getpid()
-        os.chown(scratch, uid, uid)
-    _wait_outside(limit, lambda: _remove(scratch))
-    kernel.prctl(kernel.PR_SET_CHILD_SUBREAPER, 1)
-
-    def become_zygote(link: int) -> NoReturn:
-        kernel.die_with_parent()
-        if uid is not None:
-            os.setgroups([])
-        rules = landlock.Rules(
-            visible.readable_pieces(shown, hidden),
-            (scratch, *visible.DEVICES),
-            listed=shown,
-            alone=True,
-        )
-        forker = Forker(0, -1)
-        processes = limits["processes"]
-        if uid is None:  # others of this user count too, and may become more: the keeper watches
-            processes += Tree().threads_of(os.getuid()) + OTHERS
-        sample.limit_worker(limits, processes)
-        kernel.drop_bounding_set()
-        landlock.restrict_signals()
-        kernel.keep_capabilities(
-            *(() if uid is None else (kernel.CAP_SETUID, kernel.CAP_SETGID, kernel.CAP_KILL))
-        )
-        seccomp.install(families=(), foreign_files=uid is None, watched=limit is None)
-
-        def enter() -> None:
-            kernel.die_with_parent()
-            if in_container:
-                # Should memory run out, the program is to be killed, not its judge.
-                with open("/proc/self/oom_score_adj", "w") as file:
-                    file.write("1000")
-            if limit:
-                limit.enter()
-            if uid is not None:
-                kernel.become(uid)
-                kernel.keep_capabilities()
-            os.chdir(scratch)
-            rules.enter()
-
-        serve(link, scratch, settings["variables"], lambda _: forker.is_child(), enter)
-
-    zygote, link = _fork_zygote(become_zygote)
-    kernel.prctl(kernel.PR_SET_DUMPABLE, 0)
-    place = Landlocked(zygote, link, limit, scratch)
-    if in_container:
-        place.kills = cgroup.own_kills()
-    return place
-
-
-def isolate_oracle(settings: dict[str, Any]) -> None:
-    """Isolate the process that runs tests like the programs, apart from them."""
-    limits, tier = settings["limits"], settings["tier"]
-    shown, hidden = _visible({**settings, "private": ()})
-    if tier in ("root", "user"):
-        root.enter_namespaces(through_user_namespace=tier == "user")
-        uid = FIRST_UID + os.getpid() if tier == "root" else None
-        _wait_outside(None)
-        root.enter_private_root(shown, hidden, limits["files_mb"], ())
-        rules = landlock.Rules(("/",), (root.SCRATCH_RULE, *visible.DEVICES), alone=False)
-    else:
-        others = os.geteuid() == 0 and all(map(_others_can_enter, visible.python_folders()))
-        uid = FIRST_UID + os.getpid() if others else None
-        readable = visible.readable_pieces(shown, hidden)
-        rules = landlock.Rules(readable, visible.DEVICES, listed=shown, alone=True)
-    sample.limit_worker(limits, 0)  # it starts no processes
-    kernel.drop_privileges(uid)
-    rules.enter()
-    seccomp.install(families=(), foreign_files=uid is None, watched=False)
-
-
-def _visible(settings: dict[str, Any]) -> tuple[list[str], list[str]]:
-    shown = visible.shown_paths()
-    hidden = visible.hidden_folders(shown)
-    visible.refuse_private(settings["private"], shown, hidden)
-    return shown, hidden
-
-
-def _families(allowed: list[str]) -> tuple[int, ...]:
-    """Return the kinds of sockets; those of the internet leave counters behind in a namespace."""
-    with_loopback = (seccomp.AF_INET, seccomp.AF_INET6) if "loopback" in allowed else ()
-    return (seccomp.AF_UNIX, *with_loopback)
-
-
-def _wait_outside(limit: cgroup.TreeLimit | None, leave: Callable[[], None] = lambda: None) -> None:
-    """Fork; return in the child. The parent keeps no descriptor and cleans up after it."""
-    child = os.fork()
-    if child == 0:
-        kernel.die_with_parent()
-        return
-    try:
-        kernel.prctl(kernel.PR_SET_DUMPABLE, 0)
-        # The harness is told by these closing that the worker is gone.
-        for descriptor in (0, 1, 2, sample.JOBS, sample.REPORTS, sample.LINK):
-            os.close(descriptor)
-        os.waitpid(child, 0)
-    finally:
-        if limit:
-            limit.remove()
-        leave()
-        os._exit(0)
-
-
-def _fork_zygote(become_zygote: Callable[[int], NoReturn]) -> tuple[int, int]:
-    """Fork, and wait until the child serves; return its pid and the socket that leads to it."""
-    ours, theirs = _socket.socketpair(_socket.AF_UNIX, _socket.SOCK_SEQPACKET)
-    child = os.fork()
-    if child == 0:
-        ours.close()
-        for descriptor in (sample.JOBS, sample.REPORTS, sample.LINK):
-            os.dup2(0, descriptor)  # /dev/null: a program's own will have these numbers
-        try:
-            become_zygote(theirs.fileno())
-        except BaseException as error:
-            theirs.send(f"{type(error).__name__}: {error}".encode()[:WORDS])
-        finally:
-            os._exit(1)
-    theirs.close()
-    said = ours.recv(WORDS)
-    if said != READY:
-        raise OSError(said.decode(errors="replace") or "the fork server ended")
-    return child, ours.detach()
-
-
-def _others_can_enter(path: str) -> bool:
-    while path != "/":
-        if not os.stat(path).st_mode & stat.S_IXOTH:
-            return False
-        path = os.path.dirname(path)
-    return True
-
-
-def _remove(folder: str) -> None:
+def remove(folder: str) -> None:
     with contextlib.suppress(OSError):
         _empty(folder)
         os.rmdir(folder)
@@ -387,14 +163,3 @@ def _empty(folder: str) -> None:
                 number += 1
                 os.rename(inner.path, f"{folder}/.{number}.deleted")
             os.rmdir(entry.path)
-
-
-def start(settings: dict[str, Any]) -> Place:
-    """Make the place that the tier names."""
-    tiers: dict[str, Callable[[], Place]] = {
-        "root": lambda: in_namespaces(settings, as_root=True),
-        "user": lambda: in_namespaces(settings, as_root=False),
-        "landlock": lambda: by_landlock(settings),
-        "container": lambda: by_landlock(settings, in_container=True),
-    }
-    return tiers[settings["tier"]]()

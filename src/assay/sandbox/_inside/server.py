@@ -48,7 +48,7 @@ def main() -> None:
 
 def _keeper(settings: dict[str, Any]) -> tuple[Judge, dict[str, Any]]:
     # While files are in reach.
-    from . import keeper, place
+    from . import keeper, tiers
     from .machine import Machine
 
     for name in (*WARM, *settings["imports"]):
@@ -56,17 +56,17 @@ def _keeper(settings: dict[str, Any]) -> tuple[Judge, dict[str, Any]]:
     if len(os.listdir("/proc/self/task")) > 1:
         raise RuntimeError("an import started a thread, which no fork survives")
     machine = Machine()
-    opened = place.start(settings)
+    opened = tiers.start(settings)
     about = {"limits": opened.limit.name if opened.limit else ""}
     return keeper.start(opened, machine), about
 
 
 def _oracle(settings: dict[str, Any]) -> tuple[Judge, dict[str, Any]]:
-    from . import oracle, place
+    from . import oracle, tiers
 
     for name in WARM:
         importlib.import_module(name)
-    place.isolate_oracle(settings)
+    tiers.isolate_oracle(settings)
     return oracle.start(), {}
 
 

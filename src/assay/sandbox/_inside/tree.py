@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 TICK_S = 1 / os.sysconf("SC_CLK_TCK")
 PAGE = os.sysconf("SC_PAGESIZE")
 USUAL_FILES = 16
+ZOMBIE = "Z"
 
 
 class Tree:
@@ -50,8 +51,8 @@ class Tree:
                 count += max(0, len(self._names(f"{pid}/fd")) - USUAL_FILES)
             except FileNotFoundError:
                 continue  # it has just ended
-            except OSError:  # it does not let us look
-                count += most
+            except OSError:  # it has ended and nobody waited for it, or does not let us look
+                count += most if self._stat(pid)[:1] != [ZOMBIE] else 0
         return count
 
     def sockets_of_namespace(self) -> int:
