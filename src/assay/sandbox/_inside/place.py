@@ -62,6 +62,8 @@ class Namespaces(Place):
         self, zygote: int, link: int, limit: cgroup.TreeLimit | None, files_mb: int
     ) -> None:
         super().__init__(zygote, link, limit)
+        # A program's init shares our memory: a handler of ours must never run in it.
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
         self._init = kernel.NamespaceInit(self.tree.proc)
         self._first = 0
         self._files_mb = files_mb

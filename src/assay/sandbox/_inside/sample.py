@@ -7,7 +7,6 @@ import marshal
 import math
 import os
 import resource
-import signal
 from collections.abc import Callable
 from typing import Any, NoReturn
 
@@ -55,13 +54,13 @@ def run(control: int, output: int, channel: int, enter: Callable[[], None]) -> N
         if apart:
             os.dup2(channel, CHANNEL)
         os.closerange(CHANNEL + apart, OPEN_FILES)
-        signal.signal(signal.SIGINT, signal.default_int_handler)
         os.write(CONTROL, HERE)
         job = marshal.loads(wire.receive_encoded(CONTROL))
+        preamble, tests = marshal.loads(wire.receive_encoded(CONTROL))
         cpu = math.ceil(job["limits"]["cpu_s"])
         # The keeper counts too. The second one is for programs that ignore SIGXCPU.
         resource.setrlimit(resource.RLIMIT_CPU, (cpu, cpu + 1))
-        namespace = judge.prepared(job["preamble"])
+        namespace = judge.prepared(preamble)
         os.write(CONTROL, BEGUN)
         if apart:
             os.close(CONTROL)
@@ -71,7 +70,7 @@ def run(control: int, output: int, channel: int, enter: Callable[[], None]) -> N
         if apart:
             answer.serve(namespace, job, CHANNEL)
         token = job["token"]
-        verdict = judge.judge(namespace, job["program"], job["code"], job["tests"])
+        verdict = judge.judge(namespace, job["program"], tests, job["tests"])
     except BaseException:  # a program can make even the telling fail, which is its own failure
         os._exit(1)
     _tell({"token": token, **verdict})

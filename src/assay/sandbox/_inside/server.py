@@ -6,8 +6,7 @@ import contextlib
 import importlib
 import os
 import signal
-from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 from . import wire
 from .sample import JOBS, LINK, REPORTS
@@ -20,7 +19,12 @@ WARM = (
 )  # fmt: skip
 MOST_DESCRIPTORS = 1 << 20
 
-Judge = Callable[[dict[str, Any]], dict[str, Any]]
+
+class Role(Protocol):
+    """Answers one message after the other; ``prepare`` comes before each, as soon as can be."""
+
+    def prepare(self) -> None: ...
+    def judge(self, job: dict[str, Any]) -> dict[str, Any]: ...
 
 
 def main() -> None:
@@ -28,25 +32,26 @@ def main() -> None:
     _forget_the_parent(settings["link"])
     roles = {"keeper": _keeper, "oracle": _oracle}
     try:
-        judge, about = roles[settings["role"]](settings)
+        role, about = roles[settings["role"]](settings)
     except Exception as error:
         wire.send(REPORTS, {"error": f"{type(error).__name__}: {error}"})
         return
     wire.send(REPORTS, about)
     with contextlib.suppress(EOFError, HarnessGoneError):
         while True:
-            job = wire.receive(JOBS)
             try:
-                report = judge(job)
+                role.prepare()
+                report = role.judge(wire.receive(JOBS))
             except (EOFError, HarnessGoneError):
                 raise
             except Exception as error:
-                wire.send(REPORTS, {"lost": f"{type(error).__name__}: {error}"})
-                return
+                report = {"lost": f"{type(error).__name__}: {error}"}
             wire.send(REPORTS, report)
+            if "lost" in report:
+                return
 
 
-def _keeper(settings: dict[str, Any]) -> tuple[Judge, dict[str, Any]]:
+def _keeper(settings: dict[str, Any]) -> tuple[Role, dict[str, Any]]:
     # While files are in reach.
     from . import keeper, tiers
     from .machine import Machine
@@ -58,24 +63,24 @@ def _keeper(settings: dict[str, Any]) -> tuple[Judge, dict[str, Any]]:
     machine = Machine()
     opened = tiers.start(settings)
     about = {"limits": opened.limit.name if opened.limit else ""}
-    return keeper.start(opened, machine), about
+    return keeper.Keeper(opened, machine, apart=settings["integrity"] == "separated"), about
 
 
-def _oracle(settings: dict[str, Any]) -> tuple[Judge, dict[str, Any]]:
+def _oracle(settings: dict[str, Any]) -> tuple[Role, dict[str, Any]]:
     from . import oracle, tiers
 
     for name in WARM:
         importlib.import_module(name)
     tiers.isolate_oracle(settings)
-    return oracle.start(), {}
+    return oracle.Oracle(), {}
 
 
 def _forget_the_parent(link: int) -> None:
     """Make nothing depend on how the harness was started: signals, umask, descriptors."""
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
-    # No handlers: the first process of a program's pid namespace shares our memory, not our ways.
-    for number in (signal.SIGCHLD, signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    for number in (signal.SIGCHLD, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # programs expect it
     os.umask(0o022)
     above = max(link, LINK) + 1
     for offset, descriptor in enumerate((0, 1, link)):

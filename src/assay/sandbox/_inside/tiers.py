@@ -68,7 +68,7 @@ def in_namespaces(settings: dict[str, Any], *, as_root: bool) -> Place:
                 limit.enter()
             if uid is not None:
                 kernel.become(uid)
-            kernel.keep_capabilities()
+            kernel.drop_capabilities()
             if with_figures:
                 kernel.prctl(kernel.PR_SET_DUMPABLE, 1)  # its own /proc/self; ours stay closed
             rules.enter()
@@ -140,7 +140,7 @@ def by_landlock(settings: dict[str, Any], *, in_container: bool = False) -> Plac
                 limit.enter()
             if uid is not None:
                 kernel.become(uid)
-                kernel.keep_capabilities()
+                kernel.drop_capabilities()
             os.chdir(scratch)
             rules.enter()
 

@@ -24,7 +24,12 @@ def send(descriptor: int, message: Any) -> None:
 
 
 def send_encoded(descriptor: int, data: bytes) -> None:
-    write(descriptor, struct.pack(">I", len(data)) + data)
+    write(descriptor, measured(data))
+
+
+def measured(data: bytes) -> bytes:
+    """Return a message with its length before it."""
+    return struct.pack(">I", len(data)) + data
 
 
 def write(descriptor: int, data: bytes) -> None:
