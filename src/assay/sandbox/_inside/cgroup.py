@@ -14,16 +14,14 @@ HARNESS = f"{PREFIX}harness"  # where processes go that stand in the way of a su
 
 
 class TreeLimit:
-    """A cgroup that programs enter; opened before privileges are given up.
-
-    ``enter`` is called by a program's process about itself, before that has begun.
-    """
+    """A cgroup for the zygote and all that it forks; opened before privileges are given up."""
 
     name = ""
-    folder = -1  # a descriptor, where a process can be started inside
+    clock: Clock
 
     def enter(self) -> None:
-        """Move the calling process into the cgroup."""
+        """Move the calling process into the cgroup; what it starts is born there."""
+        raise NotImplementedError
 
     def restart(self) -> None:
         """Begin to measure the next program."""
@@ -36,14 +34,9 @@ class TreeLimit:
         """Return how often a process was killed for lack of memory, ever."""
         raise NotImplementedError
 
-    def kill_all(self) -> None:
-        """Kill all processes inside, where the kernel offers that."""
-
     def remove(self) -> None:
         """Remove the cgroup; its processes have ended."""
         raise NotImplementedError
-
-    clock: Clock
 
 
 class VersionOne(TreeLimit):
@@ -83,7 +76,7 @@ class VersionOne(TreeLimit):
 
 
 class VersionTwo(TreeLimit):
-    """One hierarchy; programs are born inside, which costs nothing."""
+    """One hierarchy."""
 
     name = "cgroup version 2"
 
@@ -96,15 +89,17 @@ class VersionTwo(TreeLimit):
             with contextlib.suppress(OSError):  # a kernel without swap
                 _write(f"{folder}/memory.swap.max", 0)
             with contextlib.suppress(OSError):  # not delegated: counted per user, and watched
-                _write(f"{folder}/pids.max", limits["processes"])
+                _write(f"{folder}/pids.max", limits["processes"] + 1)  # the zygote
             self._peak = os.open(f"{folder}/memory.peak", os.O_RDWR)
             self._events = os.open(f"{folder}/memory.events", os.O_RDONLY)
-            self._kill = os.open(f"{folder}/cgroup.kill", os.O_WRONLY)
             self.clock = Clock(os.open(f"{folder}/cpu.stat", os.O_RDONLY), CPU_STAT)
-            self.folder = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+            self._entry = os.open(f"{folder}/cgroup.procs", os.O_WRONLY)
         except OSError:
             self.remove()
             raise
+
+    def enter(self) -> None:
+        os.write(self._entry, b"0")
 
     def restart(self) -> None:
         # Since Linux 6.12 a write begins a new peak; before, it is that of all programs so far.
@@ -117,9 +112,6 @@ class VersionTwo(TreeLimit):
 
     def kills(self) -> int:
         return _kills(self._events)
-
-    def kill_all(self) -> None:
-        os.write(self._kill, b"1")
 
     def remove(self) -> None:
         _remove(self._parent)

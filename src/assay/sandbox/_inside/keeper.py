@@ -34,8 +34,10 @@ class Process:
         self.output, their_output = os.pipe()
         given = [theirs.fileno(), their_output]
         # Tests elsewhere call the program through a channel.
-        self.oracles, self.channel = _socket.socketpair() if apart else (None, None)
-        if self.channel:
+        self.oracles: _socket.socket | None = None
+        self.channel: _socket.socket | None = None
+        if apart:
+            self.oracles, self.channel = _socket.socketpair()
             given.append(self.channel.fileno())
         try:
             place.start(SEPARATED if apart else SHARED, given)
@@ -102,7 +104,7 @@ class Keeper:
         process, self._next = self._next, None
         assert process is not None
         try:
-            pid, said = process.send(wire.measured(dumps(job)) + wire.measured(codes))
+            pid, said = process.send(wire.measured(dumps((job, codes))))
             if pid:
                 return self._watched(job, process, pid, said)
             self._place.end(0)

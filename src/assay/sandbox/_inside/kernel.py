@@ -15,13 +15,12 @@ MNT_DETACH = 2
 AT_FDCWD, AT_RECURSIVE = -100, 0x8000
 CLONE_VM, CLONE_FILES, CLONE_PARENT, CLONE_PIDFD = 0x100, 0x400, 0x8000, 0x1000
 CLONE_CHILD_SETTID, CLONE_CHILD_CLEARTID = 0x01000000, 0x00200000
-CLONE_INTO_CGROUP = 0x200000000
 PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_CAPBSET_DROP = 1, 4, 24
 PR_SET_CHILD_SUBREAPER, PR_SET_NO_NEW_PRIVS, PR_GET_TID_ADDRESS = 36, 38, 40
 PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL = 47, 4
 CAPABILITY_VERSION_3 = 0x20080522
 # Calls since Linux 5.1 have one number on all architectures; pivot_root is older than that.
-SYS_MOUNT_SETATTR, SYS_CLONE3 = 442, 435
+SYS_MOUNT_SETATTR = 442
 SYS_PIVOT_ROOT = {"x86_64": 155, "aarch64": 41}
 SYS_CLONE = {"x86_64": 56, "aarch64": 220}
 SYS_GETPID = {"x86_64": 39, "aarch64": 172}
@@ -190,32 +189,23 @@ class Forker:
     ``os.fork`` would make this process the parent, which then has to hold pids and exit codes.
     """
 
-    def __init__(self, flags: int, cgroup: int) -> None:
-        """``cgroup``: the descriptor of the folder that children start in, or -1."""
+    def __init__(self, flags: int, *, hooks: bool) -> None:
+        """``hooks``: whether modules may have asked to be told of a fork."""
         machine = os.uname().machine
         self._call = ctypes.PyDLL(None, use_errno=True).syscall
         # Nothing: the pid would stay in freed memory that the next child inherits.
         self._call.restype = None
         self._self = os.getpid(), os.getppid()
         tid = ctypes.c_void_p()
-        flags |= CLONE_PARENT
+        flags |= CLONE_PARENT | signal.SIGCHLD
         # The C library keeps its thread id, which abort() and raise() use, where this points.
         if _libc.prctl(PR_GET_TID_ADDRESS, ctypes.byref(tid), 0, 0, 0) == 0:
             flags |= CLONE_CHILD_SETTID | CLONE_CHILD_CLEARTID
-        number: int
-        if cgroup < 0:
-            # clone3 is refused in many containers.
-            number, words = SYS_CLONE[machine], [flags | signal.SIGCHLD, 0, 0]
-            words += [tid.value or 0, 0] if machine == "x86_64" else [0, tid.value or 0]
-        else:
-            # flags, pidfd, child_tid, parent_tid, exit_signal, stack (2), tls, set_tid (2), cgroup
-            values = (flags | CLONE_INTO_CGROUP, 0, tid.value or 0, 0, 0, 0, 0, 0, 0, 0, cgroup)
-            self._values = (ctypes.c_uint64 * len(values))(*values)
-            number = SYS_CLONE3
-            words = [ctypes.addressof(self._values), ctypes.sizeof(self._values), 0, 0, 0]
-        self._clone = [ctypes.c_ulong(word) for word in (number, *words)]
+        ends = (tid.value or 0, 0) if machine == "x86_64" else (0, tid.value or 0)
+        words = (SYS_CLONE[machine], flags, 0, 0, *ends)
+        self._clone = [ctypes.c_ulong(word) for word in words]
         self._harmless = [ctypes.c_ulong(SYS_GETPID[machine]), *self._clone[1:]]
-        self._after_fork = ctypes.pythonapi.PyOS_AfterFork_Child
+        self._after_fork = ctypes.pythonapi.PyOS_AfterFork_Child if hooks else lambda: None
 
     def is_child(self) -> bool:
         """Fork; true in the child. A failed fork looks like a child that ends at once."""
@@ -223,5 +213,6 @@ class Forker:
         if (os.getpid(), os.getppid()) == self._self:
             self._call(*self._harmless)  # overwrites what the call has left on the stack: the pid
             return False
+        # There is one thread, and it holds no lock: without hooks there is nothing to repair.
         self._after_fork()
         return True

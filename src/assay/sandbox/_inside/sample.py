@@ -55,8 +55,8 @@ def run(control: int, output: int, channel: int, enter: Callable[[], None]) -> N
             os.dup2(channel, CHANNEL)
         os.closerange(CHANNEL + apart, OPEN_FILES)
         os.write(CONTROL, HERE)
-        job = marshal.loads(wire.receive_encoded(CONTROL))
-        preamble, tests = marshal.loads(wire.receive_encoded(CONTROL))
+        job, codes = marshal.loads(wire.receive_at_once(CONTROL))
+        preamble, tests = marshal.loads(codes)
         cpu = math.ceil(job["limits"]["cpu_s"])
         # The keeper counts too. The second one is for programs that ignore SIGXCPU.
         resource.setrlimit(resource.RLIMIT_CPU, (cpu, cpu + 1))

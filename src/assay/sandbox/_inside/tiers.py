@@ -40,8 +40,6 @@ def in_namespaces(settings: dict[str, Any], *, as_root: bool) -> Place:
     root.enter_private_root(shown, hidden, limits["files_mb"], allowed)
 
     with_figures = "figures" in allowed
-    # Only these need calls at a program's start that the program may not make; it costs a filter.
-    twice = with_figures or bool(limit and limit.folder >= 0)
 
     def become_zygote(link: int) -> NoReturn:
         own_namespace = os.open("/proc/self/ns/pid", os.O_RDONLY)
@@ -49,7 +47,10 @@ def in_namespaces(settings: dict[str, Any], *, as_root: bool) -> Place:
             os.setgroups([])
         rules = landlock.Rules(("/",), (root.SCRATCH_RULE, *visible.DEVICES), alone=False)
         last = seccomp.Filter(seccomp.build_last(os.uname().machine))
-        forker = Forker(kernel.CLONE_NEWNS if with_figures else 0, limit.folder if limit else -1)
+        flags = kernel.CLONE_NEWNS if with_figures else 0
+        forker = Forker(flags, hooks=bool(settings["imports"]))
+        if limit:
+            limit.enter()
         # A user namespace counts ours too: the one outside, keeper, zygote, a program's init.
         sample.limit_worker(limits, limits["processes"] + (0 if as_root else 4))
         kernel.keep_capabilities(
@@ -57,22 +58,23 @@ def in_namespaces(settings: dict[str, Any], *, as_root: bool) -> Place:
         )
         kernel.drop_bounding_set()
         seccomp.install(
-            families=_families(allowed), foreign_files=False, watched=limit is None, forks=twice
+            families=_families(allowed),
+            foreign_files=False,
+            watched=limit is None,
+            forks=with_figures,
         )
 
         def enter() -> None:
             if with_figures:
                 proc.mount_for_program()
             os.chdir(root.SCRATCH)
-            if limit:
-                limit.enter()
             if uid is not None:
                 kernel.become(uid)
             kernel.drop_capabilities()
             if with_figures:
                 kernel.prctl(kernel.PR_SET_DUMPABLE, 1)  # its own /proc/self; ours stay closed
             rules.enter()
-            if twice:
+            if with_figures:  # mounts had to be possible until now
                 last.install()
 
         def is_child(namespace: int) -> bool:
@@ -118,7 +120,9 @@ def by_landlock(settings: dict[str, Any], *, in_container: bool = False) -> Plac
             listed=shown,
             alone=True,
         )
-        forker = Forker(0, -1)
+        forker = Forker(0, hooks=bool(settings["imports"]))
+        if limit:
+            limit.enter()
         processes = limits["processes"]
         if uid is None:  # others of this user count too, and may become more: the keeper watches
             processes += Tree().threads_of(os.getuid()) + OTHERS
@@ -136,8 +140,6 @@ def by_landlock(settings: dict[str, Any], *, in_container: bool = False) -> Plac
                 # Should memory run out, the program is to be killed, not its judge.
                 with open("/proc/self/oom_score_adj", "w") as file:
                     file.write("1000")
-            if limit:
-                limit.enter()
             if uid is not None:
                 kernel.become(uid)
                 kernel.drop_capabilities()

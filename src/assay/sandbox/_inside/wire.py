@@ -13,6 +13,7 @@ from . import plain
 Call = tuple[Any, ...]  # positional and named arguments
 MAX_LENGTH = (1 << 32) - 1
 FRAME = struct.Struct(">cI")
+AT_ONCE = 1 << 17
 
 
 def dumps(message: Any) -> bytes:
@@ -78,6 +79,13 @@ def receive_encoded(descriptor: int, largest: int = MAX_LENGTH) -> bytes:
     if length > largest:
         raise ValueError(f"a message of {length} bytes")
     return _exactly(descriptor, length)
+
+
+def receive_at_once(descriptor: int) -> bytes:
+    """Return the only message of a stream, in as few reads as can be."""
+    data = os.read(descriptor, AT_ONCE)
+    missing = 4 + int.from_bytes(data[:4], "big") - len(data)
+    return data[4:] + _exactly(descriptor, missing) if missing else data[4:]
 
 
 def receive_frame(descriptor: int) -> tuple[bytes, bytes]:
