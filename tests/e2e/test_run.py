@@ -182,7 +182,7 @@ def test_bad_input_is_one_line(assay: Cli, recorded: Path, tmp_path: Path) -> No
     refused(assay("run", recorded, *batch, "--temperature", "nan"), "--temperature must be")
     refused(assay("run", recorded, *batch, "--output", "none/x"), "cannot write", "--output")
     refused(assay("run", recorded, *batch, "--output", "in.jsonl"), "would be written over")
-    refused(assay("run", recorded, *batch, "--output", "."), "is no file")
+    refused(assay("run", recorded, *batch, "--output", "."), "is not a file")
     refused(assay("run", recorded, "--prompt", "p", "--n-samples", "3"), "use --batch-jsonl")
     refused(assay("run", recorded, "--prompt", "p", "--output", "x"), "use --batch-jsonl")
     refused(assay("run", recorded, "--prompt", "p"), "gave no completion", "no sample 0 of 0")
