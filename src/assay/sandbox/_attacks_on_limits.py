@@ -146,7 +146,7 @@ NUMBERS = (
         "a process that hops from one to the next",
         HELPERS + "if not os.fork():\n    os.setsid()\n    libc.prctl(15, b'@MARK@', 0, 0, 0)\n"
         "    while True:\n        if os.fork(): os._exit(0)\ntime.sleep(0.3)",
-        ("passed", "processes"),
+        ("passed", "processes", "exit"),  # the one that may fork no more says so too
     ),
     Attack(
         "a thousand listeners",

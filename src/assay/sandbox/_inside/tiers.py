@@ -43,6 +43,7 @@ def in_namespaces(settings: dict[str, Any], *, as_root: bool) -> Place:
 
     def become_zygote(link: int) -> NoReturn:
         own_namespace = os.open("/proc/self/ns/pid", os.O_RDONLY)
+        processes = os.open("/proc", os.O_RDONLY | os.O_DIRECTORY)
         if as_root:
             os.setgroups([])
         rules = landlock.Rules(("/",), (root.SCRATCH_RULE, *visible.DEVICES), alone=False)
@@ -67,6 +68,8 @@ def in_namespaces(settings: dict[str, Any], *, as_root: bool) -> Place:
         def enter() -> None:
             if with_figures:
                 proc.mount_for_program()
+            if limit:
+                _become_victim(processes)
             os.chdir(root.SCRATCH)
             if uid is not None:
                 kernel.become(uid)
@@ -123,10 +126,11 @@ def by_landlock(settings: dict[str, Any], *, in_container: bool = False) -> Plac
         forker = Forker(0, hooks=bool(settings["imports"]))
         if limit:
             limit.enter()
-        processes = limits["processes"]
+        most = limits["processes"]
         if uid is None:  # others of this user count too, and may become more: the keeper watches
-            processes += Tree().threads_of(os.getuid()) + OTHERS
-        sample.limit_worker(limits, processes)
+            most += Tree().threads_of(os.getuid()) + OTHERS
+        sample.limit_worker(limits, most)
+        processes = os.open("/proc", os.O_RDONLY | os.O_DIRECTORY)
         kernel.drop_bounding_set()
         landlock.restrict_signals()
         kernel.keep_capabilities(
@@ -136,10 +140,8 @@ def by_landlock(settings: dict[str, Any], *, in_container: bool = False) -> Plac
 
         def enter() -> None:
             kernel.die_with_parent()
-            if in_container:
-                # Should memory run out, the program is to be killed, not its judge.
-                with open("/proc/self/oom_score_adj", "w") as file:
-                    file.write("1000")
+            if limit or in_container:
+                _become_victim(processes)
             if uid is not None:
                 kernel.become(uid)
                 kernel.drop_capabilities()
@@ -175,6 +177,16 @@ def isolate_oracle(settings: dict[str, Any]) -> None:
     kernel.drop_privileges(uid)
     rules.enter()
     seccomp.install(families=(), foreign_files=uid is None, watched=False)
+
+
+def _become_victim(proc: int) -> None:
+    """Have this process killed should memory run out, not the zygote it shares a cgroup with.
+
+    ``proc`` is a descriptor of /proc, which programs do not have.
+    """
+    file = os.open("self/oom_score_adj", os.O_WRONLY, dir_fd=proc)
+    os.write(file, b"1000")
+    os.close(file)
 
 
 def _visible(settings: dict[str, Any]) -> tuple[list[str], list[str]]:
