@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -14,6 +15,7 @@ import pytest
 
 from assay.errors import ExtractionError
 from assay.extract import NO_CODE, _process, extract
+from assay.extract._flow import Flow
 from assay.extract.workers import LONGEST, Extraction, ExtractionRequest, Extractor, Limits
 from assay.types import Problem, Program, Tests
 
@@ -156,3 +158,18 @@ def test_workers_end_with_the_harness_while_they_work(ending: signal.Signals) ->
     finally:
         harness.kill()
         harness.wait()
+
+
+def test_fewer_threads_than_wanted_do_all_of_the_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On the old code the thread that could not start was waited for for ever."""
+    left = iter(range(1))
+    start = threading.Thread.start
+
+    def limited(thread: threading.Thread) -> None:
+        if next(left, None) is None:
+            raise RuntimeError("can't start new thread")
+        start(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", limited)
+    flow = Flow(sum, iter([[1, 2], [3, 4], [5]]), lambda batch: len(batch) == 2, most=2)
+    assert sorted(flow.results()) == [3, 5, 7]
