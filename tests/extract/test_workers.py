@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -160,16 +159,10 @@ def test_workers_end_with_the_harness_while_they_work(ending: signal.Signals) ->
         harness.wait()
 
 
-def test_fewer_threads_than_wanted_do_all_of_the_work(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_fewer_threads_than_wanted_do_all_of_the_work(
+    allow_threads: Callable[[int], None],
+) -> None:
     """On the old code the thread that could not start was waited for for ever."""
-    left = iter(range(1))
-    start = threading.Thread.start
-
-    def limited(thread: threading.Thread) -> None:
-        if next(left, None) is None:
-            raise RuntimeError("can't start new thread")
-        start(thread)
-
-    monkeypatch.setattr(threading.Thread, "start", limited)
+    allow_threads(1)
     flow = Flow(sum, iter([[1, 2], [3, 4], [5]]), lambda batch: len(batch) == 2, most=2)
     assert sorted(flow.results()) == [3, 5, 7]

@@ -2,31 +2,12 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 
 import pytest
 
 from assay.errors import SandboxError
 from assay.sandbox import _pool
-
-
-@pytest.fixture
-def allow_threads(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
-    """Let so many threads start, then no more."""
-
-    def allow(count: int) -> None:
-        left = iter(range(count))
-        start = threading.Thread.start
-
-        def limited(thread: threading.Thread) -> None:
-            if next(left, None) is None:
-                raise RuntimeError("can't start new thread")
-            start(thread)
-
-        monkeypatch.setattr(threading.Thread, "start", limited)
-
-    return allow
 
 
 @pytest.mark.parametrize("count", [1, 2, 3])
