@@ -9,6 +9,7 @@ The sandbox pays those marked "once" once for a worker; the others for every pro
 from __future__ import annotations
 
 import os
+import signal
 import statistics
 import subprocess
 import sys
@@ -48,45 +49,56 @@ def call_us(action: Callable[[], object]) -> float:
 
 def main() -> None:
     sys.path.insert(0, str(INSIDE))
-    from _inside import cgroup, kernel, landlock, root, sample, seccomp
+    from _inside import cgroup, kernel, landlock, root, sample, seccomp, visible
 
     limits = {"memory_mb": 512, "files_mb": 64, "processes": 64}
-    tree = cgroup.TreeLimit(512)
-    places = landlock.open_places(root.visible_paths(), ("/tmp",))
+    tree = cgroup.open_limit(limits)
+    rules = landlock.Rules(visible.shown_paths(), ("/tmp",), alone=True)
     kernel.unshare(kernel.CLONE_NEWNS)
     kernel.mount("none", "/", "", kernel.MS_REC | kernel.MS_PRIVATE)
     root.mount_scratch("/mnt", 64)
 
     def locked() -> None:
         kernel.prctl(kernel.PR_SET_NO_NEW_PRIVS, 1)
-        landlock.restrict_files(places, alone=True)
+        rules.enter()
 
     def filtered() -> None:
         kernel.prctl(kernel.PR_SET_NO_NEW_PRIVS, 1)
-        seccomp.install(network=True, foreign_files=False)
+        seccomp.install(families=(), foreign_files=False, watched=tree is None)
 
     def renewed() -> None:
         kernel.unmount("/mnt")
         root.mount_scratch("/mnt", 64)
 
+    first = kernel.NamespaceInit(os.open("/proc", os.O_PATH))
+
+    def own_namespace() -> None:
+        pid, namespace = first.start()
+        os.close(namespace)
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+
     plain = fork_us(lambda: None)
     print(f"{'fork, exit, wait':<34}{plain:>8.0f} us")
     for name, when, action in (
         ("rlimits", "once, but for CPU", lambda: sample.limit_worker(limits, 10_000)),
-        ("cgroup entry (tier root)", "each", tree.enter),
-        ("Landlock", "once; each in tier landlock", locked),
+        *([("cgroup entry", "once", tree.enter)] if tree else []),
+        ("Landlock", "each", locked),
         ("seccomp", "once", filtered),
-        ("pid namespace", "once", lambda: kernel.unshare(kernel.CLONE_NEWPID)),
         ("network namespace", "once", lambda: kernel.unshare(kernel.CLONE_NEWNET)),
-        ("mount namespace", "once", lambda: kernel.unshare(kernel.CLONE_NEWNS)),
+        ("mount namespace", "once; each in an environment with /proc",
+         lambda: kernel.unshare(kernel.CLONE_NEWNS)),
         ("IPC and host-name namespaces", "once",
          lambda: kernel.unshare(kernel.CLONE_NEWIPC | kernel.CLONE_NEWUTS)),
     ):  # fmt: skip
         print(f"{name:<34}{fork_us(action) - plain:>+8.0f} us  {when}")
-    print(
-        f"{'fresh scratch folder':<34}{call_us(renewed):>+8.0f} us  after programs that left files"
-    )
-    tree.remove()
+    for name, when, action in (
+        ("pid namespace", "each", own_namespace),
+        ("fresh scratch folder", "after programs that left files", renewed),
+    ):
+        print(f"{name:<34}{call_us(action):>+8.0f} us  {when}")
+    if tree:
+        tree.remove()
 
 
 if __name__ == "__main__":

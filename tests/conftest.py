@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
@@ -88,3 +89,21 @@ def broken(benchmark: Benchmark) -> list[tuple[str, str]]:
         (p.task_id, f"def {p.tests.entry_point}(*a, **k):\n    return object()\n")
         for p in benchmark.problems
     ]
+
+
+@pytest.fixture
+def allow_threads(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
+    """Let so many threads start, then no more."""
+
+    def allow(count: int) -> None:
+        left = iter(range(count))
+        start = threading.Thread.start
+
+        def limited(thread: threading.Thread) -> None:
+            if next(left, None) is None:
+                raise RuntimeError("can't start new thread")
+            start(thread)
+
+        monkeypatch.setattr(threading.Thread, "start", limited)
+
+    return allow

@@ -191,3 +191,11 @@ def test_big_numbers_and_deep_data_survive(cache: Path) -> None:
     data = [10**1000, deep, float("inf")]
     kept.put(KEY, data)
     assert kept.get(KEY) == json.loads(json.dumps(data))
+
+
+def test_a_read_only_folder_stays_read_only(cache: Path) -> None:
+    """On the old code it was made writable, and written to."""
+    cache.mkdir()
+    cache.chmod(0o555)
+    assert cache_dir() == cache
+    assert mode(cache) == 0o500

@@ -185,7 +185,7 @@ def with_test(**fields: Any) -> dict[str, Any]:
         ({**SOUND, "domain": {"f": [1]}}, "f is the subject"),
         ({**SOUND, "where": "x > 100"}, "the domain is empty"),
         ({**SOUND, "where": "z > 1"}, "where fails for {'x': 0, 'y': 0.25}: NameError"),
-        ({**SOUND, "where": "x >"}, "'x >' is no expression"),
+        ({**SOUND, "where": "x >"}, "'x >' is not an expression"),
         (with_test(), "two: give one of expect and raises"),
         (with_test(expect=1, raises="ValueError"), "two: give one of expect and raises"),
         (with_test(expect=1, tolerance="small"), "tolerance must be a number"),
@@ -212,7 +212,7 @@ def test_files_that_are_no_contracts_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ContractError, match="two contracts are named root"):
         load([path])
     path.write_text("a: [1")
-    with pytest.raises(ContractError, match="is no YAML"):
+    with pytest.raises(ContractError, match="is not valid YAML"):
         load([path])
     path.write_text("# nothing\n")
     with pytest.raises(ContractError, match="holds no contract"):

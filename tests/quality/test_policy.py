@@ -50,7 +50,7 @@ def test_a_file_says_only_what_is_different(tmp_path: Path) -> None:
         ("gate: high", "gate must have entries"),
         ("gate: {cosine: high}", "could not convert"),
         ("- a\n- b", "is no policy"),
-        ("a: [", "is no YAML"),
+        ("a: [", "is not valid YAML"),
     ],
 )
 def test_what_is_no_policy_is_said(tmp_path: Path, text: str, words: str) -> None:

@@ -90,6 +90,25 @@ def test_a_result_with_holes_is_refused(tmp_path: Path, changed: dict[str, Any])
         find_result("r", tmp_path)
 
 
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"left_out_as_failed": None},
+        {"left_out_as_failed": "x"},
+        {"left_out_as_failed": {"pass_at_1": "x"}},
+        {"left_out_as_failed": {"intervals": []}},
+        {"pass_at_1": 1e300},
+        {"pass_at_1": -0.5},
+    ],
+)
+def test_scores_that_cannot_be_shown_are_refused(tmp_path: Path, changed: dict[str, Any]) -> None:
+    """On the old code ``history`` ended in a traceback, or showed 300 digits."""
+    results = {**RESULT["results"], **changed}
+    (tmp_path / "r.json").write_text(json.dumps({**RESULT, "results": results}))
+    with pytest.raises(RunError, match="not a results file"):
+        find_result("r", tmp_path)
+
+
 def test_folders_of_others_are_left_alone(tmp_path: Path) -> None:
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "run.json").write_text("{}")

@@ -75,6 +75,7 @@ for command in (
 def main() -> None:
     """Run the command line; what a user can cause ends in one line and exit code 2."""
     signal.signal(signal.SIGTERM, _interrupt)
+    _open_closed_streams()
     try:
         code = cli.main(prog_name="assay", standalone_mode=False)
         sys.stdout.flush()
@@ -99,6 +100,18 @@ def main() -> None:
     except OSError as error:
         _leave(f"{error.filename or 'output'}: {error.strerror or error}", FAILURE)
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _open_closed_streams() -> None:
+    """Open /dev/null in place of closed standard streams: a file of ours must not get their number.
+
+    What a library prints would end up in that file.
+    """
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            descriptor = os.open(os.devnull, os.O_RDWR)  # the lowest number that is free
+            os.set_inheritable(descriptor, True)
+            setattr(sys, name, os.fdopen(descriptor, mode, encoding="utf-8"))
 
 
 def _leave(text: str, code: int) -> None:

@@ -54,10 +54,15 @@ class Flow(Generic[T, R]):
             raise failure
 
     def _start_thread(self) -> None:
-        if self._count(1) <= self._most:
-            threading.Thread(target=self._serve, daemon=True).start()
-        else:
-            self._count(-1)
+        others = self._count(1) - 1
+        try:
+            if others < self._most:
+                threading.Thread(target=self._serve, daemon=True).start()
+                return
+        except RuntimeError:  # the system allows no more threads: the others do the work
+            if not others:
+                raise
+        self._count(-1)
 
     def _count(self, change: int) -> int:
         with self._count_lock:

@@ -60,7 +60,7 @@ def check_private(path: Path, *, readable: bool = False) -> None:
         advice = f"if nobody else put anything there, run chmod 700 {shlex.quote(str(path))}"
     else:
         if found.st_mode & 0o055 and found.st_uid == os.geteuid() and not readable:
-            path.chmod(0o700)
+            path.chmod(found.st_mode & 0o700)  # read-only stays read-only
         return
     raise DataError(f"cache folder {path}: {problem}. To use a cache, {advice}.")
 

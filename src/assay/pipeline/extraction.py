@@ -67,7 +67,7 @@ def dependences(config: ScoreConfig, scored: Evaluation, observer: Observer) -> 
         texts = [(c, one.program) for c, one in extractor.in_order(requests)]
         benchmark = references.check(benchmark, judge, observer).benchmark
         for rule in RULES:
-            jobs = list(_changed(rule, texts, benchmark, form, extractor))
+            jobs = list(_changed(rule, texts, benchmark, form, extractor, run.tests_seed))
             waiting = [job for job in jobs if job.program != extract.NO_CODE]
             still = set()
             for done, verdict in enumerate(judge.judge(waiting), 1):
@@ -97,6 +97,7 @@ def _changed(
     benchmark: Benchmark,
     form: PromptForm,
     extractor: Extractor,
+    tests_seed: str,
 ) -> Iterator[Job]:
     """The programs that are others without the rule."""
     problems = {p.task_id: p for p in benchmark.problems}
@@ -110,5 +111,5 @@ def _changed(
         if other.program.code != program.code:
             yield Job(
                 *completion.key, other.program, problems[completion.task_id].tests,
-                benchmark.limits, benchmark.imports, benchmark.environment,
+                benchmark.limits, benchmark.imports, benchmark.environment, tests_seed,
             )  # fmt: skip

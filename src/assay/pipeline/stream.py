@@ -188,7 +188,9 @@ class Stream:
         """What there is to execute; a completion without a program is judged on the way."""
         for completion, found in self._extractor.stream(self._extractable()):
             if found.reason:
-                self._conclude(_verdict(completion, "fail", found.reason, found.detail))
+                failed = _verdict(completion, "fail", found.reason, found.detail)
+                integrity = self._problems[completion.task_id].tests.integrity
+                self._conclude(replace(failed, integrity=integrity))
                 continue
             job = Job(
                 task_id=completion.task_id,

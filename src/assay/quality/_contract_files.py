@@ -107,7 +107,7 @@ def read_contracts(name: str, text: str) -> list[Contract]:
     try:
         documents = parse_yaml(text)
     except ValueError as error:
-        raise ContractError(f"{name} is no YAML ({error})") from error
+        raise ContractError(f"{name} is not valid YAML ({error})") from error
     if not documents:
         raise ContractError(f"{name} holds no contract")
     return [_Reading(name, document).contract() for document in documents]
@@ -236,7 +236,7 @@ class _Reading:
         try:
             return compile(text, self._where, "eval")
         except (SyntaxError, ValueError, MemoryError, RecursionError) as error:
-            raise self._error(f"{text[:80]!r} is no expression ({error})") from error
+            raise self._error(f"{text[:80]!r} is not an expression ({error})") from error
 
     def _mapping(self, value: Any, what: str) -> dict[str, Any]:
         if not isinstance(value, dict):

@@ -69,7 +69,7 @@ def _parsed(text: str, name: str) -> Tree:
     try:
         found = parse_yaml(text)
     except ValueError as error:
-        raise UsageError(f"{name} is no YAML ({error}): see docs/quality.md") from error
+        raise UsageError(f"{name} is not valid YAML ({error}): see docs/quality.md") from error
     if len(found) != 1 or not isinstance(found[0], dict):
         raise UsageError(f"{name} is no policy: it must have parity, gate or tiers")
     return dict(found[0])

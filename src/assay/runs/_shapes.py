@@ -21,9 +21,9 @@ def is_count(value: Any) -> bool:
 
 
 def is_share(value: Any) -> bool:
-    """Tell whether this is a number that can be shown in per cent."""
+    """Tell whether this is a number between 0 and 1."""
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return is_number and math.isfinite(value)
+    return is_number and math.isfinite(value) and 0 <= round(value, 9) <= 1
 
 
 def _is_text(value: Any) -> bool:
@@ -39,8 +39,16 @@ def _is_run(value: Any) -> bool:
 
 
 def _are_results(results: Any) -> bool:
+    return (
+        wrong_field(results, {"invalid": is_count, "groups?": _is_object}) == ""
+        and _are_scores(results)
+        and _are_scores(results.get("left_out_as_failed", {}))
+    )
+
+
+def _are_scores(results: Any) -> bool:
     """Tell whether every pass@k is a number or none, and every interval has two ends."""
-    if wrong_field(results, {"invalid": is_count, "groups?": _is_object}):
+    if not isinstance(results, dict):
         return False
     scores = [value for name, value in results.items() if name.startswith("pass_at_")]
     intervals = results.get("intervals", {})

@@ -7,6 +7,8 @@ import queue
 import threading
 from typing import TYPE_CHECKING, Generic, TypeVar
 
+from assay.errors import SandboxError
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
@@ -42,8 +44,9 @@ def stream(
         def doze() -> None:
             nonlocal replaced
             if not replaced and beds.acquire(blocking=False):
-                replaced = True
-                start()
+                replaced = start()
+                if not replaced:
+                    beds.release()
 
         try:
             for item in source:
@@ -58,12 +61,18 @@ def stream(
                 beds.release()
             put(None)
 
-    def start() -> None:
+    def start() -> bool:
         threads.add(1)
-        threading.Thread(target=serve, daemon=True).start()
+        try:
+            threading.Thread(target=serve, daemon=True).start()
+        except RuntimeError:  # the system allows no more threads
+            threads.add(-1)
+            return False
+        return True
 
-    for _ in range(workers):
-        start()
+    started = [start() for _ in range(workers)]
+    if not any(started):
+        raise SandboxError("sandbox: no thread can start. Check the limit on processes.")
     failure: BaseException | None = None
     try:
         while threads.value:

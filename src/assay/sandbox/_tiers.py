@@ -29,7 +29,7 @@ HOST_NUMBERS = "process ids and inode numbers are the host's, and count what oth
 
 @dataclass(frozen=True, slots=True)
 class Tier:
-    """``needs`` and ``remedy`` are for people on whose machine it does not work."""
+    """``remedy`` is for people on whose machine it does not work."""
 
     name: str
     guarantees: tuple[str, ...]

@@ -11,6 +11,8 @@ from assay.sandbox._inside import landlock
 from assay.sandbox._tiers import TIERS
 from assay.sandbox.process import ProcessSandbox
 
+VERSIONS = {"cgroup": "version 1", "cgroup2": "version 2"}
+
 
 @dataclass(frozen=True, slots=True)
 class TierReport:
@@ -65,13 +67,13 @@ def _features() -> dict[str, str]:
 
 
 def _cgroups() -> str:
-    """Tell which version could hold the limits, and how to have one."""
-    kinds = [fields[1] for fields in _mounts() if fields[1].startswith("cgroup")]
-    version = {True: "version 2", False: "version 1"}["cgroup2" in kinds] if kinds else "none"
-    if version == "none" or os.geteuid() == 0:
-        return version
+    """Return the versions that are mounted, and how an ordinary user gets one."""
+    kinds = {kind for _, kind in _mounts()} & VERSIONS.keys()
+    versions = " and ".join(VERSIONS[kind] for kind in sorted(kinds)) or "none"
+    if not kinds or os.geteuid() == 0:
+        return versions
     return (
-        f"{version}; an ordinary user needs a delegated one: "
+        f"{versions}; an ordinary user needs a delegated one: "
         "systemd-run --user --scope -p Delegate=yes assay ..."
     )
 

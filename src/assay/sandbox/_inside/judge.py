@@ -13,7 +13,6 @@ from collections.abc import Callable
 
 PREAMBLE, PROGRAM, TESTS = "<preamble>", "<program>", "<tests>"
 DETAIL_LIMIT = 500
-UNSUPPORTED = "unsupported"  # no reason for a failure but where ``explain`` can find it
 PASSED = {"status": "pass", "reason": "passed", "detail": "", "failing_test": ""}
 NOT_PYTHON = (SyntaxError, ValueError, RecursionError, MemoryError)  # raised by compile
 # Limits and walls of the sandbox that a program runs into show as these errors.

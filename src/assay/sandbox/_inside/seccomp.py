@@ -16,7 +16,6 @@ from . import kernel
 
 ARCHITECTURES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}
 NEWEST_KNOWN = 450
-X32_BIT = 0x40000000
 
 # name: number on x86_64, number on aarch64 (None: that architecture has no such call)
 FORBIDDEN: dict[str, tuple[int | None, int | None]] = {

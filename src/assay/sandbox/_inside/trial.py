@@ -149,8 +149,7 @@ class Calls:
 
     def failed(self, error: Exception, failing_test: str) -> dict[str, str]:
         """What the tests said of the last call."""
-        lacked = self._failure and self._failure["reason"] == judge.UNSUPPORTED
-        if self._failure and (error is self._raised or lacked):
+        if self._failure and error is self._raised:
             return judge.fail(self._failure["reason"], self._failure["detail"], failing_test)
         reason, detail = judge.told(error)
         if self.made and self._failure is None:
