@@ -45,11 +45,24 @@ def test_the_folder_is_created_for_the_user_alone(cache: Path) -> None:
 
 
 @pytest.mark.parametrize("open_to", [0o755, 0o750, 0o711])
-def test_a_folder_that_others_can_read_is_closed(cache: Path, open_to: int) -> None:
+def test_a_folder_of_ours_that_others_can_read_is_closed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, open_to: int
+) -> None:
+    monkeypatch.delenv("ASSAY_CACHE_DIR", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    ours = tmp_path / "assay"
+    ours.mkdir()
+    ours.chmod(open_to)
+    assert cache_dir() == ours
+    assert mode(ours) == 0o700
+
+
+def test_a_folder_that_the_user_names_keeps_its_mode(cache: Path) -> None:
+    """It may be /var/cache, which others have to read."""
     cache.mkdir()
-    cache.chmod(open_to)
+    cache.chmod(0o755)
     assert cache_dir() == cache
-    assert mode(cache) == 0o700
+    assert mode(cache) == 0o755
 
 
 @pytest.mark.parametrize("open_to", [0o770, 0o707, 0o1777, 0o720])
@@ -198,4 +211,4 @@ def test_a_read_only_folder_stays_read_only(cache: Path) -> None:
     cache.mkdir()
     cache.chmod(0o555)
     assert cache_dir() == cache
-    assert mode(cache) == 0o500
+    assert mode(cache) == 0o555

@@ -28,7 +28,8 @@ def cache_dir() -> Path:
     try:
         if not os.path.lexists(path):
             path.mkdir(mode=0o700, parents=True, exist_ok=True)
-        check_private(path)
+        # A folder that the user names may hold more than a cache: its mode is the user's to choose.
+        check_private(path, readable=bool(os.environ.get("ASSAY_CACHE_DIR")))
     except OSError:
         pass  # whoever writes there says why that cannot be done
     return path

@@ -47,6 +47,7 @@ __all__ = [
 RECORDED = Strategy("recorded", 0, lambda problem, _: Prompt(text=problem.prompt))
 STANDARD, ALL = "standard", "all"  # prompt strategies
 LONG_S = 2.0
+MOST_WORKERS = 1024
 UNKNOWN_DECODING = Decoding(max_tokens=0, temperature=0.0, top_k=0, top_p=0.0)
 
 
@@ -284,8 +285,10 @@ def resolve_decoding(config: EvalConfig, *, thinks: bool = False) -> Decoding:
 
 
 def _check_workers(config: JudgeConfig) -> None:
-    if config.workers < 0:
-        raise UsageError(f"--workers must be 0 (one per core) or more, got {config.workers}")
+    if not 0 <= config.workers <= MOST_WORKERS:
+        raise UsageError(
+            f"--workers must be 0 (one per core) to {MOST_WORKERS}, got {config.workers}"
+        )
 
 
 def _loaded(config: JudgeConfig, observer: Observer) -> Benchmark:

@@ -149,6 +149,6 @@ class _Host:
 
 def _name_of(process: Path) -> str:
     try:
-        return (process / "comm").read_text().strip()
+        return (process / "comm").read_text(errors="replace").strip()
     except OSError:
         return ""
