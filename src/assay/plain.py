@@ -198,13 +198,11 @@ def _take(room: list[int], items: int) -> None:
         raise ValueError(f"not encoded data: more than {ROOM} items")
 
 
-def has_opaque(data: Any, kind: str = "") -> bool:
-    """Return whether encoded data stands for something, of this kind, that is no plain data."""
+def has_opaque(data: Any) -> bool:
+    """Return whether encoded data stands for something that is no plain data."""
     if isinstance(data, dict):
-        if "opaque" in data:
-            return not kind or data["opaque"] == kind
-        return any(has_opaque(value, kind) for value in data.values())
-    return isinstance(data, list) and any(has_opaque(item, kind) for item in data)
+        return "opaque" in data or any(map(has_opaque, data.values()))
+    return isinstance(data, list) and any(map(has_opaque, data))
 
 
 def _items(content: Any, room: list[int]) -> list[Any]:

@@ -107,7 +107,7 @@ def judge_in(
     done = subprocess.run(
         [*command, tier, str(workers), "auto" if auto else "tier"],
         input=encode_steps(steps),
-        env={"PYTHONPATH": str(_readable_source()), "PATH": os.environ["PATH"]},
+        env={"PYTHONPATH": str(readable_source()), "PATH": os.environ["PATH"]},
         cwd="/",
         user=uid,
         group=uid,
@@ -135,7 +135,7 @@ def encode_steps(steps: Sequence[Step]) -> str:
 
 
 @functools.cache
-def _readable_source() -> Path:
+def readable_source() -> Path:
     """Copy the package to where every user can read it; it is removed with the process."""
     folder = Path(tempfile.mkdtemp(prefix="assay-source-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)

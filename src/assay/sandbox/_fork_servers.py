@@ -86,14 +86,16 @@ class ForkServerSandbox:
     def _run(self, job: Job, doze: Callable[[], None]) -> tuple[Job, dict[str, Any]]:
         with self._alone.shared():
             report = self._report(job, doze)
+        lost = 0
         for attempt in range(1, ATTEMPTS):
             if not _is_doubtful(report):
                 break
             # The machine or another program may be the cause: once more, alone.
             time.sleep(PAUSE_S * attempt)
             with self._alone.exclusive():
-                before, report = report, self._report(job, lambda: None)
-                if "lost" in before and "lost" in report and self._control_passes(job):
+                lost += "lost" in report
+                report = self._report(job, lambda: None)
+                if lost and "lost" in report and self._control_passes(job):
                     return job, {"broke_worker": report["lost"]}
             if report.pop("killed_by_host", False):
                 break  # alone, within its limits: this was its own doing

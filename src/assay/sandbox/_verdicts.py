@@ -52,6 +52,13 @@ def with_outputs(cases: Cases | None, told: dict[str, Any]) -> Cases | None:
     return Cases(cases.inputs, told["outputs"], digest, told["slowest_s"])
 
 
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:  # most real-time signals have none
+        return f"signal {number}"
+
+
 def _heard_before_the_end(told: dict[str, Any] | None) -> dict[str, Any]:
     return {name: told[name] for name in ("failing_test", "groups") if name in told} if told else {}
 
@@ -72,7 +79,7 @@ def _untold(report: dict[str, Any], limits: Limits) -> dict[str, Any]:
     elif stopped == "answered":
         reason, detail = "exit", "stopped answering before its tests were done"
     elif code < 0:
-        reason, detail = "signal", f"ended by {signal.Signals(-code).name}"
+        reason, detail = "signal", f"ended by {_signal_name(-code)}"
     else:
         reason, detail = "exit", f"left with exit code {code} before its tests were done"
     last_line = output.splitlines()[-1] if output else ""

@@ -130,7 +130,9 @@ class Keeper:
         wall_s = watch.elapsed
         status, cpu_s = self._place.end(pid)
         os.close(ended)
-        for source, text in streams.items():  # every writer is dead: this ends
+        for source, text in streams.items():
+            # Not until its end: the other end may be on its way through a socket, held by nobody.
+            os.set_blocking(source, False)
             while text.read_from(source):
                 pass
         self._place.clean_up()
@@ -149,7 +151,9 @@ class Keeper:
         }
 
     def _pass_on(self, channel: _socket.socket | None, call_cpu_s: float = 0.0) -> None:
-        """Send it to the oracle, which waits for one message a program."""
+        """Send it to the oracle, if there is one, which waits for one message a program."""
+        if not self._apart:
+            return
         clock, passed = self._clock, []
         if channel:
             numbers = (channel.fileno(), clock.descriptor)

@@ -24,6 +24,10 @@ class Machine:
         )
         return (user + nice + system + irq + softirq + steal) * TICK_S
 
+    def idle_s(self) -> float:
+        """Return the seconds in which a CPU had nothing to do, of all CPUs together."""
+        return sum(map(int, os.pread(self._stat, 512, 0).split(None, 6)[4:6])) * TICK_S
+
     def free_bytes(self) -> int:
         """Return the memory that is left for programs."""
         return self._memory().get(b"MemAvailable:", 1 << 62)

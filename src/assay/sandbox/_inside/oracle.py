@@ -45,6 +45,7 @@ class Channel:
         self._descriptor = descriptor
         self._poll = select.poll()
         self._poll.register(descriptor, select.POLLIN)
+        self._poll.register(JOBS, 0)  # only whether the harness is gone
         self._clock, self._call_cpu_s = clock, call_cpu_s
         self._heard_s = 0.0
         self._answers: deque[Any] = deque()
@@ -52,6 +53,11 @@ class Channel:
         self._loaded = not call_cpu_s  # else it says when its own code has run
 
     def send(self, calls: bytes, count: int) -> None:
+        if not self._loaded:  # or it could work on its calls before its time counts
+            if self._message():
+                raise EndedError
+            self._late()
+            self._loaded = True
         self._pending += count
         try:
             wire.send_encoded(self._descriptor, calls)
@@ -64,9 +70,8 @@ class Channel:
             answers = self._message()
             if self._late():
                 return None, self._too_long()
-            if self._loaded == (not answers) or len(answers) > self._pending:
+            if not answers or len(answers) > self._pending:
                 raise EndedError
-            self._loaded = True
             self._pending -= len(answers)
             self._answers.extend(answers)
         return trial.checked(self._answers.popleft())
@@ -92,9 +97,11 @@ class Channel:
     def _exactly(self, size: int) -> bytes:
         pieces = []
         while size:
-            while not self._poll.poll(LOOK_EVERY_MS):
+            while not (ready := self._poll.poll(LOOK_EVERY_MS)):
                 if self._used_s() > self._call_cpu_s > 0 and self._loaded:
                     raise TimeoutError
+            if any(descriptor == JOBS for descriptor, _ in ready):
+                raise EOFError
             piece = os.read(self._descriptor, min(size, PIECE))
             if not piece:
                 raise EndedError

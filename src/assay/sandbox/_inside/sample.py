@@ -47,6 +47,8 @@ def run(control: int, output: int, channel: int, enter: Callable[[], None]) -> N
     output, channel = os.dup(output), os.dup(channel) if apart else -1
     os.dup2(control, CONTROL)
     try:
+        # Its own: flags and locks of a shared one would be there for the next program.
+        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
         os.setsid()
         enter()
         os.dup2(output, 1)
@@ -64,6 +66,8 @@ def run(control: int, output: int, channel: int, enter: Callable[[], None]) -> N
         os.write(CONTROL, BEGUN)
         if apart:
             os.close(CONTROL)
+    except MemoryError:
+        _tell(judge.fail("memory", "the program's own text takes more memory than it may have"))
     except BaseException as error:  # ours, not the program's, which has not begun
         _tell({"sandbox_error": f"{type(error).__name__}: {error}"})
     try:

@@ -78,6 +78,9 @@ PRCTL, SIGACTION, SETSOCKOPT = (157, 167), (13, 134), (54, 208)
 CLONE_FLAGS = 0x7E020000 | 0x02000000 | kernel.CLONE_PIDFD
 AF_UNIX, AF_INET, AF_INET6 = 1, 2, 10
 SOL_SOCKET, SO_SNDBUF, SO_SNDBUFFORCE = 1, 7, 32
+# Process descriptors, and what another program does with files: F_NOTIFY of fcntl.
+GETSOCKOPT, FCNTL, CLOCK_GETTIME = (55, 209), (72, 25), (228, 113)
+SO_PEERPIDFD, F_NOTIFY, OTHER_CLOCK = 77, 1026, 0x80000000
 
 LOAD, JUMP_EQ, JUMP_GT, JUMP_SET, RETURN = 0x20, 0x15, 0x25, 0x45, 0x06
 ALLOW, KILL = 0x7FFF0000, 0x80000000
@@ -150,6 +153,13 @@ def build(
              (RETURN, 0, 0, UNSUPPORTED), (RETURN, 0, 0, ALLOW))
             if (number := OPEN[column]) is not None else ()
         ),
+        (JUMP_EQ, 0, 4, GETSOCKOPT[column]), (LOAD, 0, 0, ARGUMENT_2),
+        (JUMP_EQ, 0, 1, SO_PEERPIDFD), (RETURN, 0, 0, DENY), (RETURN, 0, 0, ALLOW),
+        (JUMP_EQ, 0, 4, FCNTL[column]), (LOAD, 0, 0, ARGUMENT_1),
+        (JUMP_EQ, 0, 1, F_NOTIFY), (RETURN, 0, 0, DENY), (RETURN, 0, 0, ALLOW),
+        # clock_gettime: no clocks of other processes
+        (JUMP_EQ, 0, 4, CLOCK_GETTIME[column]), (LOAD, 0, 0, ARGUMENT_0),
+        (JUMP_SET, 0, 1, OTHER_CLOCK), (RETURN, 0, 0, DENY), (RETURN, 0, 0, ALLOW),
         # prlimit: of oneself only
         (JUMP_EQ, 0, 4, PRLIMIT[column]), (LOAD, 0, 0, ARGUMENT_0), (JUMP_EQ, 1, 0, 0),
         (RETURN, 0, 0, DENY), (RETURN, 0, 0, ALLOW),

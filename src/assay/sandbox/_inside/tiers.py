@@ -13,19 +13,23 @@ fork dearer.
 from __future__ import annotations
 
 import _socket
+import contextlib
 import os
+import signal
 import stat
+import time
 from collections.abc import Callable
 from typing import Any, NoReturn
 
 from . import cgroup, kernel, landlock, proc, root, sample, seccomp, visible
 from .kernel import Forker
-from .place import Landlocked, Namespaces, Place, remove
+from .place import ANY_CHILD, Landlocked, Namespaces, Place, remove
 from .tree import Tree
 from .zygote import READY, serve
 
 FIRST_UID = 100_000  # with the worker's pid added: processes are counted per user
 OTHERS = 1024  # processes of the same user on the host that may start meanwhile
+MANY = 10_000  # processes at a time
 WORDS = 500  # of a zygote that cannot start
 
 
@@ -114,7 +118,6 @@ def by_landlock(settings: dict[str, Any], *, in_container: bool = False) -> Plac
     kernel.prctl(kernel.PR_SET_CHILD_SUBREAPER, 1)
 
     def become_zygote(link: int) -> NoReturn:
-        kernel.die_with_parent()
         if uid is not None:
             os.setgroups([])
         rules = landlock.Rules(
@@ -204,6 +207,7 @@ def _families(allowed: list[str]) -> tuple[int, ...]:
 
 def _wait_outside(limit: cgroup.TreeLimit | None, leave: Callable[[], None] = lambda: None) -> None:
     """Fork; return in the child. The parent keeps no descriptor and cleans up after it."""
+    kernel.prctl(kernel.PR_SET_CHILD_SUBREAPER, 1)  # where no namespace ends with its first process
     child = os.fork()
     if child == 0:
         kernel.die_with_parent()
@@ -214,11 +218,25 @@ def _wait_outside(limit: cgroup.TreeLimit | None, leave: Callable[[], None] = la
         for descriptor in (0, 1, 2, sample.JOBS, sample.REPORTS, sample.LINK):
             os.close(descriptor)
         os.waitpid(child, 0)
+        _end_descendants()
     finally:
         if limit:
             limit.remove()
         leave()
         os._exit(0)
+
+
+def _end_descendants() -> None:
+    """Kill all that is left below this process, however fast it forks."""
+    tree = Tree()
+    while left := tree.descendants(MANY):
+        for pid in left:
+            with contextlib.suppress(OSError):
+                os.kill(pid, signal.SIGKILL)
+        with contextlib.suppress(ChildProcessError):
+            while os.waitpid(-1, os.WNOHANG | ANY_CHILD)[0]:
+                pass
+        time.sleep(0.002)
 
 
 def _fork_zygote(become_zygote: Callable[[int], NoReturn]) -> tuple[int, int]:

@@ -76,15 +76,21 @@ class Tree:
 
     def memory_bytes(self, pids: Iterable[int], limit: int) -> int:
         """Return the memory in use. Shared pages are told apart only near the limit."""
-        resident = {
-            pid: int(fields[1]) * PAGE
-            for pid in pids
-            if (fields := self._read(f"{pid}/statm").split())
-        }
+        resident = {pid: self._resident(pid) for pid in pids}
         rough = sum(resident.values())
         if rough <= limit:
             return rough
         return sum(self._proportional(pid, rss) for pid, rss in resident.items())
+
+    def _resident(self, pid: int) -> int:
+        """Return a process's memory, also when its first thread has ended and others go on."""
+        fields = self._read(f"{pid}/statm").split()
+        if fields and fields[1] == "0" and self.threads([pid]) > 1:
+            for thread in self._names_or_none(f"{pid}/task"):
+                fields = self._read(f"{pid}/task/{thread}/statm").split()
+                if fields and fields[1] != "0":
+                    break
+        return int(fields[1]) * PAGE if fields else 0
 
     def _proportional(self, pid: int, otherwise: int) -> int:
         """Return a process's share; all of its memory if it does not let us look."""
@@ -117,9 +123,15 @@ class Tree:
         finally:
             os.close(descriptor)
 
+    def _names_or_none(self, folder: str) -> list[str]:
+        try:
+            return self._names(folder)
+        except OSError:
+            return []
+
     def _read(self, path: str) -> str:
         try:
-            with open(os.open(path, os.O_RDONLY, dir_fd=self.proc)) as file:
+            with open(os.open(path, os.O_RDONLY, dir_fd=self.proc), errors="replace") as file:
                 return file.read()
         except OSError:  # it has just ended
             return ""

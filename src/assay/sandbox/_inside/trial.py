@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from typing import Any, NoReturn, Protocol
 
 from . import foresee, judge, unstopped, wire
-from .plain import Opaque, decode, encode, has_opaque
+from .plain import decode, encode, has_opaque
 
 SHORT = 200
 
@@ -109,6 +109,7 @@ class Calls:
         self._value: Any = None
         self._failure: dict[str, str] | None = None
         self._raised: Exception | None = None
+        self._answered = False
         self.made = False
         self.stopped: dict[str, Any] | None = None
 
@@ -118,7 +119,7 @@ class Calls:
             if not self._foreseen:
                 data = encode([positional, named])
                 if has_opaque(data):
-                    self._stop(self._not_plain(has_opaque(data, Opaque.__name__)))
+                    self._stop(self._not_plain())
                 self._channel.send(wire.dump_calls([self._call]), 1)
             elif self._foreseen.popleft() != self._call:
                 self._stop(_unfit(f"an unforeseen call of {self._name}"))
@@ -126,17 +127,21 @@ class Calls:
         except EndedError:
             self._stop({"ended": True, "failing_test": self._shown()})
         if self._failure is None:
+            self._answered = True
             return self._value
         if not self._failure["raised"]:  # it did not even load
             self._stop(judge.fail(self._failure["reason"], self._failure["detail"]))
         self._raised = _error(self._failure)
         raise self._raised
 
-    def _not_plain(self, returned: bool) -> dict[str, Any]:
-        """Tell whose failure it is that a call cannot be sent: the program's, if it gave that."""
+    def _not_plain(self) -> dict[str, Any]:
+        """Tell whose failure it is that a call cannot be sent.
+
+        The program's, if it has answered before: references show that tests pass plain data.
+        """
         why = f"{self._name} is called with more than plain data"
-        if returned:
-            return judge.fail("wrong-answer", f"{why}, which it returned itself", self._shown())
+        if self._answered:
+            return judge.fail("wrong-answer", f"{why}, made of its answers", self._shown())
         return _unfit(why)
 
     def hear_the_rest(self) -> None:

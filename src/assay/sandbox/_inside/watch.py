@@ -34,7 +34,7 @@ class Kept:
         """Read what there is; false at the end."""
         try:
             piece = os.read(descriptor, PIECE)
-        except ConnectionResetError:  # it ended without having heard all
+        except (ConnectionResetError, BlockingIOError):  # it ended without having heard all
             return False
         self.take(piece)
         return bool(piece)
@@ -66,6 +66,8 @@ class Watch:
         self._started = time.monotonic()
         # Of the machine, since the first look: most programs end before it.
         self._busy_s: float | None = None
+        self._idle_s = 0.0
+        self._looked_s = 0.0
         self._free = 0
         self.cpu_s = 0.0
         self.stopped: str | None = None
@@ -116,6 +118,7 @@ class Watch:
     def _look(self) -> None:
         if self._busy_s is None:
             self._busy_s, self._free = self._machine.busy_s(), self._machine.free_bytes()
+            self._idle_s, self._looked_s = self._machine.idle_s(), self.elapsed
         processes = self._place.processes(self._limits["processes"])
         memory = self._limits["memory_mb"] << 20
         if self._tree.threads(processes) > self._limits["processes"]:
@@ -146,12 +149,13 @@ class Watch:
         """Return the new deadline: time without a CPU does not count, within reason.
 
         Waiting that its own processes cause does count: at most the time that others used is taken
-        off.
+        off, and none in which a CPU was idle.
         """
         wall = float(self._limits["wall_s"])
         processes = self._place.processes(self._limits["processes"])
         others_s = self._machine.busy_s() - (self._busy_s or 0.0) - self._used_s(processes)
-        waited = min(self._tree.waiting_s(processes), max(0.0, others_s))
+        without_idle_s = self.elapsed - self._looked_s - (self._machine.idle_s() - self._idle_s)
+        waited = max(0.0, min(self._tree.waiting_s(processes), others_s, without_idle_s))
         if self.elapsed - waited < wall and self.elapsed < PATIENCE * wall:
             return wall + waited + FIRST_LOOK_S
         self.stopped = "wall"

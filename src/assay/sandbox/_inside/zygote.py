@@ -41,13 +41,12 @@ def serve(
     with contextlib.suppress(ConnectionError):
         while True:
             kind, passed, _, _ = keeper.recvmsg(1, room)
-            if kind == KILL:
-                with contextlib.suppress(OSError):
-                    os.kill(-1, signal.SIGKILL)
-                keeper.send(KILL)
-                continue
             if not kind:
                 break
+            if kind == KILL:
+                _kill_all()
+                keeper.send(KILL)
+                continue
             given = memoryview(passed[0][2]).cast("i").tolist()
             namespace = given[0] if len(given) > 2 + (kind == SEPARATED) else -1
             control, output, *channel = given[namespace >= 0 :]
@@ -56,6 +55,12 @@ def serve(
             for descriptor in given:
                 os.close(descriptor)
     os._exit(0)
+
+
+def _kill_all() -> None:
+    """Kill all that was forked here and may be signalled from here: all, where Landlock rules."""
+    with contextlib.suppress(OSError):
+        os.kill(-1, signal.SIGKILL)
 
 
 def _prepare(scratch: str, variables: dict[str, str]) -> None:
