@@ -39,14 +39,14 @@ CPU = (
         "import os, signal, time\nsignal.signal(signal.SIGCHLD, signal.SIG_IGN)\n"
         "for i in range(40):\n    if not os.fork():\n"
         "        while time.process_time() < 0.3: pass\n        os._exit(0)\n"
-        "    time.sleep(0.15)",
+        "    time.sleep(0.15)\ntime.sleep(10)",  # for machines where others are busy too
         ("timeout",), cpu_s=2, wall_s=30,
     ),
     Attack(
         "CPU by orphans",
         "import os, time\nfor i in range(30):\n    if not os.fork():\n        if not os.fork():\n"
         "            os.setsid()\n            while time.process_time() < 0.3: pass\n"
-        "        os._exit(0)\n    os.wait()\n    time.sleep(0.15)",
+        "        os._exit(0)\n    os.wait()\n    time.sleep(0.15)\ntime.sleep(10)",
         ("timeout",), cpu_s=2, wall_s=30,
     ),
     # Got through: a grandchild's time is its parent's, whom nobody waits for.
@@ -57,7 +57,7 @@ CPU = (
         "        signal.signal(signal.SIGCHLD, signal.SIG_DFL)\n        for j in range(2):\n"
         "            if not os.fork():\n                while time.process_time() < 0.15: pass\n"
         "                os._exit(0)\n            os.wait()\n        os._exit(0)\n"
-        "    time.sleep(0.2)",
+        "    time.sleep(0.2)\ntime.sleep(10)",
         ("timeout",), cpu_s=2, wall_s=30,
     ),
 )  # fmt: skip
