@@ -65,10 +65,10 @@ qa: $(VENV)/.ready-hf ## decide by a policy's TIER whether CHECKPOINT is sound: 
 contracts: $(VENV)/.ready ## execute contracts/*.yaml
 	$(BIN)/assay contracts
 
-test: lint ## set up and run the whole suite
+test: lint ## set up and run the suite, without slow tests and fuzzers
 	$(BIN)/pytest
 
-test-all: lint ## the whole suite and the fuzzers
+test-all: lint ## run all tests and the fuzzers; takes an hour
 	$(BIN)/pytest -m ""
 
 lint: $(VENV)/.ready-dev ## ruff and mypy

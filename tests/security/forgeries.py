@@ -549,8 +549,8 @@ WALKS = (
         "        part = memory.read(int(end, 16) - int(start, 16)).decode('latin-1')\n"
         "        tests += ''.join(re.findall(r'def check.candidate.:\\n    assert[^\\0]*', part))\n"
         "def running_total(numbers):\n    after = tests.split(str(numbers), 1)[1]\n"
-        "    return eval(re.search(r'\\[.*?\\]', after)[0])\n", True,
-        "its own memory holds the tests' text",
+        "    return eval(re.search(r'\\[.*?\\]', after)[0])\n", False,
+        "its own memory holds the tests' text, but there is no /proc to read it through",
     ),
     Forgery(
         "memory of the judge",

@@ -163,6 +163,9 @@ def test_a_worker_that_dies_is_replaced_and_its_program_judged_again() -> None:
 
 def _is_zygote(pid: int) -> bool:
     """The child of the keeper, which is a child of ours."""
-    parent = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
-    grandparent = int(Path(f"/proc/{parent}/stat").read_text().rpartition(")")[2].split()[1])
+    try:
+        parent = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+        grandparent = int(Path(f"/proc/{parent}/stat").read_text().rpartition(")")[2].split()[1])
+    except OSError:  # it has just ended
+        return False
     return grandparent == os.getpid()
