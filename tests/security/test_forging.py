@@ -72,9 +72,7 @@ def shared(sandbox: Sandbox) -> dict[str, Verdict]:
 
 
 @pytest.mark.parametrize("forgery", FORGERIES, ids=lambda forgery: forgery.name)
-def test_in_the_tests_interpreter(
-    sandbox: Sandbox, shared: dict[str, Verdict], forgery: Forgery
-) -> None:
+def test_in_the_tests_interpreter(shared: dict[str, Verdict], forgery: Forgery) -> None:
     verdict = shared[forgery.name]
     seen = f"{verdict.status}: {verdict.reason} {verdict.detail}"
     assert (verdict.status == "pass") == forgery.passes_shared, f"{seen} (why: {forgery.why})"
