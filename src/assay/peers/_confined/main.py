@@ -106,8 +106,9 @@ def _become_first_process(
         kernel.die_with_parent()  # a change of user has switched it off
         if select.select([go], [], [], 0)[0]:  # the supervisor has died meanwhile
             os._exit(1)
-        landlock.restrict_files(landlock.open_places(("/",), (SCRATCH, *DEVICES)), alone=False)
-        seccomp.install(network=True, foreign_files=False)
+        landlock.Rules(("/",), (SCRATCH, *DEVICES), alone=False).enter()
+        families = (seccomp.AF_UNIX, seccomp.AF_INET, seccomp.AF_INET6)  # its own network
+        seccomp.install(families=families, foreign_files=False, watched=False)
         # Without a handler no signal from inside reaches the first process; Python has one.
         signal.signal(signal.SIGINT, signal.SIG_DFL)
         command = os.fork()
