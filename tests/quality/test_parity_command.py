@@ -82,7 +82,7 @@ def test_other_tokens_for_the_same_prompt_are_told(
         (("nowhere.gguf",), "no model at nowhere.gguf"),
         (("FOLDER", "--precision", "2-bit"), "no thresholds for 2-bit: choose same, 8-bit, 4-bit"),
         (("FOLDER", "--hf", "nowhere"), "no model at nowhere"),
-        (("FOLDER", "--policy", "nowhere.yaml"), "no policy can be read"),
+        (("FOLDER", "--policy", "nowhere.yaml"), "no such file"),
     ],
 )
 def test_bad_input_is_one_line(
