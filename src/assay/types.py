@@ -1,7 +1,5 @@
 """The words of assay: what travels from a benchmark to a score, and nothing else."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
