@@ -171,7 +171,7 @@ def _unambiguous(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """How files of one kind are read: the error that is raised, the advice in it, the bounds.
+    """Read files of one kind: with its error, the advice in the error, and its bounds.
 
     ``follow`` is for paths that the user named; inside a folder that may be another's it is off.
     """

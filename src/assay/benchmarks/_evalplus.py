@@ -1,4 +1,4 @@
-"""What HumanEval+ and MBPP+ have in common: inputs as data, and EvalPlus's way to compare.
+"""Load HumanEval+ and MBPP+: inputs as data, and results compared as EvalPlus does.
 
 Expected outputs are what the reference returns. The comparison is that of EvalPlus 0.3.1, so that
 honest programs get the same verdicts there and here.

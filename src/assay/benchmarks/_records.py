@@ -1,4 +1,4 @@
-"""What a data file holds, in whatever form it comes, held against its pin."""
+"""Read the records of a data file, in any form, and check them against the pin."""
 
 from __future__ import annotations
 

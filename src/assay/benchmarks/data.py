@@ -1,4 +1,4 @@
-"""Where a benchmark's data comes from: the user's files, the cache, a package, a download."""
+"""Find a benchmark's data: the user's files, the cache, a package, a download."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class DataFile:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a file was found, and what to do if it is not the right one."""
+    """Record the place of a file, and the advice if it is the wrong one."""
 
     path: Path
     remedy: str
@@ -86,7 +86,7 @@ def records(wanted: DataFile, announce: Announce = lambda _: None) -> list[Recor
 
 
 def text(wanted: DataFile, announce: Announce = lambda _: None) -> str:
-    """Of a data file that is one."""
+    """Return the content of a text data file."""
     return "".join(record["text"] or BLANK_LINE for record in records(wanted, announce))
 
 

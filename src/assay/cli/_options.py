@@ -149,7 +149,7 @@ def sampling(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def judging(command: Callable[..., Any]) -> Callable[..., Any]:
-    """What every command that executes programs can be told."""
+    """Add the options of every command that executes programs."""
     for one in (
         option("--split", default="", help="Part of the benchmark, such as train of mbpp."),
         option("--sandbox", default="process", help="Where programs are executed."),

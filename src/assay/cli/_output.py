@@ -54,7 +54,7 @@ def note(text: str) -> None:
 
 
 class StatusLine:
-    """What is being worked on, on a terminal's last line; nothing where there is no terminal."""
+    """Show the current work on a terminal's last line; do nothing without a terminal."""
 
     def __init__(self, *, quiet: bool) -> None:
         self._shown = not quiet and sys.stderr.isatty()

@@ -1,4 +1,4 @@
-"""What a person sees of running work: one live line, or plain lines, or nothing."""
+"""Show progress: one live line, plain lines, or nothing."""
 
 from __future__ import annotations
 

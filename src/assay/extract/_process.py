@@ -32,7 +32,7 @@ ENVIRONMENT = {"LANG": "C.UTF-8"}
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What extraction may use for one text."""
+    """Limit what extraction may use for one text."""
 
     cpu_s: float = 10.0
     wall_s: float = 60.0  # ends a process that makes no progress; work is counted in CPU seconds

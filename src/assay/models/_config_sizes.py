@@ -1,4 +1,4 @@
-"""Whether the sizes in a model's configuration can be those of its weights.
+"""Check that the sizes in a model's configuration can be those of its weights.
 
 transformers builds whatever a configuration says before it looks at the weights: a billion layers,
 one after the other, or a vocabulary of a terabyte.

@@ -1,4 +1,4 @@
-"""Whether llama.cpp can render the chat template of a GGUF file, tried in a process with limits.
+"""Check in a process with limits that llama.cpp can render a GGUF file's chat template.
 
 llama.cpp renders the template already while it loads a file, to learn what it can do, with no limit
 of time or memory and nothing that could stop it. ``python -m assay.models._llama_template PATH

@@ -1,4 +1,4 @@
-"""How much of an answer is read: seconds, bytes and characters."""
+"""Limit how much of an answer is read: seconds, bytes and characters."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LISTING_BYTES = 1 << 23  # the longest listings of hosted services have a millio
 
 @dataclass(frozen=True, slots=True)
 class AnswerLimits:
-    """What one answer may take; whatever goes beyond makes it a failed one."""
+    """Limit one answer; an answer beyond a limit is a failed one."""
 
     seconds: float
     bytes: int

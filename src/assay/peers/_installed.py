@@ -1,4 +1,4 @@
-"""Which folders an installed command needs in order to run."""
+"""Find the folders that an installed command needs."""
 
 from __future__ import annotations
 

@@ -185,7 +185,7 @@ class Stream:
             yield Request(task_id, sample, prompt, decoding, seed)
 
     def _jobs(self) -> Iterator[Job]:
-        """What there is to execute; a completion without a program is judged on the way."""
+        """Yield the programs to execute; judge completions without a program on the way."""
         for completion, found in self._extractor.stream(self._extractable()):
             if found.reason:
                 failed = _verdict(completion, "fail", found.reason, found.detail)

@@ -29,7 +29,7 @@ ABOUT_FIELDS = {"key", "created", "model", "environments"}
 
 
 class RecordedRun:
-    """What a run's folder holds, for reading: nothing there is locked, created or changed.
+    """Read a run's folder: nothing there is locked, created or changed.
 
     Completions with an error and invalid verdicts are written down but do not count as done, so
     that a rerun tries them again.

@@ -1,4 +1,4 @@
-"""What an attack of the battery is."""
+"""Define an attack of the battery."""
 
 from __future__ import annotations
 

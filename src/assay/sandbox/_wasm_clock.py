@@ -40,7 +40,7 @@ class Clock(threading.Thread):
                 self._engine.increment_epoch()
 
     def waited_s(self) -> float:
-        """That the thread which runs programs was ready to but had no core, where that is told."""
+        """Return the seconds that the program's thread waited for a core; 0 if unknown."""
         try:
             fields = Path(f"/proc/self/task/{self._thread}/schedstat").read_text().split()
         except OSError:
@@ -49,7 +49,7 @@ class Clock(threading.Thread):
 
 
 def _cpu_clock() -> Callable[[], float]:
-    """Of the calling thread, for others to read; of the process where there is none (macOS)."""
+    """Return the calling thread's CPU clock, or the process's where there is none (macOS)."""
     if not hasattr(time, "pthread_getcpuclockid"):
         return time.process_time
     clock = time.pthread_getcpuclockid(threading.get_ident())

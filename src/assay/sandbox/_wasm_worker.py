@@ -42,7 +42,7 @@ ENDS = {"interrupt": "cpu", "stack exhausted": "stack", "Exited with": "exit"}
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """How an instance ended before it answered."""
+    """Report how an instance ended before it answered."""
 
     how: str
     detail: str
@@ -113,7 +113,7 @@ class Program:
 
     @property
     def is_loud(self) -> bool:
-        """Whether what it said may be felt by those who come after it."""
+        """Return whether its answers may slow later programs down."""
         return self._said >= MUCH
 
     def lack(self) -> str:

@@ -100,7 +100,7 @@ class Worker:
 
     @property
     def limits_by(self) -> str:
-        """What of the kernel holds the limits of a program's tree; empty if they are watched."""
+        """Return the kernel feature that holds the tree's limits; empty if they are watched."""
         return str(self._programs.about["limits"])
 
     def judge(
@@ -122,7 +122,7 @@ class Worker:
         timeout_s: float,
         doze: Callable[[], None],
     ) -> dict[str, Any]:
-        """What became of a program whose tests run in the oracle, which keeps them by ``key``.
+        """Judge a program whose tests run in the oracle, which keeps them by ``key``.
 
         Inputs that the tests draw depend on the ``seed``.
         """

@@ -296,7 +296,7 @@ def _control(job: Job, cpu_s: float) -> Job:
 
 
 def _is_doubtful(report: dict[str, Any]) -> bool:
-    """Whether a program has no verdict, for reasons that may be ours or its own."""
+    """Return whether a program has no verdict yet, by its own failure or ours."""
     return bool("sandbox_error" in report or "lost" in report or report.get("starved"))
 
 

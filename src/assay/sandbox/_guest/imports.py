@@ -1,4 +1,4 @@
-"""What a source text imports that the guest lacks, read off the text before any of it runs."""
+"""Find imports that the guest lacks, in a source text before any of it runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What this guest lacks and other sandboxes have: modules, names, files, threads, 64 bits.
+"""List what other sandboxes have and this guest lacks: modules, files, threads, 64 bits.
 
 Only what a text imports decides whether a program is unsupported (imports.py). What an error says
 at run time is the program's own doing: it explains a failure and never takes one away.

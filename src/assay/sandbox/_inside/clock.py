@@ -29,7 +29,7 @@ class Clock:
 
 
 class PublishedClock(Clock):
-    """Where no cgroup counts: the keeper writes what it has seen."""
+    """Publish the CPU time that the keeper has seen, for tiers without a cgroup."""
 
     def __init__(self) -> None:
         super().__init__(os.memfd_create("clock"), NANOSECONDS)

@@ -33,7 +33,7 @@ def version() -> int:
 
 
 class Rules:
-    """What files can be accessed; prepared once, so that each program only has to enter it.
+    """Restrict access to files; prepared once, so that each program only has to enter it.
 
     ``listed`` are folders whose names can be listed, those of everything below included. ``alone``:
     also no TCP, and no signals or abstract sockets to processes outside, for where no namespace

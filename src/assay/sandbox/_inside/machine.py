@@ -9,7 +9,7 @@ FLOOR_PART, FLOOR_MOST = 0.03, 1 << 30  # of the memory: below this everything e
 
 
 class Machine:
-    """What programs cannot influence but by using the machine."""
+    """Measure what programs cannot influence except by using the machine."""
 
     def __init__(self) -> None:
         self._stat = os.open("/proc/stat", os.O_RDONLY)

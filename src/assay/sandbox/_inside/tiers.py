@@ -1,4 +1,4 @@
-"""Where programs run: the tiers, each set up once for a worker.
+"""Set up the tier in which a worker's programs run.
 
 Three processes make a worker. The first one waits outside for its end. The **keeper** takes jobs,
 watches programs and holds what they print; no program can reach it. The **zygote** is forked for

@@ -1,4 +1,4 @@
-"""Which of the host's files programs may read: the system's, Python's own, and no packages."""
+"""Choose the host's files that programs may read: the system's and Python's, no packages."""
 
 from __future__ import annotations
 

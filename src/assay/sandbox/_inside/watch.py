@@ -45,7 +45,7 @@ class HarnessGoneError(Exception):
 
 
 class Watch:
-    """How a program's run ended: ``stopped`` says by which limit, if by one.
+    """Watch a program until it ends: ``stopped`` names the limit that ended it, if any.
 
     ``pressure`` says what the machine lacked for reasons that lie outside of the program.
     """
