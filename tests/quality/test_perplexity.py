@@ -182,7 +182,10 @@ def test_the_command_and_its_json(assay: Cli, folder: Path, tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("--dataset", "nothing.txt"), "no text nothing.txt: give a text file, or one of"),
+        (
+            ("--dataset", "nothing.txt"),
+            "nothing.txt: no such file. Give a UTF-8 text file, or one of",
+        ),
         (("--dataset", "built-in", "--window", "64", "--stride", "64"), "--stride must be"),
         (("--dataset", "built-in", "--window", "99999"), "more than the model can see"),
         (("--dataset", "built-in", "--bytes", "-1"), "--bytes must be 0 or more"),

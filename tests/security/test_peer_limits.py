@@ -179,11 +179,15 @@ def has_control_groups() -> bool:
 
 
 class PeakMemory(threading.Thread):
-    """The most memory that processes below this one took meanwhile."""
+    """The most memory that processes begun below this one took meanwhile.
+
+    Servers that other tests keep warm are not counted.
+    """
 
     def __init__(self) -> None:
         super().__init__(daemon=True)
         self.most_mb = 0
+        self._others = descendants(os.getpid())
         self._ended = threading.Event()
 
     def __enter__(self) -> PeakMemory:
@@ -196,7 +200,8 @@ class PeakMemory(threading.Thread):
 
     def run(self) -> None:
         while not self._ended.wait(0.02):
-            self.most_mb = max(self.most_mb, sum(map(memory_mb, descendants(os.getpid()))))
+            begun = descendants(os.getpid()) - self._others
+            self.most_mb = max(self.most_mb, sum(map(memory_mb, begun)))
 
 
 def memory_mb(pid: int) -> int:

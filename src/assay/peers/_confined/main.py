@@ -21,13 +21,14 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, NoReturn
 
-from _inside import kernel, landlock, seccomp
+from _inside import kernel, landlock, root, seccomp, visible
+from _inside.cgroup import TreeLimit, open_limit
+from _inside.machine import Machine
+from _inside.tiers import FIRST_UID
 
-from .cgroup import Group, create_group
-from .root import DEVICES, SCRATCH, enter_namespaces, enter_private_root
+from .root import SCRATCH, enter_private_root
 from .watch import Watch
 
-FIRST_UID = 100_000  # plus the supervisor's pid, as the sandbox does: a user of its own
 OPEN_FILES = 4096
 MOST_FILES = 64  # collected from one folder
 PIECE = 1 << 20
@@ -37,15 +38,15 @@ def main() -> None:
     os.umask(0o022)  # another user passes through the folders that are made here
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # the harness's parent may ignore it
     settings = json.loads(sys.stdin.buffer.readline())
-    group = create_group(settings["memory_mb"]) if settings["use_group"] else None
+    limit = open_limit(settings) if settings["use_group"] else None
     try:
-        watch, status = _run(settings, group)
+        watch, status = _run(settings, limit)
     except (OSError, KeyError) as error:  # KeyError: an architecture without a filter
         _report({"refused": _reason(error)})
         return
     finally:
-        if group:
-            group.remove()
+        if limit:
+            limit.remove()
     if watch.refusal:
         _report({"refused": watch.refusal.decode(errors="replace")})
     elif watch.stopped != "harness":
@@ -57,24 +58,21 @@ def main() -> None:
         )
 
 
-def _run(settings: dict[str, Any], group: Group | None) -> tuple[Watch, int]:
-    meminfo = os.open("/proc/meminfo", os.O_RDONLY)
+def _run(settings: dict[str, Any], limit: TreeLimit | None) -> tuple[Watch, int]:
+    machine = Machine()
     uid = FIRST_UID + os.getpid() if os.geteuid() == 0 else None
-    enter_namespaces(through_user_namespace=uid is None)
-    go, start = os.pipe()
+    root.enter_namespaces(through_user_namespace=uid is None)
     stderr, command_stderr = os.pipe()
     refusal, refuse = os.pipe()
+    alive, supervisor = os.pipe()
     first = os.fork()
     if first == 0:
-        os.close(start)
-        _become_first_process(settings, uid, go, command_stderr, refuse)
-    for descriptor in (go, command_stderr, refuse):
+        os.close(supervisor)
+        _become_first_process(settings, uid, limit, alive, command_stderr, refuse)
+    for descriptor in (alive, command_stderr, refuse):
         os.close(descriptor)
+    watch = Watch(settings, limit, machine)
     try:
-        if group:
-            group = _entered(group, first)
-        watch = Watch(settings, group, meminfo)
-        os.write(start, b"g")
         watch.run(os.pidfd_open(first), stderr, refusal, harness=0)
     finally:
         os.kill(first, signal.SIGKILL)
@@ -83,30 +81,29 @@ def _run(settings: dict[str, Any], group: Group | None) -> tuple[Watch, int]:
     return watch, status
 
 
-def _entered(group: Group, pid: int) -> Group | None:
-    """Return the group, or None if a process of ours may not be moved into it."""
-    try:
-        group.add(pid)
-    except OSError:
-        return None
-    return group
-
-
 def _become_first_process(
-    settings: dict[str, Any], uid: int | None, go: int, stderr: int, refuse: int
+    settings: dict[str, Any],
+    uid: int | None,
+    limit: TreeLimit | None,
+    alive: int,
+    stderr: int,
+    refuse: int,
 ) -> NoReturn:
-    """Give everything up, start the command, and end as it does."""
+    """Give everything up, start the command, and end as it does.
+
+    ``alive`` closes when the supervisor has died.
+    """
     try:
         kernel.die_with_parent()
-        if not os.read(go, 1):  # by now in the control group
-            os._exit(1)
+        if limit:
+            limit.enter()
         _set_limits(settings)
         enter_private_root(settings, uid)
         kernel.drop_privileges(uid)
         kernel.die_with_parent()  # a change of user has switched it off
-        if select.select([go], [], [], 0)[0]:  # the supervisor has died meanwhile
+        if select.select([alive], [], [], 0)[0]:  # the supervisor has died meanwhile
             os._exit(1)
-        landlock.Rules(("/",), (SCRATCH, *DEVICES), alone=False).enter()
+        landlock.Rules(("/",), (SCRATCH, *visible.DEVICES), alone=False).enter()
         families = (seccomp.AF_UNIX, seccomp.AF_INET, seccomp.AF_INET6)  # its own network
         seccomp.install(families=families, foreign_files=False, watched=False)
         # Without a handler no signal from inside reaches the first process; Python has one.

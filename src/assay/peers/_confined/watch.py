@@ -5,14 +5,15 @@ from __future__ import annotations
 import os
 import select
 import time
-from pathlib import Path
 from typing import Any
 
-from .cgroup import Group
+from _inside.cgroup import TreeLimit
+from _inside.machine import Machine
+from _inside.tree import Tree
+
 from .root import SCRATCH
 
 LOOK_EVERY_S = 0.05
-TICK_S, PAGE = 1 / os.sysconf("SC_CLK_TCK"), os.sysconf("SC_PAGESIZE")
 PIECE, TAIL = 1 << 16, 4096
 MACHINE_FLOOR_MB = 512  # some kernel memory is in no process's account: the last line of defence
 
@@ -23,10 +24,10 @@ class Watch:
     Called by the supervisor, whose ``/proc`` is the command's own once that has begun.
     """
 
-    def __init__(self, settings: dict[str, Any], group: Group | None, meminfo: int) -> None:
+    def __init__(self, settings: dict[str, Any], limit: TreeLimit | None, machine: Machine) -> None:
         self._settings = settings
-        self._group = group
-        self._meminfo = meminfo
+        self._limit = limit
+        self._machine = machine
         self._cpu_s: dict[int, float] = {}  # by process; those that have ended stay
         self._begun = False
         self.refusal = b""
@@ -75,62 +76,38 @@ class Watch:
             self.tail = (self.tail + piece)[-TAIL:]
 
     def _exceeded(self) -> str:
-        pids = [int(entry.name) for entry in os.scandir("/proc") if entry.name.isdecimal()]
-        if self._cpu_used_s(pids) > self._settings["cpu_s"]:
+        tree = Tree()
+        try:
+            return self._exceeded_by(tree)
+        finally:
+            os.close(tree.proc)
+
+    def _exceeded_by(self, tree: Tree) -> str:
+        pids = tree.all_processes()
+        if self._cpu_used_s(tree, pids) > self._settings["cpu_s"]:
             return "cpu"
         limit = self._settings["memory_mb"] << 20
-        if self._group is None and _memory_bytes(pids, limit) > limit:
+        if self._limit is None and tree.memory_bytes(pids, limit) + _files_bytes() > limit:
             return "memory"
-        if _available_bytes(self._meminfo) < MACHINE_FLOOR_MB << 20:
+        if self._machine.free_bytes() < MACHINE_FLOOR_MB << 20:
             return "machine"
         return ""
 
-    def _cpu_used_s(self, pids: list[int]) -> float:
+    def _cpu_used_s(self, tree: Tree, pids: list[int]) -> float:
         """Return the CPU seconds used so far.
 
-        Without a group, children that nobody waited for and no look has met are not counted; the
+        Without a cgroup, children that nobody waited for and no look has met are not counted; the
         wall limit bounds these.
         """
-        if self._group is not None:
-            return self._group.cpu_s()
+        if self._limit is not None:
+            return float(self._limit.clock.now_s())
         for pid in pids:
-            fields = _read(f"/proc/{pid}/stat").rpartition(")")[2].split()
-            if len(fields) > 12:
-                used = (int(fields[11]) + int(fields[12])) * TICK_S
-                self._cpu_s[pid] = max(used, self._cpu_s.get(pid, 0.0))
+            used = tree.own_cpu_s(pid)
+            self._cpu_s[pid] = max(used, self._cpu_s.get(pid, 0.0))
         return sum(self._cpu_s.values())
 
 
-def _memory_bytes(pids: list[int], limit: int) -> int:
-    """Return the memory in use, files included. Shared pages count once only near the limit."""
+def _files_bytes() -> int:
+    """Return the memory that files in the scratch folder take."""
     room = os.statvfs(SCRATCH)
-    files = (room.f_blocks - room.f_bfree) * room.f_frsize
-    resident = {pid: _resident_bytes(pid) for pid in pids}
-    if files + sum(resident.values()) <= limit:
-        return files + sum(resident.values())
-    return files + sum(_proportional_bytes(pid, whole) for pid, whole in resident.items())
-
-
-def _resident_bytes(pid: int) -> int:
-    fields = _read(f"/proc/{pid}/statm").split()
-    return int(fields[1]) * PAGE if fields else 0
-
-
-def _proportional_bytes(pid: int, resident: int) -> int:
-    """Return the process's share; all of its memory where it hides how much it shares."""
-    for line in _read(f"/proc/{pid}/smaps_rollup").splitlines():
-        if line.startswith("Pss:"):
-            return int(line.split()[1]) * 1024
-    return resident
-
-
-def _available_bytes(meminfo: int) -> int:
-    words = os.pread(meminfo, 4096, 0).split()
-    return int(words[words.index(b"MemAvailable:") + 1]) * 1024
-
-
-def _read(path: str) -> str:
-    try:
-        return Path(path).read_text()
-    except OSError:  # it has just ended, or hides itself
-        return ""
+    return (room.f_blocks - room.f_bfree) * room.f_frsize

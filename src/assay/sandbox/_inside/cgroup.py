@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import os
+import time
 from collections.abc import Callable
 from typing import Any
 
 from .clock import CPU_STAT, NANOSECONDS, Clock
 
 PREFIX = "assay-"
+REMOVE_S = 2.0  # the kernel takes a moment to see that a cgroup is empty
 HARNESS = f"{PREFIX}harness"  # where processes go that stand in the way of a subtree
 
 
@@ -215,9 +217,16 @@ def _opened_parent(folder: str) -> tuple[int, str]:
 
 
 def _remove(folders: list[tuple[int, str]]) -> None:
+    deadline = time.monotonic() + REMOVE_S
     for parent, name in folders:
-        with contextlib.suppress(OSError):
-            os.rmdir(name, dir_fd=parent)
+        while time.monotonic() < deadline:
+            try:
+                os.rmdir(name, dir_fd=parent)
+                break
+            except FileNotFoundError:
+                break
+            except OSError:
+                time.sleep(0.01)
 
 
 def _remove_leftovers(path: str) -> None:

@@ -21,11 +21,17 @@ def mount(target: str) -> None:
 def mount_for_program() -> None:
     """Mount in the pid namespace of a program; its first process does not show."""
     kernel.mount("proc", TARGET, "proc", FLAGS, "hidepid=2")
-    for entry in os.scandir(TARGET):
+    cover_all_but_figures(TARGET)
+
+
+def cover_all_but_figures(target: str) -> None:
+    """Leave processes and the machine's figures of a /proc, and no settings of the kernel."""
+    for entry in os.scandir(target):
         if entry.name.isdecimal() or entry.name in FIGURES or entry.is_symlink():
             continue
         if entry.is_dir():
             kernel.mount("tmpfs", entry.path, "tmpfs", FLAGS, "size=4k,nr_inodes=1,mode=555")
         else:
             kernel.mount(os.devnull, entry.path, "", MS_BIND)
-            kernel.set_mount_attributes(entry.path, kernel.MOUNT_ATTR_NODEV, recursive=False)
+            covered = kernel.MOUNT_ATTR_RDONLY | kernel.MOUNT_ATTR_NODEV
+            kernel.set_mount_attributes(entry.path, covered, recursive=False)

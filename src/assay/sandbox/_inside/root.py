@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Container
+from collections.abc import Callable, Container
 
 from . import kernel, loopback, proc, visible
 from .kernel import MS_BIND, MS_NODEV, MS_NOSUID, MS_PRIVATE, MS_REC
@@ -42,19 +42,7 @@ def enter_private_root(
     shown: list[str], hidden: list[str], files_mb: int, allowed: Container[str]
 ) -> None:
     """Leave the host's files: read-only system and Python folders, an own /proc, a small /tmp."""
-    kernel.mount("none", "/", "", MS_REC | MS_PRIVATE)
-    # Held open first: whatever lies below the staging folder is about to be covered.
-    sources = {path: os.open(path, os.O_PATH) for path in shown}
-    options = "size=1m,nr_inodes=1k,mode=755"
-    kernel.mount("tmpfs", STAGING, "tmpfs", MS_NOSUID | MS_NODEV, options)
-    for path in visible.SYSTEM_FOLDERS:
-        if os.path.islink(path):
-            os.symlink(os.readlink(path), STAGING + path)
-    for path, source in sources.items():
-        _bind_read_only(source, STAGING + path, device=path in visible.DEVICES)
-    for path in hidden:
-        kernel.mount("tmpfs", STAGING + path, "tmpfs", MS_NOSUID | MS_NODEV, EMPTY)
-        kernel.set_mount_attributes(STAGING + path, _attributes(device=False), recursive=False)
+    build({path: path for path in shown}, hidden)
     if "loopback" in allowed:
         loopback.switch_on(STAGING)
     os.makedirs(STAGING + PROC)
@@ -63,6 +51,34 @@ def enter_private_root(
     mount_scratch(STAGING + SCRATCH, files_mb)
     for name in ("/tmp", "/dev/shm"):
         os.symlink(SCRATCH, STAGING + name)
+    enter()
+
+
+def build(
+    shown: dict[str, str], hidden: list[str], prepare: Callable[[], None] = lambda: None
+) -> None:
+    """Show files of the host, by their places, read-only in a root to be; cover what is hidden.
+
+    ``prepare`` is called while the new root is empty.
+    """
+    kernel.mount("none", "/", "", MS_REC | MS_PRIVATE)
+    # Held open first: whatever lies below the staging folder is about to be covered.
+    sources = {place: os.open(path, os.O_PATH) for place, path in shown.items()}
+    options = "size=1m,nr_inodes=1k,mode=755"
+    kernel.mount("tmpfs", STAGING, "tmpfs", MS_NOSUID | MS_NODEV, options)
+    prepare()
+    for path in visible.SYSTEM_FOLDERS:
+        if os.path.islink(path):
+            os.symlink(os.readlink(path), STAGING + path)
+    for place in sorted(sources):  # outer folders before inner ones
+        _bind_read_only(sources[place], STAGING + place, device=place in visible.DEVICES)
+    for path in hidden:
+        kernel.mount("tmpfs", STAGING + path, "tmpfs", MS_NOSUID | MS_NODEV, EMPTY)
+        kernel.set_mount_attributes(STAGING + path, _attributes(device=False), recursive=False)
+
+
+def enter() -> None:
+    """Make what was built the root, read-only, and let go of the old one."""
     os.chdir(STAGING)
     kernel.pivot_root_here()
     kernel.set_mount_attributes("/", _attributes(device=False), recursive=False)

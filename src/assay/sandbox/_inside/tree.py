@@ -66,6 +66,10 @@ class Tree:
         """Return the CPU seconds of these processes and of the children they have waited for."""
         return sum(sum(map(int, self._stat(pid)[11:15])) for pid in pids) * TICK_S
 
+    def own_cpu_s(self, pid: int) -> float:
+        """Return the CPU seconds of one process without its children's."""
+        return sum(map(int, self._stat(pid)[11:13])) * TICK_S
+
     def waiting_s(self, pids: Iterable[int]) -> float:
         """Return the seconds that these processes were ready to run but had no CPU."""
         total = 0

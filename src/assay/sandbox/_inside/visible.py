@@ -21,12 +21,21 @@ PACKAGE_PLACES = tuple(
 
 def shown_paths() -> list[str]:
     """Return the host's folders and files that Python needs, none below another."""
-    folders = [path for path in SYSTEM_FOLDERS if os.path.isdir(path) and not os.path.islink(path)]
+    folders = system_folders()
     for folder in python_folders():
         real = os.path.realpath(folder)
         if not is_below(real, folders):
             folders.append(real)
-    return folders + [path for path in (*DEVICES, *SYSTEM_FILES) if os.path.exists(path)]
+    return folders + system_files()
+
+
+def system_folders() -> list[str]:
+    """Return the system's folders; those that are links lead into the others."""
+    return [path for path in SYSTEM_FOLDERS if os.path.isdir(path) and not os.path.islink(path)]
+
+
+def system_files() -> list[str]:
+    return [path for path in (*DEVICES, *SYSTEM_FILES) if os.path.exists(path)]
 
 
 def python_folders() -> list[str]:
