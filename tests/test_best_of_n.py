@@ -10,7 +10,7 @@ import pytest
 
 from assay import models, pipeline
 from assay.extract.workers import Extractor
-from assay.pipeline import EvalConfig, evaluate
+from assay.pipeline import EvalConfig, ProblemSelection, evaluate
 from assay.pipeline.best_of_n import best_of_n
 from assay.runs import RunFolder, open_run
 from assay.sandbox import Capabilities
@@ -125,5 +125,5 @@ def test_engines_are_asked_for_log_probabilities_when_they_decide(
         return ScriptedModel(mini)
 
     monkeypatch.setattr(pipeline.models, "open_model", open_model)
-    evaluate(EvalConfig("mini", tmp_path, samples=1, select=method), Watcher())
+    evaluate(EvalConfig("mini", tmp_path, problems=ProblemSelection("1"), select=method), Watcher())
     assert [options.logprobs for options in asked] == [told]

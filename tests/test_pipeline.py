@@ -191,7 +191,6 @@ def test_a_model_that_thinks_may_take_longer() -> None:
     "settings",
     [
         {"n_samples": 0},
-        {"samples": -1},
         {"max_tokens": 0},
         {"temperature": -1.0},
         {"temperature": float("nan")},

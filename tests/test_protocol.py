@@ -5,10 +5,11 @@ from __future__ import annotations
 import dataclasses
 
 from assay import codec
-from assay.protocol import Protocol, differences
+from assay.protocol import VERSION, Asking, Protocol, differences
 from assay.types import Decoding, Limits
 
 BASE = Protocol(
+    version=VERSION,
     benchmark="humaneval",
     benchmark_version="1",
     data_sha256="d",
@@ -17,6 +18,7 @@ BASE = Protocol(
     n_samples=1,
     prompt_strategy="standard",
     prompt_strategy_version=1,
+    asking=Asking("chat", "own"),
     decoding=Decoding(),
     extraction_version=1,
     tests="base",

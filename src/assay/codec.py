@@ -73,7 +73,7 @@ def _convert(hint: Any, value: Any, name: str) -> Any:
         (inner,) = (a for a in args if a is not type(None))
         return _convert(inner, value, name)
     elif origin is tuple:
-        if isinstance(value, list):
+        if isinstance(value, list | tuple):
             return tuple(_convert(args[0], item, name) for item in value)
     elif origin is dict:
         if isinstance(value, dict):

@@ -2,17 +2,33 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from assay import codec
-from assay.types import Decoding, Limits, Tests
+from assay.types import Decoding, Limits, PromptForm, Tests
+
+VERSION = 2  # of what a protocol says; results of version 1 have no such field
+
+
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """How a model is asked, apart from the prompt strategy and the choice of tokens."""
+
+    prompt_form: PromptForm
+    chat_template: Literal["own", "none"]  # whether the model's own is used
+    system: str = ""  # a system message before every prompt
+    thinking: str = "default"  # on, off, or the most tokens of a thought
+    stop: tuple[str, ...] = ()  # texts that end a completion, besides the strategy's
+    engine_options: tuple[str, ...] = ()  # key=value, sorted
 
 
 @dataclass(frozen=True, slots=True)
 class Protocol:
     """Two runs may be compared when every field here is equal."""
 
+    version: int
     benchmark: str
     benchmark_version: str
     data_sha256: str
@@ -21,6 +37,7 @@ class Protocol:
     n_samples: int
     prompt_strategy: str
     prompt_strategy_version: int
+    asking: Asking
     decoding: Decoding
     extraction_version: int
     tests: str
@@ -28,13 +45,14 @@ class Protocol:
     sandbox: str
     python: str
     environment: str = ""  # of packages, named with its digest; none: the standard library alone
+    origin: str = ""  # digest of completions that were recorded elsewhere
 
     @property
     def hash(self) -> str:
         return codec.digest(self)
 
     def to_json(self) -> dict[str, Any]:
-        return {"hash": self.hash, **codec.to_json(self)}
+        return {"hash": self.hash, **json.loads(codec.dumps(self))}  # as a file has it
 
 
 def differences(a: dict[str, Any], b: dict[str, Any]) -> list[tuple[str, Any, Any]]:

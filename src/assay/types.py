@@ -89,6 +89,8 @@ class Decoding:
     temperature: float = 0.0
     top_k: int = 1
     top_p: float = 1.0
+    min_p: float = 0.0
+    repetition_penalty: float = 1.0
     seed: int = 0
 
 
@@ -166,15 +168,6 @@ class Verdict(Sample):
 
 
 @dataclass(frozen=True, slots=True)
-class Tally:
-    """One problem's count: ``n`` judged samples (invalid ones apart), ``passed`` of them right."""
-
-    task_id: str
-    n: int
-    passed: int
-
-
-@dataclass(frozen=True, slots=True)
 class Estimate:
     """pass@k over ``problems`` problems, with its 95 % interval."""
 
@@ -196,3 +189,4 @@ class ModelIdentity:
     tokenizer_sha256: str = ""
     template_sha256: str = ""
     variant: str = ""  # of the weights' use: number format, adapter
+    path: str = ""  # where it was found; no part of the identity

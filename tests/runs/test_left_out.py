@@ -33,7 +33,9 @@ def evaluation(
     for number, status in enumerate(statuses):
         run.add_verdict(Verdict(f"t/{number}", 0, status, "reason", integrity=integrity))
     tallies = tally([v.task_id for v in run.verdicts.values()], run.verdicts.values())
-    result = build_result(run, BASE, tallies, estimates(tallies))
+    result = build_result(
+        run, BASE, tallies, coverage(tallies, 1, len(tallies)), estimates(tallies)
+    )
     path = write_result(run, result, tallies)
     run.close()
     return Evaluation(result, path)

@@ -11,7 +11,7 @@ import pytest
 
 from assay.errors import RunError
 from assay.runs import compare, find_result, list_runs, open_run, read_tsv
-from assay.types import Tally
+from assay.scoring import Tally
 from tests.runs.test_folder import MODEL
 from tests.test_protocol import BASE
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from assay.scoring import estimate, estimates, sign_test, tally
-from assay.types import Status, Tally, Verdict
+from assay.scoring import Tally, estimate, estimates, sign_test, tally
+from assay.types import Status, Verdict
 
 
 def verdict(task_id: str, sample: int, status: Status) -> Verdict:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from assay.pipeline import EngineOptions
+from assay.pipeline import EngineOptions, ProblemSelection
 from assay.pipeline.decoding import MAX_TOKENS, MAX_TOKENS_THINKING, PRESETS
 
 if TYPE_CHECKING:
@@ -149,8 +149,41 @@ def sampling(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def judging(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options of every command that executes programs."""
+    """Add the options of every command that executes programs.
+
+    The command gets ``problems``, a ProblemSelection.
+    """
+
+    @functools.wraps(command)
+    def with_problems(
+        problems: str, tasks: tuple[str, ...], tasks_file: Path | None, **others: Any
+    ) -> Any:
+        return command(problems=ProblemSelection(problems, tasks, tasks_file), **others)
+
+    decorated: Callable[..., Any] = with_problems
     for one in (
+        option(
+            "--problems",
+            "--samples",
+            "problems",
+            default="0",
+            metavar="N|A:B",
+            envvar=["ASSAY_PROBLEMS", "ASSAY_SAMPLES"],
+            help="Only the first N problems, or those from A up to B; 0 selects all.",
+        ),
+        option(
+            "--task",
+            "tasks",
+            multiple=True,
+            metavar="ID",
+            help="Only the problem with this task id; can be repeated.",
+        ),
+        option(
+            "--from-file",
+            "tasks_file",
+            type=click.Path(path_type=Path, dir_okay=False),
+            help="Only the problems whose task ids are listed in this file, one per line.",
+        ),
         option("--split", default="", help="Part of the benchmark, such as train of mbpp."),
         option("--sandbox", default="process", help="Where programs are executed."),
         option("--sandbox-tier", default="auto", help="Least isolation: root, user, landlock."),
@@ -174,5 +207,5 @@ def judging(command: Callable[..., Any]) -> Callable[..., Any]:
         resume,
         as_json,
     )[::-1]:
-        command = one(command)
-    return command
+        decorated = one(decorated)
+    return decorated

@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 @option(
     "--model", default="default", help="A model file, engine:reference, or the built-in default."
 )
-@option("--samples", type=int, default=0, help="Only the first N problems; 0 means all.")
 @sampling
 @option(
     "--prompt-strategy",

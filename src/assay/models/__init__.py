@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
 
 from assay.errors import ModelError, UsageError
 from assay.fetch import PackagedFile, packaged_file
@@ -137,6 +137,7 @@ class Model(Protocol):
         ...
 
 
+@runtime_checkable
 class RecordedModel(Model, Protocol):
     """A model whose completions were all made before."""
 
@@ -225,11 +226,11 @@ def convert(
     return _convert.convert(source, target, dtype=dtype, force=force, progress=progress)
 
 
-def open_recorded(path: str) -> RecordedModel:
-    """A file of completions made elsewhere."""
+def open_recorded(path: str, *, partial: bool = False) -> RecordedModel:
+    """Open a file of completions made elsewhere; ``partial`` accepts a last line cut in half."""
     from assay.models.replay import ReplayModel
 
-    return ReplayModel(path)
+    return ReplayModel(path, partial=partial)
 
 
 # By how files begin, those that people take for what we read.

@@ -22,23 +22,36 @@ PROGRAMS = dataclasses.replace(SAMPLES, most=1 << 26, follow=False, unpack=False
 RESULT_FILES = dataclasses.replace(SAMPLES, most=1 << 30)
 
 
-def records(path: Path) -> Iterator[Record]:
-    """Yield the records of a file or folder; ModelError says what is wrong with it."""
+def records(path: Path, *, partial: bool = False) -> Iterator[Record]:
+    """Yield the records of a file or folder; ModelError says what is wrong with it.
+
+    ``partial`` leaves out a last line that was cut in half.
+    """
     if path.is_dir():
         yield from _folder(path)
     elif (judged := _judged(path)) is not None:
         yield from _results(path, judged)
     else:
-        yield from _lines(path)
+        yield from _lines(path, partial=partial)
 
 
-def _lines(path: Path) -> Iterator[Record]:
+def _lines(path: Path, *, partial: bool) -> Iterator[Record]:
     for number, line in enumerate(SAMPLES.lines(path), 1):
-        if line.strip():
-            where = f"{path} line {number}"
+        if not line.strip():
+            continue
+        where = f"{path} line {number}"
+        try:
             with SAMPLES.reporting(where):
                 record = parse_json(line)
-            yield where, record
+        except ModelError as error:
+            if line.endswith(b"\n"):
+                raise
+            if partial:
+                return
+            raise ModelError(
+                f"{where}: was cut in half. Give the whole file, or --partial to leave it out."
+            ) from error
+        yield where, record
 
 
 def _folder(path: Path) -> Iterator[Record]:

@@ -41,12 +41,12 @@ RECORDED_FIELDS = ("sample", "logprob", "error", *DEFAULTS)
 class ReplayModel:
     """Gives sample i of a task its i-th recorded text."""
 
-    def __init__(self, reference: str) -> None:
+    def __init__(self, reference: str, *, partial: bool = False) -> None:
         path = Path(reference)
         self._recorded: dict[SampleKey, Completion] = {}
         self._counts: dict[str, int] = defaultdict(int)
         continuation = False
-        for where, record in records(path):
+        for where, record in records(path, partial=partial):
             field = _text_field(record)
             if field is None:
                 raise ModelError(

@@ -7,8 +7,8 @@ import os
 import platform
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -30,67 +30,26 @@ from assay.fetch import cache_dir
 from assay.models import EngineOptions
 from assay.pipeline import references
 from assay.pipeline.best_of_n import best_of_n
+from assay.pipeline.config import ALL, STANDARD, EvalConfig, JudgeConfig, ScoreConfig
 from assay.pipeline.decoding import MAX_TOKENS, MAX_TOKENS_THINKING, in_force
+from assay.pipeline.problems import ProblemSelection
 from assay.pipeline.stream import Observer, Stream, sample_seed
 from assay.prompts import Strategy, strategies
-from assay.protocol import Protocol
+from assay.protocol import VERSION, Asking, Protocol
 from assay.sandbox import environments
-from assay.types import Benchmark, Decoding, Prompt, SampleKey
+from assay.types import Benchmark, Decoding, ModelIdentity, Prompt, SampleKey
 
 __all__ = [
-    "ALL", "EngineOptions", "EvalConfig", "Evaluation", "JudgeConfig", "Observer", "ScoreConfig",
-    "check_references", "environment", "evaluate", "evaluate_all", "flaky", "recorded",
-    "references", "resolve_decoding", "sample_seed", "score",
+    "ALL", "EngineOptions", "EvalConfig", "Evaluation", "JudgeConfig", "Observer",
+    "ProblemSelection", "ScoreConfig", "check_references", "environment", "evaluate",
+    "evaluate_all", "flaky", "recorded", "references", "resolve_decoding", "sample_seed", "score",
 ]  # fmt: skip
 
 # Completions made elsewhere were asked for in a way nobody recorded.
 RECORDED = Strategy("recorded", 0, lambda problem, _: Prompt(text=problem.prompt))
-STANDARD, ALL = "standard", "all"  # prompt strategies
 LONG_S = 2.0
 MOST_WORKERS = 1024
 UNKNOWN_DECODING = Decoding(max_tokens=0, temperature=0.0, top_k=0, top_p=0.0)
-
-
-@dataclass(frozen=True, slots=True)
-class JudgeConfig:
-    """How programs are to be judged, whoever wrote them."""
-
-    benchmark: str
-    results_dir: Path
-    split: str = ""
-    sandbox: str = "process"
-    sandbox_tier: str = "auto"
-    workers: int = 0
-    no_cache: bool = False
-    check_references: bool = False
-    fresh: bool = False
-    select: str = ""  # how one of n samples is chosen; none: not at all
-    data_dir: Path | None = None
-    tests_seed: str = ""  # of inputs that tests draw; none: a new secret for every run
-
-
-@dataclass(frozen=True, slots=True)
-class ScoreConfig(JudgeConfig):
-    """A file of completions to be scored."""
-
-    samples_file: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class EvalConfig(JudgeConfig):
-    """A model to be evaluated."""
-
-    model: str = models.DEFAULT
-    samples: int = 0
-    n_samples: int = 1
-    temperature: float = 0.0
-    top_k: int | None = None
-    max_tokens: int | None = None  # by what the model is, if not given
-    seed: int = 0
-    prompt_strategy: str = STANDARD
-    engine: EngineOptions = field(default_factory=EngineOptions)
-    # Asked before anything is generated: what is recorded of the device, or an error.
-    gate: Callable[[], dict[str, Any]] = dict
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,21 +60,65 @@ class Evaluation:
     path: Path
 
 
+@dataclass(frozen=True, slots=True)
+class Selected:
+    """Problems of a benchmark, their label (such as ``[:10]``), and how many the benchmark has."""
+
+    benchmark: Benchmark
+    label: str
+    total: int
+
+
+@dataclass(frozen=True, slots=True)
+class Samples:
+    """Which samples are judged, and how they were asked for."""
+
+    keys: list[SampleKey]
+    strategy: Strategy
+    asking: Asking
+    decoding: Decoding
+    origin: str = ""  # digest of completions that were recorded elsewhere
+
+
 def evaluate(config: EvalConfig, observer: Observer) -> Evaluation:
     """Run (or continue) the evaluation and write its results file."""
     resolve_decoding(config)  # wrong options are told before anything is loaded
     strategy = strategies.get(config.prompt_strategy)
-    benchmark = _first(_loaded(config, observer), config.samples)
+    selected = _select(config, observer)
     engine = config.engine
     if config.select and selection.methods.get(config.select).logprobs:
         engine = dataclasses.replace(engine, logprobs=True)
     model = models.open_model(config.model, engine, observer.note)
-    decoding = resolve_decoding(config, thinks=model.thinks)
-    if model.thinks and config.max_tokens is None:
-        observer.note(f"the model's template lets it think: max-tokens {decoding.max_tokens}")
-    keys = [(p.task_id, s) for p in benchmark.problems for s in range(config.n_samples)]
+    keys = [(p.task_id, s) for p in selected.benchmark.problems for s in range(config.n_samples)]
     gate = {"parity_gate": config.gate()}
-    return _judged(config, benchmark, strategy, decoding, model, keys, observer, gate)
+    if isinstance(model, models.RecordedModel):
+        samples = _recorded_samples(model, keys)
+    else:
+        decoding = resolve_decoding(config, thinks=model.thinks)
+        if model.thinks and config.max_tokens is None:
+            observer.note(f"the model's template lets it think: max-tokens {decoding.max_tokens}")
+        observer.note(_describe_form(model.identity))
+        samples = Samples(keys, strategy, _asking(model.identity), decoding)
+    return _judged(config, selected, selected.benchmark, samples, model, observer, gate)
+
+
+def _asking(identity: ModelIdentity) -> Asking:
+    form = identity.prompt_form
+    return Asking(form, "own" if form == "chat" else "none")
+
+
+def _describe_form(identity: ModelIdentity) -> str:
+    if identity.prompt_form == "chat":
+        return "prompt form chat: the model's own chat template is used"
+    if identity.template_sha256:
+        return "prompt form text: the model's chat template is not used"
+    return "prompt form text: the model has no chat template, so it is asked as a base model"
+
+
+def _recorded_samples(model: models.RecordedModel, keys: list[SampleKey]) -> Samples:
+    """Return samples of which nobody knows how they were asked for, only where they come from."""
+    identity = model.identity
+    return Samples(keys, RECORDED, _asking(identity), UNKNOWN_DECODING, identity.weights_sha256)
 
 
 def evaluate_all(config: EvalConfig, observer: Observer) -> list[Evaluation]:
@@ -132,28 +135,52 @@ def score(config: ScoreConfig, observer: Observer) -> Evaluation:
     _check_workers(config)
     if config.select:
         selection.methods.get(config.select)
-    benchmark, model, keys = recorded(config, observer)
-    return _judged(config, benchmark, RECORDED, UNKNOWN_DECODING, model, keys, observer)
+    selected = _select(config, observer)
+    benchmark, model, keys = _match(config, selected, observer)
+    samples = _recorded_samples(model, keys)
+    return _judged(config, selected, benchmark, samples, model, observer)
 
 
 def recorded(
     config: ScoreConfig, observer: Observer
 ) -> tuple[Benchmark, models.RecordedModel, list[SampleKey]]:
     """Completions made elsewhere, and the part of the benchmark that they are for."""
-    benchmark = _loaded(config, observer)
-    model = models.open_recorded(config.samples_file)
-    keys = model.recorded()
-    known = {p.task_id for p in benchmark.problems}
-    if unknown := next((task_id for task_id, _ in keys if task_id not in known), None):
+    return _match(config, _select(config, observer), observer)
+
+
+def _match(
+    config: ScoreConfig, selected: Selected, observer: Observer
+) -> tuple[Benchmark, models.RecordedModel, list[SampleKey]]:
+    """Match a file with the selected problems; UsageError if it lacks samples of them."""
+    model = models.open_recorded(config.samples_file, partial=config.partial)
+    wanted = {p.task_id for p in selected.benchmark.problems}
+    keys = [key for key in model.recorded() if key[0] in wanted]
+    others = {task_id for task_id, _ in model.recorded()} - wanted
+    if others and not (selected.label and keys):
         raise UsageError(
-            f"{config.samples_file} has a sample of {unknown}, which is no task of "
-            f"{benchmark.name}: give the right --benchmark"
+            f"{config.samples_file} has a sample of {min(others)}, which is no task of "
+            f"{selected.benchmark.name}: give the right --benchmark"
         )
-    tasks = {task_id for task_id, _ in keys}
-    if missing := len(known - tasks):
-        observer.note(f"{missing} of {len(known)} problems have no sample and are left out")
-    problems = tuple(p for p in benchmark.problems if p.task_id in tasks)
-    return dataclasses.replace(benchmark, problems=problems), model, keys
+    counts = Counter(task_id for task_id, _ in keys)
+    most = max(counts.values())
+    if lacking := _describe_lack(counts, len(wanted), most):
+        if not config.partial:
+            raise UsageError(
+                f"{config.samples_file}: has {lacking} of {selected.benchmark.name}. "
+                "Give the whole file, or --partial to score what there is."
+            )
+        observer.note(f"{config.samples_file} has {lacking} of {selected.benchmark.name}")
+    problems = tuple(p for p in selected.benchmark.problems if p.task_id in counts)
+    return dataclasses.replace(selected.benchmark, problems=problems), model, keys
+
+
+def _describe_lack(counts: Counter[str], problems: int, most: int) -> str:
+    """Return what a file has if that is less than ``most`` samples of all problems."""
+    if len(counts) < problems:
+        return f"samples of {len(counts)} of {problems} problems"
+    if fewer := sum(count < most for count in counts.values()):
+        return f"fewer than {most} samples of {fewer} of {problems} problems"
+    return ""
 
 
 def check_references(config: JudgeConfig, observer: Observer) -> dict[str, str]:
@@ -193,11 +220,10 @@ def _statuses(evaluation: Evaluation) -> dict[SampleKey, str]:
 
 def _judged(
     config: JudgeConfig,
-    benchmark: Benchmark,
-    strategy: Strategy,
-    decoding: Decoding,
+    selected: Selected,
+    benchmark: Benchmark,  # those of the selected problems that there are samples of
+    samples: Samples,
     model: models.Model,
-    keys: list[SampleKey],
     observer: Observer,
     device: Mapping[str, Any] = MappingProxyType({}),  # where completions are made
 ) -> Evaluation:
@@ -207,34 +233,35 @@ def _judged(
         checked = references.check(benchmark, judge, observer, again=config.check_references)
         benchmark = checked.benchmark
         capabilities = judge.capabilities()
-        most = max(Counter(task_id for task_id, _ in keys).values(), default=0)
-        protocol = _protocol(benchmark, strategy, decoding, most, judge)
+        most = max(Counter(task_id for task_id, _ in samples.keys).values(), default=0)
+        task_ids = [p.task_id for p in selected.benchmark.problems]
+        protocol = _protocol(benchmark, task_ids, samples, most, judge)
         cache = _verdict_cache(capabilities, protocol.environment)
         run = runs.open_run(
             config.results_dir, protocol, model.identity,
-            fresh=config.fresh, tests_seed=config.tests_seed,
+            fresh=config.fresh, tests_seed=config.tests_seed, selection=selected.label,
         )  # fmt: skip
         try:
             stream = Stream(
-                benchmark, strategy, protocol, model, judge, extractor, run,
+                benchmark, samples.strategy, protocol, model, judge, extractor, run,
                 None if config.no_cache else cache, checked.unscorable, observer,
             )  # fmt: skip
             known = {"sandbox": codec.to_json(capabilities), **device}
-            stream.flow(_long_first(keys, checked.seconds), lambda: environment(model) | known)
-            task_ids = [p.task_id for p in benchmark.problems]
+            keys = _long_first(samples.keys, checked.seconds)
+            stream.flow(keys, lambda: environment(model) | known)
             wanted = set(task_ids)
             verdicts = [v for v in run.verdicts.values() if v.task_id in wanted]
             tallies = scoring.tally(task_ids, verdicts)
+            method = config.select or runs.kept_selection(run)
             best = None
-            if config.select and most > 1:
+            if method and most > 1:
                 form = model.identity.prompt_form
-                best = best_of_n(
-                    config.select, most, benchmark, form, run, judge, extractor, observer
-                )
+                best = best_of_n(method, most, benchmark, form, run, judge, extractor, observer)
             elif config.select:
                 observer.note("--select has nothing to choose from: there is one sample a problem")
             result = runs.build_result(
-                run, protocol, tallies, scoring.estimates(tallies),
+                run, protocol, tallies,
+                scoring.coverage(tallies, most, selected.total), scoring.estimates(tallies),
                 scoring.group_scores(task_ids, verdicts, _groups(benchmark)), checked.unscorable,
                 _prices(config),
                 best,
@@ -275,8 +302,6 @@ def _long_first(keys: list[SampleKey], seconds: dict[str, float]) -> list[Sample
 
 def resolve_decoding(config: EvalConfig, *, thinks: bool = False) -> Decoding:
     """The settings in force; a model that thinks may take longer to answer."""
-    if config.samples < 0:
-        raise UsageError(f"--samples must be 0 (all) or more, got {config.samples}")
     _check_workers(config)
     max_tokens = config.max_tokens
     if max_tokens is None:
@@ -289,6 +314,12 @@ def _check_workers(config: JudgeConfig) -> None:
         raise UsageError(
             f"--workers must be 0 (one per core) to {MOST_WORKERS}, got {config.workers}"
         )
+
+
+def _select(config: JudgeConfig, observer: Observer) -> Selected:
+    whole = _loaded(config, observer)
+    benchmark, label = config.problems.apply(whole)
+    return Selected(benchmark, label, len(whole.problems))
 
 
 def _loaded(config: JudgeConfig, observer: Observer) -> Benchmark:
@@ -310,15 +341,10 @@ def _groups(benchmark: Benchmark) -> list[str]:
     return next((list(p.tests.cases.inputs) for p in benchmark.problems if p.tests.cases), [])
 
 
-def _first(benchmark: Benchmark, count: int) -> Benchmark:
-    problems = benchmark.problems[:count] if count else benchmark.problems
-    return dataclasses.replace(benchmark, problems=problems)
-
-
 def _protocol(
     benchmark: Benchmark,
-    strategy: Strategy,
-    decoding: Decoding,
+    task_ids: list[str],
+    samples: Samples,
     n_samples: int,
     judge: sandbox.Sandbox,
 ) -> Protocol:
@@ -329,21 +355,24 @@ def _protocol(
         environment = environments.find(benchmark.environment, capabilities.tier)
         python, packages = f"cpython {environment.python}", environment.identity
     return Protocol(
+        version=VERSION,
         benchmark=benchmark.name,
         benchmark_version=benchmark.version,
         data_sha256=benchmark.data_sha256,
-        problems=len(benchmark.problems),
-        problems_sha256=codec.digest([p.task_id for p in benchmark.problems]),
+        problems=len(task_ids),
+        problems_sha256=codec.digest(task_ids),
         n_samples=n_samples,
-        prompt_strategy=strategy.name,
-        prompt_strategy_version=strategy.version,
-        decoding=decoding,
+        prompt_strategy=samples.strategy.name,
+        prompt_strategy_version=samples.strategy.version,
+        asking=samples.asking,
+        decoding=samples.decoding,
         extraction_version=extract.VERSION,
         tests="+".join(_groups(benchmark)) or "base",
         limits=benchmark.limits,
         sandbox=capabilities.kind,
         python=python,
         environment=packages,
+        origin=samples.origin,
     )
 
 

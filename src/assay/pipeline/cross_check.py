@@ -9,7 +9,7 @@ from assay import benchmarks, runs, scoring
 from assay.peers import PeerVerdict, peers
 from assay.pipeline import Evaluation, Observer, ScoreConfig
 from assay.pipeline.extraction import extracted
-from assay.types import Estimate, SampleKey, Tally, Verdict
+from assay.types import Estimate, SampleKey, Verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ def peer_score(config: ScoreConfig, engine: str, observer: Observer) -> PeerScor
     passed: dict[str, list[bool]] = {}
     for (task_id, _), verdict in verdicts.items():
         passed.setdefault(task_id, []).append(verdict.passed)
-    tallies = [Tally(task_id, len(found), sum(found)) for task_id, found in passed.items()]
+    tallies = [scoring.Tally(task_id, len(found), sum(found)) for task_id, found in passed.items()]
     estimates = tuple(scoring.estimates(tallies))
     return PeerScore(engine, config.benchmark, verdicts, estimates, missing)
 

@@ -15,7 +15,7 @@ from assay import benchmarks, runs, scoring
 from assay.errors import RunError, UsageError
 from assay.extract.workers import ExtractionRequest, Extractor
 from assay.pipeline.stream import Observer
-from assay.types import Tally, Verdict
+from assay.types import Verdict
 from assay.writing import make_folder, reporting, write_whole
 
 Judged = tuple[str, str, Verdict]  # the completion's text, the program in it, the verdict
@@ -182,7 +182,7 @@ def _pass_at_k(passed: Iterable[tuple[str, bool]]) -> dict[str, float]:
     by_task: dict[str, list[bool]] = defaultdict(list)
     for task_id, right in passed:
         by_task[task_id].append(right)
-    tallies = [Tally(task_id, len(found), sum(found)) for task_id, found in by_task.items()]
+    tallies = [scoring.Tally(task_id, len(found), sum(found)) for task_id, found in by_task.items()]
     return {f"pass@{e.k}": e.value for e in scoring.estimates(tallies)}
 
 

@@ -7,7 +7,14 @@ from assay.runs.compare import Comparison, compare
 from assay.runs.folder import RecordedRun, RunFolder, open_run
 from assay.runs.history import find_result, list_runs
 from assay.runs.kept import KeptData
-from assay.runs.results import RESULTS_VERSION, build_result, read_tsv, write_evidence, write_result
+from assay.runs.results import (
+    RESULTS_VERSION,
+    build_result,
+    kept_selection,
+    read_tsv,
+    write_evidence,
+    write_result,
+)
 from assay.runs.verdict_cache import VerdictCache
 
 __all__ = [
@@ -23,6 +30,7 @@ __all__ = [
     "build_result",
     "compare",
     "find_result",
+    "kept_selection",
     "list_runs",
     "open_run",
     "read_tsv",

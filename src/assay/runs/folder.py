@@ -161,12 +161,15 @@ def open_run(
     *,
     fresh: bool = False,
     tests_seed: str = "",
+    selection: str = "",
 ) -> RunFolder:
     """The newest run of this protocol and model in ``results_dir``, or a new one.
 
     With a ``tests_seed`` only a run that has it is continued; a new run draws one if none is given.
+    ``selection`` is the label of the problems, if they are not the whole benchmark.
     """
-    key = codec.digest({"protocol": protocol.hash, "model": codec.to_json(model)})
+    identity = {name: value for name, value in codec.to_json(model).items() if name != "path"}
+    key = codec.digest({"protocol": protocol.hash, "model": identity})
     with reporting(results_dir):
         results_dir.mkdir(parents=True, exist_ok=True)
     earlier = [
@@ -177,7 +180,15 @@ def open_run(
     if earlier and not fresh:
         return RunFolder(earlier[0])
     seed = tests_seed or secrets.token_hex(16)
-    return RunFolder(_create(results_dir, protocol, model, key, seed))
+    about = {
+        "key": key,
+        "created": datetime.now(UTC).isoformat(),
+        "model": codec.to_json(model),
+        "selection": selection,
+        "tests_seed": seed,
+        "environments": [],
+    }
+    return RunFolder(_create(results_dir, protocol, about))
 
 
 def run_folders(results_dir: Path) -> list[tuple[Path, dict[str, Any]]]:
@@ -190,11 +201,9 @@ def run_folders(results_dir: Path) -> list[tuple[Path, dict[str, Any]]]:
     return sorted(found, key=lambda run: run[1]["created"], reverse=True)
 
 
-def _create(
-    results_dir: Path, protocol: Protocol, model: ModelIdentity, key: str, tests_seed: str
-) -> Path:
-    now = datetime.now(UTC)
-    name = f"{protocol.benchmark}_{now:%Y%m%d_%H%M%S}"
+def _create(results_dir: Path, protocol: Protocol, about: dict[str, Any]) -> Path:
+    created = datetime.fromisoformat(about["created"])
+    name = f"{protocol.benchmark}_{created:%Y%m%d_%H%M%S}"
     path = results_dir / name
     with reporting(path):
         for attempt in itertools.count(2):
@@ -203,13 +212,6 @@ def _create(
                 break
             except FileExistsError:  # another run began in the same second
                 path = results_dir / f"{name}-{attempt}"
-    about = {
-        "key": key,
-        "created": now.isoformat(),
-        "model": codec.to_json(model),
-        "tests_seed": tests_seed,
-        "environments": [],
-    }
     write_whole(path / "protocol.json", codec.pretty(protocol.to_json()))
     write_whole(path / RUN_FILE, codec.pretty(about))  # last: a folder without it is no run
     return path

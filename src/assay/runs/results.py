@@ -10,9 +10,9 @@ from assay import codec
 from assay.errors import RunError
 from assay.printable import clean_line
 from assay.reading import Reader
-from assay.scoring import as_failed, tally
+from assay.runs.publication import publication_obstacles
+from assay.scoring import Tally, as_failed, tally
 from assay.scoring import estimates as every_estimate
-from assay.types import Tally
 from assay.writing import reporting, write_whole
 
 if TYPE_CHECKING:
@@ -21,12 +21,13 @@ if TYPE_CHECKING:
 
     from assay.protocol import Protocol
     from assay.runs.folder import RunFolder
-    from assay.scoring import BestOfN, GroupScore
-    from assay.types import Completion, Estimate, Verdict
+    from assay.scoring import BestOfN, Coverage, GroupScore
+    from assay.types import Estimate, Verdict
 
 RESULTS_VERSION = 1
 TSV_HEADER = ("task_id", "n", "num_passed")
 TSV_FILES = Reader(RunError, "Give a file of lines 'task_id<TAB>n<TAB>num_passed'")
+EARLIER = Reader(RunError, "Delete it", follow=False, unpack=False)
 COUNT = re.compile(r"\s*\d{1,7}\s*")  # samples of a problem: nobody makes ten million
 
 
@@ -34,6 +35,7 @@ def build_result(
     run: RunFolder,
     protocol: Protocol,
     tallies: Sequence[Tally],
+    coverage: Coverage,
     estimates: Sequence[Estimate],
     groups: Sequence[GroupScore] = (),
     unscorable: Mapping[str, str] = MappingProxyType({}),
@@ -54,15 +56,21 @@ def build_result(
     tokens_in = sum(c.prompt_tokens for c in completions.values())
     tokens_out = sum(c.tokens_generated for c in completions.values())
     cost = (tokens_in * prices[0] + tokens_out * prices[1]) / 1e6
+    obstacles = publication_obstacles(
+        coverage, protocol, completions.values(), run.about["environments"]
+    )
     return {
         "schema": RESULTS_VERSION,
         "benchmark": protocol.benchmark,
         "model": model["name"],
         "timestamp": run.about["created"],
         "tests_seed": run.tests_seed,
-        "publishable": _is_publishable(completions.values(), run.about["environments"]),
+        "publishable": not obstacles,
+        "not_publishable": obstacles,
+        "coverage": {**codec.to_json(coverage), "complete": coverage.complete},
         "config": {
             **codec.to_json(protocol.decoding),
+            "problem_selection": run.about.get("selection", ""),
             "num_samples": protocol.n_samples,
             "prompt_strategy": protocol.prompt_strategy,
         },
@@ -115,6 +123,17 @@ def write_result(run: RunFolder, result: dict[str, Any], tallies: Sequence[Tally
     write_whole(path.with_suffix(".tsv"), "".join("\t".join(row) + "\n" for row in rows))
     write_whole(path, codec.pretty(result))
     return path
+
+
+def kept_selection(run: RunFolder) -> str:
+    """Return how the run's results file chose one of n samples, or nothing if it did not."""
+    path = run.path.with_name(f"{run.path.name}.json")
+    try:
+        found = EARLIER.read_json(path)
+        method = found["results"]["best_of_n"]["method"]
+    except (RunError, KeyError, TypeError):  # there is none yet, or it is not ours
+        return ""
+    return method if isinstance(method, str) else ""
 
 
 def write_evidence(folder: Path, name: str, evidence: Mapping[str, Any]) -> Path:
@@ -171,16 +190,6 @@ def _best_of_n(best: BestOfN) -> dict[str, Any]:
         "without_examples": best.without_examples,
         "chosen": best.chosen,
     }
-
-
-def _is_publishable(
-    completions: Iterable[Completion], environments: Sequence[Mapping[str, Any]]
-) -> bool:
-    """Whether all was made on GPUs that were shown to compute as a CPU does."""
-    gated = all(
-        (made_in.get("parity_gate") or {}).get("state") == "passed" for made_in in environments
-    )
-    return gated and all(completion.used_gpu for completion in completions)
 
 
 def _counted(reasons: Iterable[str]) -> dict[str, int]:

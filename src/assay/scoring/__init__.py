@@ -7,10 +7,11 @@ from collections import defaultdict
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from assay.scoring.coverage import Coverage, coverage
 from assay.scoring.intervals import clustered_wilson, wilson
 from assay.scoring.paired import sign_test
-from assay.scoring.pass_at_k import pass_at_k
-from assay.types import Estimate, Tally
+from assay.scoring.pass_at_k import Tally, pass_at_k
+from assay.types import Estimate
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -19,9 +20,12 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BestOfN",
+    "Coverage",
     "GroupScore",
+    "Tally",
     "as_failed",
     "clustered_wilson",
+    "coverage",
     "estimate",
     "estimate_of_chosen",
     "estimates",

@@ -3,8 +3,18 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 from assay.errors import UsageError
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """Count one problem's judged samples (``n``, invalid ones apart) and those that passed."""
+
+    task_id: str
+    n: int
+    passed: int
 
 
 def pass_at_k(n: int, c: int, k: int) -> float:

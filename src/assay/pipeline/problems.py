@@ -1,0 +1,96 @@
+"""Select problems of a benchmark."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from assay.errors import UsageError
+from assay.reading import Reader
+
+if TYPE_CHECKING:
+    from assay.types import Benchmark, Problem
+
+RANGE = re.compile(r"(\d{0,9})(:?)(\d{0,9})")
+TASK_FILES = Reader(UsageError, "Give a file with one task id per line", 1 << 24)
+NAMED = 3  # task ids that a label lists; more are counted
+
+
+@dataclass(frozen=True, slots=True)
+class ProblemSelection:
+    """Which problems are asked for; everything empty selects all.
+
+    ``range`` is ``N`` (the first N), ``A:B``, ``A:`` or ``:B``, as Python slices count.
+    """
+
+    range: str = ""
+    tasks: tuple[str, ...] = ()
+    file: Path | None = None
+
+    def __post_init__(self) -> None:
+        if self.range:
+            self.slice()
+        if self.range and self.range != "0" and (self.tasks or self.file):
+            raise UsageError("--problems: excludes --task and --from-file. Give one of them.")
+
+    def slice(self) -> slice:
+        """Return the range as a slice; UsageError if it is none."""
+        match = RANGE.fullmatch(self.range)
+        if match is None:
+            raise UsageError(
+                f"--problems {self.range}: is not a number or a range such as 10:20. "
+                "Give 0 for all problems."
+            )
+        first, colon, last = match.groups()
+        if not colon:
+            return slice(0, int(first) or None)
+        return slice(int(first or 0), int(last) if last else None)
+
+    def apply(self, benchmark: Benchmark) -> tuple[Benchmark, str]:
+        """Return the selected part of a benchmark and its label, such as ``[:10]``.
+
+        The label is empty if all problems are selected.
+        """
+        if self.tasks or self.file:
+            chosen, label = self._by_id(benchmark)
+        else:
+            chosen, label = self._by_range(benchmark)
+        if len(chosen) == len(benchmark.problems):
+            return benchmark, ""
+        return dataclasses.replace(benchmark, problems=chosen), label
+
+    def _by_range(self, benchmark: Benchmark) -> tuple[tuple[Problem, ...], str]:
+        wanted = self.slice() if self.range else slice(0, None)
+        chosen = benchmark.problems[wanted]
+        if not chosen:
+            raise UsageError(
+                f"--problems {self.range}: selects no problem of {benchmark.name}, which has "
+                f"{len(benchmark.problems)}. Give another range."
+            )
+        last = "" if wanted.stop is None else str(wanted.stop)
+        return chosen, f"[{wanted.start or ''}:{last}]"
+
+    def _by_id(self, benchmark: Benchmark) -> tuple[tuple[Problem, ...], str]:
+        wanted = dict.fromkeys((*self.tasks, *_ids_of(self.file)))
+        known = {problem.task_id for problem in benchmark.problems}
+        if unknown := next((task for task in wanted if task not in known), None):
+            example = benchmark.problems[0].task_id
+            raise UsageError(
+                f"{unknown}: is not a task of {benchmark.name}. Give ids such as {example}."
+            )
+        chosen = tuple(p for p in benchmark.problems if p.task_id in wanted)
+        ids = [problem.task_id for problem in chosen]
+        return chosen, f"[{','.join(ids)}]" if len(ids) <= NAMED else f"[{len(ids)} tasks]"
+
+
+def _ids_of(file: Path | None) -> list[str]:
+    if file is None:
+        return []
+    lines = [line.strip() for line in TASK_FILES.read_text(file).splitlines()]
+    ids = [line for line in lines if line and not line.startswith("#")]
+    if not ids:
+        raise UsageError(f"{file}: has no task ids. Give a file with one task id per line.")
+    return ids

@@ -1,0 +1,58 @@
+"""What keeps a result from being published as the benchmark's score."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from assay.protocol import Protocol
+    from assay.scoring import Coverage
+    from assay.types import Completion
+
+
+def publication_obstacles(
+    coverage: Coverage,
+    protocol: Protocol,
+    completions: Iterable[Completion],
+    environments: Sequence[Mapping[str, Any]],
+) -> list[str]:
+    """Return everything that is missing for a publication, one phrase each; none if nothing is."""
+    return [
+        *_coverage_obstacles(coverage),
+        *_device_obstacles(protocol, completions, environments),
+    ]
+
+
+def _coverage_obstacles(coverage: Coverage) -> list[str]:
+    found = []
+    if not coverage.whole:
+        found.append(
+            f"{coverage.selected_problems} of {coverage.benchmark_problems} problems were selected"
+        )
+    if coverage.judged_problems < coverage.selected_problems:
+        found.append(
+            f"{coverage.judged_problems} of {coverage.selected_problems} problems were judged"
+        )
+    if missing := coverage.samples - coverage.judged_samples:
+        found.append(f"{missing} of {coverage.samples} samples have no verdict")
+    return found
+
+
+def _device_obstacles(
+    protocol: Protocol,
+    completions: Iterable[Completion],
+    environments: Sequence[Mapping[str, Any]],
+) -> list[str]:
+    if protocol.origin:
+        return ["the completions were recorded elsewhere"]
+    found = []
+    gates = [(made_in.get("parity_gate") or {}).get("state") for made_in in environments]
+    used_gpu = {completion.used_gpu for completion in completions}
+    if used_gpu != {True}:
+        amount = "some" if True in used_gpu else "all"
+        found.append(f"{amount} completions were generated without a GPU of this machine")
+    elif any(state != "passed" for state in gates):
+        found.append("the parity gate was switched off")
+    return found

@@ -1,0 +1,45 @@
+"""How much of a benchmark a score is about."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from assay.scoring.pass_at_k import Tally
+
+
+@dataclass(frozen=True, slots=True)
+class Coverage:
+    """Problems and samples that were judged, beside those that should have been.
+
+    A problem counts as judged when all of its samples have a verdict that is not invalid.
+    """
+
+    benchmark_problems: int
+    selected_problems: int
+    judged_problems: int
+    samples: int
+    judged_samples: int
+
+    @property
+    def complete(self) -> bool:
+        """Tell whether every sample of every selected problem was judged."""
+        return (
+            self.judged_problems == self.selected_problems and self.judged_samples == self.samples
+        )
+
+    @property
+    def whole(self) -> bool:
+        """Tell whether all problems of the benchmark were selected."""
+        return self.selected_problems == self.benchmark_problems
+
+
+def coverage(tallies: Sequence[Tally], n_samples: int, benchmark_problems: int) -> Coverage:
+    """Return the coverage of a run; ``tallies`` has an entry for every selected problem."""
+    return Coverage(
+        benchmark_problems=benchmark_problems,
+        selected_problems=len(tallies),
+        judged_problems=sum(t.n >= n_samples for t in tallies),
+        samples=n_samples * len(tallies),
+        judged_samples=sum(t.n for t in tallies),
+    )
