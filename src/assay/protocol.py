@@ -56,12 +56,22 @@ class Protocol:
 
 
 def differences(a: dict[str, Any], b: dict[str, Any]) -> list[tuple[str, Any, Any]]:
-    """The fields in which two protocols (as JSON) differ, nested ones with a dotted name."""
+    """Return the fields in which two protocols (as JSON) differ, nested ones with a dotted name.
+
+    Protocols of different versions say different things: only the versions are compared then.
+    """
+    versions = a.get("version", 1), b.get("version", 1)
+    if versions[0] != versions[1]:
+        return [("version", *versions)]
+    return _differences(a, b)
+
+
+def _differences(a: dict[str, Any], b: dict[str, Any]) -> list[tuple[str, Any, Any]]:
     found: list[tuple[str, Any, Any]] = []
     for name in sorted((a.keys() | b.keys()) - {"hash"}):
         left, right = a.get(name), b.get(name)
         if isinstance(left, dict) and isinstance(right, dict):
-            found += [(f"{name}.{inner}", x, y) for inner, x, y in differences(left, right)]
+            found += [(f"{name}.{inner}", x, y) for inner, x, y in _differences(left, right)]
         elif left != right:
             found.append((name, left, right))
     return found

@@ -120,7 +120,7 @@ class Completion(Sample):
     """What came back for one request; ``error`` is set when nothing did."""
 
     text: str
-    finish_reason: Literal["stop", "length", "error"]
+    finish_reason: Literal["stop", "length", "prompt-too-long", "error"]
     prompt_tokens: int
     tokens_generated: int
     inference_ms: float

@@ -39,7 +39,8 @@ def samples_of(path: Path, task_id: str, *texts: str, **fields: list[Any]) -> Pa
 
 
 def selected(assay: Cli, samples: Path, method: str, *more: str) -> dict[str, Any]:
-    done = assay("score", samples, "--benchmark", "mini", "--select", method, "--json", *more)
+    asked = ("--benchmark", "mini", "--task", EXAMPLE, "--select", method, "--json")
+    done = assay("score", samples, *asked, *more)
     assert done.returncode == 0, done.stderr
     result: dict[str, Any] = json.loads(done.stdout)
     return result
@@ -113,7 +114,8 @@ def test_the_likeliest_is_chosen(assay: Cli, tmp_path: Path) -> None:
 
 def test_missing_log_probabilities_are_one_line(assay: Cli, tmp_path: Path) -> None:
     samples = samples_of(tmp_path / "s.jsonl", EXAMPLE, RIGHT, WRONG, logprob=[-0.9, None])
-    done = assay("score", samples, "--benchmark", "mini", "--select", "logprob", "--json")
+    asked = ("--benchmark", "mini", "--task", EXAMPLE, "--select", "logprob", "--json")
+    done = assay("score", samples, *asked)
     assert done.returncode == 2
     assert done.stdout == ""
     assert len(done.stderr.splitlines()) == 1
@@ -183,6 +185,6 @@ def test_history_and_compare_know_pass_at_1_alone(
     ]
     assert "50.0 %" in assay("history").stdout
     assert "100.0 %" not in assay("history").stdout
-    compared = json.loads(assay("compare", *runs, "--json").stdout)
+    compared = json.loads(assay("compare", *runs, "--json", "--force").stdout)
     assert (compared["pass_at_1_b"], compared["difference"]) == (0.5, 0.5)
-    assert compared["protocol_differences"] == []
+    assert [name for name, *_ in compared["protocol_differences"]] == ["origin"]

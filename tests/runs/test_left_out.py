@@ -16,7 +16,7 @@ from assay.cli.eval import show
 from assay.cli.history import history
 from assay.pipeline import Evaluation
 from assay.runs import build_result, open_run, write_result
-from assay.scoring import as_failed, estimate, estimates, tally
+from assay.scoring import as_failed, coverage, estimate, estimates, tally
 from assay.types import Integrity, Status, Verdict
 from tests.runs.test_folder import MODEL
 from tests.test_protocol import BASE

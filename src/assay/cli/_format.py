@@ -29,6 +29,23 @@ def describe_left_out(results: dict[str, Any], name: str) -> str:
     return f"; {shown} with the {samples} counted as failed"
 
 
+def benchmark_name(result: dict[str, Any]) -> str:
+    """Return ``humaneval``, or ``humaneval[:10]`` if only some problems were selected."""
+    selection = (result.get("config") or {}).get("problem_selection") or ""
+    return f"{result['benchmark']}{selection}"
+
+
+def describe_gap(result: dict[str, Any]) -> str:
+    """Return ``50 of 164 problems judged`` if a result is incomplete, or nothing."""
+    found = result.get("coverage")
+    if not found or found["complete"]:  # none: by an earlier version
+        return ""
+    judged, selected = found["judged_problems"], found["selected_problems"]
+    if judged < selected:
+        return f"{judged} of {selected} problems judged"
+    return f"{found['judged_samples']} of {found['samples']} samples judged"
+
+
 LEFT_OUT_NOTE = "(in brackets: with the left-out samples, which are invalid, counted as failed)"
 
 

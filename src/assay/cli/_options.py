@@ -46,6 +46,10 @@ resume = option(
     envvar="ASSAY_RESUME",
     help="Continue what was begun, if there is something, or start anew.",
 )
+model_name = option(
+    "--name", envvar="ASSAY_NAME", default="", help="Name of the model in results; default: found "
+    "from file, folder, adapter, size and number format.",
+)  # fmt: skip
 as_json = option("--json", "as_json", is_flag=True, help="Print JSON and nothing else.")
 
 
@@ -87,6 +91,7 @@ def modelling(command: Callable[..., Any]) -> Callable[..., Any]:
             default="auto",
             help="auto: chat if the model has a chat template.",
         ),
+        model_name,
         option("--base-url", default="", help="Of the server, for the openai engine."),
         option("--logprobs", is_flag=True, help="Record each completion's mean log-probability."),
         option(

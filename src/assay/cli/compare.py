@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from assay import runs
-from assay.cli._format import describe_left_out, interval, percent
+from assay.cli._format import benchmark_name, describe_gap, describe_left_out, interval, percent
 from assay.cli._options import as_json, option, results_dir
 from assay.cli._output import echo, echo_json
 from assay.errors import UsageError
@@ -34,11 +34,15 @@ def compare(a: str, b: str, results_dir: Path, force: bool, as_json: bool) -> No
     differing = "; ".join(f"{name}: {x} / {y}" for name, x, y in found.protocol_differences)
     if differing and not force:
         raise UsageError(f"the protocols differ ({differing}): --force compares all the same")
+    if differing:
+        echo(f"warning: the protocols differ ({differing})", err=True)
+    for name, result in (("A", first), ("B", second)):
+        if gap := describe_gap(result):
+            common = f"only the {found.problems} problems that both have judged are compared"
+            echo(f"warning: {name} is incomplete ({gap}); {common}", err=True)
     if as_json:
         echo_json(found)
         return
-    if differing:
-        echo(f"warning: the protocols differ ({differing})", err=True)
     echo(*_lines(found, first, second))
 
 
@@ -57,4 +61,5 @@ def _score(result: dict[str, Any]) -> str:
     results = result["results"]
     score = f"{percent(results.get('pass_at_1'))} {interval(results, 'pass_at_1')}"
     score += describe_left_out(results, "pass_at_1")
-    return f"pass@1 {score}  {result['model']} ({result.get('run', result['timestamp'])})"
+    run = result.get("run", result["timestamp"])
+    return f"pass@1 {score}  {result['model']} on {benchmark_name(result)} ({run})"

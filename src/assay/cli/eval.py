@@ -11,7 +11,9 @@ import click
 from assay import codec, runs
 from assay.cli._format import (
     LEFT_OUT_NOTE,
+    benchmark_name,
     counts,
+    describe_gap,
     describe_left_out,
     interval,
     percent,
@@ -28,6 +30,8 @@ from assay.pipeline import evaluate as run_evaluation
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+INCOMPLETE = 3  # exit code: the result is kept, but some problems or samples have no verdict
 
 
 @click.command("eval")
@@ -74,20 +78,29 @@ def evaluate(
         if config.prompt_strategy == ALL:
             evaluations = evaluate_all(config, display)
             show_all(evaluations, as_json=as_json)
-            _hold_to(publishable, evaluations)
+            _require_publishable(publishable, evaluations)
+            exit_if_incomplete(evaluations)
             return
         evaluation = run_evaluation(config, display)
     show(evaluation, as_json=as_json)
-    _hold_to(publishable, [evaluation])
+    _require_publishable(publishable, [evaluation])
+    exit_if_incomplete([evaluation])
 
 
-def _hold_to(publishable: bool, evaluations: list[Evaluation]) -> None:
-    """A continued run may have parts that were made without a GPU or the gate."""
-    if publishable and not all(e.result["publishable"] for e in evaluations):
+def _require_publishable(wanted: bool, evaluations: list[Evaluation]) -> None:
+    """Raise RunError if a result that was to be published lacks something, whatever it is."""
+    obstacles = [reason for e in evaluations for reason in e.result["not_publishable"]]
+    if wanted and obstacles:
         raise RunError(
-            "some completions of this run were made on a CPU or without the parity gate: evaluate "
-            "anew with --fresh --publishable"
+            f"the result is not publishable: {'; '.join(dict.fromkeys(obstacles))}. "
+            "Evaluate again with --fresh --publishable."
         )
+
+
+def exit_if_incomplete(evaluations: list[Evaluation]) -> None:
+    """End the command with an exit code of its own if a score is about less than was asked for."""
+    if not all(evaluation.result["coverage"]["complete"] for evaluation in evaluations):
+        click.get_current_context().exit(INCOMPLETE)
 
 
 def show_all(evaluations: list[Evaluation], *, as_json: bool) -> None:
@@ -103,7 +116,10 @@ def show_all(evaluations: list[Evaluation], *, as_json: bool) -> None:
     rows = [("strategy", "pass@1", "95 %", f"to {against}", "gained", "lost", "p", "run")]
     for result, comparison in zip([first, *others], [None, *found], strict=True):
         rows.append((*_scored(result), *_compared(comparison), result["run"]))
-    echo(f"{first['benchmark']} · {first['model']} · n={first['config']['num_samples']}")
+    echo(f"{benchmark_name(first)} · {first['model']} · n={first['config']['num_samples']}")
+    for result in (first, *others):
+        if gap := describe_gap(result):
+            echo(f"incomplete: {result['config']['prompt_strategy']}, {gap}")
     echo(*table(rows))
     if any("left_out_as_failed" in e.result["results"] for e in evaluations):
         echo(LEFT_OUT_NOTE)
@@ -138,9 +154,11 @@ def _summary(evaluation: Evaluation) -> list[str]:
     if not config["max_tokens"]:
         sampling = "made elsewhere"
     lines = [
-        f"{result['benchmark']} · {result['model']} · {config['prompt_strategy']} · "
+        f"{benchmark_name(result)} · {result['model']} · {config['prompt_strategy']} · "
         f"{sampling} · n={config['num_samples']}"
     ]
+    if gap := describe_gap(result):
+        lines.insert(0, f"incomplete: {gap}; the score is about these alone")
     for name, found in results["intervals"].items():
         lines.append(
             f"  {name.replace('_at_', '@'):<9} {percent(results[name])}  "
@@ -169,12 +187,19 @@ def _summary(evaluation: Evaluation) -> list[str]:
         f"  verdicts  {counts(results['reasons'])}",
         f"  invalid   {results['invalid']}",
         *_integrity(results["integrity"]),
+        *_model(result["model_identity"]),
         *_marked(result),
         *_bill(result["timing"]),
         f"  protocol  {result['protocol']['hash'][:12]}",
         f"  results   {evaluation.path}",
     ]
     return lines
+
+
+def _model(identity: dict[str, Any]) -> list[str]:
+    """Return where the model was found, and enough of its digest to tell it from others."""
+    where, digest = identity.get("path") or identity["name"], identity["weights_sha256"][:12]
+    return [f"  model     {where} ({identity['engine']}, weights {digest})"]
 
 
 def _integrity(verdicts: dict[str, int]) -> list[str]:
@@ -186,12 +211,9 @@ def _integrity(verdicts: dict[str, int]) -> list[str]:
 
 
 def _marked(result: dict[str, Any]) -> list[str]:
-    """What was made here without what a publication needs."""
-    gate = result["environment"].get("parity_gate")
-    if gate is None or result["publishable"]:
-        return []
-    why = {"no-gpu": "no GPU of this machine was used", "off": "the parity gate was switched off"}
-    return [f"  marked    not publishable: {why.get(gate.get('state'), 'made in several ways')}"]
+    """Return what is missing for a publication, a line each."""
+    obstacles = result["not_publishable"]
+    return [f"  marked    not publishable: {reason}" for reason in obstacles]
 
 
 def _bill(timing: dict[str, Any]) -> list[str]:

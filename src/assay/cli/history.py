@@ -2,63 +2,186 @@
 
 from __future__ import annotations
 
+import csv
+import datetime
+import io
+import re
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from assay.cli._format import LEFT_OUT_NOTE, interval, percent, score, table
+from assay.cli._format import (
+    LEFT_OUT_NOTE,
+    benchmark_name,
+    describe_gap,
+    interval,
+    percent,
+    score,
+    table,
+)
 from assay.cli._options import as_json, option, results_dir
-from assay.cli._output import echo, echo_json
+from assay.cli._output import echo, echo_json, echo_text
+from assay.errors import UsageError
+from assay.printable import clean_line
 from assay.runs import list_runs
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-HEADINGS = (
-    "run", "benchmark", "model", "strategy", "n", "pass@1", "95 %", "pass@10", "invalid",
-    "protocol",
-)  # fmt: skip
+Run = dict[str, Any]
+DAYS = re.compile(r"(\d{1,5})d")
+
+
+def _setting(*names: str) -> Callable[[Run], str]:
+    """Return a function that looks a protocol's field up; runs of earlier versions lack some."""
+
+    def look_up(run: Run) -> str:
+        value: Any = run["protocol"]
+        for name in names:
+            value = value.get(name) if isinstance(value, dict) else None
+        return "" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
+
+    return look_up
+
+
+def _identity(name: str, length: int | None = None) -> Callable[[Run], str]:
+    return lambda run: str((run.get("model_identity") or {}).get(name, ""))[:length]
+
+
+# Columns that are listed only where the runs differ in them.
+SETTINGS: dict[str, Callable[[Run], str]] = {
+    "problems": _setting("problems"),
+    "strategy": _setting("prompt_strategy"),
+    "n": _setting("n_samples"),
+    "temperature": _setting("decoding", "temperature"),
+    "top-p": _setting("decoding", "top_p"),
+    "form": lambda run: _setting("asking", "prompt_form")(run) or _identity("prompt_form")(run),
+    "thinking": _setting("asking", "thinking"),
+    "engine": _identity("engine"),
+    "format": _identity("variant"),
+    "weights": _identity("weights_sha256", 12),
+    "sandbox": _setting("sandbox"),
+}
 
 
 @click.command()
 @results_dir
-@option("--limit", type=click.IntRange(min=1), default=50, help="Most runs to list.")
+@option("--model", default="", help="List only models whose name contains this text.")
+@option("--benchmark", default="", help="List only runs of this benchmark.")
+@option("--since", default="", metavar="DATE|Nd", help="List only runs since a date or N days ago.")
+@option("--limit", type=click.IntRange(min=1), default=50, help="Maximum number of runs.")
+@option("--csv", "as_csv", is_flag=True, help="Print comma-separated values with all columns.")
 @as_json
-def history(results_dir: Path, limit: int, as_json: bool) -> None:
+def history(
+    results_dir: Path,
+    model: str,
+    benchmark: str,
+    since: str,
+    limit: int,
+    as_csv: bool,
+    as_json: bool,
+) -> None:
     """List the runs of a results folder, newest first.
 
+    Settings are listed where the runs differ in them.
+
     \b
-    Example:
+    Examples:
       assay history --results-dir results
+      assay history --model qwen --benchmark humaneval --since 7d
     """
-    listed = list_runs(results_dir)[:limit]
+    earliest = _parse_since(since)
+    runs = [
+        run
+        for run in list_runs(results_dir, lambda line: echo(f"warning: {line}", err=True))
+        if model.lower() in run["model"].lower()
+        and benchmark in ("", run["benchmark"])
+        and run["timestamp"][: len(earliest)] >= earliest
+    ][:limit]
     if as_json:
-        brief = [{k: v for k, v in run.items() if k != "problems"} for run in listed]
-        echo_json(brief)
-    elif listed:
-        echo(*table([HEADINGS, *map(_row, listed)]))
-        if any("left_out_as_failed" in run.get("results", {}) for run in listed):
+        echo_json([{k: v for k, v in run.items() if k != "problems"} for run in runs])
+    elif as_csv:
+        echo_text(_csv(runs).rstrip("\n"))
+    elif runs:
+        echo(*table(_rows(runs, _differing(runs))))
+        if any("left_out_as_failed" in run.get("results", {}) for run in runs):
             echo(LEFT_OUT_NOTE)
     else:
-        echo(f"no runs in {results_dir}: assay eval makes the first")
+        echo(f"No runs in {results_dir}. Start one with `assay eval`.")
 
 
-def _row(run: dict[str, Any]) -> tuple[str, ...]:
-    protocol, results = run["protocol"], run.get("results")
-    shown = ("unfinished", "", "", "")
-    if results is not None:
-        shown = (
-            score(results, "pass_at_1"),
-            interval(results, "pass_at_1"),
-            percent(results.get("pass_at_10")),
-            str(results["invalid"]),
-        )
+def _parse_since(text: str) -> str:
+    """Return the first day as ISO text, or nothing."""
+    if not text:
+        return ""
+    today = datetime.datetime.now(datetime.UTC).date()
+    if match := DAYS.fullmatch(text):
+        return (today - datetime.timedelta(days=int(match[1]))).isoformat()
+    try:
+        return datetime.date.fromisoformat(text).isoformat()
+    except ValueError as error:
+        raise UsageError(
+            f"--since {text}: is not a date. Give one such as {today}, or 7d for seven days."
+        ) from error
+
+
+def _differing(runs: list[Run]) -> list[str]:
+    return [name for name, find in SETTINGS.items() if len({find(run) for run in runs}) > 1]
+
+
+def _rows(runs: list[Run], settings: list[str]) -> list[tuple[str, ...]]:
+    shows_ten = any(run.get("results", {}).get("pass_at_10") is not None for run in runs)
+    ten = ("pass@10",) if shows_ten else ()
+    headings = (
+        "run", "benchmark", "model", *settings, "pass@1", "95 %", *ten, "invalid", "protocol",
+    )  # fmt: skip
+    return [headings, *(_row(run, settings, shows_ten=shows_ten) for run in runs)]
+
+
+def _row(run: Run, settings: list[str], *, shows_ten: bool) -> tuple[str, ...]:
     return (
         run["run"],
-        run["benchmark"],
+        benchmark_name(run),
         run["model"],
-        protocol["prompt_strategy"],
-        str(protocol["n_samples"]),
-        *shown,
-        protocol["hash"][:12],
+        *(SETTINGS[name](run) for name in settings),
+        *_scores(run, shows_ten=shows_ten),
+        run["protocol"]["hash"][:12],
     )
+
+
+def _scores(run: Run, *, shows_ten: bool) -> tuple[str, ...]:
+    results = run.get("results")
+    if results is None:
+        return ("unfinished", "", *([""] if shows_ten else []), "")
+    one = score(results, "pass_at_1")
+    if gap := describe_gap(run):
+        one += f" incomplete: {gap}"
+    ten = [percent(results.get("pass_at_10"))] if shows_ten else []
+    return (one, interval(results, "pass_at_1"), *ten, str(results["invalid"]))
+
+
+def _csv(runs: list[Run]) -> str:
+    """Return one line per run with every setting; scores are numbers between 0 and 1."""
+    file = io.StringIO()
+    writer = csv.writer(file, lineterminator="\n")
+    scores = ("pass_at_1", "pass_at_10")
+    counts = ("selected_problems", "judged_problems", "samples", "judged_samples", "complete")
+    writer.writerow(
+        (
+            "run", "timestamp", "benchmark", "model", *SETTINGS, *scores, "pass_at_1_low",
+            "pass_at_1_high", "invalid", *counts, "protocol",
+        )
+    )  # fmt: skip
+    for run in runs:
+        results, coverage = run.get("results") or {}, run.get("coverage") or {}
+        ends = results.get("intervals", {}).get("pass_at_1", {})
+        row = (
+            run["run"], run["timestamp"], benchmark_name(run), run["model"],
+            *(find(run) for find in SETTINGS.values()),
+            *(results.get(name) for name in scores), ends.get("low"), ends.get("high"),
+            results.get("invalid"), *(coverage.get(name) for name in counts),
+            run["protocol"]["hash"],
+        )  # fmt: skip
+        writer.writerow(["" if value is None else clean_line(str(value)) for value in row])
+    return file.getvalue()

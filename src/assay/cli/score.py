@@ -11,7 +11,7 @@ from assay import codec
 from assay.cli._options import judging, option
 from assay.cli._output import echo, echo_json
 from assay.cli._progress import ProgressDisplay
-from assay.cli.eval import show
+from assay.cli.eval import exit_if_incomplete, show
 from assay.errors import UsageError
 from assay.pipeline import ScoreConfig, flaky
 from assay.pipeline import score as run_score
@@ -29,6 +29,7 @@ OURS = "assay"
 @option("--compare-extraction", is_flag=True, help="Say how many verdicts depend on each rule.")
 @option("--engine", default=OURS, help="Who judges: assay, or an installed evalplus.")
 @option("--cross-check", is_flag=True, help="Judge with both, and list where they disagree.")
+@option("--name", "model_name", default="", help="Name of whoever wrote the completions.")
 @judging
 def score(
     samples_file: str,
@@ -93,6 +94,7 @@ def score(
         echo("  without   samples that change, passes lost, passes gained")
         for rule in rules:
             echo(f"  {rule.rule:<12}{rule.samples:>6}{rule.lost:>8}{rule.gained:>8}")
+    exit_if_incomplete([evaluation])
 
 
 def _show_peer(peer: PeerScore, *, as_json: bool) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
 
 from assay.errors import ModelError, UsageError
 from assay.fetch import PackagedFile, packaged_file
+from assay.models._too_long import is_too_long
 from assay.registry import Registry
 from assay.types import Completion, ModelIdentity, Prompt, PromptForm, Request, SampleKey
 
@@ -52,6 +53,7 @@ class EngineOptions:
     tokens_per_minute: int = 0
     price_in: float = 0.0  # of a million prompt tokens
     price_out: float = 0.0  # of a million generated ones
+    name: str = ""  # of the model in results; none: one that identifies it
     longest: int = 0  # completion that will be asked for, in tokens; 0: as the first request's
 
     def __post_init__(self) -> None:
@@ -187,8 +189,15 @@ def open_model(
 
 
 def failed(task_id: str, sample: int, why: str, seed: int = 0) -> Completion:
-    """What stands for a completion that could not be made."""
-    return Completion(task_id, sample, "", "error", 0, 0, 0.0, seed, used_gpu=False, error=why)
+    """Return what stands for a completion that could not be made.
+
+    If the prompt is longer than the model's context, that is an answer: the model cannot give one.
+    """
+    too_long = is_too_long(why)
+    return Completion(
+        task_id, sample, "", "prompt-too-long" if too_long else "error", 0, 0, 0.0, seed,
+        used_gpu=False, error=None if too_long else why,
+    )  # fmt: skip
 
 
 def prompt_form(options: EngineOptions, template: str, model: str) -> PromptForm:
@@ -226,11 +235,11 @@ def convert(
     return _convert.convert(source, target, dtype=dtype, force=force, progress=progress)
 
 
-def open_recorded(path: str, *, partial: bool = False) -> RecordedModel:
+def open_recorded(path: str, *, partial: bool = False, name: str = "") -> RecordedModel:
     """Open a file of completions made elsewhere; ``partial`` accepts a last line cut in half."""
     from assay.models.replay import ReplayModel
 
-    return ReplayModel(path, partial=partial)
+    return ReplayModel(path, partial=partial, name=name)
 
 
 # By how files begin, those that people take for what we read.

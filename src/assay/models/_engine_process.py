@@ -20,6 +20,7 @@ A line {"pause": true} says that no request follows for now: none need wait for 
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import json
 import subprocess
 import sys
@@ -28,7 +29,7 @@ from typing import TYPE_CHECKING, Any
 
 from assay import codec
 from assay.errors import ModelError
-from assay.models import Rendered, Usage
+from assay.models import Rendered, Usage, failed
 from assay.models._gpu import driver_gpu
 from assay.thoughts import has_thoughts
 from assay.types import Completion, Decoding, Request
@@ -233,16 +234,18 @@ class ProcessModel:
 def _completion(process: EngineProcess, waiting: dict[int, Request]) -> Completion:
     reply = process.answer()
     request = waiting.pop(reply["id"])
+    if reply["error"]:
+        without = failed(*request.key, reply["error"], request.seed)
+        return dataclasses.replace(without, used_gpu=process.used_gpu)
     return Completion(
         task_id=request.task_id,
         sample=request.sample,
         text=reply["text"],
-        finish_reason="error" if reply["error"] else reply["finish_reason"],
+        finish_reason=reply["finish_reason"],
         prompt_tokens=reply["prompt_tokens"],
         tokens_generated=reply["tokens_generated"],
         inference_ms=reply["ms"],
         seed=request.seed,
         used_gpu=process.used_gpu,
         logprob=reply["logprob"],
-        error=reply["error"],
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -13,6 +14,8 @@ from assay.errors import ModelError
 from assay.fetch import kept_sha256
 from assay.models import prompt_form
 from assay.models._config_sizes import check_sizes
+from assay.models._names import default_name
+from assay.models._safetensors import read_index
 from assay.types import ModelIdentity
 
 if TYPE_CHECKING:
@@ -114,14 +117,30 @@ def folder_identity(
     _check_config(folder)
     template = chat_template(folder)
     return ModelIdentity(
-        name=Path(reference).resolve().name if Path(reference).is_dir() else reference,
+        name=options.name or _default_name(reference, folder, adapter),
         engine=engine,
         weights_sha256=weights_digest(folder),
         prompt_form=prompt_form(options, template, reference),
         tokenizer_sha256=tokenizer_digest(folder),
         template_sha256=sha256_of(template),
         variant=f"{dtype}, adapter {weights_digest(adapter)}" if adapter else dtype,
+        path=str(folder),
     )
+
+
+def _default_name(reference: str, folder: Path, adapter: Path | None) -> str:
+    """Return a name with the size and, where the weights are quantised, how."""
+    if not Path(reference).is_dir():  # a hub's id
+        return f"{reference} + {default_name(adapter)}" if adapter else reference
+    indexes = [read_index(file) for file in sorted(folder.glob("*.safetensors"))]
+    parameters = sum(math.prod(entry.shape) for index in indexes for entry in index.entries)
+    config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    quantised = config.get("quantization_config")
+    number_format = str(quantised.get("quant_method", "")) if isinstance(quantised, dict) else ""
+    return default_name(
+        Path(reference).resolve(), adapter=adapter, parameters=parameters,
+        number_format=number_format,
+    )  # fmt: skip
 
 
 def sha256_of(text: str) -> str:

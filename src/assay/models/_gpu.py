@@ -4,6 +4,14 @@ from __future__ import annotations
 
 import ctypes
 
+from assay.errors import UsageError
+
+
+def require_gpu(device: str) -> None:
+    """Raise UsageError if a GPU is asked for on a machine that has none."""
+    if device == "cuda" and not driver_gpu():
+        raise UsageError("--device cuda: this machine has no NVIDIA GPU. Use --device auto or cpu.")
+
 
 def driver_gpu() -> str:
     """The first GPU's name and the driver's version; nothing if there is none."""

@@ -9,6 +9,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from assay.models._too_long import describe_llama_error
+
 
 @dataclass(slots=True)
 class _Sample:
@@ -26,8 +28,13 @@ class Answers:
     """
 
     def __init__(
-        self, count: int, prefill: threading.Lock, tell: Callable[[int, dict[str, Any]], None]
+        self,
+        count: int,
+        prefill: threading.Lock,
+        tell: Callable[[int, dict[str, Any]], None],
+        model_context: int,
     ) -> None:
+        self._model_context = model_context
         self._samples = [_Sample() for _ in range(count)]
         self._finished = 0  # the sample that finished last
         self._prefill: threading.Lock | None = prefill
@@ -40,7 +47,8 @@ class Answers:
         self._release()
         if "choices" not in chunk:
             error = chunk.get("error", chunk)
-            self.fail(str(error.get("message", error)) if isinstance(error, dict) else str(error))
+            text = str(error.get("message", error)) if isinstance(error, dict) else str(error)
+            self.fail(describe_llama_error(text, self._model_context))
         for choice in chunk.get("choices", []):
             number = choice.get("index", 0)
             sample = self._samples[number]

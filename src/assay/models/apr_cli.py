@@ -18,6 +18,7 @@ from assay.errors import ModelError, UsageError
 from assay.fetch import file_sha256
 from assay.models import Backend, Rendered, _apr_batch, backends
 from assay.models._folder import sha256_of
+from assay.models._names import default_name
 from assay.types import ModelIdentity
 
 if TYPE_CHECKING:
@@ -57,11 +58,12 @@ class AprCliModel:
             "stop_words": "cut off afterwards",
         }
         self.identity = ModelIdentity(
-            name=self._path.stem,
+            name=options.name or default_name(self._path),
             engine="apr-cli",
             weights_sha256=file_sha256(self._path),
             prompt_form="chat",
             template_sha256=sha256_of(TEMPLATE),
+            path=str(self._path),
         )
 
     thinks = False  # apr has one template for all models

@@ -5,8 +5,10 @@ from __future__ import annotations
 import hashlib
 import importlib.metadata
 import importlib.util
+import math
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,10 +16,11 @@ from assay.errors import ModelError, UsageError
 from assay.fetch import kept_sha256
 from assay.models import Backend, backends, prompt_form
 from assay.models._engine_process import ProcessModel
-from assay.models._gguf_file import is_gguf, read_header
-from assay.models._gpu import driver_gpu
+from assay.models._gguf_file import GgufHeader, is_gguf, read_header
+from assay.models._gpu import driver_gpu, require_gpu
 from assay.models._llama_template import check_template
 from assay.models._memory import free_memory
+from assay.models._names import default_name
 from assay.models._tensors import GGML_NUMBERS
 from assay.types import ModelIdentity
 
@@ -51,6 +54,7 @@ class GgufModel(ProcessModel):
             )
         if options.dtype or options.adapter:
             raise UsageError("llama.cpp runs a GGUF file as it is: no --dtype, no --adapter")
+        require_gpu(options.device)
         self._header = read_header(self._path)
         if self._header.context_length < 1:
             raise ModelError(
@@ -59,12 +63,13 @@ class GgufModel(ProcessModel):
         self._options = options
         self.template = template = self._header.chat_template
         self.identity = ModelIdentity(
-            name=self._path.stem,
+            name=options.name or _default_name(self._path, self._header),
             engine="gguf",
             weights_sha256=kept_sha256(self._path),
             prompt_form=prompt_form(options, template, reference),
             tokenizer_sha256=self._header.tokenizer_sha256,
             template_sha256=hashlib.sha256(template.encode()).hexdigest() if template else "",
+            path=str(self._path),
         )
 
     def settings(self, first: Request) -> dict[str, Any]:
@@ -82,6 +87,7 @@ class GgufModel(ProcessModel):
             "path": str(self._path),
             "parallel": 1 if options.batch_mode == "off" else parallel,
             "context": context,
+            "model_context": self._header.context_length,
             "device": options.device,
             "invariant": all(t.kind in INVARIANT for t in self._header.tensors if t.shape[1:]),
             "logprobs": options.logprobs,
@@ -105,6 +111,17 @@ class GgufModel(ProcessModel):
 
     def describe(self) -> dict[str, object]:
         return {"xllamacpp": importlib.metadata.version("xllamacpp"), **super().describe()}
+
+
+def _default_name(path: Path, header: GgufHeader) -> str:
+    """Return a name with the number format that most weights have."""
+    weights: Counter[int] = Counter()
+    for tensor in header.tensors:
+        weights[tensor.kind] += math.prod(tensor.shape)
+    most = weights.most_common(1)
+    names = {number: name for name, number in GGML_NUMBERS.items()}
+    number_format = names.get(most[0][0], "") if most else ""
+    return default_name(path, parameters=weights.total(), number_format=number_format)
 
 
 backends.register("gguf")(Backend(GgufModel, is_gguf))

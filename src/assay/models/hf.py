@@ -22,7 +22,8 @@ from assay.models._folder import (
     model_folder,
     sha256_of,
 )
-from assay.models._gpu import driver_gpu
+from assay.models._gpu import driver_gpu, require_gpu
+from assay.models._names import default_name
 from assay.types import ModelIdentity
 
 if TYPE_CHECKING:
@@ -81,7 +82,9 @@ def dtype_for(options: EngineOptions) -> str:
     return options.dtype or DTYPES[device_for(options)]
 
 
-def need_packages() -> None:
+def need_packages(options: EngineOptions) -> None:
+    """Raise an error if torch, transformers or the device are not there."""
+    require_gpu(options.device)
     if missing := [name for name in PACKAGES if importlib.util.find_spec(name) is None]:
         raise ModelError(
             f"this model needs {' and '.join(missing)}: install them with pip install 'assay[hf]'"
@@ -91,7 +94,7 @@ def need_packages() -> None:
 def _open(reference: str, options: EngineOptions) -> TorchModel:
     if Path(reference).is_file():
         return open_file(Path(reference), options, "hf")
-    need_packages()
+    need_packages(options)
     folder, adapter = _resolved(reference, options.adapter)
     identity = folder_identity("hf", reference, folder, adapter, dtype_for(options), options)
     return TorchModel(folder, options, identity, chat_template(folder), adapter)
@@ -99,20 +102,21 @@ def _open(reference: str, options: EngineOptions) -> TorchModel:
 
 def open_file(path: Path, options: EngineOptions, engine: str) -> TorchModel:
     """A checkpoint in one file: a GGUF's weights in torch, or another format's."""
-    need_packages()
+    need_packages(options)
     if options.adapter:
         raise UsageError("--adapter needs a Hugging Face folder: assay convert makes one")
     checkpoint = read_checkpoint(path)
     check_sizes(checkpoint.config, path.stat().st_size, path)
     template = str(checkpoint.tokenizer_config.get("chat_template") or "")
     identity = ModelIdentity(
-        name=path.stem,
+        name=options.name or default_name(path),
         engine=engine,
         weights_sha256=kept_sha256(path),
         prompt_form=prompt_form(options, template, str(path)),
         tokenizer_sha256=codec.digest(checkpoint.tokenizer_json),
         template_sha256=sha256_of(template),
         variant=dtype_for(options),
+        path=str(path.resolve()),
     )
     return TorchModel(path.resolve(), options, identity, template)
 

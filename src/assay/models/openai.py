@@ -52,13 +52,14 @@ class OpenAIModel:
         self._session: Session | None = None
         self._crew: Crew[Request, Completion] | None = None
         self.identity = ModelIdentity(
-            name=self._name,
+            name=options.name or self._name,
             engine="openai",
             # Nobody can see the weights behind a server: this is all there is to know them by.
             weights_sha256=codec.digest(
                 {"base_url": self._address.shown, "model": self._name, "told": _lasting(told)}
             ),
             prompt_form="chat" if options.prompt_form == "auto" else options.prompt_form,
+            path=self._address.shown,
         )
 
     thinks = False  # a server does not show its template

@@ -13,6 +13,7 @@ from assay import codec
 from assay.errors import ModelError, UsageError
 from assay.fetch import file_sha256
 from assay.models import Backend, EngineOptions, Rendered, backends, failed
+from assay.models._names import default_name
 from assay.models._recorded import PROGRAMS, records
 from assay.reading import Reader
 from assay.types import Completion, ModelIdentity, SampleKey
@@ -41,7 +42,7 @@ RECORDED_FIELDS = ("sample", "logprob", "error", *DEFAULTS)
 class ReplayModel:
     """Gives sample i of a task its i-th recorded text."""
 
-    def __init__(self, reference: str, *, partial: bool = False) -> None:
+    def __init__(self, reference: str, *, partial: bool = False, name: str = "") -> None:
         path = Path(reference)
         self._recorded: dict[SampleKey, Completion] = {}
         self._counts: dict[str, int] = defaultdict(int)
@@ -61,10 +62,11 @@ class ReplayModel:
         if not self._recorded:
             raise ModelError(f"{path}: has no completions. Give a file with some.")
         self.identity = ModelIdentity(
-            name=path.stem,
+            name=name or default_name(path),
             engine="replay",
             weights_sha256=_digest(path),
             prompt_form=_recorded_form(path) or ("text" if continuation else "chat"),
+            path=str(path.resolve()),
         )
 
     thinks = False
@@ -157,7 +159,7 @@ def _recognises(path: Path) -> bool:
 def _open(reference: str, options: EngineOptions) -> ReplayModel:
     if options.batch_mode == "on":
         raise UsageError("replay gives what was recorded, one by one: no --batch-mode on")
-    return ReplayModel(reference)
+    return ReplayModel(reference, name=options.name)
 
 
 backends.register("replay")(Backend(_open, _recognises))

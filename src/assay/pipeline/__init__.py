@@ -152,7 +152,9 @@ def _match(
     config: ScoreConfig, selected: Selected, observer: Observer
 ) -> tuple[Benchmark, models.RecordedModel, list[SampleKey]]:
     """Match a file with the selected problems; UsageError if it lacks samples of them."""
-    model = models.open_recorded(config.samples_file, partial=config.partial)
+    model = models.open_recorded(
+        config.samples_file, partial=config.partial, name=config.model_name
+    )
     wanted = {p.task_id for p in selected.benchmark.problems}
     keys = [key for key in model.recorded() if key[0] in wanted]
     others = {task_id for task_id, _ in model.recorded()} - wanted
@@ -240,8 +242,10 @@ def _judged(
         run = runs.open_run(
             config.results_dir, protocol, model.identity,
             fresh=config.fresh, tests_seed=config.tests_seed, selection=selected.label,
+            warn=observer.note,
         )  # fmt: skip
         try:
+            _check_device(config, run)
             stream = Stream(
                 benchmark, samples.strategy, protocol, model, judge, extractor, run,
                 None if config.no_cache else cache, checked.unscorable, observer,
@@ -272,6 +276,16 @@ def _judged(
     finally:
         extractor.close()
         judge.close()
+
+
+def _check_device(config: JudgeConfig, run: runs.RunFolder) -> None:
+    """Raise UsageError if a GPU is asked for and the run to be resumed did not use one."""
+    wanted = config.engine.device if isinstance(config, EvalConfig) else "auto"
+    if wanted == "cuda" and not all(c.used_gpu for c in run.completions.values()):
+        raise UsageError(
+            f"{run.path}: has completions that were generated without a GPU. Use --fresh to "
+            "generate all of them with --device cuda."
+        )
 
 
 def _open_sandbox(config: JudgeConfig, observer: Observer) -> sandbox.Sandbox:

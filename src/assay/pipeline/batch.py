@@ -64,8 +64,8 @@ def run_prompt(config: RunConfig, text: str, observer: BatchObserver) -> BatchLi
     with contextlib.closing(model):
         (completion,) = model.generate([request])
     observer.note(engine_line(model))
-    if completion.error is not None:
-        raise ModelError(f"{model.identity.name} gave no completion: {completion.error}")
+    if (why := _why_none(completion)) is not None:
+        raise ModelError(f"{model.identity.name} gave no completion: {why}")
     return _line(request.task_id, completion, digest(request))
 
 
@@ -210,8 +210,15 @@ def _line(task_id: str, completion: Completion, request_digest: str) -> BatchLin
         prompt_tokens=completion.prompt_tokens,
         request_digest=request_digest,
         logprob=completion.logprob,
-        error=completion.error,
+        error=_why_none(completion),
     )
+
+
+def _why_none(completion: Completion) -> str | None:
+    """Return why there is no text for this prompt, or None if there is one."""
+    if completion.finish_reason == "prompt-too-long":
+        return "the prompt does not fit into the model's context"
+    return completion.error
 
 
 def _error_line(task_id: str, error: str) -> BatchLine:

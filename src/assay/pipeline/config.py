@@ -38,6 +38,7 @@ class ScoreConfig(JudgeConfig):
     """A file of completions to be scored."""
 
     samples_file: str = ""
+    model_name: str = ""  # of whoever made them; none: that of the file
     partial: bool = False  # score a file that lacks samples all the same
 
 

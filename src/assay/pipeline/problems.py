@@ -14,7 +14,7 @@ from assay.reading import Reader
 if TYPE_CHECKING:
     from assay.types import Benchmark, Problem
 
-RANGE = re.compile(r"(\d{0,9})(:?)(\d{0,9})")
+RANGE = re.compile(r"(\d{1,9})|(\d{0,9}):(\d{0,9})", re.ASCII)
 TASK_FILES = Reader(UsageError, "Give a file with one task id per line", 1 << 24)
 NAMED = 3  # task ids that a label lists; more are counted
 
@@ -44,9 +44,9 @@ class ProblemSelection:
                 f"--problems {self.range}: is not a number or a range such as 10:20. "
                 "Give 0 for all problems."
             )
-        first, colon, last = match.groups()
-        if not colon:
-            return slice(0, int(first) or None)
+        count, first, last = match.groups()
+        if count:
+            return slice(0, int(count) or None)
         return slice(int(first or 0), int(last) if last else None)
 
     def apply(self, benchmark: Benchmark) -> tuple[Benchmark, str]:

@@ -215,6 +215,9 @@ class Stream:
             elif item.task_id in self._unscorable:
                 why = f"the reference fails here: {self._unscorable[item.task_id]}"
                 self._conclude(_verdict(item, "invalid", "unscorable", why))
+            elif item.finish_reason == "prompt-too-long":
+                why = "the prompt does not fit into the model's context"
+                self._conclude(_verdict(item, "fail", "prompt-too-long", why))
             else:
                 problem = self._problems[item.task_id]
                 yield item, ExtractionRequest(item.text, problem, self._form)

@@ -26,8 +26,12 @@ if TYPE_CHECKING:
 
     from assay.models import EngineOptions
     from assay.quality.policy import Policy
+    from assay.types import ModelIdentity
 
 RESULT_FILES = Reader(RunError, "Restore it from a copy, or delete it", follow=False)
+IDENTITY = (
+    "engine", "weights_sha256", "tokenizer_sha256", "template_sha256", "prompt_form", "variant",
+)  # fmt: skip
 ROUNDS, NEW_TOKENS, PROMPT_TOKENS = 3, 32, 64  # of the throughput's quick measurement
 
 
@@ -168,26 +172,42 @@ class Quality:
         return Item("parity", found.decision, f"{kind} weights: {reason}", codec.to_json(found))
 
     def _scores(self, benchmark: str) -> list[Item]:
-        """Of the newest result of exactly these weights."""
+        """Decide by the newest complete result of exactly this model."""
         model = models.open_model(str(self._subject.path), self._subject.options)
         wanted = self._tier.scores[benchmark]
         results = [
             run
-            for run in runs.list_runs(self._subject.results_dir)
+            for run in runs.list_runs(self._subject.results_dir, self._note)
             if run["benchmark"] == benchmark
             and "results" in run
-            and (run.get("model_identity") or {}).get("weights_sha256")
-            == model.identity.weights_sha256
+            and _is_same_model(run.get("model_identity") or {}, model.identity)
         ]
-        if not results:
-            reason = f"no result of this model: run assay eval {benchmark}"
+        newest = next((run for run in results if _is_whole(run)), None)
+        if newest is None:
+            partial = f" ({len(results)} incomplete or of selected problems)" if results else ""
+            reason = (
+                f"no result of this model over the whole benchmark{partial}: "
+                f"run assay eval {benchmark}"
+            )
             return [Item(f"{benchmark} {figure}", "INCONCLUSIVE", reason) for figure in wanted]
-        newest = results[0]
         path = self._subject.results_dir / f"{newest['run']}.json"
         self._digests[f"result {newest['run']}"] = hashlib.sha256(
             RESULT_FILES.read_bytes(path)
         ).hexdigest()
         return [_score(benchmark, figure, least, newest) for figure, least in wanted.items()]
+
+
+def _is_same_model(recorded: dict[str, Any], identity: ModelIdentity) -> bool:
+    """Tell whether a result is of this model: weights, adapter, number format, prompt form."""
+    return all(recorded.get(name, "") == getattr(identity, name) for name in IDENTITY)
+
+
+def _is_whole(run: dict[str, Any]) -> bool:
+    """Tell whether a result is about all problems; those of earlier versions do not say so."""
+    coverage = run.get("coverage") or {}
+    return bool(coverage.get("complete")) and (
+        coverage.get("selected_problems") == coverage.get("benchmark_problems")
+    )
 
 
 def _score(benchmark: str, figure: str, least: float, result: dict[str, Any]) -> Item:

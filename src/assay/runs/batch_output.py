@@ -38,7 +38,7 @@ class BatchLine:
     tok_per_sec: float
     inference_ms: float
     used_gpu: bool
-    finish_reason: Literal["stop", "length", "error"]
+    finish_reason: Literal["stop", "length", "prompt-too-long", "error"]
     seed: int
     prompt_tokens: int
     request_digest: str  # of prompt, decoding and seed: what this is the answer to

@@ -18,7 +18,7 @@ from assay.types import Completion, Verdict
 from assay.writing import reporting, write_whole
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
 
     from assay.protocol import Protocol
@@ -162,11 +162,13 @@ def open_run(
     fresh: bool = False,
     tests_seed: str = "",
     selection: str = "",
+    warn: Callable[[str], None] = lambda _: None,
 ) -> RunFolder:
     """The newest run of this protocol and model in ``results_dir``, or a new one.
 
     With a ``tests_seed`` only a run that has it is continued; a new run draws one if none is given.
-    ``selection`` is the label of the problems, if they are not the whole benchmark.
+    ``selection`` is the label of the problems, if they are not the whole benchmark. ``warn`` gets
+    one line for every run that cannot be read, and so is not resumed.
     """
     identity = {name: value for name, value in codec.to_json(model).items() if name != "path"}
     key = codec.digest({"protocol": protocol.hash, "model": identity})
@@ -174,7 +176,7 @@ def open_run(
         results_dir.mkdir(parents=True, exist_ok=True)
     earlier = [
         path
-        for path, about in run_folders(results_dir)
+        for path, about in run_folders(results_dir, warn)
         if about["key"] == key and (not tests_seed or about.get("tests_seed") == tests_seed)
     ]
     if earlier and not fresh:
@@ -191,13 +193,22 @@ def open_run(
     return RunFolder(_create(results_dir, protocol, about))
 
 
-def run_folders(results_dir: Path) -> list[tuple[Path, dict[str, Any]]]:
-    """All run folders and what their run.json says, newest first; others' folders left out."""
-    found = [
-        (path.parent, about)
-        for path in results_dir.glob(f"*/{RUN_FILE}")
-        if is_about(about := DOCUMENTS.read_json(path))
-    ]
+def run_folders(
+    results_dir: Path, warn: Callable[[str], None] = lambda _: None
+) -> list[tuple[Path, dict[str, Any]]]:
+    """Return all run folders and what their run.json says, newest first.
+
+    Others' folders are left out; ``warn`` gets one line for every damaged one.
+    """
+    found = []
+    for path in results_dir.glob(f"*/{RUN_FILE}"):
+        try:
+            about = DOCUMENTS.read_json(path)
+        except RunError as error:
+            warn(str(error))
+            continue
+        if is_about(about):
+            found.append((path.parent, about))
     return sorted(found, key=lambda run: run[1]["created"], reverse=True)
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import re
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,20 +19,31 @@ PROTOCOL_FILE = "protocol.json"
 RESULT_NAME = re.compile(r".+_\d{8}_\d{6}(-\d+)?\.json")
 
 
-def list_runs(results_dir: Path) -> list[dict[str, Any]]:
-    """The results of all runs, newest first; an unfinished run has no ``results``."""
-    finished = {
-        path.stem: read_result(path, follow=False)
-        for path in results_dir.glob("*.json")
-        if RESULT_NAME.fullmatch(path.name)
-    }
-    unfinished = [
-        _unfinished(path, about)
-        for path, about in run_folders(results_dir)
-        if path.name not in finished
-    ]
-    every = [*finished.values(), *unfinished]
-    return sorted(every, key=lambda run: run["timestamp"], reverse=True)
+def list_runs(
+    results_dir: Path, warn: Callable[[str], None] = lambda _: None
+) -> list[dict[str, Any]]:
+    """Return the results of all runs, newest first; an unfinished run has no ``results``.
+
+    ``warn`` gets one line for every file that cannot be read; the others are listed.
+    """
+    found: dict[str, dict[str, Any]] = {}
+    for path in results_dir.glob("*.json"):
+        if RESULT_NAME.fullmatch(path.name):
+            with _warning(warn):
+                found[path.stem] = read_result(path, follow=False)
+    for folder, about in run_folders(results_dir, warn):
+        if not folder.with_name(f"{folder.name}.json").exists():
+            with _warning(warn):
+                found[folder.name] = _unfinished(folder, about)
+    return sorted(found.values(), key=lambda run: run["timestamp"], reverse=True)
+
+
+@contextlib.contextmanager
+def _warning(warn: Callable[[str], None]) -> Iterator[None]:
+    try:
+        yield
+    except RunError as error:
+        warn(str(error))
 
 
 def _unfinished(path: Path, about: dict[str, Any]) -> dict[str, Any]:
@@ -45,6 +58,8 @@ def _unfinished(path: Path, about: dict[str, Any]) -> dict[str, Any]:
         "benchmark": protocol["benchmark"],
         "model": about["model"]["name"],
         "timestamp": about["created"],
+        "config": {"problem_selection": about.get("selection", "")},
+        "model_identity": about["model"],
         "protocol": protocol,
     }
 

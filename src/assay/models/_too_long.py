@@ -1,0 +1,29 @@
+"""Recognise a prompt that is longer than the model's context, in the words of every engine."""
+
+from __future__ import annotations
+
+import re
+
+# Ours (hf); vLLM; OpenAI and servers that speak like it; llama.cpp's server.
+MESSAGES = re.compile(
+    r"the prompt has \d+ tokens, the model's context \d+"
+    r"|prompt \(length \d+\) is longer than the maximum model length"
+    r"|context_length_exceeded"
+    r"|maximum (context|model) length (is|of) \d+"
+    r"|exceeds the available context size",
+    re.IGNORECASE,
+)
+LLAMA_CPP = re.compile(r"request \((\d+) tokens\) exceeds the available context size")
+
+
+def is_too_long(error: str) -> bool:
+    """Tell whether an engine's error says that the prompt does not fit into the model's context."""
+    return MESSAGES.search(error) is not None
+
+
+def describe_llama_error(error: str, model_context: int) -> str:
+    """Return llama.cpp's error, in other words if the prompt fits the model but not our setting."""
+    found = LLAMA_CPP.search(error)
+    if found is None or int(found[1]) >= model_context:
+        return error
+    return f"the prompt has {found[1]} tokens, more than were set aside for it here"
