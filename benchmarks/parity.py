@@ -149,6 +149,7 @@ def ours(samples: Samples, folder: Path) -> tuple[Statuses, dict[tuple[str, int]
         benchmark=samples.benchmark,
         results_dir=folder / "results",
         samples_file=str(samples.write(folder)),
+        partial=True,
         no_cache=True,
     )
     with ProgressDisplay(samples.name, quiet=not sys.stderr.isatty()) as display:

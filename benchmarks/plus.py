@@ -97,7 +97,9 @@ def product(benchmark: Benchmark, programs: Programs, workers: int) -> Callable[
         records = [{"task_id": t, "solution": salt + code} for t, _, code in programs]
         with tempfile.TemporaryDirectory() as scratch:
             path = Samples("", benchmark.name, records, []).write(Path(scratch))
-            config = ScoreConfig(benchmark.name, Path(scratch), samples_file=str(path))
+            config = ScoreConfig(
+                benchmark.name, Path(scratch), samples_file=str(path), partial=True
+            )
             config = dataclasses.replace(config, workers=workers)
             with ProgressDisplay(benchmark.name, quiet=True) as display:
                 score(config, display)

@@ -10,6 +10,9 @@ from assay.types import Benchmark
 from tests.conftest import Cli, references, write_completions
 
 
+SCORED = ("--benchmark", "mini", "--problems", "4")
+
+
 def chatty(mini: Benchmark) -> list[tuple[str, str]]:
     """References in chat; the first with a demonstration that fails."""
     (task, code), *others = references(mini)[:4]
@@ -45,7 +48,8 @@ def test_lone_surrogates_are_shown_and_exported(
         shown = assay("extract", samples, "--benchmark", "mini", *options)
         assert shown.returncode == 0, shown.stderr
         assert r"\ud800" in shown.stdout
-    run = json.loads(assay("score", samples, "--benchmark", "mini", "--json").stdout)["run"]
+    asked = ("score", samples, "--benchmark", "mini", "--task", "mini/0", "--json")
+    run = json.loads(assay(*asked).stdout)["run"]
     target = ("--format", "evalplus-folder", "--output", tmp_path / "out")
     assert assay("export", run, *target).returncode == 0
     assert r"\ud800" in (tmp_path / "out" / "mini_0" / "0.py").read_text()
@@ -56,13 +60,13 @@ def test_what_was_extracted_can_be_scored(assay: Cli, mini: Benchmark, tmp_path:
     made = assay("extract", samples, "--benchmark", "mini", "--json").stdout
     programs = tmp_path / "programs.jsonl"
     programs.write_text(made)
-    result = json.loads(assay("score", programs, "--benchmark", "mini", "--json").stdout)
+    result = json.loads(assay("score", programs, *SCORED, "--json").stdout)
     assert result["results"]["pass_at_1"] == 1.0
 
 
 def test_what_each_rule_is_good_for(assay: Cli, mini: Benchmark, tmp_path: Path) -> None:
     samples = write_completions(tmp_path / "s.jsonl", chatty(mini))
-    asked = ("score", samples, "--benchmark", "mini", "--compare-extraction")
+    asked = ("score", samples, *SCORED, "--compare-extraction")
     result = json.loads(assay(*asked, "--json").stdout)
     found = {r["rule"]: (r["samples"], r["lost"], r["gained"]) for r in result["extraction"]}
     assert found["demo"] == (1, 1, 0)
@@ -79,7 +83,8 @@ def test_an_answer_that_was_cut_off_says_so(assay: Cli, mini: Benchmark, tmp_pat
     ]
     samples = tmp_path / "s.jsonl"
     samples.write_text("".join(json.dumps(record) + "\n" for record in records))
-    result = json.loads(assay("score", samples, "--benchmark", "mini", "--json").stdout)
+    asked = ("score", samples, "--benchmark", "mini", "--problems", "2", "--json")
+    result = json.loads(assay(*asked).stdout)
     assert result["results"]["reasons"] == {"passed": 1, "truncated": 1}
     assert result["results"]["truncated"] == 2
     lines = (tmp_path / f"results/{result['run']}/verdicts.jsonl").read_text().splitlines()

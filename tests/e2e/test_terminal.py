@@ -112,7 +112,7 @@ def test_eval_and_score_of_a_file_with_a_hostile_name(
     code, text = walk("eval", "mini", "--model", samples, "--samples", "2")
     assert code == 0
     assert r"\x1b[31m" in text
-    assert walk("score", samples, "--benchmark", "mini")[0] == 0
+    assert walk("score", samples, "--benchmark", "mini", "--problems", "2")[0] == 0
 
 
 def test_extract(walk: Walk, mini: Benchmark, tmp_path: Path) -> None:

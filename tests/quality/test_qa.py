@@ -109,3 +109,14 @@ def test_an_unknown_tier_is_one_line(assay: Cli, folder: Path) -> None:
     assert done.stderr.splitlines()[-1] == (
         "assay: the policy has no tier gold: choose smoke, release"
     )
+
+
+def test_a_part_of_a_benchmark_decides_nothing(assay: Cli, folder: Path, tmp_path: Path) -> None:
+    """The newest result of the same weights counted, whatever it was about."""
+    assay("eval", "mini", "--model", folder, "--max-tokens", "4", "--problems", "2")
+    code, told = asked(assay, folder, tmp_path, "{scores: {mini: {pass_at_1: 0}}}")
+    assert code == 3
+    (item,) = told["items"]  # type: ignore[misc]
+    assert item["reason"].startswith(
+        "no result of this model over the whole benchmark (1 incomplete or of selected problems)"
+    )

@@ -30,7 +30,9 @@ def extract(
     Example:
       assay extract samples.jsonl --benchmark humaneval --explain
     """
-    config = ScoreConfig(benchmark, Path(), samples_file=samples_file, data_dir=data_dir)
+    config = ScoreConfig(
+        benchmark, Path(), samples_file=samples_file, data_dir=data_dir, partial=True
+    )
     with ProgressDisplay(benchmark, quiet=True) as display:
         for found in extracted(config, display, explain=explain):
             if as_json:

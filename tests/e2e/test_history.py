@@ -1,0 +1,112 @@
+"""``assay history``: filters, columns where runs differ, and files that cannot be read."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from assay.runs import RESULTS_VERSION
+from tests.in_process import run_command
+from tests.test_protocol import BASE
+
+
+def write_result(
+    folder: Path, day: str, model: str, benchmark: str = "humaneval", **changes: Any
+) -> str:
+    """Write a results file as another machine could have."""
+    run = f"{benchmark}_{day.replace('-', '')}_120000"
+    protocol = json.loads(json.dumps({**BASE.to_json(), "benchmark": benchmark}))
+    protocol["decoding"] |= changes.get("decoding", {})
+    protocol["asking"] |= changes.get("asking", {})
+    interval = {"low": 0.3, "high": 0.5, "problems": 164}
+    result = {
+        "schema": RESULTS_VERSION, "benchmark": benchmark, "model": model, "run": run,
+        "timestamp": f"{day}T12:00:00+00:00", "protocol": protocol, "problems": [],
+        "results": {"invalid": 0, "pass_at_1": 0.4, "intervals": {"pass_at_1": interval}},
+        "model_identity": {
+            "engine": changes.get("engine", "gguf"), "prompt_form": "chat",
+            "weights_sha256": "ab" * 32, "variant": changes.get("variant", ""),
+        },
+    }  # fmt: skip
+    folder.mkdir(exist_ok=True)
+    (folder / f"{run}.json").write_text(json.dumps(result))
+    return run
+
+
+@pytest.fixture
+def results(tmp_path: Path) -> Path:
+    folder = tmp_path / "results"
+    write_result(folder, "2026-01-01", "qwen", decoding={"temperature": 0.8, "top_p": 0.95})
+    write_result(folder, "2026-02-01", "Qwen-coder", engine="hf", variant="bfloat16")
+    write_result(folder, "2026-03-01", "llama", "mbpp", asking={"prompt_form": "text"})
+    return folder
+
+
+def listed(folder: Path, *arguments: str) -> list[str]:
+    done = run_command("history", *arguments, folder=folder.parent)
+    assert done.code == 0, done.err
+    return done.out.splitlines()
+
+
+def test_settings_are_listed_where_runs_differ(results: Path) -> None:
+    headings, *_, oldest = listed(results)
+    columns = headings.split()
+    for name in ("temperature", "top-p", "form", "engine", "format"):
+        assert name in columns
+    for name in ("n", "strategy", "problems", "weights", "sandbox", "pass@10"):
+        assert name not in columns
+    assert oldest.split()[3:8] == ["0.8", "0.95", "chat", "gguf", "40.0"]
+
+
+@pytest.mark.parametrize(
+    ("filters", "models"),
+    [
+        (("--model", "qwen"), ["Qwen-coder", "qwen"]),
+        (("--benchmark", "mbpp"), ["llama"]),
+        (("--since", "2026-02-01"), ["llama", "Qwen-coder"]),
+        (("--model", "QWEN", "--since", "2026-01-15"), ["Qwen-coder"]),
+        (("--limit", "1"), ["llama"]),
+    ],
+)
+def test_filters(results: Path, filters: tuple[str, ...], models: list[str]) -> None:
+    shown = json.loads("\n".join(listed(results, *filters, "--json")))
+    assert [run["model"] for run in shown] == models
+
+
+def test_since_a_number_of_days(results: Path) -> None:
+    recent = (datetime.now(UTC) - timedelta(days=2)).date().isoformat()
+    write_result(results, recent, "new")
+    shown = json.loads("\n".join(listed(results, "--since", "7d", "--json")))
+    assert [run["model"] for run in shown] == ["new"]
+
+
+def test_a_wrong_date_is_one_line(results: Path) -> None:
+    done = run_command("history", "--since", "yesterday", folder=results.parent)
+    assert done.code == 2
+    assert done.err.startswith("assay: --since yesterday: is not a date. Give one such as 20")
+
+
+def test_csv_has_every_column(results: Path) -> None:
+    rows = list(csv.DictReader(io.StringIO("\n".join(listed(results, "--csv")))))
+    assert [row["model"] for row in rows] == ["llama", "Qwen-coder", "qwen"]
+    assert (rows[2]["pass_at_1"], rows[2]["temperature"], rows[1]["format"]) == (
+        "0.4", "0.8", "bfloat16",
+    )  # fmt: skip
+
+
+def test_a_damaged_file_is_one_line_and_not_the_end(results: Path) -> None:
+    """The first damaged file ended the list."""
+    (results / "mbpp_20260401_120000.json").write_text("{")
+    (results / "foreign").mkdir()
+    (results / "foreign" / "run.json").write_text("[[")
+    done = run_command("history", folder=results.parent)
+    assert done.code == 0
+    assert len(done.out.splitlines()) == 4
+    assert len(done.err.splitlines()) == 2
+    assert all(line.startswith("warning: ") for line in done.err.splitlines())
