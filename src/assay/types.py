@@ -5,6 +5,7 @@ from typing import Any, Literal
 
 Status = Literal["pass", "fail", "invalid"]
 PromptForm = Literal["chat", "text"]
+PromptImports = Literal["prepended", "none"]  # where programs are judged
 Integrity = Literal["separated", "shared"]
 SampleKey = tuple[str, int]  # task id, sample number
 
@@ -41,6 +42,7 @@ class Tests:
     preamble: str = ""  # stands before the program and before the tests
     integrity: Integrity = "shared"
     cases: Cases | None = None  # compared by what the code's ``matcher()`` gives for a group
+    prompt_code: str = ""  # the end of the preamble, if it is taken from the prompt
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +53,7 @@ class Problem:
     prompt: str
     reference: str
     tests: Tests
+    without_rules: tuple[str, ...] = ()  # extraction rules that its programs are found without
 
 
 @dataclass(frozen=True, slots=True)
