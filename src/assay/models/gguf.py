@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from assay.distribution import install_hint
 from assay.errors import ModelError, UsageError
 from assay.fetch import kept_sha256
 from assay.models import Backend, backends, prompt_form
@@ -46,9 +47,7 @@ class GgufModel(ProcessModel):
         if not self._path.exists():
             raise ModelError(f"no model file at {reference}")
         if importlib.util.find_spec("xllamacpp") is None:
-            raise ModelError(
-                "GGUF models need llama.cpp: install it with pip install 'assay[gguf]'"
-            )
+            raise ModelError(f"GGUF models need llama.cpp: install it with {install_hint('gguf')}")
         if options.dtype or options.adapter:
             raise UsageError("llama.cpp runs a GGUF file as it is: no --dtype, no --adapter")
         self._header = read_header(self._path)

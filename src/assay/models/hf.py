@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from assay import codec
+from assay.distribution import install_hint
 from assay.errors import ModelError, UsageError
 from assay.fetch import kept_sha256
 from assay.models import Backend, backends, prompt_form
@@ -84,7 +85,7 @@ def dtype_for(options: EngineOptions) -> str:
 def need_packages() -> None:
     if missing := [name for name in PACKAGES if importlib.util.find_spec(name) is None]:
         raise ModelError(
-            f"this model needs {' and '.join(missing)}: install them with pip install 'assay[hf]'"
+            f"this model needs {' and '.join(missing)}: install them with {install_hint('hf')}"
         )
 
 
