@@ -165,7 +165,7 @@ class Verdict(Sample):
     cpu_s: float = 0.0
     wall_s: float = 0.0
     peak_mb: float = 0.0
-    integrity: Integrity = "shared"
+    integrity: Literal[Integrity, "not-run"] = "not-run"  # that: no program was judged
     rule: str = ""
     groups: dict[str, tuple[int, ...]] = field(default_factory=dict)  # of cases: right ones, all
 
