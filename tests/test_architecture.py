@@ -14,6 +14,7 @@ EVERYBODY = {
     "types",
     "protocol",
     "errors",
+    "distribution",
     "codec",
     "registry",
     "fetch",

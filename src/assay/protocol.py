@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from assay import codec
-from assay.types import Decoding, Limits, PromptForm, Tests
+from assay.types import Decoding, Limits, PromptForm, PromptImports, Tests
 
 VERSION = 2  # of what a protocol says; results of version 1 have no such field
 
@@ -46,6 +46,7 @@ class Protocol:
     python: str
     environment: str = ""  # of packages, named with its digest; none: the standard library alone
     origin: str = ""  # digest of completions that were recorded elsewhere
+    prompt_imports: PromptImports = "prepended"  # whether code of the prompt precedes programs
 
     @property
     def hash(self) -> str:

@@ -5,6 +5,7 @@ from typing import Any, Literal
 
 Status = Literal["pass", "fail", "invalid"]
 PromptForm = Literal["chat", "text"]
+PromptImports = Literal["prepended", "none"]  # where programs are judged
 Integrity = Literal["separated", "shared"]
 SampleKey = tuple[str, int]  # task id, sample number
 
@@ -41,6 +42,7 @@ class Tests:
     preamble: str = ""  # stands before the program and before the tests
     integrity: Integrity = "shared"
     cases: Cases | None = None  # compared by what the code's ``matcher()`` gives for a group
+    prompt_code: str = ""  # the end of the preamble, if it is taken from the prompt
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +53,7 @@ class Problem:
     prompt: str
     reference: str
     tests: Tests
+    without_rules: tuple[str, ...] = ()  # extraction rules that its programs are found without
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +165,7 @@ class Verdict(Sample):
     cpu_s: float = 0.0
     wall_s: float = 0.0
     peak_mb: float = 0.0
-    integrity: Integrity = "shared"
+    integrity: Literal[Integrity, "not-run"] = "not-run"  # that: no program was judged
     rule: str = ""
     groups: dict[str, tuple[int, ...]] = field(default_factory=dict)  # of cases: right ones, all
 

@@ -129,7 +129,10 @@ def test_parquet_without_its_reader_says_how_to_get_one(
         _records.importlib.util, "find_spec", lambda n: None if n == "pyarrow" else find_spec(n)
     )
     put(tmp_path / TOY.path, b"PAR1...")
-    with looking_in(tmp_path), pytest.raises(DataError, match=r"pip install 'assay\[parquet\]'"):
+    with (
+        looking_in(tmp_path),
+        pytest.raises(DataError, match=r"pip install 'assay-eval\[parquet\]'"),
+    ):
         records(TOY)
     with pytest.raises(DataError, match=r"has it as parquet, pip install .*put http.* at "):
         records(served(server, "/v1/toy.parquet"))

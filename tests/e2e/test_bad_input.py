@@ -212,4 +212,4 @@ def test_a_process_without_the_engine_says_how_to_get_it(tmp_path: Path) -> None
     done = subprocess.run(
         [sys.executable, "run.py"], cwd=tmp_path, capture_output=True, text=True, env=os.environ
     )
-    refused(done, "pip install 'assay[gguf]'")
+    refused(done, "pip install 'assay-eval[gguf]'")

@@ -79,6 +79,8 @@ def test_bad_completions_fail_and_the_rest_is_judged(
     by_sample = {v["sample"]: v for v in found if v["task_id"] == "mini/0"}
     assert [by_sample[i]["reason"] for i in range(len(odd))] == [reason for reason, _ in odd]
     assert {by_sample[i]["status"] for i in range(len(odd))} == {"fail"}
-    # On the old code those that were never executed counted as verdicts that can be forged.
-    assert {by_sample[i]["integrity"] for i in range(len(odd))} == {"separated"}
+    # What never ran has no integrity: it counts neither as forgeable nor as separated.
+    assert [by_sample[i]["integrity"] for i in range(len(odd))] == [
+        "not-run", "separated", "separated", "not-run",
+    ]  # fmt: skip
     assert [v["status"] for v in found if v["task_id"] != "mini/0"] == ["pass", "pass"]

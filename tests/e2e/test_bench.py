@@ -72,8 +72,8 @@ def test_the_default_model(assay: Cli, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_folder_and_what_a_person_sees(assay: Cli, tmp_path: Path) -> None:
-    pytest.importorskip("torch", reason="needs the hf extra: pip install 'assay[hf]'")
-    pytest.importorskip("transformers", reason="needs the hf extra: pip install 'assay[hf]'")
+    pytest.importorskip("torch", reason="needs the hf extra: pip install 'assay-eval[hf]'")
+    pytest.importorskip("transformers", reason="needs the hf extra: pip install 'assay-eval[hf]'")
     from tests.models.torch_models import save_model
 
     folder = save_model(tmp_path / "small")

@@ -14,8 +14,8 @@ import pytest
 
 from tests.conftest import ASSAY
 
-pytest.importorskip("torch", reason="needs the hf extra: pip install 'assay[hf]'")
-pytest.importorskip("transformers", reason="needs the hf extra: pip install 'assay[hf]'")
+pytest.importorskip("torch", reason="needs the hf extra: pip install 'assay-eval[hf]'")
+pytest.importorskip("transformers", reason="needs the hf extra: pip install 'assay-eval[hf]'")
 
 from tests.models.torch_models import save_model
 

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 # The whole module needs both; tests that import it are skipped without them.
-np = pytest.importorskip("numpy", reason="needs numpy: pip install 'assay[apr]'")
-gguf = pytest.importorskip("gguf", reason="needs gguf: pip install 'assay[apr]'")
+np = pytest.importorskip("numpy", reason="needs numpy: pip install 'assay-eval[apr]'")
+gguf = pytest.importorskip("gguf", reason="needs gguf: pip install 'assay-eval[apr]'")
 
 HIDDEN, LAYERS, HEADS, KV_HEADS, FEED_FORWARD = 256, 2, 4, 2, 512
 HEAD = HIDDEN // HEADS

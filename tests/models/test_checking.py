@@ -22,7 +22,7 @@ from assay.models.checking import Stage, check
 from tests.models.small_models import gguf, in_shards, np, write_small
 
 for package in ("tokenizers", "jinja2"):
-    pytest.importorskip(package, reason=f"needs {package}: pip install 'assay[hf]'")
+    pytest.importorskip(package, reason=f"needs {package}: pip install 'assay-eval[hf]'")
 
 
 def found(path: Path, **options: Any) -> dict[str, Stage]:
@@ -221,7 +221,7 @@ def test_without_numpy(small: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "numpy", None)
     stages = found(small)
     assert failed(stages) == []
-    assert stages["values"].reason == "needs numpy: pip install 'assay[apr]'"
+    assert stages["values"].reason == "needs numpy: pip install 'assay-eval[apr]'"
 
 
 def test_without_the_engine(small: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -231,7 +231,9 @@ def test_without_the_engine(small: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     )
     stages = found(small, run=True)
     for name in ("forward", "sample"):
-        assert stages[name] == Stage(name, "skipped", "needs xllamacpp: pip install 'assay[gguf]'")
+        assert stages[name] == Stage(
+            name, "skipped", "needs xllamacpp: pip install 'assay-eval[gguf]'"
+        )
 
 
 CONFIG = {

@@ -45,7 +45,7 @@ def bases(tmp_path_factory: pytest.TempPathFactory) -> Path:
 )
 def test_a_folders_configuration(bases: Path, tmp_path: Path, changes: dict[str, Any]) -> None:
     """The old code left these to transformers, in the engine's process."""
-    pytest.importorskip("torch", reason="needs torch: pip install 'assay[hf]'")
+    pytest.importorskip("torch", reason="needs torch: pip install 'assay-eval[hf]'")
     folder = tmp_path / "folder"
     shutil.copytree(bases / "folder", folder)
     config = json.loads((folder / "config.json").read_text())
@@ -57,7 +57,7 @@ def test_a_folders_configuration(bases: Path, tmp_path: Path, changes: dict[str,
 
 @pytest.mark.parametrize("content", ["", "[" * 100_000, "[]", "{", '{"a": ' + "9" * 5000 + "}"])
 def test_a_configuration_that_is_none(bases: Path, tmp_path: Path, content: str) -> None:
-    pytest.importorskip("torch", reason="needs torch: pip install 'assay[hf]'")
+    pytest.importorskip("torch", reason="needs torch: pip install 'assay-eval[hf]'")
     folder = tmp_path / "folder"
     shutil.copytree(bases / "folder", folder)
     (folder / "config.json").write_text(content)
@@ -68,7 +68,7 @@ def test_a_configuration_that_is_none(bases: Path, tmp_path: Path, content: str)
 @pytest.mark.parametrize("length", [0, -1, -(1 << 31)])
 def test_a_gguf_files_context(bases: Path, tmp_path: Path, length: int) -> None:
     """0 was a ZeroDivisionError, a traceback, on the old code."""
-    pytest.importorskip("xllamacpp", reason="needs llama.cpp: pip install 'assay[gguf]'")
+    pytest.importorskip("xllamacpp", reason="needs llama.cpp: pip install 'assay-eval[gguf]'")
     path = tmp_path / "m.gguf"
     shutil.copyfile(bases / "gguf", path)
     setting("llama.context_length", "<Ii", 5, length)(path)

@@ -231,7 +231,7 @@ def test_closing_ends_a_long_pause(server: FaultyServer, monkeypatch: pytest.Mon
 
 def test_httpx_missing_is_one_line(server: FaultyServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
-    with pytest.raises(ModelError, match=r"pip install 'assay\[openai\]'"):
+    with pytest.raises(ModelError, match=r"pip install 'assay-eval\[openai\]'"):
         opened(server)
 
 

@@ -17,8 +17,8 @@ from tests.conftest import Cli
 from tests.models import small_models
 from tests.models.small_models import SPECIAL, TOKENS, TYPES, write_small
 
-pytest.importorskip("xllamacpp", reason="needs llama.cpp: pip install 'assay[gguf]'")
-pytest.importorskip("torch", reason="needs torch: pip install 'assay[hf]'")
+pytest.importorskip("xllamacpp", reason="needs llama.cpp: pip install 'assay-eval[gguf]'")
+pytest.importorskip("torch", reason="needs torch: pip install 'assay-eval[hf]'")
 from assay.models._hf_load import load
 from assay.models._hf_texts import Texts
 from assay.models._prompt_tokens import rendered, template_of

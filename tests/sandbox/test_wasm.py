@@ -15,7 +15,7 @@ from assay.sandbox.selftest import run_battery
 from assay.types import Benchmark, Integrity, Job, Limits, Program, Tests, Verdict
 from tests.conftest import Cli, references, write_completions
 
-pytest.importorskip("wasmtime", reason="needs wasmtime: pip install 'assay[wasm]'")
+pytest.importorskip("wasmtime", reason="needs wasmtime: pip install 'assay-eval[wasm]'")
 pytestmark = pytest.mark.slow
 
 
@@ -265,5 +265,5 @@ def test_a_damaged_file_is_made_again(
 
 def test_without_the_packages_one_line_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_component, "PACKAGES", ("wasmtime", "no-such-package"))
-    with pytest.raises(SandboxError, match=r"pip install 'assay\[wasm\]'"):
+    with pytest.raises(SandboxError, match=r"pip install 'assay-eval\[wasm\]'"):
         open_sandbox("wasm", 1)

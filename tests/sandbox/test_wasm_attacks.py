@@ -18,7 +18,7 @@ from assay.plain import encode
 from assay.sandbox import open_sandbox, wasm
 from assay.types import Cases, Integrity, Job, Limits, Program, Tests, Verdict
 
-pytest.importorskip("wasmtime", reason="needs wasmtime: pip install 'assay[wasm]'")
+pytest.importorskip("wasmtime", reason="needs wasmtime: pip install 'assay-eval[wasm]'")
 pytestmark = pytest.mark.slow
 
 INPUTS = {"base": [[1], [2]], "plus": [[3]]}

@@ -18,7 +18,7 @@ from assay.sandbox import _component, open_sandbox, wasm
 from assay.sandbox._fork_servers import for_oracle
 from assay.types import Cases, Job, Limits, Program, Tests, Verdict
 
-pytest.importorskip("wasmtime", reason="needs wasmtime: pip install 'assay[wasm]'")
+pytest.importorskip("wasmtime", reason="needs wasmtime: pip install 'assay-eval[wasm]'")
 pytestmark = pytest.mark.slow
 
 needs_schedstat = pytest.mark.skipif(

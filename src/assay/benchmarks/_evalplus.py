@@ -74,7 +74,7 @@ SAME = "got == expected"
 
 def case_tests(
     record: dict[str, Any],
-    preamble: str,
+    prompt_code: str,
     same: str = SAME,
     decoded: Callable[[list[Any]], list[Any]] = lambda arguments: arguments,
     matcher: str = MATCHER,
@@ -86,4 +86,4 @@ def case_tests(
     }
     code = matcher.replace("ATOL", repr(record["atol"])).replace("SAME", same)
     cases = Cases(inputs, {}, codec.digest(inputs))
-    return Tests(record["entry_point"], code, preamble, "separated", cases)
+    return Tests(record["entry_point"], code, prompt_code, "separated", cases, prompt_code)

@@ -7,6 +7,7 @@ import zlib
 from typing import TYPE_CHECKING, Any
 
 from assay import codec
+from assay.distribution import install_hint
 from assay.errors import DataError
 from assay.reading import open_bounded, parse_json
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 Record = dict[str, Any]
 MOST_BYTES = 1 << 30  # the largest that is pinned has 8 MB
-HOW_TO_READ_PARQUET = "pip install 'assay[parquet]' to read it"
+HOW_TO_READ_PARQUET = f"{install_hint('parquet')} to read it"
 
 
 def checked(path: Path, wanted: DataFile, remedy: str) -> list[Record]:

@@ -10,9 +10,10 @@ from assay.types import Integrity, Tests
 BUILTINS = frozenset(dir(builtins))
 
 
-def code_tests(entry_point: str, code: str, preamble: str = "") -> Tests:
+def code_tests(entry_point: str, code: str, prompt_code: str = "") -> Tests:
     """Tests as code, apart from the programs where that is possible."""
-    return Tests(entry_point, code, preamble, integrity_of(code, preamble, entry_point))
+    integrity = integrity_of(code, prompt_code, entry_point)
+    return Tests(entry_point, code, prompt_code, integrity, prompt_code=prompt_code)
 
 
 def function_under_test(assertions: list[str]) -> str:

@@ -58,6 +58,8 @@ def _load(data: DataFile, kind: PromptKind, announce: Announce) -> Benchmark:
 
 
 def _problem(record: dict[str, Any], kind: PromptKind) -> Problem:
+    # "Calibrated": imports and constants that a program may have left to the prompt.
+    prompt_code = f"{record['code_prompt']}\n    pass\n"
     return Problem(
         task_id=record["task_id"],
         prompt=record[f"{kind}_prompt"],
@@ -65,8 +67,8 @@ def _problem(record: dict[str, Any], kind: PromptKind) -> Problem:
         tests=Tests(
             entry_point=record["entry_point"],
             code=f"{record['test']}\n{RUNNER}",
-            # "Calibrated": imports and constants that a program may have left to the prompt.
-            preamble=f"{MODULE}{record['code_prompt']}\n    pass\n",
+            preamble=f"{MODULE}{prompt_code}",
+            prompt_code=prompt_code,
         ),
     )
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import functools
 from dataclasses import asdict, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 import click
 from click.core import ParameterSource
 
 from assay.pipeline import EngineOptions, ProblemSelection
 from assay.pipeline.decoding import MAX_TOKENS, MAX_TOKENS_THINKING, PRESETS
+from assay.types import PromptImports
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -51,6 +52,13 @@ model_name = option(
     "from file, folder, adapter, size and number format.",
 )  # fmt: skip
 as_json = option("--json", "as_json", is_flag=True, help="Print JSON and nothing else.")
+prompt_imports = option(
+    "--prompt-imports",
+    type=click.Choice(get_args(PromptImports)),
+    default="prepended",
+    help="prepended: imports and helpers of the prompt stand before every program; none: a "
+    "program must bring what it needs, as in EvalPlus.",
+)
 
 
 def modelling(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -195,6 +203,7 @@ def judging(command: Callable[..., Any]) -> Callable[..., Any]:
         option(
             "--workers", type=int, default=0, help="Programs judged at a time; 0: one per core."
         ),
+        prompt_imports,
         option("--check-references", is_flag=True, help="Run the reference solutions once more."),
         option(
             "--select",

@@ -206,7 +206,7 @@ def _integrity(verdicts: dict[str, int]) -> list[str]:
     """Return what to know if programs and their tests shared an interpreter."""
     if not (shared := verdicts.get("shared", 0)):
         return []
-    total = sum(verdicts.values())
+    total = shared + verdicts.get("separated", 0)
     return [f"  integrity shared: {shared} of {total} verdicts could be forged by their program"]
 
 

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from assay.cli._options import as_json, data_dir, option
+from assay.cli._options import as_json, data_dir, option, prompt_imports
 from assay.cli._output import Styled, echo, echo_json, echo_text
 from assay.cli._progress import ProgressDisplay
 from assay.pipeline import ScoreConfig
 from assay.pipeline.extraction import RULES, Extracted, extracted
+
+if TYPE_CHECKING:
+    from assay.types import PromptImports
 
 SHOWN = 6  # removed lines of a step, at each end
 
@@ -19,10 +23,16 @@ SHOWN = 6  # removed lines of a step, at each end
 @click.argument("samples_file", metavar="SAMPLES.jsonl")
 @option("--benchmark", required=True, help="The benchmark the samples are for.")
 @option("--explain", is_flag=True, help="Say what every rule removed and added.")
+@prompt_imports
 @data_dir
 @as_json
 def extract(
-    samples_file: str, benchmark: str, explain: bool, data_dir: Path | None, as_json: bool
+    samples_file: str,
+    benchmark: str,
+    explain: bool,
+    prompt_imports: PromptImports,
+    data_dir: Path | None,
+    as_json: bool,
 ) -> None:
     """Show the programs in recorded completions, without executing anything.
 
@@ -31,7 +41,12 @@ def extract(
       assay extract samples.jsonl --benchmark humaneval --explain
     """
     config = ScoreConfig(
-        benchmark, Path(), samples_file=samples_file, data_dir=data_dir, partial=True
+        benchmark,
+        Path(),
+        samples_file=samples_file,
+        prompt_imports=prompt_imports,
+        data_dir=data_dir,
+        partial=True,
     )
     with ProgressDisplay(benchmark, quiet=True) as display:
         for found in extracted(config, display, explain=explain):

@@ -96,7 +96,8 @@ def explained(
 
 class _Extraction:
     def __init__(self, problem: Problem, form: PromptForm, without: frozenset[str]) -> None:
-        self._problem, self._form, self._without = problem, form, without
+        self._problem, self._form = problem, form
+        self._without = without.union(problem.without_rules)
         self._name = problem.tests.entry_point
 
     def steps(self, text: str) -> list[Step] | None:

@@ -175,7 +175,8 @@ def _describe_exit(code: int | None) -> str:
 def _encode(request: ExtractionRequest) -> list[Any]:
     tests = request.problem.tests
     about = [request.problem.prompt, tests.entry_point, tests.preamble, request.form]
-    return [request.text, *about, sorted(request.without), request.explain]
+    without = sorted(request.without.union(request.problem.without_rules))
+    return [request.text, *about, without, request.explain]
 
 
 def _decode(reply: dict[str, Any], problem: Problem) -> Extraction:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
 
+from assay.distribution import install_hint
 from assay.errors import ModelError, UsageError
 from assay.fetch import PackagedFile, packaged_file
 from assay.models._too_long import is_too_long
@@ -228,7 +229,7 @@ def convert(
         import numpy as np  # noqa: F401
     except ImportError as error:
         raise ModelError(
-            "conversion needs numpy and gguf: install them with pip install 'assay[apr]'"
+            f"conversion needs numpy and gguf: install them with {install_hint('apr')}"
         ) from error
     from assay.models import _convert
 

@@ -6,6 +6,7 @@ import importlib.util
 import re
 from typing import TYPE_CHECKING
 
+from assay.distribution import install_hint
 from assay.errors import ModelError
 from assay.models import EngineOptions, open_model
 from assay.models._check_opened import SkippedError
@@ -29,7 +30,7 @@ UNKNOWN = ("attention with ", "does not recognize this architecture")
 def open_engine(path: Path, extra: str) -> Model:
     """The model, not yet loaded; Skipped if what its engine needs is not installed."""
     if missing := [name for name in PACKAGES[extra] if importlib.util.find_spec(name) is None]:
-        raise SkippedError(f"needs {' and '.join(missing)}: pip install 'assay[{extra}]'")
+        raise SkippedError(f"needs {' and '.join(missing)}: {install_hint(extra)}")
     return open_model(str(path), EngineOptions(parallel=1, longest=TOKENS, logprobs=True))
 
 

@@ -15,6 +15,7 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING, Any
 
+from assay.distribution import install_hint
 from assay.errors import ModelError
 from assay.models._check_opened import EngineOnlyError
 
@@ -70,7 +71,7 @@ def _asked(question: dict[str, Any]) -> str:
     except ValueError as error:
         raise ModelError(f"the library that reads it ends with exit {done.returncode}") from error
     if "missing" in reply:
-        raise EngineOnlyError(f"needs {reply['missing']}: pip install 'assay[hf]'")
+        raise EngineOnlyError(f"needs {reply['missing']}: {install_hint('hf')}")
     if "fail" in reply:
         raise ModelError(reply["fail"])
     return str(reply["pass"])

@@ -10,6 +10,7 @@ import urllib.parse
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from assay.distribution import install_hint
 from assay.errors import ModelError, UsageError
 from assay.models._events import events
 from assay.models._gate import retry_after_s
@@ -113,7 +114,7 @@ class Server:
     def __init__(self, address: Address, key: str, *, timeout_s: float) -> None:
         if importlib.util.find_spec("httpx") is None:
             raise ModelError(
-                "the openai engine needs httpx: install it with pip install 'assay[openai]'"
+                f"the openai engine needs httpx: install it with {install_hint('openai')}"
             )
         self.address = address
         self.missed = 0

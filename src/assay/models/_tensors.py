@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from assay.distribution import install_hint
 from assay.errors import ModelError
 
 if TYPE_CHECKING:
@@ -173,7 +174,7 @@ def _ggml(blocks: NDArray[np.uint8], tensor: Tensor) -> NDArray[np.float32]:
         from gguf.quants import dequantize
     except ImportError as error:
         raise ModelError(
-            "quantised weights need the gguf package: install it with pip install 'assay[apr]'"
+            f"quantised weights need the gguf package: install it with {install_hint('apr')}"
         ) from error
     try:
         # It works through 16 rows at a time: rows of one block would take ten times as long.

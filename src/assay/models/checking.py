@@ -8,6 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from assay.distribution import install_hint
 from assay.errors import AssayError, ModelError
 from assay.fetch import packaged_file
 from assay.models import DEFAULT, DEFAULT_WEIGHTS, _kind
@@ -103,7 +104,7 @@ def _tried(name: str, work: Callable[[], str], path: Path) -> Stage:
     except SkippedError as why:
         status, reason = "skipped", str(why)
     except ImportError as error:
-        status, reason = "skipped", f"needs {error.name}: pip install 'assay[apr]'"
+        status, reason = "skipped", f"needs {error.name}: {install_hint('apr')}"
     except AssayError as error:
         status, reason = "fail", str(error)
     except OSError as error:

@@ -12,6 +12,7 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from assay.distribution import install_hint
 from assay.errors import ModelError, UsageError
 from assay.fetch import kept_sha256
 from assay.models import Backend, backends, prompt_form
@@ -49,9 +50,7 @@ class GgufModel(ProcessModel):
         if not self._path.exists():
             raise ModelError(f"no model file at {reference}")
         if importlib.util.find_spec("xllamacpp") is None:
-            raise ModelError(
-                "GGUF models need llama.cpp: install it with pip install 'assay[gguf]'"
-            )
+            raise ModelError(f"GGUF models need llama.cpp: install it with {install_hint('gguf')}")
         if options.dtype or options.adapter:
             raise UsageError("llama.cpp runs a GGUF file as it is: no --dtype, no --adapter")
         require_gpu(options.device)

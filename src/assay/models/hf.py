@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from assay import codec
+from assay.distribution import install_hint
 from assay.errors import ModelError, UsageError
 from assay.fetch import kept_sha256
 from assay.models import Backend, backends, prompt_form
@@ -87,7 +88,7 @@ def need_packages(options: EngineOptions) -> None:
     require_gpu(options.device)
     if missing := [name for name in PACKAGES if importlib.util.find_spec(name) is None]:
         raise ModelError(
-            f"this model needs {' and '.join(missing)}: install them with pip install 'assay[hf]'"
+            f"this model needs {' and '.join(missing)}: install them with {install_hint('hf')}"
         )
 
 

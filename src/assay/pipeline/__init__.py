@@ -33,6 +33,7 @@ from assay.pipeline.best_of_n import best_of_n
 from assay.pipeline.config import ALL, STANDARD, EvalConfig, JudgeConfig, ScoreConfig
 from assay.pipeline.decoding import MAX_TOKENS, MAX_TOKENS_THINKING, in_force
 from assay.pipeline.problems import ProblemSelection
+from assay.pipeline.prompt_imports import surround
 from assay.pipeline.stream import Observer, Stream, sample_seed
 from assay.prompts import Strategy, strategies
 from assay.protocol import VERSION, Asking, Protocol
@@ -99,7 +100,8 @@ def evaluate(config: EvalConfig, observer: Observer) -> Evaluation:
             observer.note(f"the model's template lets it think: max-tokens {decoding.max_tokens}")
         observer.note(_describe_form(model.identity))
         samples = Samples(keys, strategy, _asking(model.identity), decoding)
-    return _judged(config, selected, selected.benchmark, samples, model, observer, gate)
+    benchmark = surround(selected.benchmark, config.prompt_imports, model.identity.prompt_form)
+    return _judged(config, selected, benchmark, samples, model, observer, gate)
 
 
 def _asking(identity: ModelIdentity) -> Asking:
@@ -173,7 +175,8 @@ def _match(
             )
         observer.note(f"{config.samples_file} has {lacking} of {selected.benchmark.name}")
     problems = tuple(p for p in selected.benchmark.problems if p.task_id in counts)
-    return dataclasses.replace(selected.benchmark, problems=problems), model, keys
+    benchmark = dataclasses.replace(selected.benchmark, problems=problems)
+    return surround(benchmark, config.prompt_imports, model.identity.prompt_form), model, keys
 
 
 def _describe_lack(counts: Counter[str], problems: int, most: int) -> str:
@@ -237,7 +240,7 @@ def _judged(
         capabilities = judge.capabilities()
         most = max(Counter(task_id for task_id, _ in samples.keys).values(), default=0)
         task_ids = [p.task_id for p in selected.benchmark.problems]
-        protocol = _protocol(benchmark, task_ids, samples, most, judge)
+        protocol = _protocol(config, benchmark, task_ids, samples, most, judge)
         cache = _verdict_cache(capabilities, protocol.environment)
         run = runs.open_run(
             config.results_dir, protocol, model.identity,
@@ -356,6 +359,7 @@ def _groups(benchmark: Benchmark) -> list[str]:
 
 
 def _protocol(
+    config: JudgeConfig,
     benchmark: Benchmark,
     task_ids: list[str],
     samples: Samples,
@@ -387,6 +391,7 @@ def _protocol(
         python=python,
         environment=packages,
         origin=samples.origin,
+        prompt_imports=config.prompt_imports,
     )
 
 

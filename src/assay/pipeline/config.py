@@ -10,6 +10,7 @@ from typing import Any
 from assay import models
 from assay.models import EngineOptions
 from assay.pipeline.problems import ProblemSelection
+from assay.types import PromptImports
 
 STANDARD, ALL = "standard", "all"  # prompt strategies
 
@@ -31,6 +32,7 @@ class JudgeConfig:
     data_dir: Path | None = None
     tests_seed: str = ""  # of inputs that tests draw; none: a new secret for every run
     problems: ProblemSelection = field(default_factory=ProblemSelection)
+    prompt_imports: PromptImports = "prepended"  # whether code of the prompt precedes programs
 
 
 @dataclass(frozen=True, slots=True)

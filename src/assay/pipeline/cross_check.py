@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
-from assay import benchmarks, runs, scoring
+from assay import benchmarks, runs, sandbox, scoring
 from assay.peers import PeerVerdict, peers
-from assay.pipeline import Evaluation, Observer, ScoreConfig
+from assay.pipeline import Evaluation, Observer, ScoreConfig, references
 from assay.pipeline.extraction import extracted
-from assay.types import Estimate, SampleKey, Verdict
+from assay.pipeline.prompt_imports import without_prompt_code
+from assay.types import Benchmark, Estimate, Job, Program, SampleKey, Verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +20,7 @@ class PeerScore:
 
     engine: str
     benchmark: str
+    programs: Mapping[SampleKey, Program]
     verdicts: dict[SampleKey, PeerVerdict]
     estimates: tuple[Estimate, ...]
     not_generated: int  # samples that have an error in place of a program: nobody judges them
@@ -38,17 +41,18 @@ def peer_score(config: ScoreConfig, engine: str, observer: Observer) -> PeerScor
     """Judged by the peer alone; it gets the programs that we would execute."""
     judge = peers.get(engine)
     found = list(extracted(config, observer))
-    programs = {one.key: one.program.code for one in found if one.error is None}
+    programs = {one.key: one.program for one in found if one.error is None}
     missing = len(found) - len(programs)
     without = f"; {missing} samples have an error in place of one" if missing else ""
     observer.note(f"{engine} judges {len(programs)} programs{without}")
-    verdicts = judge(config.benchmark, programs, _workers(config))
+    codes = {key: program.code for key, program in programs.items()}
+    verdicts = judge(config.benchmark, codes, _workers(config))
     passed: dict[str, list[bool]] = {}
     for (task_id, _), verdict in verdicts.items():
         passed.setdefault(task_id, []).append(verdict.passed)
     tallies = [scoring.Tally(task_id, len(found), sum(found)) for task_id, found in passed.items()]
     estimates = tuple(scoring.estimates(tallies))
-    return PeerScore(engine, config.benchmark, verdicts, estimates, missing)
+    return PeerScore(engine, config.benchmark, programs, verdicts, estimates, missing)
 
 
 def disagreements(
@@ -61,9 +65,19 @@ def disagreements(
         for key, verdict in run.verdicts.items()
         if verdict.status != "invalid" and _differs(verdict, peer.verdicts[key])
     }
-    refused = _refused_references(config, peer, {task_id for task_id, _ in differing}, observer)
+    tasks = {task_id for task_id, _ in differing}
+    benchmark = benchmarks.load(config.benchmark, observer.note, config.data_dir)
+    problems = tuple(p for p in benchmark.problems if p.task_id in tasks)
+    benchmark = replace(benchmark, problems=problems)
+    refused = _refused_references(config, peer, benchmark, observer)
+    alike = _alike_alone(config, peer, benchmark, set(differing), run.tests_seed, observer)
     return [
-        Disagreement(*key, _told(verdict), theirs.detail, _why(verdict, theirs, key[0] in refused))
+        Disagreement(
+            *key,
+            ours=_told(verdict),
+            theirs=theirs.detail,
+            explained=_why(verdict, theirs, key[0] in refused, key in alike),
+        )
         for key, verdict in differing.items()
         for theirs in [peer.verdicts[key]]
     ]
@@ -74,19 +88,56 @@ def _workers(config: ScoreConfig) -> int:
 
 
 def _refused_references(
-    config: ScoreConfig, peer: PeerScore, tasks: set[str], observer: Observer
+    config: ScoreConfig, peer: PeerScore, benchmark: Benchmark, observer: Observer
 ) -> set[str]:
     """Tasks whose own reference solution the peer does not accept: its tests are at fault."""
-    programs = {
-        (problem.task_id, 0): problem.reference
-        for problem in benchmarks.load(config.benchmark).problems
-        if problem.task_id in tasks
-    }
+    programs = {(problem.task_id, 0): problem.reference for problem in benchmark.problems}
     if not programs:
         return set()
     observer.note(f"{peer.engine} judges the references of {len(programs)} tasks")
     told = peers.get(peer.engine)(config.benchmark, programs, _workers(config))
     return {task_id for (task_id, _), verdict in told.items() if not verdict.passed}
+
+
+def _alike_alone(
+    config: ScoreConfig,
+    peer: PeerScore,
+    benchmark: Benchmark,
+    keys: set[SampleKey],
+    tests_seed: str,
+    observer: Observer,
+) -> set[SampleKey]:
+    """Return those of ``keys`` on which both agree once the program runs without the prompt's code.
+
+    That is how the peer runs it.
+    """
+    problems = [
+        replace(p, tests=without_prompt_code(p.tests))
+        for p in benchmark.problems
+        if p.tests.prompt_code
+    ]
+    if not problems:
+        return set()
+    benchmark = replace(benchmark, problems=tuple(problems))
+    judge = sandbox.open_sandbox(config.sandbox, config.workers, config.sandbox_tier)
+    try:
+        tests = {
+            problem.task_id: problem.tests
+            for problem in references.check(benchmark, judge, observer).benchmark.problems
+        }
+        jobs = [
+            Job(
+                *key, peer.programs[key], tests[key[0]],
+                benchmark.limits, benchmark.imports, benchmark.environment, tests_seed,
+            )
+            for key in sorted(keys)
+            if key[0] in tests
+        ]  # fmt: skip
+        verdicts = list(judge.judge(jobs))
+    finally:
+        judge.close()
+    valid = (v for v in verdicts if v.status != "invalid")
+    return {v.key for v in valid if not _differs(v, peer.verdicts[v.key])}
 
 
 def _differs(verdict: Verdict, other: PeerVerdict) -> bool:
@@ -97,9 +148,13 @@ def _differs(verdict: Verdict, other: PeerVerdict) -> bool:
     return ours != theirs or (verdict.status == "pass") != other.passed
 
 
-def _why(verdict: Verdict, other: PeerVerdict, reference_is_refused: bool) -> str:
+def _why(
+    verdict: Verdict, other: PeerVerdict, reference_is_refused: bool, is_alike_alone: bool
+) -> str:
     if verdict.status == "pass" and reference_is_refused:
         return "it refuses the task's own reference solution too"
+    if is_alike_alone:
+        return "the program lacks code of the prompt: with --prompt-imports none both agree"
     if other.timed_out and verdict.reason != "timeout":
         return "their limit is of wall time: it depends on what else the machine does"
     return ""

@@ -14,6 +14,7 @@ from typing import Any
 from assay import benchmarks, runs, scoring
 from assay.errors import RunError, UsageError
 from assay.extract.workers import ExtractionRequest, Extractor
+from assay.pipeline.prompt_imports import surround
 from assay.pipeline.stream import Observer
 from assay.types import Verdict
 from assay.writing import make_folder, reporting, write_whole
@@ -58,10 +59,12 @@ def export(
 def _judged(
     result: dict[str, Any], folder: runs.RecordedRun, observer: Observer
 ) -> Iterator[Judged]:
-    problems = {p.task_id: p for p in benchmarks.load(result["benchmark"], observer.note).problems}
+    benchmark = benchmarks.load(result["benchmark"], observer.note)
     if not result.get("model_identity"):
         raise RunError(f"the result of {folder.path.name} has no model_identity: use the original")
     form = result["model_identity"]["prompt_form"]
+    choice = result["protocol"].get("prompt_imports", "prepended")
+    problems = {p.task_id: p for p in surround(benchmark, choice, form).problems}
     verdicts = folder.verdicts
     requests = (
         (completion, ExtractionRequest(completion.text, problems[completion.task_id], form))

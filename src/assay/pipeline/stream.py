@@ -188,9 +188,7 @@ class Stream:
         """Yield the programs to execute; judge completions without a program on the way."""
         for completion, found in self._extractor.stream(self._extractable()):
             if found.reason:
-                failed = _verdict(completion, "fail", found.reason, found.detail)
-                integrity = self._problems[completion.task_id].tests.integrity
-                self._conclude(replace(failed, integrity=integrity))
+                self._conclude(_verdict(completion, "fail", found.reason, found.detail))
                 continue
             job = Job(
                 task_id=completion.task_id,

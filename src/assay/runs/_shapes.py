@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable
-from typing import Any
+from typing import Any, get_args
+
+from assay.types import PromptImports
 
 MOST_PROBLEMS = 100_000
 RUN_NAME = re.compile(r"(?!\.)[\w.+-]{1,200}", re.ASCII)  # the name of a folder, never a path
@@ -71,6 +73,7 @@ INTERVAL: Shape = {"low": is_share, "high": is_share}
 PROBLEM: Shape = {"task_id": _is_text, "n": is_count, "passed": is_count}
 PROTOCOL: Shape = {
     "benchmark": _is_text, "hash": _is_text, "prompt_strategy": _is_text, "n_samples": is_count,
+    "prompt_imports?": lambda value: value in get_args(PromptImports),
 }  # fmt: skip
 RESULT: Shape = {
     "schema": is_count,

@@ -28,6 +28,8 @@ RESULTS_VERSION = 1
 TSV_HEADER = ("task_id", "n", "num_passed")
 TSV_FILES = Reader(RunError, "Give a file of lines 'task_id<TAB>n<TAB>num_passed'")
 EARLIER = Reader(RunError, "Delete it", follow=False, unpack=False)
+NO_PROGRAM = "none"  # the extraction rule of a text without a program
+NOT_RUN = "not-run"
 COUNT = re.compile(r"\s*\d{1,7}\s*")  # samples of a problem: nobody makes ten million
 
 
@@ -93,7 +95,7 @@ def build_result(
             "unsupported": {
                 v.task_id: v.detail for v in verdicts.values() if v.reason == "unsupported"
             },
-            "integrity": _counted(v.integrity for v in verdicts.values() if v.status != "invalid"),
+            "integrity": _counted(map(_integrity, verdicts.values())),
             "reasons": _counted(v.reason for v in verdicts.values()),
         },
         "problems": [
@@ -178,6 +180,13 @@ def _left_out_as_failed(task_ids: Sequence[str], verdicts: Sequence[Verdict]) ->
         return {}
     scores = _scores(every_estimate(tally(task_ids, as_failed(verdicts))))
     return {"left_out_as_failed": {"samples": samples, **scores}}
+
+
+def _integrity(verdict: Verdict) -> str:
+    """Return where the tests ran. Verdicts of earlier versions say that of unrun programs too."""
+    if verdict.status == "invalid" or verdict.rule == NO_PROGRAM:
+        return NOT_RUN
+    return verdict.integrity
 
 
 def _best_of_n(best: BestOfN) -> dict[str, Any]:

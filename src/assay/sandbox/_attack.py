@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from assay.types import Integrity
+
 # Programs raise this themselves when something was allowed that must not be.
 HELPERS = """
 import ctypes, os, socket, sys, time
@@ -39,3 +41,4 @@ class Attack:
     cpu_s: float = 10.0
     wall_s: float = 5.0
     not_promised: tuple[str, ...] = field(default=())
+    integrity: Integrity = "shared"

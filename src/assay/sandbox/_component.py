@@ -15,6 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from assay.distribution import install_hint
 from assay.errors import SandboxError
 from assay.fetch import cache_dir, file_sha256, read_sealed, write_sealed
 
@@ -121,7 +122,7 @@ def _need_packages() -> None:
         _versions()
     except importlib.metadata.PackageNotFoundError as error:
         raise SandboxError(
-            f"the wasm sandbox needs {error.name}: install it with pip install 'assay[wasm]'"
+            f"the wasm sandbox needs {error.name}: install it with {install_hint('wasm')}"
         ) from error
 
 

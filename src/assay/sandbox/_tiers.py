@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+# What a verdict's integrity means, in every kind of sandbox.
+SEPARATED = "tests apart from the program (integrity: separated) cannot be forged or known by it"
+SHARED = "tests in the program's own interpreter (integrity: shared) can be forged by it"
 COMMON = (
     "no network",
     "no privileges, dangerous system calls refused",
     "limits on CPU, wall time, memory, processes, files and output",
     "all processes killed at the end, nothing left for the next program",
     "a program's memory, files and processes hold nothing of other programs, tests or references",
-    "tests apart from the program (integrity: separated) cannot be forged or known by it",
+    SEPARATED,
     "everything dies with the harness",
 )
 OWN_ROOT = "no host files but the system's and Python's, read-only"
-SHARED = "tests in the program's own interpreter (integrity: shared) can be forged by it"
 SIDE_CHANNELS = (
     "side channels: timing, load, and numbers that the kernel counts for the whole machine "
     "(inodes of pipes and sockets, socket cookies)"

@@ -5,6 +5,8 @@ The same battery is ``assay sandbox selftest`` and the conformance suite of ever
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from assay.sandbox._attack import HELPERS, Attack
 from assay.sandbox._attacks_on_limits import ON_LIMITS
 
@@ -258,10 +260,17 @@ VERDICTS = (
     ),
 )  # fmt: skip
 
+# What shared tests do not promise, separated ones do.
+SEPARATED = tuple(
+    replace(attack, name=f"{attack.name}, tests separated", integrity="separated")
+    for attack in VERDICTS
+    if "shared" in attack.not_promised
+)
+
 LEAVE_BEHIND = Attack("leftovers, part one", "open('left', 'w').write('x')")
 LOOK_FOR_IT = Attack("leftovers of the program before", "import os\nassert os.listdir('.') == []")
 
 BATTERY = (
-    *TIME, *MEMORY, *NUMBERS, *ON_LIMITS, *FILES, *NETWORK, *JUDGE, *KERNEL, *VERDICTS,
+    *TIME, *MEMORY, *NUMBERS, *ON_LIMITS, *FILES, *NETWORK, *JUDGE, *KERNEL, *VERDICTS, *SEPARATED,
     LEAVE_BEHIND, LOOK_FOR_IT,
 )  # fmt: skip

@@ -56,9 +56,7 @@ def run_battery(sandbox: Sandbox, attacks: tuple[Attack, ...] = BATTERY) -> Iter
                 harm = harm or f"the next program: {honest.reason} {honest.detail}"
             untried = hostile.reason == UNTRIED or hostile.detail.startswith(LACKS)
             contained = (untried or hostile.reason in attack.ends) and not harm
-            promised = (
-                tier not in attack.not_promised and hostile.integrity not in attack.not_promised
-            )
+            promised = not {tier, attack.integrity}.intersection(attack.not_promised)
             observed = harm or f"{hostile.status}: {hostile.reason}"
             if not contained and not harm:
                 observed += f" {hostile.detail}"
@@ -67,9 +65,8 @@ def run_battery(sandbox: Sandbox, attacks: tuple[Attack, ...] = BATTERY) -> Iter
 
 def _judged(sandbox: Sandbox, program: str, attack: Attack) -> Verdict:
     limits = Limits(cpu_s=attack.cpu_s, wall_s=attack.wall_s)
-    (verdict,) = sandbox.judge(
-        [Job("attack", 0, Program(program, "attack"), Tests("f", attack.tests), limits)]
-    )
+    tests = Tests("f", attack.tests, integrity=attack.integrity)
+    (verdict,) = sandbox.judge([Job("attack", 0, Program(program, "attack"), tests, limits)])
     return verdict
 
 

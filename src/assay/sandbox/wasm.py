@@ -34,6 +34,7 @@ from assay.sandbox._fork_servers import (
 )
 from assay.sandbox._inside import wire
 from assay.sandbox._inside.latest import Latest
+from assay.sandbox._tiers import SEPARATED, SHARED
 from assay.sandbox._verdicts import invalid, verdict_of, with_outputs
 from assay.types import Cases, Job, Program, Tests, Verdict
 
@@ -53,9 +54,11 @@ GUARANTEES = (
     "no network, no files, no other process, no system calls: only what a WebAssembly guest has",
     "limits on CPU, wall time and memory",
     "a fresh instance for each program, nothing left for the next",
+    SEPARATED,
     "everything dies with the harness",
 )
 GAPS = (
+    SHARED,
     "no files, threads, processes, sockets or packages: programs that need them fail, unless they "
     "import a module that the guest lacks, or the task's reference fails too",
     "the stack is 2 MB: recursion ends earlier than natively",

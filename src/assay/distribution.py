@@ -1,0 +1,10 @@
+"""The name under which assay is installed. On the public index, ``assay`` is another project."""
+
+from __future__ import annotations
+
+DISTRIBUTION = "assay-eval"
+
+
+def install_hint(extra: str) -> str:
+    """Return the command that installs what an optional part needs."""
+    return f"pip install '{DISTRIBUTION}[{extra}]'"
