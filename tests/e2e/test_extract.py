@@ -9,7 +9,6 @@ from typing import Any
 from assay.types import Benchmark
 from tests.conftest import Cli, references, write_completions
 
-
 SCORED = ("--benchmark", "mini", "--problems", "4")
 
 
