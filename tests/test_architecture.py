@@ -24,6 +24,7 @@ EVERYBODY = {
     "thoughts",
     "reading",
     "writing",
+    "machine",
 }
 MAY_CALL = {
     "types": set(),

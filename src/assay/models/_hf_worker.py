@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from assay.models._hf_load import Loaded, load
+from assay.models._hf_load import Loaded, load, set_threads
 from assay.models._hf_slots import Prefilled, Reader, Slots, bytes_per_token, choice_for
 from assay.models._hf_texts import Ask, Texts
 from assay.models._memory import free_memory
@@ -33,6 +33,7 @@ def main() -> None:
     lines = Lines()
     settings = lines.settings
     torch.set_grad_enabled(False)
+    set_threads(settings["threads"])
     try:
         loaded = load(settings["path"], settings["device"], settings["dtype"], settings["adapter"])
         engine = Engine(loaded, lines, settings["parallel"], settings["max_tokens"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import queue
 import threading
 from typing import Any
@@ -19,6 +20,7 @@ def main() -> None:
     lines = Lines(pauses=True)
     settings = lines.settings
     try:
+        wait_without_spinning()
         free_before = _free_gpu_memory()
         server, used_gpu = _load(settings)
     except Exception as error:
@@ -28,6 +30,7 @@ def main() -> None:
     facts = {
         "device": "gpu" if used_gpu else "cpu",
         "parallel": parallel,
+        "threads": settings["threads"],
         # GPU kernels choose their way of adding up by the batch.
         "batch_invariant": parallel == 1 or (settings["invariant"] and not used_gpu),
     }
@@ -39,6 +42,18 @@ def main() -> None:
         gpu_peak=lambda: free_before - _free_gpu_memory(),
     )
     _Dispatcher(server, lines, parallel, added_start(server.listening_address)).serve()
+
+
+def wait_without_spinning() -> None:
+    """Let threads of llama.cpp sleep while they wait for each other. Call before it is loaded.
+
+    They meet several hundred times per token. A thread that spins there takes the time that the
+    one it waits for needs, where others compute too: ``eval mini`` beside the work of others on two
+    cores took 272 s, and 44 s without spinning (benchmarks/busy.py). The binding's llama.cpp
+    computes with OpenMP, which takes this setting from the environment alone; ``poll`` is that of
+    builds without OpenMP.
+    """
+    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 
 def _load(settings: dict[str, Any]) -> tuple[Any, bool]:
@@ -55,6 +70,8 @@ def _load(settings: dict[str, Any]) -> tuple[Any, bool]:
     params.n_parallel = settings["parallel"]
     params.n_ctx = settings["parallel"] * settings["context"]
     params.n_batch = params.n_ubatch = BATCH_TOKENS
+    for cpu in (params.cpuparams, params.cpuparams_batch):
+        cpu.n_threads, cpu.poll = settings["threads"], 0
     params.cont_batching = True
     params.kv_unified = False
     params.flash_attn_type = xllamacpp.llama_flash_attn_type.LLAMA_FLASH_ATTN_TYPE_DISABLED

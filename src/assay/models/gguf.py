@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from assay.errors import ModelError, UsageError
 from assay.fetch import kept_sha256
+from assay.machine import usable_physical_cores
 from assay.models import Backend, backends, prompt_form
 from assay.models._engine_process import ProcessModel
 from assay.models._gguf_file import is_gguf, read_header
@@ -82,6 +83,7 @@ class GgufModel(ProcessModel):
             "path": str(self._path),
             "parallel": 1 if options.batch_mode == "off" else parallel,
             "context": context,
+            "threads": self._threads(),
             "device": options.device,
             "invariant": all(t.kind in INVARIANT for t in self._header.tensors if t.shape[1:]),
             "logprobs": options.logprobs,
@@ -100,8 +102,12 @@ class GgufModel(ProcessModel):
         return {
             "path": str(self._path),
             "context": min(self._header.context_length, SCORED_TOKENS),
+            "threads": self._threads(),
             "device": self._options.device,
         }
+
+    def _threads(self) -> int:
+        return self._options.threads or usable_physical_cores()
 
     def describe(self) -> dict[str, object]:
         return {"xllamacpp": importlib.metadata.version("xllamacpp"), **super().describe()}

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 
 from assay import benchmarks, runs, scoring
+from assay.machine import usable_cores
 from assay.peers import PeerVerdict, peers
 from assay.pipeline import Evaluation, Observer, ScoreConfig
 from assay.pipeline.extraction import extracted
@@ -70,7 +70,7 @@ def disagreements(
 
 
 def _workers(config: ScoreConfig) -> int:
-    return config.workers or os.cpu_count() or 1
+    return config.workers or usable_cores()
 
 
 def _refused_references(
