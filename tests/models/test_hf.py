@@ -57,6 +57,7 @@ class FakeLines:
         self.requests: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
         self.replies: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
         self.reply = self.replies.put
+        self.count = lambda _: None
         for number, request in enumerate(requests):
             self.requests.put({"id": number, **codec.to_json(request)})
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
 
 from assay.errors import ModelError, UsageError
 from assay.fetch import PackagedFile, packaged_file
@@ -141,6 +141,29 @@ class Model(Protocol):
     def close(self) -> None:
         """Stop now; may be called from another thread while ``generate`` waits."""
         ...
+
+
+class Watcher(Protocol):
+    """Whoever wants to know what an engine does between two completions."""
+
+    def loading(self) -> None:
+        """The engine loads the model."""
+
+    def generating(self, tokens: int) -> None:
+        """The model is loaded and has generated so many tokens, in unfinished completions too."""
+
+
+@runtime_checkable
+class Watchable(Protocol):
+    """A model whose engine reports that. Servers and recordings have nothing to report."""
+
+    watcher: Watcher | None
+
+
+def watch(model: Model, watcher: Watcher) -> None:
+    """Let the model report to ``watcher``, if its engine can."""
+    if isinstance(model, Watchable):
+        model.watcher = watcher
 
 
 class RecordedModel(Model, Protocol):

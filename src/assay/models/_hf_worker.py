@@ -54,7 +54,7 @@ class Engine:
 
     def __init__(self, loaded: Loaded, lines: Lines, parallel: int, max_tokens: int) -> None:
         self._loaded = loaded
-        self._texts = Texts(loaded, lines)
+        self._texts, self._lines = Texts(loaded, lines), lines
         self._waiting: deque[Ask] = deque()
         self._busy: list[Ask] = []  # by slot
         tokenizer = loaded.tokenizer
@@ -178,6 +178,7 @@ class Engine:
             return
         steps = min(STEPS[self._loaded.device], max(ask.left for ask in self._busy))
         slots.advance(steps, choice_for([ask.wish for ask in self._busy]))
+        self._lines.count(steps * len(self._busy))
         for ask in self._busy:
             ask.left -= steps
         self._harvest(slots)

@@ -26,12 +26,16 @@ class Answers:
     """
 
     def __init__(
-        self, count: int, prefill: threading.Lock, tell: Callable[[int, dict[str, Any]], None]
+        self,
+        count: int,
+        prefill: threading.Lock,
+        tell: Callable[[int, dict[str, Any]], None],
+        count_tokens: Callable[[int], None],
     ) -> None:
         self._samples = [_Sample() for _ in range(count)]
         self._finished = 0  # the sample that finished last
         self._prefill: threading.Lock | None = prefill
-        self._tell = tell
+        self._tell, self._count_tokens = tell, count_tokens
         self._error = ""
         prefill.acquire()
         self._started = time.perf_counter()
@@ -44,7 +48,9 @@ class Answers:
         for choice in chunk.get("choices", []):
             number = choice.get("index", 0)
             sample = self._samples[number]
-            sample.texts.append(choice.get("text") or choice.get("delta", {}).get("content") or "")
+            text = choice.get("text") or choice.get("delta", {}).get("content") or ""
+            sample.texts.append(text)
+            self._count_tokens(bool(text))  # a token each, but for those that complete a character
             tokens = (choice.get("logprobs") or {}).get("content", [])
             sample.logprobs += [token["logprob"] for token in tokens]
             if reason := choice.get("finish_reason"):

@@ -168,7 +168,7 @@ class _Dispatcher:
         self._try_template(body.get("messages"))
         if len(group) > 1:
             body["n"] = len(group)
-        answers = Answers(len(group), self._prefill, tell)
+        answers = Answers(len(group), self._prefill, tell, self._lines.count)
         try:
             chat = "messages" in body
             handle = (
