@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -231,6 +231,12 @@ def test_quiet_displays_print_nothing(clock: Clock, capsys: pytest.CaptureFixtur
         pass_time(clock, display, 100)
         display.judged(PASS, False)
     assert lines(capsys) == []
+
+
+def test_a_display_needs_no_thread(allow_threads: Callable[[int], None]) -> None:
+    allow_threads(0)
+    with ProgressDisplay("mini", quiet=False):
+        pass
 
 
 @pytest.mark.parametrize("as_json", [False, True])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import threading
 import time
@@ -57,8 +58,10 @@ class Display:
 
     def __enter__(self) -> Self:
         if not self._quiet:
-            self._ticker = threading.Thread(target=self._tick_on, daemon=True)
-            self._ticker.start()
+            ticker = threading.Thread(target=self._tick_on, daemon=True)
+            with contextlib.suppress(RuntimeError):  # no thread to be had: no lines, but the work
+                ticker.start()
+                self._ticker = ticker
         return self
 
     def __exit__(

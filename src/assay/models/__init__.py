@@ -147,15 +147,15 @@ class Watcher(Protocol):
     """Whoever wants to know what an engine does between two completions."""
 
     def loading(self) -> None:
-        """The engine loads the model."""
+        """Take note that the engine loads the model."""
 
     def generating(self, tokens: int) -> None:
-        """The model is loaded and has generated so many tokens, in unfinished completions too."""
+        """Take note that the model is loaded, and of its tokens so far, unfinished ones too."""
 
 
 @runtime_checkable
 class Watchable(Protocol):
-    """A model whose engine reports that. Servers and recordings have nothing to report."""
+    """A model whose engine reports to a watcher. Servers and recordings do not."""
 
     watcher: Watcher | None
 

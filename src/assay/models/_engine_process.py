@@ -231,10 +231,11 @@ class ProcessModel:
 
     def _started(self, request: Request) -> EngineProcess:
         if self._process is None:
+            if self.watcher is not None:
+                self.watcher.loading()
             # Known before it is loaded, so that close() can end the loading too.
             self._process = EngineProcess(*self._names, self.settings(request))
             if self.watcher is not None:
-                self.watcher.loading()
                 self._process.on_generated = self.watcher.generating
             self._process.wait_until_loaded()
             self._process.on_generated(0)

@@ -50,7 +50,8 @@ class Answers:
             sample = self._samples[number]
             text = choice.get("text") or choice.get("delta", {}).get("content") or ""
             sample.texts.append(text)
-            self._count_tokens(bool(text))  # a token each, but for those that complete a character
+            if text:
+                self._count_tokens(1)  # nearly: several tokens can make one character
             tokens = (choice.get("logprobs") or {}).get("content", [])
             sample.logprobs += [token["logprob"] for token in tokens]
             if reason := choice.get("finish_reason"):

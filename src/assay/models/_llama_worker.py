@@ -30,9 +30,9 @@ def main() -> None:
     facts = {
         "device": "gpu" if used_gpu else "cpu",
         "parallel": parallel,
-        "threads": settings["threads"],
         # GPU kernels choose their way of adding up by the batch.
         "batch_invariant": parallel == 1 or (settings["invariant"] and not used_gpu),
+        "threads": settings["threads"],
     }
     lines.ready(
         used_gpu=used_gpu,
