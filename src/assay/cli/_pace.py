@@ -162,9 +162,10 @@ class RunProgress:
         parts = [wait] if (wait := generation.describe_wait(now)) else []
         if generation.left and not wait:
             parts.append(f"generating {generation.total - generation.left}/{generation.total}")
-        parts.append(f"judged {self.judged}/{self.total}")
+        ended = self.judged == self.total
+        parts.append(f"{'' if ended else 'judged '}{self.judged}/{self.total}")
         valid = self.judged - self.invalid
         parts.append(f"pass@1 {100 * self.passed / valid:.1f} %" if valid else "pass@1 -")
         parts.append(f"invalid {self.invalid}")
-        left = self.seconds_left(now) if self.judged < self.total else None
+        left = None if ended else self.seconds_left(now)
         return "  ".join([*parts, *generation.describe_pace(now, left)])
