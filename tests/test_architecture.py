@@ -25,6 +25,7 @@ EVERYBODY = {
     "thoughts",
     "reading",
     "writing",
+    "machine",
 }
 MAY_CALL = {
     "types": set(),

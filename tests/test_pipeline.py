@@ -20,18 +20,23 @@ from tests.conftest import references, write_completions
 class Watcher:
     def __init__(self) -> None:
         self.events: list[tuple[str, str]] = []
+        self.missing = self.cached = 0
 
     def note(self, text: str) -> None:
         pass
 
     def preparing(self, what: str, done: int, total: int) -> None: ...
-    def begin(self, total: int, verdicts: list[Verdict]) -> None:
+    def loading(self) -> None: ...
+    def generating(self, tokens: int) -> None: ...
+    def begin(self, total: int, verdicts: list[Verdict], missing: int) -> None:
+        self.missing = missing
         self.events.append(("begin", f"{len(verdicts)}/{total}"))
 
     def completed(self, completion: Completion) -> None:
         self.events.append(("completed", completion.task_id))
 
-    def judged(self, verdict: Verdict) -> None:
+    def judged(self, verdict: Verdict, cached: bool) -> None:
+        self.cached += cached
         self.events.append(("judged", verdict.task_id))
 
 
@@ -96,6 +101,7 @@ def test_a_model_that_breaks_down_loses_nothing_and_is_continued(
     watcher = Watcher()
     result = evaluate(EvalConfig("mini", tmp_path), watcher).result
     assert watcher.events[0] == ("begin", "7/20")
+    assert watcher.missing == 13
     assert len(second.asked) == 13
     assert result["results"]["pass_at_1"] == 1.0
 
@@ -109,8 +115,8 @@ def test_a_slow_judge_holds_the_model_back(
     lead: list[int] = []
 
     class SlowJudge(Watcher):
-        def judged(self, verdict: Verdict) -> None:
-            super().judged(verdict)
+        def judged(self, verdict: Verdict, cached: bool) -> None:
+            super().judged(verdict, cached)
             time.sleep(0.05)
             lead.append(len(model.asked) - len(lead))
 
@@ -125,14 +131,26 @@ def test_a_slow_program_does_not_hold_the_model_back(
     install(use, model)
 
     class SlowStart(Watcher):
-        def judged(self, verdict: Verdict) -> None:
-            super().judged(verdict)
+        def judged(self, verdict: Verdict, cached: bool) -> None:
+            super().judged(verdict, cached)
             deadline = time.monotonic() + 60
             while len(model.asked) < 400 and time.monotonic() < deadline:
                 time.sleep(0.01)
             assert len(model.asked) == 400
 
     evaluate(EvalConfig("mini", tmp_path, n_samples=20, temperature=1.0, workers=1), SlowStart())
+
+
+@pytest.mark.parametrize(("no_cache", "cached"), [(True, 0), (False, 20)])
+def test_cached_verdicts_are_reported_as_such(
+    use: pytest.MonkeyPatch, mini: Benchmark, tmp_path: Path, no_cache: bool, cached: int
+) -> None:
+    use.setenv("ASSAY_CACHE_DIR", str(tmp_path / "cache"))
+    install(use, ScriptedModel(mini))
+    watcher = Watcher()
+    config = EvalConfig("mini", tmp_path, n_samples=2, temperature=1.0, no_cache=no_cache)
+    evaluate(config, watcher)
+    assert watcher.cached == cached
 
 
 def test_the_model_runs_in_one_thread_of_its_own(

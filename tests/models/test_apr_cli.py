@@ -159,7 +159,8 @@ def test_closing_from_another_thread_ends_it(model: str, monkeypatch: pytest.Mon
 
 
 @pytest.mark.parametrize(
-    "options", [{"dtype": "float32"}, {"adapter": "a"}, {"logprobs": True}, {"parallel": 4}]
+    "options",
+    [{"dtype": "float32"}, {"adapter": "a"}, {"logprobs": True}, {"parallel": 4}, {"threads": 2}],
 )
 def test_options_it_cannot_honour_are_refused(model: str, options: dict[str, Any]) -> None:
     with pytest.raises(UsageError, match="apr has no"):

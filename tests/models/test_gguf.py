@@ -114,6 +114,7 @@ class FakeLines:
         self.requests: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
         self.replies: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
         self.reply = self.replies.put
+        self.count = lambda _: None
 
 
 def line(number: int, seed: int, text: str = "a") -> dict[str, Any]:

@@ -57,6 +57,7 @@ class FakeLines:
         self.requests: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
         self.replies: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
         self.reply = self.replies.put
+        self.count = lambda _: None
         for number, request in enumerate(requests):
             self.requests.put({"id": number, **codec.to_json(request)})
 
@@ -93,7 +94,7 @@ def by_transformers(folder: Path, prompt: str, tokens: int) -> str:
 
 
 def test_greedy_texts_are_those_of_transformers(folder: Path) -> None:
-    model = open_model(str(folder), EngineOptions(prompt_form="text", parallel=3))
+    model = open_model(str(folder), EngineOptions(prompt_form="text", parallel=3, threads=1))
     found = {completion.key: completion for completion in model.generate(asked(GREEDY))}
     for number, text in enumerate(TEXTS):
         completion = found[f"t{number}", 0]
@@ -105,7 +106,7 @@ def test_greedy_texts_are_those_of_transformers(folder: Path) -> None:
         assert completion.logprob < 0
     facts = model.describe()
     assert (facts["device"], facts["dtype"], facts["parallel"]) == ("cpu", "float32", 3)
-    assert facts["batch_invariant"] is True
+    assert (facts["batch_invariant"], facts["threads"]) == (True, 1)
 
 
 @pytest.mark.parametrize("decoding", [GREEDY, SAMPLED], ids=["greedy", "sampled"])

@@ -81,6 +81,12 @@ def modelling(command: Callable[..., Any]) -> Callable[..., Any]:
         ),
         option("--parallel", type=int, default=0, help="Sequences at a time; 0: as many as pay."),
         option(
+            "--threads",
+            type=int,
+            default=0,
+            help="Threads that compute on a CPU; 0: one per usable core.",
+        ),
+        option(
             "--device",
             type=click.Choice(["auto", "cpu", "cuda"]),
             default="auto",

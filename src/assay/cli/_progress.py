@@ -1,7 +1,8 @@
-"""Show progress: one live line, plain lines, or nothing."""
+"""Show progress: one live line, a line now and then in a log, or nothing."""
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import threading
 import time
@@ -11,22 +12,40 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn
 
 from assay.cli._output import note
+from assay.cli._pace import Generation, RunProgress, is_line_due, render_seconds, seconds_left
 from assay.printable import CELL_LIMIT, clean_line
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from types import TracebackType
 
     from assay.types import Completion, Verdict
 
-PLAIN_EVERY_S = 10.0
+TICK_S = 1.0
 
 
 class Display:
-    """Notes, and on a terminal a live line. On stderr, so that stdout holds the result alone."""
+    """Notes, and how far the work is. On stderr, so that stdout holds the result alone.
 
-    def __init__(self, title: str, *, quiet: bool, live: bool = True) -> None:
+    On a terminal that is a live line, elsewhere a line every 30 s, also while nothing happens.
+    """
+
+    def __init__(
+        self,
+        title: str,
+        *,
+        quiet: bool,
+        live: bool = True,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._title = clean_line(title, CELL_LIMIT)
         self._quiet = quiet
+        self._clock = clock
+        self._opened = clock()
+        self._last_line: float | None = None
+        self._lock = threading.RLock()
+        self._closed = threading.Event()
+        self._ticker: threading.Thread | None = None
         self._live: Progress | None = None
         self._task: TaskID | None = None
         if live and not quiet and sys.stdout.isatty() and sys.stderr.isatty():
@@ -38,6 +57,11 @@ class Display:
             self._live = Progress(*columns, console=Console(stderr=True), transient=True)
 
     def __enter__(self) -> Self:
+        if not self._quiet:
+            ticker = threading.Thread(target=self._tick_on, daemon=True)
+            with contextlib.suppress(RuntimeError):  # no thread to be had: no lines, but the work
+                ticker.start()
+                self._ticker = ticker
         return self
 
     def __exit__(
@@ -46,6 +70,9 @@ class Display:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        self._closed.set()
+        if self._ticker is not None:
+            self._ticker.join()
         if self._live:
             self._live.stop()
 
@@ -53,9 +80,33 @@ class Display:
         if not self._quiet:
             note(text)
 
+    def tick(self) -> None:
+        """Bring the live line up to date, or print a line if one is due."""
+        if self._quiet:
+            return
+        with self._lock:
+            now = self._clock()
+            done, total, text = self._status(now)
+            if self._live:
+                self._update(done, total, text)
+            elif is_line_due(now, self._opened, self._last_line):
+                self._print(text, now)
+
+    def _status(self, now: float) -> tuple[int, int, str]:
+        """Return how much is done of how much, and the line."""
+        return 0, 0, f"running {render_seconds(now - self._opened)}"
+
+    def _tick_on(self) -> None:
+        while not self._closed.wait(TICK_S):
+            self.tick()
+
+    def _print(self, text: str, now: float) -> None:
+        self._last_line = now
+        note(f"{self._title} {text}" if self._title else text)
+
     def _update(self, done: int, total: int, text: str) -> None:
-        """The live line, if there is one."""
-        if self._live:
+        """Update the live line, if there is one."""
+        if self._live and total:
             if self._task is None:
                 self._task = self._live.add_task(self._title, text="")
                 self._live.start()
@@ -63,89 +114,89 @@ class Display:
 
 
 class WorkDisplay(Display):
-    """Watches work whose amount is known: a live line, or a plain one now and then."""
+    """Watches work whose amount is known once it has begun. What comes before is not in its ETA."""
 
-    def __init__(self, title: str, *, quiet: bool) -> None:
-        super().__init__(title, quiet=quiet)
-        self._started = self._last_line = time.monotonic()
+    _done = _total = 0
+    _first: tuple[int, float] | None = None
+    _stage = "running"
+
+    def loading(self) -> None:
+        self._stage = "loading the model"
 
     def progress(self, done: int, total: int) -> None:
-        now = time.monotonic()
-        left = int((now - self._started) / max(1, done) * (total - done))
-        text = f"{done:,}/{total:,}  ETA {left // 60}:{left % 60:02d}"
+        with self._lock:
+            self._done, self._total = done, total
+            self._first = self._first or (done, self._clock())
         if self._live:
-            self._update(done, total, text)
-        elif not self._quiet and now - self._last_line >= PLAIN_EVERY_S:
-            self._last_line = now
-            self.note(f"{self._title} {text}")
+            self.tick()
+
+    def _status(self, now: float) -> tuple[int, int, str]:
+        if self._first is None:
+            return 0, 0, f"{self._stage} {render_seconds(now - self._opened)}"
+        before, began = self._first
+        text = f"{self._done:,}/{self._total:,}"
+        left = seconds_left(self._done - before, self._total - self._done, now - began)
+        if left is not None:
+            text += f"  ETA {render_seconds(left)}"
+        return self._done, self._total, text
 
 
 class ProgressDisplay(Display):
     """Watches a run."""
 
-    def __init__(self, title: str, *, quiet: bool) -> None:
-        super().__init__(title, quiet=quiet)
-        self._lock = threading.Lock()
-        self._total = self._judged = self._passed = self._invalid = 0
-        self._generated = self._tokens = self._new = 0
-        self._started = self._last_line = time.monotonic()
+    _run: RunProgress | None = None
+    _preparing: tuple[str, int, int] = ("preparing", 0, 0)
 
     def preparing(self, what: str, done: int, total: int) -> None:
-        if self._quiet:
-            return
+        with self._lock:
+            self._run, self._preparing = None, (what, done, total)
         if self._live:
-            self._update(done, total, f"{what} {done}/{total}")
-        elif time.monotonic() - self._last_line >= PLAIN_EVERY_S:
-            self._last_line = time.monotonic()
-            self.note(f"{self._title} {what} {done}/{total}")
+            self.tick()
 
-    def begin(self, total: int, verdicts: list[Verdict]) -> None:
-        self._total, self._judged = total, len(verdicts)
-        self._passed = sum(v.status == "pass" for v in verdicts)
-        self._started = self._last_line = time.monotonic()
+    def begin(self, total: int, verdicts: list[Verdict], missing: int) -> None:
         if verdicts and len(verdicts) < total:
             self.note(f"continuing: {len(verdicts)} of {total} samples are done")
         elif verdicts:
             self.note("this run is complete; --fresh evaluates anew")
-        self._update(0, total, "loading the model")
-        self._show()
+        with self._lock:
+            self._run = RunProgress(
+                total,
+                Generation(missing, self._clock()),
+                judged=len(verdicts),
+                passed=sum(v.status == "pass" for v in verdicts),
+                invalid=sum(v.status == "invalid" for v in verdicts),
+            )
+
+    def loading(self) -> None:
+        with self._lock:
+            if self._run:
+                self._run.generation.load(self._clock())
+
+    def generating(self, tokens: int) -> None:
+        with self._lock:
+            if self._run:
+                self._run.generation.report(tokens, self._clock())
 
     def completed(self, completion: Completion) -> None:
         with self._lock:
-            self._generated += 1
-            self._tokens += completion.tokens_generated
-        self._show()
-
-    def judged(self, verdict: Verdict) -> None:
-        with self._lock:
-            self._judged += 1
-            self._new += 1
-            self._passed += verdict.status == "pass"
-            self._invalid += verdict.status == "invalid"
-        self._show()
-
-    def _show(self) -> None:
-        if self._quiet:
-            return
+            if self._run:
+                self._run.generation.add(completion, self._clock())
         if self._live:
-            self._update(self._judged, self._total, self._text())
-            return
-        now = time.monotonic()
-        with self._lock:
-            due = now - self._last_line >= PLAIN_EVERY_S or self._judged == self._total
-            if due and self._new:
-                self._last_line = now
-                note(f"{self._title} {self._text()}")
+            self.tick()
 
-    def _text(self) -> str:
-        valid = self._judged - self._invalid
-        parts = [f"{self._judged}/{self._total}"]
-        parts.append(f"pass@1 {100 * self._passed / valid:.1f} %" if valid else "pass@1 -")
-        parts.append(f"invalid {self._invalid}")
-        elapsed = time.monotonic() - self._started
-        if self._tokens and elapsed > 0:
-            parts.append(f"{self._tokens / elapsed:.0f} tok/s")
-        if self._new and self._judged < self._total:
-            left = int(elapsed / self._new * (self._total - self._judged))
-            parts.append(f"ETA {left // 60}:{left % 60:02d}")
-        return "  ".join(parts)
+    def judged(self, verdict: Verdict, cached: bool) -> None:
+        with self._lock:
+            if run := self._run:
+                now = self._clock()
+                run.judge(verdict, now, cached=cached)
+                if run.judged == run.total and not self._live and not self._quiet:
+                    self._print(run.text(now), now)
+        if self._live:
+            self.tick()
+
+    def _status(self, now: float) -> tuple[int, int, str]:
+        if self._run:
+            return self._run.judged, self._run.total, self._run.text(now)
+        what, done, total = self._preparing
+        counted = f" {done}/{total}" if total else ""
+        return done, total, f"{what}{counted}"

@@ -68,8 +68,16 @@ def bench(as_json: bool, output: Path | None, **asked: Any) -> None:
 
 
 class _BenchDisplay(Display):
+    _step = (0, 0, "starting")
+
     def step(self, done: int, total: int, what: str) -> None:
-        self._update(done, total, what)
+        self._step = (done, total, what)
+        if self._live:
+            self.tick()
+
+    def _status(self, now: float) -> tuple[int, int, str]:  # noqa: ARG002 - it has no clock
+        done, total, what = self._step
+        return done, total, f"{what}, step {done + 1} of {total}" if total else what
 
 
 def _prepare(output: Path) -> None:

@@ -44,6 +44,7 @@ def perplexity(
         with looking_in(data_dir):
             text = load_text(dataset, limit, display.note)
         opened = models.open_model(model, engine, display.note)
+        display.loading()
         started = time.monotonic()
         with open_scorer(opened) as scorer:
             found = measure(scorer, text.content, window, stride, display.progress)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import sys
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +11,7 @@ import click
 
 from assay.cli._options import as_json, modelling, option, resume, sampling
 from assay.cli._output import echo_json, echo_text
+from assay.cli._pace import Generation
 from assay.cli._progress import Display
 from assay.errors import ModelError, UsageError
 from assay.pipeline.batch import BatchReport, RunConfig, run_batch, run_prompt
@@ -124,19 +124,36 @@ class _BatchDisplay(Display):
     def __init__(self, title: str, *, quiet: bool, prints: bool) -> None:
         super().__init__(title, quiet=quiet, live=not prints)
         self._prints = prints
-        self._total = self._done = self._tokens = 0
-        self._started = time.monotonic()
+        self._before = 0
+        self._generation = Generation(0, self._clock())
 
     def begin(self, total: int, done: int) -> None:
-        self._total, self._done = total, done
         if done:
             self.note(f"continuing: {done} of {total} completions are there")
-        self._update(done, total, "loading the model")
+        with self._lock:
+            self._before = done
+            self._generation = Generation(total - done, self._clock())
+
+    def loading(self) -> None:
+        with self._lock:
+            self._generation.load(self._clock())
+
+    def generating(self, tokens: int) -> None:
+        with self._lock:
+            self._generation.report(tokens, self._clock())
 
     def made(self, line: BatchLine) -> None:
-        self._done += 1
-        self._tokens += line.tokens_generated
+        with self._lock:
+            self._generation.add(line, self._clock())
         if self._prints:
             echo_json(line.to_json())
-        rate = self._tokens / max(time.monotonic() - self._started, 1e-3)
-        self._update(self._done, self._total, f"{self._done}/{self._total}  {rate:.0f} tok/s")
+        if self._live:
+            self.tick()
+
+    def _status(self, now: float) -> tuple[int, int, str]:
+        generation = self._generation
+        total = self._before + generation.total
+        done = total - generation.left
+        wait = generation.describe_wait(now)
+        pace = generation.describe_pace(now, generation.seconds_left(now))
+        return done, total, "  ".join([f"{done}/{total}", *([wait] if wait else pace)])

@@ -8,7 +8,6 @@ at which a worker fails alone has no program, with the reason ``extraction``.
 from __future__ import annotations
 
 import contextlib
-import os
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeVar
@@ -24,6 +23,7 @@ from assay.extract._process import (
     LostError,
     WorkerProcess,
 )
+from assay.machine import usable_cores
 
 __all__ = ["PAUSE", "Change", "Extraction", "ExtractionRequest", "Extractor", "Limits"]
 
@@ -39,7 +39,7 @@ class Extractor:
     """Worker processes that start when there is work for them and stay until ``close``."""
 
     def __init__(self, workers: int = 0, limits: Limits = DEFAULT_LIMITS) -> None:
-        cores = os.cpu_count() or 1
+        cores = usable_cores()
         self._most = min(workers, cores) if workers else cores
         self._limits = limits
         self._lock = threading.Lock()

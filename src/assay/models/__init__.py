@@ -23,6 +23,7 @@ Device = Literal["auto", "cpu", "cuda"]
 Loading = Literal["kept", "elsewhere", "every call"]  # of a model: here once, by others, anew
 DEFAULT = "default"
 LONGEST_TIMEOUT_S = 86_400
+MOST_THREADS = 512  # as llama.cpp allows
 COUNTS = ("parallel", "requests_per_minute", "tokens_per_minute", "price_in", "price_out")
 
 # Shipped whole inside a package whose own code needs a long native build: only this file is read.
@@ -42,6 +43,7 @@ class EngineOptions:
 
     batch_mode: BatchMode = "auto"  # off: one prompt at a time; on: an error if it cannot batch
     parallel: int = 0  # sequences at a time
+    threads: int = 0  # that compute on a CPU; 0: one per usable core
     device: Device = "auto"
     dtype: str = ""  # float32, bfloat16, float16
     adapter: str = ""  # LoRA weights, a folder
@@ -71,6 +73,10 @@ class EngineOptions:
             if not 0 <= getattr(self, name) < float("inf"):
                 flag = name.replace("_", "-")
                 raise UsageError(f"--{flag} must be 0 or more, got {getattr(self, name):g}")
+        if not 0 <= self.threads <= MOST_THREADS:
+            raise UsageError(
+                f"--threads must be 0 (automatic) to {MOST_THREADS}, got {self.threads}"
+            )
         mode, parallel = self.batch_mode, self.parallel
         if (mode == "off" and parallel > 1) or (mode == "on" and parallel == 1):
             raise UsageError(f"--batch-mode {mode} and --parallel {parallel} contradict: drop one")
@@ -138,6 +144,29 @@ class Model(Protocol):
     def close(self) -> None:
         """Stop now; may be called from another thread while ``generate`` waits."""
         ...
+
+
+class Watcher(Protocol):
+    """Whoever wants to know what an engine does between two completions."""
+
+    def loading(self) -> None:
+        """Take note that the engine loads the model."""
+
+    def generating(self, tokens: int) -> None:
+        """Take note that the model is loaded, and of its tokens so far, unfinished ones too."""
+
+
+@runtime_checkable
+class Watchable(Protocol):
+    """A model whose engine reports to a watcher. Servers and recordings do not."""
+
+    watcher: Watcher | None
+
+
+def watch(model: Model, watcher: Watcher) -> None:
+    """Let the model report to ``watcher``, if its engine can."""
+    if isinstance(model, Watchable):
+        model.watcher = watcher
 
 
 @runtime_checkable

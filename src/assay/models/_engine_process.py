@@ -8,6 +8,7 @@ module reads the settings, then requests until its input ends, and replies
     {"fatal": "why"}                                              and ends, now or later
     {"id", "text", "finish_reason", "prompt_tokens", "tokens_generated", "ms", "logprob", "error"}
 
+    {"generated": 123}                                            tokens so far, now and then
     {"id", "rendered": {"text", "tokens", "pieces"}, "error"}     to {"id", "render": prompt}
     {"id", "peak_mb", "gpu_peak_mb"}                              to {"id", "usage": true}
 
@@ -35,9 +36,9 @@ from assay.thoughts import has_thoughts
 from assay.types import Completion, Decoding, Request
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
-    from assay.models import Loading
+    from assay.models import Loading, Watcher
     from assay.types import ModelIdentity, Prompt
 
 
@@ -59,6 +60,7 @@ class EngineProcess:
         self.used_gpu = False
         self.in_hand = 1
         self.facts: dict[str, object] = {}
+        self.on_generated: Callable[[int], None] = lambda _: None
         self.send(settings)
 
     def wait_until_loaded(self) -> None:
@@ -83,6 +85,11 @@ class EngineProcess:
 
     def answer(self) -> dict[str, Any]:
         """The next reply; ModelError when the process is gone, or says why it cannot go on."""
+        while "generated" in (reply := self._next()):
+            self.on_generated(reply["generated"])
+        return reply
+
+    def _next(self) -> dict[str, Any]:
         assert self._process.stdout is not None
         line = self._process.stdout.readline()
         if not line.endswith("\n"):
@@ -132,6 +139,7 @@ class ProcessModel:
 
     identity: ModelIdentity
     scoring_module = ""  # what serves to score given tokens, where the engine can
+    watcher: Watcher | None = None
 
     def __init__(self, module: str, engine: str, model: str) -> None:
         self._names = module, engine, model
@@ -224,9 +232,14 @@ class ProcessModel:
 
     def _started(self, request: Request) -> EngineProcess:
         if self._process is None:
+            if self.watcher is not None:
+                self.watcher.loading()
             # Known before it is loaded, so that close() can end the loading too.
             self._process = EngineProcess(*self._names, self.settings(request))
+            if self.watcher is not None:
+                self._process.on_generated = self.watcher.generating
             self._process.wait_until_loaded()
+            self._process.on_generated(0)
             self._facts = self._process.facts
         return self._process
 

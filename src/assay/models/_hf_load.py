@@ -18,6 +18,7 @@ from transformers import (
     PreTrainedTokenizerFast,
 )
 
+from assay.machine import usable_cores
 from assay.models._checkpoint import read_checkpoint
 
 # Tokens that end an answer in one family or another; models do not always declare all of theirs.
@@ -44,7 +45,13 @@ class Loaded:
             "torch": torch.__version__,
             "device": torch.cuda.get_device_name() if self.device == "cuda" else "cpu",
             "dtype": self.dtype,
+            **({"threads": torch.get_num_threads()} if self.device == "cpu" else {}),
         }
+
+
+def set_threads(count: int) -> None:
+    """Compute with so many threads on a CPU; 0 is torch's choice, at most one per usable core."""
+    torch.set_num_threads(count or min(torch.get_num_threads(), usable_cores()))
 
 
 def load(path: str, device: str, dtype: str, adapter: str) -> Loaded:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from assay.models._hf_load import Loaded, load
+from assay.models._hf_load import Loaded, load, set_threads
 from assay.models._score_lines import serve
 from assay.models._worker_lines import Lines
 
@@ -61,6 +61,7 @@ def main() -> None:
     lines = Lines()
     settings = lines.settings
     torch.set_grad_enabled(False)
+    set_threads(settings["threads"])
     try:
         loaded = load(settings["path"], settings["device"], settings["dtype"], settings["adapter"])
     except Exception as error:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from assay.models._hf_load import Loaded, load
+from assay.models._hf_load import Loaded, load, set_threads
 from assay.models._hf_slots import Prefilled, Reader, Slots, bytes_per_token, choice_for
 from assay.models._hf_texts import Ask, Texts
 from assay.models._memory import free_memory
@@ -33,6 +33,7 @@ def main() -> None:
     lines = Lines()
     settings = lines.settings
     torch.set_grad_enabled(False)
+    set_threads(settings["threads"])
     try:
         loaded = load(settings["path"], settings["device"], settings["dtype"], settings["adapter"])
         engine = Engine(loaded, lines, settings["parallel"], settings["max_tokens"])
@@ -53,7 +54,7 @@ class Engine:
 
     def __init__(self, loaded: Loaded, lines: Lines, parallel: int, max_tokens: int) -> None:
         self._loaded = loaded
-        self._texts = Texts(loaded, lines)
+        self._texts, self._lines = Texts(loaded, lines), lines
         self._waiting: deque[Ask] = deque()
         self._busy: list[Ask] = []  # by slot
         tokenizer = loaded.tokenizer
@@ -177,6 +178,7 @@ class Engine:
             return
         steps = min(STEPS[self._loaded.device], max(ask.left for ask in self._busy))
         slots.advance(steps, choice_for([ask.wish for ask in self._busy]))
+        self._lines.count(steps * len(self._busy))
         for ask in self._busy:
             ask.left -= steps
         self._harvest(slots)

@@ -33,12 +33,13 @@ class Answers:
         prefill: threading.Lock,
         tell: Callable[[int, dict[str, Any]], None],
         model_context: int,
+        count_tokens: Callable[[int], None],
     ) -> None:
         self._model_context = model_context
         self._samples = [_Sample() for _ in range(count)]
         self._finished = 0  # the sample that finished last
         self._prefill: threading.Lock | None = prefill
-        self._tell = tell
+        self._tell, self._count_tokens = tell, count_tokens
         self._error = ""
         prefill.acquire()
         self._started = time.perf_counter()
@@ -52,7 +53,10 @@ class Answers:
         for choice in chunk.get("choices", []):
             number = choice.get("index", 0)
             sample = self._samples[number]
-            sample.texts.append(choice.get("text") or choice.get("delta", {}).get("content") or "")
+            text = choice.get("text") or choice.get("delta", {}).get("content") or ""
+            sample.texts.append(text)
+            if text:
+                self._count_tokens(1)  # nearly: several tokens can make one character
             tokens = (choice.get("logprobs") or {}).get("content", [])
             sample.logprobs += [token["logprob"] for token in tokens]
             if reason := choice.get("finish_reason"):

@@ -9,7 +9,6 @@ library's is harmless: it is the last argument.
 from __future__ import annotations
 
 import ctypes
-import os
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -51,7 +50,7 @@ _SILENCE = _LOG(lambda *_: None)  # llama.cpp is talkative; it must live as long
 class NativeModel:
     """A loaded GGUF file."""
 
-    def __init__(self, path: str, context: int, *, use_gpu: bool) -> None:
+    def __init__(self, path: str, context: int, threads: int, *, use_gpu: bool) -> None:
         import xllamacpp
 
         self._lib = lib = _library(xllamacpp.xllamacpp.__file__)
@@ -67,8 +66,7 @@ class NativeModel:
         self.context = context
         self._context = self._new_context(context)
         self._batch = lib.llama_batch_init(context, 0, 1)
-        cores = os.cpu_count() or 1
-        lib.llama_set_n_threads(self._context, cores, cores)
+        lib.llama_set_n_threads(self._context, threads, threads)
 
     def tokenize(self, text: str, *, special: bool) -> list[int]:
         """With what the model wants at the start."""

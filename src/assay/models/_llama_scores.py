@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from assay.models._llama_native import NativeModel
-from assay.models._llama_worker import wants_gpu
+from assay.models._llama_worker import wait_without_spinning, wants_gpu
 from assay.models._score_lines import logprobs_of, serve
 from assay.models._worker_lines import Lines
 
@@ -34,13 +34,20 @@ class LlamaScores:
 def main() -> None:
     lines = Lines()
     settings = lines.settings
+    wait_without_spinning()
     try:
         use_gpu = wants_gpu(settings["device"])
-        model = NativeModel(settings["path"], settings["context"], use_gpu=use_gpu)
+        model = NativeModel(
+            settings["path"], settings["context"], settings["threads"], use_gpu=use_gpu
+        )
     except Exception as error:
         lines.fatal(error)
         return
-    facts: dict[str, object] = {"device": "gpu" if use_gpu else "cpu", "context": model.context}
+    facts: dict[str, object] = {
+        "device": "gpu" if use_gpu else "cpu",
+        "threads": settings["threads"],
+        "context": model.context,
+    }
     lines.ready(used_gpu=use_gpu, in_hand=1, facts=facts)
     serve(lines, LlamaScores(model), model.context)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import queue
 import threading
 from typing import Any
@@ -19,6 +20,7 @@ def main() -> None:
     lines = Lines(pauses=True)
     settings = lines.settings
     try:
+        wait_without_spinning()
         free_before = _free_gpu_memory()
         server, used_gpu = _load(settings)
     except Exception as error:
@@ -30,6 +32,7 @@ def main() -> None:
         "parallel": parallel,
         # GPU kernels choose their way of adding up by the batch.
         "batch_invariant": parallel == 1 or (settings["invariant"] and not used_gpu),
+        "threads": settings["threads"],
     }
     lines.ready(
         used_gpu=used_gpu,
@@ -39,6 +42,18 @@ def main() -> None:
         gpu_peak=lambda: free_before - _free_gpu_memory(),
     )
     _Dispatcher(server, lines, parallel, added_start(server.listening_address)).serve()
+
+
+def wait_without_spinning() -> None:
+    """Let threads of llama.cpp sleep while they wait for each other. Call before it is loaded.
+
+    They meet several hundred times per token. A thread that spins there takes the time that the
+    one it waits for needs, where others compute too. On two cores with a load average of 5
+    ``eval mini`` took 272 s, and 44 s without spinning (see benchmarks/busy.py). The binding's
+    llama.cpp computes with OpenMP, which takes this setting from the environment alone. ``poll`` is
+    the setting of builds without OpenMP.
+    """
+    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 
 def _load(settings: dict[str, Any]) -> tuple[Any, bool]:
@@ -55,6 +70,8 @@ def _load(settings: dict[str, Any]) -> tuple[Any, bool]:
     params.n_parallel = settings["parallel"]
     params.n_ctx = settings["parallel"] * settings["context"]
     params.n_batch = params.n_ubatch = BATCH_TOKENS
+    for cpu in (params.cpuparams, params.cpuparams_batch):
+        cpu.n_threads, cpu.poll = settings["threads"], 0
     params.cont_batching = True
     params.kv_unified = False
     params.flash_attn_type = xllamacpp.llama_flash_attn_type.LLAMA_FLASH_ATTN_TYPE_DISABLED
@@ -151,7 +168,10 @@ class _Dispatcher:
         self._try_template(body.get("messages"))
         if len(group) > 1:
             body["n"] = len(group)
-        answers = Answers(len(group), self._prefill, tell, self._lines.settings["model_context"])
+        answers = Answers(
+            len(group), self._prefill, tell, self._lines.settings["model_context"],
+            self._lines.count,
+        )  # fmt: skip
         try:
             chat = "messages" in body
             handle = (

@@ -7,6 +7,7 @@ import queue
 import time
 from typing import Any
 
+from assay.machine import usable_cores
 from assay.models._prompt_tokens import prompt_tokens, rendered, template_of
 from assay.models._template_process import TemplateLimitError, TemplateProcess
 from assay.models._worker_lines import Lines
@@ -32,7 +33,7 @@ def main() -> None:
         lines.fatal(error)
 
 
-def _prepare_environment(device: str) -> None:
+def _prepare_environment(device: str, threads: int) -> None:
     """What vLLM only takes from the environment; the user's own choices stand."""
     # In this very process, so that nothing is left when it is killed.
     os.environ["VLLM_ENABLE_V1_MULTIPROCESSING"] = "0"
@@ -44,14 +45,17 @@ def _prepare_environment(device: str) -> None:
         least, most = CPU_CACHE_GIB
         gib = min(max(memory // 8 // GIB, least), most)
         os.environ.setdefault("VLLM_CPU_KVCACHE_SPACE", str(gib))
-        os.environ.setdefault("OMP_NUM_THREADS", str(len(os.sched_getaffinity(0))))
+        if threads:
+            os.environ["OMP_NUM_THREADS"] = str(threads)
+            os.environ["VLLM_CPU_OMP_THREADS_BIND"] = "nobind"  # it would count cores else
+        os.environ.setdefault("OMP_NUM_THREADS", str(usable_cores()))
         # Compiling one function for the log-probabilities took 20 s, and needs a C++ compiler.
         os.environ.setdefault("TORCHDYNAMO_DISABLE", "1")
 
 
 def _load(settings: dict[str, Any]) -> Any:
     device = settings["device"]
-    _prepare_environment(device)
+    _prepare_environment(device, settings["threads"])
     import torch
     from vllm import EngineArgs, LLMEngine
     from vllm.usage.usage_lib import UsageContext

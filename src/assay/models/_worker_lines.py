@@ -8,6 +8,7 @@ import os
 import queue
 import sys
 import threading
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 MIB = 1 << 20
+REPORT_S = 1.0  # between two reports of tokens
 
 
 class Lines:
@@ -30,6 +32,7 @@ class Lines:
         self._replies = os.fdopen(os.dup(1), "w", encoding="utf-8")
         os.dup2(2, 1)  # what an engine prints must not mix with the replies
         self._lock = threading.Lock()
+        self._generated, self._reported = 0, time.monotonic()
         self.settings: dict[str, Any] = json.loads(sys.stdin.readline())
         self.requests: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
         threading.Thread(target=self._listen, daemon=True).start()
@@ -56,6 +59,16 @@ class Lines:
         with self._lock, contextlib.suppress(BrokenPipeError):
             self._replies.write(json.dumps(message) + "\n")
             self._replies.flush()
+
+    def count(self, tokens: int) -> None:
+        """Count generated tokens, and report their number at most once a second."""
+        with self._lock:
+            self._generated += tokens
+            total, now = self._generated, time.monotonic()
+            if now - self._reported < REPORT_S:
+                return
+            self._reported = now
+        self.reply({"generated": total})
 
     def _listen(self) -> None:
         for line in sys.stdin:

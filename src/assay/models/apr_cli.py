@@ -41,9 +41,11 @@ class AprCliModel:
     def __init__(self, reference: str, options: EngineOptions) -> None:
         self._path = Path(reference).resolve()
         _check_file(self._path)
-        if options.dtype or options.adapter or options.logprobs or options.parallel > 1:
+        refused = options.dtype or options.adapter or options.logprobs or options.threads
+        if refused or options.parallel > 1:
             raise UsageError(
-                "apr has no --dtype, --adapter, --logprobs or --parallel (assay bench: --batch 1)"
+                "apr has no --dtype, --adapter, --logprobs, --threads or --parallel (assay bench: "
+                "--batch 1)"
             )
         if options.prompt_form == "text":
             raise UsageError("apr puts every prompt into a chat turn: no --prompt-form text")

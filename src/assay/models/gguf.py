@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from assay.distribution import install_hint
 from assay.errors import ModelError, UsageError
 from assay.fetch import kept_sha256
+from assay.machine import usable_physical_cores
 from assay.models import Backend, backends, prompt_form
 from assay.models._engine_process import ProcessModel
 from assay.models._gguf_file import GgufHeader, is_gguf, read_header
@@ -87,6 +88,7 @@ class GgufModel(ProcessModel):
             "parallel": 1 if options.batch_mode == "off" else parallel,
             "context": context,
             "model_context": self._header.context_length,
+            "threads": self._threads(),
             "device": options.device,
             "invariant": all(t.kind in INVARIANT for t in self._header.tensors if t.shape[1:]),
             "logprobs": options.logprobs,
@@ -105,8 +107,12 @@ class GgufModel(ProcessModel):
         return {
             "path": str(self._path),
             "context": min(self._header.context_length, SCORED_TOKENS),
+            "threads": self._threads(),
             "device": self._options.device,
         }
+
+    def _threads(self) -> int:
+        return self._options.threads or usable_physical_cores()
 
     def describe(self) -> dict[str, object]:
         return {"xllamacpp": importlib.metadata.version("xllamacpp"), **super().describe()}

@@ -61,6 +61,7 @@ class TorchModel(ProcessModel):
             "adapter": str(self._adapter or ""),
             "device": device_for(self._options),
             "dtype": dtype_for(self._options),
+            "threads": self._options.threads,
         }
 
     def settings(self, first: Request) -> dict[str, Any]:

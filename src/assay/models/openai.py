@@ -35,8 +35,10 @@ class OpenAIModel:
     """A model behind a server, which is asked for its name and little else when this is made."""
 
     def __init__(self, reference: str, options: EngineOptions) -> None:
-        if options.dtype or options.adapter or options.device != "auto":
-            raise UsageError("the server decides how it runs: no --dtype, --adapter, --device")
+        if options.dtype or options.adapter or options.threads or options.device != "auto":
+            raise UsageError(
+                "the server decides how it runs: no --dtype, --adapter, --device, --threads"
+            )
         self._address = parse_address(options.base_url or os.environ.get("OPENAI_BASE_URL", ""))
         self._key = check_key(os.environ.get("OPENAI_API_KEY", ""))
         self._options = options

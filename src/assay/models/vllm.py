@@ -53,6 +53,7 @@ class VllmModel(ProcessModel):
             "folder": str(self._folder),
             "device": self._device,
             "dtype": self._dtype,
+            "threads": options.threads,
             "parallel": 1 if options.batch_mode == "off" else options.parallel,
             "adapter": str(self._adapter or ""),
             "adapter_rank": adapter_setting(self._adapter, "r", int) if self._adapter else 0,

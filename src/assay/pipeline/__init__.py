@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import os
 import platform
 import tempfile
 from collections import Counter
@@ -27,6 +26,7 @@ from assay import (
 from assay.errors import UsageError
 from assay.extract.workers import Extractor
 from assay.fetch import cache_dir
+from assay.machine import usable_cores
 from assay.models import EngineOptions
 from assay.pipeline import references
 from assay.pipeline.best_of_n import best_of_n
@@ -402,6 +402,6 @@ def environment(model: models.Model) -> dict[str, Any]:
         "python": platform.python_version(),
         "platform": platform.platform(),
         "machine": platform.machine(),
-        "cpus": os.cpu_count(),
+        "cpus": usable_cores(),
         "engine": model.describe(),
     }

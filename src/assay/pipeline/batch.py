@@ -30,7 +30,7 @@ from assay.types import Completion, Request, Sample, SampleKey
 __all__ = ["BatchLine", "BatchObserver", "BatchReport", "RunConfig", "run_batch", "run_prompt"]
 
 
-class BatchObserver(Interface):
+class BatchObserver(models.Watcher, Interface):
     """Whoever watches a batch."""
 
     def note(self, text: str) -> None: ...
@@ -122,6 +122,7 @@ class _Batch:
         total, kept = surveyed.prompts * self._config.n_samples, self._kept(surveyed)
         self._tell(surveyed)
         self._observer.begin(total, kept)
+        models.watch(self._model, self._observer)
         for bad in surveyed.bad:
             for name in self._names(bad.task_id):
                 self._add(_error_line(name, bad.error))

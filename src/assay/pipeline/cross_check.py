@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from assay import benchmarks, runs, sandbox, scoring
+from assay.machine import usable_cores
 from assay.peers import PeerVerdict, peers
 from assay.pipeline import Evaluation, Observer, ScoreConfig, references
 from assay.pipeline.extraction import extracted
@@ -84,7 +84,7 @@ def disagreements(
 
 
 def _workers(config: ScoreConfig) -> int:
-    return config.workers or os.cpu_count() or 1
+    return config.workers or usable_cores()
 
 
 def _refused_references(

@@ -22,14 +22,17 @@ from assay.types import Benchmark, Completion, Job, PromptForm, Request, SampleK
 WAITING = 1 << 25
 
 
-class Observer(Interface):
+class Observer(models.Watcher, Interface):
     """Whoever watches a run. Called from several threads."""
 
     def note(self, text: str) -> None: ...
     def preparing(self, what: str, done: int, total: int) -> None: ...
-    def begin(self, total: int, verdicts: list[Verdict]) -> None: ...
+    def begin(self, total: int, verdicts: list[Verdict], missing: int) -> None:
+        """Begin with the verdicts of an earlier run; ``missing`` completions are generated."""
+
     def completed(self, completion: Completion) -> None: ...
-    def judged(self, verdict: Verdict) -> None: ...
+    def judged(self, verdict: Verdict, cached: bool) -> None:
+        """Take a verdict; a cached one was not executed in this run."""
 
 
 def sample_seed(seed: int, task_id: str, sample: int) -> int:
@@ -122,7 +125,9 @@ class Stream:
         if unjudged and not missing:
             self._run.add_environment(environment())
         verdicts = self._run.verdicts
-        self._observer.begin(len(keys), [verdicts[key] for key in keys if key in judged])
+        resumed = [verdicts[key] for key in keys if key in judged]
+        self._observer.begin(len(keys), resumed, len(missing))
+        models.watch(self._model, self._observer)
         producer = threading.Thread(target=self._produce, args=(unjudged, missing), daemon=True)
         producer.start()
         try:
@@ -249,7 +254,7 @@ class Stream:
                 self._executing[key] = []
                 self._keys[job.task_id, job.sample] = key
                 return False
-        self._conclude(verdict)
+        self._conclude(verdict, cached=True)
         return True
 
     def _executed(self, verdict: Verdict) -> None:
@@ -261,16 +266,15 @@ class Stream:
             waiting = self._executing.pop(key)
         self._cache.put(key, verdict)
         for job in waiting:
-            self._conclude(
-                replace(verdict, task_id=job.task_id, sample=job.sample, rule=job.program.rule)
-            )
+            same = replace(verdict, task_id=job.task_id, sample=job.sample, rule=job.program.rule)
+            self._conclude(same, cached=True)
 
-    def _conclude(self, verdict: Verdict) -> None:
+    def _conclude(self, verdict: Verdict, *, cached: bool = False) -> None:
         if verdict.status == "fail" and self._run.is_truncated(verdict.key):
             told = f"{verdict.reason}: {verdict.detail}"
             verdict = replace(verdict, reason="truncated", detail=told)
         self._run.add_verdict(verdict)
-        self._observer.judged(verdict)
+        self._observer.judged(verdict, cached)
 
 
 def _verdict(completion: Completion, status: Any, reason: str, detail: str) -> Verdict:

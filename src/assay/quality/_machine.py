@@ -8,6 +8,7 @@ import platform
 from pathlib import Path
 
 from assay import __version__
+from assay.machine import usable_cores
 
 
 def machine() -> dict[str, object]:
@@ -18,7 +19,7 @@ def machine() -> dict[str, object]:
         "platform": platform.platform(),
         "machine": platform.machine(),
         "cpu": _cpu(),
-        "cpus": len(os.sched_getaffinity(0)),  # that we may use
+        "cpus": usable_cores(),
         "memory_mb": memory >> 20,
     }
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 from assay.errors import SandboxError
+from assay.machine import usable_cores
 from assay.sandbox import Capabilities, sandboxes
 from assay.sandbox._container import ContainerServers
 from assay.sandbox._engine import EngineGoneError, find_engine
@@ -66,4 +66,4 @@ def _settings(job: Job) -> dict[str, Any]:
 def _open(workers: int, tier: str) -> DockerSandbox:
     if tier != "auto":
         raise SandboxError(f"the container engine decides the tier: drop --sandbox-tier {tier}")
-    return DockerSandbox(workers or os.cpu_count() or 1)
+    return DockerSandbox(workers or usable_cores())

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from assay.errors import SandboxError
+from assay.machine import usable_cores
 from assay.sandbox import open_sandbox, sandboxes
 from assay.types import Job, Program, Tests
 
@@ -32,7 +32,7 @@ class KindReport:
 def overview(workers: int = 0) -> Iterator[KindReport]:
     """Try every kind for real, with small programs that pass."""
     for kind in sandboxes.names():
-        yield _examined(kind, workers or os.cpu_count() or 1)
+        yield _examined(kind, workers or usable_cores())
 
 
 def _examined(kind: str, workers: int) -> KindReport:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from assay.errors import SandboxError
+from assay.machine import usable_cores
 from assay.sandbox import Capabilities, sandboxes
 from assay.sandbox._fork_servers import PROBE, ForkServerSandbox, settings_for
 from assay.sandbox._local import LocalServers, start_with
@@ -75,4 +76,4 @@ def _is_full_root() -> bool:
 
 @sandboxes.register("process")
 def _open(workers: int, tier: str) -> ProcessSandbox:
-    return ProcessSandbox(workers or os.cpu_count() or 1, tier)
+    return ProcessSandbox(workers or usable_cores(), tier)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import os
 import secrets
 import select
 import subprocess
@@ -21,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from assay.errors import SandboxError
+from assay.machine import usable_cores
 from assay.protocol import tests_digest
 from assay.sandbox import Capabilities, _component, _pool, sandboxes
 from assay.sandbox._fork_servers import (
@@ -356,4 +356,4 @@ def _note(text: str) -> None:
 def _open(workers: int, tier: str) -> WasmSandbox:
     if tier not in ("auto", TIER):
         raise SandboxError(f"wasm has one tier, {TIER}: drop --sandbox-tier {tier}")
-    return WasmSandbox(workers or os.cpu_count() or 1)
+    return WasmSandbox(workers or usable_cores())

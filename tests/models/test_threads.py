@@ -1,0 +1,76 @@
+"""How many threads an engine computes with, and that they do not spin."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from assay.errors import UsageError
+from assay.machine import usable_cores, usable_physical_cores
+from assay.models import EngineOptions, _vllm_worker, open_model
+from assay.types import Decoding, Message, Prompt, Request
+
+SETTINGS = {"path": "/nonexistent", "context": 64, "parallel": 1, "threads": 1, "device": "cpu"}
+
+
+@pytest.mark.parametrize("module", ["_llama_worker", "_llama_scores"])
+def test_threads_of_llama_cpp_do_not_spin(tmp_path: Path, module: str) -> None:
+    """OpenMP's did, for 300,000 rounds: beside other work a run took six times as long."""
+    pytest.importorskip("xllamacpp", reason="needs llama.cpp (the gguf extra)")
+    log = tmp_path / "log"
+    with log.open("w") as errors:
+        worker = subprocess.Popen(
+            [sys.executable, "-m", f"assay.models.{module}"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            env={**os.environ, "OMP_DISPLAY_ENV": "verbose"},
+            text=True,
+        )
+    assert worker.stdin is not None
+    assert worker.stdout is not None
+    with worker, worker.stdin, worker.stdout:  # its input stays open: its end would end the worker
+        worker.stdin.write(json.dumps(SETTINGS) + "\n")
+        worker.stdin.flush()
+        assert "fatal" in worker.stdout.readline()
+    if "GOMP_SPINCOUNT" not in log.read_text():
+        pytest.skip("this llama.cpp computes without GNU OpenMP")
+    assert "GOMP_SPINCOUNT = '0'" in log.read_text()
+
+
+@pytest.mark.model
+def test_texts_do_not_depend_on_the_number_of_threads() -> None:
+    """So that the number belongs to the environment and not to the protocol."""
+    prompt = Prompt(messages=(Message("user", "Write a function that adds two numbers."),))
+    requests = [Request("t", n, prompt, Decoding(max_tokens=16), n) for n in range(2)]
+    texts, threads = [], []
+    for count in (1, 3, 0):
+        model = open_model("default", EngineOptions(threads=count))
+        texts.append({completion.text for completion in model.generate(requests)})
+        threads.append(model.describe()["threads"])
+    assert texts[0] == texts[1] == texts[2]
+    assert threads == [1, 3, usable_physical_cores()]
+
+
+@pytest.mark.parametrize(("threads", "expected"), [(0, usable_cores()), (3, 3)])
+def test_threads_of_vllm(monkeypatch: pytest.MonkeyPatch, threads: int, expected: int) -> None:
+    monkeypatch.setattr(os, "environ", {})
+    _vllm_worker._prepare_environment("cpu", threads)
+    assert os.environ["OMP_NUM_THREADS"] == str(expected)
+    assert ("VLLM_CPU_OMP_THREADS_BIND" in os.environ) == bool(threads)
+
+
+def test_a_server_sets_its_own_threads() -> None:
+    with pytest.raises(UsageError, match="the server decides .* --threads"):
+        open_model("openai:x", EngineOptions(base_url="http://127.0.0.1:9", threads=2))
+
+
+@pytest.mark.parametrize("threads", [-1, 513, 1 << 70])
+def test_wrong_numbers_of_threads(threads: int) -> None:
+    with pytest.raises(UsageError, match=r"^--threads must be 0 \(automatic\) to 512"):
+        EngineOptions(threads=threads)
