@@ -48,7 +48,7 @@ def wait_without_spinning() -> None:
     """Let threads of llama.cpp sleep while they wait for each other. Call before it is loaded.
 
     They meet several hundred times per token. A thread that spins there takes the time that the
-    one it waits for needs, where others compute too. On two cores with a load average of 5
+    one it waits for needs, where others compute too. On two cores with a load average of 2 to 6
     ``eval mini`` took 272 s, and 44 s without spinning (see benchmarks/busy.py). The binding's
     llama.cpp computes with OpenMP, which takes this setting from the environment alone. ``poll`` is
     the setting of builds without OpenMP.
