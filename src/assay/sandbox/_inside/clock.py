@@ -14,11 +14,11 @@ import time
 # To the oracle, with a channel and a clock: the clock's kind and start, the limits of the whole
 # program and of one call.
 TURN = struct.Struct("=cddd")
-# What the file holds: a number, cpu.stat of cgroup version 2, or what the keeper has seen and when.
-NANOSECONDS, CPU_STAT, SEEN = b"n", b"c", b"s"
-SIGHT = struct.Struct("=qq")
+# What the file holds: a number, cpu.stat of cgroup version 2, or what the keeper publishes.
+NANOSECONDS, CPU_STAT, PUBLISHED = b"n", b"c", b"p"
+USED_AND_WHEN = struct.Struct("=qq")  # nanoseconds; the second of time.monotonic_ns
 FOR_EVER = (1 << 63) - 1
-CPUS = min(8, len(os.sched_getaffinity(0)))
+CPUS = min(8, len(os.sched_getaffinity(0)))  # that a program uses at once, as far as that matters
 SETTLE_S, LOOK_AGAIN_S = 2.0, 0.002
 
 
@@ -37,12 +37,12 @@ class Clock:
     def total_s(self) -> float:
         """Return what the file says."""
         text = os.pread(self.descriptor, 1024, 0)
-        if self.kind == SEEN:
-            return float(SIGHT.unpack(text)[0] / 1e9)
+        if self.kind == PUBLISHED:
+            return float(USED_AND_WHEN.unpack(text)[0] / 1e9)
         return int(text) / 1e9 if self.kind == NANOSECONDS else int(text.split(None, 2)[1]) / 1e6
 
     def lag_s(self) -> float:
-        """Return how old the file is."""
+        """Return how old the file is; to be read before it."""
         return max(0.0, (time.monotonic_ns() - self._seen_ns()) / 1e9)
 
     def settle(self) -> None:
@@ -53,18 +53,18 @@ class Clock:
             time.sleep(LOOK_AGAIN_S)
 
     def _seen_ns(self) -> int:
-        if self.kind != SEEN:
+        if self.kind != PUBLISHED:
             return FOR_EVER
-        return int(SIGHT.unpack(os.pread(self.descriptor, SIGHT.size, 0))[1])
+        return int(USED_AND_WHEN.unpack(os.pread(self.descriptor, USED_AND_WHEN.size, 0))[1])
 
 
 class PublishedClock(Clock):
     """Publish the CPU time that the keeper has seen, for tiers without a cgroup."""
 
     def __init__(self) -> None:
-        super().__init__(os.memfd_create("clock"), SEEN)
+        super().__init__(os.memfd_create("clock"), PUBLISHED)
         self.publish(0.0, 0)
 
     def publish(self, seconds: float, seen_ns: int) -> None:
-        """Write what was used at least by a moment of ``time.monotonic_ns``."""
-        os.pwrite(self.descriptor, SIGHT.pack(int(seconds * 1e9), seen_ns), 0)
+        """Write what was used at ``seen_ns`` of ``time.monotonic_ns``, or later."""
+        os.pwrite(self.descriptor, USED_AND_WHEN.pack(int(seconds * 1e9), seen_ns), 0)

@@ -29,7 +29,7 @@ from .trial import EndedError
 
 CPU_S = 20.0  # of the tests' own work for one program
 LOOKS = 100  # at the tests' own work, in its limit
-BACKSTOP = 2  # times the limit, in ticks
+BACKSTOP = 2  # times the limit: it counts ticks
 LARGEST_ANSWER = 64 << 20
 MOST_ITEMS = 2_000_000  # of a message: each takes about 100 bytes when it is read
 LOOK_EVERY_MS = 100
@@ -118,14 +118,12 @@ class Channel:
     def _late(self) -> bool:
         """Return whether a call took too long; the next one's time begins.
 
-        EndedError if the program's own time is over.
+        Raise EndedError if the whole program's time is over.
         """
-        clock = self._clock
-        lag_s = clock.lag_s()  # before what it lags behind
-        if clock.now_s() + lag_s * CPUS > min(self._cpu_s, self._call_ends_s):
-            clock.settle()
-            lag_s = clock.lag_s()
-        used_s = clock.now_s()
+        lag_s, used_s = self._clock.lag_s(), self._clock.now_s()
+        if used_s + lag_s * CPUS > min(self._cpu_s, self._call_ends_s):  # or it may be by now
+            self._clock.settle()
+            lag_s, used_s = self._clock.lag_s(), self._clock.now_s()
         if used_s > self._cpu_s:
             raise EndedError
         late = used_s > self._call_ends_s

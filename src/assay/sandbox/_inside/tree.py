@@ -13,6 +13,17 @@ ZOMBIE = "Z"
 EXACT = 2  # CPUCLOCK_SCHED, of the clocks that a process has
 
 
+def exact_cpu_s(pid: int) -> float:
+    """Return the CPU seconds of one process without its children's, to the nanosecond.
+
+    The pid is that of the caller's own namespace, whatever /proc it has.
+    """
+    try:
+        return time.clock_gettime(~pid << 3 | EXACT)
+    except OSError:  # it has just ended
+        return 0.0
+
+
 class Tree:
     """Processes by way of a descriptor of /proc, which programs need not have in their own root."""
 
@@ -67,19 +78,17 @@ class Tree:
     def cpu_s(self, pids: Iterable[int]) -> float:
         """Return the CPU seconds of these processes and of the children they have waited for.
 
-        Parents come before their children. Children that are waited for in between are missed, and
-        none counts twice. The time of those waited for is rounded down to ticks.
+        The /proc must be that of the caller's own pid namespace.
+        With parents before their children in ``pids``, it is never too much: those waited for
+        meanwhile count the next time, and their sum is rounded down to ticks.
         """
         pids = list(pids)
         children_s = sum(sum(map(int, self._stat(pid)[13:15])) for pid in pids) * TICK_S
-        return children_s + sum(map(self.own_cpu_s, pids))
+        return children_s + sum(map(exact_cpu_s, pids))
 
     def own_cpu_s(self, pid: int) -> float:
-        """Return the CPU seconds of one process, to the nanosecond, without its children's."""
-        try:
-            return time.clock_gettime(~pid << 3 | EXACT)
-        except OSError:  # it has just ended
-            return 0.0
+        """Return the CPU seconds of one process without its children's."""
+        return sum(map(int, self._stat(pid)[11:13])) * TICK_S
 
     def waiting_s(self, pids: Iterable[int]) -> float:
         """Return the seconds that these processes were ready to run but had no CPU."""

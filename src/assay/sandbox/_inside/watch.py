@@ -142,8 +142,8 @@ class Watch:
                 self.pressure = "memory"
 
     def _pause_s(self) -> float:
-        """Return the time until the next look: no more than CPU time is left, or just about."""
-        left_s = self._limits["cpu_s"] - self.cpu_s
+        """Return the time until the next look, which comes when the CPU time may be over."""
+        left_s = float(self._limits["cpu_s"]) - self.cpu_s
         return max(LOOK_EVERY_S, min(self._look_every_s, left_s))
 
     def _processes(self) -> list[int]:
