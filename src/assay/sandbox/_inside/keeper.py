@@ -122,13 +122,14 @@ class Keeper:
         if said != sample.HERE:  # it could not be isolated, and says why
             result.take(said)
         if process.oracles:
-            self._pass_on(process.oracles, limits["call_cpu_s"])
+            self._pass_on(process.oracles, limits["cpu_s"], limits["call_cpu_s"])
             process.oracles.close()
         streams = {process.output: output, process.control.fileno(): result}
         ended = os.pidfd_open(pid)
         watch.run(ended, streams, sample.JOBS, process.channel)
         wall_s = watch.elapsed
         status, cpu_s = self._place.end(pid)
+        watch.finish(limit.clock.now_s() if limit else cpu_s)
         os.close(ended)
         for source, text in streams.items():
             # Not until its end: the other end may be on its way through a socket, held by nobody.
@@ -136,21 +137,22 @@ class Keeper:
             while text.read_from(source):
                 pass
         self._place.clean_up()
-        if limit:
-            cpu_s = limit.clock.now_s()
         return {
-            "result": sample.checked(result.data, job["token"]),
+            # No verdict of its own counts that comes after its time.
+            "result": None if watch.stopped == "cpu" else sample.checked(result.data, job["token"]),
             "exit_code": os.waitstatus_to_exitcode(status),
             "stopped": watch.stopped,
             "pressure": watch.pressure,
             "out_of_memory": watch.out_of_memory(),
             "wall_s": round(wall_s, 4),
-            "cpu_s": round(max(cpu_s, watch.cpu_s), 4),
+            "cpu_s": round(watch.cpu_s, 4),
             "peak_mb": round(self._place.peak_bytes() / 2**20, 1),
             "output_tail": output.data[-OUTPUT_TAIL:].decode(errors="replace"),
         }
 
-    def _pass_on(self, channel: _socket.socket | None, call_cpu_s: float = 0.0) -> None:
+    def _pass_on(
+        self, channel: _socket.socket | None, cpu_s: float = 0.0, call_cpu_s: float = 0.0
+    ) -> None:
         """Send it to the oracle, if there is one, which waits for one message a program."""
         if not self._apart:
             return
@@ -159,7 +161,7 @@ class Keeper:
             numbers = (channel.fileno(), clock.descriptor)
             data = b"".join(number.to_bytes(4, sys.byteorder) for number in numbers)
             passed = [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, data)]
-        self._link.sendmsg([TURN.pack(clock.kind, clock.start, call_cpu_s)], passed)
+        self._link.sendmsg([TURN.pack(clock.kind, clock.start, cpu_s, call_cpu_s)], passed)
 
     def _compiled(self, preamble: str, tests: str) -> bytes:
         """Compile the benchmark's own code: the same for every sample of a problem."""

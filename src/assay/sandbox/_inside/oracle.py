@@ -7,23 +7,29 @@ from a program is plain data; whatever else arrives counts against the program.
 from __future__ import annotations
 
 import _socket  # sockets, without the many modules around them
+import contextlib
 import json
+import math
 import os
 import random
 import select
 import signal
 import sys
+import time
 from collections import deque
+from collections.abc import Iterator
 from types import FrameType
 from typing import Any
 
 from . import judge, trial, wire
-from .clock import TURN, Clock
+from .clock import CPUS, TURN, Clock
 from .latest import Latest
 from .sample import JOBS, LINK
 from .trial import EndedError
 
 CPU_S = 20.0  # of the tests' own work for one program
+LOOKS = 100  # at the tests' own work, in its limit
+BACKSTOP = 2  # times the limit: it counts ticks
 LARGEST_ANSWER = 64 << 20
 MOST_ITEMS = 2_000_000  # of a message: each takes about 100 bytes when it is read
 LOOK_EVERY_MS = 100
@@ -38,16 +44,16 @@ class Channel:
     """Calls of one program in its own process, and the CPU time that each takes there.
 
     The time is the kernel's: a message is late if the program used more than a call may since the
-    one before, however many answers are in it.
+    one before, however many answers are in it. None counts that comes after the program's time.
     """
 
-    def __init__(self, descriptor: int, clock: Clock, call_cpu_s: float) -> None:
+    def __init__(self, descriptor: int, clock: Clock, cpu_s: float, call_cpu_s: float) -> None:
         self._descriptor = descriptor
         self._poll = select.poll()
         self._poll.register(descriptor, select.POLLIN)
         self._poll.register(JOBS, 0)  # only whether the harness is gone
-        self._clock, self._call_cpu_s = clock, call_cpu_s
-        self._heard_s = 0.0
+        self._clock, self._cpu_s, self._call_cpu_s = clock, cpu_s, call_cpu_s
+        self._call_ends_s = math.inf  # in the program's time
         self._answers: deque[Any] = deque()
         self._pending = 0  # calls without an answer
         self._loaded = not call_cpu_s  # else it says when its own code has run
@@ -56,8 +62,8 @@ class Channel:
         if not self._loaded:  # or it could work on its calls before its time counts
             if self._message():
                 raise EndedError
-            self._late()
             self._loaded = True
+            self._late()
         self._pending += count
         try:
             wire.send_encoded(self._descriptor, calls)
@@ -98,7 +104,7 @@ class Channel:
         pieces = []
         while size:
             while not (ready := self._poll.poll(LOOK_EVERY_MS)):
-                if self._used_s() > self._call_cpu_s > 0 and self._loaded:
+                if self._clock.now_s() > self._call_ends_s:
                     raise TimeoutError
             if any(descriptor == JOBS for descriptor, _ in ready):
                 raise EOFError
@@ -109,15 +115,21 @@ class Channel:
             size -= len(piece)
         return b"".join(pieces)
 
-    def _used_s(self) -> float:
-        return self._clock.now_s() - self._heard_s
-
     def _late(self) -> bool:
-        if not self._call_cpu_s:
-            return False
-        used_s = self._used_s()
-        self._heard_s += max(0.0, used_s)
-        return self._loaded and used_s > self._call_cpu_s
+        """Return whether a call took too long; the next one's time begins.
+
+        Raise EndedError if the whole program's time is over.
+        """
+        lag_s, used_s = self._clock.lag_s(), self._clock.now_s()
+        if used_s + lag_s * CPUS > min(self._cpu_s, self._call_ends_s):  # or it may be by now
+            self._clock.settle()
+            lag_s, used_s = self._clock.lag_s(), self._clock.now_s()
+        if used_s > self._cpu_s:
+            raise EndedError
+        late = used_s > self._call_ends_s
+        if self._call_cpu_s and self._loaded:
+            self._call_ends_s = used_s + lag_s + self._call_cpu_s
+        return late
 
     def _too_long(self) -> dict[str, str]:
         detail = f"used {self._call_cpu_s:g} s of CPU time in one call"
@@ -130,7 +142,6 @@ class Oracle:
     def __init__(self) -> None:
         self._link = _socket.socket(fileno=LINK)
         self._kept: Latest[str, trial.Tests] = Latest()
-        signal.signal(signal.SIGPROF, _too_slow)
 
     def prepare(self) -> None:
         """Do nothing: tests are made ready when they come."""
@@ -144,17 +155,13 @@ class Oracle:
         try:
             # Tests that draw their inputs draw the same for every program, and none can foresee it.
             random.seed(job["seed"])
-            signal.setitimer(signal.ITIMER_PROF, CPU_S)
-            # Ends this process, should one step of the tests never return to Python.
-            signal.setitimer(signal.ITIMER_VIRTUAL, CPU_S + 10)
-            return tests.run(channel)
+            with limit_work(CPU_S):
+                return tests.run(channel)
         except TooSlowError:
             return judge.fail("timeout", "its answers keep the tests busy for too long")
         except MemoryError:
             return judge.fail("memory", "its answers take more memory than the tests have")
         finally:
-            signal.setitimer(signal.ITIMER_PROF, 0)
-            signal.setitimer(signal.ITIMER_VIRTUAL, 0)
             for descriptor in descriptors:  # which tells the keeper that the program can go
                 os.close(descriptor)
 
@@ -171,12 +178,31 @@ class Oracle:
             raise EOFError
         if not passed:
             return None, []
-        kind, start, call_cpu_s = TURN.unpack(data)
+        kind, start, cpu_s, call_cpu_s = TURN.unpack(data)
         numbers = passed[0][2]
         descriptors = [int.from_bytes(numbers[i : i + 4], sys.byteorder) for i in (0, 4)]
         clock = Clock(descriptors[1], kind, start)
-        return Channel(descriptors[0], clock, call_cpu_s), descriptors
+        return Channel(descriptors[0], clock, cpu_s, call_cpu_s), descriptors
 
 
-def _too_slow(_number: int, _frame: FrameType | None) -> None:
-    raise TooSlowError
+@contextlib.contextmanager
+def limit_work(cpu_s: float) -> Iterator[None]:
+    """Raise TooSlowError within the block once it has used so many CPU seconds.
+
+    The timers count ticks and only say when to look at the exact clock.
+    """
+    end_s = time.process_time() + cpu_s
+
+    def look(_number: int, _frame: FrameType | None) -> None:
+        if time.process_time() > end_s:
+            raise TooSlowError
+
+    signal.signal(signal.SIGPROF, look)
+    signal.setitimer(signal.ITIMER_PROF, cpu_s / LOOKS, cpu_s / LOOKS)
+    # Ends this process, should one step of the tests never return to Python.
+    signal.setitimer(signal.ITIMER_VIRTUAL, BACKSTOP * cpu_s)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)

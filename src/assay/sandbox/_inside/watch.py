@@ -8,7 +8,7 @@ import select
 import time
 from typing import Any
 
-from .clock import Clock, PublishedClock
+from .clock import FOR_EVER, Clock, PublishedClock
 from .machine import Machine
 from .place import Place
 
@@ -59,7 +59,7 @@ class Watch:
         self._clock = clock
         self._machine = machine
         if isinstance(clock, PublishedClock):
-            clock.publish(0.0)
+            clock.publish(0.0, time.monotonic_ns())
         self._kills = place.kills()
         self._counted = place.limit is not None  # by a cgroup: the looks are a second line
         self._look_every_s = LOOK_RARELY_S if self._counted else LOOK_EVERY_S
@@ -69,6 +69,7 @@ class Watch:
         self._idle_s = 0.0
         self._looked_s = 0.0
         self._free = 0
+        self._listed_ns = 0
         self.cpu_s = 0.0
         self.stopped: str | None = None
         self.pressure = ""
@@ -110,16 +111,24 @@ class Watch:
                     poll.unregister(descriptor)
             # Looks go on when the deadline is extended.
             if self.elapsed >= next_look:
-                next_look = self.elapsed + self._look_every_s
                 self._look()
+                next_look = self.elapsed + self._pause_s()
             if self.stopped is None and self.elapsed >= deadline:
                 deadline = self._extended_deadline()
+
+    def finish(self, cpu_s: float) -> None:
+        """Judge by the exact time of all its processes, whatever ended them."""
+        self.cpu_s = max(self.cpu_s, cpu_s)
+        if isinstance(self._clock, PublishedClock):
+            self._clock.publish(self.cpu_s, FOR_EVER)
+        if self.stopped in (None, "answered") and self.cpu_s > self._limits["cpu_s"]:
+            self.stopped = "cpu"
 
     def _look(self) -> None:
         if self._busy_s is None:
             self._busy_s, self._free = self._machine.busy_s(), self._machine.free_bytes()
             self._idle_s, self._looked_s = self._machine.idle_s(), self.elapsed
-        processes = self._place.processes(self._limits["processes"])
+        processes = self._processes()
         memory = self._limits["memory_mb"] << 20
         if self._tree.threads(processes) > self._limits["processes"]:
             self.stopped = "processes"
@@ -132,6 +141,15 @@ class Watch:
             if self._free - self._machine.free_bytes() < memory:
                 self.pressure = "memory"
 
+    def _pause_s(self) -> float:
+        """Return the time until the next look, which comes when the CPU time may be over."""
+        left_s = float(self._limits["cpu_s"]) - self.cpu_s
+        return max(LOOK_EVERY_S, min(self._look_every_s, left_s))
+
+    def _processes(self) -> list[int]:
+        self._listed_ns = time.monotonic_ns()
+        return self._place.processes(self._limits["processes"])
+
     def _memory_bytes(self, processes: list[int], limit: int) -> int:
         used = self._tree.memory_bytes(processes, limit)
         return used if self._counted else used + self._place.sockets(processes) * SOCKET_BYTES
@@ -142,7 +160,7 @@ class Watch:
         used = self._tree.cpu_s(processes) if published else self._clock.now_s()
         self.cpu_s = max(self.cpu_s, used)
         if isinstance(self._clock, PublishedClock):
-            self._clock.publish(self.cpu_s)
+            self._clock.publish(self.cpu_s, self._listed_ns)
         return self.cpu_s
 
     def _extended_deadline(self) -> float:
@@ -152,7 +170,7 @@ class Watch:
         off, and none in which a CPU was idle.
         """
         wall = float(self._limits["wall_s"])
-        processes = self._place.processes(self._limits["processes"])
+        processes = self._processes()
         others_s = self._machine.busy_s() - (self._busy_s or 0.0) - self._used_s(processes)
         without_idle_s = self.elapsed - self._looked_s - (self._machine.idle_s() - self._idle_s)
         waited = max(0.0, min(self._tree.waiting_s(processes), others_s, without_idle_s))
