@@ -106,6 +106,22 @@ def test_a_model_that_breaks_down_loses_nothing_and_is_continued(
     assert result["results"]["pass_at_1"] == 1.0
 
 
+def test_all_strategies_in_one_table(
+    use: pytest.MonkeyPatch, mini: Benchmark, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    install(use, ScriptedModel(mini))
+    evaluations = evaluate_all(EvalConfig("mini", tmp_path, prompt_strategy="all"), Watcher())
+    show_all(evaluations, as_json=False)
+    title, *rows = capsys.readouterr().out.splitlines()
+    assert title == "mini · scripted · n=1"
+    assert [row.split()[0] for row in rows] == ["strategy", "standard", "cgo", "few-shot", "scot"]
+    assert all("+0.0 points" in row for row in rows[2:])
+    show_all(evaluations, as_json=True)
+    shown = json.loads(capsys.readouterr().out)
+    assert len({result["protocol"]["hash"] for result in shown["results"]}) == 4
+    assert [comparison["gained"] for comparison in shown["comparisons"]] == [[]] * 3
+
+
 def test_a_slow_judge_holds_the_model_back(
     use: pytest.MonkeyPatch, mini: Benchmark, tmp_path: Path
 ) -> None:

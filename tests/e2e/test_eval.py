@@ -13,9 +13,9 @@ from assay.types import Benchmark
 from tests.conftest import ASSAY, Cli, broken, references, write_completions
 
 
-def evaluated(assay: Cli, *arguments: str | Path) -> dict[str, Any]:
+def evaluated(assay: Cli, *arguments: str | Path, code: int = 0) -> dict[str, Any]:
     done = assay("eval", *arguments, "--json")
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == code, done.stderr
     assert done.stderr == ""
     result: dict[str, Any] = json.loads(done.stdout)
     return result
@@ -45,7 +45,6 @@ def test_n_samples_give_pass_at_10_and_clustered_intervals(
     result = evaluated(assay, "mini", "--model", model, *asked)
     assert result["results"]["pass_at_1"] == pytest.approx(0.5)
     assert result["results"]["pass_at_10"] == 1.0
-    assert result["config"]["top_k"] == 40
     tsv = (tmp_path / "results" / f"{result['run']}.tsv").read_text()
     assert tsv.splitlines()[0] == "task_id\tn\tnum_passed"
     assert tsv.splitlines()[1] == "mini/0\t10\t5"
@@ -71,7 +70,7 @@ def test_a_missing_sample_is_invalid_beside_the_score_and_tried_again(
     assay: Cli, mini: Benchmark, tmp_path: Path
 ) -> None:
     model = write_completions(tmp_path / "some.jsonl", references(mini)[:15])
-    result = evaluated(assay, "mini", "--model", model)
+    result = evaluated(assay, "mini", "--model", model, code=3)
     counts = result["results"]
     assert (counts["total"], counts["completed"], counts["invalid"], counts["errors"]) == (
         20,
@@ -81,7 +80,7 @@ def test_a_missing_sample_is_invalid_beside_the_score_and_tried_again(
     )
     assert counts["pass_at_1"] == 1.0
     assert counts["intervals"]["pass_at_1"]["problems"] == 15
-    assert evaluated(assay, "mini", "--model", model)["results"] == counts
+    assert evaluated(assay, "mini", "--model", model, code=3)["results"] == counts
     lines = (tmp_path / "results" / result["run"] / "completions.jsonl").read_text().splitlines()
     assert len(lines) == 15 + 5 + 5
 
@@ -120,11 +119,14 @@ def test_history_and_compare(assay: Cli, mini: Benchmark, tmp_path: Path) -> Non
     listing = assay("history").stdout.splitlines()
     assert [line.split()[0] for line in listing[1:]] == runs[::-1]
     assert json.loads(assay("history", "--json").stdout)[0]["run"] == runs[1]
-    compared = assay("compare", *runs)
+    refused = assay("compare", *runs)
+    assert refused.returncode == 2
+    assert "the protocols differ (origin: " in refused.stderr
+    compared = assay("compare", *runs, "--force")
     assert compared.returncode == 0
     assert "B - A  +100.0 points" in compared.stdout
     assert "gained 20: mini/0, mini/1" in compared.stdout
-    found = json.loads(assay("compare", *runs, "--json").stdout)
+    found = json.loads(assay("compare", *runs, "--json", "--force").stdout)
     assert (found["difference"], len(found["gained"]), found["lost"]) == (1.0, 20, [])
 
 
@@ -133,16 +135,16 @@ def test_compare_refuses_different_protocols_and_names_the_fields(
 ) -> None:
     model = write_completions(tmp_path / "right.jsonl", references(mini))
     runs = [
-        evaluated(assay, "mini", "--model", model, "--samples", "2", "--max-tokens", tokens)["run"]
-        for tokens in ("100", "200")
+        evaluated(assay, "mini", "--model", model, "--samples", problems)["run"]
+        for problems in ("2", "3")
     ]
     refused = assay("compare", *runs)
     assert refused.returncode == 2
-    assert "decoding.max_tokens: 100 / 200" in refused.stderr
+    assert "(problems: 2 / 3; problems_sha256: " in refused.stderr
     assert len(refused.stderr.splitlines()) == 1
     forced = assay("compare", *runs, "--force")
     assert forced.returncode == 0
-    assert "warning: the protocols differ (decoding.max_tokens" in forced.stderr
+    assert "warning: the protocols differ (problems: 2 / 3;" in forced.stderr
 
 
 def test_a_reader_that_goes_away_is_no_traceback(tmp_path: Path) -> None:

@@ -14,9 +14,11 @@ from tests.conftest import Cli, broken, references, write_completions
 CACHED = {"ASSAY_NO_CACHE": ""}
 
 
-def scored(assay: Cli, *arguments: str | Path, env: dict[str, str] | None = None) -> dict[str, Any]:
+def scored(
+    assay: Cli, *arguments: str | Path, env: dict[str, str] | None = None, code: int = 0
+) -> dict[str, Any]:
     done = assay("score", *arguments, "--json", env=env)
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == code, done.stderr
     result: dict[str, Any] = json.loads(done.stdout)
     return result
 
@@ -33,7 +35,9 @@ def test_whole_programs_and_continuations(assay: Cli, mini: Benchmark, tmp_path:
 
 def test_uneven_files_are_scored_as_they_are(assay: Cli, mini: Benchmark, tmp_path: Path) -> None:
     texts = [*references(mini)[:5], *broken(mini)[:2], *references(mini)[:1]]
-    result = scored(assay, write_completions(tmp_path / "s.jsonl", texts), "--benchmark", "mini")
+    samples = write_completions(tmp_path / "s.jsonl", texts)
+    asked = ("--benchmark", "mini", "--problems", "5", "--partial")
+    result = scored(assay, samples, *asked, code=3)
     assert [(p["n"], p["passed"]) for p in result["problems"]] == [
         (3, 2), (2, 1), (1, 1), (1, 1), (1, 1),
     ]  # fmt: skip

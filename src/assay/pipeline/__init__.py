@@ -92,6 +92,7 @@ def evaluate(config: EvalConfig, observer: Observer) -> Evaluation:
     model = models.open_model(config.model, engine, observer.note)
     keys = [(p.task_id, s) for p in selected.benchmark.problems for s in range(config.n_samples)]
     gate = {"parity_gate": config.gate()}
+    _check_strategy(config, model)
     if isinstance(model, models.RecordedModel):
         samples = _recorded_samples(model, keys)
     else:
@@ -102,6 +103,11 @@ def evaluate(config: EvalConfig, observer: Observer) -> Evaluation:
         samples = Samples(keys, strategy, _asking(model.identity), decoding)
     benchmark = surround(selected.benchmark, config.prompt_imports, model.identity.prompt_form)
     return _judged(config, selected, benchmark, samples, model, observer, gate)
+
+
+def _check_strategy(config: EvalConfig, model: models.Model) -> None:
+    if isinstance(model, models.RecordedModel) and config.prompt_strategy != STANDARD:
+        raise UsageError("--prompt-strategy: recorded completions were asked for before. Drop it.")
 
 
 def _asking(identity: ModelIdentity) -> Asking:
@@ -126,6 +132,7 @@ def _recorded_samples(model: models.RecordedModel, keys: list[SampleKey]) -> Sam
 def evaluate_all(config: EvalConfig, observer: Observer) -> list[Evaluation]:
     """With every prompt strategy in turn, the usual one first."""
     evaluations = []
+    _check_strategy(config, models.open_model(config.model, config.engine, observer.note))
     for name in sorted(strategies.names(), key=lambda name: name != STANDARD):
         observer.note(f"prompt strategy {name}")
         evaluations.append(evaluate(dataclasses.replace(config, prompt_strategy=name), observer))
@@ -245,7 +252,7 @@ def _judged(
         run = runs.open_run(
             config.results_dir, protocol, model.identity,
             fresh=config.fresh, tests_seed=config.tests_seed, selection=selected.label,
-            warn=observer.note,
+            name=_given_name(config), warn=observer.note,
         )  # fmt: skip
         try:
             _check_device(config, run)
@@ -279,6 +286,12 @@ def _judged(
     finally:
         extractor.close()
         judge.close()
+
+
+def _given_name(config: JudgeConfig) -> str:
+    if isinstance(config, EvalConfig):
+        return config.engine.name
+    return config.model_name if isinstance(config, ScoreConfig) else ""
 
 
 def _check_device(config: JudgeConfig, run: runs.RunFolder) -> None:

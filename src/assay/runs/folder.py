@@ -162,15 +162,17 @@ def open_run(
     fresh: bool = False,
     tests_seed: str = "",
     selection: str = "",
+    name: str = "",
     warn: Callable[[str], None] = lambda _: None,
 ) -> RunFolder:
     """The newest run of this protocol and model in ``results_dir``, or a new one.
 
     With a ``tests_seed`` only a run that has it is continued; a new run draws one if none is given.
-    ``selection`` is the label of the problems, if they are not the whole benchmark. ``warn`` gets
-    one line for every run that cannot be read, and so is not resumed.
+    ``selection`` is the label of the problems, if they are not the whole benchmark; ``name`` one
+    that the user gave the model, which makes a run of its own. ``warn`` gets one line for every run
+    that cannot be read, and so is not resumed.
     """
-    identity = {name: value for name, value in codec.to_json(model).items() if name != "path"}
+    identity = {**codec.to_json(model), "name": name, "path": ""}  # files may move
     key = codec.digest({"protocol": protocol.hash, "model": identity})
     with reporting(results_dir):
         results_dir.mkdir(parents=True, exist_ok=True)
