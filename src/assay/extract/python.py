@@ -51,6 +51,12 @@ def wrong_line(code: str) -> int | None:
     return names if isinstance(names, int) else None
 
 
+def names_in(code: str) -> symtable.SymbolTable | None:
+    """Return the names of all its scopes, or None if it is not Python."""
+    names = _names(code)
+    return None if isinstance(names, int) else names
+
+
 def bound(code: str) -> set[str]:
     """The names that its top level binds; none if it is no Python."""
     names = _names(code)

@@ -3,13 +3,25 @@
 from __future__ import annotations
 
 import ast
+import bisect
 import symtable
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from assay.extract.python import ASSIGNS, LINE, NOT_PYTHON, Definition, first_line, flags_of
+from assay.extract.python import ASSIGNS, Definition, first_line, flags_of, names_in
 
 Import = ast.Import | ast.ImportFrom
+# At the top level. Models write fewer; a text of as many as it can hold would take half a minute.
+MOST_STATEMENTS = 10_000
+# Of these, what is executed where they stand; the rest is a scope of its own.
+NOT_INSIDE: dict[type[ast.AST], tuple[str, ...]] = {
+    ast.FunctionDef: ("decorator_list", "args", "returns"),
+    ast.AsyncFunctionDef: ("decorator_list", "args", "returns"),
+    ast.ClassDef: ("decorator_list", "bases", "keywords"),
+    ast.Lambda: ("args",),
+    **dict.fromkeys((ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp), ("generators",)),
+    ast.comprehension: ("iter",),
+}
 GLOBAL = (symtable.GLOBAL_IMPLICIT, symtable.GLOBAL_EXPLICIT)  # type: ignore[attr-defined]
 
 
@@ -22,7 +34,7 @@ class Part:
     alters: frozenset[str]  # changed in place, or bound again to something made of what they were
     reads: frozenset[str]  # by functions too, whenever they are called
     sets: frozenset[str]  # by functions that declare them global
-    calls: frozenset[str]  # anywhere, by their own name
+    calls: frozenset[str]  # by their own name
     runs: frozenset[str]  # the beginning of statements that are nothing but a call
 
     @property
@@ -37,6 +49,7 @@ class Part:
 
     @property
     def imports(self) -> bool:
+        """Whether it holds an import."""
         return any(isinstance(s, Import) for s in self.statements)
 
     @property
@@ -49,20 +62,9 @@ class Part:
 Provides = Callable[[Part, str], bool]
 
 
-def gives(part: Part, name: str) -> bool:
-    return name in part.gives
-
-
-def parts(code: str, module: ast.Module) -> list[Part] | None:
-    """Return the parts of a program in order, or None if its names cannot be told."""
-    lines = LINE.findall(code)
-    try:
-        return [_part(lines, statements) for statements in _groups(module.body)]
-    except NOT_PYTHON:
-        return None
-
-
-def reach(names: Iterable[str], among: Sequence[Part], provides: Provides = gives) -> set[str]:
+def reach(
+    names: Iterable[str], among: Sequence[Part], provides: Provides = lambda *_: True
+) -> set[str]:
     """Return the names, those that are read by what provides them, and so on."""
     by_name: dict[str, list[Part]] = {}
     for part in among:
@@ -80,6 +82,19 @@ def reach(names: Iterable[str], among: Sequence[Part], provides: Provides = give
     return reached
 
 
+def parts(code: str, module: ast.Module) -> list[Part] | None:
+    """Return the parts of a program in order, or None if its names are not worth the time."""
+    table = names_in(code)
+    if table is None or len(module.body) > MOST_STATEMENTS:
+        return None
+    groups = list(_groups(module.body))
+    starts = [first_line(group[0]) for group in groups]
+    inner: list[list[symtable.SymbolTable]] = [[] for _ in groups]
+    for scope in table.get_children():
+        inner[max(0, bisect.bisect_right(starts, scope.get_lineno()) - 1)].append(scope)
+    return [_part(group, scopes) for group, scopes in zip(groups, inner, strict=True)]
+
+
 def _groups(statements: Iterable[ast.stmt]) -> Iterator[tuple[ast.stmt, ...]]:
     """Yield the statements, those together that only a semicolon divides."""
     group: list[ast.stmt] = []
@@ -92,64 +107,97 @@ def _groups(statements: Iterable[ast.stmt]) -> Iterator[tuple[ast.stmt, ...]]:
         yield tuple(group)
 
 
-def _part(lines: Sequence[str], statements: tuple[ast.stmt, ...]) -> Part:
-    source = "".join(lines[first_line(statements[0]) - 1 : statements[-1].end_lineno])
-    table = symtable.symtable(source, "", "exec")
-    binds = frozenset(name for name, flags in flags_of(table) if flags & ASSIGNS)
-    reads, sets = _globals(table)
-    acting = [s for s in statements if not isinstance(s, Definition)]
+def _part(statements: tuple[ast.stmt, ...], scopes: list[symtable.SymbolTable]) -> Part:
+    reads, sets = _read_scopes(scopes)
+    binds: set[str] = set()
     alters: set[str] = set()
     calls: set[str] = set()
     runs: set[str] = set()
-    for node in (node for statement in acting for node in ast.walk(statement)):
-        alters |= _altered(node)
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
-            calls.add(node.func.id)
-        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
-            runs |= _root(node.value)
-    names = map(frozenset, (binds, alters, reads, sets, calls, runs))
-    return Part(statements, *names)
+    for node in _walk(statements):
+        match node:
+            case ast.Name(name, context):
+                (reads if isinstance(context, ast.Load) else binds).add(name)
+            case ast.Call(ast.Name(name)):
+                calls.add(name)
+            case ast.Expr(ast.Call() as call):
+                runs.update(_root(call))
+            case ast.Attribute() | ast.Subscript() | ast.Assign() | ast.AugAssign():
+                alters.update(_altered(node))
+            case ast.stmt() | ast.ExceptHandler() | ast.pattern():
+                binds.update(_bound(node))
+    return Part(statements, *map(frozenset, (binds, alters, reads, sets, calls, runs)))
 
 
-def _globals(table: symtable.SymbolTable) -> tuple[frozenset[str], frozenset[str]]:
-    """Return the global names that any scope reads, and those that an inner one binds."""
+def _read_scopes(scopes: list[symtable.SymbolTable]) -> tuple[set[str], set[str]]:
+    """Return the global names that functions and classes read, and those that they bind."""
     reads: set[str] = set()
     sets: set[str] = set()
-    tables = [table]
-    while tables:
-        scope = tables.pop()
-        tables += scope.get_children()
-        open_ = scope.get_type() in ("module", "class")  # what such a scope binds may be missing
+    while scopes:
+        scope = scopes.pop()
+        scopes += scope.get_children()
+        is_class = scope.get_type() == "class"  # it reads a global name until it binds its own
         for name, flags in flags_of(scope):
             where = flags >> symtable.SCOPE_OFF & symtable.SCOPE_MASK  # type: ignore[attr-defined]
-            if flags & symtable.USE and (open_ or where in GLOBAL):  # type: ignore[attr-defined]
+            if flags & symtable.USE and (is_class or where in GLOBAL):  # type: ignore[attr-defined]
                 reads.add(name)
-            if scope is not table and where in GLOBAL and flags & ASSIGNS:
+            if flags & ASSIGNS and where in GLOBAL:
                 sets.add(name)
-    return frozenset(reads), frozenset(sets)
+    return reads, sets
 
 
-def _altered(node: ast.AST) -> set[str]:
-    if isinstance(node, ast.Attribute | ast.Subscript):
-        return _root(node) if not isinstance(node.ctx, ast.Load) else set()
-    if isinstance(node, ast.AugAssign):
-        return _root(node.target)
-    if isinstance(node, ast.Assign):
-        inside = list(ast.walk(node.value))
-        called = {id(call.func) for call in inside if isinstance(call, ast.Call)}
-        used = {n.id for n in inside if isinstance(n, ast.Name) and id(n) not in called}
-        return used & {t.id for t in node.targets if isinstance(t, ast.Name)}
-    return set()
+def _walk(statements: Iterable[ast.stmt]) -> Iterator[ast.AST]:
+    """Yield what is executed at the top level: nothing inside functions and classes."""
+    waiting: list[ast.AST] = list(statements)
+    while waiting:
+        node = waiting.pop()
+        yield node
+        if isinstance(node, ast.Name | ast.Constant):
+            continue
+        for field in NOT_INSIDE.get(type(node), node._fields):
+            child = getattr(node, field, None)
+            if isinstance(child, list):
+                waiting += [one for one in child if isinstance(one, ast.AST)]
+            elif isinstance(child, ast.AST) and child._fields:
+                waiting.append(child)
 
 
-def _root(node: ast.expr) -> set[str]:
+def _bound(node: ast.AST) -> list[str]:
+    match node:
+        case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
+            return [node.name]
+        case ast.Import() | ast.ImportFrom():
+            return [alias.asname or alias.name.partition(".")[0] for alias in node.names]
+        case ast.ExceptHandler() | ast.MatchAs() | ast.MatchStar():
+            return [node.name] if node.name else []
+        case ast.MatchMapping():
+            return [node.rest] if node.rest else []
+    return []
+
+
+def _altered(node: ast.AST) -> Iterable[str]:
+    match node:
+        case (
+            ast.Attribute(ctx=ast.Store() | ast.Del()) | ast.Subscript(ctx=ast.Store() | ast.Del())
+        ):
+            return _root(node)
+        case ast.AugAssign():
+            return _root(node.target)
+        case ast.Assign():
+            inside = list(ast.walk(node.value))
+            called = {id(call.func) for call in inside if isinstance(call, ast.Call)}
+            used = {n.id for n in inside if isinstance(n, ast.Name) and id(n) not in called}
+            return used & {target.id for target in node.targets if isinstance(target, ast.Name)}
+    return ()
+
+
+def _root(node: ast.expr) -> list[str]:
     """Return the name that an expression of attributes, items and calls begins with."""
     while not isinstance(node, ast.Name):
         match node:
-            case ast.Attribute() | ast.Subscript() | ast.Starred():
+            case ast.Attribute() | ast.Subscript():
                 node = node.value
             case ast.Call():
                 node = node.func
             case _:
-                return set()
-    return {node.id}
+                return []
+    return [node.id]

@@ -6,6 +6,7 @@ import os
 from dataclasses import dataclass
 
 from assay import benchmarks, runs, scoring
+from assay.extract import UNCUT
 from assay.peers import PeerVerdict, peers
 from assay.pipeline import Evaluation, Observer, ScoreConfig
 from assay.pipeline.extraction import extracted
@@ -100,6 +101,8 @@ def _differs(verdict: Verdict, other: PeerVerdict) -> bool:
 def _why(verdict: Verdict, other: PeerVerdict, reference_is_refused: bool) -> str:
     if verdict.status == "pass" and reference_is_refused:
         return "it refuses the task's own reference solution too"
+    if verdict.status == "pass" and UNCUT in verdict.rule.split("+"):
+        return "the program needs its demonstration, which the rule 'demo' had cut off for them"
     if other.timed_out and verdict.reason != "timeout":
         return "their limit is of wall time: it depends on what else the machine does"
     return ""

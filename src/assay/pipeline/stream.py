@@ -99,6 +99,10 @@ class Stream:
         self._executing: dict[str, list[Job]] = {}
         self._keys: dict[SampleKey, str] = {}
         self._cache_lock = threading.Lock()
+        # Samples whose program was cut in doubt: the other form, and how the first one failed.
+        self._alternatives: dict[SampleKey, Job] = {}
+        self._failed: dict[SampleKey, Verdict] = {}
+        self._second_jobs: list[Job] = []
         self._protocol = protocol
         self._model = model
         self._sandbox = judge
@@ -127,6 +131,10 @@ class Stream:
         producer.start()
         try:
             for verdict in self._sandbox.judge(self._jobs()):
+                self._executed(verdict)
+            # Few, and all known only now: a judge whose workers are busy takes no jobs out of turn.
+            again = (job for job in self._second_jobs if not self._known(job))
+            for verdict in self._sandbox.judge(again) if self._second_jobs else ():
                 self._executed(verdict)
         finally:
             self._stopped.set()
@@ -202,6 +210,8 @@ class Stream:
                 environment=self._benchmark.environment,
                 seed=self._run.tests_seed,
             )
+            if found.alternative is not None:
+                self._alternatives[job.key] = replace(job, program=found.alternative)
             if not self._known(job):
                 yield job
 
@@ -248,11 +258,11 @@ class Stream:
                 self._executing[key] = []
                 self._keys[job.task_id, job.sample] = key
                 return False
-        self._conclude(verdict)
+        self._settle(verdict)
         return True
 
     def _executed(self, verdict: Verdict) -> None:
-        self._conclude(verdict)
+        self._settle(verdict)
         if self._cache is None:
             return
         with self._cache_lock:
@@ -260,9 +270,22 @@ class Stream:
             waiting = self._executing.pop(key)
         self._cache.put(key, verdict)
         for job in waiting:
-            self._conclude(
+            self._settle(
                 replace(verdict, task_id=job.task_id, sample=job.sample, rule=job.program.rule)
             )
+
+    def _settle(self, verdict: Verdict) -> None:
+        """Conclude, unless the program failed and has another form that is still to be judged.
+
+        If both forms fail, the verdict is that on the first.
+        """
+        other = self._alternatives.pop(verdict.key, None)
+        if other is not None and verdict.status == "fail":
+            self._failed[verdict.key] = verdict
+            self._second_jobs.append(other)
+            return
+        first = self._failed.pop(verdict.key, verdict)
+        self._conclude(first if verdict.status == "fail" else verdict)
 
     def _conclude(self, verdict: Verdict) -> None:
         if verdict.status == "fail" and self._run.is_truncated(verdict.key):
