@@ -41,6 +41,7 @@ def test_it_goes(demo: str) -> None:
         "def f(x):\n    return math.pi\nimport math\n",
         "def f(x):\n    return g(x)\ndef g(x):\n    return LIMIT\nfrom a import A\nLIMIT = A(3)\n",
         "def f(x):\n    return TABLE[x]\nTABLE = [0] * 9\nfor i in range(9):\n    TABLE[i] = i\n",
+        "def f(x):\n    return T[x]\nT = {}\nfor k in 'ab':\n    T[k] = 1\nfor k in T:\n    T[k] = 2\n",
         "def f(x):\n    f.calls += 1\nf.calls = 0\n",
         "def f(x):\n    return x\nf = functools.cache(f)\n",
         "def f(x):\n    return h(x)\nfrom helpers import *\n",

@@ -145,9 +145,11 @@ class _Extraction:
         self._apply("hints", lambda code: with_hints(code, preamble), steps, text)
 
     def _cut_demo(self, steps: list[Step], text: str) -> None:
+        if "demo" in self._without:
+            return
         before = steps[-1].after if steps else text
         cut = cut_demo(before, self._problem.tests)
-        if "demo" not in self._without and cut.code != before:
+        if cut.code != before:
             steps.append(Step("demo", before, cut.code, cut.uncut))
 
     def _apply(self, rule: str, change: Callable[[str], str], steps: list[Step], text: str) -> None:

@@ -82,7 +82,7 @@ class _Program:
         shown: dict[str, int] = {}
         for part, number in self._place.items():
             if not part.defines:
-                shows = self._name in part.calls or not part.reads.isdisjoint(shown)
+                shows = self._name in part.calls or not (part.reads - part.binds).isdisjoint(shown)
                 for name in part.gives if shows else part.binds & taken - part.alters:
                     shown.setdefault(name, number)
         return shown
@@ -136,7 +136,7 @@ def _names_in(code: str) -> frozenset[str]:
 
 
 def _may_have_demo(code: str, name: str) -> bool:
-    """Whether it is worth parsing: most answers end with the function."""
+    """Return whether it is worth parsing: most answers end with the function."""
     entry = definition(name).search(code)
     return bool(ACTS.search(code) or (entry and AT_MARGIN.search(code, entry.end())))
 

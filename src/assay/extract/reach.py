@@ -44,17 +44,17 @@ class Part:
 
     @property
     def defines(self) -> bool:
-        """Whether it holds functions and classes alone."""
+        """Return whether it holds functions and classes alone."""
         return all(isinstance(s, Definition) for s in self.statements)
 
     @property
     def imports(self) -> bool:
-        """Whether it holds an import."""
+        """Return whether it holds an import."""
         return any(isinstance(s, Import) for s in self.statements)
 
     @property
     def imports_all(self) -> bool:
-        """Whether only the other module knows which names it binds."""
+        """Return whether only the other module knows which names it binds."""
         some = (s for s in self.statements if isinstance(s, ast.ImportFrom))
         return any(name.name == "*" for s in some for name in s.names)
 
@@ -176,10 +176,8 @@ def _bound(node: ast.AST) -> list[str]:
 
 def _altered(node: ast.AST) -> Iterable[str]:
     match node:
-        case (
-            ast.Attribute(ctx=ast.Store() | ast.Del()) | ast.Subscript(ctx=ast.Store() | ast.Del())
-        ):
-            return _root(node)
+        case ast.Attribute() | ast.Subscript():
+            return () if isinstance(node.ctx, ast.Load) else _root(node)
         case ast.AugAssign():
             return _root(node.target)
         case ast.Assign():

@@ -132,7 +132,7 @@ class Stream:
         try:
             for verdict in self._sandbox.judge(self._jobs()):
                 self._executed(verdict)
-            # Few, and all known only now: a judge whose workers are busy takes no jobs out of turn.
+            # They are few: to judge them last takes no second queue.
             again = (job for job in self._second_jobs if not self._known(job))
             for verdict in self._sandbox.judge(again) if self._second_jobs else ():
                 self._executed(verdict)
