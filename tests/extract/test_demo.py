@@ -41,7 +41,6 @@ def test_it_goes(demo: str) -> None:
         "def f(x):\n    return math.pi\nimport math\n",
         "def f(x):\n    return g(x)\ndef g(x):\n    return LIMIT\nfrom a import A\nLIMIT = A(3)\n",
         "def f(x):\n    return TABLE[x]\nTABLE = [0] * 9\nfor i in range(9):\n    TABLE[i] = i\n",
-        "def f(x):\n    return T[x]\nT = {}\nfor k in 'ab':\n    T[k] = 1\nfor k in T:\n    T[k] = 2\n",
         "def f(x):\n    f.calls += 1\nf.calls = 0\n",
         "def f(x):\n    return x\nf = functools.cache(f)\n",
         "def f(x):\n    return h(x)\nfrom helpers import *\n",
@@ -152,6 +151,12 @@ def test_demo_lines_are_never_kept_in_part() -> None:
     code = "LIMIT = {}\n\n\ndef f(x):\n    return LIMIT, SIZE\n"
     demo = "LIMIT = load()\nLIMIT['a'] = 1\nSIZE = len(LIMIT)\nprint(f(2))\n"
     assert cut_demo(f"{code}\n{demo}", TESTS) == Cut(code, f"{code}\n{demo}")
+
+
+def test_a_loop_may_use_the_variable_of_a_demo() -> None:
+    fill = "T = {}\nfor i in range(3):\n    T[i] = i\n"
+    code = "def f(x):\n    return T[x]\n"
+    assert cut(f"{code}for i in range(3):\n    print(f(i))\n{fill}") == code + fill
 
 
 def test_a_main_block_is_never_in_doubt() -> None:
