@@ -13,6 +13,7 @@ from assay.peers import PeerVerdict, peers
 from assay.pipeline import ScoreConfig, score
 from assay.pipeline.cross_check import disagreements, peer_score
 from assay.types import Benchmark, SampleKey
+from tests.conftest import references, write_completions
 
 
 @pytest.fixture
@@ -53,3 +54,26 @@ def test_what_was_not_generated_is_not_judged(
         assert peer.not_generated == 1
         assert disagreements(config, score(config, display), peer, display) == []
     assert "generous judges 1 programs; 1 samples have an error" in capsys.readouterr().err
+
+
+def test_a_program_that_needs_its_demonstration_is_explained(
+    mini: Benchmark, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The other judge gets the program that is tried first."""
+
+    def judge(
+        _benchmark: str, programs: Mapping[SampleKey, str], _workers: int
+    ) -> dict[SampleKey, PeerVerdict]:
+        return {key: PeerVerdict("RATIO" not in code) for key, code in programs.items()}
+
+    peers.names()
+    monkeypatch.setitem(peers._items, "strict", judge)
+    code = "RATIO = []\ndef celsius_to_fahrenheit(c):\n    return c * RATIO[0] + 32\n"
+    answers = dict(references(mini)) | {"mini/0": f"{code}RATIO.append(9 / 5)\n"}
+    path = write_completions(tmp_path / "s.jsonl", answers.items())
+    config = ScoreConfig("mini", tmp_path / "results", samples_file=str(path))
+    with ProgressDisplay("mini", quiet=True) as display:
+        peer = peer_score(config, "strict", display)
+        (one,) = disagreements(config, score(config, display), peer, display)
+    assert one.task_id == "mini/0"
+    assert "needs its demonstration" in one.explained

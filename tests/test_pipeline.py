@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 import time
 from collections.abc import Iterable, Iterator
@@ -10,9 +11,18 @@ from pathlib import Path
 import pytest
 
 from assay import models, pipeline
+from assay.cli.eval import show_all
 from assay.errors import ModelError, UsageError
 from assay.extract.workers import Extractor, Limits
-from assay.pipeline import EvalConfig, ScoreConfig, evaluate, resolve_decoding, sample_seed, score
+from assay.pipeline import (
+    EvalConfig,
+    ScoreConfig,
+    evaluate,
+    evaluate_all,
+    resolve_decoding,
+    sample_seed,
+    score,
+)  # fmt: skip
 from assay.types import Benchmark, Completion, Decoding, ModelIdentity, Request, Verdict
 from tests.conftest import references, write_completions
 

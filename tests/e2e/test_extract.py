@@ -28,7 +28,7 @@ def test_programs_and_explanations(assay: Cli, mini: Benchmark, tmp_path: Path) 
     assert f"{texts[1][0]} #0  thinking" in shown.stdout
     assert "of the demonstration" not in shown.stdout
     explained = assay("extract", samples, "--benchmark", "mini", "--explain").stdout
-    assert "demo: code behind the program that only tries it" in explained
+    assert "demo: code after the function that neither it nor the tests need" in explained
     assert "-assert False, 'of the demonstration'" in explained
     lines = assay("extract", samples, "--benchmark", "mini", "--explain", "--json").stdout
     records = [json.loads(line) for line in lines.splitlines()]

@@ -41,9 +41,3 @@ def test_deep_decorators_do_not_raise(decorator: Callable[[int], str], depth: in
     """``ast.dump`` raised RecursionError, which ended the run."""
     text = f"class A:\n    @{decorator(depth)}\n    def f(self, x):\n        return x\n"
     assert extract(text, PROBLEM, "chat").rule == "method"
-
-
-def test_two_statements_of_one_line_take_the_next_line_with_them() -> None:
-    """Programs of recorded runs depend on it; a change raises the rules' version."""
-    text = f"{CODE}f(1); f(2)\ny = 1\nz = 2\n"
-    assert extract(text, PROBLEM, "chat").code == f"{CODE}z = 2\n"

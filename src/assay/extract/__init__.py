@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from assay.extract.continuation import continued, goes_beyond
-from assay.extract.demo import without_demo
+from assay.extract.demo import cut_demo
 from assay.extract.fences import Block, fenced_blocks
 from assay.extract.hints import with_hints
 from assay.extract.joining import with_helpers
@@ -29,13 +29,17 @@ from assay.types import Program
 if TYPE_CHECKING:
     from assay.types import Problem, PromptForm
 
-__all__ = ["NO_CODE", "RULES", "VERSION", "Step", "explained", "extract", "program"]
+__all__ = [
+    "NO_CODE", "RULES", "UNCUT", "VERSION", "Step", "alternative", "explained", "extract",
+    "program",
+]  # fmt: skip
 
 # Part of the protocol: raise it whenever any text may now give another program.
-VERSION = 3
+VERSION = 4
 
 NO_CODE = Program("", "none")
 WHOLE = "whole"  # the name of no rule
+UNCUT = "uncut"  # in place of "demo": the program with a demonstration that was cut in doubt
 FENCE = re.compile("```|~~~")
 RETURNS = re.compile(r"^return\b", re.M)
 
@@ -54,7 +58,7 @@ RULES = {
     "method": "a method, made a function",
     "joined": "code blocks with helpers, put in front",
     "repeated": "further definitions of the entry point",
-    "demo": "code behind the program that only tries it",
+    "demo": "code after the function that neither it nor the tests need",
     "hints": "names of typing that nobody imported",
 }
 
@@ -66,6 +70,7 @@ class Step:
     rule: str
     before: str
     after: str
+    uncut: str | None = None  # what it may also be, where the rule is in doubt
 
 
 def extract(
@@ -94,6 +99,21 @@ def explained(
         return _Extraction(problem, form, without).steps(text)
 
 
+def alternative(
+    text: str, steps: list[Step] | None, problem: Problem, without: frozenset[str] = frozenset()
+) -> Program | None:
+    """Return the program with its demonstration, if the steps have cut that off in doubt.
+
+    It is a whole program as well. Only if the first fails does anybody need it.
+    """
+    for number, step in enumerate(steps or ()):
+        if steps and step.uncut is not None:
+            again = [*steps[:number], Step(UNCUT, step.before, step.uncut)]
+            _Extraction(problem, "chat", without).finish(again, text)
+            return program(text, again)
+    return None
+
+
 class _Extraction:
     def __init__(self, problem: Problem, form: PromptForm, without: frozenset[str]) -> None:
         self._problem, self._form = problem, form
@@ -116,10 +136,22 @@ class _Extraction:
                     blocks = [block.code for block in fenced_blocks(prepared)]
                     self._apply("joined", lambda code: self._joined(code, blocks), steps, text)
         self._apply("repeated", lambda code: without_repetition(code, self._name), steps, text)
-        self._apply("demo", lambda code: without_demo(code, self._name), steps, text)
+        self._cut_demo(steps, text)
+        self.finish(steps, text)
+        return steps
+
+    def finish(self, steps: list[Step], text: str) -> None:
+        """Apply what comes after any cut."""
         preamble = self._problem.tests.preamble
         self._apply("hints", lambda code: with_hints(code, preamble), steps, text)
-        return steps
+
+    def _cut_demo(self, steps: list[Step], text: str) -> None:
+        if "demo" in self._without:
+            return
+        before = steps[-1].after if steps else text
+        cut = cut_demo(before, self._problem.tests)
+        if cut.code != before:
+            steps.append(Step("demo", before, cut.code, cut.uncut))
 
     def _apply(self, rule: str, change: Callable[[str], str], steps: list[Step], text: str) -> None:
         before = steps[-1].after if steps else text

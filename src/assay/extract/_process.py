@@ -66,6 +66,7 @@ class Extraction:
     reason: str = ""
     detail: str = ""
     changes: tuple[Change, ...] = ()
+    alternative: Program | None = None  # to be judged if the program fails
 
 
 class LostError(Exception):
@@ -174,7 +175,7 @@ def _describe_exit(code: int | None) -> str:
 
 def _encode(request: ExtractionRequest) -> list[Any]:
     tests = request.problem.tests
-    about = [request.problem.prompt, tests.entry_point, tests.preamble, request.form]
+    about = [request.problem.prompt, tests.entry_point, tests.code, tests.preamble, request.form]
     without = sorted(request.without.union(request.problem.without_rules))
     return [request.text, *about, without, request.explain]
 
@@ -182,10 +183,10 @@ def _encode(request: ExtractionRequest) -> list[Any]:
 def _decode(reply: dict[str, Any], problem: Problem) -> Extraction:
     if "error" in reply:
         return Extraction(NO_CODE, "extraction", str(reply["error"]))
-    program = Program(reply["code"], reply["rule"])
-    if not (isinstance(program.code, str) and isinstance(program.rule, str)):
+    program, *others = (Program(code, rule) for code, rule in reply["programs"])
+    if not all(isinstance(text, str) for one in reply["programs"] for text in one):
         raise TypeError("code and rule must be strings")
     if program == NO_CODE:
         return Extraction(NO_CODE, "no-code", f"the text defines no {problem.tests.entry_point}")
     changes = tuple(codec.from_json(Change, change) for change in reply["changes"])
-    return Extraction(program, changes=changes)
+    return Extraction(program, changes=changes, alternative=others[0] if others else None)

@@ -1,7 +1,7 @@
 """A worker process: batches of texts in, programs out, one line of JSON for each batch.
 
-A batch is a list of the arguments of ``_extract``, the reply a list of ``{"code", "rule",
-"changes"}`` or ``{"error"}``. It runs with the standard library alone; ``_process.py`` starts it.
+A batch is a list of the arguments of ``_extract``, the reply a list of ``{"programs", "changes"}``
+or ``{"error"}``. It runs with the standard library alone; ``_process.py`` starts it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import resource
 import signal
 from typing import Any
 
-from assay.extract import Step, explained, program
+from assay.extract import Step, alternative, explained, program
 from assay.extract.python import forget
 from assay.types import Problem, Tests
 
@@ -71,13 +71,15 @@ def _extract_within(cpu_s: float, request: Any) -> dict[str, Any]:
 
 
 def _extract(
-    text: str, prompt: str, name: str, preamble: str, form: Any, without: list[str], explain: bool
-) -> dict[str, Any]:
-    problem = Problem("", prompt, "", Tests(name, "", preamble))
+    text: str, prompt: str, name: str, tests: str, preamble: str, form: Any, without: list[str],
+    explain: bool,
+) -> dict[str, Any]:  # fmt: skip
+    problem = Problem("", prompt, "", Tests(name, tests, preamble))
     steps = explained(text, problem, form, frozenset(without))
-    found = program(text, steps)
+    other = alternative(text, steps, problem, frozenset(without))
+    programs = [program(text, steps), *([other] if other else [])]
     changes = [{"rule": s.rule, "lines": _compare_lines(s)} for s in steps or ()] if explain else []
-    return {"code": found.code, "rule": found.rule, "changes": changes}
+    return {"programs": [[one.code, one.rule] for one in programs], "changes": changes}
 
 
 def _compare_lines(step: Step) -> list[str]:

@@ -1,38 +1,144 @@
-"""Code behind a program that only shows or tries it: calls, prints, assertions, a main block."""
+"""Code after a program that only shows or tries it: calls, prints, assertions, a main block.
+
+The entry point needs some of what stands there: definitions, imports and constants. They are found
+by the names that lead from the entry point, and from the tests, to them. The rest goes as a whole.
+"""
 
 from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
 
-from assay.extract.python import Definition, parsed, without_statements
+from assay.extract.python import (
+    Definition,
+    bound,
+    definition,
+    parsed,
+    unbound,
+    without_statements,
+)
+from assay.extract.reach import Part, parts, reach
+from assay.types import Tests
 
 # What stands at the left margin and is no definition, no import, no comment, no bracket's end.
 ACTS = re.compile(r"^(?!def |class |async |import |from |@|#|\"\"\"|'''|[)\]}])\S", re.M)
+AT_MARGIN = re.compile(r"^[^\s#)\]}]", re.M)
+# With these a program reaches names that it does not spell.
+DYNAMIC = frozenset({"eval", "exec", "globals", "locals", "setattr", "vars"})
 
 
-def without_demo(code: str, name: str) -> str:
-    """Without the statements behind the definition of ``name`` that define nothing.
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """A program without its demonstration. With it, too, if the cut is in doubt."""
+
+    code: str
+    uncut: str | None = None
+
+
+def cut_demo(code: str, tests: Tests) -> Cut:
+    """Remove the statements after the entry point that neither it nor the tests need.
 
     They are no part of what was asked for, and a slip in them would fail a right program; so would
     words around it that happen to be expressions, such as ``python`` or ``[BEGIN]``.
     """
-    if not ACTS.search(code) or (module := parsed(code)) is None:
-        return code
-    defined = [i for i, statement in enumerate(module.body) if _defines(statement, name)]
-    if not defined:
-        return code
-    before, behind = module.body[: defined[0]], module.body[defined[0] + 1 :]
-    needed = {name} | {
-        node.id
-        for statement in module.body
-        if isinstance(statement, Definition)
-        for node in ast.walk(statement)
-        if isinstance(node, ast.Name)
-    }
-    idle = [s for s in before if _is_idle(s)]
-    tried = [s for s in behind if not _is_kept(s, needed)]
-    return without_statements(code, idle + tried)
+    name = tests.entry_point
+    if not _may_have_demo(code, name) or (module := parsed(code)) is None:
+        return Cut(code)
+    entry = next((s for s in module.body if _defines(s, name)), None)
+    if entry is None or (found := parts(code, module)) is None:
+        return Cut(code)
+    place = next(i for i, part in enumerate(found) if entry in part.statements)
+    program = _Program(found[: place + 1], found[place + 1 :], tests)
+    idle = _statements(part for part in found[:place] if all(map(_is_idle, part.statements)))
+    demo = program.demo()
+    if not idle and not demo:
+        return Cut(code)
+    cut = without_statements(code, idle + _statements(demo))
+    return Cut(cut, without_statements(code, idle) if program.may_miss(demo) else None)
+
+
+class _Program:
+    """The parts of a program before and after its entry point, and which of them it needs."""
+
+    def __init__(self, before: Sequence[Part], after: Sequence[Part], tests: Tests) -> None:
+        self._name = tests.entry_point
+        self._parts = [*before, *after]
+        self._place = {part: number for number, part in enumerate(after)}
+        fixed = [*before, *(part for part in after if part.defines)]
+        given = bound(tests.preamble)
+        self._imported = given.union(*(part.binds for part in self._parts if part.imports))
+        self._shown = self._find_shown(given.union(*(part.binds for part in fixed)))
+        self._needed = reach({self._name} | _names_in(tests.code), self._parts, self._provides)
+
+    def _find_shown(self, taken: set[str]) -> dict[str, int]:
+        """Return the names that a demonstration uses for something else, and from where on.
+
+        It gives a new value to what is defined already, or it works with what the entry point or
+        another part of the demonstration returned.
+        """
+        shown: dict[str, int] = {}
+        for part, number in self._place.items():
+            if not part.defines:
+                shows = self._name in part.calls or not (part.reads - part.binds).isdisjoint(shown)
+                for name in part.gives if shows else part.binds & taken - part.alters:
+                    shown.setdefault(name, number)
+        return shown
+
+    def demo(self) -> list[Part]:
+        """Return the parts after the entry point that it does not need."""
+        return [
+            part
+            for part in self._place
+            if not part.imports_all
+            and not any(self._provides(part, name) for name in self._needed & part.gives)
+        ]
+
+    def may_miss(self, demo: Sequence[Part]) -> bool:
+        """Return whether the program may behave in another way without its demonstration."""
+        # A main block never runs: programs are modules of another name.
+        live = [part for part in demo if not all(map(_is_main_block, part.statements))]
+        if any(part.gives & self._needed for part in live):
+            return True
+        if self._needed & DYNAMIC:
+            return any(part.gives for part in live)
+        if any(_handed_to(part) & self._needed - self._imported for part in live):
+            return True
+        acting = [part for part in live if not part.defines]
+        if any(part.runs & self._imported for part in acting):
+            return True
+        others = [part for part in self._parts if self._name not in part.binds]
+        touched = reach((name for part in acting for name in part.reads | part.sets), others)
+        return bool(touched & (self._data() | DYNAMIC))
+
+    def _data(self) -> set[str]:
+        """Return the needed names that are neither functions nor classes nor imports."""
+        given = (part.sets if part.defines else part.gives for part in self._parts)
+        return set().union(*given) & self._needed - self._imported - {self._name}
+
+    def _provides(self, part: Part, name: str) -> bool:
+        """Return whether the name is what this part makes it, and no demonstration."""
+        if part in self._place and not part.defines:
+            return self._place[part] < self._shown.get(name, len(self._place))
+        return True
+
+
+def _statements(some: Iterable[Part]) -> list[ast.stmt]:
+    return [statement for part in some for statement in part.statements]
+
+
+@lru_cache(64)
+def _names_in(code: str) -> frozenset[str]:
+    """Return the names that tests use and do not bind themselves."""
+    return frozenset(unbound(code))
+
+
+def _may_have_demo(code: str, name: str) -> bool:
+    """Return whether it is worth parsing: most answers end with the function."""
+    entry = definition(name).search(code)
+    return bool(ACTS.search(code) or (entry and AT_MARGIN.search(code, entry.end())))
 
 
 def _defines(statement: ast.stmt, name: str) -> bool:
@@ -43,15 +149,22 @@ def _defines(statement: ast.stmt, name: str) -> bool:
     )
 
 
-def _is_kept(statement: ast.stmt, needed: set[str]) -> bool:
-    """Definitions may use what is defined, imported and assigned behind them."""
-    if isinstance(statement, Definition | ast.Import | ast.ImportFrom):
-        return True
-    if not isinstance(statement, ast.Assign | ast.AnnAssign | ast.AugAssign):
-        return False
-    inside = list(ast.walk(statement))
-    bound = {n.id for n in inside if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
-    return bool(bound & needed) or not any(isinstance(n, ast.Call) for n in inside)
+def _is_main_block(statement: ast.stmt) -> bool:
+    match statement:
+        case ast.If(ast.Compare(ast.Name("__name__"), [ast.Eq()], [ast.Constant("__main__")])):
+            return not statement.orelse
+    return False
+
+
+def _handed_to(part: Part) -> set[str]:
+    """Return the names in decorators and bases: what they stand for sees the definition."""
+    heads = [
+        expression
+        for s in part.statements
+        if isinstance(s, Definition)
+        for expression in [*s.decorator_list, *(s.bases if isinstance(s, ast.ClassDef) else ())]
+    ]
+    return {n.id for head in heads for n in ast.walk(head) if isinstance(n, ast.Name)}
 
 
 def _is_idle(statement: ast.stmt) -> bool:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import ast
 import re
 import symtable
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from functools import lru_cache
 
 Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 ASSIGNS = symtable.DEF_LOCAL | symtable.DEF_IMPORT  # type: ignore[attr-defined]
 BINDS = ASSIGNS | symtable.DEF_PARAM  # type: ignore[attr-defined]
+LINE = re.compile(r"[^\r\n]*(?:\r\n?|\n|$)")  # as Python's own numbers of lines have it
 NOT_PYTHON = (SyntaxError, ValueError, RecursionError, MemoryError, OverflowError)
 
 
@@ -50,12 +51,18 @@ def wrong_line(code: str) -> int | None:
     return names if isinstance(names, int) else None
 
 
+def names_in(code: str) -> symtable.SymbolTable | None:
+    """Return the names of all its scopes, or None if it is not Python."""
+    names = _names(code)
+    return None if isinstance(names, int) else names
+
+
 def bound(code: str) -> set[str]:
     """The names that its top level binds; none if it is no Python."""
     names = _names(code)
     if isinstance(names, int):
         return set()
-    return {name for name, flags in _flags(names) if flags & ASSIGNS}
+    return {name for name, flags in flags_of(names) if flags & ASSIGNS}
 
 
 def defines(code: str, name: str) -> bool:
@@ -74,14 +81,14 @@ def unbound(code: str) -> set[str]:
     while tables:
         table = tables.pop()
         tables += table.get_children()
-        for name, flags in _flags(table):
+        for name, flags in flags_of(table):
             used.add(name)
             if flags & BINDS:
                 binds.add(name)
     return used - binds
 
 
-def _flags(table: symtable.SymbolTable) -> Iterable[tuple[str, int]]:
+def flags_of(table: symtable.SymbolTable) -> Iterable[tuple[str, int]]:
     """Return the names of one scope and what the scope does with each.
 
     ``get_symbols`` looks through all inner scopes for each name, which takes quadratic time.
@@ -90,20 +97,22 @@ def _flags(table: symtable.SymbolTable) -> Iterable[tuple[str, int]]:
     return symbols.items()
 
 
-def without_statements(code: str, statements: Sequence[ast.stmt]) -> str:
+def first_line(statement: ast.stmt) -> int:
+    """Return the line where a statement begins, its decorators included."""
+    decorators: list[ast.expr] = getattr(statement, "decorator_list", [])
+    return min([statement.lineno, *(decorator.lineno for decorator in decorators)])
+
+
+def without_statements(code: str, statements: Iterable[ast.stmt]) -> str:
     """The lines of the code but for those of these statements at its top level."""
-    if not statements:
+    gone: set[int] = set()
+    for statement in statements:
+        first = first_line(statement)
+        gone.update(range(first, (statement.end_lineno or first) + 1))
+    if not gone:
         return code
-    lines = code.split("\n")
-    behind: list[str] = []  # from the last line backwards: deleting in place takes quadratic time
-    for statement in reversed(statements):
-        decorators = getattr(statement, "decorator_list", [])
-        first = min([statement.lineno, *(decorator.lineno for decorator in decorators)])
-        last = statement.end_lineno or first
-        behind += reversed(lines[last:])
-        del behind[len(behind) - max(0, last - len(lines)) :]
-        del lines[first - 1 :]
-    return "\n".join(lines + behind[::-1]).rstrip() + "\n"
+    lines = enumerate(LINE.findall(code), 1)
+    return "".join(line for number, line in lines if number not in gone).rstrip() + "\n"
 
 
 def definition(name: str) -> re.Pattern[str]:

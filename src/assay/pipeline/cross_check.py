@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from assay import benchmarks, runs, sandbox, scoring
+from assay.extract import UNCUT
 from assay.machine import usable_cores
 from assay.peers import PeerVerdict, peers
 from assay.pipeline import Evaluation, Observer, ScoreConfig, references
@@ -153,6 +154,8 @@ def _why(
 ) -> str:
     if verdict.status == "pass" and reference_is_refused:
         return "it refuses the task's own reference solution too"
+    if verdict.status == "pass" and UNCUT in verdict.rule.split("+"):
+        return "the program needs its demonstration, which the rule 'demo' had cut off for them"
     if is_alike_alone:
         return "the program lacks code of the prompt: with --prompt-imports none both agree"
     if other.timed_out and verdict.reason != "timeout":

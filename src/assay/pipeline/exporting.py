@@ -73,7 +73,9 @@ def _judged(
     )
     with Extractor() as extractor:
         for completion, found in extractor.in_order(requests):
-            yield completion.text, found.program.code, verdicts[completion.key]
+            verdict, other = verdicts[completion.key], found.alternative
+            program = other if other and other.rule == verdict.rule else found.program
+            yield completion.text, program.code, verdict
 
 
 def _human_eval(target: Path, run: _Run) -> list[Path]:

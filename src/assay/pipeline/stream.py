@@ -102,6 +102,10 @@ class Stream:
         self._executing: dict[str, list[Job]] = {}
         self._keys: dict[SampleKey, str] = {}
         self._cache_lock = threading.Lock()
+        # Samples whose program was cut in doubt: the other form, and how the first one failed.
+        self._alternatives: dict[SampleKey, Job] = {}
+        self._failed: dict[SampleKey, Verdict] = {}
+        self._second_jobs: list[Job] = []
         self._protocol = protocol
         self._model = model
         self._sandbox = judge
@@ -132,6 +136,10 @@ class Stream:
         producer.start()
         try:
             for verdict in self._sandbox.judge(self._jobs()):
+                self._executed(verdict)
+            # They are few: to judge them last takes no second queue.
+            again = (job for job in self._second_jobs if not self._known(job))
+            for verdict in self._sandbox.judge(again) if self._second_jobs else ():
                 self._executed(verdict)
         finally:
             self._stopped.set()
@@ -205,6 +213,8 @@ class Stream:
                 environment=self._benchmark.environment,
                 seed=self._run.tests_seed,
             )
+            if found.alternative is not None:
+                self._alternatives[job.key] = replace(job, program=found.alternative)
             if not self._known(job):
                 yield job
 
@@ -254,11 +264,11 @@ class Stream:
                 self._executing[key] = []
                 self._keys[job.task_id, job.sample] = key
                 return False
-        self._conclude(verdict, cached=True)
+        self._settle(verdict, cached=True)
         return True
 
     def _executed(self, verdict: Verdict) -> None:
-        self._conclude(verdict)
+        self._settle(verdict)
         if self._cache is None:
             return
         with self._cache_lock:
@@ -267,7 +277,20 @@ class Stream:
         self._cache.put(key, verdict)
         for job in waiting:
             same = replace(verdict, task_id=job.task_id, sample=job.sample, rule=job.program.rule)
-            self._conclude(same, cached=True)
+            self._settle(same, cached=True)
+
+    def _settle(self, verdict: Verdict, *, cached: bool = False) -> None:
+        """Conclude, unless the program failed and has another form that is still to be judged.
+
+        If both forms fail, the verdict is that on the first.
+        """
+        other = self._alternatives.pop(verdict.key, None)
+        if other is not None and verdict.status == "fail":
+            self._failed[verdict.key] = verdict
+            self._second_jobs.append(other)
+            return
+        first = self._failed.pop(verdict.key, verdict)
+        self._conclude(first if verdict.status == "fail" else verdict, cached=cached)
 
     def _conclude(self, verdict: Verdict, *, cached: bool = False) -> None:
         if verdict.status == "fail" and self._run.is_truncated(verdict.key):

@@ -1,0 +1,93 @@
+"""Programs that are cut in doubt: both forms may be judged, and the verdict says which counts."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from assay import runs
+from assay.cli._progress import ProgressDisplay
+from assay.pipeline import Evaluation, ScoreConfig, score
+from assay.pipeline.exporting import export
+from assay.types import Benchmark, Verdict
+from tests.conftest import references, write_completions
+
+FUNCTION = """\
+FACTORS = []
+
+
+def celsius_to_fahrenheit(celsius):
+    return celsius * FACTORS[0] + 32
+
+
+"""
+RIGHT = "FACTORS.append(9 / 5)\n"
+WRONG = "FACTORS.append(3)\n"
+# Here the demonstration is what fails.
+SHOWN = """\
+import sys
+
+
+def initials(full_name):
+    return "".join(word[0].upper() for word in full_name.split())
+
+
+initials = initials(open("/path/to/names.txt").read())
+sys.stdout.write(initials)
+"""
+
+
+def score_with(folder: Path, mini: Benchmark, *answers: tuple[str, str]) -> Evaluation:
+    """Score each answer as one sample, and the references of all other problems."""
+    answered = {task_id for task_id, _ in answers}
+    others = [one for one in references(mini) if one[0] not in answered]
+    path = write_completions(folder / "samples.jsonl", [*answers, *others])
+    config = ScoreConfig("mini", folder / "results", samples_file=str(path))
+    with ProgressDisplay("mini", quiet=True) as display:
+        return score(config, display)
+
+
+def read_verdicts(evaluation: Evaluation) -> dict[tuple[str, int], Verdict]:
+    return runs.RecordedRun(evaluation.path.with_suffix("")).verdicts
+
+
+@pytest.mark.parametrize("cached", [False, True])
+def test_the_verdict_says_which_form_was_used(
+    mini: Benchmark, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cached: bool
+) -> None:
+    if cached:
+        monkeypatch.delenv("ASSAY_NO_CACHE", raising=False)
+        monkeypatch.setenv("ASSAY_CACHE_DIR", str(tmp_path / "cache"))
+    answers = [
+        ("mini/0", FUNCTION + RIGHT), ("mini/0", FUNCTION + WRONG), ("mini/0", FUNCTION + RIGHT),
+        ("mini/1", SHOWN), ("mini/1", SHOWN), ("mini/1", SHOWN),
+    ]  # fmt: skip
+    for _ in range(1 + cached):
+        found = read_verdicts(score_with(tmp_path, mini, *answers))
+        assert len(found) == len(answers) + len(mini.problems) - 2
+        told = [(found["mini/0", n].status, found["mini/0", n].rule) for n in range(3)]
+        assert told == [("pass", "uncut"), ("fail", "demo"), ("pass", "uncut")]
+        shown = [(found["mini/1", n].status, found["mini/1", n].rule) for n in range(3)]
+        assert shown == [("pass", "demo")] * 3
+
+
+def test_a_program_that_is_wrong_in_both_forms_fails_as_the_first(
+    mini: Benchmark, tmp_path: Path
+) -> None:
+    found = read_verdicts(score_with(tmp_path, mini, ("mini/0", FUNCTION + WRONG)))
+    verdict = found["mini/0", 0]
+    assert (verdict.status, verdict.rule) == ("fail", "demo")
+    assert "IndexError" in verdict.detail
+
+
+def test_the_form_that_passed_is_exported(mini: Benchmark, tmp_path: Path) -> None:
+    evaluation = score_with(tmp_path, mini, ("mini/0", FUNCTION + RIGHT), ("mini/1", SHOWN))
+    target = tmp_path / "samples_out.jsonl"
+    with ProgressDisplay("mini", quiet=True) as display:
+        export(evaluation.result, evaluation.path.with_suffix(""), "evalplus", target, display)
+    lines = map(json.loads, target.read_text().splitlines())
+    exported = {one["task_id"]: one["solution"] for one in lines}
+    assert exported["mini/0"] == FUNCTION + RIGHT
+    assert "/path/to" not in exported["mini/1"]
