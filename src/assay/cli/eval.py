@@ -19,7 +19,7 @@ from assay.cli._format import (
     table,
 )
 from assay.cli._gate import gated
-from assay.cli._options import judging, modelling, option, sampling
+from assay.cli._options import asking, judging, modelling, option, sampling
 from assay.cli._output import echo, echo_json
 from assay.cli._progress import ProgressDisplay
 from assay.errors import RunError
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     "--model", default="default", help="A model file, engine:reference, or the built-in default."
 )
 @sampling
+@asking
 @option(
     "--prompt-strategy",
     default="standard",

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from assay import codec
-from assay.errors import ModelError
+from assay.errors import ModelError, UsageError
 from assay.fetch import kept_sha256
 from assay.models import prompt_form
 from assay.models._config_sizes import check_sizes
@@ -34,9 +34,13 @@ WANTED = ("*.json", "*.jinja", "*.model", "*.txt", "*.safetensors")
 OLDER_WEIGHTS = "*.bin"
 
 
-def model_folder(reference: str) -> Path:
+def model_folder(reference: str, revision: str = "") -> Path:
     """The folder at this path, or of this hub id (fetched on first use)."""
     folder = Path(reference)
+    if folder.exists() and revision:
+        raise UsageError(
+            f"--revision {revision}: {reference} is a local path, which has no revisions. Drop it."
+        )
     if folder.is_dir():
         if not (folder / "config.json").is_file():
             raise ModelError(
@@ -47,7 +51,7 @@ def model_folder(reference: str) -> Path:
     if folder.exists():
         raise ModelError(f"{reference} is a file: this engine takes a folder of safetensors")
     if HUB_ID.fullmatch(reference) and not reference.startswith("."):
-        return _from_hub(reference)
+        return _from_hub(reference, revision)
     raise ModelError(f"no model folder at {reference}, and no hub id of the form owner/name")
 
 
@@ -114,7 +118,7 @@ def folder_identity(
     _check_config(folder)
     template = chat_template(folder)
     return ModelIdentity(
-        name=Path(reference).resolve().name if Path(reference).is_dir() else reference,
+        name=_name(reference, options.revision),
         engine=engine,
         weights_sha256=weights_digest(folder),
         prompt_form=prompt_form(options, template, reference),
@@ -122,6 +126,12 @@ def folder_identity(
         template_sha256=sha256_of(template),
         variant=f"{dtype}, adapter {weights_digest(adapter)}" if adapter else dtype,
     )
+
+
+def _name(reference: str, revision: str) -> str:
+    if Path(reference).is_dir():
+        return Path(reference).resolve().name
+    return f"{reference}@{revision}" if revision else reference
 
 
 def sha256_of(text: str) -> str:
@@ -147,7 +157,7 @@ def _check_config(folder: Path) -> None:
     check_sizes(config, sum(weights.stat().st_size for weights in _weights(folder)), path)
 
 
-def _from_hub(name: str) -> Path:
+def _from_hub(name: str, revision: str) -> Path:
     try:
         from huggingface_hub import snapshot_download
     except ImportError as error:
@@ -155,14 +165,15 @@ def _from_hub(name: str) -> Path:
             f"no model folder at {name}; to take it for a hub id, pip install huggingface_hub"
         ) from error
     try:
-        folder = Path(snapshot_download(name, allow_patterns=[*WANTED]))
+        version = revision or None
+        folder = Path(snapshot_download(name, revision=version, allow_patterns=[*WANTED]))
         if not any(folder.glob("*.safetensors")):
-            snapshot_download(name, allow_patterns=[OLDER_WEIGHTS])
+            snapshot_download(name, revision=version, allow_patterns=[OLDER_WEIGHTS])
     except Exception as error:
         reason = " ".join(str(error).split()).partition(". ")[0][:200]
         raise ModelError(
             f"no model folder at {name}, and the hub did not give it ({reason}): "
-            "check the name, or give a folder"
+            f"check the name{' and --revision' if revision else ''}, or give a folder"
         ) from error
     return folder
 

@@ -62,7 +62,10 @@ def main() -> None:
     settings = lines.settings
     torch.set_grad_enabled(False)
     try:
-        loaded = load(settings["path"], settings["device"], settings["dtype"], settings["adapter"])
+        loaded = load(
+            settings["path"], settings["device"], settings["dtype"], settings["adapter"],
+            settings["overrides"],
+        )  # fmt: skip
     except Exception as error:
         lines.fatal(error)
         return

@@ -34,7 +34,10 @@ def main() -> None:
     settings = lines.settings
     torch.set_grad_enabled(False)
     try:
-        loaded = load(settings["path"], settings["device"], settings["dtype"], settings["adapter"])
+        loaded = load(
+            settings["path"], settings["device"], settings["dtype"], settings["adapter"],
+            settings["overrides"],
+        )  # fmt: skip
         engine = Engine(loaded, lines, settings["parallel"], settings["max_tokens"])
     except Exception as error:
         lines.fatal(error)

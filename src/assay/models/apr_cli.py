@@ -18,6 +18,7 @@ from assay.errors import ModelError, UsageError
 from assay.fetch import file_sha256
 from assay.models import Backend, Rendered, _apr_batch, backends
 from assay.models._folder import sha256_of
+from assay.models.settings import refuse
 from assay.types import ModelIdentity
 
 if TYPE_CHECKING:
@@ -44,6 +45,7 @@ class AprCliModel:
             raise UsageError(
                 "apr has no --dtype, --adapter, --logprobs or --parallel (assay bench: --batch 1)"
             )
+        refuse(options, "apr-cli", "thinking", "revision", "engine_options")
         if options.prompt_form == "text":
             raise UsageError("apr puts every prompt into a chat turn: no --prompt-form text")
         self._binary = _binary()
@@ -80,6 +82,8 @@ class AprCliModel:
         with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryFile() as log:
             batch = Path(folder) / "prompts.jsonl"
             waiting, refused = _apr_batch.write(requests, batch)
+            if refused and not waiting:  # a setting of all, not of one prompt
+                raise ModelError(refused[0].error)
             if waiting:
                 decoding = next(iter(waiting.values())).decoding
                 self._process = self._started(decoding, batch, log)

@@ -14,6 +14,7 @@ from assay.errors import ModelError, UsageError
 from assay.fetch import file_sha256
 from assay.models import Backend, EngineOptions, Rendered, backends, failed
 from assay.models._recorded import PROGRAMS, records
+from assay.models.settings import refuse
 from assay.reading import Reader
 from assay.types import Completion, ModelIdentity, SampleKey
 
@@ -157,6 +158,7 @@ def _recognises(path: Path) -> bool:
 def _open(reference: str, options: EngineOptions) -> ReplayModel:
     if options.batch_mode == "on":
         raise UsageError("replay gives what was recorded, one by one: no --batch-mode on")
+    refuse(options, "replay", "thinking", "revision", "engine_options")
     return ReplayModel(reference)
 
 

@@ -29,6 +29,7 @@ from assay.extract.workers import Extractor
 from assay.fetch import cache_dir
 from assay.models import EngineOptions
 from assay.pipeline import references
+from assay.pipeline.asking import check_texts, resolve_asking
 from assay.pipeline.best_of_n import best_of_n
 from assay.pipeline.config import ALL, STANDARD, EvalConfig, JudgeConfig, ScoreConfig
 from assay.pipeline.decoding import MAX_TOKENS, MAX_TOKENS_THINKING, in_force
@@ -83,6 +84,7 @@ class Samples:
 def evaluate(config: EvalConfig, observer: Observer) -> Evaluation:
     """Run (or continue) the evaluation and write its results file."""
     resolve_decoding(config)  # wrong options are told before anything is loaded
+    check_texts(config.system, config.stop)
     strategy = strategies.get(config.prompt_strategy)
     selected = _select(config, observer)
     engine = config.engine
@@ -92,19 +94,32 @@ def evaluate(config: EvalConfig, observer: Observer) -> Evaluation:
     keys = [(p.task_id, s) for p in selected.benchmark.problems for s in range(config.n_samples)]
     gate = {"parity_gate": config.gate()}
     if isinstance(model, models.RecordedModel):
+        _check_recorded(config)
         samples = _recorded_samples(model, keys)
     else:
         decoding = resolve_decoding(config, thinks=model.thinks)
         if model.thinks and config.max_tokens is None:
             observer.note(f"the model's template lets it think: max-tokens {decoding.max_tokens}")
         observer.note(_describe_form(model.identity))
-        samples = Samples(keys, strategy, _asking(model.identity), decoding)
+        form = model.identity.prompt_form
+        asking = resolve_asking(form, config.engine, config.system, config.stop)
+        samples = Samples(keys, strategy, asking, decoding)
     return _judged(config, selected, selected.benchmark, samples, model, observer, gate)
 
 
-def _asking(identity: ModelIdentity) -> Asking:
-    form = identity.prompt_form
-    return Asking(form, "own" if form == "chat" else "none")
+def _check_recorded(config: EvalConfig) -> None:
+    """Raise UsageError for settings that completions made elsewhere cannot be given."""
+    decoding = resolve_decoding(config)
+    given = (
+        ("--system", config.system),
+        ("--stop", config.stop),
+        ("--top-p", decoding.top_p != 1),
+        ("--min-p", decoding.min_p),
+        ("--repetition-penalty", decoding.repetition_penalty != 1),
+    )
+    for flag, value in given:
+        if value:
+            raise UsageError(f"{flag}: recorded completions were made before. Drop it.")
 
 
 def _describe_form(identity: ModelIdentity) -> str:
@@ -118,7 +133,8 @@ def _describe_form(identity: ModelIdentity) -> str:
 def _recorded_samples(model: models.RecordedModel, keys: list[SampleKey]) -> Samples:
     """Return samples of which nobody knows how they were asked for, only where they come from."""
     identity = model.identity
-    return Samples(keys, RECORDED, _asking(identity), UNKNOWN_DECODING, identity.weights_sha256)
+    asking = resolve_asking(identity.prompt_form, EngineOptions(), "", ())
+    return Samples(keys, RECORDED, asking, UNKNOWN_DECODING, identity.weights_sha256)
 
 
 def evaluate_all(config: EvalConfig, observer: Observer) -> list[Evaluation]:
@@ -306,7 +322,10 @@ def resolve_decoding(config: EvalConfig, *, thinks: bool = False) -> Decoding:
     max_tokens = config.max_tokens
     if max_tokens is None:
         max_tokens = MAX_TOKENS_THINKING if thinks else MAX_TOKENS
-    return in_force(config.n_samples, max_tokens, config.temperature, config.top_k, config.seed)
+    return in_force(
+        config.n_samples, max_tokens, config.temperature, config.top_k, config.seed,
+        top_p=config.top_p, min_p=config.min_p, repetition_penalty=config.repetition_penalty,
+    )  # fmt: skip
 
 
 def _check_workers(config: JudgeConfig) -> None:
