@@ -29,7 +29,12 @@ from assay.extract.workers import Extractor
 from assay.fetch import cache_dir
 from assay.models import EngineOptions
 from assay.pipeline import references
-from assay.pipeline.asking import check_texts, resolve_asking
+from assay.pipeline.asking import (
+    check_texts,
+    describe_form,
+    refuse_for_recorded,
+    resolve_asking,
+)
 from assay.pipeline.best_of_n import best_of_n
 from assay.pipeline.config import ALL, STANDARD, EvalConfig, JudgeConfig, ScoreConfig
 from assay.pipeline.decoding import MAX_TOKENS, MAX_TOKENS_THINKING, in_force
@@ -38,7 +43,7 @@ from assay.pipeline.stream import Observer, Stream, sample_seed
 from assay.prompts import Strategy, strategies
 from assay.protocol import VERSION, Asking, Protocol
 from assay.sandbox import environments
-from assay.types import Benchmark, Decoding, ModelIdentity, Prompt, SampleKey
+from assay.types import Benchmark, Decoding, Prompt, SampleKey
 
 __all__ = [
     "ALL", "EngineOptions", "EvalConfig", "Evaluation", "JudgeConfig", "Observer",
@@ -94,40 +99,17 @@ def evaluate(config: EvalConfig, observer: Observer) -> Evaluation:
     keys = [(p.task_id, s) for p in selected.benchmark.problems for s in range(config.n_samples)]
     gate = {"parity_gate": config.gate()}
     if isinstance(model, models.RecordedModel):
-        _check_recorded(config)
+        refuse_for_recorded(config.system, config.stop, resolve_decoding(config))
         samples = _recorded_samples(model, keys)
     else:
         decoding = resolve_decoding(config, thinks=model.thinks)
         if model.thinks and config.max_tokens is None:
             observer.note(f"the model's template lets it think: max-tokens {decoding.max_tokens}")
-        observer.note(_describe_form(model.identity))
+        observer.note(describe_form(model.identity))
         form = model.identity.prompt_form
         asking = resolve_asking(form, config.engine, config.system, config.stop)
         samples = Samples(keys, strategy, asking, decoding)
     return _judged(config, selected, selected.benchmark, samples, model, observer, gate)
-
-
-def _check_recorded(config: EvalConfig) -> None:
-    """Raise UsageError for settings that completions made elsewhere cannot be given."""
-    decoding = resolve_decoding(config)
-    given = (
-        ("--system", config.system),
-        ("--stop", config.stop),
-        ("--top-p", decoding.top_p != 1),
-        ("--min-p", decoding.min_p),
-        ("--repetition-penalty", decoding.repetition_penalty != 1),
-    )
-    for flag, value in given:
-        if value:
-            raise UsageError(f"{flag}: recorded completions were made before. Drop it.")
-
-
-def _describe_form(identity: ModelIdentity) -> str:
-    if identity.prompt_form == "chat":
-        return "prompt form chat: the model's own chat template is used"
-    if identity.template_sha256:
-        return "prompt form text: the model's chat template is not used"
-    return "prompt form text: the model has no chat template, so it is asked as a base model"
 
 
 def _recorded_samples(model: models.RecordedModel, keys: list[SampleKey]) -> Samples:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from assay.models import EngineOptions
-    from assay.types import Prompt, PromptForm
+    from assay.types import Decoding, ModelIdentity, Prompt, PromptForm
 
 DEFAULT_THINKING = "default"
 
@@ -37,6 +37,28 @@ def resolve_asking(
         stop=tuple(sorted(set(stop))),
         engine_options=canonical_engine_options(engine.engine_options),
     )
+
+
+def refuse_for_recorded(system: str, stop: Iterable[str], decoding: Decoding) -> None:
+    """Raise UsageError for settings that completions made elsewhere cannot be given."""
+    for flag, given in (
+        ("--system", system),
+        ("--stop", stop),
+        ("--top-p", decoding.top_p != 1),
+        ("--min-p", decoding.min_p),
+        ("--repetition-penalty", decoding.repetition_penalty != 1),
+    ):
+        if given:
+            raise UsageError(f"{flag}: recorded completions were made before. Drop it.")
+
+
+def describe_form(identity: ModelIdentity) -> str:
+    """Return in words in which form a model is asked, and why."""
+    if identity.prompt_form == "chat":
+        return "prompt form chat: the model's own chat template is used"
+    if identity.template_sha256:
+        return "prompt form text: the model's chat template is not used"
+    return "prompt form text: the model has no chat template, so it is asked as a base model"
 
 
 def check_texts(system: str, stop: Iterable[str]) -> None:
