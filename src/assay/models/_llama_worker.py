@@ -122,7 +122,8 @@ def _body(request: dict[str, Any], settings: dict[str, Any], start: str) -> dict
     if decoding["top_p"] < 1 or decoding["min_p"] > 0:
         body["samplers"] = SAMPLERS
     if decoding["repetition_penalty"] != 1 and "sampling.penalty_last_n" not in settings["options"]:
-        body["repeat_last_n"] = -1  # all of the prompt and the text, as other engines count
+        # All of the prompt and the text, as other engines count.
+        body["repeat_last_n"] = settings["context"]
     if logprobs:
         body["n_probs"] = 1
     if prompt["messages"]:

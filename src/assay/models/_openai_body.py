@@ -33,6 +33,7 @@ DISPENSABLE = {
 NEUTRAL = {"top_p": 1.0, "min_p": 0.0, "repetition_penalty": 1.0}
 # What the run was asked for: without it the completions would be another protocol's.
 ESSENTIAL = {"temperature", "stop", "logprobs", "max_completion_tokens"}
+WHOLE_TEXT = 1 << 16  # tokens that count as repeated; some servers have no word for all
 REFUSAL = re.compile(
     r"un(?:known|supported|recogni[sz]ed|expected)|does(?: not|n't) (?:support|accept|allow)"
     r"|not (?:\w+ )?(?:supported|permitted|allowed|recogni[sz]ed)|forbidden"
@@ -76,7 +77,7 @@ def request_body(
         body["top_k"] = decoding.top_k or -1  # the word for "no cut" that all servers know
         body["min_p"] = decoding.min_p
     if decoding.repetition_penalty != 1:  # llama.cpp's server and Ollama have another name
-        body |= {"repeat_penalty": decoding.repetition_penalty, "repeat_last_n": -1}
+        body |= {"repeat_penalty": decoding.repetition_penalty, "repeat_last_n": WHOLE_TEXT}
     if prompt.stop:
         body["stop"] = list(prompt.stop)
     if prompt.messages:
