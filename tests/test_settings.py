@@ -110,9 +110,7 @@ def test_no_option_that_changes_what_is_sent_keeps_the_hash(
     configs |= {name: replace(SAMPLED, **{name: value}) for name, value in IN_PROTOCOL.items()}
     for name, value in ENGINE_IN_PROTOCOL.items():
         configs[name] = replace(SAMPLED, engine=EngineOptions(**{name: value}))
-    found = {
-        name: hash_of(config, mini, tmp_path, monkeypatch) for name, config in configs.items()
-    }
+    found = {name: hash_of(config, mini, tmp_path, monkeypatch) for name, config in configs.items()}
     assert len({protocol["hash"] for protocol in found.values()}) == len(configs)
     for name, protocol in found.items():
         if name:

@@ -82,14 +82,16 @@ def texts(replies: dict[SampleKey, dict[str, Any]]) -> dict[SampleKey, str]:
     return {key: reply["text"] for key, reply in replies.items()}
 
 
-def by_transformers(folder: Path, prompt: str, tokens: int) -> str:
+def by_transformers(folder: Path, prompt: str, tokens: int, **settings: Any) -> str:
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
     tokenizer, model = (
         kind.from_pretrained(folder) for kind in (AutoTokenizer, AutoModelForCausalLM)
     )
     ids = torch.tensor([tokenizer(prompt)["input_ids"]])
-    out = model.generate(ids, attention_mask=ids * 0 + 1, max_new_tokens=tokens, do_sample=False)
+    out = model.generate(
+        ids, attention_mask=ids * 0 + 1, max_new_tokens=tokens, do_sample=False, **settings
+    )
     return str(tokenizer.decode(out[0, ids.shape[1] :], skip_special_tokens=True))
 
 
@@ -276,9 +278,7 @@ def test_samples_follow_the_probabilities() -> None:
     logits = torch.tensor([0.0, 1.0, 2.0, 3.0, -1.0])
     rows = 20_000
 
-    def frequencies(
-        top_k: int, top_p: float, min_p: float, temperature: float
-    ) -> dict[int, float]:
+    def frequencies(top_k: int, top_p: float, min_p: float, temperature: float) -> dict[int, float]:
         settings = Settings(
             torch.full((rows,), temperature),
             torch.full((rows,), top_k),
