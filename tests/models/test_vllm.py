@@ -212,7 +212,7 @@ def test_cuts_and_penalties(made: Any) -> None:
 
 
 SWITCH = (
-    "{% for m in messages %}{{ m['content'] }}{% endfor %}"
+    "{{ bos_token }}{% for m in messages %}{{ m['content'] }}{% endfor %}"
     "{% if enable_thinking is defined and not enable_thinking %}(think)(/think){% else %}"
     "<think>{% endif %}"
 )
@@ -231,13 +231,13 @@ def thinker(tiny: Path) -> Path:
 def test_thinking_is_switched_and_bound(thinker: Path) -> None:
     asked = [Request("t", 0, chat("hi"), Decoding(max_tokens=40), 0)]
     free, bound = (completions(thinker, asked, thinking=t)[0]["t", 0] for t in ("on", "5"))
-    assert "</think>" not in free.text
+    assert (free.finish_reason, "</think>" in free.text) == ("length", False)
     thought, mark, _ = bound.text.partition("</think>")
     assert mark
-    assert free.text.startswith(thought)
-    assert len(thought) <= 6
+    assert free.text.startswith(thought)  # vLLM counts marks of several tokens too late
+    assert len(thought) < 16
     off = open_model(f"vllm:{thinker}", EngineOptions(thinking="off")).render(chat("hi"))
-    assert off.text == "hi(think)(/think)"
+    assert off.text == "<s>hi(think)(/think)"
 
 
 @needs_vllm
