@@ -220,6 +220,8 @@ def test_greedy_keeps_its_spelling() -> None:
         ({"thinking": "maybe"}, "--thinking must be on, off or a number of tokens"),
         ({"thinking": "0"}, "--thinking must be"),
         ({"thinking": "-1"}, "--thinking must be"),
+        ({"thinking": "012"}, "--thinking must be"),
+        ({"thinking": "9" * 5000}, "--thinking must be"),
         ({"engine_options": ("x",)}, "--engine-option x: is not key=value"),
         ({"engine_options": ("=1",)}, "is not key=value"),
         ({"engine_options": ("a=1", "a=2")}, "--engine-option a: is given twice"),

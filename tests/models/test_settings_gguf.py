@@ -106,6 +106,9 @@ def test_a_template_without_a_switch_is_refused_before_anything_is_made(plain: s
         open_model(plain, EngineOptions(thinking="100"))
     with pytest.raises(UsageError, match="--thinking on: .* text form"):
         open_model(plain, EngineOptions(thinking="on", prompt_form="text"))
+    chosen = EngineOptions(engine_options=('chat_template_kwargs={"a": 1}',), prompt_form="text")
+    with pytest.raises(UsageError, match="chat_template_kwargs: .* text form"):
+        open_model(plain, chosen)
 
 
 def test_template_variables_reach_the_template(thinker: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING, Any
 
 from assay.errors import UsageError
@@ -17,7 +18,7 @@ ON, OFF = "on", "off"
 # Templates know the switch by one of these names.
 SWITCHES = ("enable_thinking", "thinking")
 TEMPLATE_VARIABLES = "chat_template_kwargs"  # an option of all engines that render templates
-MOST_THOUGHT = (1 << 31) - 1
+BUDGET = re.compile("[1-9][0-9]{0,8}")  # tokens, in one spelling
 
 
 def parse_engine_options(texts: Iterable[str]) -> dict[str, Any]:
@@ -46,9 +47,7 @@ def canonical_engine_options(texts: Iterable[str]) -> tuple[str, ...]:
 
 def check_thinking(thinking: str) -> None:
     """Raise UsageError unless it is on, off, a number of tokens, or empty."""
-    if thinking in ("", ON, OFF):
-        return
-    if not (thinking.isascii() and thinking.isdigit() and 1 <= int(thinking) <= MOST_THOUGHT):
+    if thinking not in ("", ON, OFF) and not BUDGET.fullmatch(thinking):
         raise UsageError(f"--thinking must be on, off or a number of tokens, got {thinking!r}")
 
 
@@ -86,12 +85,11 @@ def refuse(options: EngineOptions, engine: str, *names: str) -> None:
 
 def check_chat_settings(options: EngineOptions, form: str, template: str, model: str) -> None:
     """Raise UsageError if the model cannot be asked to think as the options say."""
-    if not options.thinking:
-        return
-    if form != "chat":
+    if form != "chat" and template_variables(options):
+        setting = f"--thinking {options.thinking}" if options.thinking else TEMPLATE_VARIABLES
         raise UsageError(
-            f"--thinking {options.thinking}: {model} is asked in the text form. "
-            "Thinking is a setting of chat templates: use --prompt-form chat."
+            f"{setting}: {model} is asked in the text form, without a chat template. "
+            "Use --prompt-form chat, or drop it."
         )
     if thinking_budget(options) is not None and thought_tags(template) is None:
         raise UsageError(
