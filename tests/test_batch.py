@@ -321,9 +321,9 @@ def test_an_empty_file_gives_an_empty_file(monkeypatch: Patch, folder: Path) -> 
 
 
 def test_fields_without_a_meaning_are_told(monkeypatch: Patch, folder: Path) -> None:
-    (folder / "in.jsonl").write_bytes(line(prompt="a", max_token=4) + line(prompt="b", top_p=1))
+    (folder / "in.jsonl").write_bytes(line(prompt="a", max_token=4) + line(prompt="b", top_pp=1))
     _, watcher = run(monkeypatch, folder)
-    assert "fields without a meaning here: max_token, top_p" in watcher.notes
+    assert "fields without a meaning here: max_token, top_pp" in watcher.notes
 
 
 def test_the_engine_knows_the_longest_completion(monkeypatch: Patch, folder: Path) -> None:

@@ -126,6 +126,32 @@ def test_what_apr_cannot_be_asked_is_an_error_of_that_prompt_only(model: str) ->
     assert "one temperature" in str(completions["hot"].error)
 
 
+@pytest.mark.parametrize(
+    ("prompt", "decoding", "why"),
+    [
+        (user("u"), Decoding(top_p=0.9), "apr has no top-p"),
+        (user("u"), Decoding(min_p=0.1), "apr has no min-p"),
+        (user("u"), Decoding(repetition_penalty=1.1), "apr has no repetition-penalty"),
+        (Prompt((Message("system", "s"), Message("user", "u"))), GREEDY, "one user message"),
+    ],
+)
+def test_a_setting_it_cannot_do_ends_the_run_before_anything_is_made(
+    model: str, tmp_path: Path, prompt: Prompt, decoding: Decoding, why: str
+) -> None:
+    requests = [Request(f"t{n}", 0, prompt, decoding, 0) for n in range(3)]
+    with pytest.raises(ModelError, match=why):
+        made(model, requests)
+    assert not (tmp_path / "asked.jsonl").exists()  # it was not started
+
+
+@pytest.mark.parametrize(
+    "options", [{"thinking": "on"}, {"revision": "main"}, {"engine_options": ("a=1",)}]
+)
+def test_settings_it_does_not_have_are_refused(model: str, options: dict[str, Any]) -> None:
+    with pytest.raises(UsageError, match="the apr-cli engine has no such setting"):
+        open_model(model, EngineOptions(**options))
+
+
 def test_devices_are_passed_on_and_no_fall_back_is_silent(model: str, tmp_path: Path) -> None:
     made(model, asked("x"), device="cpu")
     assert calls(tmp_path)[-1]["no_gpu"]

@@ -9,7 +9,14 @@ from pathlib import Path
 import pytest
 
 from assay.errors import ModelError
-from assay.models._folder import chat_template, model_folder, tokenizer_digest, weights_digest
+from assay.models import EngineOptions
+from assay.models._folder import (
+    chat_template,
+    folder_identity,
+    model_folder,
+    tokenizer_digest,
+    weights_digest,
+)
 
 
 @pytest.fixture
@@ -103,6 +110,22 @@ def test_a_hub_id_is_found_in_the_hubs_own_cache(tmp_path: Path) -> None:
         patch.setattr(constants, "HF_HUB_OFFLINE", True)
         patch.setattr(constants, "HF_HUB_CACHE", str(tmp_path))
         assert model_folder("owner/name") == snapshot
+        other = fill(kept / "snapshots" / ("1" * 40))
+        (other / "model.safetensors").write_bytes(b"other weights")
+        (kept / "refs" / "v2").write_text("1" * 40)
+        assert model_folder("owner/name", "v2") == other
+        assert model_folder("owner/name", "1" * 40) == other
+        with pytest.raises(ModelError, match="check the name and --revision"):
+            model_folder("owner/name", "v3")
+        identities = [
+            folder_identity(
+                "hf", "owner/name", model_folder("owner/name", revision), None, "float32",
+                EngineOptions(revision=revision),
+            )
+            for revision in ("", "v2")
+        ]  # fmt: skip
+        assert [identity.name for identity in identities] == ["owner/name", "owner/name@v2"]
+        assert identities[0].weights_sha256 != identities[1].weights_sha256
         with pytest.raises(ModelError, match="the hub did not give it"):
             model_folder("owner/other")
 

@@ -58,6 +58,7 @@ class FakeLines:
         self.replies: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
         self.reply = self.replies.put
         self.count = lambda _: None
+        self.settings: dict[str, Any] = {"thinking": "", "variables": {}}
         for number, request in enumerate(requests):
             self.requests.put({"id": number, **codec.to_json(request)})
 
@@ -82,14 +83,16 @@ def texts(replies: dict[SampleKey, dict[str, Any]]) -> dict[SampleKey, str]:
     return {key: reply["text"] for key, reply in replies.items()}
 
 
-def by_transformers(folder: Path, prompt: str, tokens: int) -> str:
+def by_transformers(folder: Path, prompt: str, tokens: int, **settings: Any) -> str:
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
     tokenizer, model = (
         kind.from_pretrained(folder) for kind in (AutoTokenizer, AutoModelForCausalLM)
     )
     ids = torch.tensor([tokenizer(prompt)["input_ids"]])
-    out = model.generate(ids, attention_mask=ids * 0 + 1, max_new_tokens=tokens, do_sample=False)
+    out = model.generate(
+        ids, attention_mask=ids * 0 + 1, max_new_tokens=tokens, do_sample=False, **settings
+    )
     return str(tokenizer.decode(out[0, ids.shape[1] :], skip_special_tokens=True))
 
 
@@ -276,14 +279,16 @@ def test_samples_follow_the_probabilities() -> None:
     logits = torch.tensor([0.0, 1.0, 2.0, 3.0, -1.0])
     rows = 20_000
 
-    def frequencies(top_k: int, top_p: float, temperature: float) -> dict[int, float]:
+    def frequencies(top_k: int, top_p: float, min_p: float, temperature: float) -> dict[int, float]:
         settings = Settings(
             torch.full((rows,), temperature),
             torch.full((rows,), top_k),
             torch.full((rows,), top_p),
             torch.arange(rows),
+            torch.full((rows,), min_p),
+            torch.ones(rows),
         )
-        choice = Choice(top_k, nucleus=top_p < 1)
+        choice = Choice(top_k, nucleus=top_p < 1, floor=min_p > 0)
         made = torch.full((rows,), 3)
         tokens, logprobs = choose(logits.expand(rows, -1), made, settings, choice)
         assert torch.allclose(logprobs, torch.log_softmax(logits, -1)[tokens])
@@ -294,13 +299,16 @@ def test_samples_follow_the_probabilities() -> None:
         weights = torch.softmax(logits[kept] / temperature, -1).tolist()
         return dict(zip(kept, weights, strict=True))
 
-    for top_k, top_p, temperature, kept in (
-        (0, 1.0, 1.0, [0, 1, 2, 3, 4]),
-        (3, 1.0, 0.8, [3, 2, 1]),
-        (4, 0.8, 1.0, [3, 2]),
-        (0, 0.6, 1.0, [3]),
+    for top_k, top_p, min_p, temperature, kept in (
+        (0, 1.0, 0.0, 1.0, [0, 1, 2, 3, 4]),
+        (3, 1.0, 0.0, 0.8, [3, 2, 1]),
+        (4, 0.8, 0.0, 1.0, [3, 2]),
+        (0, 0.6, 0.0, 1.0, [3]),
+        (0, 1.0, 0.3, 1.0, [3, 2]),  # e^-1 is 0.37, e^-2 0.14
+        (3, 1.0, 0.3, 2.0, [3, 2, 1]),  # the temperature comes first: e^-0.5, e^-1
+        (4, 0.99, 0.05, 0.5, [3, 2]),
     ):
-        found = frequencies(top_k, top_p, temperature)
+        found = frequencies(top_k, top_p, min_p, temperature)
         assert found == pytest.approx(expected(kept, temperature), abs=0.015)
 
 

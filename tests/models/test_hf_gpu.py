@@ -14,7 +14,7 @@ import torch
 from assay.models import EngineOptions, open_model
 from assay.models._hf_attention import has_kernel, over_past
 from assay.models._hf_load import load
-from assay.models._hf_slots import Choice, Reader, Slots, Wish
+from assay.models._hf_slots import Reader, Slots, Wish, choice_for
 from assay.types import Decoding, Prompt, Request
 
 from .torch_models import save_model
@@ -47,13 +47,17 @@ def test_the_kernel_attends_as_torch_does(heads: int, shared: int, width: int, w
 def test_graphs_make_the_tokens_of_plain_steps(folder: Path) -> None:
     reader = Reader(load(str(folder), "cuda", "bfloat16", "").model, 0)
     prompts = reader.read([[1, 2, 3], [4, 5, 6, 7, 8, 9], [10]])
-    wishes = [Wish(30, 0.8, 20, 1.0, 7), Wish(30, 0.0, 1, 1.0, 0), Wish(5, 1.0, 20, 0.9, 8)]
+    wishes = [
+        Wish(30, 0.8, 20, 1.0, 7, min_p=0.05),
+        Wish(30, 0.0, 1, 1.0, 0, repetition_penalty=1.2),
+        Wish(5, 1.0, 20, 0.9, 8),
+    ]
     made = []
     for graphs in (True, False):
         slots = Slots(reader, prompts[0], 3, 128, 30, [])
         slots.uses_graphs = graphs
         slots.place([(prompt, [wish]) for prompt, wish in zip(prompts, wishes, strict=True)])
-        slots.advance(40, Choice(20, nucleus=True))
+        slots.advance(40, choice_for(wishes))
         made.append(slots.tokens(range(3)))
     assert made[0] == made[1]
     assert [len(tokens) for tokens in made[0]] == [30, 30, 5]

@@ -148,6 +148,37 @@ def test_max_tokens_has_two_names(server: FaultyServer) -> None:
     assert server.bodies[-1]["max_completion_tokens"] == 16
 
 
+@pytest.mark.parametrize(
+    ("field", "decoding", "options"),
+    [
+        ("top_p", Decoding(9, 0.8, top_p=0.9), {}),
+        ("min_p", Decoding(9, 0.8, min_p=0.1), {}),
+        ("repetition_penalty", Decoding(9, repetition_penalty=1.1), {}),
+        ("chat_template_kwargs", Decoding(9), {"thinking": "off"}),
+        ("effort", Decoding(9), {"engine_options": ("effort=low",)}),
+    ],
+)
+def test_a_setting_that_was_chosen_is_not_left_out(
+    server: FaultyServer, field: str, decoding: Decoding, options: dict[str, Any]
+) -> None:
+    server.refuses = (field,)
+    with pytest.raises(ModelError, match=rf"refuses {field} .*: give other settings"):
+        made(opened(server, **options), ask(2, decoding))
+
+
+def test_thinking_of_a_server(server: FaultyServer) -> None:
+    model = opened(server, thinking="on")
+    assert model.thinks
+    made(model, ask(1))
+    assert server.bodies[-1]["chat_template_kwargs"]["enable_thinking"] is True
+    with pytest.raises(UsageError, match="--engine-option thinking_token_budget=64"):
+        opened(server, thinking="64")
+    with pytest.raises(UsageError, match="--thinking off: .* text form"):
+        opened(server, thinking="off", prompt_form="text")
+    with pytest.raises(UsageError, match="--revision: the openai engine has no such setting"):
+        opened(server, revision="main")
+
+
 def test_what_was_asked_for_is_not_left_out(server: FaultyServer) -> None:
     server.refuses = ("temperature",)
     server.refusal = "Unsupported value: '{}' does not support 0 with this model."

@@ -17,7 +17,7 @@ from assay.models import EngineOptions, _gate
 from assay.models._events import events
 from assay.models._gate import Gate, pause_s, retry_after_s
 from assay.models._openai_answer import Answer
-from assay.models._openai_body import complaint, refused_fields, request_body
+from assay.models._openai_body import complaint, extra_fields, refused_fields, request_body
 from assay.models._openai_server import check_key, parse_address
 from assay.types import Decoding, Message, Prompt, Request
 
@@ -51,6 +51,39 @@ def test_plain_text_goes_with_its_stop_words() -> None:
     assert (sent["prompt"], sent["stop"], sent["logprobs"]) == ("def f", ["\ndef "], 1)
     assert "messages" not in sent
     assert body(GREEDY, logprobs=True)["logprobs"] is True
+
+
+def test_chosen_settings_are_sent_under_the_names_that_servers_know() -> None:
+    chosen = Decoding(9, 0.8, 40, top_p=0.9, min_p=0.1, repetition_penalty=1.1)
+    assert (
+        body(replace(GREEDY, decoding=chosen)).items()
+        >= {
+            "top_p": 0.9,
+            "min_p": 0.1,
+            "repetition_penalty": 1.1,
+            "repeat_penalty": 1.1,
+        }.items()
+    )
+    assert "repeat_penalty" not in body(SAMPLED)
+
+
+def test_own_fields_and_thinking_are_added() -> None:
+    options = EngineOptions(thinking="off", engine_options=("effort=low", "top_a=0.5"))
+    switch = {"enable_thinking": False, "thinking": False}
+    extra = extra_fields(options)
+    assert extra == {"effort": "low", "top_a": 0.5, "chat_template_kwargs": switch}
+    found = request_body("m", GREEDY, logprobs=False, left_out=(), extra=extra)
+    assert found.items() >= extra.items()
+    named = EngineOptions(thinking="on", engine_options=('chat_template_kwargs={"a": 1}',))
+    assert extra_fields(named) == {
+        "chat_template_kwargs": {"enable_thinking": True, "thinking": True, "a": 1}
+    }
+
+
+@pytest.mark.parametrize("name", ["temperature", "messages", "n", "stream", "repeat_penalty"])
+def test_fields_that_other_options_decide_are_refused(name: str) -> None:
+    with pytest.raises(UsageError, match=f"--engine-option {name}: is set by other options"):
+        extra_fields(EngineOptions(engine_options=(f"{name}=1",)))
 
 
 def test_what_is_left_out_is_not_sent() -> None:

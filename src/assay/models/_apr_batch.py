@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from assay.errors import ModelError
 from assay.models import failed
-from assay.types import Completion, Prompt
+from assay.types import Completion, Decoding, Prompt
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -91,8 +91,10 @@ def _refusal(request: Request, first: Request) -> str:
     decoding = request.decoding
     if why := unsuited(request.prompt):
         return why
-    if decoding.top_p != 1:
-        return f"apr has no top-p in its batch mode (asked for: {decoding.top_p})"
+    neutral = Decoding()
+    for name in ("top_p", "min_p", "repetition_penalty"):
+        if (wanted := getattr(decoding, name)) != getattr(neutral, name):
+            return f"apr has no {name.replace('_', '-')} in its batch mode (asked for: {wanted})"
     one, other = ((d.temperature, d.top_k) for d in (first.decoding, decoding))
     if one != other:
         return f"apr takes one temperature and top-k for all prompts: {one}, not {other}"

@@ -30,8 +30,9 @@ from typing import TYPE_CHECKING, Any
 
 from assay import codec
 from assay.errors import ModelError
-from assay.models import Rendered, Usage, failed
+from assay.models import EngineOptions, Rendered, Usage, failed
 from assay.models._gpu import driver_gpu
+from assay.models.settings import OFF, template_variables
 from assay.thoughts import has_thoughts
 from assay.types import Completion, Decoding, Request
 
@@ -143,7 +144,8 @@ class ProcessModel:
 
     def __init__(self, module: str, engine: str, model: str) -> None:
         self._names = module, engine, model
-        self.template = ""  # for chats; engines set it
+        self.template = ""  # for chats; engines set both
+        self.options = EngineOptions()
         self._process: EngineProcess | None = None
         self._facts: dict[str, object] = {}
         self._kept = False
@@ -164,8 +166,20 @@ class ProcessModel:
         return EngineProcess(self.scoring_module, engine, model, self.scoring_settings())
 
     @property
-    def thinks(self) -> bool:
+    def has_marks(self) -> bool:
+        """Whether thoughts may be marked in what the model says."""
         return self.identity.prompt_form == "chat" and has_thoughts(self.template)
+
+    @property
+    def thinks(self) -> bool:
+        return self.has_marks and self.options.thinking != OFF
+
+    def template_settings(self) -> dict[str, Any]:
+        """Return what a worker must know to render the chat template."""
+        return {
+            "thinking": self.options.thinking,
+            "variables": template_variables(self.options),
+        }
 
     def render(self, prompt: Prompt) -> Rendered:
         with self._serving():

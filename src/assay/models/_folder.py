@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from assay import codec
-from assay.errors import ModelError
+from assay.errors import ModelError, UsageError
 from assay.fetch import kept_sha256
 from assay.models import prompt_form
 from assay.models._config_sizes import check_sizes
@@ -37,9 +37,13 @@ WANTED = ("*.json", "*.jinja", "*.model", "*.txt", "*.safetensors")
 OLDER_WEIGHTS = "*.bin"
 
 
-def model_folder(reference: str) -> Path:
+def model_folder(reference: str, revision: str = "") -> Path:
     """The folder at this path, or of this hub id (fetched on first use)."""
     folder = Path(reference)
+    if folder.exists() and revision:
+        raise UsageError(
+            f"--revision {revision}: {reference} is a local path, which has no revisions. Drop it."
+        )
     if folder.is_dir():
         if not (folder / "config.json").is_file():
             raise ModelError(
@@ -50,7 +54,7 @@ def model_folder(reference: str) -> Path:
     if folder.exists():
         raise ModelError(f"{reference} is a file: this engine takes a folder of safetensors")
     if HUB_ID.fullmatch(reference) and not reference.startswith("."):
-        return _from_hub(reference)
+        return _from_hub(reference, revision)
     raise ModelError(f"no model folder at {reference}, and no hub id of the form owner/name")
 
 
@@ -117,7 +121,7 @@ def folder_identity(
     _check_config(folder)
     template = chat_template(folder)
     return ModelIdentity(
-        name=options.name or _default_name(reference, folder, adapter),
+        name=options.name or _default_name(reference, folder, adapter, options.revision),
         engine=engine,
         weights_sha256=weights_digest(folder),
         prompt_form=prompt_form(options, template, reference),
@@ -128,10 +132,11 @@ def folder_identity(
     )
 
 
-def _default_name(reference: str, folder: Path, adapter: Path | None) -> str:
+def _default_name(reference: str, folder: Path, adapter: Path | None, revision: str) -> str:
     """Return a name with the size and, where the weights are quantised, how."""
     if not Path(reference).is_dir():  # a hub's id
-        return f"{reference} + {default_name(adapter)}" if adapter else reference
+        name = f"{reference}@{revision}" if revision else reference
+        return f"{name} + {default_name(adapter)}" if adapter else name
     indexes = [read_index(file) for file in sorted(folder.glob("*.safetensors"))]
     parameters = sum(math.prod(entry.shape) for index in indexes for entry in index.entries)
     config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
@@ -166,7 +171,7 @@ def _check_config(folder: Path) -> None:
     check_sizes(config, sum(weights.stat().st_size for weights in _weights(folder)), path)
 
 
-def _from_hub(name: str) -> Path:
+def _from_hub(name: str, revision: str) -> Path:
     try:
         from huggingface_hub import snapshot_download
     except ImportError as error:
@@ -174,14 +179,15 @@ def _from_hub(name: str) -> Path:
             f"no model folder at {name}; to take it for a hub id, pip install huggingface_hub"
         ) from error
     try:
-        folder = Path(snapshot_download(name, allow_patterns=[*WANTED]))
+        version = revision or None
+        folder = Path(snapshot_download(name, revision=version, allow_patterns=[*WANTED]))
         if not any(folder.glob("*.safetensors")):
-            snapshot_download(name, allow_patterns=[OLDER_WEIGHTS])
+            snapshot_download(name, revision=version, allow_patterns=[OLDER_WEIGHTS])
     except Exception as error:
         reason = " ".join(str(error).split()).partition(". ")[0][:200]
         raise ModelError(
             f"no model folder at {name}, and the hub did not give it ({reason}): "
-            "check the name, or give a folder"
+            f"check the name{' and --revision' if revision else ''}, or give a folder"
         ) from error
     return folder
 

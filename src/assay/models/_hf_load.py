@@ -54,14 +54,19 @@ def set_threads(count: int) -> None:
     torch.set_num_threads(count or min(torch.get_num_threads(), usable_cores()))
 
 
-def load(path: str, device: str, dtype: str, adapter: str) -> Loaded:
-    """``path`` is a folder, or a file that ``_checkpoint`` reads."""
+def load(
+    path: str, device: str, dtype: str, adapter: str, overrides: dict[str, Any] | None = None
+) -> Loaded:
+    """Load a folder, or a file that ``_checkpoint`` reads.
+
+    ``overrides`` are settings of the model's configuration.
+    """
     transformers.logging.set_verbosity_error()
     transformers.logging.disable_progress_bar()
     if device == "cuda" and not torch.cuda.is_available():
         raise ValueError("torch sees no GPU: give --device cpu, or install a torch for this GPU")
     read = _from_folder if Path(path).is_dir() else _from_file
-    model, tokenizer = read(path, device, DTYPES[dtype])
+    model, tokenizer = read(path, device, DTYPES[dtype], overrides or {})
     if adapter:
         from peft import PeftModel
 
@@ -77,19 +82,36 @@ def load(path: str, device: str, dtype: str, adapter: str) -> Loaded:
     )
 
 
-def _from_folder(path: str, device: str, dtype: torch.dtype) -> tuple[Any, Any]:
+def _from_folder(
+    path: str, device: str, dtype: torch.dtype, overrides: dict[str, Any]
+) -> tuple[Any, Any]:
     config = AutoConfig.from_pretrained(path)
+    _override(config, overrides)
     if getattr(config, "quantization_config", None):
         # bitsandbytes, GPTQ, AWQ: their own loaders decide about number formats.
-        model = AutoModelForCausalLM.from_pretrained(path, device_map={"": device})
+        model = AutoModelForCausalLM.from_pretrained(path, config=config, device_map={"": device})
     else:
-        model = AutoModelForCausalLM.from_pretrained(path, dtype=dtype).to(device)
+        model = AutoModelForCausalLM.from_pretrained(path, config=config, dtype=dtype).to(device)
     return model, AutoTokenizer.from_pretrained(path)
 
 
-def _from_file(path: str, device: str, dtype: torch.dtype) -> tuple[Any, Any]:
+def _override(config: Any, overrides: dict[str, Any]) -> None:
+    """Change settings that the configuration has; ValueError for others."""
+    for name, value in overrides.items():
+        if name.startswith("_") or name not in config.to_dict():
+            raise ValueError(
+                f"--engine-option {name}: the configuration of the model has no such setting. "
+                "Use a name of its config.json."
+            )
+        setattr(config, name, value)
+
+
+def _from_file(
+    path: str, device: str, dtype: torch.dtype, overrides: dict[str, Any]
+) -> tuple[Any, Any]:
     checkpoint = read_checkpoint(Path(path))
     config = AutoConfig.for_model(**checkpoint.config)
+    _override(config, overrides)
     model = AutoModelForCausalLM.from_config(config, dtype=dtype).to(device)
     missing = dict(model.state_dict())
     for weight in checkpoint.tensors():

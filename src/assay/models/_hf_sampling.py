@@ -6,7 +6,7 @@ same whatever is generated beside it, in whichever order, as long as the logits 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -23,6 +23,8 @@ class Choice:
 
     width: int  # candidates: 1 is greedy, 0 the whole vocabulary
     nucleus: bool = False  # whether any has top_p below 1
+    floor: bool = False  # whether any has min_p above 0
+    penalty: bool = False  # whether any has a repetition penalty: tokens seen must be known
 
 
 @dataclass(slots=True)
@@ -33,21 +35,55 @@ class Settings:
     top_k: torch.Tensor
     top_p: torch.Tensor
     seed: torch.Tensor
+    min_p: torch.Tensor
+    repetition_penalty: torch.Tensor
 
     def of(self, rows: slice) -> Settings:
-        return Settings(self.temperature[rows], self.top_k[rows], self.top_p[rows], self.seed[rows])
+        return Settings(*(getattr(self, field.name)[rows] for field in fields(self)))
+
+    def all(self) -> tuple[torch.Tensor, ...]:
+        return tuple(getattr(self, field.name) for field in fields(self))
 
 
 def choose(
-    logits: torch.Tensor, made: torch.Tensor, settings: Settings, choice: Choice
+    logits: torch.Tensor,
+    made: torch.Tensor,
+    settings: Settings,
+    choice: Choice,
+    seen: torch.Tensor | None = None,
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Tokens and their log-probabilities under the model (not under the cut distribution)."""
+    """Tokens and their log-probabilities under the model (not under the cut distribution).
+
+    ``seen`` marks the tokens of each sequence so far; a repetition penalty is for these.
+    """
     import torch
 
     total = torch.logsumexp(logits.float(), dim=-1)
+    if seen is None:
+        token, value = _chosen(logits, made, settings, choice)
+        return token, value - total
+    penalised = penalise(logits, seen, settings.repetition_penalty)
+    token, _ = _chosen(penalised, made, settings, choice)
+    return token, logits.gather(1, token[:, None])[:, 0].float() - total
+
+
+def penalise(logits: torch.Tensor, seen: torch.Tensor, penalty: torch.Tensor) -> torch.Tensor:
+    """Return logits with those of tokens that were seen made smaller, as transformers does it."""
+    import torch
+
+    by = penalty[:, None].to(logits.dtype)
+    return torch.where(seen, torch.where(logits > 0, logits / by, logits * by), logits)
+
+
+def _chosen(
+    logits: torch.Tensor, made: torch.Tensor, settings: Settings, choice: Choice
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return tokens and their logits."""
+    import torch
+
     if choice.width == 1:
         best, token = logits.max(dim=-1)
-        return token, best.float() - total
+        return token, best.float()
     if choice.width or choice.nucleus:
         values, tokens = torch.topk(logits, choice.width or logits.shape[-1], dim=-1)
     else:
@@ -64,9 +100,12 @@ def choose(
         likely = torch.softmax(scaled, dim=-1)
         before = likely.cumsum(dim=-1) - likely
         scaled = scaled.masked_fill(before >= settings.top_p[:, None], float("-inf"))
+    if choice.floor:
+        least = scaled.amax(dim=-1, keepdim=True) + settings.min_p.log()[:, None]
+        scaled = scaled.masked_fill(scaled < least, float("-inf"))
     noisy = scaled + gumbel(settings.seed[:, None], made[:, None], tokens)
     picked = torch.where(greedy, values.argmax(dim=-1), noisy.argmax(dim=-1))[:, None]
-    return tokens.gather(1, picked)[:, 0], values.gather(1, picked)[:, 0] - total
+    return tokens.gather(1, picked)[:, 0], values.gather(1, picked)[:, 0]
 
 
 def gumbel(seed: Any, made: Any, token: torch.Tensor) -> torch.Tensor:

@@ -63,7 +63,10 @@ def main() -> None:
     torch.set_grad_enabled(False)
     set_threads(settings["threads"])
     try:
-        loaded = load(settings["path"], settings["device"], settings["dtype"], settings["adapter"])
+        loaded = load(
+            settings["path"], settings["device"], settings["dtype"], settings["adapter"],
+            settings["overrides"],
+        )  # fmt: skip
     except Exception as error:
         lines.fatal(error)
         return

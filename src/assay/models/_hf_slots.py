@@ -31,6 +31,7 @@ class Prefilled:
     keys: torch.Tensor  # layers, heads, tokens, width
     values: torch.Tensor
     logits: torch.Tensor
+    tokens: tuple[int, ...]
 
     @property
     def length(self) -> int:
@@ -46,6 +47,8 @@ class Wish:
     top_k: int
     top_p: float
     seed: int
+    min_p: float = 0.0
+    repetition_penalty: float = 1.0
 
 
 class _Gathering(Cache):  # type: ignore[misc]
@@ -119,7 +122,7 @@ class Reader:
         return [
             Prefilled(
                 keys[row, :, :, :length], values[row, :, :, :length],
-                logits[row, ends.index(length)],
+                logits[row, ends.index(length)], tuple(prompts[row]),
             )
             for row, length in enumerate(lengths)
         ]  # fmt: skip
@@ -160,8 +163,16 @@ class Slots:
         self._logprob = state(torch.float32)
         self._out = state(torch.int64, new_tokens + 1)  # the last column takes what is not wanted
         self._settings = Settings(
-            state(torch.float32), state(torch.int64), state(torch.float32), state(torch.int64)
+            temperature=state(torch.float32),
+            top_k=state(torch.int64),
+            top_p=state(torch.float32),
+            seed=state(torch.int64),
+            min_p=state(torch.float32),
+            repetition_penalty=state(torch.float32),
         )
+        # Of each slot the tokens it has had; kept only once a sequence wants them punished.
+        self._seen: torch.Tensor | None = None
+        self._vocabulary = typical.logits.shape[-1]
         self._ends = torch.tensor(list(ends), device=device)
 
     def place(self, begun: Sequence[tuple[Prefilled, Sequence[Wish]]]) -> None:
@@ -187,10 +198,25 @@ class Slots:
             (settings.top_k, [wish.top_k for wish in wishes]),
             (settings.top_p, [wish.top_p for wish in wishes]),
             (settings.seed, [wish.seed for wish in wishes]),
+            (settings.min_p, [wish.min_p for wish in wishes]),
+            (settings.repetition_penalty, [wish.repetition_penalty for wish in wishes]),
         ):
             state[rows] = torch.tensor(values, dtype=state.dtype)
         logits = torch.stack([prompt.logits for prompt in prompts])
-        self._take(logits, rows, choice_for(wishes))
+        choice = choice_for(wishes)
+        self._note_prompts(prompts, first, choice)
+        self._take(logits, rows, choice)
+
+    def _note_prompts(self, prompts: Sequence[Prefilled], first: int, choice: Choice) -> None:
+        """Mark the prompts' tokens as seen, if a penalty needs to know."""
+        if not choice.penalty:
+            return
+        if self._seen is None:
+            shape = (self.size, self._vocabulary)
+            self._seen = torch.zeros(shape, dtype=torch.bool, device=self._out.device)
+        for row, prompt in enumerate(prompts, first):
+            self._seen[row] = False
+            self._seen[row, torch.tensor(prompt.tokens, device=self._out.device)] = True
 
     def advance(self, steps: int, choice: Choice) -> None:
         """As many tokens more for every busy slot; those that are done stay as they are."""
@@ -243,11 +269,7 @@ class Slots:
         for layer in range(self.keys.shape[0]):  # one at a time: a copy of all would need memory
             self.keys[layer, target, :, :used] = self.keys[layer, source, :, :used]
             self.values[layer, target, :, :used] = self.values[layer, source, :, :used]
-        settings = self._settings
-        for state in (
-            self.position, self._token, self._made, self._wanted, self._done, self._logprob,
-            self._out, settings.temperature, settings.top_k, settings.top_p, settings.seed,
-        ):  # fmt: skip
+        for state in (*self._states(), self._wanted, *self._settings.all()):
             state[target] = state[source]
 
     def _step(self, rows: int, choice: Choice) -> None:
@@ -265,7 +287,10 @@ class Slots:
     def _take(self, logits: torch.Tensor, rows: slice, choice: Choice) -> None:
         """Choose the next token of these slots and write it down."""
         made, done = self._made[rows], self._done[rows]
-        token, logprob = choose(logits, made, self._settings.of(rows), choice)
+        seen = self._seen[rows] if choice.penalty and self._seen is not None else None
+        token, logprob = choose(logits, made, self._settings.of(rows), choice, seen)
+        if seen is not None:
+            seen.scatter_(1, token[:, None], True)
         live = ~done
         column = torch.where(live, made, self.new_tokens)
         self._out[rows].scatter_(1, column[:, None], token[:, None])
@@ -301,20 +326,27 @@ class Slots:
         return graph
 
     def _states(self) -> tuple[torch.Tensor, ...]:
+        seen = () if self._seen is None else (self._seen,)
         return (
-            self.position, self._token, self._made, self._done, self._logprob, self._out,
+            self.position, self._token, self._made, self._done, self._logprob, self._out, *seen,
         )  # fmt: skip
 
 
 def choice_for(wishes: Sequence[Wish]) -> Choice:
     """The least that serves them all."""
     sampled = [wish for wish in wishes if wish.temperature > 0]
+    penalty = any(wish.repetition_penalty != 1 for wish in wishes)
     if not sampled:
-        return Choice(1)
+        return Choice(1, penalty=penalty)
     width = 0 if any(wish.top_k == 0 for wish in sampled) else max(w.top_k for w in sampled)
     if width == 1:
-        return Choice(1)
-    return Choice(width, nucleus=any(wish.top_p < 1 for wish in sampled))
+        return Choice(1, penalty=penalty)
+    return Choice(
+        width,
+        nucleus=any(wish.top_p < 1 for wish in sampled),
+        floor=any(wish.min_p > 0 for wish in sampled),
+        penalty=penalty,
+    )
 
 
 def bytes_per_token(typical: Prefilled) -> int:

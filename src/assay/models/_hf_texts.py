@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from assay.models._hf_slots import Wish
-from assay.models._prompt_tokens import prompt_tokens, rendered, template_of
-from assay.models._template_process import TemplateLimitError, TemplateProcess
+from assay.models._prompt_tokens import prompt_tokens, rendered, template_process
+from assay.models._template_process import TemplateLimitError
 from assay.thoughts import MARKS
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ class Texts:
     def __init__(self, loaded: Loaded, lines: Lines) -> None:
         self._loaded, self._lines = loaded, lines
         self._hidden = _hidden(loaded.tokenizer)
-        self._render = TemplateProcess(template_of(loaded.tokenizer)).render
+        self._render = template_process(loaded.tokenizer, lines.settings).render
         self._last: tuple[Any, tuple[int, ...], str] = None, (), ""
         self._made: queue.SimpleQueue[Made] = queue.SimpleQueue()
         self.asked: queue.SimpleQueue[Ask] = queue.SimpleQueue()
@@ -112,6 +112,8 @@ class Texts:
             decoding["top_k"],
             decoding["top_p"],
             message["seed"],
+            decoding["min_p"],
+            decoding["repetition_penalty"],
         )
         return Ask(message["id"], tokens, wish, tuple(prompt["stop"]), error)
 

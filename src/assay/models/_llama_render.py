@@ -22,14 +22,16 @@ def added_start(address: str) -> str:
     return str(_asked(f"{address}/props")["bos_token"]) if start else ""
 
 
-def rendered(address: str, message: dict[str, Any]) -> dict[str, Any]:
+def rendered(
+    address: str, message: dict[str, Any], variables: dict[str, Any] | None = None
+) -> dict[str, Any]:
     """The reply to a question how a prompt is given to the model."""
     prompt, error = message["render"], None
     text: str = prompt["text"].removeprefix(added_start(address))
     tokens: list[dict[str, Any]] = []
     try:
         if prompt["messages"]:
-            text = render_within_limits(address, prompt["messages"])
+            text = render_within_limits(address, prompt["messages"], variables)
         # As for a completion: with a first token, if the model wants one, and special ones as such.
         ways = {"add_special": True, "parse_special": True, "with_pieces": True}
         tokens = _asked(f"{address}/tokenize", {"content": text, **ways})["tokens"]
@@ -46,13 +48,19 @@ def rendered(address: str, message: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def apply_template(address: str, messages: list[dict[str, str]]) -> str:
+def apply_template(
+    address: str, messages: list[dict[str, str]], variables: dict[str, Any] | None = None
+) -> str:
     """Return the text that llama.cpp makes of messages; ValueError if the template refuses."""
-    return str(_asked(f"{address}/apply-template", {"messages": messages})["prompt"])
+    body = {"messages": messages, "chat_template_kwargs": variables or {}}
+    return str(_asked(f"{address}/apply-template", body)["prompt"])
 
 
 def render_within_limits(
-    address: str, messages: list[dict[str, str]], seconds: float = SECONDS
+    address: str,
+    messages: list[dict[str, str]],
+    variables: dict[str, Any] | None = None,
+    seconds: float = SECONDS,
 ) -> str:
     """Do the same; TemplateLimitError after so many seconds, or when it takes too much memory.
 
@@ -62,7 +70,7 @@ def render_within_limits(
 
     def ask() -> None:
         try:
-            found.put(apply_template(address, messages))
+            found.put(apply_template(address, messages, variables))
         except Exception as error:
             found.put(error)
 

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import queue
 import threading
 from typing import Any
 
 from assay.models._llama_answers import Answers
+from assay.models._llama_options import apply_options
 from assay.models._llama_render import added_start, render_within_limits, rendered
+from assay.models._prompt_tokens import PROBE, check_switch
 from assay.models._template_process import TemplateLimitError
 from assay.models._worker_lines import Lines
 
 BATCH_TOKENS = 2048
+# Cuts are made after the temperature, as in other engines; llama.cpp's own order has it last.
+SAMPLERS = [
+    "penalties", "dry", "top_n_sigma", "temperature", "top_k", "typ_p", "top_p", "min_p", "xtc",
+]  # fmt: skip
 TOGETHER_S = 0.05  # for a prompt's next sample to arrive
 
 
@@ -23,6 +30,8 @@ def main() -> None:
         wait_without_spinning()
         free_before = _free_gpu_memory()
         server, used_gpu = _load(settings)
+        if settings["thinking"]:
+            check_switch(functools.partial(_render_probe, server.listening_address))
     except Exception as error:
         lines.fatal(error)
         return
@@ -33,6 +42,7 @@ def main() -> None:
         # GPU kernels choose their way of adding up by the batch.
         "batch_invariant": parallel == 1 or (settings["invariant"] and not used_gpu),
         "threads": settings["threads"],
+        **({"engine_options": settings["options"]} if settings["options"] else {}),
     }
     lines.ready(
         used_gpu=used_gpu,
@@ -77,10 +87,11 @@ def _load(settings: dict[str, Any]) -> tuple[Any, bool]:
     params.flash_attn_type = xllamacpp.llama_flash_attn_type.LLAMA_FLASH_ATTN_TYPE_DISABLED
     params.cache_ram_mib = 0
     params.reasoning_format = xllamacpp.common_reasoning_format.COMMON_REASONING_FORMAT_NONE
-    params.special = settings["thinks"]  # marks of thoughts may be special tokens
+    params.special = settings["marks"]  # of thoughts, which may be special tokens
     params.verbosity = 0
     used_gpu = wants_gpu(settings["device"])
     params.n_gpu_layers = 999 if used_gpu else 0
+    apply_options(params, settings["options"])
     return xllamacpp.Server(params), used_gpu
 
 
@@ -102,30 +113,42 @@ def _free_gpu_memory() -> int:
     return sum(device["memory_free"] for device in found if "GPU" in device["type"].name)
 
 
-def _body(request: dict[str, Any], logprobs: bool, start: str) -> dict[str, Any]:
+def _render_probe(address: str, variables: dict[str, Any]) -> str:
+    return render_within_limits(address, PROBE, variables)
+
+
+def _body(request: dict[str, Any], settings: dict[str, Any], start: str) -> dict[str, Any]:
     """The request in llama.cpp's words; every sampler setting is said, none left to its default.
 
     ``start`` is what llama.cpp puts before every prompt itself.
     """
-    decoding, prompt = request["decoding"], request["prompt"]
+    decoding, prompt, logprobs = request["decoding"], request["prompt"], settings["logprobs"]
     body: dict[str, Any] = {
         "max_tokens": decoding["max_tokens"],
         "temperature": decoding["temperature"],
         "top_k": decoding["top_k"],
         "top_p": decoding["top_p"],
-        "min_p": 0.0,
-        "repeat_penalty": 1.0,
+        "min_p": decoding["min_p"],
+        "repeat_penalty": decoding["repetition_penalty"],
         "seed": request["seed"],
         "stop": prompt["stop"],
         "cache_prompt": False,  # a reused prefix was computed beside other prompts
         "stream": True,
         "stream_options": {"include_usage": True},
     }
+    if decoding["top_p"] < 1 or decoding["min_p"] > 0:
+        body["samplers"] = SAMPLERS
+    if decoding["repetition_penalty"] != 1 and "sampling.penalty_last_n" not in settings["options"]:
+        # All of the prompt and the text, as other engines count.
+        body["repeat_last_n"] = settings["context"]
     if logprobs:
         body["n_probs"] = 1
     if prompt["messages"]:
         body["messages"] = prompt["messages"]
         body["logprobs"] = logprobs
+        if settings["variables"]:
+            body["chat_template_kwargs"] = settings["variables"]
+        body |= settings["budget"]
     else:
         body["prompt"] = prompt["text"].removeprefix(start)
     return body
@@ -151,7 +174,9 @@ class _Dispatcher:
             group = self._group()
             if "render" in group[0]:
                 try:
-                    self._lines.reply(rendered(self._server.listening_address, group[0]))
+                    variables = self._lines.settings["variables"]
+                    address = self._server.listening_address
+                    self._lines.reply(rendered(address, group[0], variables))
                 except TemplateLimitError as error:
                     self._lines.fatal(error)
                 continue
@@ -164,7 +189,7 @@ class _Dispatcher:
             self._lines.reply({"id": group[number]["id"], **reply})
             self._free.release()
 
-        body = _body(group[0], self._lines.settings["logprobs"], self._start)
+        body = _body(group[0], self._lines.settings, self._start)
         self._try_template(body.get("messages"))
         if len(group) > 1:
             body["n"] = len(group)
@@ -188,7 +213,8 @@ class _Dispatcher:
         if messages is None or messages == self._rendered:
             return
         try:
-            render_within_limits(self._server.listening_address, messages)
+            variables = self._lines.settings["variables"]
+            render_within_limits(self._server.listening_address, messages, variables)
         except TemplateLimitError as error:
             self._lines.fatal(error)
         except Exception:

@@ -7,9 +7,13 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from assay.errors import UsageError
+from assay.models.settings import TEMPLATE_VARIABLES, own_options, reserved, template_variables
+
 if TYPE_CHECKING:
     from collections.abc import Collection
 
+    from assay.models import EngineOptions
     from assay.types import Request
 
 # What the run can do without when a server does not know it; that is recorded.
@@ -22,9 +26,14 @@ DISPENSABLE = {
     "stream_options",
     "top_k",
     "top_p",
+    "repeat_penalty",
+    "repeat_last_n",
 }
+# What is said though it changes nothing; another value is what the run was asked for.
+NEUTRAL = {"top_p": 1.0, "min_p": 0.0, "repetition_penalty": 1.0}
 # What the run was asked for: without it the completions would be another protocol's.
 ESSENTIAL = {"temperature", "stop", "logprobs", "max_completion_tokens"}
+WHOLE_TEXT = 1 << 16  # tokens that count as repeated; some servers have no word for all
 REFUSAL = re.compile(
     r"un(?:known|supported|recogni[sz]ed|expected)|does(?: not|n't) (?:support|accept|allow)"
     r"|not (?:\w+ )?(?:supported|permitted|allowed|recogni[sz]ed)|forbidden"
@@ -33,8 +42,24 @@ REFUSAL = re.compile(
 )
 
 
+# Fields of a request that other options decide.
+RESERVED = {
+    "model": "--model", "messages": "--system", "prompt": "--prompt-strategy",
+    "temperature": "--temperature", "top_p": "--top-p", "top_k": "--top-k", "min_p": "--min-p",
+    "repetition_penalty": "--repetition-penalty", "repeat_penalty": "--repetition-penalty",
+    "max_tokens": "--max-tokens", "max_completion_tokens": "--max-tokens", "seed": "--seed",
+    "stop": "--stop", "logprobs": "--logprobs", "n": "--n-samples", "stream": "",
+    "stream_options": "",
+}  # fmt: skip
+
+
 def request_body(
-    model: str, request: Request, *, logprobs: bool, left_out: Collection[str]
+    model: str,
+    request: Request,
+    *,
+    logprobs: bool,
+    left_out: Collection[str],
+    extra: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Every sampler setting is said: servers have defaults of their own, some from the model."""
     decoding, prompt = request.decoding, request.prompt
@@ -44,13 +69,15 @@ def request_body(
         "top_p": decoding.top_p,
         "max_tokens": decoding.max_tokens,
         "seed": request.seed,
-        "repetition_penalty": 1.0,
+        "repetition_penalty": decoding.repetition_penalty,
         "stream": True,
         "stream_options": {"include_usage": True},
     }
     if decoding.temperature > 0:  # greedy is said by the temperature alone
         body["top_k"] = decoding.top_k or -1  # the word for "no cut" that all servers know
-        body["min_p"] = 0.0
+        body["min_p"] = decoding.min_p
+    if decoding.repetition_penalty != 1:  # llama.cpp's server and Ollama have another name
+        body |= {"repeat_penalty": decoding.repetition_penalty, "repeat_last_n": WHOLE_TEXT}
     if prompt.stop:
         body["stop"] = list(prompt.stop)
     if prompt.messages:
@@ -63,7 +90,23 @@ def request_body(
         body["max_completion_tokens"] = decoding.max_tokens
     if "stream" in left_out:
         del body["stream_options"]
+    body |= extra or {}
     return {name: value for name, value in body.items() if name not in left_out}
+
+
+def extra_fields(options: EngineOptions) -> dict[str, Any]:
+    """Return the fields of a request that the user names; UsageError for one that is not free."""
+    own, variables = own_options(options), template_variables(options)
+    for name in own:
+        if why := reserved(name, RESERVED):
+            raise UsageError(why)
+    return {**own, TEMPLATE_VARIABLES: variables} if variables else own
+
+
+def needed_fields(body: dict[str, Any], extra: Collection[str]) -> set[str]:
+    """Return the fields of a request without which it would be another evaluation's."""
+    chosen = {name for name, value in NEUTRAL.items() if body.get(name, value) != value}
+    return ESSENTIAL | chosen | set(extra)
 
 
 @dataclass(frozen=True, slots=True)

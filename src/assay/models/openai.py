@@ -12,9 +12,10 @@ from assay import codec
 from assay.errors import ModelError, UsageError
 from assay.models import Backend, Rendered, backends
 from assay.models._crew import Crew
-from assay.models._openai_body import request_body
+from assay.models._openai_body import extra_fields, request_body
 from assay.models._openai_server import check_key, parse_address
 from assay.models._openai_session import Session
+from assay.models.settings import ON, check_chat_settings, refuse, thinking_budget
 from assay.types import Decoding, ModelIdentity, Request
 
 if TYPE_CHECKING:
@@ -39,6 +40,14 @@ class OpenAIModel:
             raise UsageError(
                 "the server decides how it runs: no --dtype, --adapter, --device, --threads"
             )
+        refuse(options, "openai", "revision")
+        if thinking_budget(options) is not None:
+            raise UsageError(
+                f"--thinking {options.thinking}: servers have different names for a budget. Use "
+                f"--engine-option thinking_token_budget={options.thinking} (vLLM) or "
+                f"thinking_budget_tokens={options.thinking} (llama.cpp)."
+            )
+        self._extra = extra_fields(options)
         self._address = parse_address(options.base_url or os.environ.get("OPENAI_BASE_URL", ""))
         self._key = check_key(os.environ.get("OPENAI_API_KEY", ""))
         self._options = options
@@ -63,8 +72,8 @@ class OpenAIModel:
             prompt_form="chat" if options.prompt_form == "auto" else options.prompt_form,
             path=self._address.shown,
         )
-
-    thinks = False  # a server does not show its template
+        check_chat_settings(options, self.identity.prompt_form, "", self._name)
+        self.thinks = options.thinking == ON  # a server does not show its template
 
     def gpu(self) -> str:
         return ""
@@ -72,9 +81,11 @@ class OpenAIModel:
     def render(self, prompt: Prompt) -> Rendered:
         """What is sent: the server makes a text and tokens of it."""
         body = request_body(
-            self._name, Request("", 0, prompt, Decoding(), 0), logprobs=False, left_out=()
-        )
-        told = {name: body[name] for name in ("messages", "prompt", "stop") if name in body}
+            self._name, Request("", 0, prompt, Decoding(), 0),
+            logprobs=False, left_out=(), extra=self._extra,
+        )  # fmt: skip
+        shown = ("messages", "prompt", "stop", *self._extra)
+        told = {name: body[name] for name in shown if name in body}
         return Rendered(json.dumps(told, indent=1, ensure_ascii=False))
 
     def generate(self, requests: Iterable[Request]) -> Iterator[Completion]:

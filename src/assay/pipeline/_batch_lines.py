@@ -31,6 +31,9 @@ class BatchPrompt:
     max_tokens: int | None = None
     temperature: float | None = None
     top_k: int | None = None
+    top_p: float | None = None
+    min_p: float | None = None
+    repetition_penalty: float | None = None
     seed: int | None = None
     unused: tuple[str, ...] = ()  # names of fields that mean nothing here
 

@@ -9,6 +9,7 @@ from assay import codec
 from assay.errors import UsageError
 from assay.models import EngineOptions
 from assay.pipeline._batch_lines import BadLine, BatchPrompt, parse, read_lines
+from assay.pipeline.asking import check_texts, complete_prompt, resolve_asking
 from assay.pipeline.decoding import MAX_TOKENS, in_force, settle
 from assay.pipeline.stream import sample_seed
 from assay.types import Decoding, Message, Prompt, Request
@@ -17,7 +18,15 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from assay.protocol import Asking
+
 TOLD = 5  # names of fields without a meaning
+# Not part of a digest unless they change something: outputs of earlier versions can be continued.
+LATER_SETTINGS, NEUTRAL = ("min_p", "repetition_penalty"), Decoding()
+# Those that a line may have too.
+SETTINGS = (
+    "max_tokens", "temperature", "top_k", "seed", "top_p", "min_p", "repetition_penalty",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,14 +37,27 @@ class RunConfig:
     n_samples: int = 1
     temperature: float = 0.0
     top_k: int | None = None
+    top_p: float = 1.0
+    min_p: float = 0.0
+    repetition_penalty: float = 1.0
     max_tokens: int = MAX_TOKENS
     seed: int = 0
+    system: str = ""  # message before every conversation that has none of its own
+    stop: tuple[str, ...] = ()  # texts that end a completion, besides the line's
     chat: bool = False  # a prompt is sent as a user's message, not continued
     engine: EngineOptions = field(default_factory=EngineOptions)
 
     def decoding(self) -> Decoding:
         """The settings in force where a line has none of its own."""
-        return in_force(self.n_samples, self.max_tokens, self.temperature, self.top_k, self.seed)
+        check_texts(self.system, self.stop)
+        return in_force(
+            self.n_samples, self.max_tokens, self.temperature, self.top_k, self.seed,
+            top_p=self.top_p, min_p=self.min_p, repetition_penalty=self.repetition_penalty,
+        )  # fmt: skip
+
+    def asking(self) -> Asking:
+        """Return what is added to conversations; plain text is refused where that is needed."""
+        return resolve_asking("chat", self.engine, self.system, self.stop)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,15 +112,17 @@ def requests_of(line: BatchPrompt, config: RunConfig) -> list[Request]:
     A seed of its own is used as it is, so that any sample can be made again alone; several samples
     get theirs from it.
     """
-    decoding = settle(
-        config.max_tokens if line.max_tokens is None else line.max_tokens,
-        config.temperature if line.temperature is None else line.temperature,
-        config.top_k if line.top_k is None else line.top_k,
-        config.seed if line.seed is None else line.seed,
-    )
+    chosen = {
+        name: getattr(config if getattr(line, name) is None else line, name) for name in SETTINGS
+    }
+    decoding = settle(**chosen)
     prompt = Prompt(line.messages or (), line.prompt or "", line.stop)
     if config.chat and line.prompt is not None:
         prompt = Prompt((Message("user", line.prompt),), stop=line.stop)
+    if not prompt.messages and (config.system or config.engine.thinking):
+        name = "--system" if config.system else "--thinking"
+        raise ValueError(f"{name} is for conversations: give messages, or --chat")
+    prompt = complete_prompt(prompt, config.asking())
     seeds = [sample_seed(decoding.seed, line.task_id, s) for s in range(config.n_samples)]
     if line.seed is not None and len(seeds) == 1:
         seeds = [line.seed]
@@ -107,8 +131,11 @@ def requests_of(line: BatchPrompt, config: RunConfig) -> list[Request]:
 
 def digest(request: Request) -> str:
     """Of what decides the completion."""
-    asked = (codec.to_json(request.prompt), codec.to_json(request.decoding), request.seed)
-    return codec.digest(asked)[:16]
+    decoding = codec.to_json(request.decoding)
+    for name in LATER_SETTINGS:
+        if decoding[name] == getattr(NEUTRAL, name):
+            del decoding[name]
+    return codec.digest((codec.to_json(request.prompt), decoding, request.seed))[:16]
 
 
 def _asked(found: BatchPrompt | BadLine, config: RunConfig) -> list[Request] | BadLine:

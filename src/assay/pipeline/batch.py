@@ -59,7 +59,10 @@ def run_prompt(config: RunConfig, text: str, observer: BatchObserver) -> BatchLi
     line = parse(0, codec.dumps({"prompt": text}).encode())
     if isinstance(line, BadLine):
         raise UsageError(f"the prompt cannot be sent: {line.error}")
-    (request,) = requests_of(line, config)
+    try:
+        (request,) = requests_of(line, config)
+    except ValueError as error:
+        raise UsageError(str(error)) from error
     model = models.open_model(config.model, config.engine, observer.note)
     with contextlib.closing(model):
         (completion,) = model.generate([request])
@@ -87,7 +90,11 @@ def run_batch(
         raise UsageError(f"{source} would be written over: give another --output")
     engine = replace(config.engine, longest=surveyed.longest)
     model = models.open_model(config.model, engine, observer.note)
-    settings = BatchSettings(model.identity, decoding, config.n_samples, config.chat)
+    asking = config.asking()
+    settings = BatchSettings(
+        model.identity, decoding, config.n_samples, config.chat,
+        asking.thinking, asking.engine_options,
+    )  # fmt: skip
     with contextlib.ExitStack() as stack:
         kept = BatchOutput(output, settings, fresh=fresh) if output is not None else None
         if kept is not None:

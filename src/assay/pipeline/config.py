@@ -52,9 +52,14 @@ class EvalConfig(JudgeConfig):
     n_samples: int = 1
     temperature: float = 0.0
     top_k: int | None = None
+    top_p: float = 1.0
+    min_p: float = 0.0
+    repetition_penalty: float = 1.0
     max_tokens: int | None = None  # by what the model is, if not given
     seed: int = 0
     prompt_strategy: str = STANDARD
+    system: str = ""  # message before every prompt
+    stop: tuple[str, ...] = ()  # texts that end a completion, besides the strategy's
     engine: EngineOptions = field(default_factory=EngineOptions)
     # Asked before anything is generated: what is recorded of the device, or an error.
     gate: Callable[[], dict[str, Any]] = dict

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING
 
 from assay import benchmarks, models
 from assay.errors import UsageError
+from assay.pipeline.asking import check_texts, complete_prompt, resolve_asking
 from assay.prompts import strategies
 
 if TYPE_CHECKING:
     from assay.models import EngineOptions, Rendered
     from assay.pipeline.stream import Observer
-    from assay.types import Benchmark, Problem, Prompt
+    from assay.types import Benchmark, Problem, Prompt, PromptForm
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +27,8 @@ class PromptConfig:
     strategy: str
     engine: EngineOptions
     model: str = ""  # none: nothing is rendered
+    system: str = ""
+    stop: tuple[str, ...] = ()
     data_dir: Path | None = None
 
 
@@ -38,16 +41,35 @@ class Asked:
 
 def prompted(config: PromptConfig, observer: Observer) -> Asked:
     """The problem's prompt, in the form that the model wants; without a model that of a chat."""
+    check_texts(config.system, config.stop)
     build = strategies.get(config.strategy).build
     benchmark = benchmarks.load(config.benchmark, observer.note, config.data_dir)
     problem = _problem(benchmark, config.task)
     if not config.model:
-        form = config.engine.prompt_form
-        prompt = build(problem, "chat" if form == "auto" else form)
-        return Asked(problem.task_id, prompt, None)
+        _refuse_model_settings(config.engine)
+        chosen = config.engine.prompt_form
+        form: PromptForm = "chat" if chosen == "auto" else chosen
+        return Asked(problem.task_id, _complete(build(problem, form), form, config), None)
     with contextlib.closing(models.open_model(config.model, config.engine, observer.note)) as model:
-        prompt = build(problem, model.identity.prompt_form)
+        form = model.identity.prompt_form
+        prompt = _complete(build(problem, form), form, config)
         return Asked(problem.task_id, prompt, model.render(prompt))
+
+
+def _refuse_model_settings(engine: EngineOptions) -> None:
+    """Raise UsageError for settings that show only in what a model renders."""
+    for flag, value in (
+        ("--thinking", engine.thinking),
+        ("--revision", engine.revision),
+        ("--engine-option", engine.engine_options),
+    ):
+        if value:
+            raise UsageError(f"{flag}: shows only in what a model gets. Give --model too.")
+
+
+def _complete(prompt: Prompt, form: PromptForm, config: PromptConfig) -> Prompt:
+    asking = resolve_asking(form, config.engine, config.system, config.stop)
+    return complete_prompt(prompt, asking)
 
 
 def _problem(benchmark: Benchmark, task: str) -> Problem:

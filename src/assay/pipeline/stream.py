@@ -13,6 +13,7 @@ from typing import Protocol as Interface
 
 from assay import models, runs, sandbox
 from assay.extract.workers import PAUSE, ExtractionRequest, Extractor
+from assay.pipeline.asking import complete_prompt
 from assay.prompts import Strategy
 from assay.protocol import Protocol
 from assay.types import Benchmark, Completion, Job, PromptForm, Request, SampleKey, Verdict
@@ -193,7 +194,8 @@ class Stream:
         for task_id, sample in missing:
             if self._stopped.is_set():
                 return
-            prompt = self._strategy.build(self._problems[task_id], self._form)
+            built = self._strategy.build(self._problems[task_id], self._form)
+            prompt = complete_prompt(built, self._protocol.asking)
             seed = sample_seed(decoding.seed, task_id, sample)
             yield Request(task_id, sample, prompt, decoding, seed)
 

@@ -51,6 +51,8 @@ def passed_gate(
     note: Callable[[str], None] = lambda _: None,
 ) -> Gate:
     """Compare, or remember that it was compared; ModelError if the engine tells no logits."""
+    # Of how the device computes, not of how the model is asked.
+    options = dataclasses.replace(options, thinking="", engine_options=())
     model = models.open_model(spec, options, note)
     device = model.gpu()
     if not device:

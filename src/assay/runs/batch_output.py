@@ -26,6 +26,8 @@ class BatchSettings:
     decoding: Decoding
     n_samples: int
     chat: bool  # prompts are sent as a user's message
+    thinking: str = "default"
+    engine_options: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,10 +106,18 @@ class BatchOutput:
                 f"{self._path} has lines but no {self._about_path.name} that says how they were "
                 f"made: {INSTEAD}"
             )
-        earlier = {name: self._about.get(name) for name in asked}
-        if differing := differences(earlier, asked):
+        if differing := differences(self._earlier(asked), asked):
             told = ", ".join(f"{n} was {_short(a)}, is {_short(b)}" for n, a, b in differing)
             raise RunError(f"{self._path} was begun with other settings ({told}): {INSTEAD}")
+
+    def _earlier(self, asked: dict[str, Any]) -> dict[str, Any]:
+        """Return the settings that the output was begun with; older versions wrote fewer."""
+        known = {name: self._about[name] for name in asked if name in self._about}
+        try:
+            found: dict[str, Any] = codec.to_json(codec.from_json(BatchSettings, known))
+        except ValueError:
+            return {name: self._about.get(name) for name in asked}
+        return found
 
     def _count(self, line: BatchLine) -> bool:
         if line.error is not None:

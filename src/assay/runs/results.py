@@ -72,6 +72,7 @@ def build_result(
         "coverage": {**codec.to_json(coverage), "complete": coverage.complete},
         "config": {
             **codec.to_json(protocol.decoding),
+            **protocol.to_json()["asking"],
             "problem_selection": run.about.get("selection", ""),
             "num_samples": protocol.n_samples,
             "prompt_strategy": protocol.prompt_strategy,

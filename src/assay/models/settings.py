@@ -1,0 +1,130 @@
+"""Settings of an engine that the user names: its own options, and how a model thinks."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, Any
+
+from assay.errors import UsageError
+from assay.thoughts import TAGS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from assay.models import EngineOptions
+
+ON, OFF = "on", "off"
+# Templates know the switch by one of these names.
+SWITCHES = ("enable_thinking", "thinking")
+TEMPLATE_VARIABLES = "chat_template_kwargs"  # an option of all engines that render templates
+BUDGET = re.compile("[1-9][0-9]{0,8}")  # tokens, in one spelling
+
+
+def parse_engine_options(texts: Iterable[str]) -> dict[str, Any]:
+    """Return the values by name of ``key=value`` texts: JSON, or else text."""
+    found: dict[str, Any] = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not equals or not name.strip():
+            raise UsageError(f"--engine-option {text}: is not key=value. Give a name and a value.")
+        if (name := name.strip()) in found:
+            raise UsageError(f"--engine-option {name}: is given twice. Drop one.")
+        found[name] = _parse_value(name, value)
+    if not isinstance(found.get(TEMPLATE_VARIABLES, {}), dict):
+        raise UsageError(
+            f"--engine-option {TEMPLATE_VARIABLES}: is not a JSON object. Give one such as "
+            f'{TEMPLATE_VARIABLES}=\'{{"reasoning_effort": "low"}}\'.'
+        )
+    return found
+
+
+def canonical_engine_options(texts: Iterable[str]) -> tuple[str, ...]:
+    """Return the options as they are recorded: sorted, with values as JSON."""
+    found = parse_engine_options(texts)
+    return tuple(f"{name}={_canonical(found[name])}" for name in sorted(found))
+
+
+def check_thinking(thinking: str) -> None:
+    """Raise UsageError unless it is on, off, a number of tokens, or empty."""
+    if thinking not in ("", ON, OFF) and not BUDGET.fullmatch(thinking):
+        raise UsageError(f"--thinking must be on, off or a number of tokens, got {thinking!r}")
+
+
+def thinking_budget(options: EngineOptions) -> int | None:
+    """Return the most tokens of a thought, or None if it has no bound."""
+    return int(options.thinking) if options.thinking.isdigit() else None
+
+
+def template_variables(options: EngineOptions) -> dict[str, Any]:
+    """Return the variables of a chat template besides the messages."""
+    chosen = parse_engine_options(options.engine_options).get(TEMPLATE_VARIABLES, {})
+    if not options.thinking:
+        return dict(chosen)
+    return {**switched(options.thinking != OFF), **chosen}
+
+
+def switched(on: bool) -> dict[str, Any]:
+    """Return the template variables that turn thinking on or off."""
+    return dict.fromkeys(SWITCHES, on)
+
+
+def own_options(options: EngineOptions) -> dict[str, Any]:
+    """Return the engine's own options, without those of its chat template."""
+    found = parse_engine_options(options.engine_options)
+    return {name: value for name, value in found.items() if name != TEMPLATE_VARIABLES}
+
+
+def refuse(options: EngineOptions, engine: str, *names: str) -> None:
+    """Raise UsageError if one of the options is set: the engine has no such setting."""
+    given = [name for name in names if getattr(options, name)]
+    if given:
+        flags = ", ".join("--" + name.removesuffix("s").replace("_", "-") for name in given)
+        raise UsageError(f"{flags}: the {engine} engine has no such setting. Drop it.")
+
+
+def check_chat_settings(options: EngineOptions, form: str, template: str, model: str) -> None:
+    """Raise UsageError if the model cannot be asked to think as the options say."""
+    if form != "chat" and template_variables(options):
+        setting = f"--thinking {options.thinking}" if options.thinking else TEMPLATE_VARIABLES
+        raise UsageError(
+            f"{setting}: {model} is asked in the text form, without a chat template. "
+            "Use --prompt-form chat, or drop it."
+        )
+    if thinking_budget(options) is not None and thought_tags(template) is None:
+        raise UsageError(
+            f"--thinking {options.thinking}: the chat template of {model} has no marks of "
+            "thoughts, so they cannot be counted. Use --thinking on or off."
+        )
+
+
+def thought_tags(template: str) -> tuple[str, str] | None:
+    """Return the marks around a thought in a chat template, if it has some."""
+    return next((pair for pair in TAGS if pair[0] in template or pair[1] in template), None)
+
+
+def reserved(name: str, flags: Mapping[str, str]) -> str:
+    """Return why an engine's option is not the user's to set; nothing if it is."""
+    if name not in flags:
+        return ""
+    instead = f"Use {flags[name]}." if flags[name] else "Drop it."
+    return f"--engine-option {name}: is set by other options. {instead}"
+
+
+def _parse_value(name: str, text: str) -> Any:
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        found = text
+    try:
+        _canonical(found)
+        text.encode()
+    except (ValueError, UnicodeEncodeError) as error:
+        raise UsageError(
+            f"--engine-option {name}: is not a value of JSON ({error}). Give another."
+        ) from error
+    return found
+
+
+def _canonical(value: Any) -> str:
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
