@@ -40,6 +40,7 @@ IN_PROTOCOL: dict[str, Any] = {
     "prompt_strategy": "scot",
     "system": "Be brief.",
     "stop": ("END",),
+    "prompt_imports": "none",
 }
 ENGINE_IN_PROTOCOL: dict[str, Any] = {
     "prompt_form": "text",
@@ -64,7 +65,8 @@ NEITHER = {
 }  # fmt: skip
 ENGINE_NEITHER = {
     "batch_mode", "parallel", "device", "logprobs", "timeout", "answer_timeout",
-    "requests_per_minute", "tokens_per_minute", "price_in", "price_out", "longest",
+    "requests_per_minute", "tokens_per_minute", "price_in", "price_out", "longest", "threads",
+    "name",  # only what it is called
 }  # fmt: skip
 
 

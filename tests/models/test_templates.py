@@ -141,14 +141,14 @@ def test_llama_cpp_later(assay: Cli, tmp_path: Path, command: str) -> None:
     from tests.models.small_models import write_small
 
     write_small(tmp_path / "later.gguf", chat_template=LATER)
-    task = ("0",) if command == "prompt" else ("--samples", "1")
+    task = ("0",) if command == "prompt" else ("--problems", "1", "--json")
     refused(assay(command, "mini", *task, "--model", "later.gguf"), "later.gguf", "more than 10 s")
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("template", "asked"),
-    [(LOOP, ("eval", "mini", "--samples", "1")), (POWER, ("prompt", "mini", "0")),
+    [(LOOP, ("eval", "mini", "--problems", "1", "--json")), (POWER, ("prompt", "mini", "0")),
      (DOUBLING, ("run",))],
     ids=["loop", "power", "doubling"],
 )  # fmt: skip

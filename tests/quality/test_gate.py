@@ -16,10 +16,12 @@ from assay.models.scoring import Scorer
 from assay.quality import gate
 from assay.quality.gate import passed_gate
 from assay.quality.policy import load_policy
-from assay.runs.results import _is_publishable
+from assay.runs.publication import publication_obstacles
+from assay.scoring import Coverage
 from assay.types import Benchmark, Completion
 from tests.conftest import Cli, references, write_completions
 from tests.models.torch_models import save_model
+from tests.test_protocol import BASE
 
 LIKENESS = load_policy().gate
 ON_GPU = EngineOptions(device="cuda")
@@ -115,7 +117,8 @@ def test_all_parts_of_a_run_must_be_publishable(
 ) -> None:
     environments = [{"parity_gate": {"state": state}} if state else {} for state in states]
     made = [completion(used_gpu=used) for used in on_gpu]
-    assert _is_publishable(made, environments) is publishable
+    whole = Coverage(1, 1, 1, 1, 1)
+    assert (publication_obstacles(whole, BASE, made, environments) == []) is publishable
 
 
 def test_a_run_without_a_gpu_is_marked_and_not_published(

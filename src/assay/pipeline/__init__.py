@@ -40,11 +40,18 @@ from assay.pipeline.config import ALL, STANDARD, EvalConfig, JudgeConfig, ScoreC
 from assay.pipeline.decoding import MAX_TOKENS, MAX_TOKENS_THINKING, in_force
 from assay.pipeline.problems import ProblemSelection
 from assay.pipeline.prompt_imports import surround
+from assay.pipeline.samples import (
+    Samples,
+    Selected,
+    check_strategy,
+    match_samples,
+    recorded_samples,
+)
 from assay.pipeline.stream import Observer, Stream, sample_seed
-from assay.prompts import Strategy, strategies
-from assay.protocol import VERSION, Asking, Protocol
+from assay.prompts import strategies
+from assay.protocol import VERSION, Protocol
 from assay.sandbox import environments
-from assay.types import Benchmark, Decoding, Prompt, SampleKey
+from assay.types import Benchmark, Decoding, SampleKey
 
 __all__ = [
     "ALL", "EngineOptions", "EvalConfig", "Evaluation", "JudgeConfig", "Observer",
@@ -52,11 +59,8 @@ __all__ = [
     "evaluate_all", "flaky", "recorded", "references", "resolve_decoding", "sample_seed", "score",
 ]  # fmt: skip
 
-# Completions made elsewhere were asked for in a way nobody recorded.
-RECORDED = Strategy("recorded", 0, lambda problem, _: Prompt(text=problem.prompt))
 LONG_S = 2.0
 MOST_WORKERS = 1024
-UNKNOWN_DECODING = Decoding(max_tokens=0, temperature=0.0, top_k=0, top_p=0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,26 +69,6 @@ class Evaluation:
 
     result: dict[str, Any]
     path: Path
-
-
-@dataclass(frozen=True, slots=True)
-class Selected:
-    """Problems of a benchmark, their label (such as ``[:10]``), and how many the benchmark has."""
-
-    benchmark: Benchmark
-    label: str
-    total: int
-
-
-@dataclass(frozen=True, slots=True)
-class Samples:
-    """Which samples are judged, and how they were asked for."""
-
-    keys: list[SampleKey]
-    strategy: Strategy
-    asking: Asking
-    decoding: Decoding
-    origin: str = ""  # digest of completions that were recorded elsewhere
 
 
 def evaluate(config: EvalConfig, observer: Observer) -> Evaluation:
@@ -99,10 +83,10 @@ def evaluate(config: EvalConfig, observer: Observer) -> Evaluation:
     model = models.open_model(config.model, engine, observer.note)
     keys = [(p.task_id, s) for p in selected.benchmark.problems for s in range(config.n_samples)]
     gate = {"parity_gate": config.gate()}
-    _check_strategy(config, model)
+    check_strategy(config, model)
     if isinstance(model, models.RecordedModel):
         refuse_for_recorded(config.system, config.stop, resolve_decoding(config))
-        samples = _recorded_samples(model, keys)
+        samples = recorded_samples(model, keys)
     else:
         decoding = resolve_decoding(config, thinks=model.thinks)
         if model.thinks and config.max_tokens is None:
@@ -115,22 +99,10 @@ def evaluate(config: EvalConfig, observer: Observer) -> Evaluation:
     return _judged(config, selected, benchmark, samples, model, observer, gate)
 
 
-def _check_strategy(config: EvalConfig, model: models.Model) -> None:
-    if isinstance(model, models.RecordedModel) and config.prompt_strategy != STANDARD:
-        raise UsageError("--prompt-strategy: recorded completions were asked for before. Drop it.")
-
-
-def _recorded_samples(model: models.RecordedModel, keys: list[SampleKey]) -> Samples:
-    """Return samples of which nobody knows how they were asked for, only where they come from."""
-    identity = model.identity
-    asking = resolve_asking(identity.prompt_form, EngineOptions(), "", ())
-    return Samples(keys, RECORDED, asking, UNKNOWN_DECODING, identity.weights_sha256)
-
-
 def evaluate_all(config: EvalConfig, observer: Observer) -> list[Evaluation]:
     """With every prompt strategy in turn, the usual one first."""
     evaluations = []
-    _check_strategy(config, models.open_model(config.model, config.engine, observer.note))
+    check_strategy(config, models.open_model(config.model, config.engine, observer.note))
     for name in sorted(strategies.names(), key=lambda name: name != STANDARD):
         observer.note(f"prompt strategy {name}")
         evaluations.append(evaluate(dataclasses.replace(config, prompt_strategy=name), observer))
@@ -143,8 +115,8 @@ def score(config: ScoreConfig, observer: Observer) -> Evaluation:
     if config.select:
         selection.methods.get(config.select)
     selected = _select(config, observer)
-    benchmark, model, keys = _match(config, selected, observer)
-    samples = _recorded_samples(model, keys)
+    benchmark, model, keys = match_samples(config, selected, observer)
+    samples = recorded_samples(model, keys)
     return _judged(config, selected, benchmark, samples, model, observer)
 
 
@@ -152,45 +124,7 @@ def recorded(
     config: ScoreConfig, observer: Observer
 ) -> tuple[Benchmark, models.RecordedModel, list[SampleKey]]:
     """Completions made elsewhere, and the part of the benchmark that they are for."""
-    return _match(config, _select(config, observer), observer)
-
-
-def _match(
-    config: ScoreConfig, selected: Selected, observer: Observer
-) -> tuple[Benchmark, models.RecordedModel, list[SampleKey]]:
-    """Match a file with the selected problems; UsageError if it lacks samples of them."""
-    model = models.open_recorded(
-        config.samples_file, partial=config.partial, name=config.model_name
-    )
-    wanted = {p.task_id for p in selected.benchmark.problems}
-    keys = [key for key in model.recorded() if key[0] in wanted]
-    others = {task_id for task_id, _ in model.recorded()} - wanted
-    if others and not (selected.label and keys):
-        raise UsageError(
-            f"{config.samples_file} has a sample of {min(others)}, which is no task of "
-            f"{selected.benchmark.name}: give the right --benchmark"
-        )
-    counts = Counter(task_id for task_id, _ in keys)
-    most = max(counts.values())
-    if lacking := _describe_lack(counts, len(wanted), most):
-        if not config.partial:
-            raise UsageError(
-                f"{config.samples_file}: has {lacking} of {selected.benchmark.name}. "
-                "Give the whole file, or --partial to score what there is."
-            )
-        observer.note(f"{config.samples_file} has {lacking} of {selected.benchmark.name}")
-    problems = tuple(p for p in selected.benchmark.problems if p.task_id in counts)
-    benchmark = dataclasses.replace(selected.benchmark, problems=problems)
-    return surround(benchmark, config.prompt_imports, model.identity.prompt_form), model, keys
-
-
-def _describe_lack(counts: Counter[str], problems: int, most: int) -> str:
-    """Return what a file has if that is less than ``most`` samples of all problems."""
-    if len(counts) < problems:
-        return f"samples of {len(counts)} of {problems} problems"
-    if fewer := sum(count < most for count in counts.values()):
-        return f"fewer than {most} samples of {fewer} of {problems} problems"
-    return ""
+    return match_samples(config, _select(config, observer), observer)
 
 
 def check_references(config: JudgeConfig, observer: Observer) -> dict[str, str]:

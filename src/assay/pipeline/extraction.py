@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from assay import extract, runs, sandbox
 from assay.extract import RULES
 from assay.extract.workers import Change, ExtractionRequest, Extractor
-from assay.pipeline import UNKNOWN_DECODING, Evaluation, Observer, ScoreConfig, recorded, references
+from assay.pipeline import Evaluation, Observer, ScoreConfig, recorded, references
+from assay.pipeline.samples import UNKNOWN_DECODING
 from assay.types import Benchmark, Completion, Job, Program, Prompt, PromptForm, Request, Sample
 
 __all__ = ["RULES", "Change", "Dependence", "Extracted", "dependences", "extracted"]

@@ -1,0 +1,96 @@
+"""Which samples are judged, how they were asked for, and whether a file has all of them."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from assay import models
+from assay.errors import UsageError
+from assay.pipeline.asking import resolve_asking
+from assay.pipeline.config import STANDARD, EvalConfig, ScoreConfig
+from assay.pipeline.prompt_imports import surround
+from assay.prompts import Strategy
+from assay.types import Decoding, Prompt
+
+if TYPE_CHECKING:
+    from assay.pipeline.stream import Observer
+    from assay.protocol import Asking
+    from assay.types import Benchmark, SampleKey
+
+# Completions made elsewhere were asked for in a way nobody recorded.
+RECORDED = Strategy("recorded", 0, lambda problem, _: Prompt(text=problem.prompt))
+UNKNOWN_DECODING = Decoding(max_tokens=0, temperature=0.0, top_k=0, top_p=0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Selected:
+    """Problems of a benchmark, their label (such as ``[:10]``), and how many the benchmark has."""
+
+    benchmark: Benchmark
+    label: str
+    total: int
+
+
+@dataclass(frozen=True, slots=True)
+class Samples:
+    """Which samples are judged, and how they were asked for."""
+
+    keys: list[SampleKey]
+    strategy: Strategy
+    asking: Asking
+    decoding: Decoding
+    origin: str = ""  # digest of completions that were recorded elsewhere
+
+
+def check_strategy(config: EvalConfig, model: models.Model) -> None:
+    """Raise UsageError if recorded completions are to be asked for in another way."""
+    if isinstance(model, models.RecordedModel) and config.prompt_strategy != STANDARD:
+        raise UsageError("--prompt-strategy: recorded completions were asked for before. Drop it.")
+
+
+def recorded_samples(model: models.RecordedModel, keys: list[SampleKey]) -> Samples:
+    """Return samples of which nobody knows how they were asked for, only where they come from."""
+    identity = model.identity
+    asking = resolve_asking(identity.prompt_form, models.EngineOptions(), "", ())
+    return Samples(keys, RECORDED, asking, UNKNOWN_DECODING, identity.weights_sha256)
+
+
+def match_samples(
+    config: ScoreConfig, selected: Selected, observer: Observer
+) -> tuple[Benchmark, models.RecordedModel, list[SampleKey]]:
+    """Match a file with the selected problems; UsageError if it lacks samples of them."""
+    model = models.open_recorded(
+        config.samples_file, partial=config.partial, name=config.model_name
+    )
+    wanted = {p.task_id for p in selected.benchmark.problems}
+    keys = [key for key in model.recorded() if key[0] in wanted]
+    others = {task_id for task_id, _ in model.recorded()} - wanted
+    if others and not (selected.label and keys):
+        raise UsageError(
+            f"{config.samples_file} has a sample of {min(others)}, which is no task of "
+            f"{selected.benchmark.name}: give the right --benchmark"
+        )
+    counts = Counter(task_id for task_id, _ in keys)
+    most = max(counts.values())
+    if lacking := _describe_lack(counts, len(wanted), most):
+        if not config.partial:
+            raise UsageError(
+                f"{config.samples_file}: has {lacking} of {selected.benchmark.name}. "
+                "Give the whole file, or --partial to score what there is."
+            )
+        observer.note(f"{config.samples_file} has {lacking} of {selected.benchmark.name}")
+    problems = tuple(p for p in selected.benchmark.problems if p.task_id in counts)
+    benchmark = dataclasses.replace(selected.benchmark, problems=problems)
+    return surround(benchmark, config.prompt_imports, model.identity.prompt_form), model, keys
+
+
+def _describe_lack(counts: Counter[str], problems: int, most: int) -> str:
+    """Return what a file has if that is less than ``most`` samples of all problems."""
+    if len(counts) < problems:
+        return f"samples of {len(counts)} of {problems} problems"
+    if fewer := sum(count < most for count in counts.values()):
+        return f"fewer than {most} samples of {fewer} of {problems} problems"
+    return ""
