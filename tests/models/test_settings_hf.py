@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("torch", reason="needs the hf extra: pip install 'assay[hf]'")
-pytest.importorskip("transformers", reason="needs the hf extra: pip install 'assay[hf]'")
+pytest.importorskip("torch", reason="needs the hf extra: pip install 'assay-eval[hf]'")
+pytest.importorskip("transformers", reason="needs the hf extra: pip install 'assay-eval[hf]'")
 
 import torch
 
