@@ -27,6 +27,7 @@ from assay.cli._progress import ProgressDisplay
 from assay.errors import RunError
 from assay.pipeline import ALL, EvalConfig, Evaluation, evaluate_all
 from assay.pipeline import evaluate as run_evaluation
+from assay.pipeline.asking import DEFAULT_THINKING
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -150,14 +151,8 @@ def show(evaluation: Evaluation, *, as_json: bool) -> None:
 
 def _summary(evaluation: Evaluation) -> list[str]:
     result = evaluation.result
-    results, config = result["results"], result["config"]
-    sampling = f"temperature {config['temperature']:g}" if config["temperature"] else "greedy"
-    if not config["max_tokens"]:
-        sampling = "made elsewhere"
-    lines = [
-        f"{benchmark_name(result)} · {result['model']} · {config['prompt_strategy']} · "
-        f"{sampling} · n={config['num_samples']}"
-    ]
+    results = result["results"]
+    lines = [" · ".join([benchmark_name(result), result["model"], *_settings(result)])]
     if gap := describe_gap(result):
         lines.insert(0, f"incomplete: {gap}; the score is about these alone")
     for name, found in results["intervals"].items():
@@ -195,6 +190,27 @@ def _summary(evaluation: Evaluation) -> list[str]:
         f"  results   {evaluation.path}",
     ]
     return lines
+
+
+def _settings(result: dict[str, Any]) -> list[str]:
+    """Return how the samples were asked for and judged; usual settings are not mentioned."""
+    config, protocol = result["config"], result["protocol"]
+    count = f"n={config['num_samples']}"
+    imports = protocol["prompt_imports"]
+    judging = [f"prompt imports {imports}"] if imports != "prepended" else []
+    if protocol["origin"]:
+        return ["recorded elsewhere", count, *judging]
+    unusual = [
+        f"{name.replace('_', '-')} {config[name]:g}"
+        for name, usual in (("top_p", 1), ("min_p", 0), ("repetition_penalty", 1))
+        if config[name] != usual
+    ]
+    sampling = f"temperature {config['temperature']:g}" if config["temperature"] else "greedy"
+    asking = [f"thinking {config['thinking']}"] if config["thinking"] != DEFAULT_THINKING else []
+    asking += ["system prompt"] if config["system"] else []
+    asking += config["engine_options"]
+    form = config["prompt_form"]
+    return [config["prompt_strategy"], form, sampling, *unusual, *asking, count, *judging]
 
 
 def _model(identity: dict[str, Any]) -> list[str]:

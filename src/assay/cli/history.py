@@ -58,6 +58,7 @@ SETTINGS: dict[str, Callable[[Run], str]] = {
     "top-p": _setting("decoding", "top_p"),
     "form": lambda run: _setting("asking", "prompt_form")(run) or _identity("prompt_form")(run),
     "thinking": _setting("asking", "thinking"),
+    "imports": _setting("prompt_imports"),
     "engine": _identity("engine"),
     "format": _identity("variant"),
     "weights": _identity("weights_sha256", 12),
