@@ -92,6 +92,14 @@ def test_a_wrong_date_is_one_line(results: Path) -> None:
     assert done.err.startswith("assay: --since yesterday: is not a date. Give one such as 20")
 
 
+def test_models_of_one_name_are_told_apart_by_their_weights(results: Path) -> None:
+    assert "weights" not in listed(results)[0]
+    run = write_result(results, "2026-03-02", "llama")
+    path = results / f"{run}.json"
+    path.write_text(path.read_text().replace("ab" * 32, "cd" * 32))
+    assert "weights" in listed(results)[0]
+
+
 def test_csv_has_every_column(results: Path) -> None:
     rows = list(csv.DictReader(io.StringIO("\n".join(listed(results, "--csv")))))
     assert [row["model"] for row in rows] == ["llama", "Qwen-coder", "qwen"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,8 @@ from assay.cli._format import benchmark_name, describe_gap, describe_left_out, i
 from assay.cli._options import as_json, option, results_dir
 from assay.cli._output import echo, echo_json
 from assay.errors import UsageError
+
+DIGEST = re.compile("[0-9a-f]{64}")
 
 
 @click.command()
@@ -31,7 +34,9 @@ def compare(a: str, b: str, results_dir: Path, force: bool, as_json: bool) -> No
     """
     first, second = runs.find_result(a, results_dir), runs.find_result(b, results_dir)
     found = runs.compare(first, second)
-    differing = "; ".join(f"{name}: {x} / {y}" for name, x, y in found.protocol_differences)
+    differing = "; ".join(
+        f"{name}: {_short(x)} / {_short(y)}" for name, x, y in found.protocol_differences
+    )
     if differing and not force:
         raise UsageError(f"the protocols differ ({differing}): --force compares all the same")
     if differing:
@@ -44,6 +49,12 @@ def compare(a: str, b: str, results_dir: Path, force: bool, as_json: bool) -> No
         echo_json(found)
         return
     echo(*_lines(found, first, second))
+
+
+def _short(value: Any) -> str:
+    """Return a value of a protocol; of a digest, enough to tell it from others."""
+    text = str(value)
+    return text[:12] if DIGEST.fullmatch(text) else text
 
 
 def _lines(found: runs.Comparison, first: dict[str, Any], second: dict[str, Any]) -> list[str]:

@@ -153,7 +153,8 @@ def _summary(evaluation: Evaluation) -> list[str]:
     result = evaluation.result
     results = result["results"]
     lines = [" · ".join([benchmark_name(result), result["model"], *_settings(result)])]
-    if gap := describe_gap(result):
+    gap = describe_gap(result)
+    if gap:
         lines.insert(0, f"incomplete: {gap}; the score is about these alone")
     for name, found in results["intervals"].items():
         lines.append(
@@ -186,7 +187,7 @@ def _summary(evaluation: Evaluation) -> list[str]:
         *_model(result["model_identity"]),
         *_marked(result),
         *_bill(result["timing"]),
-        f"  protocol  {result['protocol']['hash'][:12]}",
+        f"  protocol  {result['protocol']['hash'][:12]}{' (incomplete)' if gap else ''}",
         f"  results   {evaluation.path}",
     ]
     return lines

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 Run = dict[str, Any]
+WEIGHTS = "weights"
 DAYS = re.compile(r"(\d{1,5})d")
 
 
@@ -61,7 +62,7 @@ SETTINGS: dict[str, Callable[[Run], str]] = {
     "imports": _setting("prompt_imports"),
     "engine": _identity("engine"),
     "format": _identity("variant"),
-    "weights": _identity("weights_sha256", 12),
+    WEIGHTS: _identity("weights_sha256", 12),
     "sandbox": _setting("sandbox"),
 }
 
@@ -128,7 +129,11 @@ def _parse_since(text: str) -> str:
 
 
 def _differing(runs: list[Run]) -> list[str]:
-    return [name for name, find in SETTINGS.items() if len({find(run) for run in runs}) > 1]
+    names = [name for name, find in SETTINGS.items() if len({find(run) for run in runs}) > 1]
+    models = {(run["model"], SETTINGS[WEIGHTS](run)) for run in runs}
+    if len(models) == len({run["model"] for run in runs}):  # the names tell them apart
+        names = [name for name in names if name != WEIGHTS]
+    return names
 
 
 def _rows(runs: list[Run], settings: list[str]) -> list[tuple[str, ...]]:
