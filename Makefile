@@ -6,6 +6,7 @@ BIN := $(VENV)/bin
 CHECKPOINT ?= default
 BENCHMARK ?= humaneval
 SAMPLES ?= 0
+PROBLEMS ?= $(SAMPLES)
 NUM_SAMPLES ?= 1
 TEMPERATURE ?= 0
 MAX_TOKENS ?=
@@ -15,7 +16,7 @@ TEXT ?= wikitext-2
 TEXT_BYTES ?= 65536
 HF ?=
 TIER ?= smoke
-EVAL = $(BIN)/assay eval $(1) --model "$(CHECKPOINT)" --samples $(SAMPLES) --n-samples $(NUM_SAMPLES) \
+EVAL = $(BIN)/assay eval $(1) --model "$(CHECKPOINT)" --problems $(PROBLEMS) --n-samples $(NUM_SAMPLES) \
 	--temperature $(TEMPERATURE) $(if $(MAX_TOKENS),--max-tokens $(MAX_TOKENS)) --prompt-strategy $(PROMPT_STRATEGY) \
 	--results-dir "$(RESULTS_DIR)"
 
