@@ -127,8 +127,9 @@ def test_a_line_cut_in_half_is_not_dropped_without_a_word(tmp_path: Path, whole:
     done = assay(tmp_path, *asked)
     assert done.code == 2
     assert (
-        "line 20: was cut in half. Give the whole file, or --partial to leave it out." in done.err
-    )
+        "line 20: was cut in half. Give the whole file, or leave the line out with assay score "
+        "--partial."
+    ) in done.err
     assert assay(tmp_path, *asked, "--partial").code == INCOMPLETE
     whole.write_text(content.replace("\n", "garbage\n", 1))  # not at the end: damage
     assert "not valid JSON" in assay(tmp_path, *asked, "--partial").err

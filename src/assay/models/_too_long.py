@@ -13,8 +13,8 @@ MESSAGES = re.compile(
     r"|exceeds the available context size",
     re.IGNORECASE,
 )
-CONTEXT = re.compile(r"maximum (?:context|model) length (?:is|of) (\d+)", re.IGNORECASE)
-OF_PROMPT = re.compile(r"(\d+) (?:(?:of|in|the|your|text) )*(?:messages|prompt|input)\b")
+CONTEXT = re.compile(r"maximum (?:context|model) length (?:is|of) (\d{1,12})", re.IGNORECASE)
+OF_PROMPT = re.compile(r"(\d{1,12}) (?:(?:of|in|the|your|text) )*(?:messages|prompt|input)\b")
 THOUSANDS = re.compile(r"(?<=\d),(?=\d{3})")
 LLAMA_CPP = re.compile(r"request \((\d+) tokens\) exceeds the available context size")
 

@@ -77,7 +77,8 @@ def own_options(options: EngineOptions) -> dict[str, Any]:
 
 def refuse(options: EngineOptions, engine: str, *names: str) -> None:
     """Raise UsageError if one of the options is set: the engine has no such setting."""
-    given = [name for name in names if getattr(options, name)]
+    defaults = type(options)()
+    given = [name for name in names if getattr(options, name) != getattr(defaults, name)]
     if given:
         flags = ", ".join("--" + name.removesuffix("s").replace("_", "-") for name in given)
         raise UsageError(f"{flags}: the {engine} engine has no such setting. Drop it.")
