@@ -67,7 +67,16 @@ def test_missing_samples_of_a_problem_are_missing(tmp_path: Path, mini: Benchmar
     done = assay(tmp_path, "eval", "mini", "--model", f"replay:{samples}", "--n-samples", "2",
                  "--temperature", "0.8")  # fmt: skip
     assert done.code == INCOMPLETE
-    assert done.out.startswith("incomplete: 19 of 20 problems judged")
+    assert done.out.startswith(
+        "incomplete: 39 of 40 samples judged (all samples of 19 of 20 problems); the score is about"
+    )
+
+
+def test_the_gap_counts_samples_if_problems_have_several(tmp_path: Path, whole: Path) -> None:
+    """A score over 20 problems was headed "0 of 20 problems judged; ... about these alone"."""
+    done = assay(tmp_path, "eval", "mini", "--model", f"replay:{whole}", "--n-samples", "2")
+    assert done.code == INCOMPLETE
+    assert done.out.startswith("incomplete: 20 of 40 samples judged (all samples of 0 of 20 prob")
 
 
 def test_a_selection_of_problems_is_named(tmp_path: Path, whole: Path) -> None:

@@ -40,10 +40,11 @@ def describe_gap(result: dict[str, Any]) -> str:
     found = result.get("coverage")
     if not found or found["complete"]:  # none: by an earlier version
         return ""
-    judged, selected = found["judged_problems"], found["selected_problems"]
-    if judged < selected:
-        return f"{judged} of {selected} problems judged"
-    return f"{found['judged_samples']} of {found['samples']} samples judged"
+    problems = f"{found['judged_problems']} of {found['selected_problems']} problems"
+    if found["samples"] == found["selected_problems"]:
+        return f"{problems} judged"
+    samples = f"{found['judged_samples']} of {found['samples']} samples"
+    return f"{samples} judged (all samples of {problems})"
 
 
 LEFT_OUT_NOTE = "(in brackets: with the left-out samples, which are invalid, counted as failed)"
