@@ -185,6 +185,21 @@ def test_a_run_without_select_keeps_what_was_selected(tmp_path: Path, mini: Benc
     assert again["results"]["best_of_n"] == first["results"]["best_of_n"]
 
 
+def test_an_earlier_choice_that_cannot_be_made_again_does_not_end_a_run(
+    tmp_path: Path, mini: Benchmark
+) -> None:
+    """Requests sent again without --select have no log-probabilities: no result was written."""
+    samples = write_completions(tmp_path / "two.jsonl", references(mini) * 2)
+    asked = ("score", samples, "--benchmark", "mini")
+    first = result_of(tmp_path, *asked, "--select", "first")
+    path = tmp_path / "results" / f"{first['run']}.json"
+    path.write_text(path.read_text().replace('"method": "first"', '"method": "logprob"'))
+    done = assay(tmp_path, *asked)
+    assert done.code == 0
+    assert "the choice by logprob is left out: " in done.err
+    assert assay(tmp_path, *asked, "--select", "logprob").code == 2
+
+
 def test_results_of_another_protocol_version_are_their_own_kind(
     tmp_path: Path, whole: Path
 ) -> None:

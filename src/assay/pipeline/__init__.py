@@ -199,11 +199,15 @@ def _judged(
             wanted = set(task_ids)
             verdicts = [v for v in run.verdicts.values() if v.task_id in wanted]
             tallies = scoring.tally(task_ids, verdicts)
-            method = config.select or runs.kept_selection(run)
             best = None
-            if method and most > 1:
+            if (method := config.select or runs.kept_selection(run)) and most > 1:
                 form = model.identity.prompt_form
-                best = best_of_n(method, most, benchmark, form, run, judge, extractor, observer)
+                try:
+                    best = best_of_n(method, most, benchmark, form, run, judge, extractor, observer)
+                except UsageError as error:
+                    if config.select:
+                        raise
+                    observer.note(f"the choice by {method} is left out: {error}")
             elif config.select:
                 observer.note("--select has nothing to choose from: there is one sample a problem")
             result = runs.build_result(
