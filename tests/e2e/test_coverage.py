@@ -61,6 +61,17 @@ def test_the_results_file_counts_what_is_missing(tmp_path: Path, half: Path, who
     assert complete["not_publishable"] == ["the completions were recorded elsewhere"]
 
 
+def test_the_tsv_of_an_incomplete_run_is_incomplete(tmp_path: Path, half: Path) -> None:
+    """``passk`` said "10 problems" with exit code 0."""
+    asked = ("eval", "mini", "--model", f"replay:{half}")
+    run = result_of(tmp_path, *asked, code=INCOMPLETE)["run"]
+    done = assay(tmp_path, "passk", "--tsv", f"results/{run}.tsv")
+    assert done.code == INCOMPLETE
+    assert done.out.startswith("incomplete: 8 of 20 problems judged; the score is about these")
+    counted = result_of(tmp_path, "passk", "--tsv", f"results/{run}.tsv", code=INCOMPLETE)
+    assert counted["coverage"]["judged_problems"] == 8
+
+
 def test_missing_samples_of_a_problem_are_missing(tmp_path: Path, mini: Benchmark) -> None:
     texts = [*references(mini), *references(mini)[:-1]]
     samples = write_completions(tmp_path / "uneven.jsonl", texts)

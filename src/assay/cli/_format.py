@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from assay import codec
 from assay.printable import CELL_LIMIT, clean_line
+from assay.scoring import Coverage
 
 
 def percent(value: float | None) -> str:
@@ -47,6 +49,12 @@ def describe_gap(result: dict[str, Any]) -> str:
     return f"{samples} judged (all samples of {problems})"
 
 
+def describe_coverage(coverage: Coverage) -> dict[str, Any]:
+    """Return a coverage as results files have it."""
+    return {**codec.to_json(coverage), "complete": coverage.complete}
+
+
+INCOMPLETE = 3  # exit code: the result is kept, but some problems or samples have no verdict
 LEFT_OUT_NOTE = "(in brackets: with the left-out samples, which are invalid, counted as failed)"
 
 

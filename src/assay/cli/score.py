@@ -8,11 +8,11 @@ from typing import Any
 import click
 
 from assay import codec
-from assay.cli._format import describe_gap
+from assay.cli._format import INCOMPLETE, describe_coverage, describe_gap
 from assay.cli._options import judging, option
 from assay.cli._output import echo, echo_json
 from assay.cli._progress import ProgressDisplay
-from assay.cli.eval import INCOMPLETE, exit_if_incomplete, show
+from assay.cli.eval import exit_if_incomplete, show
 from assay.errors import UsageError
 from assay.pipeline import ScoreConfig, flaky
 from assay.pipeline import score as run_score
@@ -101,7 +101,7 @@ def score(
 
 
 def _show_peer(peer: PeerScore, *, as_json: bool) -> None:
-    coverage = {**codec.to_json(peer.coverage), "complete": peer.coverage.complete}
+    coverage = describe_coverage(peer.coverage)
     if as_json:
         verdicts = [
             {"task_id": task_id, "sample": sample, **codec.to_json(verdict)}
