@@ -7,6 +7,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from assay.errors import UsageError
+from assay.protocol import TEMPLATE_VARIABLES
 from assay.thoughts import TAGS
 
 if TYPE_CHECKING:
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
 ON, OFF = "on", "off"
 # Templates know the switch by one of these names.
 SWITCHES = ("enable_thinking", "thinking")
-TEMPLATE_VARIABLES = "chat_template_kwargs"  # an option of all engines that render templates
 BUDGET = re.compile("[1-9][0-9]{0,8}")  # tokens, in one spelling
 
 

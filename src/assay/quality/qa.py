@@ -13,7 +13,7 @@ from assay.errors import AssayError, RunError
 from assay.models.checking import check
 from assay.models.precision import precision
 from assay.models.scoring import open_scorer
-from assay.models.settings import TEMPLATE_VARIABLES
+from assay.protocol import compute_options
 from assay.quality import perplexity
 from assay.quality.bench import BenchConfig, bench
 from assay.quality.decision import Decision, at_least, at_most, overall
@@ -182,7 +182,7 @@ class Quality:
             if run["benchmark"] == benchmark
             and "results" in run
             and _is_same_model(run.get("model_identity") or {}, model.identity)
-            and not _engine_options(run["protocol"])
+            and not _compute_options(run["protocol"])
         ]
         newest = next((run for run in results if _is_whole(run)), None)
         if newest is None:
@@ -204,12 +204,10 @@ def _is_same_model(recorded: dict[str, Any], identity: ModelIdentity) -> bool:
     return all(recorded.get(name, "") == getattr(identity, name) for name in IDENTITY)
 
 
-def _engine_options(protocol: dict[str, Any]) -> list[str]:
-    """Return the options that make an engine compute in another way, if a run had some."""
+def _compute_options(protocol: dict[str, Any]) -> list[str]:
     asking = protocol.get("asking")
     options = asking.get("engine_options") if isinstance(asking, dict) else None
-    found = options if isinstance(options, list) else []
-    return [one for one in found if not str(one).startswith(f"{TEMPLATE_VARIABLES}=")]
+    return compute_options(map(str, options)) if isinstance(options, list) else []
 
 
 def _is_whole(run: dict[str, Any]) -> bool:
