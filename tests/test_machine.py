@@ -137,7 +137,8 @@ def test_one_module_counts_cores() -> None:
     """The sandbox, extraction and engines each counted for themselves, none of them quotas."""
     source = Path(machine.__file__).parent
     for path in source.rglob("*.py"):
-        if path.name != "machine.py":
+        # What runs inside a sandbox has the standard library alone.
+        if path.name != "machine.py" and path.parent.name != "_inside":
             text = path.read_text()
             assert "cpu_count" not in text, path
             assert "sched_getaffinity" not in text, path
