@@ -44,7 +44,7 @@ def score_with(folder: Path, mini: Benchmark, *answers: tuple[str, str]) -> Eval
     answered = {task_id for task_id, _ in answers}
     others = [one for one in references(mini) if one[0] not in answered]
     path = write_completions(folder / "samples.jsonl", [*answers, *others])
-    config = ScoreConfig("mini", folder / "results", samples_file=str(path))
+    config = ScoreConfig("mini", folder / "results", samples_file=str(path), partial=True)
     with ProgressDisplay("mini", quiet=True) as display:
         return score(config, display)
 

@@ -14,6 +14,7 @@ from assay.pipeline import ScoreConfig, score
 from assay.pipeline.cross_check import disagreements, peer_score
 from assay.types import Benchmark, SampleKey
 from tests.conftest import references, write_completions
+from tests.in_process import run_command
 
 
 @pytest.fixture
@@ -46,14 +47,31 @@ def test_what_was_not_generated_is_not_judged(
     ]
     path = tmp_path / "s.jsonl"
     path.write_text("\n".join(map(json.dumps, lines)))
-    config = ScoreConfig("mini", tmp_path / "results", samples_file=str(path))
+    config = ScoreConfig("mini", tmp_path / "results", samples_file=str(path), partial=True)
     with ProgressDisplay("mini", quiet=False) as display:
         peer = peer_score(config, "generous", display)
         assert handed_over.keys() == peer.verdicts.keys() == {(first.task_id, 0)}
         assert [e.value for e in peer.estimates] == [1.0]
         assert peer.not_generated == 1
+        assert (peer.coverage.judged_problems, peer.coverage.selected_problems) == (1, 20)
         assert disagreements(config, score(config, display), peer, display) == []
     assert "generous judges 1 programs; 1 samples have an error" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("handed_over")
+def test_another_judges_score_over_fewer_problems_is_incomplete(
+    mini: Benchmark, tmp_path: Path
+) -> None:
+    """It had no heading, and exit code 0."""
+    path = write_completions(tmp_path / "half.jsonl", references(mini)[:8])
+    asked = ("score", path, "--benchmark", "mini", "--engine", "generous", "--partial")
+    done = run_command(*asked, folder=tmp_path)
+    assert done.code == 3
+    assert done.out.startswith("incomplete: 8 of 20 problems judged")
+    counted = json.loads(run_command(*asked, "--json", folder=tmp_path).out)["coverage"]
+    assert (counted["judged_problems"], counted["complete"]) == (8, False)
+    whole = run_command(*asked, "--problems", "8", folder=tmp_path)
+    assert (whole.code, whole.out.startswith("mini[:8] · judged by generous")) == (0, True)
 
 
 def test_a_program_that_needs_its_demonstration_is_explained(

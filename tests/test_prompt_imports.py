@@ -93,7 +93,7 @@ def test_a_continuation_of_the_prompt_has_its_imports(
 
 def test_nothing_is_imported_for_a_program(mini: Benchmark, tmp_path: Path) -> None:
     first = mini.problems[0]
-    hinted = f"{first.reference}\n\ndef helper(x: List[int]) -> Any:\n    return x\n"
+    hinted = f"def helper(x: List[int]) -> Any:\n    return x\n\n\n{first.reference}"
     path = write_completions(tmp_path / "s.jsonl", [(first.task_id, hinted)])
     _, reasons = scored(path, "mini", "prepended", tmp_path / "results")
     assert reasons == {first.task_id: "passed"}

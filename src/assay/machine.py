@@ -13,7 +13,7 @@ import os
 import re
 from pathlib import Path, PurePosixPath
 
-PROC = Path("/proc/self")
+PROC, FILES = Path("/proc/self"), ("mountinfo", "cgroup")
 CPUS = Path("/sys/devices/system/cpu")
 
 
@@ -50,7 +50,7 @@ def limit_by_quota(cores: int, quota: float | None) -> int:
 def read_quota(proc: Path = PROC) -> float | None:
     """Return the cores' worth of time that all control groups of this process allow, or None."""
     try:
-        mounts, groups = ((proc / name).read_text() for name in ("mountinfo", "cgroup"))
+        mounts, groups = (os.fsdecode((proc / name).read_bytes()) for name in FILES)
     except OSError:  # not Linux
         return None
     quotas = [_quota_of(folder) for folder in find_cpu_groups(mounts, groups)]
@@ -64,10 +64,10 @@ def find_cpu_groups(mounts: str, groups: str) -> list[Path]:
     """
     paths = _paths_by_controller(groups)
     found = []
-    for line in mounts.splitlines():
+    for line in filter(None, mounts.split("\n")):
         before, _, after = line.partition(" - ")
-        root, mount_point = (_unescape(field) for field in before.split()[3:5])
-        kind, _, options = after.split()[:3]
+        root, mount_point = (_unescape(field) for field in before.split(" ")[3:5])
+        kind, _, options = after.split(" ")[:3]  # the second, the source, may be empty
         controller = {"cgroup": "cpu", "cgroup2": ""}.get(kind)
         if controller is None or (controller and controller not in options.split(",")):
             continue
@@ -79,7 +79,7 @@ def find_cpu_groups(mounts: str, groups: str) -> list[Path]:
 def _paths_by_controller(groups: str) -> dict[str, str]:
     """Return the path of each controller's group; the unified hierarchy has no name."""
     paths: dict[str, str] = {}
-    for line in groups.splitlines():
+    for line in filter(None, groups.split("\n")):
         _, controllers, path = line.split(":", 2)
         paths |= dict.fromkeys(controllers.split(","), path)
     return paths

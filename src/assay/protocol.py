@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from assay import codec
 from assay.types import Decoding, Limits, PromptForm, PromptImports, Tests
 
+TEMPLATE_VARIABLES = "chat_template_kwargs"  # an option of all engines that render templates
 VERSION = 2  # of what a protocol says; results of version 1 have no such field
 
 
@@ -54,6 +56,12 @@ class Protocol:
 
     def to_json(self) -> dict[str, Any]:
         return {"hash": self.hash, **json.loads(codec.dumps(self))}  # as a file has it
+
+
+def compute_options(engine_options: Iterable[str]) -> list[str]:
+    """Return the names of the options that can make an engine compute in another way."""
+    names = [option.partition("=")[0] for option in engine_options]
+    return [name for name in names if name != TEMPLATE_VARIABLES]
 
 
 def differences(a: dict[str, Any], b: dict[str, Any]) -> list[tuple[str, Any, Any]]:

@@ -61,13 +61,33 @@ def test_the_results_file_counts_what_is_missing(tmp_path: Path, half: Path, who
     assert complete["not_publishable"] == ["the completions were recorded elsewhere"]
 
 
+def test_the_tsv_of_an_incomplete_run_is_incomplete(tmp_path: Path, half: Path) -> None:
+    """``passk`` said "10 problems" with exit code 0."""
+    asked = ("eval", "mini", "--model", f"replay:{half}")
+    run = result_of(tmp_path, *asked, code=INCOMPLETE)["run"]
+    done = assay(tmp_path, "passk", "--tsv", f"results/{run}.tsv")
+    assert done.code == INCOMPLETE
+    assert done.out.startswith("incomplete: 8 of 20 problems judged; the score is about these")
+    counted = result_of(tmp_path, "passk", "--tsv", f"results/{run}.tsv", code=INCOMPLETE)
+    assert counted["coverage"]["judged_problems"] == 8
+
+
 def test_missing_samples_of_a_problem_are_missing(tmp_path: Path, mini: Benchmark) -> None:
     texts = [*references(mini), *references(mini)[:-1]]
     samples = write_completions(tmp_path / "uneven.jsonl", texts)
     done = assay(tmp_path, "eval", "mini", "--model", f"replay:{samples}", "--n-samples", "2",
                  "--temperature", "0.8")  # fmt: skip
     assert done.code == INCOMPLETE
-    assert done.out.startswith("incomplete: 19 of 20 problems judged")
+    assert done.out.startswith(
+        "incomplete: 39 of 40 samples judged (all samples of 19 of 20 problems); the score is about"
+    )
+
+
+def test_the_gap_counts_samples_if_problems_have_several(tmp_path: Path, whole: Path) -> None:
+    """A score over 20 problems was headed "0 of 20 problems judged; ... about these alone"."""
+    done = assay(tmp_path, "eval", "mini", "--model", f"replay:{whole}", "--n-samples", "2")
+    assert done.code == INCOMPLETE
+    assert done.out.startswith("incomplete: 20 of 40 samples judged (all samples of 0 of 20 prob")
 
 
 def test_a_selection_of_problems_is_named(tmp_path: Path, whole: Path) -> None:
@@ -127,8 +147,9 @@ def test_a_line_cut_in_half_is_not_dropped_without_a_word(tmp_path: Path, whole:
     done = assay(tmp_path, *asked)
     assert done.code == 2
     assert (
-        "line 20: was cut in half. Give the whole file, or --partial to leave it out." in done.err
-    )
+        "line 20: was cut in half. Give the whole file, or leave the line out with assay score "
+        "--partial."
+    ) in done.err
     assert assay(tmp_path, *asked, "--partial").code == INCOMPLETE
     whole.write_text(content.replace("\n", "garbage\n", 1))  # not at the end: damage
     assert "not valid JSON" in assay(tmp_path, *asked, "--partial").err
@@ -173,6 +194,21 @@ def test_a_run_without_select_keeps_what_was_selected(tmp_path: Path, mini: Benc
     again = result_of(tmp_path, *asked)
     assert again["run"] == first["run"]
     assert again["results"]["best_of_n"] == first["results"]["best_of_n"]
+
+
+def test_an_earlier_choice_that_cannot_be_made_again_does_not_end_a_run(
+    tmp_path: Path, mini: Benchmark
+) -> None:
+    """Requests sent again without --select have no log-probabilities: no result was written."""
+    samples = write_completions(tmp_path / "two.jsonl", references(mini) * 2)
+    asked = ("score", samples, "--benchmark", "mini")
+    first = result_of(tmp_path, *asked, "--select", "first")
+    path = tmp_path / "results" / f"{first['run']}.json"
+    path.write_text(path.read_text().replace('"method": "first"', '"method": "logprob"'))
+    done = assay(tmp_path, *asked)
+    assert done.code == 0
+    assert "the choice by logprob is left out: " in done.err
+    assert assay(tmp_path, *asked, "--select", "logprob").code == 2
 
 
 def test_results_of_another_protocol_version_are_their_own_kind(

@@ -134,6 +134,10 @@ IN_DOUBT = {
         "ALL = []\ndef add(g):\n    ALL.append(g)\ndef f(x):\n    return [add, ALL]\n"
         "@add\ndef g(): pass\n"
     ),
+    "a name of a module": "import builtins\ndef f(x):\n    return N\nbuiltins.N = 1\n",
+    "a value by the name of a builtin": (
+        "def f(x):\n    return sum(x)\nsum = 0\nfor i in (1, 2):\n    sum += i\n"
+    ),
     "names at run time": "def f(x):\n    return eval('T')[x]\nT = [1]\nprint(f(0))\n",
 }
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from assay.errors import ModelError
-from assay.models import open_model
+from assay.errors import ModelError, UsageError
+from assay.models import EngineOptions, open_model, open_recorded
 from assay.types import Decoding, Prompt, Request
 
 
@@ -61,6 +61,54 @@ def test_an_error_recorded_stays_an_error(tmp_path: Path) -> None:
     }
     (made,) = open_model(write(tmp_path / "r", record)).generate([request("a", 0)])
     assert made.error == "too long"
+
+
+def test_a_request_that_was_repeated_replaces_the_failed_one(tmp_path: Path) -> None:
+    """A run's own completions.jsonl was refused once a failed request had been sent again."""
+    error = {"task_id": "a", "sample": 0, "text": "", "finish_reason": "error", "error": "gone"}
+    right = {"task_id": "a", "sample": 0, "text": "x"}
+    model = open_recorded(write(tmp_path / "r", error, error, right))
+    assert model.recorded() == [("a", 0)]
+    (made,) = model.generate([request("a", 0)])
+    assert (made.text, made.error) == ("x", None)
+    with pytest.raises(ModelError, match="sample 0 of a is there twice"):
+        open_recorded(write(tmp_path / "r", right, error))
+
+
+def test_a_line_cut_in_half_is_a_sample_that_is_missing(tmp_path: Path) -> None:
+    """With --partial, a file of whole rounds and half a line more was complete."""
+    path = tmp_path / "r.jsonl"
+    spec = write(path, {"task_id": "a", "solution": "x"})
+    whole = path.read_text()
+    path.write_text(whole + '{"task_id": "a", "solution": "de')
+    model = open_recorded(spec, partial=True)
+    first, second = model.generate([request("a", 0), request("a", 1)])
+    assert (first.error, second.error) == (None, "its line was cut in half")
+    own = '{"task_id": "a", "sample": 7, "te'
+    path.write_text(whole + own)
+    assert open_recorded(spec, partial=True).recorded() == [("a", 0), ("a", 7)]
+    path.write_text(whole + '{"task_id": "')
+    with pytest.raises(ModelError, match="cut in half before its task_id. Delete the line"):
+        open_recorded(spec, partial=True)
+
+
+OPTIONS = [
+    EngineOptions(device="cuda"),
+    EngineOptions(dtype="float16"),
+    EngineOptions(adapter="a"),
+    EngineOptions(threads=2),
+    EngineOptions(prompt_form="text"),
+]
+
+
+@pytest.mark.parametrize("options", OPTIONS)
+def test_settings_that_mean_nothing_here_are_refused(
+    tmp_path: Path, options: EngineOptions
+) -> None:
+    """``--device cuda`` on a machine without a GPU ended with exit code 0."""
+    spec = write(tmp_path / "r", {"task_id": "a", "solution": "x"})
+    with pytest.raises(UsageError, match="the replay engine has no such setting"):
+        open_model(f"replay:{spec}", options)
 
 
 def test_a_runs_own_file_keeps_its_form(tmp_path: Path) -> None:

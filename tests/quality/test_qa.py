@@ -120,3 +120,16 @@ def test_a_part_of_a_benchmark_decides_nothing(assay: Cli, folder: Path, tmp_pat
     assert item["reason"].startswith(
         "no result of this model over the whole benchmark (1 incomplete or of selected problems)"
     )
+
+
+def test_a_result_with_engine_options_is_another_models(
+    assay: Cli, folder: Path, tmp_path: Path
+) -> None:
+    """They change what the weights compute: another base of the positions, say."""
+    asked_for = ("eval", "mini", "--model", folder, "--max-tokens", "4")
+    done = assay(*asked_for, "--engine-option", "rms_norm_eps=0.5")
+    assert done.returncode == 0, done.stderr
+    code, told = asked(assay, folder, tmp_path, "{scores: {mini: {pass_at_1: 0}}}")
+    assert code == 3
+    (item,) = told["items"]  # type: ignore[misc]
+    assert item["reason"].startswith("no result of this model over the whole benchmark: ")

@@ -83,7 +83,7 @@ def test_history_and_compare_mark_the_score(two_of_ten: Evaluation) -> None:
     assert [line for line in listed if "100.0 % (20.0 %)" in line]
     assert "counted as failed" in listed[-1]
     shown = CliRunner().invoke(compare, [str(two_of_ten.path), str(other.path), *asked])
-    first, second, *_ = shown.output.splitlines()
+    first, second, *_ = shown.stdout.splitlines()
     assert LEFT_OUT in first
     assert "left-out" not in second
 

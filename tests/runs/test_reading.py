@@ -109,6 +109,34 @@ def test_scores_that_cannot_be_shown_are_refused(tmp_path: Path, changed: dict[s
         find_result("r", tmp_path)
 
 
+COVERAGE = {
+    "benchmark_problems": 3, "selected_problems": 3, "judged_problems": 2, "samples": 3,
+    "judged_samples": 2, "complete": False,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"coverage": {}},
+        {"coverage": 5},
+        {"coverage": [1]},
+        {"coverage": {"complete": False}},
+        {"coverage": {**COVERAGE, "judged_problems": "two"}},
+        {"coverage": {**COVERAGE, "complete": "no"}},
+        {"config": [1]},
+        {"config": "x"},
+    ],
+)
+def test_coverage_that_cannot_be_shown_is_refused(tmp_path: Path, changed: dict[str, Any]) -> None:
+    """``history`` and ``compare`` ended in a traceback; an empty one counted as complete."""
+    (tmp_path / "r.json").write_text(json.dumps({**RESULT, "coverage": COVERAGE}))
+    assert find_result("r", tmp_path)["coverage"] == COVERAGE
+    (tmp_path / "r.json").write_text(json.dumps({**RESULT, **changed}))
+    with pytest.raises(RunError, match="not a results file"):
+        find_result("r", tmp_path)
+
+
 def test_folders_of_others_are_left_alone(tmp_path: Path) -> None:
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "run.json").write_text("{}")

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from assay import codec
 from assay.printable import CELL_LIMIT, clean_line
+from assay.scoring import Coverage
 
 
 def percent(value: float | None) -> str:
@@ -40,12 +42,19 @@ def describe_gap(result: dict[str, Any]) -> str:
     found = result.get("coverage")
     if not found or found["complete"]:  # none: by an earlier version
         return ""
-    judged, selected = found["judged_problems"], found["selected_problems"]
-    if judged < selected:
-        return f"{judged} of {selected} problems judged"
-    return f"{found['judged_samples']} of {found['samples']} samples judged"
+    problems = f"{found['judged_problems']} of {found['selected_problems']} problems"
+    if found["samples"] == found["selected_problems"]:
+        return f"{problems} judged"
+    samples = f"{found['judged_samples']} of {found['samples']} samples"
+    return f"{samples} judged (all samples of {problems})"
 
 
+def describe_coverage(coverage: Coverage) -> dict[str, Any]:
+    """Return a coverage as results files have it."""
+    return {**codec.to_json(coverage), "complete": coverage.complete}
+
+
+INCOMPLETE = 3  # exit code: the result is kept, but some problems or samples have no verdict
 LEFT_OUT_NOTE = "(in brackets: with the left-out samples, which are invalid, counted as failed)"
 
 

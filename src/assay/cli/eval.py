@@ -10,6 +10,7 @@ import click
 
 from assay import codec, runs
 from assay.cli._format import (
+    INCOMPLETE,
     LEFT_OUT_NOTE,
     benchmark_name,
     counts,
@@ -31,8 +32,6 @@ from assay.pipeline.asking import DEFAULT_THINKING
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-INCOMPLETE = 3  # exit code: the result is kept, but some problems or samples have no verdict
 
 
 @click.command("eval")

@@ -7,9 +7,11 @@ from pathlib import Path
 import click
 
 from assay import codec, runs, scoring
+from assay.cli._format import INCOMPLETE, describe_coverage, describe_gap
 from assay.cli._options import as_json, option
 from assay.cli._output import echo, echo_json
 from assay.errors import UsageError
+from assay.scoring import Tally
 from assay.types import Estimate
 
 MOST_SAMPLES = 10_000_000
@@ -38,12 +40,7 @@ def passk(
       assay passk --tsv results/humaneval_20260101_120000.tsv
     """
     if tsv is not None:
-        found = _from_tsv(tsv, only_k)
-        if as_json:
-            echo_json({f"pass_at_{e.k}": codec.to_json(e) for e in found})
-        for e in [] if as_json else found:
-            interval = f"[{e.low:.6f}, {e.high:.6f}] (95 %)"
-            echo(f"pass@{e.k} {e.value:.6f} {interval}, {e.problems} problems")
+        _show_tsv(tsv, only_k, as_json=as_json)
         return
     if n is None or c is None or k is None:
         raise UsageError("give N C K, or --tsv FILE")
@@ -56,8 +53,23 @@ def passk(
         echo(f"{value:.12g}")
 
 
-def _from_tsv(path: Path, only_k: tuple[int, ...]) -> list[Estimate]:
+def _show_tsv(path: Path, only_k: tuple[int, ...], *, as_json: bool) -> None:
     tallies = runs.read_tsv(path)
+    found = _estimates(path, tallies, only_k)
+    coverage = scoring.coverage(tallies, max(tally.n for tally in tallies), len(tallies))
+    missing = {} if coverage.complete else {"coverage": describe_coverage(coverage)}
+    if as_json:
+        echo_json({**{f"pass_at_{e.k}": codec.to_json(e) for e in found}, **missing})
+    elif gap := describe_gap(missing):
+        echo(f"incomplete: {gap}; the score is about these alone")
+    for e in [] if as_json else found:
+        interval = f"[{e.low:.6f}, {e.high:.6f}] (95 %)"
+        echo(f"pass@{e.k} {e.value:.6f} {interval}, {e.problems} problems")
+    if missing:
+        click.get_current_context().exit(INCOMPLETE)
+
+
+def _estimates(path: Path, tallies: list[Tally], only_k: tuple[int, ...]) -> list[Estimate]:
     for tally in tallies:
         if only_k and tally.n < max(only_k):
             raise UsageError(

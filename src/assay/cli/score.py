@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from assay import codec
+from assay.cli._format import INCOMPLETE, describe_coverage, describe_gap
 from assay.cli._options import judging, option
 from assay.cli._output import echo, echo_json
 from assay.cli._progress import ProgressDisplay
@@ -60,6 +61,8 @@ def score(
         peer = peer_score(config, engine, display) if engine != OURS else None
         if peer is not None and not cross_check:
             _show_peer(peer, as_json=as_json)
+            if not peer.coverage.complete:
+                click.get_current_context().exit(INCOMPLETE)
             return
         evaluation = run_score(config, display)
         changed = flaky(config, evaluation, check_flaky, display)
@@ -98,6 +101,7 @@ def score(
 
 
 def _show_peer(peer: PeerScore, *, as_json: bool) -> None:
+    coverage = describe_coverage(peer.coverage)
     if as_json:
         verdicts = [
             {"task_id": task_id, "sample": sample, **codec.to_json(verdict)}
@@ -106,10 +110,12 @@ def _show_peer(peer: PeerScore, *, as_json: bool) -> None:
         scores = {f"pass_at_{e.k}": codec.to_json(e) for e in peer.estimates}
         told = {
             "engine": peer.engine, "benchmark": peer.benchmark, "results": scores,
-            "not_generated": peer.not_generated,
+            "not_generated": peer.not_generated, "coverage": coverage,
         }  # fmt: skip
         echo_json({**told, "verdicts": verdicts})
         return
+    if gap := describe_gap({"coverage": coverage}):
+        echo(f"incomplete: {gap}; the score is about these alone")
     without = f", {peer.not_generated} not generated" if peer.not_generated else ""
     judged = f"{len(peer.verdicts)} samples{without}"
     echo(f"{peer.benchmark} · judged by {peer.engine} · {judged}")

@@ -7,6 +7,7 @@ by the names that lead from the entry point, and from the tests, to them. The re
 from __future__ import annotations
 
 import ast
+import builtins
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -28,6 +29,8 @@ ACTS = re.compile(r"^(?!def |class |async |import |from |@|#|\"\"\"|'''|[)\]}])\
 AT_MARGIN = re.compile(r"^[^\s#)\]}]", re.M)
 # With these a program reaches names that it does not spell.
 DYNAMIC = frozenset({"eval", "exec", "globals", "locals", "setattr", "vars"})
+
+BUILTINS = frozenset(dir(builtins))
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,10 +73,10 @@ class _Program:
         fixed = [*before, *(part for part in after if part.defines)]
         given = bound(tests.preamble)
         self._imported = given.union(*(part.binds for part in self._parts if part.imports))
-        self._shown = self._find_shown(given.union(*(part.binds for part in fixed)))
+        self._shown = self._find_shown(BUILTINS.union(given, *(part.binds for part in fixed)))
         self._needed = reach({self._name} | _names_in(tests.code), self._parts, self._provides)
 
-    def _find_shown(self, taken: set[str]) -> dict[str, int]:
+    def _find_shown(self, taken: frozenset[str]) -> dict[str, int]:
         """Return the names that a demonstration uses for something else, and from where on.
 
         It gives a new value to what is defined already, or it works with what the entry point or
@@ -107,7 +110,7 @@ class _Program:
         if any(_handed_to(part) & self._needed - self._imported for part in live):
             return True
         acting = [part for part in live if not part.defines]
-        if any(part.runs & self._imported for part in acting):
+        if any((part.runs | part.alters) & self._imported for part in acting):
             return True
         others = [part for part in self._parts if self._name not in part.binds]
         touched = reach((name for part in acting for name in part.reads | part.sets), others)

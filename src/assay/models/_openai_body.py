@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from assay.errors import UsageError
-from assay.models.settings import TEMPLATE_VARIABLES, own_options, reserved, template_variables
+from assay.models.settings import own_options, reserved, template_variables
+from assay.protocol import TEMPLATE_VARIABLES
 
 if TYPE_CHECKING:
     from collections.abc import Collection

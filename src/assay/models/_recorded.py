@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -19,13 +20,19 @@ SAMPLES = Reader(
     ModelError, "Give a JSONL file of completions, a results file or a folder of samples", 1 << 33
 )
 PROGRAMS = dataclasses.replace(SAMPLES, most=1 << 26, follow=False, unpack=False)
+# The beginning of a line: its task, and its sample where it is one of ours.
+TASK_ID = re.compile(
+    rb'\s*\{\s*"task_id"\s*:\s*("(?:[^"\\]|\\.)*"|\d+(?=\s*,))'
+    rb'(?:\s*,\s*"sample"\s*:\s*(\d+)\s*,)?'
+)
+CUT = "its line was cut in half"
 RESULT_FILES = dataclasses.replace(SAMPLES, most=1 << 30)
 
 
 def records(path: Path, *, partial: bool = False) -> Iterator[Record]:
     """Yield the records of a file or folder; ModelError says what is wrong with it.
 
-    ``partial`` leaves out a last line that was cut in half.
+    ``partial`` accepts a last line that was cut in half: its sample is there, but failed.
     """
     if path.is_dir():
         yield from _folder(path)
@@ -44,14 +51,27 @@ def _lines(path: Path, *, partial: bool) -> Iterator[Record]:
             with SAMPLES.reporting(where):
                 record = parse_json(line)
         except ModelError as error:
-            if line.endswith(b"\n"):
+            if line.endswith(b"\n") or not line.lstrip().startswith(b'{"'):
                 raise
-            if partial:
-                return
-            raise ModelError(
-                f"{where}: was cut in half. Give the whole file, or --partial to leave it out."
-            ) from error
+            if not partial:
+                raise ModelError(
+                    f"{where}: was cut in half. Give the whole file, or leave the line out with "
+                    "assay score --partial."
+                ) from error
+            record = _rest(where, line)
         yield where, record
+
+
+def _rest(where: str, line: bytes) -> dict[str, Any]:
+    """Return what is left of a line that was cut in half: whose sample is missing."""
+    found = TASK_ID.match(line)
+    if found is None:
+        raise ModelError(f"{where}: was cut in half before its task_id. Delete the line.")
+    with SAMPLES.reporting(where):
+        named = {"task_id": parse_json(found[1])}
+        if found[2]:
+            named["sample"] = parse_json(found[2])
+    return {**named, "text": "", "finish_reason": "error", "error": CUT}
 
 
 def _folder(path: Path) -> Iterator[Record]:

@@ -13,12 +13,23 @@ MESSAGES = re.compile(
     r"|exceeds the available context size",
     re.IGNORECASE,
 )
+CONTEXT = re.compile(r"maximum (?:context|model) length (?:is|of) (\d{1,12})", re.IGNORECASE)
+OF_PROMPT = re.compile(r"(\d{1,12}) (?:(?:of|in|the|your|text) )*(?:messages|prompt|input)\b")
+THOUSANDS = re.compile(r"(?<=\d),(?=\d{3})")
 LLAMA_CPP = re.compile(r"request \((\d+) tokens\) exceeds the available context size")
 
 
 def is_too_long(error: str) -> bool:
-    """Tell whether an engine's error says that the prompt does not fit into the model's context."""
-    return MESSAGES.search(error) is not None
+    """Tell whether an engine's error says that the prompt does not fit into the model's context.
+
+    Servers have the same words for a prompt that fits, but not together with --max-tokens. That is
+    the user's setting, not the model's failure.
+    """
+    if MESSAGES.search(error) is None:
+        return False
+    plain = THOUSANDS.sub("", error)
+    context, prompt = CONTEXT.search(plain), OF_PROMPT.search(plain)
+    return context is None or prompt is None or int(prompt[1]) >= int(context[1])
 
 
 def describe_llama_error(error: str, model_context: int) -> str:

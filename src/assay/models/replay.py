@@ -105,7 +105,8 @@ class ReplayModel:
         fields = {**DEFAULTS, "sample": self._counts[task_id], **known}
         completion = codec.from_json(Completion, {**fields, "task_id": task_id, "text": text})
         codec.check_numbers(completion)
-        if completion.key in self._recorded:
+        earlier = self._recorded.get(completion.key)
+        if earlier is not None and earlier.error is None:  # a failed request may be repeated
             raise ValueError(f"sample {completion.sample} of {task_id} is there twice: remove one")
         self._recorded[completion.key] = completion
         self._counts[task_id] += 1
@@ -160,7 +161,12 @@ def _recognises(path: Path) -> bool:
 def _open(reference: str, options: EngineOptions) -> ReplayModel:
     if options.batch_mode == "on":
         raise UsageError("replay gives what was recorded, one by one: no --batch-mode on")
-    refuse(options, "replay", "thinking", "revision", "engine_options")
+    refuse(
+        options, "replay",
+        "thinking", "revision", "engine_options", "dtype", "adapter", "threads", "prompt_form",
+    )  # fmt: skip
+    if options.device == "cuda":
+        refuse(options, "replay", "device")
     return ReplayModel(reference, name=options.name)
 
 

@@ -7,6 +7,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from assay.errors import UsageError
+from assay.protocol import TEMPLATE_VARIABLES
 from assay.thoughts import TAGS
 
 if TYPE_CHECKING:
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
 ON, OFF = "on", "off"
 # Templates know the switch by one of these names.
 SWITCHES = ("enable_thinking", "thinking")
-TEMPLATE_VARIABLES = "chat_template_kwargs"  # an option of all engines that render templates
 BUDGET = re.compile("[1-9][0-9]{0,8}")  # tokens, in one spelling
 
 
@@ -77,7 +77,8 @@ def own_options(options: EngineOptions) -> dict[str, Any]:
 
 def refuse(options: EngineOptions, engine: str, *names: str) -> None:
     """Raise UsageError if one of the options is set: the engine has no such setting."""
-    given = [name for name in names if getattr(options, name)]
+    defaults = type(options)()
+    given = [name for name in names if getattr(options, name) != getattr(defaults, name)]
     if given:
         flags = ", ".join("--" + name.removesuffix("s").replace("_", "-") for name in given)
         raise UsageError(f"{flags}: the {engine} engine has no such setting. Drop it.")

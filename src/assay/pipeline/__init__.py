@@ -57,6 +57,7 @@ __all__ = [
     "ALL", "EngineOptions", "EvalConfig", "Evaluation", "JudgeConfig", "Observer",
     "ProblemSelection", "ScoreConfig", "check_references", "environment", "evaluate",
     "evaluate_all", "flaky", "recorded", "references", "resolve_decoding", "sample_seed", "score",
+    "select_problems",
 ]  # fmt: skip
 
 LONG_S = 2.0
@@ -76,7 +77,7 @@ def evaluate(config: EvalConfig, observer: Observer) -> Evaluation:
     resolve_decoding(config)  # wrong options are told before anything is loaded
     check_texts(config.system, config.stop)
     strategy = strategies.get(config.prompt_strategy)
-    selected = _select(config, observer)
+    selected = select_problems(config, observer)
     engine = config.engine
     if config.select and selection.methods.get(config.select).logprobs:
         engine = dataclasses.replace(engine, logprobs=True)
@@ -114,7 +115,7 @@ def score(config: ScoreConfig, observer: Observer) -> Evaluation:
     _check_workers(config)
     if config.select:
         selection.methods.get(config.select)
-    selected = _select(config, observer)
+    selected = select_problems(config, observer)
     benchmark, model, keys = match_samples(config, selected, observer)
     samples = recorded_samples(model, keys)
     return _judged(config, selected, benchmark, samples, model, observer)
@@ -124,7 +125,7 @@ def recorded(
     config: ScoreConfig, observer: Observer
 ) -> tuple[Benchmark, models.RecordedModel, list[SampleKey]]:
     """Completions made elsewhere, and the part of the benchmark that they are for."""
-    return match_samples(config, _select(config, observer), observer)
+    return match_samples(config, select_problems(config, observer), observer)
 
 
 def check_references(config: JudgeConfig, observer: Observer) -> dict[str, str]:
@@ -198,11 +199,15 @@ def _judged(
             wanted = set(task_ids)
             verdicts = [v for v in run.verdicts.values() if v.task_id in wanted]
             tallies = scoring.tally(task_ids, verdicts)
-            method = config.select or runs.kept_selection(run)
             best = None
-            if method and most > 1:
+            if (method := config.select or runs.kept_selection(run)) and most > 1:
                 form = model.identity.prompt_form
-                best = best_of_n(method, most, benchmark, form, run, judge, extractor, observer)
+                try:
+                    best = best_of_n(method, most, benchmark, form, run, judge, extractor, observer)
+                except UsageError as error:
+                    if config.select:
+                        raise
+                    observer.note(f"the choice by {method} is left out: {error}")
             elif config.select:
                 observer.note("--select has nothing to choose from: there is one sample a problem")
             result = runs.build_result(
@@ -281,7 +286,8 @@ def _check_workers(config: JudgeConfig) -> None:
         )
 
 
-def _select(config: JudgeConfig, observer: Observer) -> Selected:
+def select_problems(config: JudgeConfig, observer: Observer) -> Selected:
+    """Load the benchmark and return the problems that are asked for."""
     whole = _loaded(config, observer)
     benchmark, label = config.problems.apply(whole)
     return Selected(benchmark, label, len(whole.problems))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
@@ -9,7 +10,7 @@ from assay import benchmarks, runs, sandbox, scoring
 from assay.extract import UNCUT
 from assay.machine import usable_cores
 from assay.peers import PeerVerdict, peers
-from assay.pipeline import Evaluation, Observer, ScoreConfig, references
+from assay.pipeline import Evaluation, Observer, ScoreConfig, references, select_problems
 from assay.pipeline.extraction import extracted
 from assay.pipeline.prompt_imports import without_prompt_code
 from assay.types import Benchmark, Estimate, Job, Program, SampleKey, Verdict
@@ -20,11 +21,12 @@ class PeerScore:
     """What another harness makes of a file of completions."""
 
     engine: str
-    benchmark: str
+    benchmark: str  # with the label of the problems, if they were selected
     programs: Mapping[SampleKey, Program]
     verdicts: dict[SampleKey, PeerVerdict]
     estimates: tuple[Estimate, ...]
     not_generated: int  # samples that have an error in place of a program: nobody judges them
+    coverage: scoring.Coverage
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,12 +50,17 @@ def peer_score(config: ScoreConfig, engine: str, observer: Observer) -> PeerScor
     observer.note(f"{engine} judges {len(programs)} programs{without}")
     codes = {key: program.code for key, program in programs.items()}
     verdicts = judge(config.benchmark, codes, _workers(config))
-    passed: dict[str, list[bool]] = {}
+    selected = select_problems(config, observer)
+    passed: dict[str, list[bool]] = {p.task_id: [] for p in selected.benchmark.problems}
     for (task_id, _), verdict in verdicts.items():
-        passed.setdefault(task_id, []).append(verdict.passed)
-    tallies = [scoring.Tally(task_id, len(found), sum(found)) for task_id, found in passed.items()]
-    estimates = tuple(scoring.estimates(tallies))
-    return PeerScore(engine, config.benchmark, programs, verdicts, estimates, missing)
+        passed[task_id].append(verdict.passed)
+    tallies = [scoring.Tally(task_id, len(told), sum(told)) for task_id, told in passed.items()]
+    most = max(Counter(one.task_id for one in found).values())
+    return PeerScore(
+        engine, f"{config.benchmark}{selected.label}", programs, verdicts,
+        tuple(scoring.estimates(tallies)), missing,
+        scoring.coverage(tallies, most, selected.total),
+    )  # fmt: skip
 
 
 def disagreements(

@@ -13,6 +13,7 @@ from assay.errors import AssayError, RunError
 from assay.models.checking import check
 from assay.models.precision import precision
 from assay.models.scoring import open_scorer
+from assay.protocol import compute_options
 from assay.quality import perplexity
 from assay.quality.bench import BenchConfig, bench
 from assay.quality.decision import Decision, at_least, at_most, overall
@@ -181,6 +182,7 @@ class Quality:
             if run["benchmark"] == benchmark
             and "results" in run
             and _is_same_model(run.get("model_identity") or {}, model.identity)
+            and not _compute_options(run["protocol"])
         ]
         newest = next((run for run in results if _is_whole(run)), None)
         if newest is None:
@@ -200,6 +202,12 @@ class Quality:
 def _is_same_model(recorded: dict[str, Any], identity: ModelIdentity) -> bool:
     """Tell whether a result is of this model: weights, adapter, number format, prompt form."""
     return all(recorded.get(name, "") == getattr(identity, name) for name in IDENTITY)
+
+
+def _compute_options(protocol: dict[str, Any]) -> list[str]:
+    asking = protocol.get("asking")
+    options = asking.get("engine_options") if isinstance(asking, dict) else None
+    return compute_options(map(str, options)) if isinstance(options, list) else []
 
 
 def _is_whole(run: dict[str, Any]) -> bool:

@@ -32,6 +32,10 @@ def _is_text(value: Any) -> bool:
     return isinstance(value, str)
 
 
+def _is_flag(value: Any) -> bool:
+    return isinstance(value, bool)
+
+
 def _is_object(value: Any) -> bool:
     return isinstance(value, dict)
 
@@ -75,6 +79,10 @@ PROTOCOL: Shape = {
     "benchmark": _is_text, "hash": _is_text, "prompt_strategy": _is_text, "n_samples": is_count,
     "prompt_imports?": lambda value: value in get_args(PromptImports),
 }  # fmt: skip
+COVERAGE: Shape = {
+    "benchmark_problems": is_count, "selected_problems": is_count, "judged_problems": is_count,
+    "samples": is_count, "judged_samples": is_count, "complete": _is_flag,
+}  # fmt: skip
 RESULT: Shape = {
     "schema": is_count,
     "benchmark": _is_text,
@@ -84,6 +92,8 @@ RESULT: Shape = {
     "results": _are_results,
     "problems": _are_problems,
     "protocol": PROTOCOL,
+    "config?": {},
+    "coverage?": COVERAGE,
     "model_identity?": {
         "prompt_form": lambda value: value in ("chat", "text"),
         "weights_sha256": _is_text,

@@ -17,6 +17,8 @@ from assay.writing import create_beside, replace, reporting, write_whole
 
 INSTEAD = "give another --output, or --fresh to start over"
 
+NO_SETTINGS = ("model.name", "model.path")  # files may move; digests say which model it is
+
 
 @dataclass(frozen=True, slots=True)
 class BatchSettings:
@@ -106,7 +108,8 @@ class BatchOutput:
                 f"{self._path} has lines but no {self._about_path.name} that says how they were "
                 f"made: {INSTEAD}"
             )
-        if differing := differences(self._earlier(asked), asked):
+        found = differences(self._earlier(asked), asked)
+        if differing := [one for one in found if one[0] not in NO_SETTINGS]:
             told = ", ".join(f"{n} was {_short(a)}, is {_short(b)}" for n, a, b in differing)
             raise RunError(f"{self._path} was begun with other settings ({told}): {INSTEAD}")
 

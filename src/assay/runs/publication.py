@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from assay.protocol import compute_options
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
@@ -55,4 +57,6 @@ def _device_obstacles(
         found.append(f"{amount} completions were generated without a GPU of this machine")
     elif any(state != "passed" for state in gates):
         found.append("the parity gate was switched off")
+    if options := compute_options(protocol.asking.engine_options):
+        found.append(f"the parity gate does not cover --engine-option {', '.join(options)}")
     return found
