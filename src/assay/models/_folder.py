@@ -137,8 +137,7 @@ def _default_name(reference: str, folder: Path, adapter: Path | None, revision: 
     if not Path(reference).is_dir():  # a hub's id
         name = f"{reference}@{revision}" if revision else reference
         return f"{name} + {default_name(adapter)}" if adapter else name
-    indexes = [read_index(file) for file in sorted(folder.glob("*.safetensors"))]
-    parameters = sum(math.prod(entry.shape) for index in indexes for entry in index.entries)
+    parameters = _count_parameters(folder)
     config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
     quantised = config.get("quantization_config")
     number_format = str(quantised.get("quant_method", "")) if isinstance(quantised, dict) else ""
@@ -146,6 +145,15 @@ def _default_name(reference: str, folder: Path, adapter: Path | None, revision: 
         Path(reference).resolve(), adapter=adapter, parameters=parameters,
         number_format=number_format,
     )  # fmt: skip
+
+
+def _count_parameters(folder: Path) -> int:
+    """Return the number of weights, or 0 where a file is damaged: others say how."""
+    try:
+        indexes = [read_index(file) for file in sorted(folder.glob("*.safetensors"))]
+    except ModelError:
+        return 0
+    return sum(math.prod(entry.shape) for index in indexes for entry in index.entries)
 
 
 def sha256_of(text: str) -> str:
