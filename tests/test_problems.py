@@ -67,6 +67,8 @@ def test_task_ids_of_a_file(tmp_path: Path) -> None:
     file = tmp_path / "ids.txt"
     file.write_text("# the hard ones\ntoy/3\n\n  toy/1  \n")
     assert chosen(ProblemSelection(tasks=("toy/5",), file=file))[0] == ["toy/1", "toy/3", "toy/5"]
+    file.write_bytes(b"\xef\xbb\xbftoy/3\r\ntoy/1\r\n")  # as editors on Windows write it
+    assert chosen(ProblemSelection(file=file))[0] == ["toy/1", "toy/3"]
     file.write_text("# none\n")
     with pytest.raises(UsageError, match="has no task ids"):
         ProblemSelection(file=file).apply(WHOLE)

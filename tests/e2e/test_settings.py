@@ -80,6 +80,21 @@ def test_the_prompt_command_shows_what_is_sent(server: FaultyServer, tmp_path: P
         (("prompt", "mini", "0", "--stop", ""), "--stop: the text is empty"),
         (("run", "default", "--prompt", "x", "--system", "s"), "--system is for conversations"),
         (("run", "default", "--prompt", "x", "--thinking", "on"), "--thinking is for conv"),
+        (
+            ("run", "default", "--prompt", "x", "--engine-option", 'chat_template_kwargs={"a": 1}'),
+            "--engine-option chat_template_kwargs is for conversations",
+        ),
+        (
+            (
+                "eval",
+                "mini",
+                "--thinking",
+                "off",
+                "--engine-option",
+                'chat_template_kwargs={"enable_thinking": true}',
+            ),
+            "--engine-option chat_template_kwargs: enable_thinking contradicts --thinking off. ",
+        ),
         (("run", "default", "--prompt", "x", "--min-p", "1"), "--min-p must be"),
     ],
 )

@@ -12,7 +12,7 @@ from assay.distribution import install_hint
 from assay.errors import ModelError, UsageError
 from assay.fetch import PackagedFile, packaged_file
 from assay.models._too_long import is_too_long
-from assay.models.settings import check_thinking, parse_engine_options
+from assay.models.settings import check_switches, check_thinking
 from assay.registry import Registry
 from assay.types import Completion, ModelIdentity, Prompt, PromptForm, Request, SampleKey
 
@@ -85,7 +85,7 @@ class EngineOptions:
         if (mode == "off" and parallel > 1) or (mode == "on" and parallel == 1):
             raise UsageError(f"--batch-mode {mode} and --parallel {parallel} contradict: drop one")
         check_thinking(self.thinking)
-        parse_engine_options(self.engine_options)
+        check_switches(self)
 
 
 @dataclass(frozen=True, slots=True)

@@ -51,6 +51,16 @@ def check_thinking(thinking: str) -> None:
         raise UsageError(f"--thinking must be on, off or a number of tokens, got {thinking!r}")
 
 
+def check_switches(options: EngineOptions) -> None:
+    """Raise UsageError if two options say whether the model thinks."""
+    chosen = parse_engine_options(options.engine_options).get(TEMPLATE_VARIABLES, {})
+    if options.thinking and (name := next((one for one in SWITCHES if one in chosen), "")):
+        raise UsageError(
+            f"--engine-option {TEMPLATE_VARIABLES}: {name} contradicts --thinking "
+            f"{options.thinking}. Drop one."
+        )
+
+
 def thinking_budget(options: EngineOptions) -> int | None:
     """Return the most tokens of a thought, or None if it has no bound."""
     return int(options.thinking) if options.thinking.isdigit() else None

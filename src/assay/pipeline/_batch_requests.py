@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING
 from assay import codec
 from assay.errors import UsageError
 from assay.models import EngineOptions
+from assay.models.settings import template_variables
 from assay.pipeline._batch_lines import BadLine, BatchPrompt, parse, read_lines
 from assay.pipeline.asking import check_texts, complete_prompt, resolve_asking
 from assay.pipeline.decoding import MAX_TOKENS, in_force, settle
 from assay.pipeline.stream import sample_seed
+from assay.protocol import TEMPLATE_VARIABLES
 from assay.types import Decoding, Message, Prompt, Request
 
 if TYPE_CHECKING:
@@ -119,14 +121,23 @@ def requests_of(line: BatchPrompt, config: RunConfig) -> list[Request]:
     prompt = Prompt(line.messages or (), line.prompt or "", line.stop)
     if config.chat and line.prompt is not None:
         prompt = Prompt((Message("user", line.prompt),), stop=line.stop)
-    if not prompt.messages and (config.system or config.engine.thinking):
-        name = "--system" if config.system else "--thinking"
+    if not prompt.messages and (name := _conversation_setting(config)):
         raise ValueError(f"{name} is for conversations: give messages, or --chat")
     prompt = complete_prompt(prompt, config.asking())
     seeds = [sample_seed(decoding.seed, line.task_id, s) for s in range(config.n_samples)]
     if line.seed is not None and len(seeds) == 1:
         seeds = [line.seed]
     return [Request(line.task_id, s, prompt, decoding, seed) for s, seed in enumerate(seeds)]
+
+
+def _conversation_setting(config: RunConfig) -> str:
+    """Return the option that has no effect on plain text, if one was given."""
+    if config.system:
+        return "--system"
+    if config.engine.thinking:
+        return "--thinking"
+    has_variables = bool(template_variables(config.engine))
+    return f"--engine-option {TEMPLATE_VARIABLES}" if has_variables else ""
 
 
 def digest(request: Request) -> str:

@@ -89,7 +89,8 @@ class ProblemSelection:
 def _ids_of(file: Path | None) -> list[str]:
     if file is None:
         return []
-    lines = [line.strip() for line in TASK_FILES.read_text(file).splitlines()]
+    content = TASK_FILES.read_text(file).removeprefix("\ufeff")
+    lines = [line.strip() for line in content.splitlines()]
     ids = [line for line in lines if line and not line.startswith("#")]
     if not ids:
         raise UsageError(f"{file}: has no task ids. Give a file with one task id per line.")
