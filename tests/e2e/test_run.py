@@ -16,9 +16,11 @@ from typing import Any
 import pytest
 
 from assay.types import Benchmark
-from tests.conftest import ASSAY, Cli, references, write_completions
+from tests.conftest import ASSAY, Cli, write_completions
 from tests.e2e.test_bad_input import refused
 from tests.e2e.test_resume import descendants, survivors
+from tests.in_process import run_command
+from tests.test_pipeline import ScriptedModel, install
 
 Command = tuple[str, ...]
 TIMES = ("tok_per_sec", "inference_ms")
@@ -239,13 +241,20 @@ def test_presets(
     assert about["decoding"]["top_k"] == top_k
 
 
-def test_presets_of_an_evaluation(assay: Cli, mini: Benchmark, tmp_path: Path) -> None:
-    model = write_completions(tmp_path / "m.jsonl", references(mini)[:1] * 2)
-    asked = ("eval", "mini", "--model", model, "--samples", "1", "--preset", "pass10", "--json")
-    config = json.loads(assay(*asked, "--n-samples", "2").stdout)["config"]
+def test_presets_of_an_evaluation(
+    mini: Benchmark, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    install(monkeypatch, ScriptedModel(mini))
+    asked = (
+        "eval", "mini", "--problems", "1", "--preset", "pass10", "--no-parity-gate", "--json",
+    )  # fmt: skip
+    done = run_command(*asked, "--n-samples", "2", folder=tmp_path)
+    config = json.loads(done.out)["config"]
     assert (config["num_samples"], config["temperature"], config["top_k"]) == (2, 0.8, 40)
-    by_variable = assay(*asked, env={"ASSAY_N_SAMPLES": "2", "ASSAY_TEMPERATURE": "0.5"})
-    assert json.loads(by_variable.stdout)["config"]["temperature"] == 0.5
+    monkeypatch.setenv("ASSAY_N_SAMPLES", "2")
+    monkeypatch.setenv("ASSAY_TEMPERATURE", "0.5")
+    by_variable = run_command(*asked, folder=tmp_path)
+    assert json.loads(by_variable.out)["config"]["temperature"] == 0.5
 
 
 def test_kill_9_anywhere_and_rerun_give_the_undisturbed_file(

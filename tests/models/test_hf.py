@@ -16,7 +16,7 @@ pytest.importorskip("transformers", reason="needs the hf extra: pip install 'ass
 import torch
 
 from assay import codec
-from assay.errors import ModelError, UsageError
+from assay.errors import AssayError, ModelError, UsageError
 from assay.models import EngineOptions, hf, open_model
 from assay.models._hf_load import load
 from assay.models._hf_sampling import Choice, Settings, choose
@@ -192,7 +192,7 @@ def test_other_weights_under_the_same_path_are_another_model(tmp_path: Path) -> 
     ("change", "options", "message"),
     [
         (lambda f: (f / "model.safetensors").unlink(), {}, "holds no weights"),
-        (lambda f: None, {"device": "cuda"}, "torch sees no GPU"),
+        (lambda f: None, {"device": "cuda"}, "no NVIDIA GPU|torch sees no GPU"),
         (lambda f: None, {"adapter": "/nowhere"}, "no folder of LoRA weights"),
         (lambda f: (f / "model.safetensors").write_bytes(b"\0" * 99), {}, "cannot load"),
     ],
@@ -204,7 +204,7 @@ def test_what_cannot_be_loaded_is_one_line(
         pytest.skip("there is a GPU here")
     folder = save_model(tmp_path / "m")
     change(folder)
-    with pytest.raises(ModelError, match=message) as caught:
+    with pytest.raises(AssayError, match=message) as caught:
         list(open_model(str(folder), EngineOptions(**options)).generate(asked(GREEDY)[:1]))
     assert "\n" not in str(caught.value)
 

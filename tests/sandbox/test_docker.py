@@ -250,7 +250,8 @@ def test_an_image_from_a_base_image(assay: Cli, tmp_path: Path) -> None:
     assert from_base != from_root
     samples = tmp_path / "s.jsonl"
     samples.write_text(json.dumps({"task_id": "mini/0", "solution": "x = 1"}))
-    done = assay("score", samples, "--benchmark", "mini", "--sandbox", "docker", "--json")
+    asked = ("--benchmark", "mini", "--problems", "1", "--sandbox", "docker", "--json")
+    done = assay("score", samples, *asked)
     promises = json.loads(done.stdout)["environment"]["sandbox"]["guarantees"]
     assert f"image {from_base}" in promises
     build("--rootfs", "host")
@@ -273,7 +274,7 @@ def test_without_an_engine_one_line_says_what_to_do(
 ) -> None:
     samples = tmp_path / "s.jsonl"
     samples.write_text(json.dumps({"task_id": "mini/0", "solution": "x"}))
-    asked = ("score", samples, "--benchmark", "mini", "--sandbox", "docker")
+    asked = ("score", samples, "--benchmark", "mini", "--problems", "1", "--sandbox", "docker")
     monkeypatch.setenv("ASSAY_CONTAINER_ENGINE", "no-such-engine")
     done = assay(*asked)
     assert done.returncode == 2
