@@ -198,7 +198,7 @@ def test_a_prompt_gets_one_system_message_and_each_stop_word_once() -> None:
         ({"temperature": 1.0, "top_p": float("nan")}, "--top-p must be"),
         ({"temperature": 1.0, "min_p": 1.0}, "--min-p must be 0 or more and less than 1"),
         ({"temperature": 1.0, "min_p": -0.1}, "--min-p must be"),
-        ({"repetition_penalty": 0.0}, "--repetition-penalty must be above 0, got 0.0"),
+        ({"repetition_penalty": 0.0}, "--repetition-penalty must be a finite number above 0"),
         ({"repetition_penalty": float("inf")}, "--repetition-penalty must be"),
         ({"top_p": 0.9}, "--top-p: temperature 0 is greedy"),
         ({"min_p": 0.1}, "--min-p: temperature 0 is greedy"),
@@ -227,8 +227,8 @@ def test_greedy_keeps_its_spelling() -> None:
         ({"engine_options": ("x",)}, "--engine-option x: is not key=value"),
         ({"engine_options": ("=1",)}, "is not key=value"),
         ({"engine_options": ("a=1", "a=2")}, "--engine-option a: is given twice"),
-        ({"engine_options": ("a=1e999",)}, "--engine-option a: is not a value of JSON"),
-        ({"engine_options": ("a=\ud800",)}, "--engine-option a: is not a value of JSON"),
+        ({"engine_options": ("a=1e999",)}, "--engine-option a: is not valid JSON"),
+        ({"engine_options": ("a=\ud800",)}, "--engine-option a: is not valid JSON"),
         ({"engine_options": ("chat_template_kwargs=3",)}, "is not a JSON object"),
     ],
 )
@@ -243,7 +243,7 @@ def test_engine_settings_without_a_meaning_are_refused(
     ("texts", "problem"),
     [
         (("", ("",)), "--stop: the text is empty"),
-        (("", ("a\0b",)), "--stop: holds a NUL"),
+        (("", ("a\0b",)), "--stop: contains a NUL"),
         (("\ud800", ()), "--system: is not UTF-8"),
     ],
 )

@@ -95,5 +95,5 @@ def test_a_recording_has_no_prompt_strategy(assay: Cli, mini: Benchmark, tmp_pat
     model = write_completions(tmp_path / "m.jsonl", references(mini))
     done = assay("eval", "mini", "--model", model, "--prompt-strategy", "all")
     assert (done.returncode, done.stderr) == (
-        2, "assay: --prompt-strategy: recorded completions were asked for before. Drop it.\n",
+        2, "assay: --prompt-strategy: has no effect on recorded completions. Drop it.\n",
     )  # fmt: skip

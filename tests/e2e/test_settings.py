@@ -76,7 +76,7 @@ def test_the_prompt_command_shows_what_is_sent(server: FaultyServer, tmp_path: P
         (("eval", "mini", "--thinking", "a lot"), "--thinking must be on, off"),
         (("eval", "mini", "--engine-option", "x"), "is not key=value"),
         (("prompt", "mini", "0", "--system", "s", "--prompt-form", "text"), "--system: the model"),
-        (("prompt", "mini", "0", "--thinking", "on"), "--thinking: shows only"),
+        (("prompt", "mini", "0", "--thinking", "on"), "--thinking: needs --model"),
         (("prompt", "mini", "0", "--stop", ""), "--stop: the text is empty"),
         (("run", "default", "--prompt", "x", "--system", "s"), "--system is for conversations"),
         (("run", "default", "--prompt", "x", "--thinking", "on"), "--thinking is for conv"),

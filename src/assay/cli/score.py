@@ -25,12 +25,12 @@ OURS = "assay"
 @click.command()
 @click.argument("samples_file", metavar="SAMPLES.jsonl")
 @option("--benchmark", required=True, help="The benchmark the samples are for.")
-@option("--partial", is_flag=True, help="Score a file that lacks samples; it is incomplete.")
+@option("--partial", is_flag=True, help="Score a file that lacks samples, as incomplete.")
 @option("--check-flaky", type=click.IntRange(min=0), default=0, help="Execute N times more.")
 @option("--compare-extraction", is_flag=True, help="Say how many verdicts depend on each rule.")
 @option("--engine", default=OURS, help="Who judges: assay, or an installed evalplus.")
 @option("--cross-check", is_flag=True, help="Judge with both, and list where they disagree.")
-@option("--name", "model_name", default="", help="Name of whoever wrote the completions.")
+@option("--name", "model_name", default="", help="Name of the model that wrote the completions.")
 @judging
 def score(
     samples_file: str,

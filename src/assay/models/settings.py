@@ -132,7 +132,7 @@ def _parse_value(name: str, text: str) -> Any:
         text.encode()
     except (ValueError, UnicodeEncodeError) as error:
         raise UsageError(
-            f"--engine-option {name}: is not a value of JSON ({error}). Give another."
+            f"--engine-option {name}: is not valid JSON ({error}). Give another."
         ) from error
     return found
 

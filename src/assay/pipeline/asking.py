@@ -49,7 +49,7 @@ def refuse_for_recorded(system: str, stop: Iterable[str], decoding: Decoding) ->
         ("--repetition-penalty", decoding.repetition_penalty != 1),
     ):
         if given:
-            raise UsageError(f"{flag}: recorded completions were made before. Drop it.")
+            raise UsageError(f"{flag}: has no effect on recorded completions. Drop it.")
 
 
 def describe_form(identity: ModelIdentity) -> str:
@@ -71,7 +71,7 @@ def check_texts(system: str, stop: Iterable[str]) -> None:
         except UnicodeEncodeError as error:
             raise UsageError(f"{flag}: is not UTF-8. Give another text.") from error
         if "\0" in text:
-            raise UsageError(f"{flag}: holds a NUL. Give another text.")
+            raise UsageError(f"{flag}: contains a NUL character. Give another text.")
 
 
 def complete_prompt(prompt: Prompt, asking: Asking) -> Prompt:

@@ -58,7 +58,9 @@ def settle(
     if not 0 <= min_p < 1:
         raise ValueError(f"min-p must be 0 or more and less than 1, got {min_p}")
     if not 0 < repetition_penalty < float("inf"):
-        raise ValueError(f"repetition-penalty must be above 0, got {repetition_penalty}")
+        raise ValueError(
+            f"repetition-penalty must be a finite number above 0, got {repetition_penalty}"
+        )
     if temperature == 0:
         return Decoding(max_tokens=max_tokens, repetition_penalty=repetition_penalty)
     return Decoding(max_tokens, temperature, top_k, top_p, min_p, repetition_penalty, seed)

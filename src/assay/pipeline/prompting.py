@@ -64,7 +64,7 @@ def _refuse_model_settings(engine: EngineOptions) -> None:
         ("--engine-option", engine.engine_options),
     ):
         if value:
-            raise UsageError(f"{flag}: shows only in what a model gets. Give --model too.")
+            raise UsageError(f"{flag}: needs --model. Give the model that is asked.")
 
 
 def _complete(prompt: Prompt, form: PromptForm, config: PromptConfig) -> Prompt:

@@ -48,7 +48,7 @@ class Samples:
 def check_strategy(config: EvalConfig, model: models.Model) -> None:
     """Raise UsageError if recorded completions are to be asked for in another way."""
     if isinstance(model, models.RecordedModel) and config.prompt_strategy != STANDARD:
-        raise UsageError("--prompt-strategy: recorded completions were asked for before. Drop it.")
+        raise UsageError("--prompt-strategy: has no effect on recorded completions. Drop it.")
 
 
 def recorded_samples(model: models.RecordedModel, keys: list[SampleKey]) -> Samples:

@@ -33,6 +33,7 @@ RESULT_FILES = Reader(RunError, "Restore it from a copy, or delete it", follow=F
 IDENTITY = (
     "engine", "weights_sha256", "tokenizer_sha256", "template_sha256", "prompt_form", "variant",
 )  # fmt: skip
+USUAL: tuple[str, list[str], str] = ("", [], "default")  # system prompt, stop texts, thinking
 ROUNDS, NEW_TOKENS, PROMPT_TOKENS = 3, 32, 64  # of the throughput's quick measurement
 
 
@@ -182,7 +183,7 @@ class Quality:
             if run["benchmark"] == benchmark
             and "results" in run
             and _is_same_model(run.get("model_identity") or {}, model.identity)
-            and not _compute_options(run["protocol"])
+            and _is_asked_as_usual(run["protocol"])
         ]
         newest = next((run for run in results if _is_whole(run)), None)
         if newest is None:
@@ -204,10 +205,17 @@ def _is_same_model(recorded: dict[str, Any], identity: ModelIdentity) -> bool:
     return all(recorded.get(name, "") == getattr(identity, name) for name in IDENTITY)
 
 
-def _compute_options(protocol: dict[str, Any]) -> list[str]:
+def _is_asked_as_usual(protocol: dict[str, Any]) -> bool:
+    """Tell whether a result is of the model as it is: no prompt or option of the user's own."""
     asking = protocol.get("asking")
-    options = asking.get("engine_options") if isinstance(asking, dict) else None
-    return compute_options(map(str, options)) if isinstance(options, list) else []
+    if not isinstance(asking, dict) or not isinstance(asking.get("engine_options"), list):
+        return False
+    return (
+        protocol["prompt_strategy"] == "standard"
+        and protocol.get("prompt_imports") == "prepended"
+        and (asking.get("system"), asking.get("stop"), asking.get("thinking")) == USUAL
+        and not compute_options(map(str, asking["engine_options"]))
+    )
 
 
 def _is_whole(run: dict[str, Any]) -> bool:
