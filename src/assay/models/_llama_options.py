@@ -11,10 +11,10 @@ from assay.models.settings import reserved
 # Attributes of xllamacpp's CommonParams. Each changes how a model is loaded or computes, and no
 # other option sets it.
 LOADING = (
-    "cache_type_k", "cache_type_v", "flash_attn_type", "kv_unified", "main_gpu", "n_batch", "n_ubatch",
-    "no_extra_bufts", "no_host", "no_kv_offload", "no_op_offload", "numa", "rope_freq_base",
-    "rope_freq_scale", "rope_scaling_type", "split_mode", "swa_full", "yarn_attn_factor",
-    "yarn_beta_fast", "yarn_beta_slow", "yarn_ext_factor", "yarn_orig_ctx",
+    "cache_type_k", "cache_type_v", "flash_attn_type", "kv_unified", "main_gpu", "n_batch",
+    "n_ubatch", "no_extra_bufts", "no_host", "no_kv_offload", "no_op_offload", "numa",
+    "rope_freq_base", "rope_freq_scale", "rope_scaling_type", "split_mode", "swa_full",
+    "yarn_attn_factor", "yarn_beta_fast", "yarn_beta_slow", "yarn_ext_factor", "yarn_orig_ctx",
 )  # fmt: skip
 SAMPLING = tuple(
     f"sampling.{name}"
