@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import resource
+import signal
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -169,3 +172,65 @@ def _is_zygote(pid: int) -> bool:
     except OSError:  # it has just ended
         return False
     return grandparent == os.getpid()
+
+
+# A chain of processes, each of which ends as soon as it has forked the next, for a bounded time.
+CHAIN = """
+import ctypes, os, time
+ctypes.CDLL(None).prctl(15, b"@NAME@", 0, 0, 0)
+if os.fork():
+    time.sleep(30)
+os.setsid()
+end = time.monotonic() + 30
+while time.monotonic() < end:
+    if os.fork():
+        time.sleep(0.01)
+        os._exit(0)
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="stops a process that nobody else may signal")
+def test_nothing_survives_a_worker_that_has_to_be_killed() -> None:
+    """On the old code the chain ran on for a while: what ends it was killed with the worker."""
+    name = f"chain-{os.getpid()}"[:15]
+    sandbox = open_sandbox("process", 1, "landlock")
+    code = CHAIN.replace("@NAME@", name) + "def f(): return 1\n"
+    job = Job("t", 0, Program(code, "x"), Tests("f", "assert f() == 1"), Limits(wall_s=20))
+    before = descendants(os.getpid())
+    judging = threading.Thread(target=lambda: list(sandbox.judge([job])), daemon=True)
+    judging.start()
+    wait_until(lambda: processes_named(name))
+    for pid in descendants(os.getpid()) - before:
+        if name not in comm(pid):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGSTOP)  # neither keeper nor zygote notices anything any more
+    outer = {pid for pid in descendants(os.getpid()) - before if parent(pid) == os.getpid()}
+    for pid in outer:
+        os.kill(pid, signal.SIGCONT)
+    sandbox.close()
+    judging.join(30)
+    wait_until(lambda: not processes_named(name), seconds=5)
+
+
+def wait_until(holds: Callable[[], object], seconds: float = 20) -> None:
+    deadline = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def comm(pid: int) -> str:
+    with contextlib.suppress(OSError):
+        return Path(f"/proc/{pid}/comm").read_text().strip()
+    return ""
+
+
+def parent(pid: int) -> int:
+    with contextlib.suppress(OSError):
+        return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+    return 0
+
+
+def processes_named(name: str) -> list[int]:
+    pids = [int(path.name) for path in Path("/proc").iterdir() if path.name.isdecimal()]
+    return [pid for pid in pids if comm(pid) == name]

@@ -7,6 +7,7 @@ import fcntl
 import functools
 import os
 import select
+import signal
 import socket
 import subprocess
 import sys
@@ -30,6 +31,7 @@ INTERPRETER = (sys.executable, "-P", "-S", "-s", "-B")
 SCRIPT = "import sys; sys.path.insert(0, sys.argv[1]); from _inside.server import main; main()"
 ENVIRONMENT = {"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", "PYTHONHASHSEED": "0"}
 START_S = 60.0
+CLEAN_UP_S = 30.0
 START_WITH_PACKAGES_S = 300.0  # from a cold disk
 
 
@@ -113,6 +115,16 @@ class _Process(Server):
         self._poll.register(self._output, select.POLLIN)
         self.begin({**settings, "link": link.fileno()})
 
+    def _ask_to_end(self) -> None:
+        """Have the process outside the sandbox end everything in it, however long that takes.
+
+        Killed at once, it would leave what programs started: not every tier has a namespace that
+        ends with its first process.
+        """
+        self._process.send_signal(signal.SIGTERM)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(CLEAN_UP_S)
+
     def send_encoded(self, message: bytes) -> None:
         try:
             wire.send_encoded(self._input.fileno(), message)
@@ -140,4 +152,4 @@ class _Process(Server):
 
     def kill(self) -> None:
         with self._lock:
-            end_process(self._process, lambda: None)
+            end_process(self._process, self._ask_to_end)

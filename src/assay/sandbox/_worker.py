@@ -29,9 +29,10 @@ def end_process(process: subprocess.Popen[bytes], last_resort: Callable[[], None
         process.wait(2)
     except subprocess.TimeoutExpired:
         last_resort()
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
+        if process.poll() is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
 
 
 class Server:

@@ -212,6 +212,8 @@ def _wait_outside(limit: cgroup.TreeLimit | None, leave: Callable[[], None] = la
     if child == 0:
         kernel.die_with_parent()
         return
+    # From a harness that waits no longer.
+    signal.signal(signal.SIGTERM, lambda *_: os.kill(child, signal.SIGKILL))
     try:
         kernel.prctl(kernel.PR_SET_DUMPABLE, 0)
         # The harness is told by these closing that the worker is gone.
@@ -269,7 +271,11 @@ def _others_can_enter(path: str) -> bool:
 
 
 def start(settings: dict[str, Any]) -> Place:
-    """Make the place that the tier names."""
+    """Make the place that the tier names; OSError if this machine does not allow it."""
+    try:
+        os.close(os.pidfd_open(os.getpid()))  # the keeper needs them; some containers refuse
+    except OSError as error:
+        raise OSError(error.errno, f"pidfd_open: {error.strerror}") from None
     tiers: dict[str, Callable[[], Place]] = {
         "root": lambda: in_namespaces(settings, as_root=True),
         "user": lambda: in_namespaces(settings, as_root=False),
