@@ -1,4 +1,4 @@
-"""What a benchmark's test code is about, read off the code."""
+"""Read off a benchmark's test code what it is about."""
 
 from __future__ import annotations
 

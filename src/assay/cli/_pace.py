@@ -36,7 +36,7 @@ def render_seconds(seconds: float) -> str:
 
 
 class Made(Protocol):
-    """What counts of a completion, or of a line that has one."""
+    """Describe what counts of a completion, or of a line that has one."""
 
     @property
     def tokens_generated(self) -> int: ...

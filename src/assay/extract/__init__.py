@@ -65,7 +65,7 @@ RULES = {
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What one rule made of a text."""
+    """Hold what one rule made of a text."""
 
     rule: str
     before: str
@@ -84,7 +84,7 @@ def extract(
 
 
 def program(text: str, steps: list[Step] | None) -> Program:
-    """Where ``explained`` leads to."""
+    """Return the program that the steps of ``explained`` lead to."""
     if steps is None:
         return NO_CODE
     return Program(steps[-1].after if steps else text, "+".join(s.rule for s in steps) or WHOLE)
@@ -181,7 +181,7 @@ class _Extraction:
         return begun or hopeless or None
 
     def _ways(self, steps: list[Step]) -> Iterator[list[Step]]:
-        """As they are, then mended."""
+        """Yield the steps as they are, then mended."""
         yield from ([step] for step in steps)
         yield from ([step, mended] for step in steps for mended in self._mended(step.after))
 
@@ -191,7 +191,7 @@ class _Extraction:
         return self._is_program(code)
 
     def _sources(self, text: str) -> Iterator[list[Step]]:
-        """Where the code may be, the likeliest first; several readings of each."""
+        """Yield the places where the code may be, the likeliest first, several readings of each."""
         if self._form == "text" and _goes_on(text):
             yield self._continued(text, self._body(text))
         # Some chats are begun for the model: its first fence closes what it did not open.

@@ -1,4 +1,4 @@
-"""What a piece of Python defines, if it is Python at all."""
+"""Find what a piece of Python defines, if it is Python at all."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def forget() -> None:
 
 
 def wrong_line(code: str) -> int | None:
-    """Where it stops being Python, from 0; None if it is Python to its end."""
+    """Return the line, from 0, where it stops being Python; None if it is Python to its end."""
     names = _names(code)
     return names if isinstance(names, int) else None
 
