@@ -26,7 +26,7 @@ from typing import Any
 from assay.cli._progress import ProgressDisplay
 from assay.models import Backend, EngineOptions, Model, backends
 from assay.models.replay import ReplayModel
-from assay.pipeline import EvalConfig, evaluate
+from assay.pipeline import EvalConfig, Sampling, evaluate
 from assay.types import Completion, Decoding, Prompt, Request
 from parity import Samples, recorded_samples
 
@@ -86,8 +86,7 @@ def together(path: Path, pause: float, samples: int, workers: int) -> float:
             "humaneval",
             Path(folder),
             model=f"paced:{path}@{pause}",
-            n_samples=samples,
-            temperature=0.8,
+            sampling=Sampling(samples, temperature=0.8),
             workers=workers,
             no_cache=True,
         )

@@ -16,7 +16,7 @@ from assay.pipeline import _batch_lines, sample_seed
 from assay.pipeline._batch_lines import BadLine, BatchPrompt, parse, read_lines
 from assay.pipeline._batch_requests import read_requests, requests_of, survey
 from assay.pipeline.batch import RunConfig
-from assay.pipeline.decoding import settle
+from assay.pipeline.decoding import Sampling
 from assay.types import Decoding, Message, Prompt
 
 CONFIG = RunConfig("m")
@@ -166,7 +166,7 @@ def test_plain_text_is_continued_and_chat_is_asked() -> None:
 
 
 def test_a_lines_own_settings_beat_the_batchs() -> None:
-    config = dataclasses.replace(CONFIG, temperature=0.5, top_k=7, seed=3)
+    config = dataclasses.replace(CONFIG, sampling=Sampling(temperature=0.5, top_k=7, seed=3))
     own = BatchPrompt("t", prompt="p", max_tokens=9, temperature=1.0, top_k=0)
     assert requests_of(own, config)[0].decoding == Decoding(9, 1.0, 0, seed=3)
     assert requests_of(BatchPrompt("t", prompt="p"), config)[0].decoding.top_k == 7
@@ -177,18 +177,21 @@ def test_a_lines_own_settings_beat_the_batchs() -> None:
 
 
 def test_any_sample_can_be_made_again_alone() -> None:
-    config = dataclasses.replace(CONFIG, temperature=0.8, seed=5, n_samples=4)
+    config = dataclasses.replace(CONFIG, sampling=Sampling(4, temperature=0.8, seed=5))
     prompt = BatchPrompt("t", prompt="p")
     samples = requests_of(prompt, config)
     assert [r.seed for r in samples] == [sample_seed(5, "t", s) for s in range(4)]
     alone = dataclasses.replace(prompt, seed=samples[2].seed)
-    (again,) = requests_of(alone, dataclasses.replace(config, n_samples=1))
+    (again,) = requests_of(
+        alone, dataclasses.replace(CONFIG, sampling=Sampling(temperature=0.8, seed=5))
+    )
     assert again.seed == samples[2].seed
     several = requests_of(alone, config)
     assert len({r.seed for r in several}) == 4
 
 
 def test_temperature_means_top_k_40_unless_given() -> None:
-    assert settle(9, 0.8, None, 1) == Decoding(9, 0.8, 40, seed=1)
-    assert settle(9, 0.8, 0, 1) == Decoding(9, 0.8, 0, seed=1)
-    assert settle(9, 0.0, 5, 1) == Decoding(9)
+    warm = Sampling(temperature=0.8, max_tokens=9, seed=1)
+    assert warm.settle() == Decoding(9, 0.8, 40, seed=1)
+    assert dataclasses.replace(warm, top_k=0).settle() == Decoding(9, 0.8, 0, seed=1)
+    assert Sampling(max_tokens=9, top_k=5, seed=1).settle() == Decoding(9)

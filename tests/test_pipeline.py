@@ -16,10 +16,10 @@ from assay.errors import ModelError, UsageError
 from assay.extract.workers import Extractor, Limits
 from assay.pipeline import (
     EvalConfig,
+    Sampling,
     ScoreConfig,
     evaluate,
     evaluate_all,
-    resolve_decoding,
     sample_seed,
     score,
 )  # fmt: skip
@@ -164,7 +164,7 @@ def test_a_slow_program_does_not_hold_the_model_back(
                 time.sleep(0.01)
             assert len(model.asked) == 400
 
-    evaluate(EvalConfig("mini", tmp_path, n_samples=20, temperature=1.0, workers=1), SlowStart())
+    evaluate(EvalConfig("mini", tmp_path, sampling=Sampling(20, 1.0), workers=1), SlowStart())
 
 
 @pytest.mark.parametrize(("no_cache", "cached"), [(True, 0), (False, 20)])
@@ -174,7 +174,7 @@ def test_cached_verdicts_are_reported_as_such(
     use.setenv("ASSAY_CACHE_DIR", str(tmp_path / "cache"))
     install(use, ScriptedModel(mini))
     watcher = Watcher()
-    config = EvalConfig("mini", tmp_path, n_samples=2, temperature=1.0, no_cache=no_cache)
+    config = EvalConfig("mini", tmp_path, sampling=Sampling(2, 1.0), no_cache=no_cache)
     evaluate(config, watcher)
     assert watcher.cached == cached
 
@@ -221,14 +221,12 @@ def test_seeds_depend_on_seed_task_and_sample_alone() -> None:
     ],
 )
 def test_decoding(settings: dict[str, float], decoding: Decoding) -> None:
-    assert resolve_decoding(EvalConfig("mini", Path(), **settings)) == decoding  # type: ignore[arg-type]
+    assert Sampling(**settings).resolve() == decoding  # type: ignore[arg-type]
 
 
 def test_a_model_that_thinks_may_take_longer() -> None:
-    config = EvalConfig("mini", Path())
-    assert resolve_decoding(config, thinks=True) == Decoding(16384, 0.0, 1)
-    given = EvalConfig("mini", Path(), max_tokens=99)
-    assert resolve_decoding(given, thinks=True) == Decoding(99, 0.0, 1)
+    assert Sampling().resolve(thinks=True) == Decoding(16384, 0.0, 1)
+    assert Sampling(max_tokens=99).resolve(thinks=True) == Decoding(99, 0.0, 1)
 
 
 @pytest.mark.parametrize(
@@ -240,12 +238,16 @@ def test_a_model_that_thinks_may_take_longer() -> None:
         {"temperature": float("nan")},
         {"temperature": 1.0, "top_k": -1},
         {"top_k": -1},
-        {"workers": -1},
     ],
 )
 def test_settings_without_meaning_are_refused(settings: dict[str, float]) -> None:
     with pytest.raises(UsageError, match="--"):
-        resolve_decoding(EvalConfig("mini", Path(), **settings))  # type: ignore[arg-type]
+        Sampling(**settings).resolve()  # type: ignore[arg-type]
+
+
+def test_less_than_no_workers_are_refused() -> None:
+    with pytest.raises(UsageError, match="--workers"):
+        evaluate(EvalConfig("mini", Path(), workers=-1), Watcher())
 
 
 def test_a_text_that_breaks_extraction_fails_and_the_rest_is_judged(

@@ -15,7 +15,7 @@ from assay import pipeline
 from assay.errors import UsageError
 from assay.models import EngineOptions
 from assay.models.settings import canonical_engine_options, template_variables
-from assay.pipeline import EvalConfig, ProblemSelection, evaluate, resolve_decoding
+from assay.pipeline import EvalConfig, ProblemSelection, Sampling, evaluate
 from assay.pipeline.asking import complete_prompt, resolve_asking
 from assay.prompts import strategies
 from assay.protocol import Asking, Protocol, differences
@@ -24,11 +24,19 @@ from tests.conftest import references, write_completions
 from tests.test_pipeline import ScriptedModel, Watcher
 from tests.test_protocol import BASE
 
-SAMPLED = EvalConfig("mini", Path("results"), temperature=0.8, problems=ProblemSelection("1"))
+SAMPLED = EvalConfig(
+    "mini", Path("results"), sampling=Sampling(temperature=0.8), problems=ProblemSelection("1")
+)
 # Every option is of one of these kinds. A new one must be put where it belongs.
 # What a model is sent, or how its answer is judged, with another value: the hash changes.
 IN_PROTOCOL: dict[str, Any] = {
     "problems": ProblemSelection("2"),
+    "prompt_strategy": "scot",
+    "system": "Be brief.",
+    "stop": ("END",),
+    "prompt_imports": "none",
+}
+SAMPLING_IN_PROTOCOL: dict[str, Any] = {
     "n_samples": 2,
     "temperature": 0.7,
     "top_k": 0,
@@ -37,10 +45,6 @@ IN_PROTOCOL: dict[str, Any] = {
     "repetition_penalty": 1.1,
     "max_tokens": 100,
     "seed": 1,
-    "prompt_strategy": "scot",
-    "system": "Be brief.",
-    "stop": ("END",),
-    "prompt_imports": "none",
 }
 ENGINE_IN_PROTOCOL: dict[str, Any] = {
     "prompt_form": "text",
@@ -55,7 +59,8 @@ DECIDES = {
     "sandbox": "sandbox",
 }
 # Which model it is: runs of different models are compared, and not continued as one.
-IDENTITY = {"model", "engine"}
+IDENTITY = {"model"}
+PARTS = {"sampling", "engine"}  # whose own options are classified one by one
 ENGINE_IDENTITY = {"dtype", "adapter", "base_url", "revision"}
 # Neither changes what is asked nor how it is judged.
 NEITHER = {
@@ -76,7 +81,8 @@ def names(kind: type) -> set[str]:
 
 def test_every_option_is_known_to_change_a_hash_or_not() -> None:
     for kind, groups in (
-        (EvalConfig, (IN_PROTOCOL, DECIDES, IDENTITY, NEITHER)),
+        (EvalConfig, (IN_PROTOCOL, DECIDES, IDENTITY, NEITHER, PARTS)),
+        (Sampling, (SAMPLING_IN_PROTOCOL,)),
         (EngineOptions, (ENGINE_IN_PROTOCOL, ENGINE_IDENTITY, ENGINE_NEITHER)),
     ):
         classified = [name for group in groups for name in group]
@@ -110,6 +116,8 @@ def test_no_option_that_changes_what_is_sent_keeps_the_hash(
 ) -> None:
     configs = {"": SAMPLED}
     configs |= {name: replace(SAMPLED, **{name: value}) for name, value in IN_PROTOCOL.items()}
+    for name, value in SAMPLING_IN_PROTOCOL.items():
+        configs[name] = replace(SAMPLED, sampling=replace(SAMPLED.sampling, **{name: value}))
     for name, value in ENGINE_IN_PROTOCOL.items():
         configs[name] = replace(SAMPLED, engine=EngineOptions(**{name: value}))
     found = {name: hash_of(config, mini, tmp_path, monkeypatch) for name, config in configs.items()}
@@ -129,10 +137,8 @@ ENGINES = st.builds(
     engine_options=st.lists(OPTIONS, max_size=2, unique_by=lambda text: text[0]).map(tuple),
     parallel=st.integers(0, 2),
 )
-CONFIGS = st.builds(
-    EvalConfig,
-    benchmark=st.just("mini"),
-    results_dir=st.just(Path("results")),
+SAMPLINGS = st.builds(
+    Sampling,
     n_samples=st.integers(1, 2),
     temperature=st.sampled_from([0.5, 1.0]),
     top_k=st.sampled_from([None, 0, 40]),
@@ -141,6 +147,12 @@ CONFIGS = st.builds(
     repetition_penalty=st.sampled_from([1.0, 1.1]),
     max_tokens=st.sampled_from([None, 512, 9]),
     seed=st.integers(0, 1),
+)
+CONFIGS = st.builds(
+    EvalConfig,
+    benchmark=st.just("mini"),
+    results_dir=st.just(Path("results")),
+    sampling=SAMPLINGS,
     prompt_strategy=st.sampled_from(["standard", "scot"]),
     system=st.sampled_from(["", "END", "Be brief."]),
     stop=st.lists(WORDS, max_size=3).map(tuple),
@@ -154,7 +166,7 @@ def sent(config: EvalConfig, benchmark: Benchmark) -> Any:
     asking = resolve_asking("chat", config.engine, config.system, config.stop)
     prompts = [complete_prompt(strategy.build(p, "chat"), asking) for p in benchmark.problems[:2]]
     return (
-        prompts, resolve_decoding(config), config.n_samples, config.engine.thinking,
+        prompts, config.sampling.resolve(), config.sampling.n_samples, config.engine.thinking,
         template_variables(config.engine), canonical_engine_options(config.engine.engine_options),
     )  # fmt: skip
 
@@ -163,20 +175,32 @@ def protocol_of(config: EvalConfig) -> Protocol:
     strategy = strategies.get(config.prompt_strategy)
     return replace(
         BASE,
-        n_samples=config.n_samples,
+        n_samples=config.sampling.n_samples,
         prompt_strategy=strategy.name,
         prompt_strategy_version=strategy.version,
         asking=resolve_asking("chat", config.engine, config.system, config.stop),
-        decoding=resolve_decoding(config),
+        decoding=config.sampling.resolve(),
     )
 
 
-@given(one=CONFIGS, other=CONFIGS, name=st.sampled_from(sorted({*IN_PROTOCOL, "engine"})))
+def changed(config: EvalConfig, other: EvalConfig, name: str) -> EvalConfig:
+    """Return a config with one option of another's."""
+    if name in SAMPLING_IN_PROTOCOL:
+        value = getattr(other.sampling, name)
+        return replace(config, sampling=replace(config.sampling, **{name: value}))
+    return replace(config, **{name: getattr(other, name)})
+
+
+@given(
+    one=CONFIGS,
+    other=CONFIGS,
+    name=st.sampled_from(sorted({*IN_PROTOCOL, *SAMPLING_IN_PROTOCOL, "engine"})),
+)
 def test_two_ways_of_asking_never_share_a_hash(
     mini: Benchmark, one: EvalConfig, other: EvalConfig, name: str
 ) -> None:
     """Equal hashes mean that the same is sent, and the same is sent under equal hashes."""
-    for a, b in ((one, other), (one, replace(one, **{name: getattr(other, name)}))):
+    for a, b in ((one, other), (one, changed(one, other, name))):
         same_hash = protocol_of(a).hash == protocol_of(b).hash
         assert same_hash == (sent(a, mini) == sent(b, mini))
 
@@ -206,13 +230,12 @@ def test_a_prompt_gets_one_system_message_and_each_stop_word_once() -> None:
 )
 def test_settings_without_a_meaning_are_refused(settings: dict[str, Any], problem: str) -> None:
     with pytest.raises(UsageError, match=problem):
-        resolve_decoding(EvalConfig("mini", Path("results"), **settings))
+        Sampling(**settings).resolve()
 
 
 def test_greedy_keeps_its_spelling() -> None:
-    config = EvalConfig("mini", Path("results"), seed=7)
-    assert resolve_decoding(config) == Decoding(max_tokens=512)
-    punished = resolve_decoding(replace(config, repetition_penalty=1.2))
+    assert Sampling(seed=7).resolve() == Decoding(max_tokens=512)
+    punished = Sampling(seed=7, repetition_penalty=1.2).resolve()
     assert punished == Decoding(max_tokens=512, repetition_penalty=1.2)
 
 
@@ -265,8 +288,8 @@ def test_a_base_model_has_no_system_message() -> None:
     [
         ({"system": "s"}, "--system"),
         ({"stop": ("s",)}, "--stop"),
-        ({"temperature": 1.0, "top_p": 0.9}, "--top-p"),
-        ({"repetition_penalty": 1.1}, "--repetition-penalty"),
+        ({"sampling": Sampling(temperature=1.0, top_p=0.9)}, "--top-p"),
+        ({"sampling": Sampling(repetition_penalty=1.1)}, "--repetition-penalty"),
         ({"engine": EngineOptions(thinking="on")}, "--thinking"),
         ({"engine": EngineOptions(engine_options=("a=1",))}, "--engine-option"),
         ({"engine": EngineOptions(revision="main")}, "--revision"),

@@ -11,7 +11,7 @@ import click
 from click.core import ParameterSource
 
 from assay.pipeline import EngineOptions, ProblemSelection
-from assay.pipeline.decoding import MAX_TOKENS, MAX_TOKENS_THINKING, PRESETS
+from assay.pipeline.decoding import MAX_TOKENS, MAX_TOKENS_THINKING, PRESETS, Sampling
 from assay.types import PromptImports
 
 if TYPE_CHECKING:
@@ -136,15 +136,16 @@ def modelling(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def sampling(command: Callable[..., Any]) -> Callable[..., Any]:
-    """How tokens are chosen: the command gets what is in force, options before the preset."""
+    """Add the options of ``Sampling``: the command gets one; options beat the preset."""
 
     @functools.wraps(command)
     def with_preset(preset: str | None, **asked: Any) -> Any:
         if preset is not None:
             source = click.get_current_context().get_parameter_source
-            settings = asdict(PRESETS[preset]).items()
-            asked |= {n: v for n, v in settings if source(n) is ParameterSource.DEFAULT}
-        return command(**asked)
+            of_preset = asdict(PRESETS[preset]).items()
+            asked |= {n: v for n, v in of_preset if source(n) is ParameterSource.DEFAULT}
+        settings = {field.name: asked.pop(field.name) for field in fields(Sampling)}
+        return command(sampling=Sampling(**settings), **asked)
 
     decorated: Callable[..., Any] = with_preset
     for one in (

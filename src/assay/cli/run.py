@@ -59,7 +59,7 @@ def run(
     if (batch_jsonl is None) == (prompt is None):
         raise UsageError("give either --batch-jsonl FILE or --prompt TEXT")
     if prompt is not None:
-        if output is not None or config.n_samples > 1:
+        if output is not None or config.sampling.n_samples > 1:
             raise UsageError("--prompt prints one completion: use --batch-jsonl for more")
         _complete(config, prompt, verbose=verbose, as_json=as_json)
         return
@@ -76,10 +76,8 @@ def run(
         raise ModelError(f"no prompt was completed; the first: {report.first_error}")
 
 
-def _config(max_tokens: int | None, **asked: Any) -> RunConfig:
+def _config(**asked: Any) -> RunConfig:
     config = RunConfig(**asked)
-    if max_tokens is not None:
-        config = dataclasses.replace(config, max_tokens=max_tokens)
     form = config.engine.prompt_form
     if config.chat and form == "text":
         raise UsageError("--chat and --prompt-form text contradict: drop one")

@@ -37,7 +37,7 @@ from assay.pipeline.asking import (
 )
 from assay.pipeline.best_of_n import best_of_n
 from assay.pipeline.config import ALL, STANDARD, EvalConfig, JudgeConfig, ScoreConfig
-from assay.pipeline.decoding import MAX_TOKENS, MAX_TOKENS_THINKING, in_force
+from assay.pipeline.decoding import Sampling
 from assay.pipeline.problems import ProblemSelection
 from assay.pipeline.prompt_imports import surround
 from assay.pipeline.samples import (
@@ -51,12 +51,12 @@ from assay.pipeline.stream import Observer, Stream, sample_seed
 from assay.prompts import strategies
 from assay.protocol import VERSION, Protocol
 from assay.sandbox import environments
-from assay.types import Benchmark, Decoding, SampleKey
+from assay.types import Benchmark, SampleKey
 
 __all__ = [
     "ALL", "EngineOptions", "EvalConfig", "Evaluation", "JudgeConfig", "Observer",
-    "ProblemSelection", "ScoreConfig", "check_references", "environment", "evaluate",
-    "evaluate_all", "flaky", "recorded", "references", "resolve_decoding", "sample_seed", "score",
+    "ProblemSelection", "Sampling", "ScoreConfig", "check_references", "environment", "evaluate",
+    "evaluate_all", "flaky", "recorded", "references", "sample_seed", "score",
     "select_problems",
 ]  # fmt: skip
 
@@ -74,7 +74,8 @@ class Evaluation:
 
 def evaluate(config: EvalConfig, observer: Observer) -> Evaluation:
     """Run (or continue) the evaluation and write its results file."""
-    resolve_decoding(config)  # wrong options are told before anything is loaded
+    decoding = config.sampling.resolve()  # wrong options are told before anything is loaded
+    _check_workers(config)
     check_texts(config.system, config.stop)
     strategy = strategies.get(config.prompt_strategy)
     selected = select_problems(config, observer)
@@ -82,15 +83,16 @@ def evaluate(config: EvalConfig, observer: Observer) -> Evaluation:
     if config.select and selection.methods.get(config.select).logprobs:
         engine = dataclasses.replace(engine, logprobs=True)
     model = models.open_model(config.model, engine, observer.note)
-    keys = [(p.task_id, s) for p in selected.benchmark.problems for s in range(config.n_samples)]
+    numbers = range(config.sampling.n_samples)
+    keys = [(problem.task_id, s) for problem in selected.benchmark.problems for s in numbers]
     gate = {"parity_gate": config.gate()}
     check_strategy(config, model)
     if isinstance(model, models.RecordedModel):
-        refuse_for_recorded(config.system, config.stop, resolve_decoding(config))
+        refuse_for_recorded(config.system, config.stop, decoding)
         samples = recorded_samples(model, keys)
     else:
-        decoding = resolve_decoding(config, thinks=model.thinks)
-        if model.thinks and config.max_tokens is None:
+        decoding = config.sampling.resolve(thinks=model.thinks)
+        if model.thinks and config.sampling.max_tokens is None:
             observer.note(f"the model's template lets it think: max-tokens {decoding.max_tokens}")
         observer.note(describe_form(model.identity))
         form = model.identity.prompt_form
@@ -265,18 +267,6 @@ def _long_first(keys: list[SampleKey], seconds: dict[str, float]) -> list[Sample
         return -needed if needed > LONG_S else 0.0
 
     return sorted(keys, key=haste)
-
-
-def resolve_decoding(config: EvalConfig, *, thinks: bool = False) -> Decoding:
-    """The settings in force; a model that thinks may take longer to answer."""
-    _check_workers(config)
-    max_tokens = config.max_tokens
-    if max_tokens is None:
-        max_tokens = MAX_TOKENS_THINKING if thinks else MAX_TOKENS
-    return in_force(
-        config.n_samples, max_tokens, config.temperature, config.top_k, config.seed,
-        top_p=config.top_p, min_p=config.min_p, repetition_penalty=config.repetition_penalty,
-    )  # fmt: skip
 
 
 def _check_workers(config: JudgeConfig) -> None:

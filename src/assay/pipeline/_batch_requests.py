@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING
 
 from assay import codec
@@ -11,7 +11,7 @@ from assay.models import EngineOptions
 from assay.models.settings import template_variables
 from assay.pipeline._batch_lines import BadLine, BatchPrompt, parse, read_lines
 from assay.pipeline.asking import check_texts, complete_prompt, resolve_asking
-from assay.pipeline.decoding import MAX_TOKENS, in_force, settle
+from assay.pipeline.decoding import Sampling
 from assay.pipeline.stream import sample_seed
 from assay.protocol import TEMPLATE_VARIABLES
 from assay.types import Decoding, Message, Prompt, Request
@@ -26,9 +26,7 @@ TOLD = 5  # names of fields without a meaning
 # Not part of a digest unless they change something: outputs of earlier versions can be continued.
 LATER_SETTINGS, NEUTRAL = ("min_p", "repetition_penalty"), Decoding()
 # Those that a line may have too.
-SETTINGS = (
-    "max_tokens", "temperature", "top_k", "seed", "top_p", "min_p", "repetition_penalty",
-)  # fmt: skip
+SETTINGS = [setting.name for setting in fields(Sampling) if setting.name != "n_samples"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,14 +34,7 @@ class RunConfig:
     """A model to be asked, and how; a line of a batch may say otherwise for itself."""
 
     model: str
-    n_samples: int = 1
-    temperature: float = 0.0
-    top_k: int | None = None
-    top_p: float = 1.0
-    min_p: float = 0.0
-    repetition_penalty: float = 1.0
-    max_tokens: int = MAX_TOKENS
-    seed: int = 0
+    sampling: Sampling = field(default_factory=Sampling)
     system: str = ""  # message before every conversation that has none of its own
     stop: tuple[str, ...] = ()  # texts that end a completion, besides the line's
     chat: bool = False  # a prompt is sent as a user's message, not continued
@@ -52,10 +43,7 @@ class RunConfig:
     def decoding(self) -> Decoding:
         """The settings in force where a line has none of its own."""
         check_texts(self.system, self.stop)
-        return in_force(
-            self.n_samples, self.max_tokens, self.temperature, self.top_k, self.seed,
-            top_p=self.top_p, min_p=self.min_p, repetition_penalty=self.repetition_penalty,
-        )  # fmt: skip
+        return self.sampling.resolve()
 
     def asking(self) -> Asking:
         """Return what is added to conversations; plain text is refused where that is needed."""
@@ -114,17 +102,15 @@ def requests_of(line: BatchPrompt, config: RunConfig) -> list[Request]:
     A seed of its own is used as it is, so that any sample can be made again alone; several samples
     get theirs from it.
     """
-    chosen = {
-        name: getattr(config if getattr(line, name) is None else line, name) for name in SETTINGS
-    }
-    decoding = settle(**chosen)
+    own = {name: value for name in SETTINGS if (value := getattr(line, name)) is not None}
+    decoding = replace(config.sampling, **own).settle()
     prompt = Prompt(line.messages or (), line.prompt or "", line.stop)
     if config.chat and line.prompt is not None:
         prompt = Prompt((Message("user", line.prompt),), stop=line.stop)
     if not prompt.messages and (name := _conversation_setting(config)):
         raise ValueError(f"{name} is for conversations: give messages, or --chat")
     prompt = complete_prompt(prompt, config.asking())
-    seeds = [sample_seed(decoding.seed, line.task_id, s) for s in range(config.n_samples)]
+    seeds = [sample_seed(decoding.seed, line.task_id, s) for s in range(config.sampling.n_samples)]
     if line.seed is not None and len(seeds) == 1:
         seeds = [line.seed]
     return [Request(line.task_id, s, prompt, decoding, seed) for s, seed in enumerate(seeds)]

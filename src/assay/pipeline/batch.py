@@ -92,7 +92,7 @@ def run_batch(
     model = models.open_model(config.model, engine, observer.note)
     asking = config.asking()
     settings = BatchSettings(
-        model.identity, decoding, config.n_samples, config.chat,
+        model.identity, decoding, config.sampling.n_samples, config.chat,
         asking.thinking, asking.engine_options,
     )  # fmt: skip
     with contextlib.ExitStack() as stack:
@@ -126,7 +126,7 @@ class _Batch:
 
     def flow(self, surveyed: Survey) -> BatchReport:
         started = time.monotonic()
-        total, kept = surveyed.prompts * self._config.n_samples, self._kept(surveyed)
+        total, kept = surveyed.prompts * self._config.sampling.n_samples, self._kept(surveyed)
         self._tell(surveyed)
         self._observer.begin(total, kept)
         models.watch(self._model, self._observer)
@@ -185,12 +185,12 @@ class _Batch:
                 yield request
 
     def _name(self, sample: Sample) -> str:
-        if self._config.n_samples == 1:
+        if self._config.sampling.n_samples == 1:
             return sample.task_id
         return f"{sample.task_id}_s{sample.sample}"
 
     def _names(self, task_id: str) -> list[str]:
-        return [self._name(Sample(task_id, s)) for s in range(self._config.n_samples)]
+        return [self._name(Sample(task_id, s)) for s in range(self._config.sampling.n_samples)]
 
     def _add(self, line: BatchLine) -> None:
         if self._output:

@@ -9,6 +9,7 @@ from typing import Any
 
 from assay import models
 from assay.models import EngineOptions
+from assay.pipeline.decoding import Sampling
 from assay.pipeline.problems import ProblemSelection
 from assay.types import PromptImports
 
@@ -49,14 +50,7 @@ class EvalConfig(JudgeConfig):
     """A model to be evaluated."""
 
     model: str = models.DEFAULT
-    n_samples: int = 1
-    temperature: float = 0.0
-    top_k: int | None = None
-    top_p: float = 1.0
-    min_p: float = 0.0
-    repetition_penalty: float = 1.0
-    max_tokens: int | None = None  # by what the model is, if not given
-    seed: int = 0
+    sampling: Sampling = field(default_factory=Sampling)
     prompt_strategy: str = STANDARD
     system: str = ""  # message before every prompt
     stop: tuple[str, ...] = ()  # texts that end a completion, besides the strategy's

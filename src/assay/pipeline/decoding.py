@@ -31,68 +31,62 @@ PRESETS = {
 }
 
 
-def settle(
-    max_tokens: int,
-    temperature: float,
-    top_k: int | None,
-    seed: int,
-    *,
-    top_p: float = 1.0,
-    min_p: float = 0.0,
-    repetition_penalty: float = 1.0,
-) -> Decoding:
-    """Return the settings in force; ValueError says which has no meaning.
+@dataclass(frozen=True, slots=True)
+class Sampling:
+    """How many completions are asked for, and how their tokens are to be chosen."""
 
-    Greedy has one spelling, whatever seed and cuts were given; a repetition penalty changes it.
-    """
-    if not 1 <= max_tokens <= LARGEST:
-        raise ValueError(f"max-tokens must be at least 1 and less than 2^31, got {max_tokens}")
-    if not 0 <= temperature < float("inf"):
-        raise ValueError(f"temperature must be 0 or more, got {temperature}")
-    if top_k is None:
-        top_k = DEFAULT_TOP_K
-    if not 0 <= top_k <= LARGEST:
-        raise ValueError(f"top-k must be 0 (off) or more and less than 2^31, got {top_k}")
-    if not 0 < top_p <= 1:
-        raise ValueError(f"top-p must be above 0 and at most 1, got {top_p}")
-    if not 0 <= min_p < 1:
-        raise ValueError(f"min-p must be 0 or more and less than 1, got {min_p}")
-    if not 0 < repetition_penalty < float("inf"):
-        raise ValueError(
-            f"repetition-penalty must be a finite number above 0, got {repetition_penalty}"
-        )
-    if temperature == 0:
-        return Decoding(max_tokens=max_tokens, repetition_penalty=repetition_penalty)
-    return Decoding(max_tokens, temperature, top_k, top_p, min_p, repetition_penalty, seed)
+    n_samples: int = 1
+    temperature: float = 0.0
+    top_k: int | None = None
+    top_p: float = 1.0
+    min_p: float = 0.0
+    repetition_penalty: float = 1.0
+    max_tokens: int | None = None  # by what the model is, if not given
+    seed: int = 0
 
+    def settle(self, *, thinks: bool = False) -> Decoding:
+        """Return the settings in force; ValueError says which has no meaning.
 
-def in_force(
-    n_samples: int,
-    max_tokens: int,
-    temperature: float,
-    top_k: int | None,
-    seed: int,
-    *,
-    top_p: float = 1.0,
-    min_p: float = 0.0,
-    repetition_penalty: float = 1.0,
-) -> Decoding:
-    """Return what a command's options mean; UsageError names the one that means nothing."""
-    if not 1 <= n_samples <= MOST_SAMPLES:
-        raise UsageError(
-            f"--n-samples must be at least 1 and at most {MOST_SAMPLES}, got {n_samples}"
+        Greedy has one spelling, whatever seed and cuts were given; a repetition penalty changes it.
+        A model that thinks may take longer to answer.
+        """
+        max_tokens = self.max_tokens
+        if max_tokens is None:
+            max_tokens = MAX_TOKENS_THINKING if thinks else MAX_TOKENS
+        if not 1 <= max_tokens <= LARGEST:
+            raise ValueError(f"max-tokens must be at least 1 and less than 2^31, got {max_tokens}")
+        if not 0 <= self.temperature < float("inf"):
+            raise ValueError(f"temperature must be 0 or more, got {self.temperature}")
+        top_k = DEFAULT_TOP_K if self.top_k is None else self.top_k
+        if not 0 <= top_k <= LARGEST:
+            raise ValueError(f"top-k must be 0 (off) or more and less than 2^31, got {top_k}")
+        if not 0 < self.top_p <= 1:
+            raise ValueError(f"top-p must be above 0 and at most 1, got {self.top_p}")
+        if not 0 <= self.min_p < 1:
+            raise ValueError(f"min-p must be 0 or more and less than 1, got {self.min_p}")
+        penalty = self.repetition_penalty
+        if not 0 < penalty < float("inf"):
+            raise ValueError(f"repetition-penalty must be a finite number above 0, got {penalty}")
+        if self.temperature == 0:
+            return Decoding(max_tokens=max_tokens, repetition_penalty=penalty)
+        return Decoding(
+            max_tokens, self.temperature, top_k, self.top_p, self.min_p, penalty, self.seed
         )
-    try:
-        found = settle(
-            max_tokens, temperature, top_k, seed,
-            top_p=top_p, min_p=min_p, repetition_penalty=repetition_penalty,
-        )  # fmt: skip
-    except ValueError as error:
-        raise UsageError(f"--{error}") from error
-    if temperature == 0 and (top_p != 1 or min_p != 0):
-        name = "--top-p" if top_p != 1 else "--min-p"
-        raise UsageError(
-            f"{name}: temperature 0 is greedy and always takes the likeliest token. "
-            "Give a --temperature above 0, or drop it."
-        )
-    return found
+
+    def resolve(self, *, thinks: bool = False) -> Decoding:
+        """Return what a command's options mean; UsageError names the one that means nothing."""
+        if not 1 <= self.n_samples <= MOST_SAMPLES:
+            raise UsageError(
+                f"--n-samples must be at least 1 and at most {MOST_SAMPLES}, got {self.n_samples}"
+            )
+        try:
+            found = self.settle(thinks=thinks)
+        except ValueError as error:
+            raise UsageError(f"--{error}") from error
+        if self.temperature == 0 and (self.top_p != 1 or self.min_p != 0):
+            name = "--top-p" if self.top_p != 1 else "--min-p"
+            raise UsageError(
+                f"{name}: temperature 0 is greedy and always takes the likeliest token. "
+                "Give a --temperature above 0, or drop it."
+            )
+        return found
