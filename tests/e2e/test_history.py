@@ -79,6 +79,11 @@ def test_filters(results: Path, filters: tuple[str, ...], models: list[str]) -> 
     assert [run["model"] for run in shown] == models
 
 
+def test_filters_that_match_nothing_say_so(results: Path) -> None:
+    (line,) = listed(results, "--model", "nobody")
+    assert line.startswith("None of the 3 runs in ")
+
+
 def test_since_a_number_of_days(results: Path) -> None:
     recent = (datetime.now(UTC) - timedelta(days=2)).date().isoformat()
     write_result(results, recent, "new")

@@ -94,9 +94,10 @@ def history(
       assay history --model qwen --benchmark humaneval --since 7d
     """
     earliest = _parse_since(since)
+    found = list(list_runs(results_dir, lambda line: echo(f"warning: {line}", err=True)))
     runs = [
         run
-        for run in list_runs(results_dir, lambda line: echo(f"warning: {line}", err=True))
+        for run in found
         if model.lower() in run["model"].lower()
         and benchmark in ("", run["benchmark"])
         and run["timestamp"][: len(earliest)] >= earliest
@@ -109,6 +110,8 @@ def history(
         echo(*table(_rows(runs, _differing(runs))))
         if any("left_out_as_failed" in run.get("results", {}) for run in runs):
             echo(LEFT_OUT_NOTE)
+    elif found:
+        echo(f"None of the {len(found)} runs in {results_dir} is such a one. Drop a filter.")
     else:
         echo(f"No runs in {results_dir}. Start one with `assay eval`.")
 
