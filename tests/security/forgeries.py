@@ -79,17 +79,26 @@ class Forgery:
 WRONG = "def running_total(numbers):\n    return None\n"
 # What the judge's process tells, written to every descriptor there may be.
 TELL = """\
-import json, os, sys
-def tell(**more):
-    told = {"status": "pass", "reason": "passed", "detail": "", "failing_test": "", **more}
+import os, sys
+def tell(token="", status="pass", **more):
+    told = "\\0".join([token, status, "passed", "", "", *more.values()])
     for fd in range(256):
-        try: os.write(fd, json.dumps(told).encode())
+        try: os.write(fd, told.encode())
         except OSError: pass
 def token_by_gc():
     import gc
     for found in gc.get_objects():
         if type(found) is dict and type(found.get("token")) is str:
             return found["token"]
+"""
+# Makes a pass of what the judge's process tells.
+PATCH = """\
+import os
+real = os.write
+def patch():
+    def write(fd, data):
+        return real(fd, data.split(b"\\0")[0] + b"\\0pass\\0passed\\0\\0")
+    os.write = write
 """
 
 EXITS = (
@@ -667,9 +676,8 @@ CHANNEL = (
     ),
     Forgery(
         "token by gc, told by another program",
-        TELL + "told = {'token': token_by_gc(), 'status': 'pass', 'reason': 'passed'}\n"
-        "told |= {'detail': '', 'failing_test': ''}\n"
-        "os.execv('/bin/sh', ['sh', '-c', 'printf %s \"$0\" >&3', json.dumps(told)])\n", True,
+        TELL + "os.execv('/bin/sh', ['sh', '-c', "
+        "r'printf \"%s\\0pass\\0passed\\0\\0\" \"$0\" >&3', token_by_gc()])\n", True,
         "the pipe is inherited by what replaces the program",
     ),
     Forgery(
@@ -679,24 +687,21 @@ CHANNEL = (
     ),
     Forgery(
         "json.dumps replaced",
-        "import json\nreal = json.dumps\njson.dumps = lambda told: real({**told,"
-        " 'status': 'pass', 'reason': 'passed', 'detail': '', 'failing_test': ''})\n" + WRONG, True,
-        "the judge writes its message with the interpreter's modules",
+        "import json\nreal = json.dumps\njson.dumps = lambda told: real({**told, 'status': "
+        "'pass', 'reason': 'passed', 'detail': '', 'failing_test': ''})\n" + WRONG, False,
+        "the judge does not write JSON",
     ),
     Forgery(
         "JSONEncoder.encode replaced",
         "import json\nreal = json.JSONEncoder.encode\n"
         "def encode(self, told): return real(self, {**told, 'status': 'pass', 'reason': 'passed', "
         "'detail': '', 'failing_test': ''})\n"
-        "json.JSONEncoder.encode = encode\n" + WRONG, True,
-        "the judge writes its message with the interpreter's modules",
+        "json.JSONEncoder.encode = encode\n" + WRONG, False,
+        "the judge does not write JSON",
     ),
     Forgery(
         "os.write replaced",
-        "import json, os\nreal = os.write\ndef write(fd, data):\n"
-        "    told = json.loads(data) | {'status': 'pass', 'reason': 'passed', 'detail': '', "
-        "'failing_test': ''}\n    return real(fd, json.dumps(told).encode())\n"
-        "os.write = write\n" + WRONG, True,
+        PATCH + "patch()\n" + WRONG, True,
         "the judge writes its message with the interpreter's modules",
     ),
     Forgery(
@@ -722,9 +727,7 @@ CHANNEL = (
     ),
     Forgery(
         "error that patches the judge when described",
-        "import json\nreal = json.dumps\nclass Error(Exception):\n    def __str__(self):\n"
-        "        json.dumps = lambda told: real({**told, 'status': 'pass', "
-        "'reason': 'passed', 'detail': '', 'failing_test': ''})\n"
+        PATCH + "class Error(Exception):\n    def __str__(self):\n        patch()\n"
         "        return ''\ndef running_total(numbers):\n    raise Error\n", True,
         "the judge calls the error's own __str__",
     ),

@@ -118,8 +118,8 @@ assert not is_prime(1003)
 def test_eight_samples_do_not_teach_each_other(tier: str) -> None:
     """On the old code the sixth sample passed (tiers root and user).
 
-    What passes is tried again: a process id of the machine is the right code by chance, in one of
-    a thousand samples.
+    What passes is tried again. In tier landlock a process id of the machine is the right code by
+    chance for one program in 1,024 (6 of 6,000 that only looked at it); the old code passed always.
     """
     samples = [
         job("learner", LEARNER, PRIMES, entry_point="is_prime", sample=i, limits=Limits(wall_s=20))

@@ -20,7 +20,7 @@ from assay.sandbox import _pool
 from assay.sandbox._inside import wire
 from assay.sandbox._verdicts import verdict_of, with_outputs
 from assay.sandbox._worker import Worker, WorkerLostError
-from assay.types import Cases, Job, Program, Tests, Verdict
+from assay.types import Cases, Job, Limits, Program, Tests, Verdict
 
 ATTEMPTS = 3
 PAUSE_S = 0.2  # before an attempt after one that failed on our side
@@ -47,6 +47,7 @@ class ForkServerSandbox:
         self._alone = Turnstile()
         self._closed = False
         self._seed = secrets.token_hex(16)  # for jobs without one of their own
+        self._host_kills = _host_oom_kills()  # when last asked
 
     def _settings(self, job: Job) -> dict[str, Any]:
         """All of a job that a worker cannot change later; SandboxError if it cannot be had."""
@@ -121,7 +122,7 @@ class ForkServerSandbox:
             "limits": _limits(job),
         }
         timeout_s = job.limits.wall_s * PATIENCE + GRACE_S
-        kills = _host_oom_kills()
+        kills = self._host_kills
         # An environment that is not there is no failure of this one program: it ends the whole.
         settings = self._settings(job)
         try:
@@ -147,8 +148,10 @@ class ForkServerSandbox:
             if "sandbox_error" in told:
                 return {"sandbox_error": told["sandbox_error"]}
         killed = report["exit_code"] == -signal.SIGKILL and report["stopped"] is None
-        if killed and not report["out_of_memory"] and _host_oom_kills() > kills:
-            report["killed_by_host"] = True
+        if killed and not report["out_of_memory"]:
+            # Too dear to be read for every program: the count before may be older than this one.
+            self._host_kills = _host_oom_kills()
+            report["killed_by_host"] = self._host_kills > kills
         return report
 
     def _take(self, settings: dict[str, Any]) -> Worker:
@@ -253,6 +256,11 @@ def _limits(job: Job) -> dict[str, Any]:
     if limits.call_cpu_s and job.tests.cases:
         call_cpu_s = max(limits.call_cpu_s, SLOWER * job.tests.cases.slowest_s)
         limits = dataclasses.replace(limits, call_cpu_s=call_cpu_s)
+    return _as_data(limits)
+
+
+@functools.lru_cache
+def _as_data(limits: Limits) -> dict[str, Any]:
     return dataclasses.asdict(limits)
 
 

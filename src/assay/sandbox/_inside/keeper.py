@@ -124,14 +124,14 @@ class Keeper:
         if process.oracles:
             self._pass_on(process.oracles, limits["cpu_s"], limits["call_cpu_s"])
             process.oracles.close()
-        streams = {process.output: output, process.control.fileno(): result}
         ended = os.pidfd_open(pid)
-        watch.run(ended, streams, sample.JOBS, process.channel)
+        watch.run(ended, process.output, output, sample.JOBS, process.channel)
         wall_s = watch.elapsed
         status, cpu_s = self._place.end(pid)
         watch.finish(limit.clock.now_s() if limit else cpu_s)
         os.close(ended)
-        for source, text in streams.items():
+        # What it told is read only now: nobody has to wake up for it.
+        for source, text in ((process.output, output), (process.control.fileno(), result)):
             # Not until its end: the other end may be on its way through a socket, held by nobody.
             os.set_blocking(source, False)
             while text.read_from(source):

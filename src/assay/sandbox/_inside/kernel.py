@@ -15,7 +15,7 @@ MNT_DETACH = 2
 AT_FDCWD, AT_RECURSIVE = -100, 0x8000
 CLONE_VM, CLONE_FILES, CLONE_PARENT, CLONE_PIDFD = 0x100, 0x400, 0x8000, 0x1000
 CLONE_CHILD_SETTID, CLONE_CHILD_CLEARTID = 0x01000000, 0x00200000
-PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_CAPBSET_DROP = 1, 4, 24
+PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_CAPBSET_DROP, PR_GET_SECUREBITS = 1, 4, 24, 27
 PR_SET_CHILD_SUBREAPER, PR_SET_NO_NEW_PRIVS, PR_GET_TID_ADDRESS = 36, 38, 40
 PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL = 47, 4
 CAPABILITY_VERSION_3 = 0x20080522
@@ -129,6 +129,11 @@ def keep_capabilities(*numbers: int) -> None:
 def drop_capabilities() -> None:
     """Give up all capabilities, as fast as can be."""
     call("capset", _CAPABILITIES, _NONE)
+
+
+def secure_bits() -> int:
+    """Return what is different about capabilities of this process when its user changes."""
+    return call("prctl", PR_GET_SECUREBITS, 0, 0, 0, 0)
 
 
 def become(uid: int) -> None:

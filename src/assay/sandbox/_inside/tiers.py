@@ -47,13 +47,15 @@ def in_namespaces(settings: dict[str, Any], *, as_root: bool) -> Place:
 
     def become_zygote(link: int) -> NoReturn:
         own_namespace = os.open("/proc/self/ns/pid", os.O_RDONLY)
-        processes = os.open("/proc", os.O_RDONLY | os.O_DIRECTORY)
         if as_root:
             os.setgroups([])
         rules = landlock.Rules(("/",), (root.SCRATCH_RULE, *visible.DEVICES), alone=False)
         last = seccomp.Filter(seccomp.build_last(os.uname().machine))
         flags = kernel.CLONE_NEWNS if with_figures else 0
+        # The kernel takes them from a process that becomes another user, unless told not to.
+        keeps_capabilities = uid is None or kernel.secure_bits() != 0
         forker = Forker(flags, hooks=bool(settings["imports"]))
+        fork = _forks_victims(forker) if limit else forker.is_child
         if limit:
             limit.enter()
         # A user namespace counts ours too: the one outside, keeper, zygote, a program's init.
@@ -72,12 +74,11 @@ def in_namespaces(settings: dict[str, Any], *, as_root: bool) -> Place:
         def enter() -> None:
             if with_figures:
                 proc.mount_for_program()
-            if limit:
-                _become_victim(processes)
             os.chdir(root.SCRATCH)
             if uid is not None:
                 kernel.become(uid)
-            kernel.drop_capabilities()
+            if keeps_capabilities:
+                kernel.drop_capabilities()
             if with_figures:
                 kernel.prctl(kernel.PR_SET_DUMPABLE, 1)  # its own /proc/self; ours stay closed
             rules.enter()
@@ -86,7 +87,7 @@ def in_namespaces(settings: dict[str, Any], *, as_root: bool) -> Place:
 
         def is_child(namespace: int) -> bool:
             kernel.enter_namespace(namespace, kernel.CLONE_NEWPID)
-            if forker.is_child():
+            if fork():
                 return True
             kernel.enter_namespace(own_namespace, kernel.CLONE_NEWPID)
             return False
@@ -127,13 +128,13 @@ def by_landlock(settings: dict[str, Any], *, in_container: bool = False) -> Plac
             alone=True,
         )
         forker = Forker(0, hooks=bool(settings["imports"]))
+        fork = _forks_victims(forker) if limit or in_container else forker.is_child
         if limit:
             limit.enter()
         most = limits["processes"]
         if uid is None:  # others of this user count too, and may become more: the keeper watches
             most += Tree().threads_of(os.getuid()) + OTHERS
         sample.limit_worker(limits, most)
-        processes = os.open("/proc", os.O_RDONLY | os.O_DIRECTORY)
         kernel.drop_bounding_set()
         landlock.restrict_signals()
         kernel.keep_capabilities(
@@ -143,15 +144,13 @@ def by_landlock(settings: dict[str, Any], *, in_container: bool = False) -> Plac
 
         def enter() -> None:
             kernel.die_with_parent()
-            if limit or in_container:
-                _become_victim(processes)
             if uid is not None:
                 kernel.become(uid)
                 kernel.drop_capabilities()
             os.chdir(scratch)
             rules.enter()
 
-        serve(link, scratch, settings["variables"], lambda _: forker.is_child(), enter)
+        serve(link, scratch, settings["variables"], lambda _: fork(), enter)
 
     zygote, link = _fork_zygote(become_zygote)
     kernel.prctl(kernel.PR_SET_DUMPABLE, 0)
@@ -182,14 +181,22 @@ def isolate_oracle(settings: dict[str, Any]) -> None:
     seccomp.install(families=(), foreign_files=uid is None, watched=False)
 
 
-def _become_victim(proc: int) -> None:
-    """Have this process killed should memory run out, not the zygote it shares a cgroup with.
+def _forks_victims(forker: Forker) -> Callable[[], bool]:
+    """Fork such that memory that runs out ends the child, not this process beside it in a cgroup.
 
-    ``proc`` is a descriptor of /proc, which programs do not have.
+    The child inherits it; to set it there would cost each program 0.1 ms.
     """
-    file = os.open("self/oom_score_adj", os.O_WRONLY, dir_fd=proc)
-    os.write(file, b"1000")
-    os.close(file)
+    score = os.open("/proc/self/oom_score_adj", os.O_RDWR)
+    own = os.read(score, 16)
+
+    def fork() -> bool:
+        os.pwrite(score, b"1000", 0)
+        if forker.is_child():
+            return True
+        os.pwrite(score, own, 0)
+        return False
+
+    return fork
 
 
 def _visible(settings: dict[str, Any]) -> tuple[list[str], list[str]]:

@@ -83,15 +83,20 @@ class Watch:
         return self._place.kills() > self._kills
 
     def run(
-        self, program: int, streams: dict[int, Kept], harness: int, channel: _socket.socket | None
+        self,
+        program: int,
+        printed: int,
+        output: Kept,
+        harness: int,
+        channel: _socket.socket | None,
     ) -> None:
         """Return when the program, a pidfd, ends or must end.
 
-        ``harness`` is the pipe that closes when the harness is gone; the ``channel`` is hung up
-        when the tests have heard enough.
+        What comes from the pipe ``printed`` goes to ``output``. ``harness`` is the pipe that closes
+        when the harness is gone; the ``channel`` is hung up when the tests have heard enough.
         """
         poll = select.poll()
-        for descriptor in (program, *streams):
+        for descriptor in (program, printed):
             poll.register(descriptor, select.POLLIN)
         poll.register(harness, 0)
         if channel:
@@ -104,11 +109,11 @@ class Watch:
                     return
                 if descriptor == harness:
                     raise HarnessGoneError
-                if descriptor not in streams:
+                if descriptor != printed:
                     self.stopped = "answered"
                     return
-                if not streams[descriptor].read_from(descriptor):
-                    poll.unregister(descriptor)
+                if not output.read_from(printed):
+                    poll.unregister(printed)
             # Looks go on when the deadline is extended.
             if self.elapsed >= next_look:
                 self._look()

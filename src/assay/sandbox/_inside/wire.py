@@ -13,7 +13,7 @@ from . import plain
 Call = tuple[Any, ...]  # positional and named arguments
 MAX_LENGTH = (1 << 32) - 1
 FRAME = struct.Struct(">cI")
-AT_ONCE = 1 << 17
+AT_ONCE = 1 << 16
 
 
 def dumps(message: Any) -> bytes:
