@@ -70,7 +70,7 @@ def descendants(pid: int) -> set[int]:
     for folder in Path("/proc").iterdir():
         if folder.name.isdecimal():
             try:
-                fields = (folder / "stat").read_text().rpartition(")")[2].split()
+                fields = (folder / "stat").read_text(errors="replace").rpartition(")")[2].split()
             except OSError:
                 continue
             if int(fields[1]) == pid:
@@ -97,7 +97,7 @@ def _command(pid: int) -> str:
 
 def _state(pid: int) -> str:
     try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+        return Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()[0]
     except OSError:
         return "gone"
 

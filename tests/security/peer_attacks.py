@@ -46,7 +46,7 @@ def attacks(folder: Path) -> Iterator[str]:
 
 
 ATTACKS = r"""
-import ctypes, glob, json, os, resource, signal, socket, stat
+import ctypes, glob, json, os, resource, signal, socket, stat, sys
 
 target["secret"] = target["secret"][::-1]
 libc = ctypes.CDLL(None, use_errno=True)
@@ -115,7 +115,8 @@ def names_in_home():
 @attack
 def folders_of_the_host():
     return bool({"etc", "home", "root", "var", "srv", "opt", "sys", "run", "boot"} & (
-        {name for name in os.listdir("/") if any_of(os.listdir, ["/" + name])} - {"etc", "root"}
+        {name for name in os.listdir("/") if any_of(os.listdir, ["/" + name])}
+        - {"etc", "root", sys.base_prefix.split("/")[1], sys.prefix.split("/")[1]}  # Python's own
     ))
 
 @attack

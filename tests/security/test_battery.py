@@ -38,7 +38,7 @@ from assay.sandbox._inside import kernel, seccomp
 OF_NAMESPACES = ("unshare", "mount", "umount2", "pivot_root", "move_mount", "mount_setattr")
 seccomp.FORBIDDEN = {name: seccomp.FORBIDDEN[name] for name in OF_NAMESPACES}
 kernel.prctl(kernel.PR_SET_NO_NEW_PRIVS, 1)
-seccomp.install(families=(1, 2, 10), foreign_files=False, watched=False, forks=True)
+seccomp.install(families=(1, 2, 10), watched=False, forks=True)
 """
 NOT_PROMISED = {
     "root": {"object that equals everything", "frame walking"},

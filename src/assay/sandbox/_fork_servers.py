@@ -9,7 +9,7 @@ import secrets
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -57,14 +57,16 @@ class ForkServerSandbox:
         raise NotImplementedError
 
     def judge(self, jobs: Iterable[Job]) -> Iterator[Verdict]:
-        for job, report in self._reports(jobs):
-            yield verdict_of(job, report)
+        with contextlib.closing(self._reports(jobs)) as reports:
+            for job, report in reports:
+                yield verdict_of(job, report)
 
     def outputs(self, jobs: Iterable[Job]) -> Iterator[tuple[Verdict, Cases | None]]:
-        for job, report in self._reports(jobs):
-            yield verdict_of(job, report), with_outputs(job.tests.cases, report.get("told", {}))
+        with contextlib.closing(self._reports(jobs)) as reports:
+            for job, report in reports:
+                yield verdict_of(job, report), with_outputs(job.tests.cases, report.get("told", {}))
 
-    def _reports(self, jobs: Iterable[Job]) -> Iterator[tuple[Job, dict[str, Any]]]:
+    def _reports(self, jobs: Iterable[Job]) -> Generator[tuple[Job, dict[str, Any]], None, None]:
         self._closed = False
         # A dozing one keeps its process and all that it has imported: not too many of them.
         stream = _pool.stream(jobs, self._run, self._workers, 3 + self._workers // 2)

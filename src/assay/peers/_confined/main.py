@@ -105,7 +105,7 @@ def _become_first_process(
             os._exit(1)
         landlock.Rules(("/",), (SCRATCH, *visible.DEVICES), alone=False).enter()
         families = (seccomp.AF_UNIX, seccomp.AF_INET, seccomp.AF_INET6)  # its own network
-        seccomp.install(families=families, foreign_files=False, watched=False)
+        seccomp.install(families=families, watched=False)
         # Without a handler no signal from inside reaches the first process; Python has one.
         signal.signal(signal.SIGINT, signal.SIG_DFL)
         command = os.fork()

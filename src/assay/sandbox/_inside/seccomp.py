@@ -18,7 +18,8 @@ ARCHITECTURES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}
 NEWEST_KNOWN = 450
 
 # name: number on x86_64, number on aarch64 (None: that architecture has no such call)
-FORBIDDEN: dict[str, tuple[int | None, int | None]] = {
+Calls = dict[str, tuple[int | None, int | None]]
+FORBIDDEN: Calls = {
     # other processes' memory, limits and priorities
     "ptrace": (101, 117), "process_vm_readv": (310, 270), "process_vm_writev": (311, 271),
     "kcmp": (312, 272), "pidfd_open": (434, 434), "pidfd_getfd": (438, 438),
@@ -58,13 +59,17 @@ FORBIDDEN: dict[str, tuple[int | None, int | None]] = {
     "syslog": (103, 116), "vhangup": (153, 58), "nfsservctl": (180, 42), "uselib": (134, None),
 }  # fmt: skip
 
-# Where files of the user are in reach (no own mounts, no other uid), Landlock does not guard these.
-CHANGES_TO_FOREIGN_FILES: dict[str, tuple[int | None, int | None]] = {
+# Landlock does not guard these. Where the host's files are in reach, whoever may write one may set
+# its attributes; who has their user may do all of this.
+CHANGES_BY_WRITERS: Calls = {
+    "setxattr": (188, 5), "lsetxattr": (189, 6), "fsetxattr": (190, 7), "removexattr": (197, 14),
+    "lremovexattr": (198, 15), "fremovexattr": (199, 16),
+}  # fmt: skip
+CHANGES_BY_OWNERS: Calls = {
     "chmod": (90, None), "fchmod": (91, 52), "fchmodat": (268, 53), "chown": (92, None),
     "fchown": (93, 55), "lchown": (94, None), "fchownat": (260, 54), "utime": (132, None),
     "utimes": (235, None), "futimesat": (261, None), "utimensat": (280, 88),
-    "setxattr": (188, 5), "lsetxattr": (189, 6), "fsetxattr": (190, 7), "removexattr": (197, 14),
-    "lremovexattr": (198, 15), "fremovexattr": (199, 16),
+    **CHANGES_BY_WRITERS,
 }  # fmt: skip
 
 # Calls that a fork server needs to set a program up, and that the program may not make.
@@ -114,30 +119,29 @@ class Filter:
 
 
 def install(
-    *, families: tuple[int, ...], foreign_files: bool, watched: bool, forks: bool = False
+    *, families: tuple[int, ...], watched: bool, changes: Calls | None = None, forks: bool = False
 ) -> None:
     """Bind this process: see ``build``."""
     machine = os.uname().machine
     Filter(
-        build(machine, families=families, foreign_files=foreign_files, watched=watched, forks=forks)
+        build(machine, families=families, watched=watched, changes=changes or {}, forks=forks)
     ).install()
 
 
 def build(
-    machine: str, *, families: tuple[int, ...], foreign_files: bool, watched: bool, forks: bool
+    machine: str, *, families: tuple[int, ...], watched: bool, changes: Calls, forks: bool
 ) -> list[Instruction]:
     """Return the filter's instructions.
 
     ``families``: of sockets that are harmless, being in a network namespace of their own.
-    ``foreign_files``: files of other owners' making are in reach.
     ``watched``: no cgroup counts CPU time and the kernel's memory. Then children that nobody waits
     for must not vanish uncounted, and no socket may hold more than the default.
+    ``changes``: to files of the host, if these are in reach.
     ``forks``: for a fork server, whose programs also get ``build_last``.
     """
     column, audit = ARCHITECTURES[machine]
     forbidden = {name: n for name, n in FORBIDDEN.items() if not forks or name not in FORK_SERVERS}
-    if foreign_files:
-        forbidden |= CHANGES_TO_FOREIGN_FILES
+    forbidden |= changes
     numbers = sorted(number for n in forbidden.values() if (number := n[column]) is not None)
     program = [
         (LOAD, 0, 0, ARCHITECTURE), (JUMP_EQ, 1, 0, audit), (RETURN, 0, 0, KILL),

@@ -66,7 +66,6 @@ def in_namespaces(settings: dict[str, Any], *, as_root: bool) -> Place:
         kernel.drop_bounding_set()
         seccomp.install(
             families=_families(allowed),
-            foreign_files=False,
             watched=limit is None,
             forks=with_figures,
         )
@@ -140,7 +139,7 @@ def by_landlock(settings: dict[str, Any], *, in_container: bool = False) -> Plac
         kernel.keep_capabilities(
             *(() if uid is None else (kernel.CAP_SETUID, kernel.CAP_SETGID, kernel.CAP_KILL))
         )
-        seccomp.install(families=(), foreign_files=uid is None, watched=limit is None)
+        seccomp.install(families=(), watched=limit is None, changes=_changes(uid))
 
         def enter() -> None:
             kernel.die_with_parent()
@@ -178,7 +177,7 @@ def isolate_oracle(settings: dict[str, Any]) -> None:
     sample.limit_worker(limits, 0)  # it starts no processes
     kernel.drop_privileges(uid)
     rules.enter()
-    seccomp.install(families=(), foreign_files=uid is None, watched=False)
+    seccomp.install(families=(), watched=False, changes=_changes(uid))
 
 
 def _forks_victims(forker: Forker) -> Callable[[], bool]:
@@ -204,6 +203,11 @@ def _visible(settings: dict[str, Any]) -> tuple[list[str], list[str]]:
     hidden = visible.hidden_folders(shown)
     visible.refuse_private(settings["private"], shown, hidden)
     return shown, hidden
+
+
+def _changes(uid: int | None) -> seccomp.Calls:
+    """Return the calls that change files of the host, for programs that have a user or share one."""
+    return seccomp.CHANGES_BY_OWNERS if uid is None else seccomp.CHANGES_BY_WRITERS
 
 
 def _families(allowed: list[str]) -> tuple[int, ...]:
