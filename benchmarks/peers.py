@@ -31,8 +31,8 @@ def python(name: str) -> Path:
     if not (folder / "ready").exists():
         print(f"setting up {PEERS[name]}", file=sys.stderr)
         venv.create(folder, with_pip=True, clear=True)
-        install = [interpreter, "-m", "pip", "install", "--quiet", PEERS[name], "setuptools<81"]
-        subprocess.run(install, check=True)
+        install = [str(interpreter), "-m", "pip", "install", "--quiet"]
+        subprocess.run([*install, PEERS[name], "setuptools<81"], check=True)
         (folder / "ready").touch()
     return interpreter
 

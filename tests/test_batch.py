@@ -11,9 +11,10 @@ from typing import Any
 
 import pytest
 
+from assay import models
 from assay.errors import AssayError, ModelError, RunError, UsageError
 from assay.models import EngineOptions, open_model
-from assay.pipeline import batch, sample_seed
+from assay.pipeline import sample_seed
 from assay.pipeline.batch import BatchLine, BatchReport, run_batch
 from assay.types import Completion, ModelIdentity, Request
 from tests.test_batch_lines import CONFIG, line
@@ -87,7 +88,7 @@ def run(
         model.options = options
         return model
 
-    monkeypatch.setattr(batch.models, "open_model", opened)
+    monkeypatch.setattr(models, "open_model", opened)
     watcher = Watcher()
     config = dataclasses.replace(CONFIG, **asked)
     source, output = folder / "in.jsonl", folder / "out.jsonl"
@@ -378,4 +379,4 @@ def test_an_engine_that_cannot_batch_refuses_to(tmp_path: Path) -> None:
     with pytest.raises(AssayError, match="no --batch-mode on"):
         open_model(str(path), EngineOptions("on"))
     for mode in ("auto", "off"):
-        assert open_model(str(path), EngineOptions(mode)).identity.engine == "replay"  # type: ignore[arg-type]
+        assert open_model(str(path), EngineOptions(mode)).identity.engine == "replay"

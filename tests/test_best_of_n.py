@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from assay import models, pipeline
+from assay import models
 from assay.extract.workers import Extractor
 from assay.pipeline import EvalConfig, ProblemSelection, evaluate
 from assay.pipeline.best_of_n import best_of_n
@@ -124,6 +124,6 @@ def test_engines_are_asked_for_log_probabilities_when_they_decide(
         asked.append(options)
         return ScriptedModel(mini)
 
-    monkeypatch.setattr(pipeline.models, "open_model", open_model)
+    monkeypatch.setattr(models, "open_model", open_model)
     evaluate(EvalConfig("mini", tmp_path, problems=ProblemSelection("1"), select=method), Watcher())
     assert [options.logprobs for options in asked] == [told]

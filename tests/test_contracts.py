@@ -241,8 +241,8 @@ def test_the_command(assay: Cli, tmp_path: Path) -> None:
     assert done.stderr.startswith("assay: 3 checks are broken, first: root, inverse: not for ")
     done = assay("contracts", path, "--json")
     assert done.returncode == 2
-    checks = {check["id"]: check for check in json.loads(done.stdout)["checks"]}
-    assert (checks["two"]["ok"], checks["positive"]["ok"]) == (False, True)
+    by_id = {check["id"]: check for check in json.loads(done.stdout)["checks"]}
+    assert (by_id["two"]["ok"], by_id["positive"]["ok"]) == (False, True)
     done = assay("contracts", tmp_path / "none.yaml")
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
 

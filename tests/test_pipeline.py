@@ -85,8 +85,8 @@ def use(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     return monkeypatch
 
 
-def install(monkeypatch: pytest.MonkeyPatch, model: models.Model) -> None:
-    monkeypatch.setattr(pipeline.models, "open_model", lambda *_: model)
+def install(monkeypatch: pytest.MonkeyPatch, model: ScriptedModel) -> None:
+    monkeypatch.setattr(models, "open_model", lambda *_: model)
 
 
 def test_judging_goes_on_while_the_model_generates(

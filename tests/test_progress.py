@@ -183,12 +183,12 @@ def generated(lengths: list[int], slots: int) -> Iterator[tuple[float, Generatio
 @pytest.mark.parametrize("kind", ["alike", "mixed", "capped"])
 def test_the_time_left_is_about_right(kind: str) -> None:
     draw = random.Random(1)
-    length = {
+    lengths_of: dict[str, Callable[[], int]] = {
         "alike": lambda: 200,
         "mixed": lambda: min(512, int(draw.gammavariate(3, 70)) + 5),
         "capped": lambda: 512 if draw.random() < 0.3 else draw.randint(40, 200),
-    }[kind]
-    lengths = [length() for _ in range(164)]
+    }
+    lengths = [lengths_of[kind]() for _ in range(164)]
     shown = [(now, g.seconds_left(now)) for now, g in generated(lengths, 16)]
     end = shown[-1][0]
     told = [(end - now, left) for now, left in shown if left is not None]

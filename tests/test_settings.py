@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay import pipeline
+from assay import models
 from assay.errors import UsageError
 from assay.models import EngineOptions
 from assay.models.settings import canonical_engine_options, template_variables
@@ -102,7 +102,7 @@ def hash_of(
         model.identity = ModelIdentity("scripted", "test", "w", form)
         return model
 
-    patch.setattr(pipeline.models, "open_model", open_model)
+    patch.setattr(models, "open_model", open_model)
     found: dict[str, Any] = evaluate(replace(config, results_dir=folder), Watcher()).result
     for name in (*names(Asking), *names(Decoding)):
         inside = found["protocol"]["asking" if name in names(Asking) else "decoding"]

@@ -14,7 +14,6 @@ from pathlib import Path
 import pytest
 
 from assay import benchmarks, codec
-from assay.benchmarks import _records
 from assay.benchmarks._pinned import HUMANEVAL, HUMANEVALPLUS, MBPP, MBPP_SANITIZED, MBPPPLUS
 from assay.benchmarks.data import DataFile, data_files, find, locate, looking_in, records, text
 from assay.errors import DataError, UsageError
@@ -126,7 +125,7 @@ def test_parquet_without_its_reader_says_how_to_get_one(
 ) -> None:
     find_spec = importlib.util.find_spec
     monkeypatch.setattr(
-        _records.importlib.util, "find_spec", lambda n: None if n == "pyarrow" else find_spec(n)
+        importlib.util, "find_spec", lambda n: None if n == "pyarrow" else find_spec(n)
     )
     put(tmp_path / TOY.path, b"PAR1...")
     with (

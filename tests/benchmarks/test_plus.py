@@ -132,8 +132,8 @@ def test_a_zero_has_to_be_one() -> None:
         found = matches("", 1e-4, (steep, 1.0, got), matcher=ZERO_MATCHER)
         assert found == [right], got
     assert matches("", 1e-4, ([[-4, 0, 1]], 2.0, -2.0), matcher=ZERO_MATCHER) == [True]
-    for got in ("2", None, 2 + 0j, [2.0], 10**400):
-        assert matches("", 1e-4, ([[-4, 0, 1]], 2.0, got), matcher=ZERO_MATCHER) == [False]
+    for wrong in ("2", None, 2 + 0j, [2.0], 10**400):
+        assert matches("", 1e-4, ([[-4, 0, 1]], 2.0, wrong), matcher=ZERO_MATCHER) == [False]
 
 
 def test_items_that_collide_do_not_keep_the_comparison_busy() -> None:
@@ -146,7 +146,7 @@ def test_items_that_collide_do_not_keep_the_comparison_busy() -> None:
 
 
 def test_a_tolerance_stays_for_the_later_cases() -> None:
-    mixed = ([], [0.3, 1], [0.1 + 0.2, 1])
+    mixed: tuple[Any, Any, Any] = ([], [0.3, 1], [0.1 + 0.2, 1])
     assert matches(SAME, 0, mixed, ([], 0.5, 0.5), mixed) == [False, True, True]
     assert matches(SAME, 1e-4, ([], 1, 1.00001), ([], [1], [1.00001])) == [False, True]
 

@@ -300,7 +300,7 @@ def test_a_polite_stop_says_how_to_go_on(
     assert 3 <= len(lines(out)) < 200
 
 
-MODEL_PROMPTS = [
+MODEL_PROMPTS: list[dict[str, Any]] = [
     {"prompt": "def add(a, b):\n", "task_id": "code"},
     {"messages": [{"role": "user", "content": "Name three colours."}], "task_id": "chat"},
     *({"prompt": f"The number after {i} is", "max_tokens": 6 + 4 * i} for i in range(4)),
@@ -338,8 +338,10 @@ def test_the_real_model_killed_or_stopped_continues_to_the_same_tokens(
     start: Start, tmp_path: Path
 ) -> None:
     prompts(tmp_path / "in.jsonl", *MODEL_PROMPTS)
-    asked = ("default", "--batch-jsonl", "in.jsonl", "--max-tokens", "16", "--n-samples", "3")
-    asked = (*asked, "--temperature", "0.8")
+    asked = (
+        "default", "--batch-jsonl", "in.jsonl", "--max-tokens", "16", "--n-samples", "3",
+        "--temperature", "0.8",
+    )  # fmt: skip
     finish(start(*asked, "--output", "calm.jsonl"))
     rough = tmp_path / "rough.jsonl"
     for count, stop in ((0, signal.SIGKILL), (2, signal.SIGINT), (11, signal.SIGKILL)):

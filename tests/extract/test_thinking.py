@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from assay.extract.thinking import TAGS, without_thinking
+from assay.extract.thinking import without_thinking
+from assay.thoughts import TAGS
 
 
 @pytest.mark.parametrize(("opened", "closed"), TAGS)

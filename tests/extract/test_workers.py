@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -96,12 +96,12 @@ def test_workers_that_cannot_start_are_an_error(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_an_error_of_the_source_comes_after_what_was_read() -> None:
-    def requests():  # type: ignore[no-untyped-def]
+    def requests() -> Iterator[tuple[int, ExtractionRequest] | None]:
         yield 0, ExtractionRequest(CODE, PROBLEM, "chat")
         yield None
         raise ValueError("no more")
 
-    found = []
+    found: list[tuple[int, Extraction]] = []
     with Extractor() as extractor, pytest.raises(ValueError, match="no more"):
         found.extend(extractor.stream(requests()))
     assert found == [(0, RIGHT)]

@@ -17,6 +17,7 @@ from assay.models._apr_file import read_apr
 from assay.models._apr_write import write_apr
 from assay.models._gguf_file import read_header
 from assay.models._safetensors import read_index
+from assay.models._tensors import Tensor
 from tests.models.small_models import write_small
 
 FORMATS = ("gguf", "apr", "folder")
@@ -48,6 +49,12 @@ def rewrite(path: Path, change: Callable[[bytearray], Any]) -> None:
     content = bytearray(path.read_bytes())
     change(content)
     path.write_bytes(content)
+
+
+def in_memory(tensor: Tensor) -> Tensor:
+    """The same, and its file may be written anew."""
+    data = bytes(tensor.read())
+    return dataclasses.replace(tensor, read=lambda: data)
 
 
 def with_sums(path: Path) -> None:
@@ -144,12 +151,11 @@ def metadata(change: Callable[[dict[str, Any]], Any]) -> Callable[[Path], None]:
 
     def damage(path: Path) -> None:
         file = read_apr(path)
-        tensors = [(tensor, bytes(tensor.read())) for tensor in file.unread()]
+        tensors = [in_memory(tensor) for tensor in file.unread()]
         content = json.loads(json.dumps(file.metadata))
         change(content)
         with path.open("wb") as made:
-            again = [dataclasses.replace(t, read=lambda data=data: data) for t, data in tensors]
-            write_apr(made, content, again, lambda _: None)
+            write_apr(made, content, tensors, lambda _: None)
 
     return damage
 
@@ -164,8 +170,8 @@ def pair(key: str, value: Any) -> Callable[[dict[str, Any]], None]:
     return change
 
 
-def text(name: str, content: str) -> Callable[[Path], None]:
-    return lambda path: (path / name).write_text(content) and None
+def text(name: str, content: str) -> Callable[[Path], int]:
+    return lambda path: (path / name).write_text(content)
 
 
 def not_a_number(path: Path) -> None:

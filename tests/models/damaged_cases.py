@@ -42,8 +42,8 @@ class Case(NamedTuple):
     stage: str  # the first that fails; none: whichever
 
 
-def content(data: bytes) -> Callable[[Path], None]:
-    return lambda path: path.write_bytes(data) and None
+def content(data: bytes) -> Callable[[Path], int]:
+    return lambda path: path.write_bytes(data)
 
 
 def magic(letters: bytes) -> Callable[[Path], None]:
@@ -76,8 +76,8 @@ def twice(path: Path) -> None:
     file.write_bytes(struct.pack("<Q", len(repeated)) + repeated + data[8 + size :])
 
 
-def raw_header(data: bytes) -> Callable[[Path], None]:
-    return lambda path: (path / WEIGHTS).write_bytes(struct.pack("<Q", len(data)) + data) and None
+def raw_header(data: bytes) -> Callable[[Path], int]:
+    return lambda path: (path / WEIGHTS).write_bytes(struct.pack("<Q", len(data)) + data)
 
 
 def one_byte_less(path: Path) -> None:
@@ -88,7 +88,7 @@ def one_byte_less(path: Path) -> None:
     file.write_text(json.dumps(said))
 
 
-def index_of_shards(files: Any) -> Callable[[Path], None]:
+def index_of_shards(files: Any) -> Callable[[Path], int]:
     return text(f"{WEIGHTS}.index.json", json.dumps({"weight_map": files}))
 
 

@@ -14,6 +14,7 @@ from assay.models._apr_file import read_apr
 from assay.models._checkpoint import read_checkpoint
 from assay.models._safetensors import write_safetensors
 from tests.conftest import Cli
+from tests.models.damaged import in_memory
 from tests.models.small_models import gguf, np, same_tensors, write_small
 
 HF_FILES = ("config.json", "generation_config.json", "tokenizer.json", "tokenizer_config.json")
@@ -79,8 +80,7 @@ def test_a_folder_keeps_a_head_that_repeats_its_embedding(tmp_path: Path) -> Non
     tensors = read_checkpoint(one).stored()
     (embedding,) = [t for t in tensors if "embed_tokens" in t.name]
     repeated = [*tensors, dataclasses.replace(embedding, name="lm_head.weight")]
-    content = [(t, bytes(t.read())) for t in repeated]
-    again = [dataclasses.replace(t, read=lambda data=data: data) for t, data in content]
+    again = [in_memory(tensor) for tensor in repeated]
     with (one / "model.safetensors").open("wb") as file:
         write_safetensors(file, again, lambda _: None)
     convert(one, tmp_path / "x.apr")

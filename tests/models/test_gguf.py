@@ -59,8 +59,9 @@ def test_float_weights_are_not_called_batch_invariant(tmp_path: Path) -> None:
     convert(Path("default"), path, dtype="float16")
     request = Request("t", 0, Prompt(text="def f(x):"), Decoding(max_tokens=1), 0)
     told = []
-    for spec, mode in (("default", "on"), (str(path), "on"), (str(path), "off")):
-        model = open_model(spec, EngineOptions(mode))
+    on, off = EngineOptions("on"), EngineOptions("off")
+    for spec, options in (("default", on), (str(path), on), (str(path), off)):
+        model = open_model(spec, options)
         assert [c.error for c in model.generate([request])] == [None]
         told.append(model.describe()["batch_invariant"])
     assert told == [True, False, True]

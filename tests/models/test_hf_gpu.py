@@ -38,29 +38,29 @@ def test_the_kernel_attends_as_torch_does(heads: int, shared: int, width: int, w
     keys, values = torch.randn(2, rows, shared, length, width, device="cuda", dtype=torch.bfloat16)
     position = torch.tensor([0, 1, 63, 64, 65, 300, 699], device="cuda")
     found = over_past(query, keys, values, position, length, scale, window)
-    on_cpu = [tensor.float().cpu() for tensor in (query, keys, values)]
-    expected = over_past(*on_cpu, position.cpu(), length, scale, window)
+    query, keys, values = (tensor.float().cpu() for tensor in (query, keys, values))
+    expected = over_past(query, keys, values, position.cpu(), length, scale, window)
     assert (found.float().cpu() - expected).abs().max() < 0.02
 
 
-@torch.no_grad()
 def test_graphs_make_the_tokens_of_plain_steps(folder: Path) -> None:
-    reader = Reader(load(str(folder), "cuda", "bfloat16", "").model, 0)
-    prompts = reader.read([[1, 2, 3], [4, 5, 6, 7, 8, 9], [10]])
-    wishes = [
-        Wish(30, 0.8, 20, 1.0, 7, min_p=0.05),
-        Wish(30, 0.0, 1, 1.0, 0, repetition_penalty=1.2),
-        Wish(5, 1.0, 20, 0.9, 8),
-    ]
-    made = []
-    for graphs in (True, False):
-        slots = Slots(reader, prompts[0], 3, 128, 30, [])
-        slots.uses_graphs = graphs
-        slots.place([(prompt, [wish]) for prompt, wish in zip(prompts, wishes, strict=True)])
-        slots.advance(40, choice_for(wishes))
-        made.append(slots.tokens(range(3)))
-    assert made[0] == made[1]
-    assert [len(tokens) for tokens in made[0]] == [30, 30, 5]
+    with torch.no_grad():
+        reader = Reader(load(str(folder), "cuda", "bfloat16", "").model, 0)
+        prompts = reader.read([[1, 2, 3], [4, 5, 6, 7, 8, 9], [10]])
+        wishes = [
+            Wish(30, 0.8, 20, 1.0, 7, min_p=0.05),
+            Wish(30, 0.0, 1, 1.0, 0, repetition_penalty=1.2),
+            Wish(5, 1.0, 20, 0.9, 8),
+        ]
+        made = []
+        for graphs in (True, False):
+            slots = Slots(reader, prompts[0], 3, 128, 30, [])
+            slots.uses_graphs = graphs
+            slots.place([(prompt, [wish]) for prompt, wish in zip(prompts, wishes, strict=True)])
+            slots.advance(40, choice_for(wishes))
+            made.append(slots.tokens(range(3)))
+        assert made[0] == made[1]
+        assert [len(tokens) for tokens in made[0]] == [30, 30, 5]
 
 
 def test_a_gpu_is_used_and_said_to_be(folder: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import time
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
@@ -213,7 +214,7 @@ def test_pauses_double_up_to_a_bound(failed: int) -> None:
 
 def test_the_gate_spreads_requests_over_the_minute(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 1000.0
-    monkeypatch.setattr(_gate.time, "monotonic", lambda: now)
+    monkeypatch.setattr(time, "monotonic", lambda: now)
     monkeypatch.setattr(_gate, "LOOK_AGAIN_S", 1e9)
     gate = Gate(requests_per_minute=30, tokens_per_minute=0)
     assert gate.wait_s(10) == 0
@@ -228,7 +229,7 @@ def test_the_gate_counts_tokens_and_takes_back_what_was_not_used(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     now = 1000.0
-    monkeypatch.setattr(_gate.time, "monotonic", lambda: now)
+    monkeypatch.setattr(time, "monotonic", lambda: now)
     monkeypatch.setattr(_gate, "LOOK_AGAIN_S", 1e9)
     gate = Gate(requests_per_minute=0, tokens_per_minute=600)
     assert gate.wait_s(100) == 0

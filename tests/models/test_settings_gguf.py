@@ -48,7 +48,7 @@ def completed(model: str, *decodings: Decoding, **options: Any) -> list[Completi
 
 
 def test_cuts_leave_only_the_likeliest_token(plain: str) -> None:
-    cut = {"max_tokens": 24, "temperature": 3.0, "top_k": 0}
+    cut: dict[str, Any] = {"max_tokens": 24, "temperature": 3.0, "top_k": 0}
     greedy, hot, nucleus, floor = completed(
         plain, GREEDY, HOT, Decoding(**cut, top_p=1e-6), Decoding(**cut, min_p=0.999)
     )
@@ -57,7 +57,7 @@ def test_cuts_leave_only_the_likeliest_token(plain: str) -> None:
 
 def test_the_temperature_comes_before_the_cuts(plain: str) -> None:
     """Where it came last, the share would be that of the plain probabilities."""
-    hot = {"max_tokens": 24, "temperature": 50.0, "top_k": 0}
+    hot: dict[str, Any] = {"max_tokens": 24, "temperature": 50.0, "top_k": 0}
     free, narrow = completed(plain, Decoding(**hot), Decoding(**hot, min_p=0.05))
     assert free.text == narrow.text  # at this temperature all tokens are about as likely
 

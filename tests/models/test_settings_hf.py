@@ -59,7 +59,7 @@ def test_a_repetition_penalty_is_that_of_transformers(folder: Path) -> None:
 
 def test_a_penalty_is_of_its_own_sequence_alone(folder: Path) -> None:
     """Slots are moved and filled again: what a sequence has seen goes with it."""
-    sampled = {"temperature": 0.8, "top_k": 40}
+    sampled: dict[str, Any] = {"temperature": 0.8, "top_k": 40}
     kinds = (
         Decoding(max_tokens=24, repetition_penalty=1.3),
         Decoding(max_tokens=9, **sampled, repetition_penalty=1.5),
@@ -99,7 +99,7 @@ def test_the_log_probability_is_the_models_own(folder: Path) -> None:
 
 
 def test_cuts_leave_only_the_likeliest_token(folder: Path) -> None:
-    cut = {"max_tokens": 16, "temperature": 3.0, "top_k": 0}
+    cut: dict[str, Any] = {"max_tokens": 16, "temperature": 3.0, "top_k": 0}
     found = [
         texts(served(folder, asked(decoding), 3)[1])
         for decoding in (

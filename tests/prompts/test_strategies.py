@@ -60,7 +60,7 @@ def test_words_are_asked_as_words(name: str) -> None:
 
 def test_strategies_differ(humaneval: Benchmark) -> None:
     for form in ("chat", "text"):
-        built = {strategies.get(n).build(humaneval.problems[0], form) for n in NAMES}  # type: ignore[arg-type]
+        built = {strategies.get(n).build(humaneval.problems[0], form) for n in NAMES}
         assert len(built) == len(NAMES)
 
 
@@ -71,7 +71,7 @@ def test_the_examples_are_right(example: Example, style: str) -> None:
     exec(getattr(example, f"{style}_solution"), namespace)  # our own
     (name,) = re.findall(r"^def (\w+)", example.prompt, re.M)
     finder = doctest.DocTestFinder()
-    (test,) = finder.find(namespace[name], name, module=False, globs=namespace)  # type: ignore[arg-type]
+    (test,) = finder.find(namespace[name], name, module=False, globs=namespace)
     found = doctest.DocTestRunner(verbose=False).run(test)
     assert (found.failed, found.attempted) == (0, 1)
 

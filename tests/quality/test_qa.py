@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -24,14 +25,14 @@ def policy(path: Path, tier: str) -> Path:
     return path
 
 
-def asked(assay: Cli, folder: Path, tmp_path: Path, tier: str) -> tuple[int, dict[str, object]]:
+def asked(assay: Cli, folder: Path, tmp_path: Path, tier: str) -> tuple[int, dict[str, Any]]:
     chosen = policy(tmp_path / "policy.yaml", tier)
     done = assay("qa", folder, "--tier", "mine", "--policy", chosen, "--json")
     return done.returncode, json.loads(done.stdout)
 
 
-def decisions(told: dict[str, object]) -> dict[str, str]:
-    return {item["name"]: item["decision"] for item in told["items"]}  # type: ignore[attr-defined]
+def decisions(told: dict[str, Any]) -> dict[str, str]:
+    return {item["name"]: item["decision"] for item in told["items"]}
 
 
 def test_an_untrained_model_is_not_let_pass(assay: Cli, folder: Path, tmp_path: Path) -> None:
@@ -116,7 +117,7 @@ def test_a_part_of_a_benchmark_decides_nothing(assay: Cli, folder: Path, tmp_pat
     assay("eval", "mini", "--model", folder, "--max-tokens", "4", "--problems", "2")
     code, told = asked(assay, folder, tmp_path, "{scores: {mini: {pass_at_1: 0}}}")
     assert code == 3
-    (item,) = told["items"]  # type: ignore[misc]
+    (item,) = told["items"]
     assert item["reason"].startswith(
         "no result of this model over the whole benchmark (1 incomplete or of selected problems)"
     )
@@ -131,5 +132,5 @@ def test_a_result_with_engine_options_is_another_models(
     assert done.returncode == 0, done.stderr
     code, told = asked(assay, folder, tmp_path, "{scores: {mini: {pass_at_1: 0}}}")
     assert code == 3
-    (item,) = told["items"]  # type: ignore[misc]
+    (item,) = told["items"]
     assert item["reason"].startswith("no result of this model over the whole benchmark: ")

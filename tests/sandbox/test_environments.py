@@ -320,7 +320,7 @@ def test_a_killed_creation_is_made_again(cache: Path, tmp_path: Path) -> None:
 def test_an_unknown_environment_names_the_known_ones() -> None:
     for function in (environments.find, environments.create, environments.remove):
         with pytest.raises(UsageError, match="unknown environment 'x': choose bigcodebench"):
-            function("x")  # type: ignore[operator]
+            function("x")
 
 
 def test_the_lock_of_bigcodebench_is_exact() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import pytest
 
 from assay.sandbox._inside import foresee, unstopped, wire
@@ -69,7 +71,7 @@ def test_calls_are_data_that_do_not_tell_where_or_how_often_they_stand() -> None
         wire.load_calls(b"c" + messages[0][1:])
 
 
-def executed(code: str, answers: dict[int, object]) -> tuple[list[int], list[str]]:
+def executed(code: str, answers: Mapping[int, object]) -> tuple[list[int], list[str]]:
     """Run tests that are not stopped; the calls they make and the errors they would end with."""
     made: list[int] = []
     errors: list[str] = []

@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -29,11 +30,11 @@ def sandbox(request: pytest.FixtureRequest) -> Iterator[Sandbox]:
     opened.close()
 
 
-def job(code: str, tests: str = "", preamble: str = "", sample: int = 0, **limits: float) -> Job:
-    return Job("t", sample, Program(code, "x"), Tests("f", tests, preamble), Limits(**limits))  # type: ignore[arg-type]
+def job(code: str, tests: str = "", preamble: str = "", sample: int = 0, **limits: Any) -> Job:
+    return Job("t", sample, Program(code, "x"), Tests("f", tests, preamble), Limits(**limits))
 
 
-def judged(sandbox: Sandbox, code: str, tests: str = "", **limits: float) -> Verdict:
+def judged(sandbox: Sandbox, code: str, tests: str = "", **limits: Any) -> Verdict:
     (verdict,) = sandbox.judge([job(code, tests, **limits)])
     return verdict
 
@@ -99,9 +100,7 @@ def test_each_failure_has_its_reason(
         ("import re; re.match('(a+)+b', 'a' * 40)", {"cpu_s": 1.0}, "1 s of CPU time"),
     ],
 )
-def test_time_limits_hold(
-    sandbox: Sandbox, code: str, limits: dict[str, float], detail: str
-) -> None:
+def test_time_limits_hold(sandbox: Sandbox, code: str, limits: dict[str, Any], detail: str) -> None:
     verdict = judged(sandbox, code, **limits)
     assert (verdict.status, verdict.reason) == ("fail", "timeout")
     assert detail in verdict.detail
@@ -309,12 +308,12 @@ def test_closing_the_stream_kills_what_runs() -> None:
     sandbox = ProcessSandbox(2)
     stream = sandbox.judge([job("import time; time.sleep(25)"), job(GOOD, sample=1)])
     assert next(stream).sample == 1
-    workers = list(sandbox._alive)
-    assert workers
+    servers: list[Any] = [worker._programs for worker in sandbox._alive]
+    assert servers
     started = time.monotonic()
     stream.close()  # type: ignore[attr-defined]
     assert time.monotonic() - started < 5
-    assert {w._programs._process.poll() for w in workers} == {0}
+    assert {server._process.poll() for server in servers} == {0}
 
 
 def test_an_error_of_the_source_comes_after_the_work_taken(sandbox: Sandbox) -> None:

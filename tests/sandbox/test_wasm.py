@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from assay.errors import SandboxError
-from assay.fetch import write_sealed
+from assay.fetch import file_sha256, write_sealed
 from assay.sandbox import Sandbox, _component, open_sandbox
 from assay.sandbox.selftest import run_battery
 from assay.types import Benchmark, Integrity, Job, Limits, Program, Tests, Verdict
@@ -206,8 +206,8 @@ def test_nothing_of_one_program_is_there_for_the_next(sandbox: Sandbox) -> None:
     spoil = "import builtins, sys\nbuiltins.len = None\nsys.modules['math'] = None\n"
     look = "import math\ndef f(x): return len([x]) + 1\n"
     for integrity in ("separated", "shared"):
-        judged(sandbox, spoil, integrity=integrity)  # type: ignore[arg-type]
-        assert judged(sandbox, look, integrity=integrity).status == "pass"  # type: ignore[arg-type]
+        judged(sandbox, spoil, integrity=integrity)
+        assert judged(sandbox, look, integrity=integrity).status == "pass"
 
 
 def test_the_host_is_out_of_sight(sandbox: Sandbox) -> None:
@@ -233,7 +233,7 @@ def test_unsupported_tasks_are_listed_beside_the_score(
 
 def test_results_name_the_component(sandbox: Sandbox) -> None:
     path = _component.compiled(lambda _: None)
-    digest = _component.file_sha256(path.with_suffix(".wasm"))
+    digest = file_sha256(path.with_suffix(".wasm"))
     assert f"component {digest}" in sandbox.capabilities().guarantees
     assert sandbox.capabilities().image == digest
 
@@ -247,7 +247,7 @@ def test_a_damaged_file_is_made_again(
         built.append(folder)
         path = folder / "component.cwasm"
         path.write_bytes(b"new")
-        digest = {"sha256": {path.name: _component.file_sha256(path)}}
+        digest = {"sha256": {path.name: file_sha256(path)}}
         record = json.dumps(digest).encode()
         write_sealed(folder / "component.json", _component.PURPOSE, record)
 

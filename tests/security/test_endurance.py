@@ -10,14 +10,14 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from assay.sandbox import open_sandbox
-from assay.types import Benchmark, Job, Limits, Program, Tests
+from assay.types import Benchmark, Job, Limits, Program, SampleKey, Tests
 from tests.e2e.test_resume import descendants, survivors
 
 HOSTILE = (
@@ -96,7 +96,7 @@ def mixed(benchmark: Benchmark) -> Iterator[Job]:
 
 @pytest.mark.slow
 def test_verdicts_do_not_depend_on_the_machines_load(humaneval: Benchmark) -> None:
-    def verdicts() -> dict[tuple[str, int], tuple[str, str, str]]:
+    def verdicts() -> Mapping[SampleKey, tuple[str, str, str]]:
         sandbox = open_sandbox("process", 2)
         found = {v.key: (v.status, v.reason, v.detail) for v in sandbox.judge(mixed(humaneval))}
         sandbox.close()
