@@ -14,7 +14,7 @@ import pytest
 from assay import models
 from assay.errors import AssayError, ModelError, RunError, UsageError
 from assay.models import EngineOptions, open_model
-from assay.pipeline import sample_seed
+from assay.pipeline import Sampling, sample_seed
 from assay.pipeline.batch import BatchLine, BatchReport, run_batch
 from assay.types import Completion, ModelIdentity, Request
 from tests.test_batch_lines import CONFIG, line
@@ -100,7 +100,7 @@ def written(folder: Path) -> list[dict[str, Any]]:
 
 
 def test_every_prompt_gets_a_line(monkeypatch: Patch, folder: Path) -> None:
-    report, watcher = run(monkeypatch, folder, max_tokens=9)
+    report, watcher = run(monkeypatch, folder, sampling=Sampling(max_tokens=9))
     lines = written(folder)
     assert [(found["task_id"], found["text"]) for found in lines] == [
         (f"t{i}", f"text {i}") for i in range(6)
@@ -121,7 +121,7 @@ def test_every_prompt_gets_a_line(monkeypatch: Patch, folder: Path) -> None:
 
 def test_samples_are_named_by_task_and_number(monkeypatch: Patch, folder: Path) -> None:
     (folder / "in.jsonl").write_bytes(line(prompt="a") + line(prompt="b", task_id="x") + b"{\n")
-    report, _ = run(monkeypatch, folder, n_samples=2, temperature=0.8)
+    report, _ = run(monkeypatch, folder, sampling=Sampling(2, temperature=0.8))
     assert sorted(found["task_id"] for found in written(folder)) == [
         "0_s0", "0_s1", "2_s0", "2_s1", "x_s0", "x_s1",
     ]  # fmt: skip
@@ -187,9 +187,9 @@ def test_what_failed_is_tried_again_and_has_one_line_in_the_end(
     ("weights", "asked", "said"),
     [
         ("other", {}, "model.weights_sha256 was w, is other"),
-        ("w", {"temperature": 0.5}, "decoding.temperature was 0.0, is 0.5"),
-        ("w", {"max_tokens": 7}, "decoding.max_tokens was 512, is 7"),
-        ("w", {"n_samples": 2}, "n_samples was 1, is 2"),
+        ("w", {"sampling": Sampling(temperature=0.5)}, "decoding.temperature was 0.0, is 0.5"),
+        ("w", {"sampling": Sampling(max_tokens=7)}, "decoding.max_tokens was 512, is 7"),
+        ("w", {"sampling": Sampling(2)}, "n_samples was 1, is 2"),
         ("w", {"chat": True}, "chat was False, is True"),
     ],
 )
@@ -330,7 +330,7 @@ def test_fields_without_a_meaning_are_told(monkeypatch: Patch, folder: Path) -> 
 def test_the_engine_knows_the_longest_completion(monkeypatch: Patch, folder: Path) -> None:
     (folder / "in.jsonl").write_bytes(line(prompt="a") + line(prompt="b", max_tokens=900))
     model = EchoModel()
-    run(monkeypatch, folder, model, max_tokens=20)
+    run(monkeypatch, folder, model, sampling=Sampling(max_tokens=20))
     assert model.options.longest == 900
 
 

@@ -206,7 +206,7 @@ def _visible(settings: dict[str, Any]) -> tuple[list[str], list[str]]:
 
 
 def _changes(uid: int | None) -> seccomp.Calls:
-    """Return the calls that change files of the host, for programs that have a user or share one."""
+    """Return the calls by which programs, of this user or their own, could change host files."""
     return seccomp.CHANGES_BY_OWNERS if uid is None else seccomp.CHANGES_BY_WRITERS
 
 
