@@ -1,0 +1,1 @@
+"""Engines that run models; each folder is one."""
