@@ -18,7 +18,7 @@ import time
 
 from assay import benchmarks
 from assay.models import EngineOptions, open_model
-from assay.models._engine_process import EngineProcess, ProcessModel
+from assay.models.workers.process import EngineProcess, ProcessModel
 from assay.pipeline import sample_seed
 from assay.prompts import strategies
 from assay.types import Decoding, PromptForm, Request

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from assay.fetch import cache_dir
+from assay.datasets import cache_dir
 from assay.peers.evalplus import tree_limits, write_expected
 from assay.peers.isolation import WORK, PeerCommand, run_isolated
 

@@ -29,11 +29,11 @@ from pathlib import Path
 import peers
 
 from assay import benchmarks
-from assay.fetch import cache_dir
+from assay.datasets import cache_dir
 from assay.sandbox import open_sandbox
-from assay.sandbox._inside import judge
-from assay.sandbox._inside.server import WARM
-from assay.sandbox._local import INTERPRETER
+from assay.sandbox.host.local import INTERPRETER
+from assay.sandbox.inside.judging import judge
+from assay.sandbox.inside.serving.server import WARM
 from assay.types import Benchmark, Integrity, Job, Program
 
 SAMPLES_A_TASK = 5
@@ -81,7 +81,7 @@ BARE_FORK = f"""
 import json, os, sys
 import {", ".join(WARM)}
 sys.path.insert(0, sys.argv[1])
-from _inside import judge
+from inside.judging import judge
 codes = {{}}
 for line in sys.stdin:
     task, preamble, program, tests = json.loads(line)

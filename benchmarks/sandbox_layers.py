@@ -49,7 +49,8 @@ def call_us(action: Callable[[], object]) -> float:
 
 def main() -> None:
     sys.path.insert(0, str(INSIDE))
-    from _inside import cgroup, kernel, landlock, root, sample, seccomp, visible
+    from inside.isolation import cgroup, kernel, landlock, root, seccomp, visible
+    from inside.serving import sample
 
     limits = {"memory_mb": 512, "files_mb": 64, "processes": 64}
     tree = cgroup.open_limit(limits)

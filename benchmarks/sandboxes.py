@@ -16,9 +16,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 from assay import benchmarks
 from assay.sandbox import Sandbox, open_sandbox
-from assay.sandbox._container import run_arguments
-from assay.sandbox._engine import find_engine
-from assay.sandbox.image import image_id
+from assay.sandbox.container.image import image_id
+from assay.sandbox.container.runtime import find_engine
+from assay.sandbox.container.worker import run_arguments
 from assay.types import Benchmark, Job, Program
 
 LIMITS = {"memory_mb": 512, "processes": 64, "files_mb": 64}

@@ -15,7 +15,7 @@ from assay import models
 from assay.errors import AssayError, ModelError, RunError, UsageError
 from assay.models import EngineOptions, open_model
 from assay.pipeline import Sampling, sample_seed
-from assay.pipeline.batch import BatchLine, BatchReport, run_batch
+from assay.pipeline.batch.run import BatchLine, BatchReport, run_batch
 from assay.types import Completion, ModelIdentity, Request
 from tests.test_batch_lines import CONFIG, line
 

@@ -12,11 +12,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from assay.pipeline import _batch_lines, sample_seed
-from assay.pipeline._batch_lines import BadLine, BatchPrompt, parse, read_lines
-from assay.pipeline._batch_requests import read_requests, requests_of, survey
-from assay.pipeline.batch import RunConfig
-from assay.pipeline.decoding import Sampling
+from assay.pipeline import sample_seed
+from assay.pipeline.batch import lines as batch_lines
+from assay.pipeline.batch.lines import BadLine, BatchPrompt, parse, read_lines
+from assay.pipeline.batch.requests import read_requests, requests_of, survey
+from assay.pipeline.batch.run import RunConfig
+from assay.pipeline.config import Sampling
 from assay.types import Decoding, Message, Prompt
 
 CONFIG = RunConfig("m")
@@ -39,7 +40,7 @@ def test_whatever_a_line_holds_it_is_a_prompt_or_a_bad_line(data: bytes, index: 
 @unhurried
 @given(
     st.dictionaries(
-        st.sampled_from([*sorted(_batch_lines.USED), "other"]),
+        st.sampled_from([*sorted(batch_lines.USED), "other"]),
         st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.lists(st.text()),
     )
 )
@@ -137,7 +138,7 @@ def test_a_byte_order_mark_is_nothing() -> None:
 def test_of_a_line_without_end_only_the_beginning_is_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_batch_lines, "LONGEST", 1 << 20)
+    monkeypatch.setattr(batch_lines, "LONGEST", 1 << 20)
     path = tmp_path / "in.jsonl"
     with path.open("wb") as file:
         file.write(line(prompt="a"))

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from assay import codec
+from assay.datasets import cache_dir, kept_sha256, read_sealed, seal, write_sealed
 from assay.errors import DataError
-from assay.fetch import _seal, cache_dir, kept_sha256, read_sealed, write_sealed
 from assay.runs import KeptData, VerdictCache
 from assay.types import Job, Program, Tests, Verdict
 
@@ -172,7 +172,7 @@ def test_the_key_is_created_once_and_for_the_user_alone(key_file: Path, tmp_path
     assert len(key_file.read_bytes()) == 32
     assert [path.name for path in key_file.parent.iterdir()] == ["seal.key"]
     before = key_file.read_bytes()
-    _seal._key.cache_clear()  # as the next process
+    seal._key.cache_clear()  # as the next process
     assert read_sealed(tmp_path / "entry", "x") == b"content"
     assert key_file.read_bytes() == before
 
@@ -191,7 +191,7 @@ def test_without_a_place_for_a_key_nothing_is_found_again(key_file: Path, tmp_pa
     key_file.parent.parent.touch()  # a file where the folder would be
     write_sealed(tmp_path / "entry", "x", b"content")
     assert read_sealed(tmp_path / "entry", "x") == b"content"
-    _seal._key.cache_clear()
+    seal._key.cache_clear()
     assert read_sealed(tmp_path / "entry", "x") is None
 
 

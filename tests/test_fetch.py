@@ -17,18 +17,18 @@ from pathlib import Path
 
 import pytest
 
-from assay.benchmarks._pinned import HUMANEVAL
-from assay.errors import DataError
-from assay.fetch import (
+from assay.datasets import (
     FetchError,
     PackagedFile,
     RemoteFile,
-    _http,
     download,
     file_sha256,
+    http,
     installed_file,
     packaged_file,
 )
+from assay.datasets.pinned import HUMANEVAL
+from assay.errors import DataError
 from tests.file_server import FileServer, serving
 
 BODY = b"".join(i.to_bytes(4, "big") for i in range(250_000))
@@ -39,7 +39,7 @@ WHEEL = HUMANEVAL.packaged
 @pytest.fixture(autouse=True)
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("ASSAY_CACHE_DIR", str(tmp_path / "cache"))
-    monkeypatch.setattr(_http, "FIRST_PAUSE_S", 0.01)
+    monkeypatch.setattr(http, "FIRST_PAUSE_S", 0.01)
     return tmp_path / "cache"
 
 
@@ -116,7 +116,7 @@ def test_a_download_is_whole_and_nothing_else_is_left(server: FileServer, cache:
 def test_progress_is_bytes_of_total(
     server: FileServer, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_http, "PROGRESS_EVERY_S", 0.0)
+    monkeypatch.setattr(http, "PROGRESS_EVERY_S", 0.0)
     said: list[str] = []
     download(at(server), cache / "data.bin", said.append)
     assert said[1] == "data.bin: 0.1 MB of 1.0 MB"
@@ -132,7 +132,7 @@ def test_a_cut_connection_is_continued_where_it_was_cut(server: FileServer, cach
 
 
 def test_what_arrived_is_kept_for_the_next_run(server: FileServer, cache: Path) -> None:
-    server.cuts = [100_000] * _http.ATTEMPTS
+    server.cuts = [100_000] * http.ATTEMPTS
     with pytest.raises(FetchError, match="lost at 0.4 MB of 1.0 MB.*the same command continues it"):
         download(at(server), cache / "data.bin")
     ((name, size),) = left_in(cache).items()
@@ -187,7 +187,7 @@ def test_a_busy_server_is_asked_again(server: FileServer, cache: Path) -> None:
 def test_no_answer_in_time(
     server: FileServer, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_http, "TIMEOUT_S", 0.05)
+    monkeypatch.setattr(http, "TIMEOUT_S", 0.05)
     server.delay_s = 0.3
     with pytest.raises(FetchError, match=r"\(no answer in time\)"):
         download(at(server), cache / "data.bin")
@@ -217,7 +217,7 @@ def test_the_token_goes_to_the_hub_and_not_where_it_sends_us(
 ) -> None:
     monkeypatch.setenv("HF_TOKEN", "hf_secret")
     with serving({}) as hub:
-        monkeypatch.setattr(_http, "TOKEN_GOES_TO", hub.url + "/")
+        monkeypatch.setattr(http, "TOKEN_GOES_TO", hub.url + "/")
         hub.redirects = {
             "/old/data.bin": "/new/data.bin",
             "/new/data.bin": server.url + "/v1/data.bin",
@@ -230,7 +230,7 @@ def test_the_token_goes_to_the_hub_and_not_where_it_sends_us(
 def test_the_token_goes_nowhere_else(
     server: FileServer, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert _http.TOKEN_GOES_TO == "https://huggingface.co/"
+    assert http.TOKEN_GOES_TO == "https://huggingface.co/"
     monkeypatch.setenv("HF_TOKEN", "hf_secret")
     download(at(server), cache / "data.bin")
     assert server.headers("Authorization") == [None]
@@ -239,7 +239,7 @@ def test_the_token_goes_nowhere_else(
 def test_a_closed_door_of_the_hub_says_how_to_open_it(
     server: FileServer, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_http, "TOKEN_GOES_TO", server.url)
+    monkeypatch.setattr(http, "TOKEN_GOES_TO", server.url)
     server.statuses["/v1/data.bin"] = [401]
     with pytest.raises(FetchError, match=r"\(401 Unauthorized\): set HF_TOKEN"):
         download(at(server), cache / "data.bin")
@@ -249,7 +249,7 @@ SCRIPT = """
 import sys
 from pathlib import Path
 from assay.errors import AssayError
-from assay.fetch import RemoteFile, download
+from assay.datasets import RemoteFile, download
 try:
     download(RemoteFile(*sys.argv[1:3]), Path(sys.argv[3]), print)
 except AssayError as error:
@@ -322,8 +322,8 @@ def test_a_server_that_drips(
     raw: Callable[[], Iterator[bytes]],
 ) -> None:
     """The first three and the fifth did not end on the old code within any test's patience."""
-    monkeypatch.setattr(_http, "SLOWEST", (0.2, 10_000))
-    monkeypatch.setattr(_http, "OPEN_S", 0.2)
+    monkeypatch.setattr(http, "SLOWEST", (0.2, 10_000))
+    monkeypatch.setattr(http, "OPEN_S", 0.2)
     server.raw = raw
     began = time.monotonic()
     with pytest.raises(FetchError, match=r"bytes in 0.2 s|no answer in time|cannot fetch"):
@@ -355,7 +355,7 @@ def test_more_bytes_than_the_file_has(server: FileServer, cache: Path, start: by
 def test_a_file_of_unknown_size_has_a_limit_too(
     server: FileServer, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_http, "LARGEST_BYTES", len(BODY) - 1)
+    monkeypatch.setattr(http, "LARGEST_BYTES", len(BODY) - 1)
     with pytest.raises(FetchError, match="more than 999,999 bytes"):
         download(at(server), cache / "data.bin")
     assert left_in(cache) == {}
@@ -381,6 +381,6 @@ def test_a_redirect_from_https_to_http_is_refused() -> None:
     """The old code followed it."""
     request = urllib.request.Request("https://example.org/x")
     with pytest.raises(urllib.error.URLError, match="redirects from https to http:"):
-        _http._Redirects().redirect_request(
+        http._Redirects().redirect_request(
             request, io.BytesIO(), 302, "", {}, "http://example.org/x"
         )

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from assay import models, pipeline
+from assay import models
 from assay.cli.eval import show_all
 from assay.errors import ModelError, UsageError
 from assay.extract.workers import Extractor, Limits
@@ -137,7 +137,7 @@ def test_a_slow_judge_holds_the_model_back(
 ) -> None:
     model = ScriptedModel(mini)
     install(use, model)
-    use.setattr(pipeline.stream, "WAITING", 2)
+    use.setattr("assay.pipeline.run.WAITING", 2)
     lead: list[int] = []
 
     class SlowJudge(Watcher):
@@ -195,12 +195,12 @@ def test_where_a_run_was_made_is_kept(
     install(use, ScriptedModel(mini, break_after=7))
     with pytest.raises(ModelError):
         evaluate(EvalConfig("mini", tmp_path), Watcher())
-    use.setattr(pipeline, "__version__", "99")
+    use.setattr("assay.pipeline.judging.__version__", "99")
     install(use, ScriptedModel(mini))
     result = evaluate(EvalConfig("mini", tmp_path), Watcher()).result
     assert result["environment"]["assay"] != "99"
     assert [e["assay"] for e in result["continued_in"]] == ["99"]
-    use.setattr(pipeline, "__version__", "100")  # nothing is left to do there
+    use.setattr("assay.pipeline.judging.__version__", "100")  # nothing is left to do there
     assert evaluate(EvalConfig("mini", tmp_path), Watcher()).result == result
 
 
@@ -258,7 +258,9 @@ def test_a_text_that_breaks_extraction_fails_and_the_rest_is_judged(
     endless = f"def {name}(x):\n" + "".join(f" a{i}=lambda:1\n" for i in range(20_000))
     samples = [("mini/0", endless), *references(mini)[1:]]
     path = write_completions(tmp_path / "s.jsonl", samples)
-    monkeypatch.setattr(pipeline, "Extractor", lambda n: Extractor(n, Limits(cpu_s=1.0)))
+    monkeypatch.setattr(
+        "assay.pipeline.judging.Extractor", lambda n: Extractor(n, Limits(cpu_s=1.0))
+    )
     config = ScoreConfig("mini", tmp_path / "results", samples_file=str(path))
     result = score(config, Watcher()).result["results"]
     assert result["reasons"] == {"passed": 19, "extraction": 1}

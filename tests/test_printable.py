@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.printable import clean_line, clean_text
+from assay.borders.printable import clean_line, clean_text
 
 ANY_TEXT = st.text(st.characters(exclude_categories=()))  # lone surrogates too
 HARMFUL = ("Cc", "Cf", "Cs", "Zl", "Zp")

@@ -15,7 +15,7 @@ from assay.cli import _pace, _progress
 from assay.cli._pace import Generation, RunProgress, is_line_due, render_seconds, seconds_left
 from assay.cli._progress import ProgressDisplay, WorkDisplay
 from assay.models import open_model, watch
-from assay.models._engine_process import EngineProcess
+from assay.models.workers.process import EngineProcess
 from assay.types import Completion, Decoding, Prompt, Request, Verdict
 from tests.in_process import run_command
 from tests.models.faulty_server import serving
@@ -262,12 +262,12 @@ def test_workers_report_tokens_now_and_then(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "counting.py").write_text(
-        "from assay.models import _worker_lines\n"
-        "_worker_lines.REPORT_S = 0.0\n"
-        "lines = _worker_lines.Lines()\n"
+        "from assay.models.workers import lines as worker_lines\n"
+        "worker_lines.REPORT_S = 0.0\n"
+        "lines = worker_lines.Lines()\n"
         "lines.ready(used_gpu=False, in_hand=1, facts={})\n"
         "lines.count(3)\n"
-        "_worker_lines.REPORT_S = 3600.0\n"
+        "worker_lines.REPORT_S = 3600.0\n"
         "lines.count(4)\n"
         "lines.reply({'id': 0})\n"
         "lines.requests.get()\n"

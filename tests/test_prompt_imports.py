@@ -14,9 +14,9 @@ from assay.extract import extract
 from assay.peers import PeerVerdict, peers
 from assay.pipeline import Evaluation, ScoreConfig, score
 from assay.pipeline.cross_check import disagreements, peer_score
-from assay.pipeline.exporting import export
 from assay.pipeline.problems import ProblemSelection
 from assay.pipeline.prompt_imports import surround, without_prompt_code
+from assay.report.export import export
 from assay.runs import RecordedRun
 from assay.types import Benchmark, Problem, PromptImports, SampleKey, Tests
 from tests.conftest import write_completions

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from assay import plain
-from assay.pipeline import _long_first, _verdict_cache, references
+from assay.pipeline import references
+from assay.pipeline.judging import _long_first, _verdict_cache
 from assay.runs import VerdictCache
 from assay.sandbox import Capabilities, Sandbox, open_sandbox
 from assay.types import Benchmark, Cases, Job, Problem, Program, Tests

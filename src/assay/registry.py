@@ -21,9 +21,11 @@ class Registry(Generic[T]):
     Modules are imported at the first look-up, so they must keep heavy imports inside functions.
     """
 
-    def __init__(self, noun: str, package: str) -> None:
+    def __init__(self, noun: str, package: str, group: str = "") -> None:
+        """``group``: of the entry points, if it is not called as the package."""
         self._noun = noun
         self._package = package
+        self._group = group or package
         self._items: dict[str, T] = {}
         self._loaded = False
 
@@ -51,5 +53,5 @@ class Registry(Generic[T]):
         for module in pkgutil.iter_modules(importlib.import_module(self._package).__path__):
             if not module.name.startswith("_"):
                 importlib.import_module(f"{self._package}.{module.name}")
-        for entry_point in importlib.metadata.entry_points(group=self._package):
+        for entry_point in importlib.metadata.entry_points(group=self._group):
             entry_point.load()

@@ -12,7 +12,8 @@ import pytest
 from assay import benchmarks
 from assay.errors import DataError, SandboxError
 from assay.prompts import strategies
-from assay.sandbox import Sandbox, environments, open_sandbox
+from assay.sandbox import Sandbox, open_sandbox
+from assay.sandbox.environments import store as environments
 from assay.types import Benchmark, Job, Problem, Program, Verdict
 from tests.conftest import Cli, write_completions
 

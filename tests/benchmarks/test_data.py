@@ -14,10 +14,10 @@ from pathlib import Path
 import pytest
 
 from assay import benchmarks, codec
-from assay.benchmarks._pinned import HUMANEVAL, HUMANEVALPLUS, MBPP, MBPP_SANITIZED, MBPPPLUS
-from assay.benchmarks.data import DataFile, data_files, find, locate, looking_in, records, text
+from assay.datasets import PackagedFile
+from assay.datasets.catalogue import DataFile, data_files, find, locate, looking_in, records, text
+from assay.datasets.pinned import HUMANEVAL, HUMANEVALPLUS, MBPP, MBPP_SANITIZED, MBPPPLUS
 from assay.errors import DataError, UsageError
-from assay.fetch import PackagedFile
 from tests.file_server import FileServer, serving
 
 RECORDS = [{"task_id": i, "text": f"tâche {i}\u2028", "cost": i / 3} for i in range(50)]

@@ -15,13 +15,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from assay import benchmarks, plain
-from assay.benchmarks._evalplus import MATCHER, SAME
 from assay.benchmarks.humanevalplus import ZERO_MATCHER
 from assay.benchmarks.mbppplus import DECODERS
 from assay.benchmarks.mbppplus import SPECIAL as MBPP_SPECIAL
+from assay.benchmarks.support.evalplus import MATCHER, SAME
 from assay.pipeline import references
 from assay.sandbox import open_sandbox
-from assay.sandbox._inside import trial
+from assay.sandbox.inside.judging import trial
 from tests.test_references import Watching
 
 INF, NAN = float("inf"), float("nan")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from assay.benchmarks._test_code import function_under_test, integrity_of
+from assay.benchmarks.support.test_code import function_under_test, integrity_of
 
 
 @pytest.mark.parametrize(

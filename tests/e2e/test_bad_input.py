@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from assay.fetch import packaged_file
+from assay.datasets import packaged_file
 from assay.models import DEFAULT_WEIGHTS
 from assay.types import Benchmark
 from tests.conftest import ASSAY, Cli, references, write_completions

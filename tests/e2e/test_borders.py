@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from assay import reading
+from assay.borders import reading
 from tests.in_process import Done, run_command
 from tests.runs.test_reading import RESULT
 

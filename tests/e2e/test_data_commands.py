@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from assay.benchmarks._pinned import HUMANEVAL
-from assay.benchmarks.data import locate
+from assay.datasets.catalogue import locate
+from assay.datasets.pinned import HUMANEVAL
 from tests.conftest import Cli, write_completions
 
 NAMES = [

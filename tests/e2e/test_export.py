@@ -10,7 +10,7 @@ import pytest
 
 from assay import runs
 from assay.cli._progress import ProgressDisplay
-from assay.pipeline.exporting import export
+from assay.report.export import export
 from assay.types import Benchmark, Verdict
 from tests.conftest import Cli, broken, references, write_completions
 

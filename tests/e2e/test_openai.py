@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from assay.fetch import packaged_file
+from assay.datasets import packaged_file
 from assay.models import DEFAULT_WEIGHTS
 from assay.types import Benchmark
 from tests.conftest import Cli

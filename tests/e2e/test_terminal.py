@@ -1,7 +1,7 @@
 """Nothing that comes from elsewhere can control the terminal, or fake a line of output.
 
-On the code before ``assay.printable`` all of these but those that say so printed raw control
-characters; texts that are not valid Unicode ended in a traceback.
+On the code before ``assay.borders.printable`` all of these but those that say so printed raw
+control characters; texts that are not valid Unicode ended in a traceback.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from pathlib import Path
 
 import pytest
 
-from assay.benchmarks._pinned import HUMANEVAL
 from assay.cli import main
+from assay.datasets.pinned import HUMANEVAL
 from assay.types import Benchmark
 from tests.conftest import ASSAY, broken, write_completions
 from tests.models.faulty_server import serving

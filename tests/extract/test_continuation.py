@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from assay.extract import NO_CODE, extract
-from assay.extract.continuation import goes_beyond
+from assay.extract.rules.continuation import goes_beyond
 from assay.types import Problem, Tests
 
 PROMPT = 'from typing import List\n\n\ndef f(x: int) -> int:\n    """Double."""\n'

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from assay.extract.fences import Block, fenced_blocks
+from assay.extract.rules.fences import Block, fenced_blocks
 
 
 def test_languages_and_characters() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from assay.extract.hints import with_hints
+from assay.extract.rules.hints import with_hints
 
 CODE = "def f(x: List[int]) -> Optional[int]:\n    return x[0]\n"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from assay.extract.joining import with_helpers
+from assay.extract.rules.joining import with_helpers
 
 CODE = "def f(x):\n    return twice(x)\n"
 HELPER = "def twice(x):\n    return 2 * x\n"

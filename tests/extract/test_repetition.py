@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from assay.extract.repetition import is_only_begun, without_repetition
+from assay.extract.rules.repetition import is_only_begun, without_repetition
 
 
 def test_the_first_definition_counts() -> None:

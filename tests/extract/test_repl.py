@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from assay.extract.repl import typed_in
+from assay.extract.rules.repl import typed_in
 
 
 def test_what_was_typed_without_what_was_printed() -> None:

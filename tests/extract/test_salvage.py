@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from assay.extract.salvage import valid_prefix
+from assay.extract.rules.salvage import valid_prefix
 
 CODE = "import math\n\ndef f(x):\n    y = x\n    return y\n"
 

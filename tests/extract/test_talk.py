@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from assay.extract.talk import bare_code, before_talk, has_turns
+from assay.extract.rules.talk import bare_code, before_talk, has_turns
 
 CODE = "def f(x):\n    return x\n"
 

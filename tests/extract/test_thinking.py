@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from assay.extract.thinking import without_thinking
+from assay.extract.rules.thinking import without_thinking
 from assay.thoughts import TAGS
 
 

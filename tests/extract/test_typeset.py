@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from assay.extract.typeset import as_typed
+from assay.extract.rules.typeset import as_typed
 
 CODE = "def f(my_list):\n    return 2 * my_list['a']\n"
 

@@ -13,12 +13,12 @@ from pathlib import Path
 import pytest
 
 from assay import codec
-from assay.benchmarks.data import Place, data_files, verify
+from assay.datasets import read_sealed
+from assay.datasets.catalogue import Place, data_files, verify
 from assay.errors import AssayError
-from assay.fetch import read_sealed
 from assay.models import open_recorded
-from assay.pipeline._batch_requests import RunConfig, survey
-from assay.quality.contracts import load
+from assay.pipeline.batch.requests import RunConfig, survey
+from assay.quality.contracts.run import load
 from assay.quality.policy import load_policy
 from assay.quality.texts import load_text
 from assay.runs import (

@@ -13,7 +13,7 @@ import sys
 import time
 from pathlib import Path
 
-from assay.models.checking import check
+from assay.quality.check.stages import check
 from tests.models.damaged import copy
 from tests.models.damaged_cases import CASES
 

@@ -12,12 +12,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from assay.formats.apr.file import read_apr
+from assay.formats.apr.write import write_apr
+from assay.formats.gguf.file import read_header
+from assay.formats.huggingface.safetensors import read_index
+from assay.formats.tensors import Tensor
 from assay.models import convert
-from assay.models._apr_file import read_apr
-from assay.models._apr_write import write_apr
-from assay.models._gguf_file import read_header
-from assay.models._safetensors import read_index
-from assay.models._tensors import Tensor
 from tests.models.small_models import write_small
 
 FORMATS = ("gguf", "apr", "folder")

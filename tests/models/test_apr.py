@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from assay.datasets import file_sha256, packaged_file
 from assay.errors import ModelError
-from assay.fetch import file_sha256, packaged_file
 from assay.models import DEFAULT_WEIGHTS, EngineOptions, convert, open_model
 from assay.types import Completion, Decoding, Message, Prompt, Request
 

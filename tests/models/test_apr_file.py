@@ -13,10 +13,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from assay.errors import ModelError
+from assay.formats.apr.file import AprFile, is_apr, read_apr
+from assay.formats.apr.write import write_apr
+from assay.formats.tensors import Tensor
 from assay.models import open_model
-from assay.models._apr_file import AprFile, is_apr, read_apr
-from assay.models._apr_write import write_apr
-from assay.models._tensors import Tensor
 from tests.models.apr_samples import AprSample, with_footer
 
 

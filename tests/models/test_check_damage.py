@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
-from assay.models._apr_file import read_apr
-from assay.models._gguf_file import read_header
-from assay.models.checking import STAGES, Stage, check
+from assay.formats.apr.file import read_apr
+from assay.formats.gguf.file import read_header
+from assay.quality.check.stages import STAGES, Stage, check
 from tests.models.damaged import FORMATS, WEIGHTS, copy, rewrite, weights, with_sums, write_bases
 from tests.models.damaged_cases import CASES
 

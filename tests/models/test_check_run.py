@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 
 from assay.errors import ModelError
-from assay.models import Rendered, _check_run, convert
-from assay.models._safetensors import read_index
-from assay.models._vocabulary import CONTROL, NORMAL, UNKNOWN
-from assay.models.checking import STAGES, Stage, check
+from assay.formats.huggingface.safetensors import read_index
+from assay.formats.vocabulary import CONTROL, NORMAL, UNKNOWN
+from assay.models import Rendered, convert
+from assay.quality.check import run as check_run
+from assay.quality.check.stages import STAGES, Stage, check
 from assay.types import Prompt
 from tests.models.small_models import np, write_small
 
@@ -53,7 +54,7 @@ def test_a_tokenizer_and_a_template_by_llama_cpp(
     stages = {stage.name: stage for stage in check(str(path), run=False)}
     assert "'deepseek-coder' is llama.cpp's alone" in stages["tokenizer"].reason
     assert stages["template"].reason == "needs jinja2: pip install 'assay-eval[hf]'"
-    monkeypatch.setattr(_check_run, "TEXTS", ("def f(x):\n\treturn x", "naïve 中文 🙂"))
+    monkeypatch.setattr(check_run, "TEXTS", ("def f(x):\n\treturn x", "naïve 中文 🙂"))
     stages = found(path)
     assert stages["tokenizer"].reason.startswith("2 texts are the same after")
     assert stages["template"].reason.startswith("a message of 16 characters becomes 38")
@@ -103,13 +104,13 @@ class Rendering:
 def test_what_comes_back_from_an_engine(
     monkeypatch: pytest.MonkeyPatch, pieces: list[str], why: str
 ) -> None:
-    monkeypatch.setattr(_check_run, "TEXTS", ("def f(): ï", "x = 1"))
+    monkeypatch.setattr(check_run, "TEXTS", ("def f(): ï", "x = 1"))
     model: Any = Rendering(*pieces)
     if not why:
-        assert "2 texts are the same" in _check_run.round_trip(model)
+        assert "2 texts are the same" in check_run.round_trip(model)
         return
     with pytest.raises(ModelError) as caught:
-        _check_run.round_trip(model)
+        check_run.round_trip(model)
     assert why in str(caught.value)
 
 

@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 
 from assay.errors import ModelError
+from assay.formats.tensors import BLOCKS, PLAIN
 from assay.models import convert
-from assay.models._check_opened import Part, SkippedError
-from assay.models._check_shapes import missing, settings_of, wrong_shapes
-from assay.models._check_texts import same_text
-from assay.models._check_values import FLOATS, not_finite
-from assay.models._tensors import BLOCKS, PLAIN
-from assay.models.checking import Stage, check
+from assay.quality.check.opened import Part, SkippedError
+from assay.quality.check.shapes import missing, settings_of, wrong_shapes
+from assay.quality.check.stages import Stage, check
+from assay.quality.check.texts import same_text
+from assay.quality.check.values import FLOATS, not_finite
 from tests.models.small_models import gguf, in_shards, np, write_small
 
 for package in ("tokenizers", "jinja2"):
@@ -98,7 +98,7 @@ def test_types_that_the_gguf_package_does_not_read(encoding: str, tmp_path: Path
 
 
 def test_large_tensors_are_read_in_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("assay.models._check_values.PIECE", 100)
+    monkeypatch.setattr("assay.quality.check.values.PIECE", 100)
     stored = np.ones(1000, np.float32)
     stored[[24, 25, 999]] = np.nan, np.inf, -np.inf
     (tmp_path / "x").write_bytes(stored.tobytes())
@@ -213,7 +213,7 @@ def test_a_file_that_may_not_be_read(small: Path, monkeypatch: pytest.MonkeyPatc
     def refuse(*_: Any, **__: Any) -> None:
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr("assay.models.checking.is_gguf", refuse)
+    monkeypatch.setattr("assay.quality.check.stages.is_gguf", refuse)
     assert found(small)["container"].reason == "it cannot be read: Permission denied"
 
 
@@ -294,7 +294,7 @@ def test_quantised_folders_have_shapes_of_their_own() -> None:
     ],
 )
 def test_templates_get_what_transformers_gives_them(template: str, out: str) -> None:
-    from assay.models._check_jinja import rendered
+    from assay.quality.check.jinja import rendered
 
     messages = [{"role": "user", "content": "hi"}]
     assert rendered(template, messages, {"bos_token": "<s>"}) == out

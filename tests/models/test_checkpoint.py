@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from assay.errors import ModelError
+from assay.formats.architectures import gguf_name, hf_name
+from assay.formats.checkpoint import Checkpoint, read_checkpoint
+from assay.formats.rope import LLAMA3, llama3_divisors
 from assay.models import convert
-from assay.models._architectures import gguf_name, hf_name
-from assay.models._checkpoint import Checkpoint, read_checkpoint
-from assay.models._rope import LLAMA3, llama3_divisors
 from tests.models.apr_samples import AprSample
 from tests.models.small_models import (
     HEAD,

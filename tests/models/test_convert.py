@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from assay.errors import ModelError, UsageError
+from assay.formats.apr.file import read_apr
+from assay.formats.checkpoint import read_checkpoint
+from assay.formats.huggingface.safetensors import write_safetensors
 from assay.models import DEFAULT_WEIGHTS, convert
-from assay.models._apr_file import read_apr
-from assay.models._checkpoint import read_checkpoint
-from assay.models._safetensors import write_safetensors
 from tests.conftest import Cli
 from tests.models.damaged import in_memory
 from tests.models.small_models import gguf, np, same_tensors, write_small
@@ -204,7 +204,7 @@ def test_the_command(tmp_path: Path, assay: Cli) -> None:
 @pytest.mark.model
 @pytest.mark.slow
 def test_the_default_model_there_and_back(tmp_path: Path) -> None:
-    from assay.fetch import packaged_file
+    from assay.datasets import packaged_file
 
     path = packaged_file(DEFAULT_WEIGHTS)
     convert(path, tmp_path / "copy.gguf")

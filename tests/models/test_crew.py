@@ -8,7 +8,7 @@ import time
 import pytest
 
 from assay.errors import ModelError
-from assay.models._crew import Crew
+from assay.models.engines.openai.crew import Crew
 
 
 def crew(work: object, hands: int) -> Crew[int, int]:

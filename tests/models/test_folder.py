@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 
 from assay.errors import ModelError
-from assay.models import EngineOptions
-from assay.models._folder import (
+from assay.formats.huggingface.folder import (
     chat_template,
-    folder_identity,
     model_folder,
     tokenizer_digest,
     weights_digest,
 )
+from assay.models import EngineOptions
+from assay.models.identity import folder_identity
 
 
 @pytest.fixture

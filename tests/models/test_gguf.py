@@ -11,8 +11,9 @@ import pytest
 
 from assay import codec
 from assay.errors import ModelError
-from assay.models import DEFAULT_WEIGHTS, EngineOptions, _llama_worker, convert, open_model
-from assay.models.gguf import GgufModel
+from assay.models import DEFAULT_WEIGHTS, EngineOptions, convert, open_model
+from assay.models.engines.llamacpp import worker as llama_worker
+from assay.models.engines.llamacpp.engine import GgufModel
 from assay.prompts import strategies
 from assay.types import Benchmark, Decoding, Message, Prompt, Request
 from tests.models.gguf_samples import gguf
@@ -129,7 +130,7 @@ def test_a_request_that_llama_cpp_throws_at_is_answered() -> None:
     lines: Any = FakeLines()
     for number in range(6):
         lines.requests.put(line(number, number))
-    dispatcher = _llama_worker._Dispatcher(Throwing(), lines, 4)
+    dispatcher = llama_worker._Dispatcher(Throwing(), lines, 4)
     threading.Thread(target=dispatcher.serve, daemon=True).start()
     answers = sorted((lines.replies.get(timeout=10) for _ in range(6)), key=lambda a: a["id"])
     assert [(a["id"], a["error"]) for a in answers] == [(n, "thrown") for n in range(6)]
@@ -141,7 +142,7 @@ def test_samples_of_a_prompt_are_asked_for_together() -> None:
         [(5, "a"), (6, "a"), (7, "a"), (8, "a"), (9, "b"), (11, "b"), (12, "b")]
     ):
         lines.requests.put(line(number, seed, text))
-    dispatcher = _llama_worker._Dispatcher(None, lines, 6)
+    dispatcher = llama_worker._Dispatcher(None, lines, 6)
     groups = [[request["id"] for request in dispatcher._group()] for _ in range(4)]
     assert groups == [[0, 1, 2], [3], [4], [5, 6]]
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from assay.errors import ModelError
-from assay.models._gguf_file import GgufHeader, read_header
+from assay.formats.gguf.file import GgufHeader, read_header
 from tests.models.gguf_samples import gguf
 
 

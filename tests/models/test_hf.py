@@ -17,11 +17,12 @@ import torch
 
 from assay import codec
 from assay.errors import AssayError, ModelError, UsageError
-from assay.models import EngineOptions, hf, open_model
-from assay.models._hf_load import load
-from assay.models._hf_sampling import Choice, Settings, choose
-from assay.models._hf_slots import Slots
-from assay.models._hf_worker import Engine
+from assay.models import EngineOptions, open_model
+from assay.models.engines.torch import engine as hf
+from assay.models.engines.torch.load import load
+from assay.models.engines.torch.sampling import Choice, Settings, choose
+from assay.models.engines.torch.slots import Slots
+from assay.models.engines.torch.worker import Engine
 from assay.types import Decoding, Message, Prompt, Request, SampleKey
 
 from .torch_models import CONTEXT, save_adapter, save_model

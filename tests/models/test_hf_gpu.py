@@ -12,9 +12,9 @@ pytest.importorskip("transformers", reason="needs the hf extra: pip install 'ass
 import torch
 
 from assay.models import EngineOptions, open_model
-from assay.models._hf_attention import has_kernel, over_past
-from assay.models._hf_load import load
-from assay.models._hf_slots import Reader, Slots, Wish, choice_for
+from assay.models.engines.torch.attention import has_kernel, over_past
+from assay.models.engines.torch.load import load
+from assay.models.engines.torch.slots import Reader, Slots, Wish, choice_for
 from assay.types import Decoding, Prompt, Request
 
 from .torch_models import save_model

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from assay.errors import ModelError
+from assay.formats.config_sizes import check_sizes
 from assay.models import EngineOptions, open_model
-from assay.models._config_sizes import check_sizes
 from tests.models.damaged import setting, write_bases
 
 GB = 1 << 30

@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 
 from assay.errors import ModelError
-from assay.models import EngineOptions, _llama_worker, open_model
-from assay.models._engine_process import ProcessModel
+from assay.models import EngineOptions, open_model
+from assay.models.engines.llamacpp import worker as llama_worker
+from assay.models.workers.process import ProcessModel
 from assay.types import Decoding, Prompt, Request
 
 TEXT = "def area(width, height):"
@@ -93,7 +94,7 @@ def test_a_killed_engine_is_started_again(model: ProcessModel) -> None:
 def test_a_request_that_comes_alone_waits_for_no_company(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(_llama_worker, "TOGETHER_S", 60.0)
+    monkeypatch.setattr(llama_worker, "TOGETHER_S", 60.0)
 
     class Lines:
         requests: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
@@ -102,7 +103,7 @@ def test_a_request_that_comes_alone_waits_for_no_company(
         return {"id": number, "prompt": "a", "decoding": {}, "seed": seed}
 
     lines: Any = Lines()
-    dispatcher = _llama_worker._Dispatcher(None, lines, 8)
+    dispatcher = llama_worker._Dispatcher(None, lines, 8)
     pause = {"pause": True}
     asked = [line(0, 0), line(1, 1), pause, pause, line(2, 2), {"id": 9, "render": "a"}, pause]
     for message in asked:

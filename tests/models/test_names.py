@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from assay.models._names import default_name, short_count
+from assay.models.names import default_name, short_count
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 
 from assay.errors import ModelError, UsageError
-from assay.models import EngineOptions, _gate, open_model
-from assay.models._openai_session import TRIES
+from assay.models import EngineOptions, open_model
+from assay.models.engines.openai import rate_limiter as gate
+from assay.models.engines.openai.session import TRIES
 from assay.types import Decoding, Request
 from tests.models.faulty_server import USAGE, FaultyServer
 from tests.models.openai_requests import ask, made, opened
@@ -250,7 +251,7 @@ def test_closing_from_another_thread_ends_generation(server: FaultyServer, fault
 
 
 def test_closing_ends_a_long_pause(server: FaultyServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_gate, "FIRST_PAUSE_S", 50.0)
+    monkeypatch.setattr(gate, "FIRST_PAUSE_S", 50.0)
     server.fault = lambda *_: "500"
     model = opened(server)
     began = time.monotonic()

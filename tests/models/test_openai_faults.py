@@ -9,7 +9,7 @@ import time
 import pytest
 
 from assay.errors import ModelError
-from assay.models._openai_session import TRIES
+from assay.models.engines.openai.session import TRIES
 from tests.models.faulty_server import FAULTS, FaultyServer, serving
 from tests.models.openai_requests import ask, made, opened
 

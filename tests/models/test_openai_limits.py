@@ -21,9 +21,9 @@ from hypothesis import strategies as st
 
 from assay.errors import ModelError, UsageError
 from assay.models import EngineOptions
-from assay.models._openai_answer import MOST_TOKENS, Answer
-from assay.models._openai_limits import answer_limits
-from assay.models._openai_session import SLOW_TRIES
+from assay.models.engines.openai.answer import MOST_TOKENS, Answer
+from assay.models.engines.openai.limits import answer_limits
+from assay.models.engines.openai.session import SLOW_TRIES
 from assay.types import Completion, Decoding, Message, Prompt, Request
 from tests.models.faulty_server import USAGE, FaultyServer, serving
 from tests.models.openai_requests import ask, made, opened
@@ -294,10 +294,10 @@ def test_hostile_lists_of_models(server: FaultyServer, kind: str) -> None:
 
 def test_a_list_of_models_that_drips(server: FaultyServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """Never ended on the old code."""
-    from assay.models import _openai_server
-    from assay.models._openai_limits import AnswerLimits
+    from assay.models.engines.openai import server as openai_server
+    from assay.models.engines.openai.limits import AnswerLimits
 
-    monkeypatch.setattr(_openai_server, "LISTING", AnswerLimits(0.3, 1000))
+    monkeypatch.setattr(openai_server, "LISTING", AnswerLimits(0.3, 1000))
     server.raw_models = SLOW["body"]
     with pytest.raises(ModelError, match="the answer took more than 0.3 s"):
         opened(server, name="")

@@ -19,9 +19,9 @@ from tests.models.small_models import SPECIAL, TOKENS, TYPES, write_small
 
 pytest.importorskip("xllamacpp", reason="needs llama.cpp: pip install 'assay-eval[gguf]'")
 pytest.importorskip("torch", reason="needs torch: pip install 'assay-eval[hf]'")
-from assay.models._hf_load import load
-from assay.models._hf_texts import Texts
-from assay.models._prompt_tokens import rendered, template_of
+from assay.models.engines.torch.load import load
+from assay.models.engines.torch.texts import Texts
+from assay.models.workers.prompt_tokens import rendered, template_of
 from tests.models.test_hf import FakeLines
 
 pytestmark = pytest.mark.model

@@ -11,7 +11,7 @@ pytest.importorskip("xllamacpp", reason="needs the gguf extra")
 
 from assay.errors import ModelError, UsageError
 from assay.models import EngineOptions, open_model
-from assay.models._llama_options import KNOWN, RESERVED, apply_options
+from assay.models.engines.llamacpp.options import KNOWN, RESERVED, apply_options
 from assay.models.scoring import open_scorer
 from assay.types import Completion, Decoding, Message, Prompt, Request
 from tests.models.small_models import TOKENS, TYPES, write_small

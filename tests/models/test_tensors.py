@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.errors import ModelError
-from assay.models._tensors import GGML_TYPES, Tensor, cast, decode, has_whole_rows, reorder_rows
+from assay.formats.tensors import GGML_TYPES, Tensor, cast, decode, has_whole_rows, reorder_rows
 from tests.models.small_models import gguf, np, random_tensor
 
 

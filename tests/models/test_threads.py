@@ -12,7 +12,8 @@ import pytest
 
 from assay.errors import UsageError
 from assay.machine import usable_cores, usable_physical_cores
-from assay.models import EngineOptions, _vllm_worker, open_model
+from assay.models import EngineOptions, open_model
+from assay.models.engines.vllm import worker as vllm_worker
 from assay.types import Decoding, Message, Prompt, Request
 
 SETTINGS = {"path": "/nonexistent", "context": 64, "parallel": 1, "threads": 1, "device": "cpu"}
@@ -60,7 +61,7 @@ def test_texts_do_not_depend_on_the_number_of_threads() -> None:
 @pytest.mark.parametrize(("threads", "expected"), [(0, usable_cores()), (3, 3)])
 def test_threads_of_vllm(monkeypatch: pytest.MonkeyPatch, threads: int, expected: int) -> None:
     monkeypatch.setattr(os, "environ", {})
-    _vllm_worker._prepare_environment("cpu", threads)
+    vllm_worker._prepare_environment("cpu", threads)
     assert os.environ["OMP_NUM_THREADS"] == str(expected)
     assert ("VLLM_CPU_OMP_THREADS_BIND" in os.environ) == bool(threads)
 

@@ -9,19 +9,19 @@ from typing import Any
 
 import pytest
 
+from assay.datasets import packaged_file
 from assay.errors import ModelError
-from assay.fetch import packaged_file
-from assay.models import DEFAULT_WEIGHTS
-from assay.models._checkpoint import read_checkpoint
-from assay.models._gguf_file import read_header
-from assay.models._tokenizer_json import (
+from assay.formats.checkpoint import read_checkpoint
+from assay.formats.gguf.file import read_header
+from assay.formats.tokenizer_json import (
     split_tokenizer,
     tokenizer_config,
     tokenizer_json,
     vocabulary_of,
     whole_tokenizer,
 )
-from assay.models._vocabulary import PRE_TOKENIZERS, Vocabulary
+from assay.formats.vocabulary import PRE_TOKENIZERS, Vocabulary
+from assay.models import DEFAULT_WEIGHTS
 from assay.types import Benchmark
 
 NAMES = [name for known in PRE_TOKENIZERS for name in known.names]

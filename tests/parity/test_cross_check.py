@@ -11,7 +11,7 @@ import peers
 import pytest
 from plus import made
 
-from assay.fetch import cache_dir
+from assay.datasets import cache_dir
 from assay.peers import evalplus as evalplus_peer
 from assay.peers import peers as peer_judges
 from assay.peers.isolation import PeerCommand, run_isolated

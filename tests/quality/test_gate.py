@@ -10,11 +10,11 @@ import pytest
 from assay import models
 from assay.errors import ModelError
 from assay.models import EngineOptions
-from assay.models._gpu import driver_gpu
-from assay.models.hf import TorchModel
+from assay.models.engines.torch.engine import TorchModel
+from assay.models.gpu import driver_gpu
 from assay.models.scoring import Scorer
-from assay.quality import gate
-from assay.quality.gate import passed_gate
+from assay.quality import parity_gate as gate
+from assay.quality.parity_gate import passed_gate
 from assay.quality.policy import load_policy
 from assay.runs.publication import publication_obstacles
 from assay.scoring import Coverage

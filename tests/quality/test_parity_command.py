@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from assay.fetch import packaged_file
+from assay.datasets import packaged_file
+from assay.formats.gguf.file import read_header
+from assay.formats.precision import bits_per_weight, precision
 from assay.models import DEFAULT_WEIGHTS
-from assay.models._gguf_file import read_header
-from assay.models.precision import bits_per_weight, precision
 from tests.conftest import Cli
 from tests.models.torch_models import save_model
 

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from assay.datasets import packaged_file
 from assay.errors import ModelError, UsageError
-from assay.fetch import packaged_file
 from assay.models import DEFAULT_WEIGHTS, EngineOptions, convert, open_model
 from assay.models.scoring import open_scorer
 from assay.quality.perplexity import measure, summary, windows

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.quality._bench_prompts import prompt_of, texts
+from assay.quality.bench_prompts import prompt_of, texts
 from assay.quality.throughput import Round, Timed, decode_rate, figures, rate, spread
 from assay.types import Prompt
 

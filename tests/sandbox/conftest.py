@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from assay.sandbox.image import BASE, build_image
+from assay.sandbox.container.image import BASE, build_image
 from tests.sandbox.container_engine import OwnEngine, running_engine
 
 

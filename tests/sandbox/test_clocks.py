@@ -12,9 +12,9 @@ from contextlib import contextmanager
 
 import pytest
 
-from assay.sandbox._inside.clock import FOR_EVER, Clock, PublishedClock
-from assay.sandbox._inside.oracle import TooSlowError, limit_work
-from assay.sandbox._inside.tree import Tree, exact_cpu_s
+from assay.sandbox.inside.isolation.clock import FOR_EVER, Clock, PublishedClock
+from assay.sandbox.inside.isolation.tree import Tree, exact_cpu_s
+from assay.sandbox.inside.serving.oracle import TooSlowError, limit_work
 from tests.security.neighbours import CPU, napping_neighbour
 
 BURN = "import time\nwhile time.process_time() < 0.3: pass\n"
@@ -79,7 +79,7 @@ def test_settle_waits_for_what_was_used_by_now() -> None:
 def test_settle_does_not_wait_for_ever_for_a_keeper_that_is_gone(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("assay.sandbox._inside.clock.SETTLE_S", 0.05)
+    monkeypatch.setattr("assay.sandbox.inside.isolation.clock.SETTLE_S", 0.05)
     published = PublishedClock()
     started = time.monotonic()
     published.settle()

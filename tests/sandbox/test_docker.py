@@ -16,16 +16,19 @@ from pathlib import Path
 import pytest
 
 from assay.errors import SandboxError
-from assay.sandbox import Sandbox, _container, _engine, _fork_servers, open_sandbox
-from assay.sandbox._container import (
+from assay.sandbox import Sandbox, open_sandbox
+from assay.sandbox.container import runtime
+from assay.sandbox.container import worker as container_worker
+from assay.sandbox.container.runtime import OWNER_LABEL, WORKER_LABEL, Engine, EngineGoneError
+from assay.sandbox.container.worker import (
     FIRST_UID,
     UIDS,
     ContainerServers,
     run_arguments,
     unused_uid,
 )
-from assay.sandbox._engine import OWNER_LABEL, WORKER_LABEL, Engine, EngineGoneError
-from assay.sandbox.selftest import run_battery
+from assay.sandbox.host import fork_servers
+from assay.sandbox.selftest.battery import run_battery
 from assay.types import Benchmark, Job, Limits, Program, Tests
 from tests.conftest import Cli
 from tests.sandbox.container_engine import OwnEngine
@@ -109,7 +112,7 @@ def test_a_paused_container_costs_no_verdict(
     sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It takes nothing in: more than fits between the two must not be waited for."""
-    monkeypatch.setattr(_fork_servers, "GRACE_S", 1.0)
+    monkeypatch.setattr(fork_servers, "GRACE_S", 1.0)
     list(sandbox.judge([job("def f(): return 1")]))
     paused = containers()
     for container in paused:
@@ -183,12 +186,12 @@ def test_leftovers_of_the_dead_are_removed_and_no_others(
     tmp_path: Path, lines: tuple[str, ...]
 ) -> None:
     engine = Engine(tool(tmp_path, *lines))
-    mine = _engine.owner().split("/")
+    mine = runtime.owner().split("/")
     owners = {
         "dead": "/".join([*mine[:3], "1"]),  # this pid, but another process's start
         "rebooted": "/".join([mine[0], "earlier", "1", "1"]),
         "foreign": "/".join(["elsewhere", *mine[1:]]),
-        "alive": _engine.owner(),
+        "alive": runtime.owner(),
     }
     image = json.loads(engine.asked("image", "inspect", "assay-sandbox"))[0]["Id"]
     made = {
@@ -320,7 +323,7 @@ def test_what_the_engine_says_is_told_not_where_its_help_is() -> None:
 def test_an_engine_that_hangs_is_not_waited_for_in_the_end(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(_engine, "REMOVAL_S", 0.5)
+    monkeypatch.setattr(runtime, "REMOVAL_S", 0.5)
     started = time.monotonic()
     Engine(tool(tmp_path, "exec sleep 60")).remove("some container")
     assert time.monotonic() - started < 20
@@ -348,7 +351,7 @@ def test_every_container_has_a_user_of_its_own(monkeypatch: pytest.MonkeyPatch) 
         pytest.skip("needs root to be somebody else")
     following = FIRST_UID + (users[-1] - FIRST_UID + 1) % UIDS
     with subprocess.Popen(["sleep", "60"], user=following) as other:
-        monkeypatch.setattr(_container, "_uids", itertools.count(following - FIRST_UID))
+        monkeypatch.setattr(container_worker, "_uids", itertools.count(following - FIRST_UID))
         assert unused_uid() != following
         other.kill()
 

@@ -16,10 +16,11 @@ from pathlib import Path
 
 import pytest
 
+from assay.datasets import cache_dir
 from assay.errors import SandboxError, UsageError
-from assay.fetch import cache_dir
-from assay.sandbox import Sandbox, environments, open_sandbox
-from assay.sandbox.environments import Recipe
+from assay.sandbox import Sandbox, open_sandbox
+from assay.sandbox.environments import store as environments
+from assay.sandbox.environments.store import Recipe
 from assay.types import Job, Limits, Program, Tests, Verdict
 from tests.conftest import Cli
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from assay.sandbox._inside import foresee, unstopped, wire
+from assay.sandbox.inside.judging import foresee, unstopped, wire
 
 
 def calls(code: str, name: str) -> list[foresee.Call]:

@@ -13,9 +13,9 @@ from assay.errors import SandboxError
 from assay.pipeline import ScoreConfig, score
 from assay.runs import RecordedRun
 from assay.sandbox import open_sandbox
-from assay.sandbox._tiers import CONTAINER, PODMAN, SEPARATED, SHARED, TIERS, Tier
-from assay.sandbox.attacks import BATTERY
-from assay.sandbox.selftest import run_battery
+from assay.sandbox.host.tiers import CONTAINER, PODMAN, SEPARATED, SHARED, TIERS, Tier
+from assay.sandbox.selftest.attacks import BATTERY
+from assay.sandbox.selftest.battery import run_battery
 from assay.types import Benchmark
 from tests.conftest import Cli
 

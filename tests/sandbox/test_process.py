@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 
 from assay.sandbox import Sandbox, open_sandbox
-from assay.sandbox._tiers import TIERS
-from assay.sandbox.process import ProcessSandbox
+from assay.sandbox.host.tiers import TIERS
+from assay.sandbox.kinds.process import ProcessSandbox
 from assay.types import Job, Limits, Program, Tests, Verdict
 
 TIERS_HERE = ["root", "landlock"] if os.geteuid() == 0 else ["user", "landlock"]
@@ -333,7 +333,7 @@ def test_an_error_of_the_source_comes_after_the_work_taken(sandbox: Sandbox) -> 
 def test_a_dead_sandbox_is_invalid_not_fail(
     sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("assay.sandbox._local.INTERPRETER", ("/bin/false",))
+    monkeypatch.setattr("assay.sandbox.host.local.INTERPRETER", ("/bin/false",))
     sandbox.close()
     verdict = judged(sandbox, GOOD)
     assert (verdict.status, verdict.reason) == ("invalid", "sandbox-error")

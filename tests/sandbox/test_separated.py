@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from assay import plain
-from assay.benchmarks import _evalplus
+from assay.benchmarks.support import evalplus
 from assay.sandbox import Sandbox, open_sandbox
 from assay.types import Cases, Job, Limits, Program, Tests, Verdict
 
@@ -195,7 +195,7 @@ def test_a_reference_gives_the_expected_outputs(sandbox: Sandbox) -> None:
     assert (verdict.status, verdict.reason, found) == ("fail", "exception", None)
 
 
-EVALPLUS = _evalplus.MATCHER.replace("ATOL", "0").replace("SAME", "got == expected")
+EVALPLUS = evalplus.MATCHER.replace("ATOL", "0").replace("SAME", "got == expected")
 LARGE = {
     "floats": "[n / 10 for n in range(100_000)]",
     "complex numbers": "[complex(n, 1) for n in range(100_000)]",

@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from assay.datasets import file_sha256, write_sealed
 from assay.errors import SandboxError
-from assay.fetch import file_sha256, write_sealed
-from assay.sandbox import Sandbox, _component, open_sandbox
-from assay.sandbox.selftest import run_battery
+from assay.sandbox import Sandbox, open_sandbox
+from assay.sandbox.selftest.battery import run_battery
+from assay.sandbox.wasm import component
 from assay.types import Benchmark, Integrity, Job, Limits, Program, Tests, Verdict
 from tests.conftest import Cli, references, write_completions
 
@@ -189,7 +190,7 @@ def test_what_it_can_run_passes(sandbox: Sandbox, code: str) -> None:
 
 def test_the_table_of_lacks_is_recorded(sandbox: Sandbox) -> None:
     assert sandbox.capabilities().kind == "wasm"
-    lacks = _component.about(_component.compiled(lambda _: None))["lacks"]
+    lacks = component.about(component.compiled(lambda _: None))["lacks"]
     assert {"ctypes", "bz2", "multiprocessing.pool"} <= set(lacks["modules"])
     assert not {"json", "math", "winreg", "numpy"} & set(lacks["modules"])
     assert "fork" in lacks["names"]["os"]
@@ -232,7 +233,7 @@ def test_unsupported_tasks_are_listed_beside_the_score(
 
 
 def test_results_name_the_component(sandbox: Sandbox) -> None:
-    path = _component.compiled(lambda _: None)
+    path = component.compiled(lambda _: None)
     digest = file_sha256(path.with_suffix(".wasm"))
     assert f"component {digest}" in sandbox.capabilities().guarantees
     assert sandbox.capabilities().image == digest
@@ -249,21 +250,21 @@ def test_a_damaged_file_is_made_again(
         path.write_bytes(b"new")
         digest = {"sha256": {path.name: file_sha256(path)}}
         record = json.dumps(digest).encode()
-        write_sealed(folder / "component.json", _component.PURPOSE, record)
+        write_sealed(folder / "component.json", component.PURPOSE, record)
 
     monkeypatch.setenv("ASSAY_CACHE_DIR", str(tmp_path))
-    monkeypatch.setattr(_component, "_build", build)
-    path = _component.compiled(lambda _: None)
+    monkeypatch.setattr(component, "_build", build)
+    path = component.compiled(lambda _: None)
     assert len(built) == 1
-    assert _component.compiled(lambda _: None) == path
+    assert component.compiled(lambda _: None) == path
     assert len(built) == 1
     path.write_bytes(b"damaged")
-    _component.compiled(lambda _: None)
+    component.compiled(lambda _: None)
     assert len(built) == 2
     assert sandbox.capabilities().kind == "wasm"
 
 
 def test_without_the_packages_one_line_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_component, "PACKAGES", ("wasmtime", "no-such-package"))
+    monkeypatch.setattr(component, "PACKAGES", ("wasmtime", "no-such-package"))
     with pytest.raises(SandboxError, match=r"pip install 'assay-eval\[wasm\]'"):
         open_sandbox("wasm", 1)

@@ -15,7 +15,8 @@ from typing import Any
 import pytest
 
 from assay.plain import encode
-from assay.sandbox import open_sandbox, wasm
+from assay.sandbox import open_sandbox
+from assay.sandbox.kinds import wasm
 from assay.types import Cases, Integrity, Job, Limits, Program, Tests, Verdict
 
 pytest.importorskip("wasmtime", reason="needs wasmtime: pip install 'assay-eval[wasm]'")

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.sandbox._guest.imports import Table
+from assay.sandbox.wasm.guest.imports import Table
 
 TABLE = Table(
     {"bz2", "multiprocessing.pool", "importlib.resources"}, {"os": {"fork"}, "sys": set()}

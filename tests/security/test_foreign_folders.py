@@ -1,7 +1,7 @@
 """Links in a run folder that came from elsewhere: no command follows, truncates or writes them.
 
-Every attack here destroyed the victim on the code before ``assay.reading`` and ``assay.writing``,
-except where a comment says otherwise.
+Every attack here destroyed the victim on the code before ``assay.borders``, except
+where a comment says otherwise.
 """
 
 from __future__ import annotations

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from assay.benchmarks.data import looking_in
+from assay.datasets.catalogue import looking_in
 from assay.errors import UsageError
+from assay.progress import Announce
 from assay.registry import Registry
 from assay.types import Benchmark
 
-Announce = Callable[[str], None]
 benchmarks: Registry[Callable[[Announce], Benchmark]] = Registry("benchmark", "assay.benchmarks")
 
 

@@ -6,13 +6,13 @@ import functools
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from assay.benchmarks import benchmarks
-from assay.benchmarks._pinned import BIGCODEBENCH, BIGCODEBENCH_HARD
-from assay.benchmarks._unittest_runner import RUNNER
-from assay.benchmarks.data import DataFile, records
+from assay.benchmarks.support.unittest_runner import RUNNER
+from assay.datasets.catalogue import DataFile, records
+from assay.datasets.pinned import BIGCODEBENCH, BIGCODEBENCH_HARD
 from assay.types import Benchmark, Limits, Problem, Tests
 
 if TYPE_CHECKING:
-    from assay.benchmarks import Announce
+    from assay.progress import Announce
 
 PromptKind = Literal["complete", "instruct"]
 # Upstream's 240 s, here of CPU time. Some references sleep or wait for minutes.

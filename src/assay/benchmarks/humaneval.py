@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from assay.benchmarks import benchmarks
-from assay.benchmarks._pinned import HUMANEVAL
-from assay.benchmarks._prompt_code import preamble_of
-from assay.benchmarks._test_code import code_tests
-from assay.benchmarks.data import records
+from assay.benchmarks.support.prompt_code import preamble_of
+from assay.benchmarks.support.test_code import code_tests
+from assay.datasets.catalogue import records
+from assay.datasets.pinned import HUMANEVAL
 from assay.types import Benchmark, Problem
 
 if TYPE_CHECKING:
-    from assay.benchmarks import Announce
+    from assay.progress import Announce
 
 
 @benchmarks.register("humaneval")

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from assay.benchmarks import benchmarks
-from assay.benchmarks._evalplus import LIMITS, MATCHER, case_tests
-from assay.benchmarks._pinned import HUMANEVALPLUS, HUMANEVALPLUS_MINI
-from assay.benchmarks._prompt_code import preamble_of
-from assay.benchmarks.data import DataFile, records
+from assay.benchmarks.support.evalplus import LIMITS, MATCHER, case_tests
+from assay.benchmarks.support.prompt_code import preamble_of
+from assay.datasets.catalogue import DataFile, records
+from assay.datasets.pinned import HUMANEVALPLUS, HUMANEVALPLUS_MINI
 from assay.types import Benchmark, Problem
 
 if TYPE_CHECKING:
-    from assay.benchmarks import Announce
+    from assay.progress import Announce
 
 # A zero is right if the polynomial is small there, whichever zero it is, and only then: near to the
 # reference's zero a steep polynomial is not small.

@@ -9,15 +9,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from assay.benchmarks import benchmarks
-from assay.benchmarks._pinned import MBPP, MBPP_SANITIZED
-from assay.benchmarks._test_code import code_tests, function_under_test
-from assay.benchmarks.data import DataFile, records
+from assay.benchmarks.support.test_code import code_tests, function_under_test
+from assay.datasets.catalogue import DataFile, records
+from assay.datasets.pinned import MBPP, MBPP_SANITIZED
 from assay.types import Benchmark, Problem
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from assay.benchmarks import Announce
+    from assay.progress import Announce
 
 TEST = range(11, 511)
 SPLITS = {

@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from assay.benchmarks import benchmarks
-from assay.benchmarks._evalplus import LIMITS, SAME, case_tests
-from assay.benchmarks._pinned import MBPPPLUS
-from assay.benchmarks.data import records
+from assay.benchmarks.support.evalplus import LIMITS, SAME, case_tests
+from assay.datasets.catalogue import records
+from assay.datasets.pinned import MBPPPLUS
 from assay.types import Benchmark, Problem
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from assay.benchmarks import Announce
+    from assay.progress import Announce
 
 Arguments = list[Any]
 

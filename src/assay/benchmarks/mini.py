@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 from assay import codec
 from assay.benchmarks import benchmarks
-from assay.benchmarks._mini_problems import PROBLEMS
-from assay.benchmarks._prompt_code import preamble_of
-from assay.benchmarks._test_code import code_tests
+from assay.benchmarks.support.mini_problems import PROBLEMS
+from assay.benchmarks.support.prompt_code import preamble_of
+from assay.benchmarks.support.test_code import code_tests
 from assay.types import Benchmark, Problem
 
 if TYPE_CHECKING:
-    from assay.benchmarks import Announce
+    from assay.progress import Announce
 
 
 @benchmarks.register("mini")

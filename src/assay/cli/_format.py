@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from assay import codec
-from assay.printable import CELL_LIMIT, clean_line
+from assay.borders.printable import CELL_LIMIT, clean_line
 from assay.scoring import Coverage
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from assay import codec
 from assay.errors import ModelError, UsageError
-from assay.quality.gate import Gate, passed_gate
+from assay.quality.parity_gate import Gate, passed_gate
 from assay.quality.policy import load_policy
 
 if TYPE_CHECKING:

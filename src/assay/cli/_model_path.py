@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from assay.datasets import packaged_file
 from assay.errors import UsageError
-from assay.fetch import packaged_file
 from assay.models import DEFAULT, DEFAULT_WEIGHTS
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ import click
 from click.core import ParameterSource
 
 from assay.pipeline import EngineOptions, ProblemSelection
-from assay.pipeline.decoding import MAX_TOKENS, MAX_TOKENS_THINKING, PRESETS, Sampling
+from assay.pipeline.config import MAX_TOKENS, MAX_TOKENS_THINKING, PRESETS, Sampling
 from assay.types import PromptImports
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from assay import codec
-from assay.printable import clean_line, clean_text
+from assay.borders.printable import clean_line, clean_text
 
 
 @dataclass(frozen=True, slots=True)

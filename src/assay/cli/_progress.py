@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Self
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn
 
+from assay.borders.printable import CELL_LIMIT, clean_line
 from assay.cli._output import note
 from assay.cli._pace import Generation, RunProgress, is_line_due, render_seconds, seconds_left
-from assay.printable import CELL_LIMIT, clean_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from assay import codec, models
+from assay.borders.writing import check_replaceable, write_whole
 from assay.cli._format import table
 from assay.cli._options import as_json, modelling, option
 from assay.cli._output import echo, echo_json
@@ -15,7 +16,6 @@ from assay.cli._progress import Display
 from assay.errors import RunError, UsageError
 from assay.quality.bench import BenchConfig
 from assay.quality.bench import bench as measure
-from assay.writing import check_replaceable, write_whole
 
 SHOWN = ("median", "min", "max")
 

@@ -10,7 +10,7 @@ from assay import codec
 from assay.cli._options import as_json, option
 from assay.cli._output import StatusLine, Styled, echo, echo_json
 from assay.models import DEFAULT
-from assay.models.checking import STAGES, Stage, check
+from assay.quality.check.stages import STAGES, Stage, check
 
 UNSOUND = 1  # the exit code
 COLOURS = {"pass": "green", "fail": "red", "skipped": "yellow"}

@@ -8,18 +8,18 @@ from typing import Any
 import click
 
 from assay import codec, models
-from assay.benchmarks.data import looking_in
+from assay.borders.writing import write_whole
 from assay.cli._model_path import model_path
 from assay.cli._options import as_json, data_dir, option
 from assay.cli._output import echo, echo_json
 from assay.cli._progress import WorkDisplay
+from assay.datasets.catalogue import looking_in
 from assay.errors import UsageError
+from assay.formats.precision import precision
 from assay.models import EngineOptions
-from assay.models.precision import precision
 from assay.quality.parity import PROMPTS, Parity, compare, plot
 from assay.quality.policy import load_policy
 from assay.quality.texts import BUILT_IN, load_text
-from assay.writing import write_whole
 
 BROKEN = 1
 

@@ -9,7 +9,7 @@ from assay.cli._format import table
 from assay.cli._options import as_json
 from assay.cli._output import echo, echo_json, note
 from assay.errors import UsageError
-from assay.sandbox import environments
+from assay.sandbox.environments import store as environments
 
 
 class _Environments(click.Group):

@@ -11,8 +11,8 @@ from assay.cli._options import option, results_dir
 from assay.cli._output import echo
 from assay.cli._progress import ProgressDisplay
 from assay.errors import UsageError
-from assay.pipeline.exporting import FORMATS
-from assay.pipeline.exporting import export as write_run
+from assay.report.export import FORMATS
+from assay.report.export import export as write_run
 
 
 @click.command()

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from assay.borders.printable import clean_line
 from assay.cli._format import (
     LEFT_OUT_NOTE,
     benchmark_name,
@@ -23,7 +24,6 @@ from assay.cli._format import (
 from assay.cli._options import as_json, option, results_dir
 from assay.cli._output import echo, echo_json, echo_text
 from assay.errors import UsageError
-from assay.printable import clean_line
 from assay.runs import list_runs
 
 if TYPE_CHECKING:

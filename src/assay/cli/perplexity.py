@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from assay import codec, models
-from assay.benchmarks.data import looking_in
 from assay.cli._options import as_json, data_dir, modelling, option
 from assay.cli._output import echo, echo_json
 from assay.cli._progress import WorkDisplay
+from assay.datasets.catalogue import looking_in
 from assay.models.scoring import open_scorer
 from assay.quality.perplexity import WINDOW, measure
 from assay.quality.texts import WIKITEXT, load_text

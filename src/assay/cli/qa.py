@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from assay import codec, models
-from assay.benchmarks.data import looking_in
 from assay.cli._model_path import model_path
 from assay.cli._options import as_json, data_dir, option, results_dir
 from assay.cli._output import echo, echo_json
 from assay.cli._progress import WorkDisplay
+from assay.datasets.catalogue import looking_in
 from assay.models import EngineOptions
 from assay.quality.decision import EXIT_CODES
 from assay.quality.policy import load_policy

@@ -14,10 +14,10 @@ from assay.cli._output import echo_json, echo_text
 from assay.cli._pace import Generation
 from assay.cli._progress import Display
 from assay.errors import ModelError, UsageError
-from assay.pipeline.batch import BatchReport, RunConfig, run_batch, run_prompt
+from assay.pipeline.batch.run import BatchReport, RunConfig, run_batch, run_prompt
 
 if TYPE_CHECKING:
-    from assay.pipeline.batch import BatchLine
+    from assay.pipeline.batch.run import BatchLine
 
 MOST_INPUT = 1 << 24  # bytes: far beyond any context
 

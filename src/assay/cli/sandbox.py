@@ -12,11 +12,11 @@ from assay.cli._options import as_json, option
 from assay.cli._output import StatusLine, echo, echo_json, note
 from assay.errors import SandboxError
 from assay.sandbox import open_sandbox
-from assay.sandbox.attacks import BATTERY
-from assay.sandbox.doctor import Diagnosis, diagnose
-from assay.sandbox.image import BASE, build_image
-from assay.sandbox.overview import KindReport, overview
-from assay.sandbox.selftest import Observation, run_battery
+from assay.sandbox.container.image import BASE, build_image
+from assay.sandbox.selftest.attacks import BATTERY
+from assay.sandbox.selftest.battery import Observation, run_battery
+from assay.sandbox.selftest.doctor import Diagnosis, diagnose
+from assay.sandbox.selftest.overview import KindReport, overview
 
 
 @click.group()

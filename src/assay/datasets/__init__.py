@@ -1,6 +1,6 @@
 """Files from elsewhere, fetched once into the cache and verified."""
 
-from assay.fetch._cache import (
+from assay.datasets.cache import (
     FetchError,
     cache_dir,
     check_private,
@@ -8,10 +8,10 @@ from assay.fetch._cache import (
     offline,
     verify,
 )
-from assay.fetch._digests import kept_sha256
-from assay.fetch._http import RemoteFile, download
-from assay.fetch._seal import read_sealed, write_sealed
-from assay.fetch._wheel import PackagedFile, installed_file, packaged_file, packaged_path
+from assay.datasets.digests import kept_sha256
+from assay.datasets.http import RemoteFile, download
+from assay.datasets.seal import read_sealed, write_sealed
+from assay.datasets.wheel import PackagedFile, installed_file, packaged_file, packaged_path
 
 __all__ = [
     "FetchError", "PackagedFile", "RemoteFile", "cache_dir", "check_private", "download",

@@ -9,9 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from assay.benchmarks._records import HOW_TO_READ_PARQUET, Record, can_read_parquet, checked
-from assay.errors import DataError
-from assay.fetch import (
+from assay.datasets import (
     FetchError,
     PackagedFile,
     RemoteFile,
@@ -22,12 +20,14 @@ from assay.fetch import (
     packaged_file,
     packaged_path,
 )
+from assay.datasets.records import HOW_TO_READ_PARQUET, Record, can_read_parquet, checked
+from assay.errors import DataError
 from assay.registry import Registry
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from assay.benchmarks import Announce
+    from assay.progress import Announce
 
 FOLDER_VARIABLE = "ASSAY_DATA_DIR"
 BLANK_LINE = " \n"  # as WikiText has it; records have nothing in its place

@@ -5,8 +5,8 @@ from __future__ import annotations
 import hashlib
 from typing import TYPE_CHECKING
 
-from assay.fetch._cache import cache_dir, file_sha256
-from assay.fetch._seal import read_sealed, write_sealed
+from assay.datasets.cache import cache_dir, file_sha256
+from assay.datasets.seal import read_sealed, write_sealed
 
 if TYPE_CHECKING:
     from pathlib import Path

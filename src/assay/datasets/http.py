@@ -17,14 +17,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from assay import __version__
-from assay.fetch._cache import FetchError, refuse_offline, unusable
+from assay.datasets.cache import FetchError, refuse_offline, unusable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
     from io import BufferedRandom
     from pathlib import Path
 
-    Announce = Callable[[str], None]
+    from assay.progress import Announce
 
 TIMEOUT_S = 30.0
 OPEN_S = 60.0  # until the headers are here, redirects included

@@ -5,8 +5,8 @@ Addresses name a commit or a release, so that what they give does not change; th
 
 from __future__ import annotations
 
-from assay.benchmarks.data import DataFile, pin
-from assay.fetch import PackagedFile
+from assay.datasets import PackagedFile
+from assay.datasets.catalogue import DataFile, pin
 
 # Release assets as EvalPlus 0.3.1 fetches them, then the same bytes in the repository's history.
 _HUMANEVALPLUS_RELEASE = (

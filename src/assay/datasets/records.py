@@ -7,14 +7,14 @@ import zlib
 from typing import TYPE_CHECKING, Any
 
 from assay import codec
+from assay.borders.reading import open_bounded, parse_json
 from assay.distribution import install_hint
 from assay.errors import DataError
-from assay.reading import open_bounded, parse_json
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from assay.benchmarks.data import DataFile
+    from assay.datasets.catalogue import DataFile
 
 Record = dict[str, Any]
 MOST_BYTES = 1 << 30  # the largest that is pinned has 8 MB

@@ -14,9 +14,9 @@ import secrets
 import stat
 from pathlib import Path
 
+from assay.borders.reading import Reader
+from assay.borders.writing import write_whole
 from assay.errors import AssayError, DataError
-from assay.reading import Reader
-from assay.writing import write_whole
 
 KEY_BYTES = 32
 ENTRIES = Reader(DataError, "Delete it", 1 << 30, follow=False, unpack=False)

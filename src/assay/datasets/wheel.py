@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from assay.fetch._cache import (
+from assay.datasets.cache import (
     FetchError,
     cache_dir,
     file_sha256,

@@ -1,1 +1,1 @@
-"""TODO"""
+"""Model files as data: read, write, convert and describe them."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from assay.errors import ModelError
-from assay.models._tensors import Tensor, reorder_rows
+from assay.formats.tensors import Tensor, reorder_rows
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from assay.errors import ModelError
-from assay.models._architectures import Rotary, with_rotary
-from assay.models._gguf_file import GgufPair
-from assay.models._rope import FREQUENCIES
-from assay.models._tensors import Tensor, Weight, decode
+from assay.formats.architectures import Rotary, with_rotary
+from assay.formats.gguf.file import GgufPair
+from assay.formats.rope import FREQUENCIES
+from assay.formats.tensors import Tensor, Weight, decode
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -49,16 +49,18 @@ class Checkpoint:
 
 def read_checkpoint(path: Path) -> Checkpoint:
     """The model at a path; its content, not its name, says which format it has."""
-    from assay.models import _apr_checkpoint, _gguf_checkpoint, _hf_folder
-    from assay.models._apr_file import is_apr
-    from assay.models._gguf_file import is_gguf
+    from assay.formats.apr import checkpoint as apr_checkpoint
+    from assay.formats.apr.file import is_apr
+    from assay.formats.gguf import checkpoint as gguf_checkpoint
+    from assay.formats.gguf.file import is_gguf
+    from assay.formats.huggingface import checkpoint as hf_folder
 
     if not path.exists():
         raise ModelError(f"no model at {path}: give a .gguf or .apr file or a Hugging Face folder")
     for recognises, read in (
-        (is_gguf, _gguf_checkpoint.read),
-        (is_apr, _apr_checkpoint.read),
-        (_hf_folder.is_hf_folder, _hf_folder.read),
+        (is_gguf, gguf_checkpoint.read),
+        (is_apr, apr_checkpoint.read),
+        (hf_folder.is_hf_folder, hf_folder.read),
     ):
         if recognises(path):
             return _understood(read, path)

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from assay.errors import ModelError, UsageError
-from assay.models._checkpoint import Checkpoint, read_checkpoint
-from assay.models._hf_folder import is_hf_folder
-from assay.models._targets import Target, file_type, target_for
-from assay.models._tensors import FLOATS, PLAIN, Tensor, cast
+from assay.formats.checkpoint import Checkpoint, read_checkpoint
+from assay.formats.huggingface.checkpoint import is_hf_folder
+from assay.formats.targets import Target, file_type, target_for
+from assay.formats.tensors import FLOATS, PLAIN, Tensor, cast
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

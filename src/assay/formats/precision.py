@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Literal
 
 from assay.errors import ModelError
-from assay.models._apr_file import is_apr, read_apr
-from assay.models._folder import model_folder
-from assay.models._gguf_file import is_gguf, read_header
-from assay.models._safetensors import read_safetensors
+from assay.formats.apr.file import is_apr, read_apr
+from assay.formats.gguf.file import is_gguf, read_header
+from assay.formats.huggingface.folder import model_folder
+from assay.formats.huggingface.safetensors import read_safetensors
 
 Precision = Literal["same", "8-bit", "4-bit"]
 FOUR_BIT, EIGHT_BIT = 5.1, 9.0  # bits a weight at most, scales included

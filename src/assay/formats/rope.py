@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from assay.errors import ModelError
-from assay.models._gguf_file import STRING, GgufPair
+from assay.formats.gguf.file import STRING, GgufPair
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -11,11 +11,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from assay.errors import ModelError
-from assay.models import _apr_checkpoint, _apr_write, _gguf_checkpoint, _gguf_write, _hf_folder
-from assay.models._architectures import by_model_type, gguf_name, with_rotary
-from assay.models._checkpoint import Checkpoint
-from assay.models._rope import FREQUENCIES, base_and_scaling, llama3_divisors
-from assay.models._tensors import GGML_NUMBERS, PLAIN, Tensor, has_whole_rows
+from assay.formats.apr import checkpoint as apr_checkpoint
+from assay.formats.apr import write as apr_write
+from assay.formats.architectures import by_model_type, gguf_name, with_rotary
+from assay.formats.checkpoint import Checkpoint
+from assay.formats.gguf import checkpoint as gguf_checkpoint
+from assay.formats.gguf import write as gguf_write
+from assay.formats.huggingface import checkpoint as hf_folder
+from assay.formats.rope import FREQUENCIES, base_and_scaling, llama3_divisors
+from assay.formats.tensors import GGML_NUMBERS, PLAIN, Tensor, has_whole_rows
 
 Written = Callable[[int], None]  # bytes of a tensor that is done
 # GGUF's number for a file that is mostly of one encoding.
@@ -84,20 +88,20 @@ def _frequencies(checkpoint: Checkpoint) -> list[Tensor]:
 def _write_gguf(
     path: Path, checkpoint: Checkpoint, tensors: Sequence[Tensor], written: Written, source: Path
 ) -> None:
-    pairs = checkpoint.gguf or _gguf_checkpoint.pairs_of(
+    pairs = checkpoint.gguf or gguf_checkpoint.pairs_of(
         checkpoint, source.stem, file_type(tensors), str(source)
     )
     with path.open("wb") as file:
-        _gguf_write.write_gguf(file, pairs, tensors, written)
+        gguf_write.write_gguf(file, pairs, tensors, written)
         os.fsync(file.fileno())
 
 
 def _write_apr(
     path: Path, checkpoint: Checkpoint, tensors: Sequence[Tensor], written: Written, source: Path
 ) -> None:
-    metadata = _apr_checkpoint.metadata_of(checkpoint, source.stem, tensors)
+    metadata = apr_checkpoint.metadata_of(checkpoint, source.stem, tensors)
     with path.open("wb") as file:
-        _apr_write.write_apr(file, metadata, tensors, written)
+        apr_write.write_apr(file, metadata, tensors, written)
         os.fsync(file.fileno())
 
 
@@ -105,7 +109,7 @@ def _write_folder(
     path: Path, checkpoint: Checkpoint, tensors: Sequence[Tensor], written: Written, _: Path
 ) -> None:
     path.mkdir()
-    _hf_folder.write(path, checkpoint, tensors, written)
+    hf_folder.write(path, checkpoint, tensors, written)
 
 
 FILES = {
@@ -119,7 +123,7 @@ FILES = {
     ".apr": Target(
         "apr",
         lambda checkpoint, _: checkpoint.stored(),
-        lambda tensor: tensor.encoding in _apr_write.NUMBERS,
+        lambda tensor: tensor.encoding in apr_write.NUMBERS,
         _write_apr,
     ),
 }

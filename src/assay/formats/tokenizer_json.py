@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from assay.errors import ModelError
-from assay.models._vocabulary import (
+from assay.formats.vocabulary import (
     CONTROL,
     GPT2,
     NORMAL,

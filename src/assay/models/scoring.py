@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from assay.errors import ModelError
-from assay.models._engine_process import EngineProcess, ProcessModel
+from assay.models.workers.process import EngineProcess, ProcessModel
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from assay.benchmarks import data
+from assay.datasets import cache_dir
+from assay.datasets import catalogue as data
 from assay.errors import SandboxError, UsageError
-from assay.fetch import cache_dir
 from assay.peers import PeerVerdict, peers
 from assay.peers.isolation import WORK, PeerCommand, TreeLimits, run_isolated
 from assay.types import SampleKey

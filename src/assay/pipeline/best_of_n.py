@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from assay import extract, runs, sandbox, selection
 from assay.extract.workers import Extraction, ExtractionRequest, Extractor
-from assay.pipeline.stream import Observer
+from assay.pipeline.run import Observer
 from assay.scoring import BestOfN, estimate_of_chosen
 from assay.types import Benchmark, Completion, Job, PromptForm, SampleKey
 

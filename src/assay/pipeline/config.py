@@ -8,12 +8,97 @@ from pathlib import Path
 from typing import Any
 
 from assay import models
+from assay.errors import UsageError
 from assay.models import EngineOptions
-from assay.pipeline.decoding import Sampling
 from assay.pipeline.problems import ProblemSelection
-from assay.types import PromptImports
+from assay.types import Decoding, PromptImports
 
 STANDARD, ALL = "standard", "all"  # prompt strategies
+
+
+DEFAULT_TOP_K = 40
+MAX_TOKENS = 512
+MOST_SAMPLES = 10_000  # of a problem: each takes memory before the first is made
+LARGEST = (1 << 31) - 1  # engines count in 32 bits
+# For thoughts too: of 125 answers by an 8B model that thinks, the longest had about 16,000.
+MAX_TOKENS_THINKING = 16_384
+
+
+@dataclass(frozen=True, slots=True)
+class Preset:
+    """Settings that go together; what is given beside one beats it."""
+
+    n_samples: int
+    temperature: float
+    top_k: int | None
+
+
+PRESETS = {
+    "greedy": Preset(1, 0.0, None),
+    "pass1": Preset(10, 0.8, DEFAULT_TOP_K),
+    "pass10": Preset(100, 0.8, DEFAULT_TOP_K),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Sampling:
+    """How many completions are asked for, and how their tokens are to be chosen."""
+
+    n_samples: int = 1
+    temperature: float = 0.0
+    top_k: int | None = None
+    top_p: float = 1.0
+    min_p: float = 0.0
+    repetition_penalty: float = 1.0
+    max_tokens: int | None = None  # by what the model is, if not given
+    seed: int = 0
+
+    def settle(self, *, thinks: bool = False) -> Decoding:
+        """Return the settings in force; ValueError says which has no meaning.
+
+        Greedy has one spelling, whatever seed and cuts were given; a repetition penalty changes it.
+        A model that thinks may take longer to answer.
+        """
+        max_tokens = self.max_tokens
+        if max_tokens is None:
+            max_tokens = MAX_TOKENS_THINKING if thinks else MAX_TOKENS
+        if not 1 <= max_tokens <= LARGEST:
+            raise ValueError(f"max-tokens must be at least 1 and less than 2^31, got {max_tokens}")
+        if not 0 <= self.temperature < float("inf"):
+            raise ValueError(f"temperature must be 0 or more, got {self.temperature}")
+        top_k = DEFAULT_TOP_K if self.top_k is None else self.top_k
+        if not 0 <= top_k <= LARGEST:
+            raise ValueError(f"top-k must be 0 (off) or more and less than 2^31, got {top_k}")
+        if not 0 < self.top_p <= 1:
+            raise ValueError(f"top-p must be above 0 and at most 1, got {self.top_p}")
+        if not 0 <= self.min_p < 1:
+            raise ValueError(f"min-p must be 0 or more and less than 1, got {self.min_p}")
+        penalty = self.repetition_penalty
+        if not 0 < penalty < float("inf"):
+            raise ValueError(f"repetition-penalty must be a finite number above 0, got {penalty}")
+        if self.temperature == 0:
+            return Decoding(max_tokens=max_tokens, repetition_penalty=penalty)
+        return Decoding(
+            max_tokens, self.temperature, top_k, self.top_p, self.min_p, penalty, self.seed
+        )
+
+    def resolve(self, *, thinks: bool = False) -> Decoding:
+        """Return what a command's options mean; UsageError names the one that means nothing."""
+        if not 1 <= self.n_samples <= MOST_SAMPLES:
+            raise UsageError(
+                f"--n-samples must be at least 1 and at most {MOST_SAMPLES}, got {self.n_samples}"
+            )
+        try:
+            found = self.settle(thinks=thinks)
+        except ValueError as error:
+            raise UsageError(f"--{error}") from error
+        if self.temperature == 0 and (self.top_p != 1 or self.min_p != 0):
+            name = "--top-p" if self.top_p != 1 else "--min-p"
+            raise UsageError(
+                f"{name}: temperature 0 is greedy and always takes the likeliest token. "
+                "Give a --temperature above 0, or drop it."
+            )
+        return found
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from assay.borders.reading import Reader
 from assay.errors import UsageError
-from assay.reading import Reader
 
 if TYPE_CHECKING:
     from assay.types import Benchmark, Problem

@@ -14,7 +14,7 @@ from assay.prompts import strategies
 
 if TYPE_CHECKING:
     from assay.models import EngineOptions, Rendered
-    from assay.pipeline.stream import Observer
+    from assay.pipeline.run import Observer
     from assay.types import Benchmark, Problem, Prompt, PromptForm
 
 

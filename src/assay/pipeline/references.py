@@ -6,10 +6,10 @@ import platform
 from dataclasses import dataclass, replace
 
 from assay import codec, runs, sandbox
-from assay.fetch import cache_dir
-from assay.pipeline.stream import Observer
+from assay.datasets import cache_dir
+from assay.pipeline.run import Observer
 from assay.protocol import tests_digest
-from assay.sandbox import environments
+from assay.sandbox.environments import store as environments
 from assay.types import Benchmark, Cases, Job, Problem, Program
 
 FORMAT = 4  # of what is kept, ``plain`` and ``digests`` included: raised when either changes

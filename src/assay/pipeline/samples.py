@@ -16,7 +16,7 @@ from assay.prompts import Strategy
 from assay.types import Decoding, Prompt
 
 if TYPE_CHECKING:
-    from assay.pipeline.stream import Observer
+    from assay.pipeline.run import Observer
     from assay.protocol import Asking
     from assay.types import Benchmark, SampleKey
 

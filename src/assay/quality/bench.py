@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 from assay import codec, models
 from assay.errors import ModelError, UsageError
 from assay.models import EngineOptions
-from assay.quality._bench_prompts import prompt_of, texts
-from assay.quality._machine import machine
+from assay.quality.bench_prompts import prompt_of, texts
+from assay.quality.machine import machine
 from assay.quality.throughput import Round, Timed, figures
 from assay.types import Decoding, Request
 

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from assay import benchmarks
 from assay.models.scoring import open_scorer
 from assay.quality import perplexity
-from assay.quality._plot import line_plot
 from assay.quality.agreement import (
     Agreement,
     agreement,
@@ -18,6 +17,7 @@ from assay.quality.agreement import (
     kl_by_position,
 )
 from assay.quality.decision import Decision, at_least, at_most, overall
+from assay.quality.plot import line_plot
 from assay.types import Decoding, Message, Prompt, Request
 
 if TYPE_CHECKING:

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from assay import codec, models
+from assay.datasets import cache_dir
 from assay.errors import ModelError
-from assay.fetch import cache_dir
 from assay.models.scoring import open_scorer
 from assay.quality.agreement import Agreement, agreement, compared
 from assay.quality.decision import overall

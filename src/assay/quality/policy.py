@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
+from assay.borders.reading import Reader
 from assay.errors import UsageError
-from assay.quality._yaml import parse_yaml
 from assay.quality.texts import BUILT_IN
-from assay.reading import Reader
+from assay.quality.yaml_files import parse_yaml
 
 if TYPE_CHECKING:
     from pathlib import Path

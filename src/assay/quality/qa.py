@@ -9,17 +9,17 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from assay import __version__, codec, models, runs
+from assay.borders.reading import Reader
 from assay.errors import AssayError, RunError
-from assay.models.checking import check
-from assay.models.precision import precision
+from assay.formats.precision import precision
 from assay.models.scoring import open_scorer
 from assay.protocol import compute_options
 from assay.quality import perplexity
 from assay.quality.bench import BenchConfig, bench
+from assay.quality.check.stages import check
 from assay.quality.decision import Decision, at_least, at_most, overall
 from assay.quality.parity import compare
 from assay.quality.texts import BUILT_IN, load_text
-from assay.reading import Reader
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from assay import benchmarks
-from assay.benchmarks import data
+from assay.borders.reading import Reader
+from assay.datasets import catalogue as data
 from assay.errors import UsageError
-from assay.reading import Reader
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -1,1 +1,1 @@
-"""TODO"""
+"""Results in the formats that people and other tools read."""

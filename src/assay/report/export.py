@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Any
 
 from assay import benchmarks, runs, scoring
+from assay.borders.writing import make_folder, reporting, write_whole
 from assay.errors import RunError, UsageError
 from assay.extract.workers import ExtractionRequest, Extractor
 from assay.pipeline.prompt_imports import surround
-from assay.pipeline.stream import Observer
+from assay.pipeline.run import Observer
 from assay.types import Verdict
-from assay.writing import make_folder, reporting, write_whole
 
 Judged = tuple[str, str, Verdict]  # the completion's text, the program in it, the verdict
 

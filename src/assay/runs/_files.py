@@ -8,9 +8,10 @@ import json
 import os
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from assay import codec, writing
+from assay import codec
+from assay.borders import writing
+from assay.borders.reading import Reader, parse_json
 from assay.errors import RunError
-from assay.reading import Reader, parse_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any, Literal
 
 from assay import codec
+from assay.borders.writing import create_beside, replace, reporting, write_whole
 from assay.errors import RunError
 from assay.protocol import differences
 from assay.runs._files import DOCUMENTS, JsonLines, add_environment, hold
 from assay.types import Decoding, ModelIdentity
-from assay.writing import create_beside, replace, reporting, write_whole
 
 INSTEAD = "give another --output, or --fresh to start over"
 

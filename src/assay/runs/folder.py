@@ -12,10 +12,10 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from assay import codec
+from assay.borders.writing import reporting, write_whole
 from assay.errors import RunError
 from assay.runs._files import DOCUMENTS, JsonLines, add_environment, hold, read_records
 from assay.types import Completion, Verdict
-from assay.writing import reporting, write_whole
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

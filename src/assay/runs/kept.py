@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from assay import codec
-from assay.fetch import read_sealed, write_sealed
+from assay.datasets import read_sealed, write_sealed
 
 
 class KeptData:

@@ -7,13 +7,13 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from assay import codec
+from assay.borders.printable import clean_line
+from assay.borders.reading import Reader
+from assay.borders.writing import reporting, write_whole
 from assay.errors import RunError
-from assay.printable import clean_line
-from assay.reading import Reader
 from assay.runs.publication import publication_obstacles
 from assay.scoring import Tally, as_failed, tally
 from assay.scoring import estimates as every_estimate
-from assay.writing import reporting, write_whole
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -1,24 +1,23 @@
 """From verdicts to pass@k: pure functions."""
 
-from __future__ import annotations
-
-import math
-from collections import defaultdict
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
-
 from assay.scoring.coverage import Coverage, coverage
+from assay.scoring.estimates import (
+    STANDARD_KS,
+    BestOfN,
+    GroupScore,
+    as_failed,
+    estimate,
+    estimate_of_chosen,
+    estimates,
+    group_scores,
+    tally,
+)
 from assay.scoring.intervals import clustered_wilson, wilson
 from assay.scoring.paired import sign_test
 from assay.scoring.pass_at_k import Tally, pass_at_k
-from assay.types import Estimate
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    from assay.types import SampleKey, Verdict
 
 __all__ = [
+    "STANDARD_KS",
     "BestOfN",
     "Coverage",
     "GroupScore",
@@ -29,87 +28,9 @@ __all__ = [
     "estimate",
     "estimate_of_chosen",
     "estimates",
+    "group_scores",
     "pass_at_k",
     "sign_test",
     "tally",
     "wilson",
 ]
-
-STANDARD_KS = (1, 10, 100)
-
-
-def tally(task_ids: Sequence[str], verdicts: Iterable[Verdict]) -> list[Tally]:
-    """Right and judged samples per problem, in the order of ``task_ids``; invalid ones left out."""
-    judged: dict[str, list[bool]] = defaultdict(list)
-    for verdict in verdicts:
-        if verdict.status != "invalid":
-            judged[verdict.task_id].append(verdict.status == "pass")
-    return [Tally(t, len(judged[t]), sum(judged[t])) for t in task_ids]
-
-
-def as_failed(verdicts: Iterable[Verdict]) -> list[Verdict]:
-    """Return the verdicts with the invalid ones, which ``tally`` leaves out, as failures."""
-    return [replace(v, status="fail") if v.status == "invalid" else v for v in verdicts]
-
-
-@dataclass(frozen=True, slots=True)
-class GroupScore:
-    """What a run scores if the tests of this group and of those before it are all there are."""
-
-    name: str
-    tests_passed: float  # mean share of the group's own tests, over the samples
-    estimates: tuple[Estimate, ...]
-
-
-def group_scores(
-    task_ids: Sequence[str], verdicts: Sequence[Verdict], groups: Sequence[str]
-) -> list[GroupScore]:
-    """A score for each group of tests, in their order: the last is that of the whole."""
-    scores = []
-    right = [v.status != "invalid" for v in verdicts]
-    for group in groups:
-        counts = [v.groups.get(group, (0, 1)) for v in verdicts]
-        right = [all_before and c[0] == c[1] for all_before, c in zip(right, counts, strict=True)]
-        as_if = [
-            replace(v, status="pass" if passed else "fail") if v.status != "invalid" else v
-            for v, passed in zip(verdicts, right, strict=True)
-        ]
-        valid = [c for c, v in zip(counts, verdicts, strict=True) if v.status != "invalid"]
-        share = math.fsum(c[0] / c[1] if c[1] else 1 for c in valid) / len(valid) if valid else 0.0
-        scores.append(GroupScore(group, share, tuple(estimates(tally(task_ids, as_if)))))
-    return scores
-
-
-@dataclass(frozen=True, slots=True)
-class BestOfN:
-    """What a run scores if one of its n samples per problem is chosen and the others are not."""
-
-    method: str
-    n: int
-    estimate: Estimate
-    without_examples: int  # problems whose prompt showed the method nothing: the first was taken
-    chosen: dict[str, int]  # sample by task
-
-
-def estimate_of_chosen(
-    chosen: Mapping[str, int], verdicts: Mapping[SampleKey, Verdict]
-) -> Estimate | None:
-    """The share of chosen samples that are right, one a problem."""
-    return estimate(
-        [Tally(t, 1, int(verdicts[t, s].status == "pass")) for t, s in chosen.items()], k=1
-    )
-
-
-def estimate(tallies: Iterable[Tally], k: int) -> Estimate | None:
-    """pass@k, averaged over the problems that have k judged samples; None where none has."""
-    enough = [t for t in tallies if t.n >= k]
-    if not enough:
-        return None
-    values = [pass_at_k(t.n, t.passed, k) for t in enough]
-    low, high = clustered_wilson(values, sum(t.n for t in enough))
-    return Estimate(k, math.fsum(values) / len(values), low, high, len(values))
-
-
-def estimates(tallies: Sequence[Tally], ks: Iterable[int] = STANDARD_KS) -> list[Estimate]:
-    """Every pass@k of ``ks`` that these samples can give."""
-    return [e for k in ks if (e := estimate(tallies, k)) is not None]

@@ -1,1 +1,1 @@
-"""TODO"""
+"""What several benchmarks need to build their problems."""

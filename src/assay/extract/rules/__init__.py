@@ -1,1 +1,1 @@
-"""TODO"""
+"""Rules that lead from a text to a program, one file per kind."""

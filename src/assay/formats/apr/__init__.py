@@ -1,1 +1,1 @@
-"""TODO"""
+"""The .apr format, version 2."""

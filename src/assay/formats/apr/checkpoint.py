@@ -12,25 +12,25 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from assay.errors import ModelError
-from assay.models._apr_file import AprFile, read_apr
-from assay.models._architectures import ARCHITECTURES, NUMBERS, Rotary, by_gguf_name, hf_name
-from assay.models._checkpoint import Checkpoint
-from assay.models._gguf_checkpoint import from_metadata
-from assay.models._gguf_file import GgufPair
-from assay.models._rope import base_and_scaling
-from assay.models._tokenizer_json import (
+from assay.formats.apr.file import AprFile, read_apr
+from assay.formats.architectures import ARCHITECTURES, NUMBERS, Rotary, by_gguf_name, hf_name
+from assay.formats.checkpoint import Checkpoint
+from assay.formats.gguf.checkpoint import from_metadata
+from assay.formats.gguf.file import GgufPair
+from assay.formats.rope import base_and_scaling
+from assay.formats.tokenizer_json import (
     default_template,
     split_tokenizer,
     vocabulary_of,
     whole_tokenizer,
 )
-from assay.models._vocabulary import CONTROL, NORMAL
+from assay.formats.vocabulary import CONTROL, NORMAL
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from assay.models._tensors import Tensor
+    from assay.formats.tensors import Tensor
 
 OURS = "assay"
 NEIGHBOURS, HALVES = 0, 2  # as rope_type

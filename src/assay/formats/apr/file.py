@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from assay.errors import ModelError
-from assay.models._tensors import Tensor, sizes_of
+from assay.formats.tensors import Tensor, sizes_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable

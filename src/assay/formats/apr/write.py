@@ -8,7 +8,7 @@ import zlib
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from assay.errors import ModelError
-from assay.models._apr_file import (
+from assay.formats.apr.file import (
     ALIGNMENT,
     CRC_AT,
     ENCODINGS,
@@ -20,7 +20,7 @@ from assay.models._apr_file import (
     ROW_MAJOR,
     VERSION,
 )
-from assay.models._tensors import PLAIN, Tensor
+from assay.formats.tensors import PLAIN, Tensor
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

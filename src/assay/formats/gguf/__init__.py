@@ -1,1 +1,1 @@
-"""TODO"""
+"""The GGUF format."""

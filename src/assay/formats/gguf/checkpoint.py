@@ -6,16 +6,16 @@ import mmap
 from typing import TYPE_CHECKING, Any
 
 from assay.errors import ModelError
-from assay.models._architectures import (
+from assay.formats.architectures import (
     NUMBERS,
     by_gguf_name,
     by_model_type,
     config_from_gguf,
     hf_name,
 )
-from assay.models._checkpoint import Checkpoint
-from assay.models._gguf_file import ARRAY, STRING, GgufPair, GgufTensor, read_header
-from assay.models._rope import (
+from assay.formats.checkpoint import Checkpoint
+from assay.formats.gguf.file import ARRAY, STRING, GgufPair, GgufTensor, read_header
+from assay.formats.rope import (
     FLOAT32,
     FREQUENCIES,
     UINT32,
@@ -23,21 +23,21 @@ from assay.models._rope import (
     gguf_scaling,
     scaling_from_gguf,
 )
-from assay.models._tensors import GGML_TYPES, Tensor, decode, has_whole_rows
-from assay.models._tokenizer_json import (
+from assay.formats.tensors import GGML_TYPES, Tensor, decode, has_whole_rows
+from assay.formats.tokenizer_json import (
     FILLER,
     default_template,
     tokenizer_config,
     tokenizer_json,
     vocabulary_of,
 )
-from assay.models._vocabulary import NORMAL, UNUSED, Vocabulary, pre_tokenizer
+from assay.formats.vocabulary import NORMAL, UNUSED, Vocabulary, pre_tokenizer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
-    from assay.models._architectures import Rotary
+    from assay.formats.architectures import Rotary
 
 INT32, BOOL = 5, 7
 

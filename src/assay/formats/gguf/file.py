@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from assay.errors import ModelError
-from assay.models._tensors import GGML_BLOCKS
+from assay.formats.tensors import GGML_BLOCKS
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -5,8 +5,8 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING, BinaryIO
 
-from assay.models._gguf_file import ARRAY, MAGIC, SCALARS, STRING, GgufPair
-from assay.models._tensors import GGML_NUMBERS, Tensor
+from assay.formats.gguf.file import ARRAY, MAGIC, SCALARS, STRING, GgufPair
+from assay.formats.tensors import GGML_NUMBERS, Tensor
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence

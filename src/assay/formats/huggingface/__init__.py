@@ -1,1 +1,1 @@
-"""TODO"""
+"""Folders as transformers saves them."""

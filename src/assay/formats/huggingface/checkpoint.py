@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from assay.errors import ModelError
-from assay.models._checkpoint import Checkpoint
-from assay.models._safetensors import read_safetensors, write_safetensors
+from assay.formats.checkpoint import Checkpoint
+from assay.formats.huggingface.safetensors import read_safetensors, write_safetensors
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from assay.models._tensors import Tensor
+    from assay.formats.tensors import Tensor
 
 WEIGHTS = "model.safetensors"
 INDEX = "model.safetensors.index.json"

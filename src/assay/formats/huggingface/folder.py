@@ -4,24 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from assay import codec
+from assay.datasets import kept_sha256
 from assay.errors import ModelError, UsageError
-from assay.fetch import kept_sha256
-from assay.models import prompt_form
-from assay.models._config_sizes import check_sizes
-from assay.models._names import default_name
-from assay.models._safetensors import read_index
-from assay.types import ModelIdentity
+from assay.formats.config_sizes import check_sizes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-
-    from assay.models import EngineOptions
 
 T = TypeVar("T")
 ADAPTER = "adapter_config.json"
@@ -109,53 +102,6 @@ def adapter_setting(adapter: Path, name: str, kind: type[T]) -> T:
     return found
 
 
-def folder_identity(
-    engine: str,
-    reference: str,
-    folder: Path,
-    adapter: Path | None,
-    dtype: str,
-    options: EngineOptions,
-) -> ModelIdentity:
-    """Of a model folder as an engine uses it."""
-    _check_config(folder)
-    template = chat_template(folder)
-    return ModelIdentity(
-        name=options.name or _default_name(reference, folder, adapter, options.revision),
-        engine=engine,
-        weights_sha256=weights_digest(folder),
-        prompt_form=prompt_form(options, template, reference),
-        tokenizer_sha256=tokenizer_digest(folder),
-        template_sha256=sha256_of(template),
-        variant=f"{dtype}, adapter {weights_digest(adapter)}" if adapter else dtype,
-        path=str(folder),
-    )
-
-
-def _default_name(reference: str, folder: Path, adapter: Path | None, revision: str) -> str:
-    """Return a name with the size and, where the weights are quantised, how."""
-    if not Path(reference).is_dir():  # a hub's id
-        name = f"{reference}@{revision}" if revision else reference
-        return f"{name} + {default_name(adapter)}" if adapter else name
-    parameters = _count_parameters(folder)
-    config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-    quantised = config.get("quantization_config")
-    number_format = str(quantised.get("quant_method", "")) if isinstance(quantised, dict) else ""
-    return default_name(
-        Path(reference).resolve(), adapter=adapter, parameters=parameters,
-        number_format=number_format,
-    )  # fmt: skip
-
-
-def _count_parameters(folder: Path) -> int:
-    """Return the number of weights, or 0 where a file is damaged: others say how."""
-    try:
-        indexes = [read_index(file) for file in sorted(folder.glob("*.safetensors"))]
-    except ModelError:
-        return 0
-    return sum(math.prod(entry.shape) for index in indexes for entry in index.entries)
-
-
 def sha256_of(text: str) -> str:
     """Digest of a text; empty for an empty one."""
     return hashlib.sha256(text.encode()).hexdigest() if text else ""
@@ -168,7 +114,8 @@ def _weights(folder: Path) -> list[Path]:
     return weights
 
 
-def _check_config(folder: Path) -> None:
+def check_config(folder: Path) -> None:
+    """Raise ModelError if config.json is damaged, or its sizes cannot be those of the weights."""
     path = folder / "config.json"
     try:
         config = json.loads(path.read_text(encoding="utf-8"))

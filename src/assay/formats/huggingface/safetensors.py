@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from assay.errors import ModelError
-from assay.models._tensors import PLAIN, Tensor, sizes_of
+from assay.formats.tensors import PLAIN, Tensor, sizes_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -1,1 +1,1 @@
-"""TODO"""
+"""What engines share that run in processes of their own."""

@@ -1,4 +1,4 @@
-"""A worker's end of the lines that ``_engine_process`` describes."""
+"""A worker's end of the lines that ``workers.process`` describes."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, Any
 from assay import codec
 from assay.errors import ModelError
 from assay.models import EngineOptions, Rendered, Usage, failed
-from assay.models._gpu import driver_gpu
+from assay.models.gpu import driver_gpu
 from assay.models.settings import OFF, template_variables
 from assay.thoughts import has_thoughts
 from assay.types import Completion, Decoding, Request

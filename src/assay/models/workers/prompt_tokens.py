@@ -5,8 +5,8 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING, Any
 
-from assay.models._template_process import TemplateLimitError, TemplateProcess
 from assay.models.settings import SWITCHES, switched
+from assay.models.workers.template_process import TemplateLimitError, TemplateProcess
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""A scoring worker's end of the lines that ``_engine_process`` describes.
+"""A scoring worker's end of the lines that ``workers.process`` describes.
 
 {"id", "tokenize": text, "special": …}              ->  {"id", "tokens", "first_bytes", "error"}
 {"id", "score": [tokens, …], "last", "logits": path}    ->  {"id", "logprobs", "error"}
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from assay.models._worker_lines import Lines
+    from assay.models.workers.lines import Lines
 
 
 class Engine(Protocol):

@@ -21,10 +21,10 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, NoReturn
 
-from _inside import kernel, landlock, root, seccomp, visible
-from _inside.cgroup import TreeLimit, open_limit
-from _inside.machine import Machine
-from _inside.tiers import FIRST_UID
+from inside.isolation import kernel, landlock, root, seccomp, visible
+from inside.isolation.cgroup import TreeLimit, open_limit
+from inside.isolation.machine import Machine
+from inside.serving.tiers import FIRST_UID
 
 from .root import SCRATCH, enter_private_root
 from .watch import Watch

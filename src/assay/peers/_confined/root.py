@@ -7,8 +7,8 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from _inside import kernel, proc, root, visible
-from _inside.kernel import MS_NODEV, MS_NOSUID
+from inside.isolation import kernel, proc, root, visible
+from inside.isolation.kernel import MS_NODEV, MS_NOSUID
 
 SCRATCH = "/tmp"  # inside: the only folder that can be written
 INODES = 1 << 16

@@ -7,9 +7,9 @@ import select
 import time
 from typing import Any
 
-from _inside.cgroup import TreeLimit
-from _inside.machine import Machine
-from _inside.tree import Tree
+from inside.isolation.cgroup import TreeLimit
+from inside.isolation.machine import Machine
+from inside.isolation.tree import Tree
 
 from .root import SCRATCH
 

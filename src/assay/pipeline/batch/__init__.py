@@ -1,1 +1,1 @@
-"""TODO"""
+"""Completions for the prompts of a file: no benchmark, no judging."""

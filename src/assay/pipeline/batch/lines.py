@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from assay import codec
+from assay.borders.reading import MOST_LINES, Reader, open_bounded, parse_json
 from assay.errors import UsageError
-from assay.reading import MOST_LINES, Reader, open_bounded, parse_json
 from assay.types import Message
 
 if TYPE_CHECKING:

@@ -9,10 +9,10 @@ from assay import codec
 from assay.errors import UsageError
 from assay.models import EngineOptions
 from assay.models.settings import template_variables
-from assay.pipeline._batch_lines import BadLine, BatchPrompt, parse, read_lines
 from assay.pipeline.asking import check_texts, complete_prompt, resolve_asking
-from assay.pipeline.decoding import Sampling
-from assay.pipeline.stream import sample_seed
+from assay.pipeline.batch.lines import BadLine, BatchPrompt, parse, read_lines
+from assay.pipeline.config import Sampling
+from assay.pipeline.run import sample_seed
 from assay.protocol import TEMPLATE_VARIABLES
 from assay.types import Decoding, Message, Prompt, Request
 

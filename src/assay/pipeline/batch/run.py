@@ -14,8 +14,8 @@ from typing import Protocol as Interface
 from assay import codec, models
 from assay.errors import ModelError, UsageError
 from assay.pipeline import environment
-from assay.pipeline._batch_lines import BadLine, parse
-from assay.pipeline._batch_requests import (
+from assay.pipeline.batch.lines import BadLine, parse
+from assay.pipeline.batch.requests import (
     RunConfig,
     Survey,
     digest,
@@ -23,7 +23,7 @@ from assay.pipeline._batch_requests import (
     requests_of,
     survey,
 )
-from assay.pipeline.stream import engine_line
+from assay.pipeline.run import engine_line
 from assay.runs import BatchLine, BatchOutput, BatchSettings
 from assay.types import Completion, Request, Sample, SampleKey
 

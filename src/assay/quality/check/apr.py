@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from assay.errors import ModelError
-from assay.models._apr_checkpoint import OURS, as_gguf
-from assay.models._apr_file import HEADER, AprFile, check_sum, read_apr, read_head
-from assay.models._architectures import ARCHITECTURES
-from assay.models._check_gguf import gguf_config, gguf_tokenizer
-from assay.models._check_opened import (
+from assay.formats.apr.checkpoint import OURS, as_gguf
+from assay.formats.apr.file import HEADER, AprFile, check_sum, read_apr, read_head
+from assay.formats.architectures import ARCHITECTURES
+from assay.formats.tokenizer_json import default_template, whole_tokenizer
+from assay.quality.check.gguf import gguf_config, gguf_tokenizer
+from assay.quality.check.opened import (
     Opened,
     Part,
     SkippedError,
@@ -18,7 +19,6 @@ from assay.models._check_opened import (
     common_faults,
     marks_of,
 )
-from assay.models._tokenizer_json import default_template, whole_tokenizer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -5,7 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from assay.errors import ModelError
-from assay.models._check_opened import (
+from assay.formats.huggingface.checkpoint import INDEX, MAX_JSON, read_json, shards, weight_files
+from assay.formats.huggingface.folder import TOKENIZERS
+from assay.formats.huggingface.safetensors import BITS, SafetensorsIndex, read_index
+from assay.formats.tokenizer_json import default_template
+from assay.quality.check.opened import (
     Opened,
     Part,
     SkippedError,
@@ -14,10 +18,6 @@ from assay.models._check_opened import (
     common_faults,
     marks_of,
 )
-from assay.models._folder import TOKENIZERS
-from assay.models._hf_folder import INDEX, MAX_JSON, read_json, shards, weight_files
-from assay.models._safetensors import BITS, SafetensorsIndex, read_index
-from assay.models._tokenizer_json import default_template
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -6,8 +6,13 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from assay.errors import ModelError
-from assay.models._architectures import ARCHITECTURES, NUMBERS, config_from_gguf
-from assay.models._check_opened import (
+from assay.formats.architectures import ARCHITECTURES, NUMBERS, config_from_gguf
+from assay.formats.gguf.checkpoint import vocabulary_in
+from assay.formats.gguf.file import read_header
+from assay.formats.tensors import BLOCKS, GGML_TYPES
+from assay.formats.tokenizer_json import tokenizer_config, tokenizer_json
+from assay.formats.vocabulary import PRE_TOKENIZERS
+from assay.quality.check.opened import (
     EngineOnlyError,
     Opened,
     Part,
@@ -16,17 +21,12 @@ from assay.models._check_opened import (
     Tokenizer,
     common_faults,
 )
-from assay.models._gguf_checkpoint import vocabulary_in
-from assay.models._gguf_file import read_header
-from assay.models._tensors import BLOCKS, GGML_TYPES
-from assay.models._tokenizer_json import tokenizer_config, tokenizer_json
-from assay.models._vocabulary import PRE_TOKENIZERS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from assay.models._gguf_file import GgufHeader
+    from assay.formats.gguf.file import GgufHeader
 
 MARKS = ("bos", "eos", "unknown", "padding")
 

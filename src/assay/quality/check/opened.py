@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from assay.models._safetensors import BITS
-from assay.models._tensors import APR_Q8, BLOCKS, sizes_of
+from assay.formats.huggingface.safetensors import BITS
+from assay.formats.tensors import APR_Q8, BLOCKS, sizes_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 from assay.distribution import install_hint
 from assay.errors import ModelError
 from assay.models import EngineOptions, open_model
-from assay.models._check_opened import SkippedError
-from assay.models._check_texts import MESSAGE, TEXTS, same_text
 from assay.models.scoring import open_scorer
+from assay.quality.check.opened import SkippedError
+from assay.quality.check.texts import MESSAGE, TEXTS, same_text
 from assay.types import Decoding, Message, Prompt, Request
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from assay.errors import ModelError
-from assay.models._architectures import ARCHITECTURES
-from assay.models._check_opened import SkippedError
+from assay.formats.architectures import ARCHITECTURES
+from assay.quality.check.opened import SkippedError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

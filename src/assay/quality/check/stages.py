@@ -8,18 +8,18 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from assay.datasets import packaged_file
 from assay.distribution import install_hint
 from assay.errors import AssayError, ModelError
-from assay.fetch import packaged_file
-from assay.models import DEFAULT, DEFAULT_WEIGHTS, _kind
-from assay.models._apr_file import is_apr
-from assay.models._architectures import hf_name
-from assay.models._check_apr import open_apr
-from assay.models._check_folder import open_folder
-from assay.models._check_gguf import open_gguf
-from assay.models._check_opened import EngineOnlyError, Opened, Part, SkippedError
-from assay.models._gguf_file import is_gguf
-from assay.models._hf_folder import is_hf_folder, weight_files
+from assay.formats.apr.file import is_apr
+from assay.formats.architectures import hf_name
+from assay.formats.gguf.file import is_gguf
+from assay.formats.huggingface.checkpoint import is_hf_folder, weight_files
+from assay.models import DEFAULT, DEFAULT_WEIGHTS, describe_file
+from assay.quality.check.apr import open_apr
+from assay.quality.check.folder import open_folder
+from assay.quality.check.gguf import open_gguf
+from assay.quality.check.opened import EngineOnlyError, Opened, Part, SkippedError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -131,7 +131,7 @@ class _Case:
             return f"a Hugging Face folder, {size / 1e6:,.1f} MB in {len(names)} file(s)"
         kind = "GGUF" if is_gguf(self.path) else ".apr" if is_apr(self.path) else ""
         if not kind:
-            raise ModelError(f"it is {_kind(self.path)}, no model that can be read")
+            raise ModelError(f"it is {describe_file(self.path)}, no model that can be read")
         return f"{kind}, {self.path.stat().st_size / 1e6:,.1f} MB"
 
     def header(self) -> str:
@@ -145,7 +145,7 @@ class _Case:
         return f"{len(parts):,} tensors, each inside the file and of the size of its shape"
 
     def values(self) -> str:
-        from assay.models._check_values import not_finite
+        from assay.quality.check.values import not_finite
 
         def told(done: int, total: int) -> None:
             self._progress("values", done, total)
@@ -156,14 +156,14 @@ class _Case:
         return f"no NaN and no infinity in {size / 1e6:,.1f} MB of weights"
 
     def shapes(self) -> str:
-        from assay.models._check_shapes import settings_of, wrong_shapes
+        from assay.quality.check.shapes import settings_of, wrong_shapes
 
         settings = settings_of(self._opened.config(self._shapes))
         _none(wrong_shapes(settings, self._shapes))
         return str(settings)
 
     def layers(self) -> str:
-        from assay.models._check_shapes import HEAD, missing, settings_of
+        from assay.quality.check.shapes import HEAD, missing, settings_of
 
         settings = settings_of(self._opened.config(self._shapes))
         _none(missing(settings, self._shapes))
@@ -171,31 +171,33 @@ class _Case:
         return f"{head}; attention, MLP and norms in all {settings.layers} layers"
 
     def tokenizer(self) -> str:
-        from assay.models import _check_run, _check_texts
+        from assay.quality.check import run as check_run
+        from assay.quality.check import texts as check_texts
 
         try:
-            return _check_texts.tried_tokenizer(self._opened.tokenizer())
+            return check_texts.tried_tokenizer(self._opened.tokenizer())
         except EngineOnlyError as why:
-            return self._by_engine(_check_run.round_trip, why)
+            return self._by_engine(check_run.round_trip, why)
 
     def template(self) -> str:
-        from assay.models import _check_run, _check_texts
+        from assay.quality.check import run as check_run
+        from assay.quality.check import texts as check_texts
 
         template = self._opened.template()
         try:
-            return _check_texts.tried_template(template)
+            return check_texts.tried_template(template)
         except EngineOnlyError as why:
-            return self._by_engine(_check_run.chat, why)
+            return self._by_engine(check_run.chat, why)
 
     def forward(self) -> str:
-        from assay.models import _check_run
+        from assay.quality.check import run as check_run
 
-        return _check_run.forward(self._engine())
+        return check_run.forward(self._engine())
 
     def sample(self) -> str:
-        from assay.models import _check_run
+        from assay.quality.check import run as check_run
 
-        return _check_run.sample(self._engine())
+        return check_run.sample(self._engine())
 
     def close(self) -> None:
         if self._model is not None:
@@ -216,7 +218,7 @@ class _Case:
         return {hf_name(part.name) or part.name: part.shape for part in self._parts}
 
     def _engine(self) -> Model:
-        from assay.models._check_run import open_engine
+        from assay.quality.check.run import open_engine
 
         if self._model is None:
             self._model = open_engine(self.path, "gguf" if is_gguf(self.path) else "hf")

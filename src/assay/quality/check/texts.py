@@ -1,7 +1,7 @@
 """A tokenizer and a chat template, tried in a process of their own.
 
 A template is a program and a tokenizer's file is read by a library that may abort, so both have a
-limit of memory and of time. ``python -m assay.models._check_texts`` reads one JSON object,
+limit of memory and of time. ``python -m assay.quality.check.texts`` reads one JSON object,
 {"tokenizer": {"path" or "content"}, "rows"} or {"template", "marks"}, and replies one with
 "fail", "missing" (a package) or "pass" and the reason.
 """
@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Any
 
 from assay.distribution import install_hint
 from assay.errors import ModelError
-from assay.models._check_opened import EngineOnlyError
+from assay.quality.check.opened import EngineOnlyError
 
 if TYPE_CHECKING:
-    from assay.models._check_opened import Template, Tokenizer
+    from assay.quality.check.opened import Template, Tokenizer
 
 MEMORY = 2 << 30
 TEMPLATE_S = 3
@@ -58,7 +58,7 @@ def same_text(text: str, back: str) -> str:
 def _asked(question: dict[str, Any]) -> str:
     try:
         done = subprocess.run(
-            [sys.executable, "-m", "assay.models._check_texts"],
+            [sys.executable, "-m", "assay.quality.check.texts"],
             input=json.dumps(question).encode(),
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -115,7 +115,7 @@ def _round_trips(question: dict[str, Any]) -> dict[str, Any]:
 
 
 def _template(question: dict[str, Any]) -> dict[str, Any]:
-    from assay.models._check_jinja import rendered
+    from assay.quality.check.jinja import rendered
 
     def expired(*_: object) -> None:
         raise TimeoutError(f"it takes longer than {TEMPLATE_S} s")

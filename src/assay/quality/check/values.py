@@ -9,9 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from assay.models._check_opened import Part
-from assay.models._safetensors import BITS
-from assay.models._tensors import APR_Q8, BLOCKS
+from assay.formats.huggingface.safetensors import BITS
+from assay.formats.tensors import APR_Q8, BLOCKS
+from assay.quality.check.opened import Part
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

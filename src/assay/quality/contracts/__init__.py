@@ -1,1 +1,1 @@
-"""TODO"""
+"""Contracts: obligations, tests, and what must fail them."""

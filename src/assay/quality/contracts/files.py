@@ -35,7 +35,7 @@ from types import CodeType
 from typing import TYPE_CHECKING, Any
 
 from assay.errors import ContractError
-from assay.quality._yaml import parse_yaml
+from assay.quality.yaml_files import parse_yaml
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -15,8 +15,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from assay import codec
+from assay.borders.reading import Reader
 from assay.errors import ContractError
-from assay.quality._contract_files import (
+from assay.quality.contracts.files import (
     KNOWN,
     Contract,
     FalsificationTest,
@@ -24,7 +25,6 @@ from assay.quality._contract_files import (
     WrongSubject,
     read_contracts,
 )
-from assay.reading import Reader
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -52,7 +52,7 @@ class Check:
 def contract_files() -> list[Traversable]:
     """The project's own contracts."""
     packaged = resources.files("assay") / FOLDER
-    folder = packaged if packaged.is_dir() else Path(__file__).parents[3] / FOLDER
+    folder = packaged if packaged.is_dir() else Path(__file__).parents[4] / FOLDER
     files = folder.iterdir() if folder.is_dir() else ()
     found = sorted((f for f in files if f.name.endswith(".yaml")), key=lambda file: file.name)
     if not found:

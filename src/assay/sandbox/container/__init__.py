@@ -1,1 +1,1 @@
-"""TODO"""
+"""Workers in containers of Docker or podman."""

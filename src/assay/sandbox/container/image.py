@@ -11,10 +11,10 @@ import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from assay.datasets import cache_dir, read_sealed, write_sealed
 from assay.errors import SandboxError
-from assay.fetch import cache_dir, read_sealed, write_sealed
-from assay.sandbox._engine import Engine, find_engine
-from assay.sandbox._host_root import write_host_root
+from assay.sandbox.container.host_root import write_host_root
+from assay.sandbox.container.runtime import Engine, find_engine
 
 CHOICE = "ASSAY_DOCKER_IMAGE"
 NAME = "assay-sandbox"

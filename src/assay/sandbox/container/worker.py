@@ -18,12 +18,12 @@ from pathlib import Path
 from typing import Any
 
 from assay.errors import SandboxError
-from assay.sandbox._dozing import LOOK_EVERY_S, Dozing
-from assay.sandbox._engine import OWNER_LABEL, WORKER_LABEL, Engine, owner
-from assay.sandbox._inside import wire
-from assay.sandbox._inside.container import LINK, PIECE
-from assay.sandbox._local import ENVIRONMENT
-from assay.sandbox._worker import Server, WorkerLostError, end_process
+from assay.sandbox.container.runtime import OWNER_LABEL, WORKER_LABEL, Engine, owner
+from assay.sandbox.host.dozing import LOOK_EVERY_S, Dozing
+from assay.sandbox.host.local import ENVIRONMENT
+from assay.sandbox.host.worker import Server, WorkerLostError, end_process
+from assay.sandbox.inside.judging import wire
+from assay.sandbox.inside.serving.container import LINK, PIECE
 
 INTERPRETER = ("python3", "-P", "-S", "-s", "-B")
 # Our code comes over the stream: an image needs no more than Python.
@@ -35,7 +35,7 @@ SCRIPT = (
     "    while len(data) < size: data += os.read(0, size - len(data)) or sys.exit(1)\n"
     "    return data\n"
     f"open({CODE!r}, 'wb').write(read(int(read(10))))\nsys.path.insert(0, {CODE!r})\n"
-    "from _inside.container import main\nmain()"
+    "from inside.serving.container import main\nmain()"
 )
 OWN_MB = 256  # of the container's memory for fork server and oracle, above the program's
 OWN_PROCESSES = 16
@@ -236,8 +236,8 @@ def _until(deadline: float) -> float:
 def _code() -> bytes:
     """All that runs inside, as a zip file that Python imports from."""
     packed = io.BytesIO()
-    folder = Path(__file__).parent / "_inside"
+    folder = Path(__file__).parents[1]
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
-        for path in sorted(folder.glob("*.py")):
-            archive.write(path, f"_inside/{path.name}")
+        for path in sorted((folder / "inside").rglob("*.py")):
+            archive.write(path, path.relative_to(folder))
     return packed.getvalue()

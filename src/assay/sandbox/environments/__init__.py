@@ -1,1 +1,1 @@
-"""TODO"""
+"""Environments of Python packages that programs may import."""

@@ -13,17 +13,18 @@ import sys
 import tempfile
 import time
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from assay.errors import SandboxError
-from assay.sandbox import environments
+from assay.sandbox.environments import store as environments
 
 if TYPE_CHECKING:
-    from assay.sandbox.environments import Corpus, Recipe
+    from assay.progress import Announce
+    from assay.sandbox.environments.store import Corpus, Recipe
 
-Announce = Callable[[str], None]
+
 TOLD_EVERY = 25  # packages
 # Isolated: what PYTHONPATH holds must not count as installed.
 PIP = ("-I", "-m", "pip", "--disable-pip-version-check", "--no-input")

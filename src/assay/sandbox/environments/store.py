@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Literal
 
 from assay import codec
+from assay.datasets import cache_dir, check_private
 from assay.errors import SandboxError, UsageError
-from assay.fetch import cache_dir, check_private
 
 LOCKS = Path(__file__).parent / "locks"
 READY = "ready.json"  # written last: a folder without it is not finished
@@ -165,10 +165,10 @@ def find(name: str, tier: str = "") -> Environment:
 
 def create(name: str, announce: Callable[[str], None] = lambda _: None) -> Environment:
     """Make the environment unless it is there; a second caller waits for the first."""
-    from assay.sandbox import _environment_build
+    from assay.sandbox.environments import build as environment_build
 
     recipe = _recipe(name)
-    _environment_build.build(recipe, _folder(_identity(recipe)), announce)
+    environment_build.build(recipe, _folder(_identity(recipe)), announce)
     return find(name)
 
 

@@ -1,1 +1,1 @@
-"""TODO"""
+"""The harness side of the fork servers: pool, workers, verdicts."""

@@ -16,10 +16,10 @@ from typing import Any
 
 from assay.errors import SandboxError
 from assay.protocol import tests_digest
-from assay.sandbox import _pool
-from assay.sandbox._inside import wire
-from assay.sandbox._verdicts import verdict_of, with_outputs
-from assay.sandbox._worker import Worker, WorkerLostError
+from assay.sandbox.host import pool
+from assay.sandbox.host.verdicts import verdict_of, with_outputs
+from assay.sandbox.host.worker import Worker, WorkerLostError
+from assay.sandbox.inside.judging import wire
 from assay.types import Cases, Job, Limits, Program, Tests, Verdict
 
 ATTEMPTS = 3
@@ -69,7 +69,7 @@ class ForkServerSandbox:
     def _reports(self, jobs: Iterable[Job]) -> Generator[tuple[Job, dict[str, Any]], None, None]:
         self._closed = False
         # A dozing one keeps its process and all that it has imported: not too many of them.
-        stream = _pool.stream(jobs, self._run, self._workers, 3 + self._workers // 2)
+        stream = pool.stream(jobs, self._run, self._workers, 3 + self._workers // 2)
         finished = False
         try:
             yield from stream

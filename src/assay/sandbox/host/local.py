@@ -18,17 +18,19 @@ from pathlib import Path
 from typing import Any
 
 import assay
+from assay.datasets import cache_dir
 from assay.errors import AssayError, SandboxError
-from assay.fetch import cache_dir
-from assay.sandbox import environments
-from assay.sandbox._dozing import LOOK_EVERY_S, Dozing
-from assay.sandbox._inside import wire
-from assay.sandbox._worker import Server, WorkerLostError, end_process
+from assay.sandbox.environments import store as environments
+from assay.sandbox.host.dozing import LOOK_EVERY_S, Dozing
+from assay.sandbox.host.worker import Server, WorkerLostError, end_process
+from assay.sandbox.inside.judging import wire
 
 # No site packages: what a program may import does not depend on what the user has installed.
 # A fixed hash seed: the order of a set must not decide a verdict.
 INTERPRETER = (sys.executable, "-P", "-S", "-s", "-B")
-SCRIPT = "import sys; sys.path.insert(0, sys.argv[1]); from _inside.server import main; main()"
+SCRIPT = (
+    "import sys; sys.path.insert(0, sys.argv[1]);from inside.serving.server import main; main()"
+)
 ENVIRONMENT = {"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", "PYTHONHASHSEED": "0"}
 START_S = 60.0
 CLEAN_UP_S = 30.0
@@ -99,7 +101,7 @@ class _Process(Server):
     def __init__(self, settings: dict[str, Any], link: socket.socket) -> None:
         self._lock = threading.Lock()
         self._process = subprocess.Popen(
-            [*settings["interpreter"], "-c", SCRIPT, str(Path(__file__).parent)],
+            [*settings["interpreter"], "-c", SCRIPT, str(Path(__file__).parents[1])],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,

@@ -11,9 +11,9 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from assay.errors import SandboxError
-from assay.sandbox._dozing import Dozing
-from assay.sandbox._inside import wire
-from assay.sandbox._inside.latest import Latest
+from assay.sandbox.host.dozing import Dozing
+from assay.sandbox.inside.judging import wire
+from assay.sandbox.inside.judging.latest import Latest
 
 
 class WorkerLostError(Exception):

@@ -1,1 +1,1 @@
-"""TODO"""
+"""Kinds of sandbox; each file is one."""

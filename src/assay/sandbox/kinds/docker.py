@@ -7,13 +7,13 @@ from typing import Any
 from assay.errors import SandboxError
 from assay.machine import usable_cores
 from assay.sandbox import Capabilities, sandboxes
-from assay.sandbox._container import ContainerServers
-from assay.sandbox._engine import EngineGoneError, find_engine
-from assay.sandbox._fork_servers import PROBE, ForkServerSandbox, settings_for
-from assay.sandbox._local import START_S
-from assay.sandbox._tiers import CONTAINER, PODMAN
-from assay.sandbox._worker import Worker
-from assay.sandbox.image import image_id
+from assay.sandbox.container.image import image_id
+from assay.sandbox.container.runtime import EngineGoneError, find_engine
+from assay.sandbox.container.worker import ContainerServers
+from assay.sandbox.host.fork_servers import PROBE, ForkServerSandbox, settings_for
+from assay.sandbox.host.local import START_S
+from assay.sandbox.host.tiers import CONTAINER, PODMAN
+from assay.sandbox.host.worker import Worker
 from assay.types import Job
 
 ENGINE_BACK_S = 60.0  # an engine that is restarted takes this long at most

@@ -10,10 +10,10 @@ from typing import Any
 from assay.errors import SandboxError
 from assay.machine import usable_cores
 from assay.sandbox import Capabilities, sandboxes
-from assay.sandbox._fork_servers import PROBE, ForkServerSandbox, settings_for
-from assay.sandbox._local import LocalServers, start_with
-from assay.sandbox._tiers import TIERS, WATCHED, Tier
-from assay.sandbox._worker import Worker
+from assay.sandbox.host.fork_servers import PROBE, ForkServerSandbox, settings_for
+from assay.sandbox.host.local import LocalServers, start_with
+from assay.sandbox.host.tiers import TIERS, WATCHED, Tier
+from assay.sandbox.host.worker import Worker
 from assay.types import Job
 
 

@@ -22,8 +22,9 @@ from typing import Any
 from assay.errors import SandboxError
 from assay.machine import usable_cores
 from assay.protocol import tests_digest
-from assay.sandbox import Capabilities, _component, _pool, sandboxes
-from assay.sandbox._fork_servers import (
+from assay.sandbox import Capabilities, sandboxes
+from assay.sandbox.host import pool
+from assay.sandbox.host.fork_servers import (
     ATTEMPTS,
     GRACE_S,
     PATIENCE,
@@ -32,10 +33,11 @@ from assay.sandbox._fork_servers import (
     Turnstile,
     for_oracle,
 )
-from assay.sandbox._inside import wire
-from assay.sandbox._inside.latest import Latest
-from assay.sandbox._tiers import SEPARATED, SHARED
-from assay.sandbox._verdicts import invalid, verdict_of, with_outputs
+from assay.sandbox.host.tiers import SEPARATED, SHARED
+from assay.sandbox.host.verdicts import invalid, verdict_of, with_outputs
+from assay.sandbox.inside.judging import wire
+from assay.sandbox.inside.judging.latest import Latest
+from assay.sandbox.wasm import component
 from assay.types import Cases, Job, Program, Tests, Verdict
 
 TIER = "guest"
@@ -71,14 +73,14 @@ class WasmSandbox:
 
     def __init__(self, workers: int) -> None:
         self._workers = workers
-        self._component = _component.compiled(_note)
+        self._component = component.compiled(_note)
         self._idle: list[_Worker] = [_Worker(self._component)]
         self._alive = set(self._idle)
         self._lock = threading.Lock()
         self._alone = Turnstile()
         self._closed = False
         self._seed = secrets.token_hex(16)  # for jobs without one of their own
-        self._about = _component.about(self._component)
+        self._about = component.about(self._component)
 
     def capabilities(self) -> Capabilities:
         digest = self._about["sha256"]["component.wasm"]
@@ -107,7 +109,7 @@ class WasmSandbox:
         self._closed = False
         finished = False
         try:
-            yield from _pool.stream(jobs, self._run, self._workers, 0)
+            yield from pool.stream(jobs, self._run, self._workers, 0)
             finished = True
         finally:
             if not finished:
@@ -200,7 +202,7 @@ class _Worker:
     """The harness's end of a process that runs guests."""
 
     def __init__(self, path: Path) -> None:
-        command = [sys.executable, "-m", "assay.sandbox._wasm_worker", str(path)]
+        command = [sys.executable, "-m", "assay.sandbox.wasm.worker", str(path)]
         try:
             self._process = subprocess.Popen(
                 command,

@@ -1,1 +1,1 @@
-"""TODO"""
+"""Attacks on a sandbox, and what this machine offers it."""

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from assay.sandbox._attack import HELPERS, Attack
-from assay.sandbox._attacks_on_limits import ON_LIMITS
+from assay.sandbox.selftest.attack import HELPERS, Attack
+from assay.sandbox.selftest.attacks_on_limits import ON_LIMITS
 
 TIME = (
     Attack("infinite loop", "while True: pass", ("timeout",), cpu_s=1),

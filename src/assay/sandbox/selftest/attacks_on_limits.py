@@ -6,7 +6,7 @@ through while limits were counted from what processes show of themselves.
 
 from __future__ import annotations
 
-from assay.sandbox._attack import HELPERS, Attack
+from assay.sandbox.selftest.attack import HELPERS, Attack
 
 # Children of 1.5 GB together; the tree's limit is a third of it.
 HOLD = """

@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from assay.sandbox import Sandbox
-from assay.sandbox._attack import Attack
-from assay.sandbox.attacks import BATTERY
+from assay.sandbox.selftest.attack import Attack
+from assay.sandbox.selftest.attacks import BATTERY
 from assay.types import Job, Limits, Program, Tests, Verdict
 
 HONEST = (

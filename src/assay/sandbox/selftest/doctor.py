@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from assay.errors import SandboxError
-from assay.sandbox._inside import landlock
-from assay.sandbox._tiers import TIERS
-from assay.sandbox.process import ProcessSandbox
+from assay.sandbox.host.tiers import TIERS
+from assay.sandbox.inside.isolation import landlock
+from assay.sandbox.kinds.process import ProcessSandbox
 
 VERSIONS = {"cgroup": "version 1", "cgroup2": "version 2"}
 

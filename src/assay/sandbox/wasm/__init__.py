@@ -1,1 +1,1 @@
-"""TODO"""
+"""Programs as WebAssembly: the component, and the process that runs it."""

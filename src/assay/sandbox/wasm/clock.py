@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from assay.sandbox._inside import wire
+from assay.sandbox.inside.judging import wire
 
 TICK_S = 0.01
 PATIENCE = 4  # times the wall limit, for a program that gets no CPU

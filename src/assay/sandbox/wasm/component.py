@@ -15,12 +15,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from assay.datasets import cache_dir, file_sha256, read_sealed, write_sealed
 from assay.distribution import install_hint
 from assay.errors import SandboxError
-from assay.fetch import cache_dir, file_sha256, read_sealed, write_sealed
 
 PACKAGES = ("wasmtime", "componentize-py")
 HERE = Path(__file__).parent
+GUEST, JUDGING = HERE / "guest", HERE.parent / "inside" / "judging"
 # What the guest shares with the fork server: nothing that knows of a kernel.
 SHARED = (
     "__init__", "calling", "digests", "foresee", "judge", "latest", "plain", "trial", "unstopped",
@@ -32,7 +33,7 @@ SCRIPT = "import sys; from componentize_py import script; sys.exit(script())"
 STACK_BYTES = (2 << 20) - (1 << 16)  # wasmtime allows no more
 
 
-def engine() -> Any:
+def open_engine() -> Any:
     """Of wasmtime, the same for compiling and for running."""
     import wasmtime
 
@@ -72,7 +73,7 @@ def _build(folder: Path, note: Callable[[str], None]) -> None:
         _componentize(Path(temporary), wasm)
         note("compiling it for this machine")
         machine_code = Path(temporary, "component.cwasm")
-        machine_code.write_bytes(component.Component(engine(), wasm.read_bytes()).serialize())
+        machine_code.write_bytes(component.Component(open_engine(), wasm.read_bytes()).serialize())
         record = Path(temporary, "component.json")
         names = (wasm.name, machine_code.name)
         digests = {name: file_sha256(Path(temporary, name)) for name in names}
@@ -83,7 +84,7 @@ def _build(folder: Path, note: Callable[[str], None]) -> None:
 
 
 def _told_by_guest(machine_code: Path) -> dict[str, Any]:
-    worker = [sys.executable, "-m", "assay.sandbox._wasm_worker", str(machine_code), "about"]
+    worker = [sys.executable, "-m", "assay.sandbox.wasm.worker", str(machine_code), "about"]
     done = subprocess.run(worker, capture_output=True, text=True, check=True, timeout=BUILD_S)
     told: dict[str, Any] = json.loads(done.stdout)
     return told
@@ -91,10 +92,11 @@ def _told_by_guest(machine_code: Path) -> dict[str, Any]:
 
 def _componentize(folder: Path, target: Path) -> None:
     code = folder / "code"
-    shutil.copytree(HERE / "_guest", code, ignore=shutil.ignore_patterns("__*"))
-    (code / "_inside").mkdir()
+    shutil.copytree(GUEST, code, ignore=shutil.ignore_patterns("__*"))
+    (code / "inside" / "judging").mkdir(parents=True)
+    (code / "inside" / "__init__.py").touch()
     for name in SHARED:
-        shutil.copy(HERE / "_inside" / f"{name}.py", code / "_inside")
+        shutil.copy(JUDGING / f"{name}.py", code / "inside" / "judging")
     _write_host_names(code / "host_names.py")
     done = subprocess.run(
         [
@@ -111,7 +113,7 @@ def _componentize(folder: Path, target: Path) -> None:
 
 def _write_host_names(target: Path) -> None:
     """What other sandboxes have and the guest may lack: asked of no program, in a process apart."""
-    script = [sys.executable, "-I", "-S", "-W", "ignore", str(HERE / "_host_names.py"), str(target)]
+    script = [sys.executable, "-I", "-S", "-W", "ignore", str(HERE / "host_names.py"), str(target)]
     subprocess.run(
         script, capture_output=True, stdin=subprocess.DEVNULL, check=True, timeout=BUILD_S
     )
@@ -133,9 +135,9 @@ def _versions() -> dict[str, str]:
 def _digest_of_inputs() -> str:
     here = [platform.machine(), sys.platform, *sys.version_info[:2]]  # whose names it is told
     digest = hashlib.sha256(json.dumps([_versions(), STACK_BYTES, here]).encode())
-    sources = [HERE / "_inside" / f"{name}.py" for name in SHARED]
-    guest = [HERE / "_guest" / name for name in ("app.py", "imports.py", "lacks.py", "world.wit")]
-    for path in (*sources, *guest, HERE / "_host_names.py"):
+    sources = [JUDGING / f"{name}.py" for name in SHARED]
+    guest = [GUEST / name for name in ("app.py", "imports.py", "lacks.py", "world.wit")]
+    for path in (*sources, *guest, HERE / "host_names.py"):
         digest.update(path.read_bytes())
     return digest.hexdigest()
 

@@ -21,9 +21,9 @@ from typing import Any
 import wasmtime
 from wasmtime import component
 
-from assay.sandbox import _component
-from assay.sandbox._inside import judge, plain, wire
-from assay.sandbox._wasm_clock import TICK_S, Clock, Watchdog
+from assay.sandbox.inside.judging import judge, plain, wire
+from assay.sandbox.wasm.clock import TICK_S, Clock, Watchdog
+from assay.sandbox.wasm.component import open_engine
 
 MIB = 1 << 20
 TESTS_MB = 1024  # memory of the instance with the tests
@@ -183,7 +183,7 @@ class Machine:
     """The component, and what its instances have in common."""
 
     def __init__(self, path: str) -> None:
-        self.engine = _component.engine()
+        self.engine = open_engine()
         self.component = component.Component.deserialize_file(self.engine, path)
         self.linker = component.Linker(self.engine)
         self.linker.add_wasip2()

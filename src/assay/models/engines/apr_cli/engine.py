@@ -14,11 +14,12 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
+from assay.datasets import file_sha256
 from assay.errors import ModelError, UsageError
-from assay.fetch import file_sha256
-from assay.models import Backend, Rendered, _apr_batch, backends
-from assay.models._folder import sha256_of
-from assay.models._names import default_name
+from assay.formats.huggingface.folder import sha256_of
+from assay.models import Backend, Rendered, backends
+from assay.models.engines.apr_cli import lines as apr_batch
+from assay.models.names import default_name
 from assay.models.settings import refuse
 from assay.types import ModelIdentity
 
@@ -77,7 +78,7 @@ class AprCliModel:
 
     def render(self, prompt: Prompt) -> Rendered:
         """As apr writes it; it tells no tokens."""
-        if why := _apr_batch.unsuited(prompt):
+        if why := apr_batch.unsuited(prompt):
             raise ModelError(why)
         return Rendered(TEMPLATE.format(prompt=prompt.messages[0].content))
 
@@ -85,7 +86,7 @@ class AprCliModel:
         """Takes all requests at once, as ``apr`` reads them from a file; gives none twice."""
         with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryFile() as log:
             batch = Path(folder) / "prompts.jsonl"
-            waiting, refused = _apr_batch.write(requests, batch)
+            waiting, refused = apr_batch.write(requests, batch)
             if refused and not waiting:  # a setting of all, not of one prompt
                 raise ModelError(refused[0].error)
             if waiting:
@@ -135,12 +136,12 @@ class AprCliModel:
         self, process: subprocess.Popen[str], waiting: dict[str, Request], log: IO[bytes]
     ) -> Iterator[Completion]:
         assert process.stdout is not None
-        variety = None if self._facts["seeded"] else _apr_batch.Variety()
+        variety = None if self._facts["seeded"] else apr_batch.Variety()
         with process.stdout as lines:
             while waiting and (line := lines.readline()):
                 if not line.startswith("{"):
                     continue  # a word to the user
-                completion = _apr_batch.read(line, waiting)
+                completion = apr_batch.read(line, waiting)
                 if completion.error is None:
                     self._check_device(completion)
                     if variety is not None:

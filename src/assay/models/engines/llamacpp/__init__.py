@@ -1,1 +1,5 @@
-"""TODO"""
+"""GGUF files, run by llama.cpp."""
+
+from assay.models.engines.llamacpp import engine
+
+__all__ = ["engine"]

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from assay.models._too_long import describe_llama_error
+from assay.models.too_long import describe_llama_error
 
 
 @dataclass(slots=True)

@@ -12,19 +12,18 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from assay.datasets import kept_sha256
 from assay.distribution import install_hint
 from assay.errors import ModelError, UsageError
-from assay.fetch import kept_sha256
+from assay.formats.gguf.file import GgufHeader, is_gguf, read_header
+from assay.formats.tensors import GGML_NUMBERS
 from assay.machine import usable_physical_cores
 from assay.models import Backend, backends, prompt_form
-from assay.models._engine_process import ProcessModel
-from assay.models._gguf_file import GgufHeader, is_gguf, read_header
-from assay.models._gpu import driver_gpu, require_gpu
-from assay.models._llama_options import check_option_names
-from assay.models._llama_template import check_template
-from assay.models._memory import free_memory
-from assay.models._names import default_name
-from assay.models._tensors import GGML_NUMBERS
+from assay.models.engines.llamacpp.options import check_option_names
+from assay.models.engines.llamacpp.template import check_template
+from assay.models.gpu import driver_gpu, require_gpu
+from assay.models.memory import free_memory
+from assay.models.names import default_name
 from assay.models.settings import (
     check_chat_settings,
     own_options,
@@ -32,6 +31,7 @@ from assay.models.settings import (
     thinking_budget,
     thought_tags,
 )
+from assay.models.workers.process import ProcessModel
 from assay.types import ModelIdentity
 
 if TYPE_CHECKING:
@@ -51,11 +51,11 @@ MEMORY_SHARE = 0.25  # of what is free, for keys and values
 class GgufModel(ProcessModel):
     """A GGUF file; llama.cpp is started with the first request and ended with the last."""
 
-    scoring_module = "assay.models._llama_scores"
+    scoring_module = "assay.models.engines.llamacpp.scores"
 
     def __init__(self, reference: str, options: EngineOptions) -> None:
         self._path = Path(reference).resolve()
-        super().__init__("assay.models._llama_worker", "llama.cpp", str(self._path))
+        super().__init__("assay.models.engines.llamacpp.worker", "llama.cpp", str(self._path))
         if not self._path.exists():
             raise ModelError(f"no model file at {reference}")
         if importlib.util.find_spec("xllamacpp") is None:
@@ -131,8 +131,11 @@ class GgufModel(ProcessModel):
         found = "" if self.options.device == "cpu" else driver_gpu()
         if not found:
             return ""
-        asked = "import sys; from assay.models._llama_worker import wants_gpu as w; sys.exit(w(''))"
-        return found if subprocess.run([sys.executable, "-c", asked]).returncode else ""
+        ask = (
+            "import sys; from assay.models.engines.llamacpp.worker import wants_gpu; "
+            "sys.exit(wants_gpu(''))"
+        )
+        return found if subprocess.run([sys.executable, "-c", ask]).returncode else ""
 
     def scoring_settings(self) -> dict[str, Any]:
         if self._own_options:

@@ -11,7 +11,7 @@ import urllib.request
 from pathlib import Path
 from typing import Any
 
-from assay.models._template_process import MEMORY, SECONDS, TemplateLimitError
+from assay.models.workers.template_process import MEMORY, SECONDS, TemplateLimitError
 
 LOOK_EVERY_S = 0.1
 

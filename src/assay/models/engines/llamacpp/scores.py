@@ -1,13 +1,13 @@
-"""llama.cpp as a scoring worker (see ``_score_lines``). It ends when its input does."""
+"""llama.cpp as a scoring worker (see ``workers.score_lines``). It ends when its input does."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from assay.models._llama_native import NativeModel
-from assay.models._llama_worker import wait_without_spinning, wants_gpu
-from assay.models._score_lines import logprobs_of, serve
-from assay.models._worker_lines import Lines
+from assay.models.engines.llamacpp.native import NativeModel
+from assay.models.engines.llamacpp.worker import wait_without_spinning, wants_gpu
+from assay.models.workers.lines import Lines
+from assay.models.workers.score_lines import logprobs_of, serve
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -1,9 +1,9 @@
 """Check in a process with limits that llama.cpp can render a GGUF file's chat template.
 
 llama.cpp renders the template already while it loads a file, to learn what it can do, with no limit
-of time or memory and nothing that could stop it. ``python -m assay.models._llama_template PATH
-[TEMPLATE]`` loads a file as sparingly as it can be loaded and renders one message; it counts CPU
-time, so that a slow disk makes no difference.
+of time or memory and nothing that could stop it. Run as a script with PATH [TEMPLATE], this module
+loads a file as sparingly as it can be loaded and renders one message. It counts CPU time, so that a
+slow disk makes no difference.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING
 
+from assay.datasets import cache_dir
 from assay.errors import ModelError
-from assay.fetch import cache_dir
-from assay.models._llama_render import apply_template
+from assay.models.engines.llamacpp.render import apply_template
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -54,7 +54,7 @@ def check_template(path: Path, known_by: str) -> None:
 def _is_rendered(path: Path, template: str = "") -> bool:
     try:
         done = subprocess.run(
-            [sys.executable, "-m", "assay.models._llama_template", str(path), template],
+            [sys.executable, "-m", "assay.models.engines.llamacpp.template", str(path), template],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,

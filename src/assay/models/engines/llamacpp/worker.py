@@ -1,4 +1,4 @@
-"""llama.cpp behind the lines of ``_engine_process``. It ends when its input does."""
+"""llama.cpp behind the lines of ``workers.process``. It ends when its input does."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ import queue
 import threading
 from typing import Any
 
-from assay.models._llama_answers import Answers
-from assay.models._llama_options import apply_options
-from assay.models._llama_render import added_start, render_within_limits, rendered
-from assay.models._prompt_tokens import PROBE, check_switch
-from assay.models._template_process import TemplateLimitError
-from assay.models._worker_lines import Lines
+from assay.models.engines.llamacpp.answers import Answers
+from assay.models.engines.llamacpp.options import apply_options
+from assay.models.engines.llamacpp.render import added_start, render_within_limits, rendered
+from assay.models.workers.lines import Lines
+from assay.models.workers.prompt_tokens import PROBE, check_switch
+from assay.models.workers.template_process import TemplateLimitError
 
 BATCH_TOKENS = 2048
 # Cuts are made after the temperature, as in other engines; llama.cpp's own order has it last.

@@ -1,1 +1,5 @@
-"""TODO"""
+"""Servers that speak OpenAI"s interface."""
+
+from assay.models.engines.openai import engine
+
+__all__ = ["engine"]

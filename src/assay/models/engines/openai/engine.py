@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 from assay import codec
 from assay.errors import ModelError, UsageError
 from assay.models import Backend, Rendered, backends
-from assay.models._crew import Crew
-from assay.models._openai_body import extra_fields, request_body
-from assay.models._openai_server import check_key, parse_address
-from assay.models._openai_session import Session
+from assay.models.engines.openai.body import extra_fields, request_body
+from assay.models.engines.openai.crew import Crew
+from assay.models.engines.openai.server import check_key, parse_address
+from assay.models.engines.openai.session import Session
 from assay.models.settings import ON, check_chat_settings, refuse, thinking_budget
 from assay.types import Decoding, ModelIdentity, Request
 

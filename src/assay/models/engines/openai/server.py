@@ -12,19 +12,19 @@ from typing import TYPE_CHECKING, Any
 
 from assay.distribution import install_hint
 from assay.errors import ModelError, UsageError
-from assay.models._events import events
-from assay.models._gate import retry_after_s
-from assay.models._openai_answer import Answer
-from assay.models._openai_body import Complaint, complaint
-from assay.models._openai_client import Clients
-from assay.models._openai_limits import LISTING, AnswerLimits
+from assay.models.engines.openai.answer import Answer
+from assay.models.engines.openai.body import Complaint, complaint
+from assay.models.engines.openai.client import Clients
+from assay.models.engines.openai.events import events
+from assay.models.engines.openai.limits import LISTING, AnswerLimits
+from assay.models.engines.openai.rate_limiter import retry_after_s
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     import httpx
 
-    from assay.models._openai_client import Client
+    from assay.models.engines.openai.client import Client
 
 ERROR_BYTES = 1 << 16
 LONGEST_QUOTE = 300

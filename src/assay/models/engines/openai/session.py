@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING
 
 from assay.errors import ModelError
 from assay.models import failed
-from assay.models._gate import Gate, pause_s
-from assay.models._openai_body import (
+from assay.models.engines.openai.body import (
     DISPENSABLE,
     extra_fields,
     needed_fields,
     refused_fields,
     request_body,
 )
-from assay.models._openai_limits import answer_limits
-from assay.models._openai_server import Address, PassingError, RefusedError, Server
+from assay.models.engines.openai.limits import answer_limits
+from assay.models.engines.openai.rate_limiter import Gate, pause_s
+from assay.models.engines.openai.server import Address, PassingError, RefusedError, Server
 from assay.types import Completion
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from typing import Any, TypeVar
 
     from assay.models import EngineOptions
-    from assay.models._openai_answer import Answer
+    from assay.models.engines.openai.answer import Answer
     from assay.types import Request
 
     T = TypeVar("T")

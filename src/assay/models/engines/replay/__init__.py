@@ -1,1 +1,5 @@
-"""TODO"""
+"""Recorded completions in place of a model."""
+
+from assay.models.engines.replay import engine
+
+__all__ = ["engine"]

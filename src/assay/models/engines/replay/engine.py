@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from assay import codec
+from assay.borders.reading import Reader
+from assay.datasets import file_sha256
 from assay.errors import ModelError, UsageError
-from assay.fetch import file_sha256
 from assay.models import Backend, EngineOptions, Rendered, backends, failed
-from assay.models._names import default_name
-from assay.models._recorded import PROGRAMS, records
+from assay.models.engines.replay.recorded import PROGRAMS, records
+from assay.models.names import default_name
 from assay.models.settings import refuse
-from assay.reading import Reader
 from assay.types import Completion, ModelIdentity, SampleKey
 
 if TYPE_CHECKING:

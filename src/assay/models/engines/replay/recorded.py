@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from assay.borders.reading import Reader, parse_json
 from assay.errors import ModelError
-from assay.reading import Reader, parse_json
 
 Record = tuple[str, Any]  # where it stands, and what
 SAMPLES = Reader(

@@ -70,7 +70,7 @@ def _launched(
 ) -> torch.Tensor:
     import torch
 
-    from assay.models._hf_kernel import decode_attention
+    from assay.models.engines.torch.kernel import decode_attention
 
     rows, heads, _, width = query.shape
     shared = keys.shape[1]

@@ -1,4 +1,4 @@
-"""Hugging Face models, run by torch with slots of our own (see ``_hf_slots``)."""
+"""Hugging Face models, run by torch with slots of our own (see ``slots``)."""
 
 from __future__ import annotations
 
@@ -7,24 +7,23 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from assay import codec
+from assay.datasets import kept_sha256
 from assay.distribution import install_hint
 from assay.errors import ModelError, UsageError
-from assay.fetch import kept_sha256
-from assay.models import Backend, backends, prompt_form
-from assay.models._checkpoint import read_checkpoint
-from assay.models._config_sizes import check_sizes
-from assay.models._engine_process import ProcessModel
-from assay.models._folder import (
+from assay.formats.checkpoint import read_checkpoint
+from assay.formats.config_sizes import check_sizes
+from assay.formats.huggingface.folder import (
     ADAPTER,
     adapter_folder,
     adapter_setting,
     chat_template,
-    folder_identity,
     model_folder,
     sha256_of,
 )
-from assay.models._gpu import driver_gpu, require_gpu
-from assay.models._names import default_name
+from assay.models import Backend, backends, prompt_form
+from assay.models.gpu import driver_gpu, require_gpu
+from assay.models.identity import folder_identity
+from assay.models.names import default_name
 from assay.models.settings import (
     check_chat_settings,
     own_options,
@@ -32,6 +31,7 @@ from assay.models.settings import (
     reserved,
     thinking_budget,
 )
+from assay.models.workers.process import ProcessModel
 from assay.types import ModelIdentity
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ RESERVED = {
 class TorchModel(ProcessModel):
     """A model of any format that torch runs; it is loaded with the first request."""
 
-    scoring_module = "assay.models._hf_scores"
+    scoring_module = "assay.models.engines.torch.scores"
 
     def __init__(
         self,
@@ -65,7 +65,7 @@ class TorchModel(ProcessModel):
         template: str,
         adapter: Path | None = None,
     ) -> None:
-        super().__init__("assay.models._hf_worker", "transformers", str(path))
+        super().__init__("assay.models.engines.torch.worker", "transformers", str(path))
         self._path, self._adapter, self.options = path, adapter, options
         self.identity, self.template = identity, template
         if thinking_budget(options) is not None:

@@ -1,4 +1,4 @@
-"""The Triton kernel of ``_hf_attention``. Imported on a GPU alone."""
+"""The Triton kernel of ``attention``. Imported on a GPU alone."""
 
 # mypy: ignore-errors
 # ruff: noqa: N803 - compile-time constants are in capitals

@@ -18,8 +18,8 @@ from transformers import (
     PreTrainedTokenizerFast,
 )
 
+from assay.formats.checkpoint import read_checkpoint
 from assay.machine import usable_cores
-from assay.models._checkpoint import read_checkpoint
 
 # Tokens that end an answer in one family or another; models do not always declare all of theirs.
 TURN_ENDS = (

@@ -1,4 +1,4 @@
-"""torch as a scoring worker (see ``_score_lines``). It ends when its input does."""
+"""torch as a scoring worker (see ``workers.score_lines``). It ends when its input does."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from assay.models._hf_load import Loaded, load, set_threads
-from assay.models._score_lines import serve
-from assay.models._worker_lines import Lines
+from assay.models.engines.torch.load import Loaded, load, set_threads
+from assay.models.workers.lines import Lines
+from assay.models.workers.score_lines import serve
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import torch
 from transformers import Cache
 
-from assay.models import _hf_attention
-from assay.models._hf_sampling import Choice, Settings, choose
+from assay.models.engines.torch import attention as hf_attention
+from assay.models.engines.torch.sampling import Choice, Settings, choose
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -100,8 +100,8 @@ class Reader:
     computing: _Computing = field(default_factory=_Computing)
 
     def __post_init__(self) -> None:
-        _hf_attention.register(self.computing)
-        self.model.set_attn_implementation(_hf_attention.NAME)
+        hf_attention.register(self.computing)
+        self.model.set_attn_implementation(hf_attention.NAME)
 
     def read(self, prompts: Sequence[Sequence[int]]) -> list[Prefilled]:
         self.computing.position = None

@@ -8,16 +8,16 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from assay.models._hf_slots import Wish
-from assay.models._prompt_tokens import prompt_tokens, rendered, template_process
-from assay.models._template_process import TemplateLimitError
+from assay.models.engines.torch.slots import Wish
+from assay.models.workers.prompt_tokens import prompt_tokens, rendered, template_process
+from assay.models.workers.template_process import TemplateLimitError
 from assay.thoughts import MARKS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from assay.models._hf_load import Loaded
-    from assay.models._worker_lines import Lines
+    from assay.models.engines.torch.load import Loaded
+    from assay.models.workers.lines import Lines
 
 MARGIN = 8  # tokens that may decode to nothing of their own: parts of a character
 

@@ -1,4 +1,4 @@
-"""The hf engine behind the lines of ``_engine_process``: slots that are refilled as they end."""
+"""The hf engine behind the lines of ``workers.process``: slots that are refilled as they end."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from assay.models._hf_load import Loaded, load, set_threads
-from assay.models._hf_slots import Prefilled, Reader, Slots, bytes_per_token, choice_for
-from assay.models._hf_texts import Ask, Texts
-from assay.models._memory import free_memory
-from assay.models._worker_lines import Lines
+from assay.models.engines.torch.load import Loaded, load, set_threads
+from assay.models.engines.torch.slots import Prefilled, Reader, Slots, bytes_per_token, choice_for
+from assay.models.engines.torch.texts import Ask, Texts
+from assay.models.memory import free_memory
+from assay.models.workers.lines import Lines
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

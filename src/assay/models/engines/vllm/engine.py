@@ -8,15 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 from assay.distribution import install_hint
 from assay.errors import ModelError, UsageError
-from assay.models import Backend, backends
-from assay.models._engine_process import ProcessModel
-from assay.models._folder import (
+from assay.formats.huggingface.folder import (
     adapter_folder,
     adapter_setting,
     chat_template,
-    folder_identity,
     model_folder,
 )
+from assay.models import Backend, backends
+from assay.models.identity import folder_identity
 from assay.models.settings import (
     check_chat_settings,
     own_options,
@@ -24,6 +23,7 @@ from assay.models.settings import (
     thinking_budget,
     thought_tags,
 )
+from assay.models.workers.process import ProcessModel
 
 if TYPE_CHECKING:
     from assay.models import EngineOptions
@@ -51,7 +51,7 @@ class VllmModel(ProcessModel):
     """A model folder; vLLM is started with the first request and ended with the last."""
 
     def __init__(self, reference: str, options: EngineOptions) -> None:
-        super().__init__("assay.models._vllm_worker", "vLLM", reference)
+        super().__init__("assay.models.engines.vllm.worker", "vLLM", reference)
         self._folder = model_folder(reference, options.revision)
         self._version, device = _installed()
         if options.device not in ("auto", device):

@@ -1,4 +1,4 @@
-"""vLLM behind the lines of ``_engine_process``. It ends when its input does."""
+"""vLLM behind the lines of ``workers.process``. It ends when its input does."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import time
 from typing import Any
 
 from assay.machine import usable_cores
-from assay.models._prompt_tokens import prompt_tokens, rendered, template_process
-from assay.models._template_process import TemplateLimitError
-from assay.models._worker_lines import Lines
+from assay.models.workers.lines import Lines
+from assay.models.workers.prompt_tokens import prompt_tokens, rendered, template_process
+from assay.models.workers.template_process import TemplateLimitError
 
 # CPU seconds for 32 HumanEval prompts, 48 new tokens each: 1 at a time 448, 8: 146, 32: 89.
 CPU_PARALLEL = 32

@@ -1,1 +1,1 @@
-"""TODO"""
+"""How programs are isolated and limited: namespaces, Landlock, seccomp, cgroups."""

@@ -1,1 +1,1 @@
-"""TODO"""
+"""How a program is judged; pure, wherever it runs."""

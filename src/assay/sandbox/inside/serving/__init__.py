@@ -1,1 +1,1 @@
-"""TODO"""
+"""The processes of a worker: keeper, zygote, program and oracle."""

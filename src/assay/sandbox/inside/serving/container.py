@@ -12,7 +12,7 @@ import socket
 import subprocess
 import sys
 
-from . import wire
+from ..judging import wire
 
 SERVERS = (b"z", b"o")  # zygote and oracle
 PIECE = 1 << 16
@@ -55,7 +55,8 @@ def _started(
     ends = socket.socketpair()
     started = {}
     script = (
-        f"import sys; sys.path.insert(0, {sys.path[0]!r}); from _inside.server import main; main()"
+        f"import sys; sys.path.insert(0, {sys.path[0]!r}); "
+        "from inside.serving.server import main; main()"
     )
     for name, end in zip(SERVERS, ends, strict=True):
         os.dup2(end.fileno(), LINK, inheritable=True)

@@ -9,10 +9,11 @@ import sys
 from marshal import dumps
 from typing import Any
 
-from . import judge, sample, wire
-from .clock import TURN, PublishedClock
-from .latest import Latest
-from .machine import Machine
+from ..isolation.clock import TURN, PublishedClock
+from ..isolation.machine import Machine
+from ..judging import judge, wire
+from ..judging.latest import Latest
+from . import sample
 from .place import Place
 from .watch import Kept, Watch
 from .zygote import SEPARATED, SHARED

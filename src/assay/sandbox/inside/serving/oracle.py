@@ -21,11 +21,11 @@ from collections.abc import Iterator
 from types import FrameType
 from typing import Any
 
-from . import judge, trial, wire
-from .clock import CPUS, TURN, Clock
-from .latest import Latest
+from ..isolation.clock import CPUS, TURN, Clock
+from ..judging import judge, trial, wire
+from ..judging.latest import Latest
+from ..judging.trial import EndedError
 from .sample import JOBS, LINK
-from .trial import EndedError
 
 CPU_S = 20.0  # of the tests' own work for one program
 LOOKS = 100  # at the tests' own work, in its limit

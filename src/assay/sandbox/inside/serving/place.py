@@ -9,8 +9,9 @@ import signal
 import sys
 from collections.abc import Callable
 
-from . import cgroup, kernel, root, sample
-from .tree import Tree
+from ..isolation import cgroup, kernel, root
+from ..isolation.tree import Tree
+from . import sample
 from .zygote import KILL
 
 ANY_CHILD = 0x40000000  # __WALL: whatever signal a child ends with

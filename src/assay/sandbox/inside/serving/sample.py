@@ -9,7 +9,7 @@ import resource
 from collections.abc import Callable
 from typing import Any, NoReturn
 
-from . import answer, judge, wire
+from ..judging import answer, judge, wire
 
 MIB = 1 << 20
 OPEN_FILES = 256

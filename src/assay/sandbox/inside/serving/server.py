@@ -8,7 +8,7 @@ import os
 import signal
 from typing import Any, Protocol
 
-from . import wire
+from ..judging import wire
 from .sample import JOBS, LINK, REPORTS
 from .watch import HarnessGoneError
 
@@ -53,8 +53,8 @@ def main() -> None:
 
 def _keeper(settings: dict[str, Any]) -> tuple[Role, dict[str, Any]]:
     # While files are in reach.
+    from ..isolation.machine import Machine
     from . import keeper, tiers
-    from .machine import Machine
 
     for name in (*WARM, *settings["imports"]):
         importlib.import_module(name)

@@ -21,10 +21,11 @@ import time
 from collections.abc import Callable
 from typing import Any, NoReturn
 
-from . import cgroup, kernel, landlock, proc, root, sample, seccomp, visible
-from .kernel import Forker
+from ..isolation import cgroup, kernel, landlock, proc, root, seccomp, visible
+from ..isolation.kernel import Forker
+from ..isolation.tree import Tree
+from . import sample
 from .place import ANY_CHILD, Landlocked, Namespaces, Place, remove
-from .tree import Tree
 from .zygote import READY, serve
 
 FIRST_UID = 100_000  # with the worker's pid added: processes are counted per user

@@ -8,8 +8,8 @@ import select
 import time
 from typing import Any
 
-from .clock import FOR_EVER, Clock, PublishedClock
-from .machine import Machine
+from ..isolation.clock import FOR_EVER, Clock, PublishedClock
+from ..isolation.machine import Machine
 from .place import Place
 
 PIECE = 1 << 16

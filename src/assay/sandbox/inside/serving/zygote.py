@@ -16,7 +16,8 @@ import sys
 from collections.abc import Callable
 from typing import NoReturn
 
-from . import sample, visible
+from ..isolation import visible
+from . import sample
 
 READY, KILL, SHARED, SEPARATED = b"r", b"k", b"s", b"a"
 MOST_DESCRIPTORS = 4

@@ -13,8 +13,8 @@ from typing import Any
 import host_names
 import lacks
 import wit_world
-from _inside import calling, judge, plain, trial, wire
-from _inside.latest import Latest
+from inside.judging import calling, judge, plain, trial, wire
+from inside.judging.latest import Latest
 
 # There are no files at run time: what programs may import is in memory from the start.
 LEFT_OUT = {

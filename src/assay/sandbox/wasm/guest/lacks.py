@@ -12,8 +12,8 @@ import sys
 from types import ModuleType, TracebackType
 from typing import Any
 
-from _inside import judge
 from imports import Table
+from inside.judging import judge
 
 LACKS = "the guest lacks"
 LIBRARY = ("/python/", "<frozen ")  # where the standard library's code comes from

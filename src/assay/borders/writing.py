@@ -13,8 +13,8 @@ import secrets
 import stat
 from typing import TYPE_CHECKING
 
+from assay.borders.reading import KINDS, check_regular
 from assay.errors import RunError
-from assay.reading import KINDS, check_regular
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

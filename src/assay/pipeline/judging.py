@@ -1,0 +1,237 @@
+"""Judge the samples of a run and write its result, wherever the completions come from."""
+
+from __future__ import annotations
+
+import platform
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from assay import (
+    __version__,
+    benchmarks,
+    codec,
+    extract,
+    models,
+    runs,
+    sandbox,
+    scoring,
+)
+from assay.datasets import cache_dir
+from assay.errors import UsageError
+from assay.extract.workers import Extractor
+from assay.machine import usable_cores
+from assay.models import EngineOptions
+from assay.pipeline import references
+from assay.pipeline.best_of_n import best_of_n
+from assay.pipeline.config import EvalConfig, JudgeConfig, ScoreConfig
+from assay.pipeline.run import Observer, Stream
+from assay.pipeline.samples import (
+    Samples,
+    Selected,
+)
+from assay.protocol import VERSION, Protocol
+from assay.sandbox.environments import store as environments
+from assay.types import Benchmark, SampleKey
+
+LONG_S = 2.0
+
+
+MOST_WORKERS = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """A finished run: the results file's content and its path."""
+
+    result: dict[str, Any]
+    path: Path
+
+
+def judge_samples(
+    config: JudgeConfig,
+    selected: Selected,
+    benchmark: Benchmark,  # those of the selected problems that there are samples of
+    samples: Samples,
+    model: models.Model,
+    observer: Observer,
+    device: Mapping[str, Any] = MappingProxyType({}),  # where completions are made
+) -> Evaluation:
+    judge = open_sandbox(config, observer)
+    extractor = Extractor(config.workers)
+    try:
+        checked = references.check(benchmark, judge, observer, again=config.check_references)
+        benchmark = checked.benchmark
+        capabilities = judge.capabilities()
+        most = max(Counter(task_id for task_id, _ in samples.keys).values(), default=0)
+        task_ids = [p.task_id for p in selected.benchmark.problems]
+        protocol = _protocol(config, benchmark, task_ids, samples, most, judge)
+        cache = _verdict_cache(capabilities, protocol.environment)
+        run = runs.open_run(
+            config.results_dir, protocol, model.identity,
+            fresh=config.fresh, tests_seed=config.tests_seed, selection=selected.label,
+            name=_given_name(config), warn=observer.note,
+        )  # fmt: skip
+        try:
+            _check_device(config, run)
+            stream = Stream(
+                benchmark, samples.strategy, protocol, model, judge, extractor, run,
+                None if config.no_cache else cache, checked.unscorable, observer,
+            )  # fmt: skip
+            known = {"sandbox": codec.to_json(capabilities), **device}
+            keys = _long_first(samples.keys, checked.seconds)
+            stream.flow(keys, lambda: environment(model) | known)
+            wanted = set(task_ids)
+            verdicts = [v for v in run.verdicts.values() if v.task_id in wanted]
+            tallies = scoring.tally(task_ids, verdicts)
+            best = None
+            if (method := config.select or runs.kept_selection(run)) and most > 1:
+                form = model.identity.prompt_form
+                try:
+                    best = best_of_n(method, most, benchmark, form, run, judge, extractor, observer)
+                except UsageError as error:
+                    if config.select:
+                        raise
+                    observer.note(f"the choice by {method} is left out: {error}")
+            elif config.select:
+                observer.note("--select has nothing to choose from: there is one sample a problem")
+            result = runs.build_result(
+                run, protocol, tallies,
+                scoring.coverage(tallies, most, selected.total), scoring.estimates(tallies),
+                scoring.group_scores(task_ids, verdicts, _groups(benchmark)), checked.unscorable,
+                _prices(config),
+                best,
+            )  # fmt: skip
+            return Evaluation(result, runs.write_result(run, result, tallies))
+        finally:
+            run.close()
+    finally:
+        extractor.close()
+        judge.close()
+
+
+def _given_name(config: JudgeConfig) -> str:
+    if isinstance(config, EvalConfig):
+        return config.engine.name
+    return config.model_name if isinstance(config, ScoreConfig) else ""
+
+
+def _check_device(config: JudgeConfig, run: runs.RunFolder) -> None:
+    """Raise UsageError if a GPU is asked for and the run to be resumed did not use one."""
+    wanted = config.engine.device if isinstance(config, EvalConfig) else "auto"
+    if wanted == "cuda" and not all(c.used_gpu for c in run.completions.values()):
+        raise UsageError(
+            f"{run.path}: has completions that were generated without a GPU. Use --fresh to "
+            "generate all of them with --device cuda."
+        )
+
+
+def open_sandbox(config: JudgeConfig, observer: Observer) -> sandbox.Sandbox:
+    """Open the sandbox; a tier that is weaker than it could be is never taken without a word."""
+    judge = sandbox.open_sandbox(config.sandbox, config.workers, config.sandbox_tier)
+    found = judge.capabilities()
+    for refused in found.refused:
+        observer.note(f"sandbox tier {found.tier}, since a stronger one is refused: {refused}")
+    return judge
+
+
+def _verdict_cache(found: sandbox.Capabilities, environment: str) -> runs.VerdictCache:
+    image = [found.image] if found.image else []  # two of them may have the same Python
+    return runs.VerdictCache(
+        cache_dir() / "verdicts", found.kind, found.tier, found.python, environment, *image
+    )
+
+
+def _long_first(keys: list[SampleKey], seconds: dict[str, float]) -> list[SampleKey]:
+    """What takes long to judge does not begin when all others are done; else the order stays."""
+
+    def haste(key: SampleKey) -> float:
+        needed = seconds.get(key[0], 0.0)
+        return -needed if needed > LONG_S else 0.0
+
+    return sorted(keys, key=haste)
+
+
+def check_workers(config: JudgeConfig) -> None:
+    if not 0 <= config.workers <= MOST_WORKERS:
+        raise UsageError(
+            f"--workers must be 0 (one per core) to {MOST_WORKERS}, got {config.workers}"
+        )
+
+
+def select_problems(config: JudgeConfig, observer: Observer) -> Selected:
+    """Load the benchmark and return the problems that are asked for."""
+    whole = load_benchmark(config, observer)
+    benchmark, label = config.problems.apply(whole)
+    return Selected(benchmark, label, len(whole.problems))
+
+
+def load_benchmark(config: JudgeConfig, observer: Observer) -> Benchmark:
+    """The benchmark; an error if its programs could not be judged, before anything is generated."""
+    name = benchmarks.of_split(config.benchmark, config.split)
+    benchmark = benchmarks.load(name, observer.note, config.data_dir)
+    if benchmark.environment:
+        environments.find(benchmark.environment)
+    return benchmark
+
+
+def _prices(config: JudgeConfig) -> tuple[float, float]:
+    engine = config.engine if isinstance(config, EvalConfig) else EngineOptions()
+    return engine.price_in, engine.price_out
+
+
+def _groups(benchmark: Benchmark) -> list[str]:
+    """Of the cases, all problems' being alike; none where tests are code."""
+    return next((list(p.tests.cases.inputs) for p in benchmark.problems if p.tests.cases), [])
+
+
+def _protocol(
+    config: JudgeConfig,
+    benchmark: Benchmark,
+    task_ids: list[str],
+    samples: Samples,
+    n_samples: int,
+    judge: sandbox.Sandbox,
+) -> Protocol:
+    capabilities = judge.capabilities()
+    # Patch releases do not change what a program means.
+    python, packages = capabilities.python.rpartition(".")[0], ""
+    if benchmark.environment:
+        environment = environments.find(benchmark.environment, capabilities.tier)
+        python, packages = f"cpython {environment.python}", environment.identity
+    return Protocol(
+        version=VERSION,
+        benchmark=benchmark.name,
+        benchmark_version=benchmark.version,
+        data_sha256=benchmark.data_sha256,
+        problems=len(task_ids),
+        problems_sha256=codec.digest(task_ids),
+        n_samples=n_samples,
+        prompt_strategy=samples.strategy.name,
+        prompt_strategy_version=samples.strategy.version,
+        asking=samples.asking,
+        decoding=samples.decoding,
+        extraction_version=extract.VERSION,
+        tests="+".join(_groups(benchmark)) or "base",
+        limits=benchmark.limits,
+        sandbox=capabilities.kind,
+        python=python,
+        environment=packages,
+        origin=samples.origin,
+        prompt_imports=config.prompt_imports,
+    )
+
+
+def environment(model: models.Model) -> dict[str, Any]:
+    """Where completions are made."""
+    return {
+        "assay": __version__,
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+        "machine": platform.machine(),
+        "cpus": usable_cores(),
+        "engine": model.describe(),
+    }

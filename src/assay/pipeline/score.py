@@ -1,0 +1,82 @@
+"""Score completions that were made elsewhere."""
+
+from __future__ import annotations
+
+import dataclasses
+import tempfile
+from pathlib import Path
+
+from assay import (
+    models,
+    runs,
+    selection,
+)
+from assay.pipeline import references
+from assay.pipeline.config import JudgeConfig, ScoreConfig
+from assay.pipeline.judging import (
+    Evaluation,
+    check_workers,
+    judge_samples,
+    load_benchmark,
+    open_sandbox,
+    select_problems,
+)
+from assay.pipeline.run import Observer
+from assay.pipeline.samples import (
+    match_samples,
+    recorded_samples,
+)
+from assay.types import Benchmark, SampleKey
+
+
+def score(config: ScoreConfig, observer: Observer) -> Evaluation:
+    """Judge completions made elsewhere: all those in the file, and no others."""
+    check_workers(config)
+    if config.select:
+        selection.methods.get(config.select)
+    selected = select_problems(config, observer)
+    benchmark, model, keys = match_samples(config, selected, observer)
+    samples = recorded_samples(model, keys)
+    return judge_samples(config, selected, benchmark, samples, model, observer)
+
+
+def recorded(
+    config: ScoreConfig, observer: Observer
+) -> tuple[Benchmark, models.RecordedModel, list[SampleKey]]:
+    """Completions made elsewhere, and the part of the benchmark that they are for."""
+    return match_samples(config, select_problems(config, observer), observer)
+
+
+def check_references(config: JudgeConfig, observer: Observer) -> dict[str, str]:
+    """Run all reference solutions anew: for every task, why it fails; nothing where it passes."""
+    benchmark = load_benchmark(config, observer)
+    judge = open_sandbox(config, observer)
+    try:
+        unscorable = references.check(benchmark, judge, observer, again=True).unscorable
+    finally:
+        judge.close()
+    return {p.task_id: unscorable.get(p.task_id, "") for p in benchmark.problems}
+
+
+def flaky(
+    config: ScoreConfig, scored: Evaluation, rounds: int, observer: Observer
+) -> dict[str, list[str]]:
+    """Execute everything again, ``rounds`` times: the samples whose verdict changed.
+
+    Keyed ``task_id#sample``, with the status of each execution, the first one first.
+    """
+    seen = {key: [status] for key, status in _statuses(scored).items()}
+    for _ in range(rounds):
+        with tempfile.TemporaryDirectory() as folder:
+            again = dataclasses.replace(
+                config, results_dir=Path(folder), no_cache=True, select="",
+                tests_seed=scored.result["tests_seed"],
+            )  # fmt: skip
+            for key, status in _statuses(score(again, observer)).items():
+                seen[key].append(status)
+    return {f"{t}#{s}": found for (t, s), found in seen.items() if len(set(found)) > 1}
+
+
+def _statuses(evaluation: Evaluation) -> dict[SampleKey, str]:
+    run = runs.RecordedRun(evaluation.path.with_suffix(""))
+    return {key: verdict.status for key, verdict in run.verdicts.items()}
