@@ -26,7 +26,7 @@ class Dozing:
         if self._tell is None:
             return
         before, used_before = self._seen
-        used, runnable = _work(self._pid)
+        used, runnable = work_of(self._pid)
         now, _ = self._seen = time.monotonic(), used
         # The first look has nothing to compare with.
         if used_before and not runnable and used - used_before < WORKING * (now - before):
@@ -34,7 +34,7 @@ class Dozing:
             self._tell = None
 
 
-def _work(pid: int) -> tuple[float, bool]:
+def work_of(pid: int) -> tuple[float, bool]:
     """CPU seconds of a process and its descendants, and whether any of them could run now."""
     used, runnable = 0.0, False
     with contextlib.suppress(OSError, ValueError):
@@ -42,7 +42,7 @@ def _work(pid: int) -> tuple[float, bool]:
         for task in Path(f"/proc/{pid}/task").iterdir():
             runnable |= _fields(task / "stat")[0] == RUNNABLE
             for child in (task / "children").read_text().split():
-                more, busy = _work(int(child))
+                more, busy = work_of(int(child))
                 used, runnable = used + more, runnable or busy
     return used, runnable
 

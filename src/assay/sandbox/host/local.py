@@ -21,7 +21,7 @@ import assay
 from assay.datasets import cache_dir
 from assay.errors import AssayError, SandboxError
 from assay.sandbox.environments import store as environments
-from assay.sandbox.host.dozing import LOOK_EVERY_S, Dozing
+from assay.sandbox.host.dozing import LOOK_EVERY_S, Dozing, work_of
 from assay.sandbox.host.worker import Server, WorkerLostError, end_process
 from assay.sandbox.inside.judging import wire
 
@@ -132,6 +132,9 @@ class _Process(Server):
             wire.send_encoded(self._input.fileno(), message)
         except (OSError, ValueError) as error:
             raise WorkerLostError(str(error) or "it ended") from error
+
+    def cpu_s(self) -> float:
+        return work_of(self._process.pid)[0]
 
     def dozing(self, tell: Callable[[], None]) -> Dozing:
         return Dozing(self._process.pid, tell)

@@ -20,6 +20,8 @@ def verdict_of(job: Job, report: dict[str, Any]) -> Verdict:
             integrity=job.tests.integrity, rule=job.program.rule,
         )  # fmt: skip
     told = report.get("told", report["result"])
+    if told and "ended" in told and report["result"]:  # it ended before it had begun, and said why
+        told = report["result"]
     if told is None or "ended" in told or (report["out_of_memory"] and told["status"] != "pass"):
         told = {**_untold(report, job.limits), **_heard_before_the_end(told)}
     return Verdict(

@@ -70,6 +70,10 @@ class Server:
         """Return its next answer; WorkerLostError if none comes in time."""
         raise NotImplementedError
 
+    def cpu_s(self) -> float:
+        """Return the CPU seconds of it and of all it started; 0 where that cannot be seen."""
+        return 0.0
+
     def dozing(self, tell: Callable[[], None]) -> Dozing | None:
         """Who notices that it only waits; none where that cannot be seen."""
         raise NotImplementedError
@@ -139,6 +143,10 @@ class Worker:
         deadline = time.monotonic() + timeout_s
         told = self._oracle.receive(deadline, self._programs.dozing(doze))
         return {**self._programs.receive(deadline), "told": told}
+
+    def cpu_s(self) -> float:
+        """Return the CPU seconds of both processes and of all that they started."""
+        return sum(server.cpu_s() for server in (self._programs, self._oracle) if server)
 
     def kill(self) -> None:
         self._killed = True

@@ -5,17 +5,30 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 from .clock import CPU_STAT, NANOSECONDS, Clock
 
+Killer = Literal["", "own limit", "host"]
+LARGEST_CHARGE = 4 << 20  # that the kernel makes at once
 PREFIX = "assay-"
 REMOVE_S = 2.0  # the kernel takes a moment to see that a cgroup is empty
 HARNESS = f"{PREFIX}harness"  # where processes go that stand in the way of a subtree
 
 
-class TreeLimit:
+class MemoryEvents:
+    """Tell whether the kernel killed a process for lack of memory, and whose lack it was."""
+
+    def restart(self) -> None:
+        """Begin to count for the next program."""
+        raise NotImplementedError
+
+    def killed_by(self) -> Killer:
+        """Return the limit whose lack of memory a process of the program was killed for."""
+        raise NotImplementedError
+
+
+class TreeLimit(MemoryEvents):
     """A cgroup for the zygote and all that it forks; opened before privileges are given up."""
 
     name = ""
@@ -30,10 +43,6 @@ class TreeLimit:
         raise NotImplementedError
 
     def peak_bytes(self) -> int:
-        raise NotImplementedError
-
-    def kills(self) -> int:
-        """Return how often a process was killed for lack of memory, ever."""
         raise NotImplementedError
 
     def remove(self) -> None:
@@ -56,6 +65,7 @@ class VersionOne(TreeLimit):
         self._entries = [os.open(f"{folder}/cgroup.procs", os.O_WRONLY) for folder in folders]
         self._peak = os.open(f"{memory}/memory.max_usage_in_bytes", os.O_RDWR)
         self._oom = os.open(f"{memory}/memory.oom_control", os.O_RDONLY)
+        self._full, self._kills = limit - LARGEST_CHARGE, 0
         self.clock = Clock(os.open(f"{cpu}/cpuacct.usage", os.O_RDONLY), NANOSECONDS)
         self._folders = [_opened_parent(folder) for folder in folders]
 
@@ -66,12 +76,16 @@ class VersionOne(TreeLimit):
     def restart(self) -> None:
         os.pwrite(self._peak, b"0", 0)
         self.clock.restart()
+        self._kills = _count(self._oom, b"oom_kill")
 
     def peak_bytes(self) -> int:
         return int(os.pread(self._peak, 32, 0))
 
-    def kills(self) -> int:
-        return _kills(self._oom)
+    def killed_by(self) -> Killer:
+        if _count(self._oom, b"oom_kill") == self._kills:
+            return ""
+        # Not by failcnt, which newer kernels do not count.
+        return "own limit" if self.peak_bytes() >= self._full else "host"
 
     def remove(self) -> None:
         _remove(self._folders)
@@ -94,6 +108,7 @@ class VersionTwo(TreeLimit):
                 _write(f"{folder}/pids.max", limits["processes"] + 1)  # the zygote
             self._peak = os.open(f"{folder}/memory.peak", os.O_RDWR)
             self._events = os.open(f"{folder}/memory.events", os.O_RDONLY)
+            self._before = 0, 0
             self.clock = Clock(os.open(f"{folder}/cpu.stat", os.O_RDONLY), CPU_STAT)
             self._entry = os.open(f"{folder}/cgroup.procs", os.O_WRONLY)
         except OSError:
@@ -108,12 +123,19 @@ class VersionTwo(TreeLimit):
         with contextlib.suppress(OSError):
             os.pwrite(self._peak, b"reset", 0)
         self.clock.restart()
+        self._before = self._kills_and_hits()
 
     def peak_bytes(self) -> int:
         return int(os.pread(self._peak, 32, 0))
 
-    def kills(self) -> int:
-        return _kills(self._events)
+    def killed_by(self) -> Killer:
+        (kills_before, hits_before), (kills, hits) = self._before, self._kills_and_hits()
+        if kills == kills_before:
+            return ""
+        return "own limit" if hits > hits_before else "host"
+
+    def _kills_and_hits(self) -> tuple[int, int]:
+        return _count(self._events, b"oom_kill"), _count(self._events, b"oom")
 
     def remove(self) -> None:
         _remove(self._parent)
@@ -127,18 +149,31 @@ def open_limit(limits: dict[str, Any]) -> TreeLimit | None:
     return None
 
 
-def own_kills() -> Callable[[], int]:
-    """Count the processes of this container that were killed for lack of memory, ever."""
+class ContainerEvents(MemoryEvents):
+    """Those of the container around this process, whose limit is that of the programs."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._events = descriptor
+        self._kills = 0
+
+    def restart(self) -> None:
+        self._kills = _count(self._events, b"oom_kill")
+
+    def killed_by(self) -> Killer:
+        return "own limit" if _count(self._events, b"oom_kill") > self._kills else ""
+
+
+def container_events() -> MemoryEvents | None:
+    """Return the events of this container, if it shows them."""
     for path in ("/sys/fs/cgroup/memory/memory.oom_control", "/sys/fs/cgroup/memory.events"):
         with contextlib.suppress(OSError):
-            descriptor = os.open(path, os.O_RDONLY)
-            return lambda: _kills(descriptor)
-    return lambda: 0
+            return ContainerEvents(os.open(path, os.O_RDONLY))
+    return None
 
 
-def _kills(descriptor: int) -> int:
+def _count(descriptor: int, name: bytes) -> int:
     words = os.pread(descriptor, 256, 0).split()
-    return int(words[words.index(b"oom_kill") + 1]) if b"oom_kill" in words else 0
+    return int(words[words.index(name) + 1]) if name in words else 0
 
 
 def _mount_point(kind: str, controller: str) -> str:

@@ -131,9 +131,9 @@ def drop_capabilities() -> None:
     call("capset", _CAPABILITIES, _NONE)
 
 
-def secure_bits() -> int:
-    """Return what is different about capabilities of this process when its user changes."""
-    return call("prctl", PR_GET_SECUREBITS, 0, 0, 0, 0)
+def loses_capabilities() -> bool:
+    """Return whether this process loses its capabilities when it becomes another user."""
+    return int(_libc.prctl(PR_GET_SECUREBITS, 0, 0, 0, 0)) == 0
 
 
 def become(uid: int) -> None:

@@ -13,9 +13,13 @@ TARGET = "/proc"
 FLAGS = MS_NOSUID | MS_NODEV | MS_NOEXEC
 
 
-def mount(target: str) -> None:
-    """Mount on a folder of the root to be, for the keeper, who looks after the processes."""
-    kernel.mount("proc", target, "proc", FLAGS, "subset=pid")
+def mount(target: str, *, whole: bool) -> None:
+    """Mount on a folder of the root to be, for the keeper, who looks after the processes.
+
+    Not ``whole``: without the machine's figures. In a user namespace the kernel allows a whole one
+    for programs only where one can be seen already.
+    """
+    kernel.mount("proc", target, "proc", FLAGS, "" if whole else "subset=pid")
 
 
 def mount_for_program() -> None:

@@ -46,7 +46,7 @@ def enter_private_root(
     if "loopback" in allowed:
         loopback.switch_on(STAGING)
     os.makedirs(STAGING + PROC)
-    proc.mount(STAGING + PROC)
+    proc.mount(STAGING + PROC, whole="figures" in allowed)
     os.makedirs(STAGING + SCRATCH)
     mount_scratch(STAGING + SCRATCH, files_mb)
     for name in ("/tmp", "/dev/shm"):

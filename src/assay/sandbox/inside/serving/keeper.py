@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import _socket
+import contextlib
 import os
 import struct
 import sys
@@ -33,6 +34,7 @@ class Process:
         self.control.setsockopt(_socket.SOL_SOCKET, _socket.SO_PASSCRED, 1)
         self.control.settimeout(START_S)
         self.output, their_output = os.pipe()
+        os.set_blocking(self.output, False)
         given = [theirs.fileno(), their_output]
         # Tests elsewhere call the program through a channel.
         self.oracles: _socket.socket | None = None
@@ -48,6 +50,7 @@ class Process:
 
     def send(self, message: bytes) -> tuple[int, bytes]:
         """Send what to run; return the process's pid, 0 if there is none, and its first word."""
+        pid, said = 0, b""
         try:
             # Most messages fit between the two; the rest waits until somebody listens.
             sent = self.control.send(message[:FITTING])
@@ -58,7 +61,7 @@ class Process:
         except TimeoutError:
             raise EOFError("the fork server does not answer") from None
         except ConnectionError:  # it ended before it had read it all
-            return 0, b""
+            pass
         return pid, said
 
     def _first_word(self) -> tuple[int, bytes]:
@@ -99,8 +102,8 @@ class Keeper:
             self._pass_on(None)
             return {"sandbox_error": f"the benchmark's own code does not compile: {error}"}
         job["token"] = os.urandom(16).hex()
-        if self._place.limit:
-            self._place.limit.restart()
+        if self._place.memory:
+            self._place.memory.restart()
         self.prepare()
         process, self._next = self._next, None
         assert process is not None
@@ -135,16 +138,19 @@ class Keeper:
         for source, text in ((process.output, output), (process.control.fileno(), result)):
             # Not until its end: the other end may be on its way through a socket, held by nobody.
             os.set_blocking(source, False)
-            while text.read_from(source):
-                pass
+            with contextlib.suppress(BlockingIOError):
+                while text.read_from(source):
+                    pass
         self._place.clean_up()
         return {
             # No verdict of its own counts that comes after its time.
-            "result": None if watch.stopped == "cpu" else sample.checked(result.data, job["token"]),
+            "result": None
+            if watch.stopped == "cpu"
+            else sample.checked(bytes(result.data), job["token"]),
             "exit_code": os.waitstatus_to_exitcode(status),
             "stopped": watch.stopped,
             "pressure": watch.pressure,
-            "out_of_memory": watch.out_of_memory(),
+            "out_of_memory": watch.killed_by() == "own limit",
             "wall_s": round(wall_s, 4),
             "cpu_s": round(watch.cpu_s, 4),
             "peak_mb": round(self._place.peak_bytes() / 2**20, 1),

@@ -7,7 +7,6 @@ import contextlib
 import os
 import signal
 import sys
-from collections.abc import Callable
 
 from ..isolation import cgroup, kernel, root
 from ..isolation.tree import Tree
@@ -28,7 +27,7 @@ class Place:
         self.limit = limit
         self.tree = Tree()
         self._peak_bytes = 0
-        self.kills: Callable[[], int] = limit.kills if limit else lambda: 0  # for lack of memory
+        self.memory: cgroup.MemoryEvents | None = limit
 
     def start(self, kind: bytes, descriptors: list[int]) -> None:
         """Have the zygote fork a process that gets these descriptors."""

@@ -54,7 +54,7 @@ def in_namespaces(settings: dict[str, Any], *, as_root: bool) -> Place:
         last = seccomp.Filter(seccomp.build_last(os.uname().machine))
         flags = kernel.CLONE_NEWNS if with_figures else 0
         # The kernel takes them from a process that becomes another user, unless told not to.
-        keeps_capabilities = uid is None or kernel.secure_bits() != 0
+        keeps_capabilities = uid is None or not kernel.loses_capabilities()
         forker = Forker(flags, hooks=bool(settings["imports"]))
         fork = _forks_victims(forker) if limit else forker.is_child
         if limit:
@@ -98,7 +98,8 @@ def in_namespaces(settings: dict[str, Any], *, as_root: bool) -> Place:
     kernel.keep_capabilities(kernel.CAP_SYS_ADMIN, kernel.CAP_KILL, kernel.CAP_SYS_PTRACE)
     kernel.prctl(kernel.PR_SET_DUMPABLE, 0)
     place = Namespaces(zygote, link, limit, limits["files_mb"])
-    kernel.unmount(root.PROC)  # the place holds it open; programs have none, or one of their own
+    if not with_figures:  # those have one of their own, which the kernel allows on top of another
+        kernel.unmount(root.PROC)  # the place holds it open; programs have none
     return place
 
 
@@ -156,7 +157,7 @@ def by_landlock(settings: dict[str, Any], *, in_container: bool = False) -> Plac
     kernel.prctl(kernel.PR_SET_DUMPABLE, 0)
     place = Landlocked(zygote, link, limit, scratch)
     if in_container:
-        place.kills = cgroup.own_kills()
+        place.memory = cgroup.container_events()
     return place
 
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import _socket
+import contextlib
 import os
 import select
 import time
 from typing import Any
 
+from ..isolation.cgroup import Killer
 from ..isolation.clock import FOR_EVER, Clock, PublishedClock
 from ..isolation.machine import Machine
 from .place import Place
@@ -25,7 +27,7 @@ class Kept:
 
     def __init__(self, room: int) -> None:
         self._room = room
-        self.data = b""
+        self.data = bytearray()
 
     def take(self, piece: bytes) -> None:
         self.data += piece[: self._room - len(self.data)]
@@ -34,7 +36,7 @@ class Kept:
         """Read what there is; false at the end."""
         try:
             piece = os.read(descriptor, PIECE)
-        except (ConnectionResetError, BlockingIOError):  # it ended without having heard all
+        except ConnectionResetError:  # it ended without having heard all
             return False
         self.take(piece)
         return bool(piece)
@@ -60,7 +62,6 @@ class Watch:
         self._machine = machine
         if isinstance(clock, PublishedClock):
             clock.publish(0.0, time.monotonic_ns())
-        self._kills = place.kills()
         self._counted = place.limit is not None  # by a cgroup: the looks are a second line
         self._look_every_s = LOOK_RARELY_S if self._counted else LOOK_EVERY_S
         self._started = time.monotonic()
@@ -69,6 +70,7 @@ class Watch:
         self._idle_s = 0.0
         self._looked_s = 0.0
         self._free = 0
+        self._keeper_s = time.process_time()
         self._listed_ns = 0
         self.cpu_s = 0.0
         self.stopped: str | None = None
@@ -78,9 +80,9 @@ class Watch:
     def elapsed(self) -> float:
         return time.monotonic() - self._started
 
-    def out_of_memory(self) -> bool:
-        """Return whether the kernel has killed a process of the program for lack of memory."""
-        return self._place.kills() > self._kills
+    def killed_by(self) -> Killer:
+        """Return whose lack of memory the kernel has killed a process of the program for."""
+        return self._place.memory.killed_by() if self._place.memory else ""
 
     def run(
         self,
@@ -112,8 +114,10 @@ class Watch:
                 if descriptor != printed:
                     self.stopped = "answered"
                     return
-                if not output.read_from(printed):
-                    poll.unregister(printed)
+                # Nothing, should a program have read its own output in between.
+                with contextlib.suppress(BlockingIOError):
+                    if not output.read_from(printed):
+                        poll.unregister(printed)
             # Looks go on when the deadline is extended.
             if self.elapsed >= next_look:
                 self._look()
@@ -128,6 +132,8 @@ class Watch:
             self._clock.publish(self.cpu_s, FOR_EVER)
         if self.stopped in (None, "answered") and self.cpu_s > self._limits["cpu_s"]:
             self.stopped = "cpu"
+        if self.killed_by() == "host":
+            self.pressure = "memory"
 
     def _look(self) -> None:
         if self._busy_s is None:
@@ -137,8 +143,10 @@ class Watch:
         memory = self._limits["memory_mb"] << 20
         if self._tree.threads(processes) > self._limits["processes"]:
             self.stopped = "processes"
-        elif self.out_of_memory() or self._memory_bytes(processes, memory) > memory:
+        elif (killer := self.killed_by()) or self._memory_bytes(processes, memory) > memory:
             self.stopped = "memory"
+            if killer == "host":
+                self.pressure = "memory"
         elif self._used_s(processes) > self._limits["cpu_s"]:
             self.stopped = "cpu"
         elif not self._counted and self._machine.free_bytes() < self._machine.floor:
@@ -176,7 +184,9 @@ class Watch:
         """
         wall = float(self._limits["wall_s"])
         processes = self._processes()
-        others_s = self._machine.busy_s() - (self._busy_s or 0.0) - self._used_s(processes)
+        keeper_s = time.process_time() - self._keeper_s  # the program can make it work
+        busy_s = self._machine.busy_s() - (self._busy_s or 0.0)
+        others_s = busy_s - keeper_s - self._used_s(processes)
         without_idle_s = self.elapsed - self._looked_s - (self._machine.idle_s() - self._idle_s)
         waited = max(0.0, min(self._tree.waiting_s(processes), others_s, without_idle_s))
         if self.elapsed - waited < wall and self.elapsed < PATIENCE * wall:

@@ -1,0 +1,115 @@
+"""A failure of the machine is not the model's, and a program cannot make its own look like one."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from assay.types import Integrity, Limits, Verdict
+from tests.security.in_tiers import TIERS, Step, job, judge_in
+
+MIB = 1 << 20
+MEMORY_V1 = Path("/sys/fs/cgroup/memory")
+MEMORY_V2 = Path("/sys/fs/cgroup")
+HOG = """
+import time
+block = bytearray(200 << 20)
+for place in range(0, len(block), 4096): block[place] = 1
+time.sleep(1.5)
+def f(): return 1
+"""
+TOO_LARGE = "def f(): return 1\n#" + "a" * (100 << 20)
+# Keeps the process that reads its output busier than itself, and its own processes waiting.
+BUSY_KEEPER = """
+import os, time
+os.write(1, b"x" * 500_000)
+for _ in range(6):
+    if not os.fork():
+        while True:
+            os.write(1, b"x")
+time.sleep(60)
+def f(): return 1
+"""
+
+
+@pytest.fixture
+def small_group() -> Iterator[Path]:
+    """Make a cgroup with room for one of two programs."""
+    version_1 = (MEMORY_V1 / "memory.limit_in_bytes").exists()
+    parent = MEMORY_V1 if version_1 else MEMORY_V2
+    group = parent / f"assay-test-{os.getpid()}"
+    limit = "memory.limit_in_bytes" if version_1 else "memory.max"
+    try:
+        group.mkdir()
+        (group / limit).write_text(str(330 * MIB))
+        if not version_1:
+            (group / "cgroup.subtree_control").write_text("+memory")
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            group.rmdir()
+        pytest.skip(f"no cgroup can be made here: {error}")
+    yield group
+    with contextlib.suppress(OSError):
+        group.rmdir()
+
+
+@pytest.mark.skipif(not MEMORY_V1.exists(), reason="needs cgroup version 1")
+@pytest.mark.parametrize("integrity", ["shared", "separated"])
+def test_memory_that_the_machine_lacks_is_not_used_by_the_program(
+    small_group: Path, integrity: Integrity
+) -> None:
+    """The old code took a kill by the machine for one by the program's own limit of 512 MB."""
+    enter = f"open({str(small_group / 'cgroup.procs')!r}, 'w').write('0')"
+    limits = Limits(cpu_s=10, wall_s=20, memory_mb=512)
+    jobs = [job(f"hog {i}", HOG, integrity=integrity, limits=limits) for i in range(2)]
+    verdicts = judge_in("root", [Step(jobs)], workers=2, before=enter)
+    assert [(v.status, v.reason) for v in verdicts] == [("pass", "passed")] * 2
+
+
+@pytest.mark.parametrize("integrity", ["shared", "separated"])
+@pytest.mark.parametrize("tier", TIERS)
+def test_a_program_larger_than_its_memory_has_failed(tier: str, integrity: Integrity) -> None:
+    """The old code called it invalid: "a process could not be forked"."""
+    large = job("large", TOO_LARGE, integrity=integrity, limits=Limits(memory_mb=64))
+    honest = job("honest", "def f(): return 1", integrity=integrity)
+    verdicts = judge_in(tier, [Step([large]), Step([honest])])
+    assert [(v.task_id, v.status, v.reason) for v in verdicts] == [
+        ("large", "fail", "memory"), ("honest", "pass", "passed"),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("tier", TIERS)
+def test_work_that_a_program_makes_for_its_keeper_is_its_own(tier: str) -> None:
+    """In a review the old code counted 4 s of the keeper's work as that of others, and waited.
+
+    On a quiet machine it was judged right there too.
+    """
+    busy = job("busy", BUSY_KEEPER, limits=Limits(cpu_s=3, wall_s=4))
+    (verdict,) = judge_in(tier, [Step([busy])])
+    assert (verdict.status, verdict.reason) == ("fail", "timeout"), verdict
+
+
+FIGURES = """
+import assay.sandbox.kinds.process as process
+start_with = process.start_with
+process.start_with = lambda *about: {**start_with(*about), "allowed": ("figures", "loopback")}
+"""
+LOOKS = """
+import os
+assert "MemTotal" in open("/proc/meminfo").read()
+assert not os.path.exists("/proc/sys/kernel")
+processes = [name for name in os.listdir("/proc") if name.isdecimal()]
+assert processes == [str(os.getpid())], processes
+def f(): return 1
+"""
+
+
+@pytest.mark.parametrize("tier", ["root", "user"])
+def test_environments_with_figures_work_in_every_tier_with_namespaces(tier: str) -> None:
+    """On the old code every program was invalid in tier user: the kernel refused its /proc."""
+    verdicts: list[Verdict] = judge_in(tier, [Step([job("looks", LOOKS)])], before=FIGURES)
+    assert [(v.status, v.detail) for v in verdicts] == [("pass", "")]
