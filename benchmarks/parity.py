@@ -153,7 +153,7 @@ def ours(samples: Samples, folder: Path) -> tuple[Statuses, dict[tuple[str, int]
         no_cache=True,
     )
     with ProgressDisplay(samples.name, quiet=not sys.stderr.isatty()) as display:
-        run = runs.RunFolder(score(config, display).path.with_suffix(""))
+        run = runs.RunWriter(score(config, display).path.with_suffix(""))
     run.close()
     statuses = {key: _statuses(samples, verdict) for key, verdict in run.verdicts.items()}
     told = {k: f"{v.reason} {v.detail} {v.failing_test}" for k, v in run.verdicts.items()}

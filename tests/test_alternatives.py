@@ -50,7 +50,7 @@ def score_with(folder: Path, mini: Benchmark, *answers: tuple[str, str]) -> Eval
 
 
 def read_verdicts(evaluation: Evaluation) -> dict[tuple[str, int], Verdict]:
-    return runs.RecordedRun(evaluation.path.with_suffix("")).verdicts
+    return runs.RunReader(evaluation.path.with_suffix("")).verdicts
 
 
 @pytest.mark.parametrize("cached", [False, True])

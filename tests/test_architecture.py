@@ -13,6 +13,7 @@ SOURCE = Path(__file__).parents[1] / "src" / "assay"
 LAYERS = (
     {"__main__"},
     {"cli"},
+    {"api"},
     {"pipeline", "quality", "report"},
     {"runs", "benchmarks", "models", "sandbox", "extract", "prompts", "selection", "peers"},
     {"formats", "datasets", "scoring"},

@@ -12,7 +12,7 @@ from assay import models
 from assay.extract.workers import Extractor
 from assay.pipeline import EvalConfig, ProblemSelection, evaluate
 from assay.pipeline.best_of_n import best_of_n
-from assay.runs import RunFolder, open_run
+from assay.runs import RunWriter, open_run
 from assay.sandbox import Capabilities
 from assay.scoring import BestOfN
 from assay.types import Benchmark, Cases, Completion, Job, ModelIdentity, Problem, Tests, Verdict
@@ -53,14 +53,14 @@ class FailingSandbox:
 
 
 @pytest.fixture
-def run(tmp_path: Path) -> Iterator[RunFolder]:
+def run(tmp_path: Path) -> Iterator[RunWriter]:
     opened = open_run(tmp_path, BASE, ModelIdentity("m", "test", "w", "chat"))
     yield opened
     opened.close()
 
 
 def add(
-    run: RunFolder, task_id: str, values: Iterable[str], status: str = "fail", first: int = 0
+    run: RunWriter, task_id: str, values: Iterable[str], status: str = "fail", first: int = 0
 ) -> None:
     for sample, value in enumerate(values, first):
         text = PROGRAM.format(value)
@@ -68,12 +68,12 @@ def add(
         run.add_verdict(Verdict(task_id, sample, status, "reason"))  # type: ignore[arg-type]
 
 
-def chosen_by_examples(run: RunFolder, sandbox: FailingSandbox) -> BestOfN | None:
+def chosen_by_examples(run: RunWriter, sandbox: FailingSandbox) -> BestOfN | None:
     with Extractor() as extractor:
         return best_of_n("examples", 4, BENCHMARK, "chat", run, sandbox, extractor, Watcher())
 
 
-def test_what_failed_on_our_side_is_left_out(run: RunFolder) -> None:
+def test_what_failed_on_our_side_is_left_out(run: RunWriter) -> None:
     add(run, "a", ["'breaks'", "'wrong'", "'right'"])
     add(run, "b", ["'breaks'", "'breaks too'"], status="pass")
     best = chosen_by_examples(run, FailingSandbox())
@@ -82,7 +82,7 @@ def test_what_failed_on_our_side_is_left_out(run: RunFolder) -> None:
     assert (best.estimate.value, best.estimate.problems) == (0.0, 1)
 
 
-def test_samples_without_a_verdict_are_left_out(run: RunFolder) -> None:
+def test_samples_without_a_verdict_are_left_out(run: RunWriter) -> None:
     add(run, "a", ["'right'"], status="invalid")
     add(run, "a", ["'wrong'", "'right'"], status="pass", first=1)
     run.add_completion(Completion("a", 3, "", "error", 0, 0, 0.0, 0, False, error="busy"))
@@ -95,14 +95,14 @@ def test_samples_without_a_verdict_are_left_out(run: RunFolder) -> None:
     assert {job.sample for job in sandbox.jobs} == {1, 2}
 
 
-def test_nothing_to_choose_from_is_no_score(run: RunFolder) -> None:
+def test_nothing_to_choose_from_is_no_score(run: RunWriter) -> None:
     assert chosen_by_examples(run, FailingSandbox()) is None
     add(run, "a", ["'right'"], status="invalid")
     assert chosen_by_examples(run, FailingSandbox()) is None
 
 
 def test_identical_programs_are_executed_once_and_never_with_the_hidden_tests(
-    run: RunFolder,
+    run: RunWriter,
 ) -> None:
     for task_id in ("a", "b"):
         add(run, task_id, ["'wrong'", "'right'", "'wrong'", "'right'"])

@@ -17,7 +17,7 @@ from assay.pipeline.cross_check import disagreements, peer_score
 from assay.pipeline.problems import ProblemSelection
 from assay.pipeline.prompt_imports import surround, without_prompt_code
 from assay.report.export import export
-from assay.runs import RecordedRun
+from assay.runs import RunReader
 from assay.types import Benchmark, Problem, PromptImports, SampleKey, Tests
 from tests.conftest import write_completions
 
@@ -46,7 +46,7 @@ def scored(
     )  # fmt: skip
     with ProgressDisplay(benchmark, quiet=True) as display:
         evaluation = score(config, display)
-    verdicts = RecordedRun(evaluation.path.with_suffix("")).verdicts
+    verdicts = RunReader(evaluation.path.with_suffix("")).verdicts
     return evaluation, {task_id: v.detail or v.reason for (task_id, _), v in verdicts.items()}
 
 

@@ -1,3 +1,53 @@
-"""Evaluate code-generating language models, every recipe identically."""
+"""Evaluate code-generating language models, every recipe identically.
+
+>>> import assay
+>>> result = assay.evaluate("humaneval", model="model.gguf")  # doctest: +SKIP
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from assay.api import Judge, compare, evaluate, judge, load_benchmark, load_run, open_model
+    from assay.errors import AssayError, DataError, ModelError, RunError, SandboxError, UsageError
+    from assay.models.options import EngineOptions
+    from assay.progress import Reporter, Silent
+    from assay.runs.compare import Comparison
+    from assay.runs.result import Result, SampleResult
+    from assay.types import Benchmark, Limits, Problem, Verdict
+
+# Imported when they are first used: `import assay` itself costs next to nothing.
+_HOME = {
+    "assay.api": (
+        "Judge", "compare", "evaluate", "judge", "load_benchmark", "load_run", "open_model",
+    ),
+    "assay.errors": (
+        "AssayError", "DataError", "ModelError", "RunError", "SandboxError", "UsageError",
+    ),
+    "assay.models.options": ("EngineOptions",),
+    "assay.progress": ("Reporter", "Silent"),
+    "assay.runs.compare": ("Comparison",),
+    "assay.runs.result": ("Result", "SampleResult"),
+    "assay.types": ("Benchmark", "Limits", "Problem", "Verdict"),
+}  # fmt: skip
+_MODULES = {name: module for module, names in _HOME.items() for name in names}
+__all__ = [
+    "AssayError", "Benchmark", "Comparison", "DataError", "EngineOptions", "Judge", "Limits",
+    "ModelError", "Problem", "Reporter", "Result", "RunError", "SampleResult", "SandboxError",
+    "Silent", "UsageError", "Verdict", "compare", "evaluate", "judge", "load_benchmark", "load_run",
+    "open_model",
+]  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULES:
+        raise AttributeError(f"module 'assay' has no attribute {name!r}")
+    return getattr(importlib.import_module(_MODULES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

@@ -172,13 +172,19 @@ class Verdict(Sample):
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """pass@k over ``problems`` problems, with its 95 % interval."""
+    """pass@k over ``problems`` problems, with its interval."""
 
     k: int
     value: float
     low: float
     high: float
     problems: int
+    level: float = 0.95  # of the interval
+    method: str = "wilson-clustered"  # by which it was computed
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        return self.low, self.high
 
 
 @dataclass(frozen=True, slots=True)

@@ -78,7 +78,7 @@ def test_results_of_bigcodebench(assay: Cli, run: dict[str, Any], tmp_path: Path
 @pytest.fixture
 def with_invalid(run: dict[str, Any], tmp_path: Path) -> dict[str, Any]:
     """The same run with the first sample, a right one, not judged, and another not generated."""
-    folder = runs.RunFolder(tmp_path / "results" / run["run"])
+    folder = runs.RunWriter(tmp_path / "results" / run["run"])
     first = next(iter(folder.verdicts))
     folder.add_verdict(Verdict(*first, "invalid", "sandbox-error", "the engine is gone"))
     folder.add_verdict(Verdict(first[0], 1, "invalid", "generation-error", "HTTP 500"))
@@ -116,7 +116,7 @@ def test_more_tests_have_a_score_if_they_were_executed(
     assert {s["plus_status"] for found in results["eval"].values() for s in found} == {None}
     # As verdicts with groups are: one ended before its plus tests, one has no code.
     place = tmp_path / "results" / run["run"]
-    folder = runs.RunFolder(place)
+    folder = runs.RunWriter(place)
     keys = list(folder.verdicts)
     for key in keys:
         folder.add_verdict(Verdict(*key, "pass", "passed", groups={"base": (2, 2), "plus": (3, 3)}))

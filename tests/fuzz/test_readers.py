@@ -24,8 +24,8 @@ from assay.quality.texts import load_text
 from assay.runs import (
     BatchOutput,
     BatchSettings,
-    RecordedRun,
-    RunFolder,
+    RunReader,
+    RunWriter,
     compare,
     list_runs,
     open_run,
@@ -77,7 +77,7 @@ def read_in_run(name: str) -> Callable[[Path], object]:
         folder.mkdir()
         run = make_run(folder)
         shutil.copy(path, run / name)
-        for step in (lambda: RecordedRun(run), lambda: RunFolder(run).close(),
+        for step in (lambda: RunReader(run), lambda: RunWriter(run).close(),
                      lambda: list_runs(folder)):  # fmt: skip
             attempt(step)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from assay.errors import RunError
-from assay.runs import RunFolder, open_run
+from assay.runs import RunWriter, open_run
 from assay.types import Completion, ModelIdentity, Verdict
 from tests.test_protocol import BASE
 
@@ -19,9 +19,9 @@ def completion(task_id: str = "a", error: str | None = None) -> Completion:
     return Completion(task_id, 0, "text", "stop", 1, 1, 1.0, 0, False, error=error)
 
 
-def reopened(run: RunFolder) -> RunFolder:
+def reopened(run: RunWriter) -> RunWriter:
     run.close()
-    return RunFolder(run.path)
+    return RunWriter(run.path)
 
 
 def test_the_same_run_is_found_again_and_another_is_not(tmp_path: Path) -> None:

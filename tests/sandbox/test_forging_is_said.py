@@ -11,7 +11,7 @@ import pytest
 from assay.cli._progress import ProgressDisplay
 from assay.errors import SandboxError
 from assay.pipeline import ScoreConfig, score
-from assay.runs import RecordedRun
+from assay.runs import RunReader
 from assay.sandbox import open_sandbox
 from assay.sandbox.host.tiers import CONTAINER, PODMAN, SEPARATED, SHARED, TIERS, Tier
 from assay.sandbox.selftest.attacks import BATTERY
@@ -84,7 +84,7 @@ def test_samples_that_never_ran_are_neither_shared_nor_separated(
         results = evaluation.result["results"]
         assert results["integrity"] == {"not-run": 3, "separated": 2, "shared": 1}
         assert sum(results["integrity"].values()) == results["samples"]
-        verdicts = RecordedRun(evaluation.path.with_suffix("")).verdicts
+        verdicts = RunReader(evaluation.path.with_suffix("")).verdicts
         assert verdicts["mini/19", 1].integrity == verdicts["mini/19", 2].integrity == "not-run"
         show(evaluation, as_json=False)
         assert "shared: 1 of 3 verdicts could be forged" in capsys.readouterr().out

@@ -21,7 +21,6 @@ from assay.cli._format import (
     score,
     table,
 )
-from assay.cli._gate import gated
 from assay.cli._options import asking, judging, modelling, option, sampling
 from assay.cli._output import echo, echo_json
 from assay.cli._progress import ProgressDisplay
@@ -29,6 +28,7 @@ from assay.errors import RunError
 from assay.pipeline import ALL, EvalConfig, Evaluation, evaluate_all
 from assay.pipeline import evaluate as run_evaluation
 from assay.pipeline.asking import DEFAULT_THINKING
+from assay.quality.parity_gate import require_parity
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -72,8 +72,8 @@ def evaluate(
         if config.sampling.n_samples > 1 and config.sampling.temperature == 0:
             display.note("temperature 0 is greedy: the samples of a problem will be alike")
         gate = functools.partial(
-            gated, config.model, config.engine, publishable=publishable, wanted=parity_gate,
-            note=display.note,
+            require_parity, config.model, config.engine, publishable=publishable,
+            wanted=parity_gate, note=display.note,
         )  # fmt: skip
         config = dataclasses.replace(config, gate=gate)
         if config.prompt_strategy == ALL:

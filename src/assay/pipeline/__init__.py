@@ -5,11 +5,27 @@ from assay.pipeline.config import ALL, EvalConfig, JudgeConfig, Sampling, ScoreC
 from assay.pipeline.evaluate import evaluate, evaluate_all
 from assay.pipeline.judging import Evaluation, environment, select_problems
 from assay.pipeline.problems import ProblemSelection
-from assay.pipeline.run import Observer, sample_seed
+from assay.pipeline.run import sample_seed
 from assay.pipeline.score import check_references, flaky, recorded, score
+from assay.progress import Reporter
 
 __all__ = [
-    "ALL", "EngineOptions", "EvalConfig", "Evaluation", "JudgeConfig", "Observer",
-    "ProblemSelection", "Sampling", "ScoreConfig", "check_references", "environment", "evaluate",
-    "evaluate_all", "flaky", "recorded", "sample_seed", "score", "select_problems",
+    "ALL",
+    "EngineOptions",
+    "EvalConfig",
+    "Evaluation",
+    "JudgeConfig",
+    "ProblemSelection",
+    "Reporter",
+    "Sampling",
+    "ScoreConfig",
+    "check_references",
+    "environment",
+    "evaluate",
+    "evaluate_all",
+    "flaky",
+    "recorded",
+    "sample_seed",
+    "score",
+    "select_problems",
 ]  # fmt: skip

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from assay import extract, runs, sandbox, selection
 from assay.extract.workers import Extraction, ExtractionRequest, Extractor
-from assay.pipeline.run import Observer
+from assay.progress import Reporter
 from assay.scoring import BestOfN, estimate_of_chosen
 from assay.types import Benchmark, Completion, Job, PromptForm, SampleKey
 
@@ -24,10 +24,10 @@ def best_of_n(
     n: int,
     benchmark: Benchmark,
     form: PromptForm,
-    run: runs.RunFolder,
+    run: runs.RunWriter,
     judge: sandbox.Sandbox,
     extractor: Extractor,
-    observer: Observer,
+    reporter: Reporter,
 ) -> BestOfN | None:
     """The score of what the method chooses; None if there was nothing to choose from.
 
@@ -37,7 +37,7 @@ def best_of_n(
     method = selection.methods.get(name)
     probing = _Probing(method, benchmark, form, run, judge, extractor)
     found: dict[str, list[selection.Candidate]] = defaultdict(list)
-    for candidate in probing.candidates(observer):
+    for candidate in probing.candidates(reporter):
         found[candidate.task_id].append(candidate)
     chosen = {
         p.task_id: method.choose(sorted(found[p.task_id], key=lambda c: c.sample)).sample
@@ -57,7 +57,7 @@ class _Probing:
         method: selection.Method,
         benchmark: Benchmark,
         form: PromptForm,
-        run: runs.RunFolder,
+        run: runs.RunWriter,
         judge: sandbox.Sandbox,
         extractor: Extractor,
     ) -> None:
@@ -76,11 +76,11 @@ class _Probing:
         self._waiting: list[tuple[selection.Candidate, _Execution | None]] = []
         self._executions: dict[SampleKey, _Execution] = {}
 
-    def candidates(self, observer: Observer) -> Iterator[selection.Candidate]:
+    def candidates(self, reporter: Reporter) -> Iterator[selection.Candidate]:
         """All that can be chosen from, in no order."""
         seen: dict[_Execution, selection.Seen] = {}
         for verdict, outputs in self._judge.outputs(self._jobs()):
-            observer.preparing("running the examples", len(self._waiting), len(self._valid))
+            reporter.preparing("running the examples", len(self._waiting), len(self._valid))
             if verdict.status != "invalid":
                 probe = self._probes[verdict.task_id]
                 seen[self._executions[verdict.key]] = probe.read(verdict, outputs)

@@ -10,9 +10,10 @@ from assay import benchmarks, runs, sandbox, scoring
 from assay.extract import UNCUT
 from assay.machine import usable_cores
 from assay.peers import PeerVerdict, peers
-from assay.pipeline import Evaluation, Observer, ScoreConfig, references, select_problems
+from assay.pipeline import Evaluation, ScoreConfig, references, select_problems
 from assay.pipeline.extraction import extracted
 from assay.pipeline.prompt_imports import without_prompt_code
+from assay.progress import Reporter
 from assay.types import Benchmark, Estimate, Job, Program, SampleKey, Verdict
 
 
@@ -40,17 +41,17 @@ class Disagreement:
     explained: str = ""  # why, where it is known
 
 
-def peer_score(config: ScoreConfig, engine: str, observer: Observer) -> PeerScore:
+def peer_score(config: ScoreConfig, engine: str, reporter: Reporter) -> PeerScore:
     """Judged by the peer alone; it gets the programs that we would execute."""
     judge = peers.get(engine)
-    found = list(extracted(config, observer))
+    found = list(extracted(config, reporter))
     programs = {one.key: one.program for one in found if one.error is None}
     missing = len(found) - len(programs)
     without = f"; {missing} samples have an error in place of one" if missing else ""
-    observer.note(f"{engine} judges {len(programs)} programs{without}")
+    reporter.note(f"{engine} judges {len(programs)} programs{without}")
     codes = {key: program.code for key, program in programs.items()}
     verdicts = judge(config.benchmark, codes, _workers(config))
-    selected = select_problems(config, observer)
+    selected = select_problems(config, reporter)
     passed: dict[str, list[bool]] = {p.task_id: [] for p in selected.benchmark.problems}
     for (task_id, _), verdict in verdicts.items():
         passed[task_id].append(verdict.passed)
@@ -64,21 +65,21 @@ def peer_score(config: ScoreConfig, engine: str, observer: Observer) -> PeerScor
 
 
 def disagreements(
-    config: ScoreConfig, scored: Evaluation, peer: PeerScore, observer: Observer
+    config: ScoreConfig, scored: Evaluation, peer: PeerScore, reporter: Reporter
 ) -> list[Disagreement]:
-    """In the order of the run; what we could not judge is no disagreement."""
-    run = runs.RecordedRun(scored.path.with_suffix(""))
+    """In the order of the samples; what we could not judge is no disagreement."""
+    run = runs.RunReader(scored.path.with_suffix(""))
     differing = {
         key: verdict
         for key, verdict in run.verdicts.items()
         if verdict.status != "invalid" and _differs(verdict, peer.verdicts[key])
     }
     tasks = {task_id for task_id, _ in differing}
-    benchmark = benchmarks.load(config.benchmark, observer.note, config.data_dir)
+    benchmark = benchmarks.load(config.benchmark, reporter.note, config.data_dir)
     problems = tuple(p for p in benchmark.problems if p.task_id in tasks)
     benchmark = replace(benchmark, problems=problems)
-    refused = _refused_references(config, peer, benchmark, observer)
-    alike = _alike_alone(config, peer, benchmark, set(differing), run.tests_seed, observer)
+    refused = _refused_references(config, peer, benchmark, reporter)
+    alike = _alike_alone(config, peer, benchmark, set(differing), run.tests_seed, reporter)
     return [
         Disagreement(
             *key,
@@ -86,8 +87,8 @@ def disagreements(
             theirs=theirs.detail,
             explained=_why(verdict, theirs, key[0] in refused, key in alike),
         )
-        for key, verdict in differing.items()
-        for theirs in [peer.verdicts[key]]
+        for key, theirs in peer.verdicts.items()
+        if (verdict := differing.get(key))
     ]
 
 
@@ -96,13 +97,13 @@ def _workers(config: ScoreConfig) -> int:
 
 
 def _refused_references(
-    config: ScoreConfig, peer: PeerScore, benchmark: Benchmark, observer: Observer
+    config: ScoreConfig, peer: PeerScore, benchmark: Benchmark, reporter: Reporter
 ) -> set[str]:
     """Tasks whose own reference solution the peer does not accept: its tests are at fault."""
     programs = {(problem.task_id, 0): problem.reference for problem in benchmark.problems}
     if not programs:
         return set()
-    observer.note(f"{peer.engine} judges the references of {len(programs)} tasks")
+    reporter.note(f"{peer.engine} judges the references of {len(programs)} tasks")
     told = peers.get(peer.engine)(config.benchmark, programs, _workers(config))
     return {task_id for (task_id, _), verdict in told.items() if not verdict.passed}
 
@@ -113,7 +114,7 @@ def _alike_alone(
     benchmark: Benchmark,
     keys: set[SampleKey],
     tests_seed: str,
-    observer: Observer,
+    reporter: Reporter,
 ) -> set[SampleKey]:
     """Return those of ``keys`` on which both agree once the program runs without the prompt's code.
 
@@ -131,7 +132,7 @@ def _alike_alone(
     try:
         tests = {
             problem.task_id: problem.tests
-            for problem in references.check(benchmark, judge, observer).benchmark.problems
+            for problem in references.check(benchmark, judge, reporter).benchmark.problems
         }
         jobs = [
             Job(

@@ -17,26 +17,26 @@ from assay.pipeline.asking import (
 from assay.pipeline.config import STANDARD, EvalConfig
 from assay.pipeline.judging import Evaluation, check_workers, judge_samples, select_problems
 from assay.pipeline.prompt_imports import surround
-from assay.pipeline.run import Observer
 from assay.pipeline.samples import (
     Samples,
     check_strategy,
     recorded_samples,
 )
+from assay.progress import Reporter
 from assay.prompts import strategies
 
 
-def evaluate(config: EvalConfig, observer: Observer) -> Evaluation:
+def evaluate(config: EvalConfig, reporter: Reporter) -> Evaluation:
     """Run (or continue) the evaluation and write its results file."""
     decoding = config.sampling.resolve()  # wrong options are told before anything is loaded
     check_workers(config)
     check_texts(config.system, config.stop)
     strategy = strategies.get(config.prompt_strategy)
-    selected = select_problems(config, observer)
+    selected = select_problems(config, reporter)
     engine = config.engine
     if config.select and selection.methods.get(config.select).logprobs:
         engine = dataclasses.replace(engine, logprobs=True)
-    model = models.open_model(config.model, engine, observer.note)
+    model = models.open_model(config.model, engine, reporter.note)
     numbers = range(config.sampling.n_samples)
     keys = [(problem.task_id, s) for problem in selected.benchmark.problems for s in numbers]
     gate = {"parity_gate": config.gate()}
@@ -47,20 +47,20 @@ def evaluate(config: EvalConfig, observer: Observer) -> Evaluation:
     else:
         decoding = config.sampling.resolve(thinks=model.thinks)
         if model.thinks and config.sampling.max_tokens is None:
-            observer.note(f"the model's template lets it think: max-tokens {decoding.max_tokens}")
-        observer.note(describe_form(model.identity))
+            reporter.note(f"the model's template lets it think: max-tokens {decoding.max_tokens}")
+        reporter.note(describe_form(model.identity))
         form = model.identity.prompt_form
         asking = resolve_asking(form, config.engine, config.system, config.stop)
         samples = Samples(keys, strategy, asking, decoding)
     benchmark = surround(selected.benchmark, config.prompt_imports, model.identity.prompt_form)
-    return judge_samples(config, selected, benchmark, samples, model, observer, gate)
+    return judge_samples(config, selected, benchmark, samples, model, reporter, gate)
 
 
-def evaluate_all(config: EvalConfig, observer: Observer) -> list[Evaluation]:
+def evaluate_all(config: EvalConfig, reporter: Reporter) -> list[Evaluation]:
     """With every prompt strategy in turn, the usual one first."""
     evaluations = []
-    check_strategy(config, models.open_model(config.model, config.engine, observer.note))
+    check_strategy(config, models.open_model(config.model, config.engine, reporter.note))
     for name in sorted(strategies.names(), key=lambda name: name != STANDARD):
-        observer.note(f"prompt strategy {name}")
-        evaluations.append(evaluate(dataclasses.replace(config, prompt_strategy=name), observer))
+        reporter.note(f"prompt strategy {name}")
+        evaluations.append(evaluate(dataclasses.replace(config, prompt_strategy=name), reporter))
     return evaluations

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from assay import extract, runs, sandbox
 from assay.extract import RULES
 from assay.extract.workers import Change, ExtractionRequest, Extractor
-from assay.pipeline import Evaluation, Observer, ScoreConfig, recorded, references
+from assay.pipeline import Evaluation, ScoreConfig, recorded, references
 from assay.pipeline.samples import UNKNOWN_DECODING
+from assay.progress import Reporter
 from assay.types import Benchmark, Completion, Job, Program, Prompt, PromptForm, Request, Sample
 
 __all__ = ["RULES", "Change", "Dependence", "Extracted", "dependences", "extracted"]
@@ -37,10 +38,10 @@ class Dependence:
 
 
 def extracted(
-    config: ScoreConfig, observer: Observer, *, explain: bool = False
+    config: ScoreConfig, reporter: Reporter, *, explain: bool = False
 ) -> Iterator[Extracted]:
     """One for each completion of the file, in its order; ``changes`` only to ``explain``."""
-    benchmark, completions, form = _completions(config, observer)
+    benchmark, completions, form = _completions(config, reporter)
     problems = {p.task_id: p for p in benchmark.problems}
     requests = (
         (c, ExtractionRequest(c.text, problems[c.task_id], form, explain=explain))
@@ -54,11 +55,11 @@ def extracted(
             )  # fmt: skip
 
 
-def dependences(config: ScoreConfig, scored: Evaluation, observer: Observer) -> list[Dependence]:
+def dependences(config: ScoreConfig, scored: Evaluation, reporter: Reporter) -> list[Dependence]:
     """For every rule that was used, how the verdicts would be without it."""
-    run = runs.RecordedRun(scored.path.with_suffix(""))
+    run = runs.RunReader(scored.path.with_suffix(""))
     passed = {key for key, verdict in run.verdicts.items() if verdict.status == "pass"}
-    benchmark, completions, form = _completions(config, observer)
+    benchmark, completions, form = _completions(config, reporter)
     problems = {p.task_id: p for p in benchmark.problems}
     requests = ((c, ExtractionRequest(c.text, problems[c.task_id], form)) for c in completions)
     extractor = Extractor(config.workers)
@@ -66,13 +67,13 @@ def dependences(config: ScoreConfig, scored: Evaluation, observer: Observer) -> 
     found = []
     try:
         texts = [(c, one.program) for c, one in extractor.in_order(requests)]
-        benchmark = references.check(benchmark, judge, observer).benchmark
+        benchmark = references.check(benchmark, judge, reporter).benchmark
         for rule in RULES:
             jobs = list(_changed(rule, texts, benchmark, form, extractor, run.tests_seed))
             waiting = [job for job in jobs if job.program != extract.NO_CODE]
             still = set()
             for done, verdict in enumerate(judge.judge(waiting), 1):
-                observer.preparing(f"without the rule '{rule}':", done, len(waiting))
+                reporter.preparing(f"without the rule '{rule}':", done, len(waiting))
                 if verdict.status == "pass":
                     still.add(verdict.key)
             if jobs:
@@ -85,9 +86,9 @@ def dependences(config: ScoreConfig, scored: Evaluation, observer: Observer) -> 
 
 
 def _completions(
-    config: ScoreConfig, observer: Observer
+    config: ScoreConfig, reporter: Reporter
 ) -> tuple[Benchmark, Iterator[Completion], PromptForm]:
-    benchmark, model, keys = recorded(config, observer)
+    benchmark, model, keys = recorded(config, reporter)
     asked = (Request(task_id, sample, Prompt(), UNKNOWN_DECODING, 0) for task_id, sample in keys)
     return benchmark, iter(model.generate(asked)), model.identity.prompt_form
 

@@ -28,11 +28,12 @@ from assay.models import EngineOptions
 from assay.pipeline import references
 from assay.pipeline.best_of_n import best_of_n
 from assay.pipeline.config import EvalConfig, JudgeConfig, ScoreConfig
-from assay.pipeline.run import Observer, Stream
+from assay.pipeline.run import Stream
 from assay.pipeline.samples import (
     Samples,
     Selected,
 )
+from assay.progress import Reporter
 from assay.protocol import VERSION, Protocol
 from assay.sandbox.environments import store as environments
 from assay.types import Benchmark, SampleKey
@@ -57,13 +58,13 @@ def judge_samples(
     benchmark: Benchmark,  # those of the selected problems that there are samples of
     samples: Samples,
     model: models.Model,
-    observer: Observer,
+    reporter: Reporter,
     device: Mapping[str, Any] = MappingProxyType({}),  # where completions are made
 ) -> Evaluation:
-    judge = open_sandbox(config, observer)
+    judge = open_sandbox(config, reporter)
     extractor = Extractor(config.workers)
     try:
-        checked = references.check(benchmark, judge, observer, again=config.check_references)
+        checked = references.check(benchmark, judge, reporter, again=config.check_references)
         benchmark = checked.benchmark
         capabilities = judge.capabilities()
         most = max(Counter(task_id for task_id, _ in samples.keys).values(), default=0)
@@ -73,13 +74,13 @@ def judge_samples(
         run = runs.open_run(
             config.results_dir, protocol, model.identity,
             fresh=config.fresh, tests_seed=config.tests_seed, selection=selected.label,
-            name=_given_name(config), warn=observer.note,
+            name=_given_name(config), warn=reporter.note,
         )  # fmt: skip
         try:
             _check_device(config, run)
             stream = Stream(
                 benchmark, samples.strategy, protocol, model, judge, extractor, run,
-                None if config.no_cache else cache, checked.unscorable, observer,
+                None if config.no_cache else cache, checked.unscorable, reporter,
             )  # fmt: skip
             known = {"sandbox": codec.to_json(capabilities), **device}
             keys = _long_first(samples.keys, checked.seconds)
@@ -91,13 +92,13 @@ def judge_samples(
             if (method := config.select or runs.kept_selection(run)) and most > 1:
                 form = model.identity.prompt_form
                 try:
-                    best = best_of_n(method, most, benchmark, form, run, judge, extractor, observer)
+                    best = best_of_n(method, most, benchmark, form, run, judge, extractor, reporter)
                 except UsageError as error:
                     if config.select:
                         raise
-                    observer.note(f"the choice by {method} is left out: {error}")
+                    reporter.note(f"the choice by {method} is left out: {error}")
             elif config.select:
-                observer.note("--select has nothing to choose from: there is one sample a problem")
+                reporter.note("--select has nothing to choose from: there is one sample a problem")
             result = runs.build_result(
                 run, protocol, tallies,
                 scoring.coverage(tallies, most, selected.total), scoring.estimates(tallies),
@@ -119,7 +120,7 @@ def _given_name(config: JudgeConfig) -> str:
     return config.model_name if isinstance(config, ScoreConfig) else ""
 
 
-def _check_device(config: JudgeConfig, run: runs.RunFolder) -> None:
+def _check_device(config: JudgeConfig, run: runs.RunWriter) -> None:
     """Raise UsageError if a GPU is asked for and the run to be resumed did not use one."""
     wanted = config.engine.device if isinstance(config, EvalConfig) else "auto"
     if wanted == "cuda" and not all(c.used_gpu for c in run.completions.values()):
@@ -129,12 +130,12 @@ def _check_device(config: JudgeConfig, run: runs.RunFolder) -> None:
         )
 
 
-def open_sandbox(config: JudgeConfig, observer: Observer) -> sandbox.Sandbox:
+def open_sandbox(config: JudgeConfig, reporter: Reporter) -> sandbox.Sandbox:
     """Open the sandbox; a tier that is weaker than it could be is never taken without a word."""
     judge = sandbox.open_sandbox(config.sandbox, config.workers, config.sandbox_tier)
     found = judge.capabilities()
     for refused in found.refused:
-        observer.note(f"sandbox tier {found.tier}, since a stronger one is refused: {refused}")
+        reporter.note(f"sandbox tier {found.tier}, since a stronger one is refused: {refused}")
     return judge
 
 
@@ -162,17 +163,17 @@ def check_workers(config: JudgeConfig) -> None:
         )
 
 
-def select_problems(config: JudgeConfig, observer: Observer) -> Selected:
+def select_problems(config: JudgeConfig, reporter: Reporter) -> Selected:
     """Load the benchmark and return the problems that are asked for."""
-    whole = load_benchmark(config, observer)
+    whole = load_benchmark(config, reporter)
     benchmark, label = config.problems.apply(whole)
     return Selected(benchmark, label, len(whole.problems))
 
 
-def load_benchmark(config: JudgeConfig, observer: Observer) -> Benchmark:
+def load_benchmark(config: JudgeConfig, reporter: Reporter) -> Benchmark:
     """The benchmark; an error if its programs could not be judged, before anything is generated."""
     name = benchmarks.of_split(config.benchmark, config.split)
-    benchmark = benchmarks.load(name, observer.note, config.data_dir)
+    benchmark = benchmarks.load(name, reporter.note, config.data_dir)
     if benchmark.environment:
         environments.find(benchmark.environment)
     return benchmark

@@ -14,7 +14,7 @@ from assay.prompts import strategies
 
 if TYPE_CHECKING:
     from assay.models import EngineOptions, Rendered
-    from assay.pipeline.run import Observer
+    from assay.progress import Reporter
     from assay.types import Benchmark, Problem, Prompt, PromptForm
 
 
@@ -39,18 +39,18 @@ class Asked:
     rendered: Rendered | None  # by a model
 
 
-def prompted(config: PromptConfig, observer: Observer) -> Asked:
+def prompted(config: PromptConfig, reporter: Reporter) -> Asked:
     """The problem's prompt, in the form that the model wants; without a model that of a chat."""
     check_texts(config.system, config.stop)
     build = strategies.get(config.strategy).build
-    benchmark = benchmarks.load(config.benchmark, observer.note, config.data_dir)
+    benchmark = benchmarks.load(config.benchmark, reporter.note, config.data_dir)
     problem = _problem(benchmark, config.task)
     if not config.model:
         _refuse_model_settings(config.engine)
         chosen = config.engine.prompt_form
         form: PromptForm = "chat" if chosen == "auto" else chosen
         return Asked(problem.task_id, _complete(build(problem, form), form, config), None)
-    with contextlib.closing(models.open_model(config.model, config.engine, observer.note)) as model:
+    with contextlib.closing(models.open_model(config.model, config.engine, reporter.note)) as model:
         form = model.identity.prompt_form
         prompt = _complete(build(problem, form), form, config)
         return Asked(problem.task_id, prompt, model.render(prompt))

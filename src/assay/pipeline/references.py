@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from assay import codec, runs, sandbox
 from assay.datasets import cache_dir
-from assay.pipeline.run import Observer
+from assay.progress import Reporter
 from assay.protocol import tests_digest
 from assay.sandbox.environments import store as environments
 from assay.types import Benchmark, Cases, Job, Problem, Program
@@ -25,10 +25,10 @@ class Checked:
 
 
 def check(
-    benchmark: Benchmark, judge: sandbox.Sandbox, observer: Observer, *, again: bool = False
+    benchmark: Benchmark, judge: sandbox.Sandbox, reporter: Reporter, *, again: bool = False
 ) -> Checked:
     """Run every reference solution, unless that was done on this machine before."""
-    references = _References(benchmark, judge, observer, again)
+    references = _References(benchmark, judge, reporter, again)
     complete, unscorable = references.with_expected_outputs()
     failing, seconds = references.failing(complete)
     unscorable |= failing
@@ -41,11 +41,11 @@ def check(
 
 class _References:
     def __init__(
-        self, benchmark: Benchmark, judge: sandbox.Sandbox, observer: Observer, again: bool
+        self, benchmark: Benchmark, judge: sandbox.Sandbox, reporter: Reporter, again: bool
     ) -> None:
         self._benchmark = benchmark
         self._judge = judge
-        self._observer = observer
+        self._reporter = reporter
         self._again = again
         self.executed = False
         self._kept = runs.KeptData(cache_dir() / "references")
@@ -72,7 +72,7 @@ class _References:
         untimed = replace(self._benchmark.limits, call_cpu_s=0.0)
         jobs = (replace(self._job(p), limits=untimed) for p in missing)
         for done, (verdict, cases) in enumerate(self._judge.outputs(jobs), 1):
-            self._observer.preparing(
+            self._reporter.preparing(
                 "running the references, once on this machine:", done, len(missing)
             )
             if cases is None:
@@ -108,7 +108,7 @@ class _References:
         self.executed |= bool(missing)
         verdicts = self._judge.judge(self._job(p) for p in missing)
         for done, verdict in enumerate(verdicts, 1):
-            self._observer.preparing(
+            self._reporter.preparing(
                 "checking the references, once on this machine:", done, len(missing)
             )
             told = "" if verdict.status == "pass" else f"{verdict.reason}: {verdict.detail}"

@@ -9,11 +9,11 @@ import threading
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
-from typing import Protocol as Interface
 
 from assay import models, runs, sandbox
 from assay.extract.workers import PAUSE, ExtractionRequest, Extractor
 from assay.pipeline.asking import complete_prompt
+from assay.progress import Reporter
 from assay.prompts import Strategy
 from assay.protocol import Protocol
 from assay.types import Benchmark, Completion, Job, PromptForm, Request, SampleKey, Verdict
@@ -21,19 +21,6 @@ from assay.types import Benchmark, Completion, Job, PromptForm, Request, SampleK
 # Characters of completions that wait for a judge before the model has to. Not a few completions:
 # while programs run into their time limits, a model should not stand still (benchmarks/overlap.py).
 WAITING = 1 << 25
-
-
-class Observer(models.Watcher, Interface):
-    """Whoever watches a run. Called from several threads."""
-
-    def note(self, text: str) -> None: ...
-    def preparing(self, what: str, done: int, total: int) -> None: ...
-    def begin(self, total: int, verdicts: list[Verdict], missing: int) -> None:
-        """Begin with the verdicts of an earlier run; ``missing`` completions are generated."""
-
-    def completed(self, completion: Completion) -> None: ...
-    def judged(self, verdict: Verdict, cached: bool) -> None:
-        """Take a verdict; a cached one was not executed in this run."""
 
 
 def sample_seed(seed: int, task_id: str, sample: int) -> int:
@@ -89,10 +76,10 @@ class Stream:
         model: models.Model,
         judge: sandbox.Sandbox,
         extractor: Extractor,
-        run: runs.RunFolder,
+        run: runs.RunWriter,
         cache: runs.VerdictCache | None,
         unscorable: dict[str, str],
-        observer: Observer,
+        reporter: Reporter,
     ) -> None:
         self._unscorable = unscorable
         self._problems = {p.task_id: p for p in benchmark.problems}
@@ -112,7 +99,7 @@ class Stream:
         self._sandbox = judge
         self._extractor = extractor
         self._run = run
-        self._observer = observer
+        self._reporter = reporter
         self._stopped = threading.Event()
         self._described: dict[str, Any] = {}
         self._form: PromptForm = model.identity.prompt_form
@@ -131,8 +118,8 @@ class Stream:
             self._run.add_environment(environment())
         verdicts = self._run.verdicts
         resumed = [verdicts[key] for key in keys if key in judged]
-        self._observer.begin(len(keys), resumed, len(missing))
-        models.watch(self._model, self._observer)
+        self._reporter.begin(len(keys), resumed, len(missing))
+        models.watch(self._model, self._reporter)
         producer = threading.Thread(target=self._produce, args=(unjudged, missing), daemon=True)
         producer.start()
         try:
@@ -157,7 +144,7 @@ class Stream:
                 if number == 0:
                     self._describe()
                 self._run.add_completion(completion)
-                self._observer.completed(completion)
+                self._reporter.completed(completion)
                 self._put(completion)
             if self._described:
                 self._describe()  # an engine may have learnt something about itself
@@ -172,7 +159,7 @@ class Stream:
             return
         self._described = environment
         self._run.add_environment(environment)
-        self._observer.note(engine_line(self._model))
+        self._reporter.note(engine_line(self._model))
 
     def _put(self, item: _Item) -> None:
         while not self._stopped.is_set():
@@ -215,6 +202,7 @@ class Stream:
                 environment=self._benchmark.environment,
                 seed=self._run.tests_seed,
             )
+            self._run.add_program(job, found.program)
             if found.alternative is not None:
                 self._alternatives[job.key] = replace(job, program=found.alternative)
             if not self._known(job):
@@ -289,6 +277,7 @@ class Stream:
         other = self._alternatives.pop(verdict.key, None)
         if other is not None and verdict.status == "fail":
             self._failed[verdict.key] = verdict
+            self._run.add_program(other, other.program)
             self._second_jobs.append(other)
             return
         first = self._failed.pop(verdict.key, verdict)
@@ -299,7 +288,7 @@ class Stream:
             told = f"{verdict.reason}: {verdict.detail}"
             verdict = replace(verdict, reason="truncated", detail=told)
         self._run.add_verdict(verdict)
-        self._observer.judged(verdict, cached)
+        self._reporter.judged(verdict, cached)
 
 
 def _verdict(completion: Completion, status: Any, reason: str, detail: str) -> Verdict:

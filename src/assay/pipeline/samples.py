@@ -16,7 +16,7 @@ from assay.prompts import Strategy
 from assay.types import Decoding, Prompt
 
 if TYPE_CHECKING:
-    from assay.pipeline.run import Observer
+    from assay.progress import Reporter
     from assay.protocol import Asking
     from assay.types import Benchmark, SampleKey
 
@@ -59,7 +59,7 @@ def recorded_samples(model: models.RecordedModel, keys: list[SampleKey]) -> Samp
 
 
 def match_samples(
-    config: ScoreConfig, selected: Selected, observer: Observer
+    config: ScoreConfig, selected: Selected, reporter: Reporter
 ) -> tuple[Benchmark, models.RecordedModel, list[SampleKey]]:
     """Match a file with the selected problems; UsageError if it lacks samples of them."""
     model = models.open_recorded(
@@ -81,7 +81,7 @@ def match_samples(
                 f"{config.samples_file}: has {lacking} of {selected.benchmark.name}. "
                 "Give the whole file, or --partial to score what there is."
             )
-        observer.note(f"{config.samples_file} has {lacking} of {selected.benchmark.name}")
+        reporter.note(f"{config.samples_file} has {lacking} of {selected.benchmark.name}")
     problems = tuple(p for p in selected.benchmark.problems if p.task_id in counts)
     benchmark = dataclasses.replace(selected.benchmark, problems=problems)
     return surround(benchmark, config.prompt_imports, model.identity.prompt_form), model, keys

@@ -21,45 +21,45 @@ from assay.pipeline.judging import (
     open_sandbox,
     select_problems,
 )
-from assay.pipeline.run import Observer
 from assay.pipeline.samples import (
     match_samples,
     recorded_samples,
 )
+from assay.progress import Reporter
 from assay.types import Benchmark, SampleKey
 
 
-def score(config: ScoreConfig, observer: Observer) -> Evaluation:
+def score(config: ScoreConfig, reporter: Reporter) -> Evaluation:
     """Judge completions made elsewhere: all those in the file, and no others."""
     check_workers(config)
     if config.select:
         selection.methods.get(config.select)
-    selected = select_problems(config, observer)
-    benchmark, model, keys = match_samples(config, selected, observer)
+    selected = select_problems(config, reporter)
+    benchmark, model, keys = match_samples(config, selected, reporter)
     samples = recorded_samples(model, keys)
-    return judge_samples(config, selected, benchmark, samples, model, observer)
+    return judge_samples(config, selected, benchmark, samples, model, reporter)
 
 
 def recorded(
-    config: ScoreConfig, observer: Observer
+    config: ScoreConfig, reporter: Reporter
 ) -> tuple[Benchmark, models.RecordedModel, list[SampleKey]]:
     """Completions made elsewhere, and the part of the benchmark that they are for."""
-    return match_samples(config, select_problems(config, observer), observer)
+    return match_samples(config, select_problems(config, reporter), reporter)
 
 
-def check_references(config: JudgeConfig, observer: Observer) -> dict[str, str]:
+def check_references(config: JudgeConfig, reporter: Reporter) -> dict[str, str]:
     """Run all reference solutions anew: for every task, why it fails; nothing where it passes."""
-    benchmark = load_benchmark(config, observer)
-    judge = open_sandbox(config, observer)
+    benchmark = load_benchmark(config, reporter)
+    judge = open_sandbox(config, reporter)
     try:
-        unscorable = references.check(benchmark, judge, observer, again=True).unscorable
+        unscorable = references.check(benchmark, judge, reporter, again=True).unscorable
     finally:
         judge.close()
     return {p.task_id: unscorable.get(p.task_id, "") for p in benchmark.problems}
 
 
 def flaky(
-    config: ScoreConfig, scored: Evaluation, rounds: int, observer: Observer
+    config: ScoreConfig, scored: Evaluation, rounds: int, reporter: Reporter
 ) -> dict[str, list[str]]:
     """Execute everything again, ``rounds`` times: the samples whose verdict changed.
 
@@ -72,11 +72,11 @@ def flaky(
                 config, results_dir=Path(folder), no_cache=True, select="",
                 tests_seed=scored.result["tests_seed"],
             )  # fmt: skip
-            for key, status in _statuses(score(again, observer)).items():
+            for key, status in _statuses(score(again, reporter)).items():
                 seen[key].append(status)
     return {f"{t}#{s}": found for (t, s), found in seen.items() if len(set(found)) > 1}
 
 
 def _statuses(evaluation: Evaluation) -> dict[SampleKey, str]:
-    run = runs.RecordedRun(evaluation.path.with_suffix(""))
+    run = runs.RunReader(evaluation.path.with_suffix(""))
     return {key: verdict.status for key, verdict in run.verdicts.items()}

@@ -11,15 +11,16 @@ import dataclasses
 import importlib.metadata
 import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from assay import codec, models
 from assay.datasets import cache_dir
-from assay.errors import ModelError
+from assay.errors import ModelError, UsageError
 from assay.models.scoring import open_scorer
 from assay.quality.agreement import Agreement, agreement, compared
 from assay.quality.decision import overall
 from assay.quality.parity import fixed_prompts, logit_findings
+from assay.quality.policy import load_policy
 from assay.runs import KeptData
 
 if TYPE_CHECKING:
@@ -113,3 +114,34 @@ def _version(name: str) -> str:
         return importlib.metadata.version(name)
     except importlib.metadata.PackageNotFoundError:
         return ""
+
+
+def require_parity(
+    spec: str,
+    options: EngineOptions,
+    *,
+    publishable: bool,
+    wanted: bool,
+    note: Callable[[str], None],
+) -> dict[str, Any]:
+    """Return what the gate says, for the result; raise an error if that forbids to go on."""
+    if publishable and not wanted:
+        raise UsageError("--publishable results pass the parity gate: drop --no-parity-gate")
+    if not wanted:
+        return dict(codec.to_json(Gate("off")))
+    found = passed_gate(spec, options, load_policy().gate, note)
+    if found.state == "failed":
+        raise ModelError(
+            f"{found.device} does not compute as the CPU does ({'; '.join(found.reasons)}): mend "
+            "its driver or library, or give --device cpu"
+        )
+    if publishable and found.state == "no-gpu":
+        raise UsageError(
+            "a publishable result is made on a GPU, and none would be used here: give a model that "
+            "runs on one, or drop --publishable"
+        )
+    if found.state == "passed":
+        known = " (known)" if found.cached else ""
+        note(f"parity gate: {found.device} computes as the CPU does{known}")
+    # Whether it was known before is no part of where completions are made.
+    return dict(codec.to_json(dataclasses.replace(found, cached=False)))

@@ -16,7 +16,7 @@ from assay.borders.writing import make_folder, reporting, write_whole
 from assay.errors import RunError, UsageError
 from assay.extract.workers import ExtractionRequest, Extractor
 from assay.pipeline.prompt_imports import surround
-from assay.pipeline.run import Observer
+from assay.progress import Reporter
 from assay.types import Verdict
 
 Judged = tuple[str, str, Verdict]  # the completion's text, the program in it, the verdict
@@ -44,22 +44,20 @@ class _Run:
 
 
 def export(
-    result: dict[str, Any], run_folder: Path, form: str, target: Path, observer: Observer
+    result: dict[str, Any], run_folder: Path, form: str, target: Path, reporter: Reporter
 ) -> Exported:
     """Write the run's samples and results."""
     if form not in FORMATS:
         raise UsageError(f"unknown format '{form}': choose {', '.join(FORMATS)}")
-    folder = runs.RecordedRun(run_folder)
+    folder = runs.RunReader(run_folder)
     has_plus = "plus" in (result["results"].get("groups") or {})
-    run = _Run(list(_judged(result, folder, observer)), has_plus)
+    run = _Run(list(_judged(result, folder, reporter)), has_plus)
     left_out = sum(verdict.status == "invalid" for verdict in folder.verdicts.values())
     return Exported(FORMATS[form](target, run), left_out)
 
 
-def _judged(
-    result: dict[str, Any], folder: runs.RecordedRun, observer: Observer
-) -> Iterator[Judged]:
-    benchmark = benchmarks.load(result["benchmark"], observer.note)
+def _judged(result: dict[str, Any], folder: runs.RunReader, reporter: Reporter) -> Iterator[Judged]:
+    benchmark = benchmarks.load(result["benchmark"], reporter.note)
     if not result.get("model_identity"):
         raise RunError(f"the result of {folder.path.name} has no model_identity: use the original")
     form = result["model_identity"]["prompt_form"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from assay.runs.batch_output import BatchLine, BatchOutput, BatchSettings
 from assay.runs.compare import Comparison, compare
-from assay.runs.folder import RecordedRun, RunFolder, open_run
+from assay.runs.folder import RunReader, RunWriter, open_run
 from assay.runs.history import find_result, list_runs
 from assay.runs.kept import KeptData
 from assay.runs.results import (
@@ -24,8 +24,8 @@ __all__ = [
     "BatchSettings",
     "Comparison",
     "KeptData",
-    "RecordedRun",
-    "RunFolder",
+    "RunReader",
+    "RunWriter",
     "VerdictCache",
     "build_result",
     "compare",

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 T = TypeVar("T")
+TAIL = 1 << 16
 # A run's folder may have come from elsewhere: no link in it is followed.
 DOCUMENTS = Reader(RunError, "Restore it from a copy, or delete it", follow=False, unpack=False)
 LINES = Reader(
@@ -75,6 +76,22 @@ class JsonLines:
                     os.truncate(self._file, os.fstat(self._file).st_size - len(line))
                 return
             yield _record(self._path, number, line, self._type)
+
+    def cut_off_half_a_line(self) -> None:
+        """Cut off what a kill leaves, without reading the whole file."""
+        with writing.reporting(self._path):
+            size = end = os.fstat(self._file).st_size
+            with self._path.open("rb") as file:
+                while end:
+                    start = max(0, end - TAIL)
+                    file.seek(start)
+                    piece = file.read(end - start)
+                    if (found := piece.rfind(b"\n")) >= 0:
+                        end = start + found + 1
+                        break
+                    end = start
+            if end < size:
+                os.truncate(self._file, end)
 
     def append(self, record: Any) -> None:
         """Write through to the system before this returns; a part of a line is taken back."""

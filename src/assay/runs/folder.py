@@ -8,6 +8,7 @@ import itertools
 import os
 import secrets
 import threading
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,7 @@ from assay import codec
 from assay.borders.writing import reporting, write_whole
 from assay.errors import RunError
 from assay.runs._files import DOCUMENTS, JsonLines, add_environment, hold, read_records
-from assay.types import Completion, Verdict
+from assay.types import Completion, Program, Sample, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -25,11 +26,22 @@ if TYPE_CHECKING:
     from assay.types import ModelIdentity, SampleKey
 
 RUN_FILE, COMPLETIONS, VERDICTS = "run.json", "completions.jsonl", "verdicts.jsonl"
+PROGRAMS = "programs.jsonl"  # runs of earlier versions have none
 ABOUT_FIELDS = {"key", "created", "model", "environments"}
 
 
-class RecordedRun:
-    """Read a run's folder: nothing there is locked, created or changed.
+@dataclass(frozen=True, slots=True)
+class ProgramRecord(Sample):
+    """A program as it was taken out of a completion, and the rule that found it."""
+
+    code: str
+    rule: str
+
+
+class RunReader:
+    """Read a run's folder, also one that is being written, or that is read-only.
+
+    Nothing there is locked, created or changed.
 
     Completions with an error and invalid verdicts are written down but do not count as done, so
     that a rerun tries them again.
@@ -74,6 +86,14 @@ class RecordedRun:
         """Those that were made, with their texts, one at a time from the file."""
         return (c for c in read_records(self.path / COMPLETIONS, Completion) if c.error is None)
 
+    def read_programs(self) -> Iterator[ProgramRecord]:
+        """Yield the programs that were found, one at a time; none if the run has no such file.
+
+        A sample can have two: its verdict's ``rule`` says which one it is about.
+        """
+        if (self.path / PROGRAMS).exists():
+            yield from read_records(self.path / PROGRAMS, ProgramRecord)
+
     @property
     def verdicts(self) -> dict[SampleKey, Verdict]:
         """The latest verdict on each sample, invalid ones too."""
@@ -84,7 +104,7 @@ class RecordedRun:
         return {key for key, v in self._verdicts.items() if v.status != "invalid"}
 
 
-class RunFolder(RecordedRun):
+class RunWriter(RunReader):
     """An open run, held against other processes: what is done so far, and two growing files."""
 
     def __init__(self, path: Path) -> None:
@@ -96,10 +116,13 @@ class RunFolder(RecordedRun):
             self._held = hold(path / "lock", busy)
             opened.callback(os.close, self._held)
             self._lines: dict[str, JsonLines] = {}
-            for name, record_type in ((COMPLETIONS, Completion), (VERDICTS, Verdict)):
+            for name, record_type in (
+                (COMPLETIONS, Completion), (PROGRAMS, ProgramRecord), (VERDICTS, Verdict),
+            ):  # fmt: skip
                 self._lines[name] = JsonLines(path / name, record_type)
                 opened.callback(self._lines[name].close)
             self._append_lock = threading.Lock()
+            self._lines[PROGRAMS].cut_off_half_a_line()
             self._load(path, about)
             self._opened = opened.pop_all()
 
@@ -114,6 +137,11 @@ class RunFolder(RecordedRun):
         with self._append_lock:
             self._lines[COMPLETIONS].append(completion)
             self._completions[completion.key] = _without_text(completion)
+
+    def add_program(self, sample: Sample, program: Program) -> None:
+        record = ProgramRecord(sample.task_id, sample.sample, program.code, program.rule)
+        with self._append_lock:
+            self._lines[PROGRAMS].append(record)
 
     def add_verdict(self, verdict: Verdict) -> None:
         with self._append_lock:
@@ -164,7 +192,7 @@ def open_run(
     selection: str = "",
     name: str = "",
     warn: Callable[[str], None] = lambda _: None,
-) -> RunFolder:
+) -> RunWriter:
     """The newest run of this protocol and model in ``results_dir``, or a new one.
 
     With a ``tests_seed`` only a run that has it is continued; a new run draws one if none is given.
@@ -182,7 +210,7 @@ def open_run(
         if about["key"] == key and (not tests_seed or about.get("tests_seed") == tests_seed)
     ]
     if earlier and not fresh:
-        return RunFolder(earlier[0])
+        return RunWriter(earlier[0])
     seed = tests_seed or secrets.token_hex(16)
     about = {
         "key": key,
@@ -192,7 +220,7 @@ def open_run(
         "tests_seed": seed,
         "environments": [],
     }
-    return RunFolder(_create(results_dir, protocol, about))
+    return RunWriter(_create(results_dir, protocol, about))
 
 
 def run_folders(

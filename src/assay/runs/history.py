@@ -66,11 +66,16 @@ def _unfinished(path: Path, about: dict[str, Any]) -> dict[str, Any]:
 
 def find_result(reference: str, results_dir: Path) -> dict[str, Any]:
     """A result by file, by run folder, or by its name in ``results_dir``."""
+    return read_result(find_result_file(reference, results_dir))
+
+
+def find_result_file(reference: str, results_dir: Path) -> Path:
+    """Return the file of a result that is named by it, by its run's folder, or by its run."""
     path = Path(reference).absolute()
     candidates = [path, path.with_name(f"{path.name}.json"), results_dir / f"{reference}.json"]
     for candidate in candidates:
         if candidate.is_file():
-            return read_result(candidate)
+            return candidate
     raise RunError(f"no result '{reference}': give a results file, or a run that history lists")
 
 

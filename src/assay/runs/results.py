@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from assay.protocol import Protocol
-    from assay.runs.folder import RunFolder
+    from assay.runs.folder import RunWriter
     from assay.scoring import BestOfN, Coverage, GroupScore
     from assay.types import Estimate, Verdict
 
@@ -34,7 +34,7 @@ COUNT = re.compile(r"\s*\d{1,7}\s*")  # samples of a problem: nobody makes ten m
 
 
 def build_result(
-    run: RunFolder,
+    run: RunWriter,
     protocol: Protocol,
     tallies: Sequence[Tally],
     coverage: Coverage,
@@ -119,7 +119,7 @@ def build_result(
     }
 
 
-def write_result(run: RunFolder, result: dict[str, Any], tallies: Sequence[Tally]) -> Path:
+def write_result(run: RunWriter, result: dict[str, Any], tallies: Sequence[Tally]) -> Path:
     """``<run>.json`` and ``<run>.tsv`` beside the run's folder."""
     path = run.path.with_name(f"{run.path.name}.json")
     rows = [TSV_HEADER, *((clean_line(t.task_id), str(t.n), str(t.passed)) for t in tallies)]
@@ -128,7 +128,7 @@ def write_result(run: RunFolder, result: dict[str, Any], tallies: Sequence[Tally
     return path
 
 
-def kept_selection(run: RunFolder) -> str:
+def kept_selection(run: RunWriter) -> str:
     """Return how the run's results file chose one of n samples, or nothing if it did not."""
     path = run.path.with_name(f"{run.path.name}.json")
     try:
@@ -168,10 +168,18 @@ def read_tsv(path: Path) -> list[Tally]:
 
 def _scores(estimates: Iterable[Estimate]) -> dict[str, Any]:
     found = list(estimates)
-    intervals = {
-        f"pass_at_{e.k}": {"low": e.low, "high": e.high, "problems": e.problems} for e in found
-    }
+    intervals = {f"pass_at_{e.k}": _interval(e) for e in found}
     return {**{f"pass_at_{e.k}": e.value for e in found}, "intervals": intervals}
+
+
+def _interval(estimate: Estimate) -> dict[str, Any]:
+    return {
+        "low": estimate.low,
+        "high": estimate.high,
+        "problems": estimate.problems,
+        "level": estimate.level,
+        "method": estimate.method,
+    }
 
 
 def _left_out_as_failed(task_ids: Sequence[str], verdicts: Sequence[Verdict]) -> dict[str, Any]:
@@ -196,7 +204,7 @@ def _best_of_n(best: BestOfN) -> dict[str, Any]:
         "method": best.method,
         "n": best.n,
         "value": found.value,
-        "interval": {"low": found.low, "high": found.high, "problems": found.problems},
+        "interval": _interval(found),
         "without_examples": best.without_examples,
         "chosen": best.chosen,
     }

@@ -1,0 +1,230 @@
+"""The functions of ``import assay``, silent unless they are given a reporter."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from types import TracebackType
+
+from assay import benchmarks, models, runs
+from assay.errors import UsageError
+from assay.models import EngineOptions, Model
+from assay.pipeline import EvalConfig, ProblemSelection, Sampling, references
+from assay.pipeline import evaluate as run_evaluation
+from assay.progress import Reporter, Silent
+from assay.quality.parity_gate import require_parity
+from assay.runs import Comparison
+from assay.runs.history import find_result_file, read_result
+from assay.runs.result import Result, parse_result
+from assay.sandbox import open_sandbox
+from assay.types import Benchmark, Job, Limits, Program, PromptImports, Verdict
+
+Programs = Mapping[str, str] | Iterable[tuple[str, str]]
+SILENT = Silent()
+
+
+def evaluate(
+    benchmark: str,
+    *,
+    model: str = models.DEFAULT,
+    n_samples: int = 1,
+    temperature: float = 0.0,
+    top_k: int | None = None,
+    top_p: float = 1.0,
+    min_p: float = 0.0,
+    repetition_penalty: float = 1.0,
+    max_tokens: int | None = None,
+    seed: int = 0,
+    prompt_strategy: str = "standard",
+    system: str = "",
+    stop: Sequence[str] = (),
+    problems: str = "",
+    tasks: Sequence[str] = (),
+    prompt_imports: PromptImports = "prepended",
+    select: str = "",
+    engine: EngineOptions | None = None,
+    sandbox: str = "process",
+    sandbox_tier: str = "auto",
+    workers: int = 0,
+    use_cache: bool = True,
+    results_dir: str | Path = "results",
+    data_dir: str | Path | None = None,
+    fresh: bool = False,
+    parity_gate: bool = True,
+    publishable: bool = False,
+    reporter: Reporter = SILENT,
+) -> Result:
+    """Evaluate a model on a benchmark, or resume the same evaluation, and return its result.
+
+    The arguments are the options of ``assay eval``: ``problems`` is ``"10"`` or ``"20:40"``,
+    ``tasks`` are task ids, ``engine`` holds what only some engines have. The parity gate applies as
+    on the command line. Raises an ``AssayError`` for what a user can cause.
+    """
+    options = engine or EngineOptions()
+    config = EvalConfig(
+        benchmark=benchmark,
+        results_dir=Path(results_dir),
+        sandbox=sandbox,
+        sandbox_tier=sandbox_tier,
+        workers=workers,
+        no_cache=not use_cache,
+        fresh=fresh,
+        select=select,
+        data_dir=Path(data_dir) if data_dir else None,
+        problems=ProblemSelection(problems, tasks=tuple(tasks)),
+        prompt_imports=prompt_imports,
+        model=model,
+        sampling=Sampling(
+            n_samples, temperature, top_k, top_p, min_p, repetition_penalty, max_tokens, seed
+        ),
+        prompt_strategy=prompt_strategy,
+        system=system,
+        stop=tuple(stop),
+        engine=options,
+        gate=functools.partial(
+            require_parity, model, options, publishable=publishable, wanted=parity_gate,
+            note=reporter.note,
+        ),
+    )  # fmt: skip
+    evaluation = run_evaluation(config, reporter)
+    return parse_result(evaluation.result, evaluation.path)
+
+
+def judge(
+    programs: Programs,
+    benchmark: str | Benchmark,
+    *,
+    workers: int = 0,
+    sandbox: str = "process",
+    sandbox_tier: str = "auto",
+    limits: Limits | None = None,
+    data_dir: str | Path | None = None,
+    reporter: Reporter = SILENT,
+) -> list[Verdict]:
+    """Judge programs and return their verdicts, in the order of the programs.
+
+    ``programs`` are pairs of a task id and a whole program, or a mapping. A verdict's ``sample`` is
+    the program's position. Use a ``Judge`` for more than one call: it keeps its sandbox warm.
+    """
+    with Judge(
+        benchmark, workers=workers, sandbox=sandbox, sandbox_tier=sandbox_tier, limits=limits,
+        data_dir=data_dir, reporter=reporter,
+    ) as opened:  # fmt: skip
+        return opened.judge(programs)
+
+
+class Judge:
+    """A warm sandbox for the programs of one benchmark, to be called as often as needed.
+
+    References are checked on first use, once per machine. Use it as a context manager, or close it.
+    """
+
+    def __init__(
+        self,
+        benchmark: str | Benchmark,
+        *,
+        workers: int = 0,
+        sandbox: str = "process",
+        sandbox_tier: str = "auto",
+        limits: Limits | None = None,
+        data_dir: str | Path | None = None,
+        reporter: Reporter = SILENT,
+    ) -> None:
+        found = benchmark
+        if isinstance(found, str):
+            found = load_benchmark(found, data_dir=data_dir, reporter=reporter)
+        if limits:
+            found = replace(found, limits=limits)
+        self._sandbox = open_sandbox(sandbox, workers, sandbox_tier)
+        try:
+            checked = references.check(found, self._sandbox, reporter)
+        except BaseException:
+            self._sandbox.close()
+            raise
+        self.benchmark = checked.benchmark
+        self.unscorable = checked.unscorable  # tasks whose own reference fails here, and why
+        self._problems = {problem.task_id: problem for problem in self.benchmark.problems}
+
+    def judge(self, programs: Programs) -> list[Verdict]:
+        """Return a verdict for every program, in the order of the programs."""
+        jobs = self._jobs(programs)
+        verdicts = {verdict.sample: verdict for verdict in self._sandbox.judge(jobs)}
+        return [verdicts[number] for number in range(len(jobs))]
+
+    def stream(self, programs: Programs) -> Iterator[Verdict]:
+        """Yield verdicts as they are reached; ``sample`` is the program's position."""
+        return self._sandbox.judge(self._jobs(programs))
+
+    def close(self) -> None:
+        """End the sandbox and what runs in it."""
+        self._sandbox.close()
+
+    def __enter__(self) -> Judge:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _jobs(self, programs: Programs) -> list[Job]:
+        pairs = programs.items() if isinstance(programs, Mapping) else programs
+        return [self._job(number, *pair) for number, pair in enumerate(pairs)]
+
+    def _job(self, number: int, task_id: str, code: str) -> Job:
+        if task_id not in self._problems:
+            raise UsageError(
+                f"{task_id}: is not a task of {self.benchmark.name}. Give one of its task ids."
+            )
+        return Job(
+            task_id=task_id,
+            sample=number,
+            program=Program(code, "given"),
+            tests=self._problems[task_id].tests,
+            limits=self.benchmark.limits,
+            imports=self.benchmark.imports,
+            environment=self.benchmark.environment,
+        )
+
+
+def compare(a: Result | str | Path, b: Result | str | Path, *, force: bool = False) -> Comparison:
+    """Compare result ``b`` with result ``a``; UsageError if their protocols differ.
+
+    ``force`` compares them all the same; the comparison lists the differences.
+    """
+    first, second = (x if isinstance(x, Result) else load_run(x) for x in (a, b))
+    found = runs.compare(first.data, second.data)
+    if found.protocol_differences and not force:
+        names = ", ".join(name for name, _, _ in found.protocol_differences)
+        raise UsageError(
+            f"{second.run}: its protocol differs from that of {first.run} ({names}). "
+            "Compare runs of one protocol, or pass force=True."
+        )
+    return found
+
+
+def open_model(
+    reference: str = models.DEFAULT,
+    engine: EngineOptions | None = None,
+    reporter: Reporter = SILENT,
+) -> Model:
+    """Open a model file, ``engine:reference`` or ``default``. It is loaded when first used."""
+    return models.open_model(reference, engine or EngineOptions(), reporter.note)
+
+
+def load_benchmark(
+    name: str, *, data_dir: str | Path | None = None, reporter: Reporter = SILENT
+) -> Benchmark:
+    """Return a benchmark's problems; data that is missing is downloaded and verified."""
+    return benchmarks.load(name, reporter.note, Path(data_dir) if data_dir else None)
+
+
+def load_run(reference: str | Path, results_dir: str | Path = "results") -> Result:
+    """Read a result by its file, its run's folder, or its name in ``results_dir``."""
+    path = find_result_file(str(reference), Path(results_dir))
+    return parse_result(read_result(path), path)
