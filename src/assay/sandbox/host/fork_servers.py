@@ -9,7 +9,7 @@ import secrets
 import signal
 import threading
 import time
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Sized
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -71,8 +71,11 @@ class ForkServerSandbox:
 
     def _reports(self, jobs: Iterable[Job]) -> Generator[tuple[Job, dict[str, Any]], None, None]:
         self._closed = False
+        workers = self._workers
+        if isinstance(jobs, Sized):  # a call with one program starts one thread
+            workers = min(workers, max(1, len(jobs)))
         # A dozing one keeps its process and all that it has imported: not too many of them.
-        stream = pool.stream(jobs, self._run, self._workers, 3 + self._workers // 2)
+        stream = pool.stream(jobs, self._run, workers, 3 + self._workers // 2)
         finished = False
         try:
             yield from stream
