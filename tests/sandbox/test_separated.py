@@ -173,6 +173,16 @@ def test_a_failed_program_is_called_on_as_if_it_had_not_failed(sandbox: Sandbox)
     assert verdict.groups == {"base": (3, 4), "plus": (36, 36)}
 
 
+def test_a_wrong_answer_before_an_endless_call_is_the_reason(sandbox: Sandbox) -> None:
+    """On the old code it was that or a timeout, by how soon the endless call began."""
+    code = "def f(x):\n    while x == 2: pass\n"
+    found = asserted(sandbox, code, "assert f(1) == 1\nassert f(2) == 2", cpu_s=0.5)
+    assert (found.status, found.reason) == ("fail", "wrong-answer")
+    endless_first = "def f(x):\n    while x == 1: pass\n"
+    found = asserted(sandbox, endless_first, "assert f(1) == 1\nassert f(2) == 2", cpu_s=0.5)
+    assert (found.status, found.reason) == ("fail", "timeout")
+
+
 def test_a_program_that_belies_its_time_gains_nothing(sandbox: Sandbox) -> None:
     for lie in ("'no number'", "float('nan')", "-1e300", "10 ** 400", "None"):
         code = f"import time\ntime.process_time = lambda: {lie}\ndef f(x): return x"

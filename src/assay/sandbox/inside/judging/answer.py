@@ -16,6 +16,7 @@ from .plain import abridged, encode
 
 FLUSH_S = 0.002  # many short calls share a message
 LOOKS = 16  # at a call, in its CPU limit
+LOOK_S = 0.05  # of CPU time, where a call has no limit
 
 
 def serve(namespace: dict[str, object], job: dict[str, Any], channel: int) -> NoReturn:
@@ -23,9 +24,11 @@ def serve(namespace: dict[str, object], job: dict[str, Any], channel: int) -> No
     unloaded = calling.load(namespace, job["program"])
     to_data = abridged if job["abridged"] else encode
     answers = Answers(channel)
-    if job["limits"]["call_cpu_s"]:
+    call_cpu_s = job["limits"]["call_cpu_s"]
+    if call_cpu_s:
         wire.send(channel, [])  # the time for loading is not the first call's
-        answers.flush_every(job["limits"]["call_cpu_s"] / LOOKS)
+    # An answer before a call that never ends is heard, whatever the machine does meanwhile.
+    answers.flush_every(call_cpu_s / LOOKS if call_cpu_s else LOOK_S)
     while True:
         for positional, named in wire.receive_calls(channel):
             if unloaded:

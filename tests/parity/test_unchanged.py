@@ -1,0 +1,65 @@
+"""Verdicts, scores and protocol hashes of recorded completions stay what they were.
+
+The figures were made by the version of 2026-11-16, before the packages got their layout. A change
+that alters one is intended, raises a version of the protocol, and is said in the changelog.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from assay import codec
+from assay.pipeline import ScoreConfig, score
+from assay.progress import Silent
+from assay.runs import RunReader
+
+FILE = "completions/humaneval_poe_ollama.jsonl.gz"
+# By model: the protocol's hash, the digest of all verdicts' status and reason, and the passes.
+BEFORE = {
+    "codegemma:7b (ollama)": (
+        "96fc928809d1695779c6b05c17bbbf8ee4c4d39046dcdee1ff71e1a3f59e9cac",
+        "d759ac79024693e54b25945b1df43a5c22b34d7225c5332286b70a69b6ad1ac8",
+        55,
+    ),
+    "qwen2.5-coder:7b (ollama)": (
+        "027160b48a20d4ae757b769556842c7550d4f886db81850bde437d9480b6c089",
+        "ede2899afd386efc22c4b41ecfd22c49b2d6bd3566dcca6516dd816854d096d2",
+        124,
+    ),
+    "smollm2:135m (ollama)": (
+        "179816dae81080d3b816d1ea8ff25402a9615a17fa1c0eb20decbbd3715cbd88",
+        "519995d3d95a8293f9ff06705cde410bdf77204efada66ee4d8780375f744d98",
+        0,
+    ),
+}
+
+
+@pytest.mark.skipif(sys.version_info[:2] != (3, 11), reason="the hashes are those of Python 3.11")
+@pytest.mark.parametrize("model", BEFORE)
+def test_recorded_completions_are_judged_as_before(
+    model: str, shared_data: Path, tmp_path: Path
+) -> None:
+    found = judge_recorded(shared_data / FILE, model, tmp_path)
+    assert found == BEFORE[model]
+
+
+def judge_recorded(file: Path, model: str, folder: Path) -> tuple[str, str, int]:
+    """Return the protocol's hash, a digest of the verdicts, and how many passed."""
+    with gzip.open(file, "rt") as lines:
+        records = [record for line in lines if (record := json.loads(line))["model"] == model]
+    samples = [{"task_id": r["task_id"], "solution": r["raw"]} for r in records]
+    path = folder / "samples.jsonl"
+    path.write_text("".join(json.dumps(sample) + "\n" for sample in samples))
+    config = ScoreConfig(
+        "humaneval", folder / "results", samples_file=str(path), tests_seed="fixed", no_cache=True
+    )
+    evaluation = score(config, Silent())
+    verdicts = RunReader(evaluation.path.with_suffix("")).verdicts
+    seen = sorted((*key, v.status, v.reason) for key, v in verdicts.items())
+    passed = sum(v.status == "pass" for v in verdicts.values())
+    return evaluation.result["protocol"]["hash"], codec.digest(seen), passed
