@@ -105,7 +105,7 @@ def bare_fork(work: list[Job], workers: int) -> Callable[[], int]:
         processes = []
         for worker in range(workers):
             process = subprocess.Popen(
-                [*INTERPRETER, "-c", BARE_FORK, str(Path(judge.__file__).parents[1])],
+                [*INTERPRETER, "-c", BARE_FORK, str(Path(judge.__file__).parents[2])],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,

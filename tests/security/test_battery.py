@@ -34,7 +34,7 @@ sandbox.close()
 """
 # The way a container forbids namespaces: our own filter for these alone, on the harness itself.
 FORBID_NAMESPACES = """
-from assay.sandbox.inside import kernel, seccomp
+from assay.sandbox.inside.isolation import kernel, seccomp
 OF_NAMESPACES = ("unshare", "mount", "umount2", "pivot_root", "move_mount", "mount_setattr")
 seccomp.FORBIDDEN = {name: seccomp.FORBIDDEN[name] for name in OF_NAMESPACES}
 kernel.prctl(kernel.PR_SET_NO_NEW_PRIVS, 1)
