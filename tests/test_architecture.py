@@ -86,7 +86,7 @@ def test_nobody_reaches_into_another_package(path: Path) -> None:
 def test_files_fit_a_readers_head(path: Path) -> None:
     most = MOST_LINES_OF_A_DOOR if path.name == "__init__.py" else MOST_LINES
     if path.name == "types.py":
-        most = 200
+        most = 250
     assert len(path.read_text().splitlines()) <= most
 
 

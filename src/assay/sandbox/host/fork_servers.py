@@ -17,6 +17,7 @@ from typing import Any
 from assay.errors import SandboxError
 from assay.protocol import tests_digest
 from assay.sandbox.host import pool
+from assay.sandbox.host.report import BrokeWorker, Outcome, Report, SandboxFailure
 from assay.sandbox.host.verdicts import verdict_of, with_outputs
 from assay.sandbox.host.worker import Worker, WorkerLostError
 from assay.sandbox.inside.isolation.machine import Machine
@@ -61,15 +62,16 @@ class ForkServerSandbox:
 
     def judge(self, jobs: Iterable[Job]) -> Iterator[Verdict]:
         with contextlib.closing(self._reports(jobs)) as reports:
-            for job, report in reports:
-                yield verdict_of(job, report)
+            for job, outcome in reports:
+                yield verdict_of(job, outcome)
 
     def outputs(self, jobs: Iterable[Job]) -> Iterator[tuple[Verdict, Cases | None]]:
         with contextlib.closing(self._reports(jobs)) as reports:
-            for job, report in reports:
-                yield verdict_of(job, report), with_outputs(job.tests.cases, report.get("told", {}))
+            for job, outcome in reports:
+                told = outcome.told if isinstance(outcome, Report) else None
+                yield verdict_of(job, outcome), with_outputs(job.tests.cases, told)
 
-    def _reports(self, jobs: Iterable[Job]) -> Generator[tuple[Job, dict[str, Any]], None, None]:
+    def _reports(self, jobs: Iterable[Job]) -> Generator[tuple[Job, Outcome], None, None]:
         self._closed = False
         workers = self._workers
         if isinstance(jobs, Sized):  # a call with one program starts one thread
@@ -92,28 +94,30 @@ class ForkServerSandbox:
         for worker in workers:
             worker.kill()
 
-    def _run(self, job: Job, doze: Callable[[], None]) -> tuple[Job, dict[str, Any]]:
+    def _run(self, job: Job, doze: Callable[[], None]) -> tuple[Job, Outcome]:
         with self._alone.shared():
             report = self._report(job, doze)
         lost = 0
         for attempt in range(1, ATTEMPTS):
-            if not _is_doubtful(report):
+            if not report.doubtful:
                 break
             # The machine or another program may be the cause: once more, alone.
             time.sleep(PAUSE_S * attempt)
             with self._alone.exclusive():
-                lost += "lost" in report
+                lost += _is_lost(report)
                 others_s = self._others_s()
                 report = self._report(job, lambda: None)
                 others_s = self._others_s() - others_s
-                if report.get("pressure") == "cpu" and others_s < STARVED * job.limits.wall_s:
-                    del report["pressure"]  # nobody but its own worker kept it waiting
-                if lost and "lost" in report and self._control_passes(job):
-                    return job, {"broke_worker": report["lost"]}
-            if report.pop("killed_by_host", False):
+                if report.pressure == "cpu" and others_s < STARVED * job.limits.wall_s:
+                    assert isinstance(report, Report)  # nobody but its own worker kept it waiting
+                    report = dataclasses.replace(report, pressure="")
+                if lost and _is_lost(report) and self._control_passes(job):
+                    assert isinstance(report, SandboxFailure)
+                    return job, BrokeWorker(report.why)
+            if report.killed_by_host:
                 break  # alone, within its limits: this was its own doing
-        if report.get("pressure"):
-            report = {"sandbox_error": PRESSURE[report["pressure"]]}
+        if report.pressure:
+            return job, SandboxFailure(PRESSURE[report.pressure])
         return job, report
 
     def _others_s(self) -> float:
@@ -128,8 +132,8 @@ class ForkServerSandbox:
         control = dataclasses.replace(job, program=CONTROL.program, tests=tests)
         return verdict_of(control, self._report(control, lambda: None)).status == "pass"
 
-    def _report(self, job: Job, doze: Callable[[], None]) -> dict[str, Any]:
-        """Tell what was seen of a program, or ``sandbox_error``; ``lost`` if a worker ended."""
+    def _report(self, job: Job, doze: Callable[[], None]) -> Report | SandboxFailure:
+        """Return what was seen of a program."""
         tests = job.tests
         message = {
             "preamble": tests.preamble,
@@ -146,7 +150,7 @@ class ForkServerSandbox:
         try:
             worker = self._take(settings)
         except SandboxError as error:
-            return {"sandbox_error": str(error)}
+            return SandboxFailure(str(error))
         try:
             if tests.integrity == "shared":
                 report = worker.judge(message, timeout_s, doze)
@@ -157,19 +161,17 @@ class ForkServerSandbox:
                 report = worker.judge_apart(message, key, seed, body, timeout_s, doze)
         except (WorkerLostError, SandboxError) as error:
             self._drop(worker)
-            lost = f"the fork server was lost: {error}"
-            return {"sandbox_error": lost, "lost": lost}
+            return SandboxFailure(f"the fork server was lost: {error}", lost=True)
         with self._lock:
             if worker in self._alive:
                 self._idle.append(worker)
-        for told in (report, report.get("result") or {}, report.get("told", {})):
-            if "sandbox_error" in told:
-                return {"sandbox_error": told["sandbox_error"]}
-        killed = report["exit_code"] == -signal.SIGKILL and report["stopped"] is None
-        if killed and not report["out_of_memory"]:
+        if isinstance(report, SandboxFailure):
+            return report
+        killed = report.exit_code == -signal.SIGKILL and report.stopped is None
+        if killed and not report.out_of_memory:
             # Too dear to be read for every program: the count before may be older than this one.
             self._host_kills = _host_oom_kills()
-            report["killed_by_host"] = self._host_kills > kills
+            return dataclasses.replace(report, killed_by_host=self._host_kills > kills)
         return report
 
     def _take(self, settings: dict[str, Any]) -> Worker:
@@ -202,9 +204,8 @@ class ForkServerSandbox:
         worker.kill()
 
 
-def _is_doubtful(report: dict[str, Any]) -> bool:
-    """Return whether something else than the program may have caused what was seen."""
-    return bool("sandbox_error" in report or report.get("pressure") or report.get("killed_by_host"))
+def _is_lost(report: Report | SandboxFailure) -> bool:
+    return isinstance(report, SandboxFailure) and report.lost
 
 
 class Turnstile:

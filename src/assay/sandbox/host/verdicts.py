@@ -3,26 +3,27 @@
 from __future__ import annotations
 
 import signal
-from typing import Any
 
 from assay import codec
+from assay.sandbox.host.report import BrokeWorker, Outcome, Report, SandboxFailure, Told
 from assay.types import Cases, Job, Limits, Verdict
 
 BROKE_WORKER = "broke-worker"  # twice, while an honest program passes in such a worker
 
 
-def verdict_of(job: Job, report: dict[str, Any]) -> Verdict:
-    if "sandbox_error" in report:
-        return invalid(job, "sandbox-error", report["sandbox_error"])
-    if "broke_worker" in report:
+def verdict_of(job: Job, outcome: Outcome) -> Verdict:
+    """Return the verdict on a program by what became of it."""
+    if isinstance(outcome, SandboxFailure):
+        return invalid(job, "sandbox-error", outcome.why)
+    if isinstance(outcome, BrokeWorker):
         return Verdict(
-            job.task_id, job.sample, "fail", BROKE_WORKER, report["broke_worker"],
+            job.task_id, job.sample, "fail", BROKE_WORKER, outcome.how,
             integrity=job.tests.integrity, rule=job.program.rule,
         )  # fmt: skip
-    told = report.get("told", report["result"])
-    if told and "ended" in told and report["result"]:  # it ended before it had begun, and said why
-        told = report["result"]
-    if told is None or "ended" in told or (report["out_of_memory"] and told["status"] != "pass"):
+    report, told = outcome, outcome.told or outcome.result
+    if told and "ended" in told and report.result:  # it ended before it had begun, and said why
+        told = report.result
+    if told is None or "ended" in told or (report.out_of_memory and told["status"] != "pass"):
         told = {**_untold(report, job.limits), **_heard_before_the_end(told)}
     return Verdict(
         task_id=job.task_id,
@@ -31,9 +32,9 @@ def verdict_of(job: Job, report: dict[str, Any]) -> Verdict:
         reason=told["reason"],
         detail=told["detail"],
         failing_test=told["failing_test"],
-        cpu_s=report["cpu_s"],
-        wall_s=report["wall_s"],
-        peak_mb=report["peak_mb"],
+        cpu_s=report.cpu_s,
+        wall_s=report.wall_s,
+        peak_mb=report.peak_mb,
         integrity=job.tests.integrity,
         rule=job.program.rule,
         groups={name: tuple(counts) for name, counts in told.get("groups", {}).items()},
@@ -45,8 +46,9 @@ def invalid(job: Job, reason: str, detail: str) -> Verdict:
     return Verdict(job.task_id, job.sample, "invalid", reason, detail, rule=job.program.rule)
 
 
-def with_outputs(cases: Cases | None, told: dict[str, Any]) -> Cases | None:
-    if cases is None or "outputs" not in told:
+def with_outputs(cases: Cases | None, told: Told | None) -> Cases | None:
+    """Return the cases with what the program returned for them, if it did."""
+    if cases is None or told is None or "outputs" not in told:
         return None
     digest = codec.digest([cases.digest, told["outputs"]])
     return Cases(cases.inputs, told["outputs"], digest, told["slowest_s"])
@@ -59,14 +61,14 @@ def _signal_name(number: int) -> str:
         return f"signal {number}"
 
 
-def _heard_before_the_end(told: dict[str, Any] | None) -> dict[str, Any]:
+def _heard_before_the_end(told: Told | None) -> Told:
     return {name: told[name] for name in ("failing_test", "groups") if name in told} if told else {}
 
 
-def _untold(report: dict[str, Any], limits: Limits) -> dict[str, Any]:
+def _untold(report: Report, limits: Limits) -> Told:
     """What happened to a program that ended before its tests did."""
-    code, stopped, output = report["exit_code"], report["stopped"], report["output_tail"].strip()
-    if stopped == "memory" or report["out_of_memory"]:
+    code, stopped, output = report.exit_code, report.stopped, report.output_tail.strip()
+    if stopped == "memory" or report.out_of_memory:
         reason, detail = "memory", f"used more than {limits.memory_mb} MB"
     elif stopped == "processes":
         reason, detail = "processes", f"ran more than {limits.processes} processes"

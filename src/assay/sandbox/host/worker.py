@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 from assay.errors import SandboxError
 from assay.sandbox.host.dozing import Dozing
+from assay.sandbox.host.report import Report, SandboxFailure, parse_report
 from assay.sandbox.inside.judging import wire
 from assay.sandbox.inside.judging.latest import Latest
 
@@ -110,13 +111,14 @@ class Worker:
 
     def judge(
         self, job: dict[str, Any], timeout_s: float, doze: Callable[[], None]
-    ) -> dict[str, Any]:
+    ) -> Report | SandboxFailure:
         """What became of a program whose tests run in its own process.
 
         ``doze`` is called when it has been waiting for something, not working.
         """
         self._programs.send({**job, "apart": False})
-        return self._programs.receive(time.monotonic() + timeout_s, self._programs.dozing(doze))
+        deadline = time.monotonic() + timeout_s
+        return parse_report(self._programs.receive(deadline, self._programs.dozing(doze)))
 
     def judge_apart(
         self,
@@ -126,7 +128,7 @@ class Worker:
         tests: Callable[[], bytes],
         timeout_s: float,
         doze: Callable[[], None],
-    ) -> dict[str, Any]:
+    ) -> Report | SandboxFailure:
         """Judge a program whose tests run in the oracle, which keeps them by ``key``.
 
         Inputs that the tests draw depend on the ``seed``.
@@ -142,7 +144,7 @@ class Worker:
         self._programs.send({**job, "tests": "", "apart": True})
         deadline = time.monotonic() + timeout_s
         told = self._oracle.receive(deadline, self._programs.dozing(doze))
-        return {**self._programs.receive(deadline), "told": told}
+        return parse_report(self._programs.receive(deadline), told)
 
     def cpu_s(self) -> float:
         """Return the CPU seconds of both processes and of all that they started."""

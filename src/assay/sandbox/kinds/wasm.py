@@ -33,6 +33,7 @@ from assay.sandbox.host.fork_servers import (
     Turnstile,
     for_oracle,
 )
+from assay.sandbox.host.report import BrokeWorker, Report
 from assay.sandbox.host.tiers import SEPARATED, SHARED
 from assay.sandbox.host.verdicts import invalid, verdict_of, with_outputs
 from assay.sandbox.inside.judging import wire
@@ -312,11 +313,13 @@ def _verdict(job: Job, report: dict[str, Any]) -> Verdict:
             return invalid(job, "sandbox-error", why)
     if "unsupported" in report:
         return invalid(job, UNSUPPORTED, report["unsupported"])
-    return verdict_of(job, report if "broke_worker" in report else _as_if_native(report))
+    if "broke_worker" in report:
+        return verdict_of(job, BrokeWorker(report["broke_worker"]))
+    return verdict_of(job, _as_if_native(report))
 
 
-def _as_if_native(report: dict[str, Any]) -> dict[str, Any]:
-    """The report in the words of the fork server's."""
+def _as_if_native(report: dict[str, Any]) -> Report:
+    """Return the report as a fork server would have made it."""
     how = report.get("ended")
     told = report["result"]
     if how is None or (told and told.get("status") == "fail"):
@@ -331,16 +334,16 @@ def _as_if_native(report: dict[str, Any]) -> dict[str, Any]:
         told = _failed("timeout", "its answers keep the tests busy for too long", told)
     else:
         told = {"ended": True, **(told or {})}
-    return {
-        "result": told,
-        "exit_code": 0,
-        "stopped": how if how in ("cpu", "wall") else None,
-        "out_of_memory": False,
-        "output_tail": "",
-        "cpu_s": report["cpu_s"],
-        "wall_s": report["wall_s"],
-        "peak_mb": 0.0,
-    }
+    return Report(
+        result=told,
+        exit_code=0,
+        stopped=how if how in ("cpu", "wall") else None,
+        out_of_memory=False,
+        output_tail="",
+        cpu_s=report["cpu_s"],
+        wall_s=report["wall_s"],
+        peak_mb=0.0,
+    )
 
 
 def _failed(reason: str, detail: str, told: dict[str, Any] | None) -> dict[str, Any]:

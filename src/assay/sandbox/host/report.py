@@ -1,0 +1,70 @@
+"""What became of a program in a worker, as the harness sees it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+Told = dict[str, Any]  # a verdict, or how far the tests came; as it came over the wire
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What a worker saw of a program. ``result`` is its own word, ``told`` that of its oracle."""
+
+    result: Told | None
+    exit_code: int
+    stopped: str | None  # the limit that ended it
+    out_of_memory: bool  # by its own limit
+    wall_s: float
+    cpu_s: float
+    peak_mb: float
+    output_tail: str
+    pressure: str = ""  # what the machine lacked: cpu, memory
+    told: Told | None = None
+    killed_by_host: bool = False
+
+    @property
+    def failure_of_ours(self) -> str:
+        """Return why nothing was seen of the program that counts, or nothing."""
+        for words in (self.result, self.told):
+            if words and "sandbox_error" in words:
+                return str(words["sandbox_error"])
+        return ""
+
+    @property
+    def doubtful(self) -> bool:
+        """Tell whether something else than the program may have caused what was seen."""
+        return bool(self.pressure or self.killed_by_host)
+
+
+@dataclass(frozen=True, slots=True)
+class SandboxFailure:
+    """Nothing was seen of a program, for reasons of ours; ``lost``: its worker ended."""
+
+    why: str
+    lost: bool = False
+
+    doubtful = True
+    pressure = ""
+    killed_by_host = False
+
+
+@dataclass(frozen=True, slots=True)
+class BrokeWorker:
+    """A program ended its worker twice, while an honest one passes in such a worker."""
+
+    how: str
+
+
+Outcome = Report | SandboxFailure | BrokeWorker
+
+
+def parse_report(data: dict[str, Any], told: Told | None = None) -> Report | SandboxFailure:
+    """Build a report of what a worker sent."""
+    if "sandbox_error" in data:
+        return SandboxFailure(data["sandbox_error"])
+    report = Report(**data, told=told)
+    if why := report.failure_of_ours:
+        return SandboxFailure(why)
+    return report
