@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from assay.cli._progress import ProgressDisplay
+from assay.datasets.pinned import HUMANEVALPLUS_MINI
 from assay.peers import PeerVerdict, peers
 from assay.pipeline import ScoreConfig, score
 from assay.pipeline.cross_check import disagreements, peer_score
@@ -23,7 +24,7 @@ def handed_over(monkeypatch: pytest.MonkeyPatch) -> dict[SampleKey, str]:
     found: dict[SampleKey, str] = {}
 
     def judge(
-        _benchmark: str, programs: Mapping[SampleKey, str], _workers: int
+        _benchmark: str, programs: Mapping[SampleKey, str], _workers: int, _data_dir: Path | None
     ) -> dict[SampleKey, PeerVerdict]:
         found.update(programs)
         return {key: PeerVerdict(True) for key in programs}
@@ -74,13 +75,25 @@ def test_another_judges_score_over_fewer_problems_is_incomplete(
     assert (whole.code, whole.out.startswith("mini[:8] · judged by generous")) == (0, True)
 
 
+def test_a_split_is_not_judged_by_the_tests_of_the_whole(
+    humaneval: Benchmark, shared_data: Path, tmp_path: Path
+) -> None:
+    if not (shared_data / HUMANEVALPLUS_MINI.path).exists():
+        pytest.skip(f"{shared_data} has no {HUMANEVALPLUS_MINI.path}")
+    path = write_completions(tmp_path / "s.jsonl", references(humaneval)[:1])
+    asked = ("--benchmark", "humanevalplus", "--split", "mini", "--problems", "1")
+    done = run_command("score", path, *asked, "--engine", "evalplus", folder=tmp_path)
+    assert done.code == 2
+    assert "EvalPlus does not have humanevalplus-mini" in done.err
+
+
 def test_a_program_that_needs_its_demonstration_is_explained(
     mini: Benchmark, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The other judge gets the program that is tried first."""
 
     def judge(
-        _benchmark: str, programs: Mapping[SampleKey, str], _workers: int
+        _benchmark: str, programs: Mapping[SampleKey, str], _workers: int, _data_dir: Path | None
     ) -> dict[SampleKey, PeerVerdict]:
         return {key: PeerVerdict("RATIO" not in code) for key, code in programs.items()}
 

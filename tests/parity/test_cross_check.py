@@ -98,7 +98,7 @@ def test_programs_cannot_change_later_verdicts(
     first = humaneval.problems[0]
     monkeypatch.setattr(evalplus_peer, "run_isolated", watched := Watched("was-here"))
     key, code = (first.task_id, 0), FORGER + first.reference
-    verdicts = peer_judges.get("evalplus")("humaneval", {key: code}, 2)
+    verdicts = peer_judges.get("evalplus")("humaneval", {key: code}, 2, None)
     assert "was-here" in watched.left  # it did run
     assert verdicts[key].passed
     assert {path.suffix for path in watched.kept} >= {".pkl", ".jsonl"}
@@ -120,7 +120,7 @@ def test_programs_get_nothing_of_the_host(
         # EvalPlus takes most of ``os`` away from programs, not this; others take its time.
         start = "posix.posix_spawn(sys.executable, [sys.executable, '-c', script], {})"
         code = f"{first.reference}\nimport posix, sys\nscript = {script!r}\n{start}\n"
-        verdicts = peer_judges.get("evalplus")("humaneval", {(first.task_id, 0): code}, 2)
+        verdicts = peer_judges.get("evalplus")("humaneval", {(first.task_id, 0): code}, 2, None)
     assert json.loads(watched.left[REPORT]) == []
     assert verdicts[first.task_id, 0].passed
 
@@ -135,11 +135,10 @@ def test_results_that_are_not_evalpluss(status: object) -> None:
 
 
 def test_data_that_somebody_changed_is_written_anew(shared_data: Path, tmp_path: Path) -> None:
-    assert shared_data.is_dir()
-    unpacked = evalplus_peer._unpacked("humanevalplus", tmp_path)
+    unpacked = evalplus_peer._unpacked("humanevalplus", tmp_path, shared_data)
     right = unpacked.read_bytes()
     unpacked.write_bytes(right.replace(b"return", b"retorn"))
-    assert evalplus_peer._unpacked("humanevalplus", tmp_path).read_bytes() == right
+    assert evalplus_peer._unpacked("humanevalplus", tmp_path, shared_data).read_bytes() == right
     assert [path.name for path in tmp_path.iterdir()] == [unpacked.name]
 
 

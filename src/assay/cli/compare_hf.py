@@ -13,7 +13,6 @@ from assay.cli._model_path import model_path
 from assay.cli._options import as_json, data_dir, option
 from assay.cli._output import echo, echo_json
 from assay.cli._progress import WorkDisplay
-from assay.datasets.catalogue import looking_in
 from assay.errors import UsageError
 from assay.formats.precision import precision
 from assay.models import EngineOptions
@@ -54,8 +53,7 @@ def compare_hf(
         kind = precision(path) if kind == "auto" else kind
         if kind not in thresholds:
             raise UsageError(f"no thresholds for {kind}: choose {', '.join(thresholds)}")
-        with looking_in(data_dir):
-            text = load_text(dataset, limit, display.note).content
+        text = load_text(dataset, limit, display.note, data_dir).content
         candidate = models.open_model(str(path), EngineOptions(device=device))
         against = models.open_model(
             reference or f"hf:{path}", EngineOptions(device="cpu", dtype="float32")

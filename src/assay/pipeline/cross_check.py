@@ -49,7 +49,7 @@ def peer_score(config: ScoreConfig, engine: str, observer: Observer) -> PeerScor
     without = f"; {missing} samples have an error in place of one" if missing else ""
     observer.note(f"{engine} judges {len(programs)} programs{without}")
     codes = {key: program.code for key, program in programs.items()}
-    verdicts = judge(config.benchmark, codes, _workers(config))
+    verdicts = judge(_benchmark_name(config), codes, _workers(config), config.data_dir)
     selected = select_problems(config, observer)
     passed: dict[str, list[bool]] = {p.task_id: [] for p in selected.benchmark.problems}
     for (task_id, _), verdict in verdicts.items():
@@ -57,7 +57,7 @@ def peer_score(config: ScoreConfig, engine: str, observer: Observer) -> PeerScor
     tallies = [scoring.Tally(task_id, len(told), sum(told)) for task_id, told in passed.items()]
     most = max(Counter(one.task_id for one in found).values())
     return PeerScore(
-        engine, f"{config.benchmark}{selected.label}", programs, verdicts,
+        engine, f"{_benchmark_name(config)}{selected.label}", programs, verdicts,
         tuple(scoring.estimates(tallies)), missing,
         scoring.coverage(tallies, most, selected.total),
     )  # fmt: skip
@@ -74,7 +74,7 @@ def disagreements(
         if verdict.status != "invalid" and _differs(verdict, peer.verdicts[key])
     }
     tasks = {task_id for task_id, _ in differing}
-    benchmark = benchmarks.load(config.benchmark, observer.note, config.data_dir)
+    benchmark = benchmarks.load(_benchmark_name(config), observer.note, config.data_dir)
     problems = tuple(p for p in benchmark.problems if p.task_id in tasks)
     benchmark = replace(benchmark, problems=problems)
     refused = _refused_references(config, peer, benchmark, observer)
@@ -91,6 +91,10 @@ def disagreements(
     ]
 
 
+def _benchmark_name(config: ScoreConfig) -> str:
+    return benchmarks.of_split(config.benchmark, config.split)
+
+
 def _workers(config: ScoreConfig) -> int:
     return config.workers or usable_cores()
 
@@ -103,7 +107,8 @@ def _refused_references(
     if not programs:
         return set()
     observer.note(f"{peer.engine} judges the references of {len(programs)} tasks")
-    told = peers.get(peer.engine)(config.benchmark, programs, _workers(config))
+    judge = peers.get(peer.engine)
+    told = judge(_benchmark_name(config), programs, _workers(config), config.data_dir)
     return {task_id for (task_id, _), verdict in told.items() if not verdict.passed}
 
 

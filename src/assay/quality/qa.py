@@ -55,6 +55,7 @@ class Subject:
     options: EngineOptions
     results_dir: Path
     reference: str = ""  # of the parity; none: the same weights in torch, if the tier asks for it
+    data_dir: Path | None = None  # where data is looked for first
 
 
 class Quality:
@@ -120,7 +121,7 @@ class Quality:
 
     def _perplexity(self) -> Item:
         tier = self._tier
-        text = load_text(tier.text, tier.text_bytes, self._note)
+        text = load_text(tier.text, tier.text_bytes, self._note, self._subject.data_dir)
         self._digests[f"text {text.name}"] = text.sha256
         model = models.open_model(str(self._subject.path), self._subject.options)
         window = 256 if text.name == BUILT_IN else 0  # short texts, several windows
