@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 Run = dict[str, Any]
-WEIGHTS = "weights"
+WEIGHTS, JUDGE = "weights", "judge"
 DAYS = re.compile(r"(\d{1,5})d")
 
 
@@ -64,6 +64,7 @@ SETTINGS: dict[str, Callable[[Run], str]] = {
     "format": _identity("variant"),
     WEIGHTS: _identity("weights_sha256", 12),
     "sandbox": _setting("sandbox"),
+    JUDGE: _setting("judge"),
 }
 
 
@@ -132,7 +133,9 @@ def _parse_since(text: str) -> str:
 
 
 def _differing(runs: list[Run]) -> list[str]:
-    names = [name for name, find in SETTINGS.items() if len({find(run) for run in runs}) > 1]
+    values = {name: {find(run) for run in runs} for name, find in SETTINGS.items()}
+    # Another judge than assay is always listed.
+    names = [n for n, found in values.items() if len(found) > 1 or (n == JUDGE and any(found))]
     models = {(run["model"], SETTINGS[WEIGHTS](run)) for run in runs}
     if len(models) == len({run["model"] for run in runs}):  # the names tell them apart
         names = [name for name in names if name != WEIGHTS]

@@ -214,6 +214,7 @@ def _is_asked_as_usual(protocol: dict[str, Any]) -> bool:
     return (
         protocol["prompt_strategy"] == "standard"
         and protocol.get("prompt_imports") == "prepended"
+        and not protocol.get("judge")
         and (asking.get("system"), asking.get("stop"), asking.get("thinking")) == USUAL
         and not compute_options(map(str, asking["engine_options"]))
     )
