@@ -25,8 +25,9 @@ from assay.report.export import export as write_run
     help="Whose files to write.",
 )
 @option(
-    "--output", type=click.Path(path_type=Path), required=True, help="File of samples, or folder."
-)
+    "--output", type=click.Path(path_type=Path), required=True, envvar="ASSAY_EXPORT_OUTPUT",
+    help="File of samples, or folder.",
+)  # fmt: skip
 @results_dir
 @data_dir
 def export(run: str, form: str, output: Path, results_dir: Path, data_dir: Path | None) -> None:

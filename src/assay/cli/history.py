@@ -70,8 +70,14 @@ SETTINGS: dict[str, Callable[[Run], str]] = {
 
 @click.command()
 @results_dir
-@option("--model", default="", help="List only models whose name contains this text.")
-@option("--benchmark", default="", help="List only runs of this benchmark.")
+@option(
+    "--model", default="", envvar="ASSAY_HISTORY_MODEL",
+    help="List only models whose name contains this text.",
+)  # fmt: skip
+@option(
+    "--benchmark", default="", envvar="ASSAY_HISTORY_BENCHMARK",
+    help="List only runs of this benchmark.",
+)  # fmt: skip
 @option("--since", default="", metavar="DATE|Nd", help="List only runs since a date or N days ago.")
 @option("--limit", type=click.IntRange(min=1), default=50, help="Maximum number of runs.")
 @option("--csv", "as_csv", is_flag=True, help="Print comma-separated values with all columns.")
