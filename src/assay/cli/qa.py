@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from assay import codec, models
-from assay.cli._model_path import model_path
 from assay.cli._options import as_json, data_dir, option, results_dir
 from assay.cli._output import echo, echo_json
 from assay.cli._progress import WorkDisplay
@@ -48,8 +47,9 @@ def qa(
     """
     thresholds = load_policy(policy)
     with WorkDisplay("qa", quiet=as_json) as display:
-        path = model_path(model, display.note)
-        subject = Subject(path, EngineOptions(device=device), results_dir, reference, data_dir)
+        found = models.parse_reference(model, display.note)
+        path = found.path
+        subject = Subject(found, EngineOptions(device=device), results_dir, reference, data_dir)
         quality = Quality(subject, thresholds, tier, display.note)
         items = quality.items()
         evidence = quality.evidence(items)
