@@ -162,7 +162,8 @@ def test_without_it_one_line_says_what_to_do(
     assert done.stderr.count("\n") == 1
     assert "nobody" in done.stderr
     samples = write_completions(tmp_path / "s.jsonl", references(humaneval)[:2])
-    done = assay("score", samples, "--benchmark", "humaneval", "--engine", "evalplus")
+    asked = ("--benchmark", "humaneval", "--problems", "2", "--engine", "evalplus")
+    done = assay("score", samples, *asked)
     assert done.returncode == 2
     assert done.stderr.splitlines()[-1].startswith("assay: no evalplus.evaluate on PATH: install")
     assert "set ASSAY_EVALPLUS" in done.stderr.splitlines()[-1]

@@ -63,7 +63,7 @@ def peer_score(config: ScoreConfig, engine: str, observer: Observer) -> PeerScor
 
 
 def write_peer_score(config: ScoreConfig, peer: PeerScore, observer: Observer) -> Evaluation:
-    """Write a run and its results file as if the peer's verdicts were ours, under its name."""
+    """Write the peer's verdicts as a new run with a results file; its protocol names the peer."""
     selected = select_problems(config, observer)
     model = models.open_recorded(
         config.samples_file, partial=config.partial, name=config.model_name
