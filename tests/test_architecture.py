@@ -97,6 +97,10 @@ def test_folders_can_be_looked_through(folder: Path) -> None:
         assert len(list(folder.glob("*.py"))) <= MOST_FILES
 
 
+def test_a_folder_is_an_argument_and_never_ambient_state() -> None:
+    assert [path for path in FILES if "contextvars" in path.read_text()] == []
+
+
 def test_pipeline_names_no_benchmark_model_or_sandbox() -> None:
     text = "".join(path.read_text().lower() for path in (SOURCE / "pipeline").rglob("*.py"))
     for name in ("humaneval", "mbpp", "gguf", "llama", "docker", "wasm"):

@@ -7,6 +7,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
 
 from assay.distribution import DISTRIBUTION, install_hint
 
@@ -50,3 +51,18 @@ def test_every_hint_names_an_extra() -> None:
     assert extras <= PROJECT["optional-dependencies"].keys()
     assert install_hint("gguf") == "pip install 'assay-eval[gguf]'"
     assert sources.count("pip install '") == 1  # all messages have it from one place
+
+
+def test_versions_of_xllamacpp_that_are_refused_at_run_time_are_not_installed() -> None:
+    (wanted,) = (
+        requirement
+        for line in PROJECT["optional-dependencies"]["gguf"]
+        if (requirement := Requirement(line)).name == "xllamacpp"
+    )
+    source = (ROOT / "src" / "assay" / "models" / "engines" / "llamacpp" / "native.py").read_text()
+    named = re.search(r"xllamacpp (\d+\.\d+)\"", source)
+    assert named is not None
+    assert f"{named[1]}.11549" in wanted.specifier  # which the tests are run with
+    assert "2026.9.1" not in wanted.specifier
+    assert "2026.11.1" not in wanted.specifier
+    assert "2027.1.1" not in wanted.specifier

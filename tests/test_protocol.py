@@ -52,6 +52,11 @@ def test_equal_protocols_have_equal_hashes_and_no_difference() -> None:
     assert differences(BASE.to_json(), copy.to_json()) == []
 
 
+def test_hashes_of_earlier_results_stay() -> None:
+    assert BASE.hash == "6df29b8ac4df2377d113132e8dd07f8f6420491aaa5de72d241cb77873f02163"
+    assert "judge" not in BASE.to_json()
+
+
 def test_nested_fields_have_dotted_names() -> None:
     hotter = dataclasses.replace(BASE, decoding=Decoding(temperature=0.8))
     assert differences(BASE.to_json(), hotter.to_json()) == [("decoding.temperature", 0.0, 0.8)]

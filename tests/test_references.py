@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -47,9 +48,11 @@ def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def with_cases(task_id: str, reference: str) -> Problem:
+def with_cases(
+    task_id: str, reference: str, expected: dict[str, list[Any]] | None = None
+) -> Problem:
     inputs = {"base": [plain.encode([1])], "plus": [plain.encode([n]) for n in range(5)]}
-    cases = Cases(inputs, {}, digest="inputs")
+    cases = Cases(inputs, expected or {}, digest=f"inputs {expected}")
     return Problem(task_id, "", reference, Tests("f", MATCHER, "", "separated", cases))
 
 
@@ -75,6 +78,22 @@ def test_cases_expect_what_the_reference_returns(sandbox: Sandbox) -> None:
     jobs = [Job("a", i, Program(code, "x"), tests) for i, code in enumerate(programs)]
     statuses = {verdict.sample: verdict.status for verdict in sandbox.judge(jobs)}
     assert statuses == {0: "pass", 1: "fail"}
+
+
+def test_a_reference_is_judged_by_the_expected_values_that_a_benchmark_gives(
+    sandbox: Sandbox,
+) -> None:
+    given = {"base": [plain.encode(2)], "plus": [plain.encode(2 * n) for n in range(5)]}
+    problems = [
+        with_cases(task_id, reference, given)
+        for task_id, reference in (("right", "def f(x): return x + x"), ("wrong", "f = int"))
+    ]
+    for _ in range(2):  # when it is run, and when that is remembered
+        checked = references.check(benchmark(*problems), sandbox, Watching())
+        assert checked.benchmark.problems == tuple(problems)
+        assert checked.unscorable == {"wrong": "wrong-answer: expected 2, got 1"}
+    jobs = [Job("right", 0, Program("def f(x): return 2 * x", ""), problems[0].tests)]
+    assert [verdict.status for verdict in sandbox.judge(jobs)] == ["pass"]
 
 
 def test_once_on_a_machine(sandbox: Sandbox) -> None:

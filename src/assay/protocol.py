@@ -49,13 +49,21 @@ class Protocol:
     environment: str = ""  # of packages, named with its digest; none: the standard library alone
     origin: str = ""  # digest of completions that were recorded elsewhere
     prompt_imports: PromptImports = "prepended"  # whether code of the prompt precedes programs
+    judge: str = ""  # another harness that judged the programs; none: assay
 
     @property
     def hash(self) -> str:
-        return codec.digest(self)
+        return codec.digest(self._content())
 
     def to_json(self) -> dict[str, Any]:
-        return {"hash": self.hash, **json.loads(codec.dumps(self))}  # as a file has it
+        return {"hash": self.hash, **json.loads(codec.dumps(self._content()))}  # as a file has it
+
+    def _content(self) -> dict[str, Any]:
+        """Return all fields, but for ``judge`` if it is assay: earlier protocols have no such."""
+        content: dict[str, Any] = codec.to_json(self)
+        if not self.judge:
+            del content["judge"]
+        return content
 
 
 def compute_options(engine_options: Iterable[str]) -> list[str]:

@@ -25,10 +25,10 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Cases:
-    """Tests as ``plain`` data, by group: arguments, and what the reference returns for them."""
+    """Tests as ``plain`` data, by group: arguments, and what is expected for them."""
 
     inputs: dict[str, list[Any]]
-    expected: dict[str, list[Any]]
+    expected: dict[str, list[Any]]  # empty in a benchmark: what the reference returns
     digest: str  # of all this
     slowest_s: float = 0.0  # time of the reference's slowest call
 

@@ -15,7 +15,7 @@ import pytest
 
 from assay import benchmarks, codec
 from assay.datasets import PackagedFile
-from assay.datasets.catalogue import DataFile, data_files, find, locate, looking_in, records, text
+from assay.datasets.catalogue import DataFile, data_files, find, locate, records, text
 from assay.datasets.pinned import HUMANEVAL, HUMANEVALPLUS, MBPP, MBPP_SANITIZED, MBPPPLUS
 from assay.errors import DataError, UsageError
 from tests.file_server import FileServer, serving
@@ -81,10 +81,9 @@ def test_the_development_data_is_the_pinned_data(shared_data: Path, name: str) -
     wanted = data_files.get(name)
     if not (shared_data / wanted.path).exists():
         pytest.skip(f"{shared_data} has no {wanted.path}")
-    with looking_in(shared_data):
-        assert locate(wanted) == shared_data / wanted.path
-        found = records(wanted)
-        whole = text(wanted) if wanted.is_text else ""
+    assert locate(wanted, data_dir=shared_data) == shared_data / wanted.path
+    found = records(wanted, data_dir=shared_data)
+    whole = text(wanted, data_dir=shared_data) if wanted.is_text else ""
     assert len(found) == wanted.records
     if wanted.is_text:
         assert hashlib.sha256(whole.encode()).hexdigest() == wanted.sha256
@@ -105,8 +104,7 @@ def test_the_development_data_is_the_pinned_data(shared_data: Path, name: str) -
 )
 def test_the_same_records_in_any_form(tmp_path: Path, content: bytes) -> None:
     put(tmp_path / TOY.path, content)
-    with looking_in(tmp_path):
-        assert records(TOY) == RECORDS
+    assert records(TOY, data_dir=tmp_path) == RECORDS
 
 
 def test_the_same_records_as_parquet(tmp_path: Path) -> None:
@@ -116,8 +114,7 @@ def test_the_same_records_as_parquet(tmp_path: Path) -> None:
 
     (tmp_path / "toys").mkdir()
     parquet.write_table(pyarrow.Table.from_pylist(RECORDS), tmp_path / TOY.path)
-    with looking_in(tmp_path):
-        assert records(TOY) == RECORDS
+    assert records(TOY, data_dir=tmp_path) == RECORDS
 
 
 def test_parquet_without_its_reader_says_how_to_get_one(
@@ -128,11 +125,8 @@ def test_parquet_without_its_reader_says_how_to_get_one(
         importlib.util, "find_spec", lambda n: None if n == "pyarrow" else find_spec(n)
     )
     put(tmp_path / TOY.path, b"PAR1...")
-    with (
-        looking_in(tmp_path),
-        pytest.raises(DataError, match=r"pip install 'assay-eval\[parquet\]'"),
-    ):
-        records(TOY)
+    with pytest.raises(DataError, match=r"pip install 'assay-eval\[parquet\]'"):
+        records(TOY, data_dir=tmp_path)
     with pytest.raises(DataError, match=r"has it as parquet, pip install .*put http.* at "):
         records(served(server, "/v1/toy.parquet"))
     assert server.requests == []
@@ -155,8 +149,8 @@ def test_parquet_without_its_reader_says_how_to_get_one(
 )
 def test_anything_else_is_refused(tmp_path: Path, content: bytes, said: str) -> None:
     put(tmp_path / TOY.path, content)
-    with looking_in(tmp_path), pytest.raises(DataError) as caught:
-        records(TOY)
+    with pytest.raises(DataError) as caught:
+        records(TOY, data_dir=tmp_path)
     assert said in str(caught.value)
     assert f"{TOY.path} is damaged or of another version than toy-set v1" in str(caught.value)
     assert "replace it" in str(caught.value)
@@ -181,8 +175,7 @@ def test_the_order_of_places(
     monkeypatch.setenv("ASSAY_DATA_DIR", str(tmp_path / "environment"))
     assert locate(wanted) == in_environment
     given = put(tmp_path / "given" / "toys" / "toy.jsonl.gz")
-    with looking_in(tmp_path / "given"):
-        assert locate(wanted) == given
+    assert locate(wanted, data_dir=tmp_path / "given") == given
     assert locate(wanted) == in_environment
     assert len(server.requests) == 1
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import ASSAY, Cli
+from tests.in_process import run_command
 from tests.models.small_models import write_small
 
 
@@ -58,7 +59,7 @@ def test_no_file_is_no_finding(assay: Cli, model: str) -> None:
     done = assay("check", model)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.count("\n") == 1
-    assert f"no model at {model}: give a .gguf or .apr file" in done.stderr
+    assert f"{model}: is not on this machine. Give a .gguf or .apr file" in done.stderr
 
 
 def test_a_terminal_is_told_what_is_under_way(small: Path) -> None:
@@ -79,3 +80,33 @@ def test_the_default_model(assay: Cli) -> None:
     done = assay("check", "default", "--json")
     assert done.returncode == 0, done.stdout
     assert {stage["status"] for stage in json.loads(done.stdout)["stages"]} == {"pass"}
+
+
+@pytest.mark.parametrize("engine", ["gguf", "hf"])
+def test_a_model_is_named_as_for_eval(engine: str, small: Path, tmp_path: Path) -> None:
+    done = run_command("check", f"{engine}:{small}", "--no-run", folder=tmp_path)
+    assert (done.code, done.err) == (0, "")
+    assert done.out.splitlines()[-1].startswith(f"{engine}:{small} is sound: 8 passed")
+
+
+def test_an_engine_that_checks_no_files_is_skipped(small: Path, tmp_path: Path) -> None:
+    done = run_command("check", f"apr-cli:{small}", folder=tmp_path)
+    assert (done.code, done.err) == (0, "")
+    assert "forward    skipped  apr-cli is not run by a check" in done.out
+
+
+def test_convert_takes_the_same_names(small: Path, tmp_path: Path) -> None:
+    done = run_command("convert", f"hf:{small}", "copy.gguf", folder=tmp_path)
+    assert (done.code, done.err) == (0, "")
+    assert (tmp_path / "copy.gguf").is_file()
+
+
+@pytest.mark.parametrize("command", ["check", "qa", "compare-hf", "convert"])
+def test_a_model_that_is_not_here_is_named(command: str, tmp_path: Path) -> None:
+    more = ["copy.gguf"] if command == "convert" else []
+    done = run_command(command, "hf:none.gguf", *more, folder=tmp_path)
+    assert done.code == 2
+    assert done.err == (
+        "assay: hf:none.gguf: is not on this machine. Give a .gguf or .apr file, a Hugging Face "
+        "folder, or default.\n"
+    )

@@ -5,13 +5,16 @@ from __future__ import annotations
 import gzip
 import json
 import shutil
+import sys
 from pathlib import Path
 
 import pytest
 
 from assay.datasets.catalogue import locate
-from assay.datasets.pinned import HUMANEVAL
-from tests.conftest import Cli, write_completions
+from assay.datasets.pinned import HUMANEVAL, HUMANEVALPLUS
+from assay.types import Benchmark
+from tests.conftest import Cli, references, write_completions
+from tests.in_process import run_command
 
 NAMES = [
     "bigcodebench", "bigcodebench-hard", "humaneval", "humanevalplus", "humanevalplus-mini",
@@ -159,3 +162,36 @@ def test_a_variable_that_names_no_file_is_said_by_every_command(assay: Cli) -> N
     done = assay("data", "verify", "humaneval", env=wrong)
     assert done.returncode == 1
     assert "ASSAY_HUMANEVAL_PATH names none" in done.stdout
+
+
+@pytest.mark.parametrize("more", [[], ["--cross-check"]], ids=["alone", "cross-check"])
+def test_another_judge_reads_the_data_of_the_given_folder(
+    folder: Path, humaneval: Benchmark, more: list[str], tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    damaged = folder / HUMANEVALPLUS.path
+    damaged.parent.mkdir(parents=True, exist_ok=True)
+    damaged.write_bytes(b"damaged")
+    monkeypatch.setenv("ASSAY_EVALPLUS", sys.executable)  # it is never started
+    samples = write_completions(tmp_path / "s.jsonl", references(humaneval)[:1])
+    done = run_command(
+        "score", samples, "--benchmark", "humaneval", "--problems", "1", "--engine", "evalplus",
+        *more, "--data", folder, folder=tmp_path,
+    )  # fmt: skip
+    assert done.code == 2
+    assert f"{damaged} is damaged" in done.err
+
+
+def test_an_export_reads_the_data_of_the_given_folder(
+    folder: Path, humaneval: Benchmark, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    samples = write_completions(tmp_path / "s.jsonl", references(humaneval)[:1])
+    scored = ("score", samples, "--benchmark", "humaneval", "--problems", "1", "--json")
+    run = json.loads(run_command(*scored, folder=tmp_path).out)["run"]
+    monkeypatch.setenv("ASSAY_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    monkeypatch.delenv("ASSAY_DATA_DIR")
+    asked = ("export", run, "--format", "human-eval", "--output", "out.jsonl")
+    assert "is not here" in run_command(*asked, folder=tmp_path).err
+    done = run_command(*asked, "--data", folder, folder=tmp_path)
+    assert (done.code, done.err) == (0, "")

@@ -198,7 +198,7 @@ def test_the_command(tmp_path: Path, assay: Cli) -> None:
     assert json.loads(told.stdout)["format"] == "hf"
     missing = assay("convert", "none.gguf", "y.apr")
     assert missing.returncode == 2
-    assert "no model at none.gguf" in missing.stderr
+    assert "none.gguf: is not on this machine" in missing.stderr
 
 
 @pytest.mark.model

@@ -43,10 +43,10 @@ def evalplus(shared_data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_both_verdicts_side_by_side(assay: Cli, mixed: Path) -> None:
     asked = ("score", mixed, "--benchmark", "humaneval", "--engine", "evalplus", "--json")
     alone = json.loads(assay(*asked).stdout)
-    assert alone["engine"] == "evalplus"
+    assert alone["protocol"]["judge"] == "evalplus"
     # Its limits are of wall time: a busy machine fails some right programs.
-    late = sum(v["timed_out"] for v in alone["verdicts"])
-    assert sum(v["passed"] for v in alone["verdicts"]) == 410 - len(REFUSED) - late
+    late = alone["results"]["reasons"].get("timeout", 0)
+    assert alone["results"]["samples_passed"] == 410 - len(REFUSED) - late
     found = json.loads(assay(*asked, "--cross-check").stdout)
     assert found["cross_check"]["samples"] == 820
     differing = found["cross_check"]["disagreements"]
@@ -98,7 +98,7 @@ def test_programs_cannot_change_later_verdicts(
     first = humaneval.problems[0]
     monkeypatch.setattr(evalplus_peer, "run_isolated", watched := Watched("was-here"))
     key, code = (first.task_id, 0), FORGER + first.reference
-    verdicts = peer_judges.get("evalplus")("humaneval", {key: code}, 2)
+    verdicts = peer_judges.get("evalplus")("humaneval", {key: code}, 2, None)
     assert "was-here" in watched.left  # it did run
     assert verdicts[key].passed
     assert {path.suffix for path in watched.kept} >= {".pkl", ".jsonl"}
@@ -120,7 +120,7 @@ def test_programs_get_nothing_of_the_host(
         # EvalPlus takes most of ``os`` away from programs, not this; others take its time.
         start = "posix.posix_spawn(sys.executable, [sys.executable, '-c', script], {})"
         code = f"{first.reference}\nimport posix, sys\nscript = {script!r}\n{start}\n"
-        verdicts = peer_judges.get("evalplus")("humaneval", {(first.task_id, 0): code}, 2)
+        verdicts = peer_judges.get("evalplus")("humaneval", {(first.task_id, 0): code}, 2, None)
     assert json.loads(watched.left[REPORT]) == []
     assert verdicts[first.task_id, 0].passed
 
@@ -135,11 +135,10 @@ def test_results_that_are_not_evalpluss(status: object) -> None:
 
 
 def test_data_that_somebody_changed_is_written_anew(shared_data: Path, tmp_path: Path) -> None:
-    assert shared_data.is_dir()
-    unpacked = evalplus_peer._unpacked("humanevalplus", tmp_path)
+    unpacked = evalplus_peer._unpacked("humanevalplus", tmp_path, shared_data)
     right = unpacked.read_bytes()
     unpacked.write_bytes(right.replace(b"return", b"retorn"))
-    assert evalplus_peer._unpacked("humanevalplus", tmp_path).read_bytes() == right
+    assert evalplus_peer._unpacked("humanevalplus", tmp_path, shared_data).read_bytes() == right
     assert [path.name for path in tmp_path.iterdir()] == [unpacked.name]
 
 
@@ -163,7 +162,8 @@ def test_without_it_one_line_says_what_to_do(
     assert done.stderr.count("\n") == 1
     assert "nobody" in done.stderr
     samples = write_completions(tmp_path / "s.jsonl", references(humaneval)[:2])
-    done = assay("score", samples, "--benchmark", "humaneval", "--engine", "evalplus")
+    asked = ("--benchmark", "humaneval", "--problems", "2", "--engine", "evalplus")
+    done = assay("score", samples, *asked)
     assert done.returncode == 2
     assert done.stderr.splitlines()[-1].startswith("assay: no evalplus.evaluate on PATH: install")
     assert "set ASSAY_EVALPLUS" in done.stderr.splitlines()[-1]

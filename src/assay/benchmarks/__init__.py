@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from assay.datasets.catalogue import looking_in
 from assay.errors import UsageError
 from assay.progress import Announce
 from assay.registry import Registry
 from assay.types import Benchmark
 
-benchmarks: Registry[Callable[[Announce], Benchmark]] = Registry("benchmark", "assay.benchmarks")
+# From where notes go and the user's data folder, if there is one, to the benchmark.
+Loader = Callable[[Announce, Path | None], Benchmark]
+
+benchmarks: Registry[Loader] = Registry("benchmark", "assay.benchmarks")
 
 
 def of_split(name: str, split: str) -> str:
@@ -26,6 +28,5 @@ def of_split(name: str, split: str) -> str:
 
 
 def load(name: str, announce: Announce = lambda _: None, data_dir: Path | None = None) -> Benchmark:
-    """The benchmark's problems, found (in ``data_dir`` first) or fetched, and verified."""
-    with looking_in(data_dir):
-        return benchmarks.get(name)(announce)
+    """Return the benchmark, its data found (in ``data_dir`` first) or fetched, and verified."""
+    return benchmarks.get(name)(announce, data_dir)

@@ -12,6 +12,8 @@ from assay.datasets.pinned import BIGCODEBENCH, BIGCODEBENCH_HARD
 from assay.types import Benchmark, Limits, Problem, Tests
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from assay.progress import Announce
 
 PromptKind = Literal["complete", "instruct"]
@@ -45,12 +47,12 @@ __import__("numpy").random.seed(0)
 """
 
 
-def _load(data: DataFile, kind: PromptKind, announce: Announce) -> Benchmark:
+def _load(data: DataFile, kind: PromptKind, announce: Announce, data_dir: Path | None) -> Benchmark:
     return Benchmark(
         name=f"{data.name}-{kind}",
         version=data.version,
         data_sha256=data.sha256,
-        problems=tuple(_problem(record, kind) for record in records(data, announce)),
+        problems=tuple(_problem(record, kind) for record in records(data, announce, data_dir)),
         limits=LIMITS,
         imports=IMPORTS,
         environment="bigcodebench",

@@ -12,16 +12,18 @@ from assay.datasets.pinned import HUMANEVAL
 from assay.types import Benchmark, Problem
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from assay.progress import Announce
 
 
 @benchmarks.register("humaneval")
-def load(announce: Announce) -> Benchmark:
+def load(announce: Announce, data_dir: Path | None) -> Benchmark:
     return Benchmark(
         name="humaneval",
         version=HUMANEVAL.version,
         data_sha256=HUMANEVAL.sha256,
-        problems=tuple(_problem(record) for record in records(HUMANEVAL, announce)),
+        problems=tuple(_problem(record) for record in records(HUMANEVAL, announce, data_dir)),
     )
 
 

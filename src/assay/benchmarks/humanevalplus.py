@@ -12,6 +12,8 @@ from assay.datasets.pinned import HUMANEVALPLUS, HUMANEVALPLUS_MINI
 from assay.types import Benchmark, Problem
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from assay.progress import Announce
 
 # A zero is right if the polynomial is small there, whichever zero it is, and only then: near to the
@@ -31,21 +33,21 @@ SPECIAL = {"find_zero": ZERO_MATCHER}
 
 
 @benchmarks.register("humanevalplus")
-def load(announce: Announce) -> Benchmark:
-    return _benchmark(HUMANEVALPLUS, announce)
+def load(announce: Announce, data_dir: Path | None) -> Benchmark:
+    return _benchmark(HUMANEVALPLUS, announce, data_dir)
 
 
 @benchmarks.register("humanevalplus-mini")
-def load_mini(announce: Announce) -> Benchmark:
-    return _benchmark(HUMANEVALPLUS_MINI, announce)
+def load_mini(announce: Announce, data_dir: Path | None) -> Benchmark:
+    return _benchmark(HUMANEVALPLUS_MINI, announce, data_dir)
 
 
-def _benchmark(data: DataFile, announce: Announce) -> Benchmark:
+def _benchmark(data: DataFile, announce: Announce, data_dir: Path | None) -> Benchmark:
     return Benchmark(
         name=data.name,
         version=data.version,
         data_sha256=data.sha256,
-        problems=tuple(_problem(record) for record in records(data, announce)),
+        problems=tuple(_problem(record) for record in records(data, announce, data_dir)),
         limits=LIMITS,
     )
 

@@ -15,8 +15,9 @@ from assay.datasets.pinned import MBPP, MBPP_SANITIZED
 from assay.types import Benchmark, Problem
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from pathlib import Path
 
+    from assay.benchmarks import Loader
     from assay.progress import Announce
 
 TEST = range(11, 511)
@@ -29,9 +30,9 @@ SPLITS = {
 }
 
 
-def _loader(name: str, data: DataFile, task_ids: range) -> Callable[[Announce], Benchmark]:
-    def load(announce: Announce) -> Benchmark:
-        found = [r for r in records(data, announce) if r["task_id"] in task_ids]
+def _loader(name: str, data: DataFile, task_ids: range) -> Loader:
+    def load(announce: Announce, data_dir: Path | None) -> Benchmark:
+        found = [r for r in records(data, announce, data_dir) if r["task_id"] in task_ids]
         problems = tuple(_problem(record) for record in found)
         return Benchmark(name, data.version, data.sha256, problems)
 

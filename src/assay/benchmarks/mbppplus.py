@@ -12,6 +12,7 @@ from assay.types import Benchmark, Problem
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from assay.progress import Announce
 
@@ -19,12 +20,12 @@ Arguments = list[Any]
 
 
 @benchmarks.register("mbppplus")
-def load(announce: Announce) -> Benchmark:
+def load(announce: Announce, data_dir: Path | None) -> Benchmark:
     return Benchmark(
         name="mbppplus",
         version=MBPPPLUS.version,
         data_sha256=MBPPPLUS.sha256,
-        problems=tuple(_problem(record) for record in records(MBPPPLUS, announce)),
+        problems=tuple(_problem(record) for record in records(MBPPPLUS, announce, data_dir)),
         limits=LIMITS,
     )
 

@@ -12,11 +12,13 @@ from assay.benchmarks.support.test_code import code_tests
 from assay.types import Benchmark, Problem
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from assay.progress import Announce
 
 
 @benchmarks.register("mini")
-def load(announce: Announce) -> Benchmark:  # noqa: ARG001 - nothing is fetched
+def load(_announce: Announce, _data_dir: Path | None) -> Benchmark:
     problems = tuple(
         Problem(
             task_id=f"mini/{number}",

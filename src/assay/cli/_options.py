@@ -19,7 +19,11 @@ if TYPE_CHECKING:
 
 
 def option(flag: str, *names: str, **settings: Any) -> Callable[[Any], Any]:
-    """A click option that can also be set as ``ASSAY_<FLAG>``."""
+    """Return a click option that can also be set as ``ASSAY_<FLAG>``.
+
+    Options of several commands share that variable only if they mean the same. Others have one
+    with the name of the command: ``envvar="ASSAY_BENCH_SEED"``.
+    """
     name = flag.split("/")[0].lstrip("-").replace("-", "_")
     settings.setdefault("envvar", f"ASSAY_{name.upper()}")
     settings.setdefault("show_envvar", True)

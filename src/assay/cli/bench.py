@@ -39,8 +39,14 @@ def _batches(_context: click.Context, _parameter: click.Parameter, value: str) -
     help="Numbers of sequences that are asked for at once.",
 )
 @option("--rounds", type=int, default=3, help="How often all is measured, after a warm-up.")
-@option("--seed", type=int, help="Chooses the texts; default: 0, for servers new ones each time.")
-@option("--output", type=click.Path(path_type=Path, dir_okay=False), help="JSON file to write.")
+@option(
+    "--seed", type=int, envvar="ASSAY_BENCH_SEED",
+    help="Chooses the texts; default: 0, for servers new ones each time.",
+)  # fmt: skip
+@option(
+    "--output", type=click.Path(path_type=Path, dir_okay=False), envvar="ASSAY_BENCH_OUTPUT",
+    help="JSON file to write.",
+)  # fmt: skip
 @modelling
 @as_json
 def bench(as_json: bool, output: Path | None, **asked: Any) -> None:

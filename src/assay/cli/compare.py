@@ -21,7 +21,10 @@ DIGEST = re.compile("[0-9a-f]{64}")
 @click.argument("a")
 @click.argument("b")
 @results_dir
-@option("--force", is_flag=True, help="Compare runs of different protocols, with a warning.")
+@option(
+    "--force", is_flag=True, envvar="ASSAY_COMPARE_FORCE",
+    help="Compare runs of different protocols, with a warning.",
+)  # fmt: skip
 @as_json
 def compare(a: str, b: str, results_dir: Path, force: bool, as_json: bool) -> None:
     """Compare result B with result A: scores, difference, problems that flipped.

@@ -9,11 +9,9 @@ import click
 
 from assay import codec, models
 from assay.borders.writing import write_whole
-from assay.cli._model_path import model_path
 from assay.cli._options import as_json, data_dir, option
 from assay.cli._output import echo, echo_json
 from assay.cli._progress import WorkDisplay
-from assay.datasets.catalogue import looking_in
 from assay.errors import UsageError
 from assay.formats.precision import precision
 from assay.models import EngineOptions
@@ -50,13 +48,13 @@ def compare_hf(
     """
     thresholds = load_policy(policy).parity
     with WorkDisplay("compare-hf", quiet=as_json) as display:
-        path = model_path(model, display.note)
+        named = models.parse_reference(model, display.note)
+        path = named.path
         kind = precision(path) if kind == "auto" else kind
         if kind not in thresholds:
             raise UsageError(f"no thresholds for {kind}: choose {', '.join(thresholds)}")
-        with looking_in(data_dir):
-            text = load_text(dataset, limit, display.note).content
-        candidate = models.open_model(str(path), EngineOptions(device=device))
+        text = load_text(dataset, limit, display.note, data_dir).content
+        candidate = models.open_model(str(named), EngineOptions(device=device))
         against = models.open_model(
             reference or f"hf:{path}", EngineOptions(device="cpu", dtype="float32")
         )

@@ -15,7 +15,7 @@ EVERY_S = 2.0
 
 
 @click.command("convert")
-@click.argument("source", type=click.Path(path_type=Path))
+@click.argument("source")
 @click.argument("target", type=click.Path(path_type=Path))
 @option(
     "--dtype",
@@ -23,9 +23,11 @@ EVERY_S = 2.0
     envvar="ASSAY_CONVERT_DTYPE",  # ASSAY_DTYPE is that of generation
     help="Number format of all weights; default: each stays as it is stored.",
 )
-@option("--force", is_flag=True, help="Replace TARGET if it is there.")
+@option(
+    "--force", is_flag=True, envvar="ASSAY_CONVERT_FORCE", help="Replace TARGET if it is there."
+)
 @as_json
-def convert(source: Path, target: Path, dtype: str | None, force: bool, as_json: bool) -> None:
+def convert(source: str, target: Path, dtype: str | None, force: bool, as_json: bool) -> None:
     """Write the model SOURCE (or `default`) as TARGET: .gguf, .apr, or else a folder.
 
     Weights that TARGET can hold as they are stored go over bit by bit; others become float32.

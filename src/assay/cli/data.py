@@ -13,7 +13,7 @@ from assay.cli._format import table
 from assay.cli._options import as_json, data_dir, option
 from assay.cli._output import echo, echo_json, note
 from assay.cli._progress import ProgressDisplay
-from assay.datasets.catalogue import DataFile, data_files, find, locate, looking_in, verify
+from assay.datasets.catalogue import DataFile, data_files, find, locate, verify
 from assay.errors import DataError
 from assay.pipeline import JudgeConfig, check_references
 
@@ -43,8 +43,7 @@ def list_(data_dir: Path | None, as_json: bool) -> None:
     Example:
       assay data list --data path/to/folder
     """
-    with looking_in(data_dir):
-        rows = [_described(wanted) | {"path": _found(wanted)} for wanted in _chosen(())]
+    rows = [_described(wanted) | {"path": _found(wanted, data_dir)} for wanted in _chosen(())]
     if as_json:
         echo_json(rows)
         return
@@ -68,16 +67,15 @@ def download(names: tuple[str, ...], data_dir: Path | None, as_json: bool) -> No
       assay data download humanevalplus
     """
     rows, failures = [], []
-    with looking_in(data_dir):
-        for wanted in _chosen(names):
-            try:
-                path = locate(wanted, _quiet if as_json else note)
-            except DataError as error:
-                failures.append(str(error))
-                continue
-            rows.append(_described(wanted) | {"path": str(path)})
-            if not as_json:
-                echo(f"{wanted.name}  {path}")
+    for wanted in _chosen(names):
+        try:
+            path = locate(wanted, _quiet if as_json else note, data_dir)
+        except DataError as error:
+            failures.append(str(error))
+            continue
+        rows.append(_described(wanted) | {"path": str(path)})
+        if not as_json:
+            echo(f"{wanted.name}  {path}")
     if as_json:
         echo_json(rows)
     if len(failures) > 1:
@@ -105,8 +103,7 @@ def verify_(
     Example:
       assay data verify
     """
-    with looking_in(data_dir):
-        rows = [_described(wanted) | _state(wanted) for wanted in _chosen(names)]
+    rows = [_described(wanted) | _state(wanted, data_dir) for wanted in _chosen(names)]
     if run_references:
         for row in rows:
             if row["state"] == "ok":
@@ -130,15 +127,15 @@ def _described(wanted: DataFile) -> dict[str, Any]:
     return {field: getattr(wanted, field) for field in fields}
 
 
-def _found(wanted: DataFile) -> str | None:
-    place = find(wanted)
+def _found(wanted: DataFile, data_dir: Path | None) -> str | None:
+    place = find(wanted, data_dir)
     return str(place.path) if place else None
 
 
-def _state(wanted: DataFile) -> dict[str, Any]:
+def _state(wanted: DataFile, data_dir: Path | None) -> dict[str, Any]:
     path = None
     try:
-        place = find(wanted)
+        place = find(wanted, data_dir)
         if place is None:
             return {"state": "not here", "path": None, "detail": ""}
         path = str(place.path)

@@ -198,6 +198,7 @@ def _settings(result: dict[str, Any]) -> list[str]:
     count = f"n={config['num_samples']}"
     imports = protocol["prompt_imports"]
     judging = [f"prompt imports {imports}"] if imports != "prepended" else []
+    judging += [f"judged by {protocol['judge']}"] if protocol.get("judge") else []
     if protocol["origin"]:
         return ["recorded elsewhere", count, *judging]
     unusual = [

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from assay import runs
-from assay.cli._options import option, results_dir
+from assay.cli._options import data_dir, option, results_dir
 from assay.cli._output import echo
 from assay.cli._progress import ProgressDisplay
 from assay.errors import UsageError
@@ -25,10 +25,12 @@ from assay.report.export import export as write_run
     help="Whose files to write.",
 )
 @option(
-    "--output", type=click.Path(path_type=Path), required=True, help="File of samples, or folder."
-)
+    "--output", type=click.Path(path_type=Path), required=True, envvar="ASSAY_EXPORT_OUTPUT",
+    help="File of samples, or folder.",
+)  # fmt: skip
 @results_dir
-def export(run: str, form: str, output: Path, results_dir: Path) -> None:
+@data_dir
+def export(run: str, form: str, output: Path, results_dir: Path, data_dir: Path | None) -> None:
     """Write a run's samples and results as another harness does.
 
     RUN is a results file, or the name of a run that `assay history` lists.
@@ -42,7 +44,7 @@ def export(run: str, form: str, output: Path, results_dir: Path) -> None:
     if not result.get("run") or not folder.is_dir():
         raise UsageError(f"the folder of run {run} is not in {results_dir}: it has the programs")
     with ProgressDisplay(run, quiet=True) as display:
-        made = write_run(result, folder, form, output, display)
+        made = write_run(result, folder, form, output, display, data_dir)
     for path in made.paths:
         echo(str(path))
     if made.left_out:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 Run = dict[str, Any]
-WEIGHTS = "weights"
+WEIGHTS, JUDGE = "weights", "judge"
 DAYS = re.compile(r"(\d{1,5})d")
 
 
@@ -64,13 +64,20 @@ SETTINGS: dict[str, Callable[[Run], str]] = {
     "format": _identity("variant"),
     WEIGHTS: _identity("weights_sha256", 12),
     "sandbox": _setting("sandbox"),
+    JUDGE: _setting("judge"),
 }
 
 
 @click.command()
 @results_dir
-@option("--model", default="", help="List only models whose name contains this text.")
-@option("--benchmark", default="", help="List only runs of this benchmark.")
+@option(
+    "--model", default="", envvar="ASSAY_HISTORY_MODEL",
+    help="List only models whose name contains this text.",
+)  # fmt: skip
+@option(
+    "--benchmark", default="", envvar="ASSAY_HISTORY_BENCHMARK",
+    help="List only runs of this benchmark.",
+)  # fmt: skip
 @option("--since", default="", metavar="DATE|Nd", help="List only runs since a date or N days ago.")
 @option("--limit", type=click.IntRange(min=1), default=50, help="Maximum number of runs.")
 @option("--csv", "as_csv", is_flag=True, help="Print comma-separated values with all columns.")
@@ -132,7 +139,9 @@ def _parse_since(text: str) -> str:
 
 
 def _differing(runs: list[Run]) -> list[str]:
-    names = [name for name, find in SETTINGS.items() if len({find(run) for run in runs}) > 1]
+    values = {name: {find(run) for run in runs} for name, find in SETTINGS.items()}
+    # Another judge than assay is always listed.
+    names = [n for n, found in values.items() if len(found) > 1 or (n == JUDGE and any(found))]
     models = {(run["model"], SETTINGS[WEIGHTS](run)) for run in runs}
     if len(models) == len({run["model"] for run in runs}):  # the names tell them apart
         names = [name for name in names if name != WEIGHTS]

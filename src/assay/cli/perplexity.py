@@ -11,7 +11,6 @@ from assay import codec, models
 from assay.cli._options import as_json, data_dir, modelling, option
 from assay.cli._output import echo, echo_json
 from assay.cli._progress import WorkDisplay
-from assay.datasets.catalogue import looking_in
 from assay.models.scoring import open_scorer
 from assay.quality.perplexity import WINDOW, measure
 from assay.quality.texts import WIKITEXT, load_text
@@ -41,8 +40,7 @@ def perplexity(
       assay perplexity path/to/folder --dataset mine.txt --window 2048
     """
     with WorkDisplay("perplexity", quiet=as_json) as display:
-        with looking_in(data_dir):
-            text = load_text(dataset, limit, display.note)
+        text = load_text(dataset, limit, display.note, data_dir)
         opened = models.open_model(model, engine, display.note)
         display.loading()
         started = time.monotonic()

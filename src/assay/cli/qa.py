@@ -8,11 +8,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from assay import codec, models
-from assay.cli._model_path import model_path
 from assay.cli._options import as_json, data_dir, option, results_dir
 from assay.cli._output import echo, echo_json
 from assay.cli._progress import WorkDisplay
-from assay.datasets.catalogue import looking_in
 from assay.models import EngineOptions
 from assay.quality.decision import EXIT_CODES
 from assay.quality.policy import load_policy
@@ -48,9 +46,10 @@ def qa(
       assay qa model.gguf --tier release --policy mine.yaml
     """
     thresholds = load_policy(policy)
-    with WorkDisplay("qa", quiet=as_json) as display, looking_in(data_dir):
-        path = model_path(model, display.note)
-        subject = Subject(path, EngineOptions(device=device), results_dir, reference)
+    with WorkDisplay("qa", quiet=as_json) as display:
+        found = models.parse_reference(model, display.note)
+        path = found.path
+        subject = Subject(found, EngineOptions(device=device), results_dir, reference, data_dir)
         quality = Quality(subject, thresholds, tier, display.note)
         items = quality.items()
         evidence = quality.evidence(items)

@@ -25,7 +25,10 @@ MOST_INPUT = 1 << 24  # bytes: far beyond any context
 @click.command()
 @click.argument("model")
 @option("--batch-jsonl", type=click.Path(path_type=Path), help="File with a prompt a line.")
-@option("--output", type=click.Path(path_type=Path), help="File for the lines; none: print them.")
+@option(
+    "--output", type=click.Path(path_type=Path), envvar="ASSAY_RUN_OUTPUT",
+    help="File for the lines; none: print them.",
+)  # fmt: skip
 @option("--prompt", help="One prompt; - reads it from standard input.")
 @option("--chat", is_flag=True, help="Send prompts as a user's message; without it, continue them.")
 @sampling

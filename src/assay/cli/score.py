@@ -8,16 +8,16 @@ from typing import Any
 import click
 
 from assay import codec
-from assay.cli._format import INCOMPLETE, describe_coverage, describe_gap
 from assay.cli._options import judging, option
-from assay.cli._output import echo, echo_json
+from assay.cli._output import echo
 from assay.cli._progress import ProgressDisplay
 from assay.cli.eval import exit_if_incomplete, show
 from assay.errors import UsageError
 from assay.pipeline import ScoreConfig, flaky
 from assay.pipeline import score as run_score
-from assay.pipeline.cross_check import PeerScore, disagreements, peer_score
+from assay.pipeline.cross_check import disagreements, peer_score, write_peer_score
 from assay.pipeline.extraction import dependences
+from assay.runs import add_checks
 
 OURS = "assay"
 
@@ -60,24 +60,27 @@ def score(
     with ProgressDisplay(config.benchmark, quiet=as_json) as display:
         peer = peer_score(config, engine, display) if engine != OURS else None
         if peer is not None and not cross_check:
-            _show_peer(peer, as_json=as_json)
-            if not peer.coverage.complete:
-                click.get_current_context().exit(INCOMPLETE)
+            evaluation = write_peer_score(config, peer, display)
+            show(evaluation, as_json=as_json)
+            exit_if_incomplete([evaluation])
             return
         evaluation = run_score(config, display)
         changed = flaky(config, evaluation, check_flaky, display)
         rules = dependences(config, evaluation, display) if compare_extraction else []
         differing = disagreements(config, evaluation, peer, display) if peer is not None else []
+    checks: dict[str, Any] = {}
     if check_flaky:
-        evaluation.result["flaky"] = changed
+        checks["flaky"] = changed
     if compare_extraction:
-        evaluation.result["extraction"] = [codec.to_json(rule) for rule in rules]
+        checks["extraction"] = [codec.to_json(rule) for rule in rules]
     if peer is not None:
-        evaluation.result["cross_check"] = {
+        checks["cross_check"] = {
             "engine": peer.engine,
             "samples": len(peer.verdicts),
             "disagreements": list(map(codec.to_json, differing)),
         }
+    if checks:
+        add_checks(evaluation.path, evaluation.result, checks)
     show(evaluation, as_json=as_json)
     if peer is not None and not as_json:
         unexplained = sum(not one.explained for one in differing)
@@ -98,27 +101,3 @@ def score(
         for rule in rules:
             echo(f"  {rule.rule:<12}{rule.samples:>6}{rule.lost:>8}{rule.gained:>8}")
     exit_if_incomplete([evaluation])
-
-
-def _show_peer(peer: PeerScore, *, as_json: bool) -> None:
-    coverage = describe_coverage(peer.coverage)
-    if as_json:
-        verdicts = [
-            {"task_id": task_id, "sample": sample, **codec.to_json(verdict)}
-            for (task_id, sample), verdict in peer.verdicts.items()
-        ]
-        scores = {f"pass_at_{e.k}": codec.to_json(e) for e in peer.estimates}
-        told = {
-            "engine": peer.engine, "benchmark": peer.benchmark, "results": scores,
-            "not_generated": peer.not_generated, "coverage": coverage,
-        }  # fmt: skip
-        echo_json({**told, "verdicts": verdicts})
-        return
-    if gap := describe_gap({"coverage": coverage}):
-        echo(f"incomplete: {gap}; the score is about these alone")
-    without = f", {peer.not_generated} not generated" if peer.not_generated else ""
-    judged = f"{len(peer.verdicts)} samples{without}"
-    echo(f"{peer.benchmark} · judged by {peer.engine} · {judged}")
-    for found in peer.estimates:
-        interval = f"[{100 * found.low:.1f}, {100 * found.high:.1f}]"
-        echo(f"  pass@{found.k:<4} {100 * found.value:.1f} %  {interval} (95 %)")

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-from contextlib import contextmanager
-from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -32,7 +30,6 @@ if TYPE_CHECKING:
 FOLDER_VARIABLE = "ASSAY_DATA_DIR"
 BLANK_LINE = " \n"  # as WikiText has it; records have nothing in its place
 DELETE = "delete it to have it fetched again"
-_folder: ContextVar[Path | None] = ContextVar("the user's data folder", default=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,20 +76,26 @@ def pin(declared: DataFile) -> DataFile:
     return data_files.register(declared.name)(declared)
 
 
-def records(wanted: DataFile, announce: Announce = lambda _: None) -> list[Record]:
-    """The pinned records, found or fetched, verified and counted."""
-    place = find(wanted) or _fetched(wanted, announce)
+def records(
+    wanted: DataFile, announce: Announce = lambda _: None, data_dir: Path | None = None
+) -> list[Record]:
+    """Return the pinned records, found (in ``data_dir`` first) or fetched, and verified."""
+    place = find(wanted, data_dir) or _fetched(wanted, announce)
     return checked(place.path, wanted, place.remedy)
 
 
-def text(wanted: DataFile, announce: Announce = lambda _: None) -> str:
+def text(
+    wanted: DataFile, announce: Announce = lambda _: None, data_dir: Path | None = None
+) -> str:
     """Return the content of a text data file."""
-    return "".join(record["text"] or BLANK_LINE for record in records(wanted, announce))
+    return "".join(record["text"] or BLANK_LINE for record in records(wanted, announce, data_dir))
 
 
-def locate(wanted: DataFile, announce: Announce = lambda _: None) -> Path:
-    """The verified file, found or fetched."""
-    place = find(wanted) or _fetched(wanted, announce)
+def locate(
+    wanted: DataFile, announce: Announce = lambda _: None, data_dir: Path | None = None
+) -> Path:
+    """Return the verified file, found (in ``data_dir`` first) or fetched."""
+    place = find(wanted, data_dir) or _fetched(wanted, announce)
     verify(wanted, place)
     return place.path
 
@@ -102,23 +105,16 @@ def verify(wanted: DataFile, place: Place) -> None:
     checked(place.path, wanted, place.remedy)
 
 
-def find(wanted: DataFile) -> Place | None:
-    """The first place on this machine that has the file; nothing is fetched nor verified."""
-    return next((place for place in _places(wanted) if place.path.is_file()), None)
+def find(wanted: DataFile, data_dir: Path | None = None) -> Place | None:
+    """Return the first place on this machine that has the file; fetch and verify nothing.
+
+    ``data_dir`` takes the place of the folder in ``ASSAY_DATA_DIR``.
+    """
+    return next((place for place in _places(wanted, data_dir) if place.path.is_file()), None)
 
 
-@contextmanager
-def looking_in(folder: Path | None) -> Iterator[None]:
-    """Look for data in this folder first, instead of the one in ``ASSAY_DATA_DIR``."""
-    token = _folder.set(folder)
-    try:
-        yield
-    finally:
-        _folder.reset(token)
-
-
-def _places(wanted: DataFile) -> Iterator[Place]:
-    if folder := _folder.get() or os.environ.get(FOLDER_VARIABLE):
+def _places(wanted: DataFile, data_dir: Path | None) -> Iterator[Place]:
+    if folder := data_dir or os.environ.get(FOLDER_VARIABLE):
         for path in _with_and_without_gz(Path(folder, wanted.path)):
             yield Place(path, f"replace it, or give no --data ({FOLDER_VARIABLE}) to fetch it")
     for variable in (wanted.variable, *wanted.also_named_by):

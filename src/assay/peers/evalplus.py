@@ -40,12 +40,12 @@ Order = Mapping[str, list[tuple[SampleKey, str]]]  # the samples by task
 
 @peers.register("evalplus")
 def judge(
-    benchmark: str, programs: Mapping[SampleKey, str], workers: int
+    benchmark: str, programs: Mapping[SampleKey, str], workers: int, data_dir: Path | None
 ) -> dict[SampleKey, PeerVerdict]:
     if benchmark not in SETS:
         raise UsageError(f"EvalPlus does not have {benchmark}: it has {', '.join(SETS)}")
     data_name, groups = SETS[benchmark][1], SETS[benchmark][3]
-    evalplus = _EvalPlus(_command(), benchmark, _unpacked(data_name, _cache()), workers)
+    evalplus = _EvalPlus(_command(), benchmark, _unpacked(data_name, _cache(), data_dir), workers)
     order = _in_order(programs)
     results = evalplus.results(order, evalplus.expected())
     try:
@@ -179,9 +179,9 @@ def _command() -> str:
     return str(Path(found).absolute())
 
 
-def _unpacked(name: str, folder: Path) -> Path:
+def _unpacked(name: str, folder: Path, data_dir: Path | None) -> Path:
     """The benchmark's verified data, as EvalPlus reads it."""
-    content = data.locate(data.data_files.get(name)).read_bytes()
+    content = data.locate(data.data_files.get(name), data_dir=data_dir).read_bytes()
     if content[:2] == b"\x1f\x8b":
         content = gzip.decompress(content)
     target = folder / f"{name}-{hashlib.sha256(content).hexdigest()[:16]}.jsonl"

@@ -3,18 +3,29 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from assay import benchmarks, runs, sandbox, scoring
+from assay import benchmarks, codec, extract, models, runs, sandbox, scoring
 from assay.extract import UNCUT
 from assay.machine import usable_cores
 from assay.peers import PeerVerdict, peers
-from assay.pipeline import Evaluation, ScoreConfig, references, select_problems
+from assay.pipeline import (
+    Evaluation,
+    ScoreConfig,
+    environment,
+    references,
+    select_problems,
+)
 from assay.pipeline.extraction import extracted
+from assay.pipeline.judging import case_groups
 from assay.pipeline.prompt_imports import without_prompt_code
+from assay.pipeline.samples import Samples, recorded_samples, replay
 from assay.progress import Reporter
-from assay.types import Benchmark, Estimate, Job, Program, SampleKey, Verdict
+from assay.protocol import VERSION, Protocol
+from assay.types import Benchmark, Job, Limits, Program, SampleKey, Verdict
+
+UNKNOWN_LIMITS = Limits(0, 0, 0, 0, 0, 0, 0)  # the peer has its own
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,12 +33,9 @@ class PeerScore:
     """What another harness makes of a file of completions."""
 
     engine: str
-    benchmark: str  # with the label of the problems, if they were selected
     programs: Mapping[SampleKey, Program]
     verdicts: dict[SampleKey, PeerVerdict]
-    estimates: tuple[Estimate, ...]
-    not_generated: int  # samples that have an error in place of a program: nobody judges them
-    coverage: scoring.Coverage
+    errors: Mapping[SampleKey, str]  # of samples without a program, which nobody judges
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,22 +54,89 @@ def peer_score(config: ScoreConfig, engine: str, reporter: Reporter) -> PeerScor
     judge = peers.get(engine)
     found = list(extracted(config, reporter))
     programs = {one.key: one.program for one in found if one.error is None}
-    missing = len(found) - len(programs)
-    without = f"; {missing} samples have an error in place of one" if missing else ""
+    errors = {one.key: one.error for one in found if one.error is not None}
+    without = f"; {len(errors)} samples have an error in place of one" if errors else ""
     reporter.note(f"{engine} judges {len(programs)} programs{without}")
     codes = {key: program.code for key, program in programs.items()}
-    verdicts = judge(config.benchmark, codes, _workers(config))
+    verdicts = judge(_benchmark_name(config), codes, _workers(config), config.data_dir)
+    return PeerScore(engine, programs, verdicts, errors)
+
+
+def write_peer_score(config: ScoreConfig, peer: PeerScore, reporter: Reporter) -> Evaluation:
+    """Write the peer's verdicts as a new run with a results file; its protocol names the peer."""
     selected = select_problems(config, reporter)
-    passed: dict[str, list[bool]] = {p.task_id: [] for p in selected.benchmark.problems}
-    for (task_id, _), verdict in verdicts.items():
-        passed[task_id].append(verdict.passed)
-    tallies = [scoring.Tally(task_id, len(told), sum(told)) for task_id, told in passed.items()]
-    most = max(Counter(one.task_id for one in found).values())
-    return PeerScore(
-        engine, f"{config.benchmark}{selected.label}", programs, verdicts,
-        tuple(scoring.estimates(tallies)), missing,
-        scoring.coverage(tallies, most, selected.total),
+    model = models.open_recorded(
+        config.samples_file, partial=config.partial, name=config.model_name
+    )
+    samples = recorded_samples(model, [*peer.programs, *peer.errors])
+    most = max(Counter(task_id for task_id, _ in samples.keys).values())
+    protocol = _peer_protocol(config, peer.engine, selected.benchmark, samples, most)
+    run = runs.open_run(
+        config.results_dir, protocol, model.identity,
+        fresh=True, selection=selected.label, name=config.model_name,
     )  # fmt: skip
+    try:
+        run.add_environment(environment(model))
+        for completion in replay(model, samples.keys):
+            run.add_completion(completion)
+        for verdict in _peer_verdicts(peer):
+            run.add_verdict(verdict)
+        task_ids = [p.task_id for p in selected.benchmark.problems]
+        verdicts = list(run.verdicts.values())
+        tallies = scoring.tally(task_ids, verdicts)
+        result = runs.build_result(
+            run, protocol, tallies,
+            scoring.coverage(tallies, most, selected.total), scoring.estimates(tallies),
+            scoring.group_scores(task_ids, verdicts, case_groups(selected.benchmark)),
+        )  # fmt: skip
+        return Evaluation(result, runs.write_result(run, result, tallies))
+    finally:
+        run.close()
+
+
+def _peer_protocol(
+    config: ScoreConfig, engine: str, benchmark: Benchmark, samples: Samples, n_samples: int
+) -> Protocol:
+    """Return a protocol that none of ours equals; limits and Python are the peer's own."""
+    task_ids = [p.task_id for p in benchmark.problems]
+    return Protocol(
+        version=VERSION,
+        benchmark=benchmark.name,
+        benchmark_version=benchmark.version,
+        data_sha256=benchmark.data_sha256,
+        problems=len(task_ids),
+        problems_sha256=codec.digest(task_ids),
+        n_samples=n_samples,
+        prompt_strategy=samples.strategy.name,
+        prompt_strategy_version=samples.strategy.version,
+        asking=samples.asking,
+        decoding=samples.decoding,
+        extraction_version=extract.VERSION,
+        tests="+".join(case_groups(benchmark)) or "base",
+        limits=UNKNOWN_LIMITS,
+        sandbox="",
+        python="",
+        origin=samples.origin,
+        prompt_imports=config.prompt_imports,
+        judge=engine,
+    )
+
+
+def _peer_verdicts(peer: PeerScore) -> Iterator[Verdict]:
+    """Yield the peer's verdicts in our words. Programs and tests share its interpreter."""
+    for key, theirs in peer.verdicts.items():
+        failed = "timeout" if theirs.timed_out else "failed"
+        yield Verdict(
+            *key,
+            status="pass" if theirs.passed else "fail",
+            reason="passed" if theirs.passed else failed,
+            detail=theirs.detail,
+            integrity="shared",
+            rule=peer.programs[key].rule,
+            groups={name: (int(passed), 1) for name, passed in theirs.groups.items()},
+        )
+    for key, error in peer.errors.items():
+        yield Verdict(*key, status="invalid", reason="generation-error", detail=error)
 
 
 def disagreements(
@@ -75,7 +150,7 @@ def disagreements(
         if verdict.status != "invalid" and _differs(verdict, peer.verdicts[key])
     }
     tasks = {task_id for task_id, _ in differing}
-    benchmark = benchmarks.load(config.benchmark, reporter.note, config.data_dir)
+    benchmark = benchmarks.load(_benchmark_name(config), reporter.note, config.data_dir)
     problems = tuple(p for p in benchmark.problems if p.task_id in tasks)
     benchmark = replace(benchmark, problems=problems)
     refused = _refused_references(config, peer, benchmark, reporter)
@@ -92,6 +167,10 @@ def disagreements(
     ]
 
 
+def _benchmark_name(config: ScoreConfig) -> str:
+    return benchmarks.of_split(config.benchmark, config.split)
+
+
 def _workers(config: ScoreConfig) -> int:
     return config.workers or usable_cores()
 
@@ -104,7 +183,8 @@ def _refused_references(
     if not programs:
         return set()
     reporter.note(f"{peer.engine} judges the references of {len(programs)} tasks")
-    told = peers.get(peer.engine)(config.benchmark, programs, _workers(config))
+    judge = peers.get(peer.engine)
+    told = judge(_benchmark_name(config), programs, _workers(config), config.data_dir)
     return {task_id for (task_id, _), verdict in told.items() if not verdict.passed}
 
 

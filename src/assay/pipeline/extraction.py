@@ -9,9 +9,9 @@ from assay import extract, runs, sandbox
 from assay.extract import RULES
 from assay.extract.workers import Change, ExtractionRequest, Extractor
 from assay.pipeline import Evaluation, ScoreConfig, recorded, references
-from assay.pipeline.samples import UNKNOWN_DECODING
+from assay.pipeline.samples import replay
 from assay.progress import Reporter
-from assay.types import Benchmark, Completion, Job, Program, Prompt, PromptForm, Request, Sample
+from assay.types import Benchmark, Completion, Job, Program, PromptForm, Sample
 
 __all__ = ["RULES", "Change", "Dependence", "Extracted", "dependences", "extracted"]
 
@@ -89,8 +89,7 @@ def _completions(
     config: ScoreConfig, reporter: Reporter
 ) -> tuple[Benchmark, Iterator[Completion], PromptForm]:
     benchmark, model, keys = recorded(config, reporter)
-    asked = (Request(task_id, sample, Prompt(), UNKNOWN_DECODING, 0) for task_id, sample in keys)
-    return benchmark, iter(model.generate(asked)), model.identity.prompt_form
+    return benchmark, replay(model, keys), model.identity.prompt_form
 
 
 def _changed(

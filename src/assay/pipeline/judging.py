@@ -102,10 +102,12 @@ def judge_samples(
             result = runs.build_result(
                 run, protocol, tallies,
                 scoring.coverage(tallies, most, selected.total), scoring.estimates(tallies),
-                scoring.group_scores(task_ids, verdicts, _groups(benchmark)), checked.unscorable,
+                scoring.group_scores(task_ids, verdicts, case_groups(benchmark)),
+                checked.unscorable,
                 _prices(config),
                 best,
             )  # fmt: skip
+            result |= runs.kept_checks(run)
             return Evaluation(result, runs.write_result(run, result, tallies))
         finally:
             run.close()
@@ -184,8 +186,8 @@ def _prices(config: JudgeConfig) -> tuple[float, float]:
     return engine.price_in, engine.price_out
 
 
-def _groups(benchmark: Benchmark) -> list[str]:
-    """Of the cases, all problems' being alike; none where tests are code."""
+def case_groups(benchmark: Benchmark) -> list[str]:
+    """Return the names of the groups of cases, which all problems share; none for code."""
     return next((list(p.tests.cases.inputs) for p in benchmark.problems if p.tests.cases), [])
 
 
@@ -216,7 +218,7 @@ def _protocol(
         asking=samples.asking,
         decoding=samples.decoding,
         extraction_version=extract.VERSION,
-        tests="+".join(_groups(benchmark)) or "base",
+        tests="+".join(case_groups(benchmark)) or "base",
         limits=benchmark.limits,
         sandbox=capabilities.kind,
         python=python,

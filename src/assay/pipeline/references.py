@@ -57,8 +57,13 @@ class _References:
             self._here.append(found.image)
 
     def with_expected_outputs(self) -> tuple[list[Problem], dict[str, str]]:
-        """All problems, cases filled in; and why that failed where it did."""
-        wanted = [p for p in self._benchmark.problems if p.tests.cases]
+        """Return all problems, with cases filled in unless the benchmark gives expected values.
+
+        Also return why that failed, by task.
+        """
+        wanted = [
+            p for p in self._benchmark.problems if p.tests.cases and not p.tests.cases.expected
+        ]
         found: dict[str, Cases] = {}
         failed: dict[str, str] = {}
         missing = []

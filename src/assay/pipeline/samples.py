@@ -13,12 +13,14 @@ from assay.pipeline.asking import resolve_asking
 from assay.pipeline.config import STANDARD, EvalConfig, ScoreConfig
 from assay.pipeline.prompt_imports import surround
 from assay.prompts import Strategy
-from assay.types import Decoding, Prompt
+from assay.types import Decoding, Prompt, Request
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
     from assay.progress import Reporter
     from assay.protocol import Asking
-    from assay.types import Benchmark, SampleKey
+    from assay.types import Benchmark, Completion, SampleKey
 
 # Completions made elsewhere were asked for in a way nobody recorded.
 RECORDED = Strategy("recorded", 0, lambda problem, _: Prompt(text=problem.prompt))
@@ -56,6 +58,12 @@ def recorded_samples(model: models.RecordedModel, keys: list[SampleKey]) -> Samp
     identity = model.identity
     asking = resolve_asking(identity.prompt_form, models.EngineOptions(), "", ())
     return Samples(keys, RECORDED, asking, UNKNOWN_DECODING, identity.weights_sha256)
+
+
+def replay(model: models.RecordedModel, keys: Iterable[SampleKey]) -> Iterator[Completion]:
+    """Return the recorded completions of these samples."""
+    requests = (Request(task_id, sample, Prompt(), UNKNOWN_DECODING, 0) for task_id, sample in keys)
+    return iter(model.generate(requests))
 
 
 def match_samples(

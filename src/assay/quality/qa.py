@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from assay.models import EngineOptions
+    from assay.models import EngineOptions, ModelReference
     from assay.quality.policy import Policy
     from assay.types import ModelIdentity
 
@@ -51,10 +51,11 @@ class Item:
 class Subject:
     """What is looked at, and how it is run."""
 
-    path: Path
+    model: ModelReference
     options: EngineOptions
     results_dir: Path
     reference: str = ""  # of the parity; none: the same weights in torch, if the tier asks for it
+    data_dir: Path | None = None  # where data is looked for first
 
 
 class Quality:
@@ -86,7 +87,7 @@ class Quality:
 
     def evidence(self, items: list[Item]) -> dict[str, Any]:
         """What was decided, by what, on what: digests of everything that was looked at."""
-        model = models.open_model(str(self._subject.path), self._subject.options)
+        model = models.open_model(str(self._subject.model), self._subject.options)
         return {
             "decision": overall(item.decision for item in items),
             "tier": self._tier_name,
@@ -108,7 +109,7 @@ class Quality:
             return Item(name, "INCONCLUSIVE", str(error))
 
     def _check(self) -> Item:
-        found = list(check(str(self._subject.path)))
+        found = list(check(str(self._subject.model)))
         broken = [stage for stage in found if stage.status == "fail"]
         figures = {stage.name: f"{stage.status}: {stage.reason}" for stage in found}
         if broken:
@@ -120,9 +121,9 @@ class Quality:
 
     def _perplexity(self) -> Item:
         tier = self._tier
-        text = load_text(tier.text, tier.text_bytes, self._note)
+        text = load_text(tier.text, tier.text_bytes, self._note, self._subject.data_dir)
         self._digests[f"text {text.name}"] = text.sha256
-        model = models.open_model(str(self._subject.path), self._subject.options)
+        model = models.open_model(str(self._subject.model), self._subject.options)
         window = 256 if text.name == BUILT_IN else 0  # short texts, several windows
         with open_scorer(model) as scorer:
             found = perplexity.measure(scorer, text.content, min(window, scorer.context))
@@ -139,7 +140,7 @@ class Quality:
 
     def _throughput(self) -> Item:
         config = BenchConfig(
-            str(self._subject.path), self._subject.options, PROMPT_TOKENS, NEW_TOKENS, (1,), ROUNDS
+            str(self._subject.model), self._subject.options, PROMPT_TOKENS, NEW_TOKENS, (1,), ROUNDS
         )
         told = bench(config, _Quiet())
         spread = told["figures"]["decode_tokens_per_second"]
@@ -156,7 +157,7 @@ class Quality:
         )
 
     def _parity(self) -> Item:
-        path, cpu = self._subject.path, models.EngineOptions(device="cpu")
+        path, cpu = self._subject.model.path, models.EngineOptions(device="cpu")
         kind = precision(path)
         reference = models.open_model(
             self._subject.reference or f"hf:{path}",
@@ -165,9 +166,12 @@ class Quality:
         self._digests["reference weights"] = reference.identity.weights_sha256
         text = load_text(BUILT_IN).content
         found = compare(
-            models.open_model(str(path), cpu), reference, self._policy.parity[kind], text,
+            models.open_model(str(self._subject.model), cpu),
+            reference,
+            self._policy.parity[kind],
+            text,
             lambda _: None,
-        )  # fmt: skip
+        )
         reason = "; ".join(
             f"{one.name} {one.value:.5g} (bound {one.bound:g})" for one in found.findings
         )
@@ -175,7 +179,7 @@ class Quality:
 
     def _scores(self, benchmark: str) -> list[Item]:
         """Decide by the newest complete result of exactly this model."""
-        model = models.open_model(str(self._subject.path), self._subject.options)
+        model = models.open_model(str(self._subject.model), self._subject.options)
         wanted = self._tier.scores[benchmark]
         results = [
             run
@@ -213,6 +217,7 @@ def _is_asked_as_usual(protocol: dict[str, Any]) -> bool:
     return (
         protocol["prompt_strategy"] == "standard"
         and protocol.get("prompt_imports") == "prepended"
+        and not protocol.get("judge")
         and (asking.get("system"), asking.get("stop"), asking.get("thinking")) == USUAL
         and not compute_options(map(str, asking["engine_options"]))
     )

@@ -29,7 +29,10 @@ class Text:
 
 
 def load_text(
-    name: str, limit_bytes: int = 0, announce: Callable[[str], None] = lambda _: None
+    name: str,
+    limit_bytes: int = 0,
+    announce: Callable[[str], None] = lambda _: None,
+    data_dir: Path | None = None,
 ) -> Text:
     """The pinned text of this name or the file there; whole lines up to a limit, if one is set."""
     if limit_bytes < 0:
@@ -39,7 +42,7 @@ def load_text(
     if name == BUILT_IN:
         content = _built_in()
     elif name in names:
-        content = data.text(data.data_files.get(name), announce)
+        content = data.text(data.data_files.get(name), announce, data_dir)
     else:
         content = _read(Path(name), names)
     if limit_bytes:

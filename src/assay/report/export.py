@@ -44,20 +44,27 @@ class _Run:
 
 
 def export(
-    result: dict[str, Any], run_folder: Path, form: str, target: Path, reporter: Reporter
+    result: dict[str, Any],
+    run_folder: Path,
+    form: str,
+    target: Path,
+    reporter: Reporter,
+    data_dir: Path | None = None,
 ) -> Exported:
-    """Write the run's samples and results."""
+    """Write the run's samples and results. ``data_dir`` is where the benchmark's data may be."""
     if form not in FORMATS:
         raise UsageError(f"unknown format '{form}': choose {', '.join(FORMATS)}")
     folder = runs.RunReader(run_folder)
     has_plus = "plus" in (result["results"].get("groups") or {})
-    run = _Run(list(_judged(result, folder, reporter)), has_plus)
+    run = _Run(list(_judged(result, folder, reporter, data_dir)), has_plus)
     left_out = sum(verdict.status == "invalid" for verdict in folder.verdicts.values())
     return Exported(FORMATS[form](target, run), left_out)
 
 
-def _judged(result: dict[str, Any], folder: runs.RunReader, reporter: Reporter) -> Iterator[Judged]:
-    benchmark = benchmarks.load(result["benchmark"], reporter.note)
+def _judged(
+    result: dict[str, Any], folder: runs.RunReader, reporter: Reporter, data_dir: Path | None
+) -> Iterator[Judged]:
+    benchmark = benchmarks.load(result["benchmark"], reporter.note, data_dir)
     if not result.get("model_identity"):
         raise RunError(f"the result of {folder.path.name} has no model_identity: use the original")
     form = result["model_identity"]["prompt_form"]

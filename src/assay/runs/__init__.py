@@ -9,7 +9,9 @@ from assay.runs.history import find_result, list_runs
 from assay.runs.kept import KeptData
 from assay.runs.results import (
     RESULTS_VERSION,
+    add_checks,
     build_result,
+    kept_checks,
     kept_selection,
     read_tsv,
     write_evidence,
@@ -27,9 +29,11 @@ __all__ = [
     "RunReader",
     "RunWriter",
     "VerdictCache",
+    "add_checks",
     "build_result",
     "compare",
     "find_result",
+    "kept_checks",
     "kept_selection",
     "list_runs",
     "open_run",

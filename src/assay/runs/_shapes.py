@@ -40,6 +40,10 @@ def _is_object(value: Any) -> bool:
     return isinstance(value, dict)
 
 
+def _is_list(value: Any) -> bool:
+    return isinstance(value, list)
+
+
 def _is_run(value: Any) -> bool:
     return isinstance(value, str) and RUN_NAME.fullmatch(value) is not None
 
@@ -77,12 +81,14 @@ INTERVAL: Shape = {"low": is_share, "high": is_share}
 PROBLEM: Shape = {"task_id": _is_text, "n": is_count, "passed": is_count}
 PROTOCOL: Shape = {
     "benchmark": _is_text, "hash": _is_text, "prompt_strategy": _is_text, "n_samples": is_count,
-    "prompt_imports?": lambda value: value in get_args(PromptImports),
+    "prompt_imports?": lambda value: value in get_args(PromptImports), "judge?": _is_text,
 }  # fmt: skip
 COVERAGE: Shape = {
     "benchmark_problems": is_count, "selected_problems": is_count, "judged_problems": is_count,
     "samples": is_count, "judged_samples": is_count, "complete": _is_flag,
 }  # fmt: skip
+# What ``assay score`` can look into besides the score.
+CHECKS: dict[str, Check] = {"flaky": _is_object, "extraction": _is_list, "cross_check": _is_object}
 RESULT: Shape = {
     "schema": is_count,
     "benchmark": _is_text,
@@ -98,6 +104,7 @@ RESULT: Shape = {
         "prompt_form": lambda value: value in ("chat", "text"),
         "weights_sha256": _is_text,
     },
+    **{f"{name}?": check for name, check in CHECKS.items()},
 }
 
 

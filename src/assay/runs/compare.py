@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from assay.errors import UsageError
 from assay.protocol import differences
 from assay.scoring import sign_test
 
@@ -26,7 +27,16 @@ class Comparison:
 
 
 def compare(a: dict[str, Any], b: dict[str, Any]) -> Comparison:
-    """Compare over the problems that both have judged; whether that is fair the caller decides."""
+    """Compare over the problems that both have judged; whether that is fair the caller decides.
+
+    Raise UsageError if they have different judges: a difference would not be the models'.
+    """
+    judges = [result["protocol"].get("judge") or "assay" for result in (a, b)]
+    if judges[0] != judges[1]:
+        raise UsageError(
+            f"A and B: were judged by {judges[0]} and {judges[1]}, so they cannot be compared. "
+            "Use `assay score --cross-check` to see where two judges disagree."
+        )
     before, after = _shares(a), _shares(b)
     common = [task for task in before if task in after]
     gained = tuple(task for task in common if after[task] > before[task])

@@ -24,6 +24,7 @@ def publication_obstacles(
     return [
         *_coverage_obstacles(coverage),
         *_device_obstacles(protocol, completions, environments),
+        *([f"the programs were judged by {protocol.judge}"] if protocol.judge else []),
     ]
 
 

@@ -11,6 +11,7 @@ from assay.borders.printable import clean_line
 from assay.borders.reading import Reader
 from assay.borders.writing import reporting, write_whole
 from assay.errors import RunError
+from assay.runs._shapes import CHECKS
 from assay.runs.publication import publication_obstacles
 from assay.scoring import Tally, as_failed, tally
 from assay.scoring import estimates as every_estimate
@@ -128,15 +129,34 @@ def write_result(run: RunWriter, result: dict[str, Any], tallies: Sequence[Tally
     return path
 
 
+def add_checks(path: Path, result: dict[str, Any], checks: Mapping[str, Any]) -> None:
+    """Add to a result, and to its file, what was looked into besides the score."""
+    result.update(checks)
+    write_whole(path, codec.pretty(result))
+
+
+def kept_checks(run: RunWriter) -> dict[str, Any]:
+    """Return what the run's results file says of checks that were made besides the score."""
+    found = _earlier_result(run)
+    return {name: found[name] for name, fits in CHECKS.items() if fits(found.get(name))}
+
+
 def kept_selection(run: RunWriter) -> str:
     """Return how the run's results file chose one of n samples, or nothing if it did not."""
-    path = run.path.with_name(f"{run.path.name}.json")
     try:
-        found = EARLIER.read_json(path)
-        method = found["results"]["best_of_n"]["method"]
-    except (RunError, KeyError, TypeError):  # there is none yet, or it is not ours
+        method = _earlier_result(run)["results"]["best_of_n"]["method"]
+    except (KeyError, TypeError):
         return ""
     return method if isinstance(method, str) else ""
+
+
+def _earlier_result(run: RunWriter) -> dict[str, Any]:
+    """Return the content of the run's results file, or nothing if there is none yet."""
+    try:
+        found = EARLIER.read_json(run.path.with_name(f"{run.path.name}.json"))
+    except RunError:
+        return {}
+    return found if isinstance(found, dict) else {}
 
 
 def write_evidence(folder: Path, name: str, evidence: Mapping[str, Any]) -> Path:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from assay.distribution import install_hint
 from assay.errors import ModelError
+from assay.formats.gguf.file import is_gguf
 from assay.models import EngineOptions, open_model
 from assay.models.scoring import open_scorer
 from assay.quality.check.opened import SkippedError
@@ -15,23 +16,26 @@ from assay.quality.check.texts import MESSAGE, TEXTS, same_text
 from assay.types import Decoding, Message, Prompt, Request
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
-    from assay.models import Model
+    from assay.models import Model, ModelReference
     from assay.types import Completion
 
 START = "def add(a, b):\n    return"
 TOKENS = 8
 PACKAGES = {"gguf": ("xllamacpp",), "hf": ("torch", "transformers")}
+EXTRAS = {"gguf": "gguf", "hf": "hf", "apr": "hf"}  # by engine
 # How engines say that they do not know a kind of model; the file may be sound all the same.
 UNKNOWN = ("attention with ", "does not recognize this architecture")
 
 
-def open_engine(path: Path, extra: str) -> Model:
-    """The model, not yet loaded; Skipped if what its engine needs is not installed."""
+def open_engine(model: ModelReference) -> Model:
+    """Return the model, not yet loaded; raise SkippedError if its engine cannot be used here."""
+    engine = model.engine or ("gguf" if is_gguf(model.path) else "hf")
+    if engine not in EXTRAS:
+        raise SkippedError(f"{engine} is not run by a check")
+    extra = EXTRAS[engine]
     if missing := [name for name in PACKAGES[extra] if importlib.util.find_spec(name) is None]:
         raise SkippedError(f"needs {' and '.join(missing)}: {install_hint(extra)}")
-    return open_model(str(path), EngineOptions(parallel=1, longest=TOKENS, logprobs=True))
+    return open_model(str(model), EngineOptions(parallel=1, longest=TOKENS, logprobs=True))
 
 
 def forward(model: Model) -> str:

@@ -5,17 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from assay.datasets import packaged_file
 from assay.distribution import install_hint
 from assay.errors import AssayError, ModelError
 from assay.formats.apr.file import is_apr
 from assay.formats.architectures import hf_name
 from assay.formats.gguf.file import is_gguf
 from assay.formats.huggingface.checkpoint import is_hf_folder, weight_files
-from assay.models import DEFAULT, DEFAULT_WEIGHTS, describe_file
+from assay.models import describe_file, parse_reference
 from assay.quality.check.apr import open_apr
 from assay.quality.check.folder import open_folder
 from assay.quality.check.gguf import open_gguf
@@ -23,8 +21,9 @@ from assay.quality.check.opened import EngineOnlyError, Opened, Part, SkippedErr
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+    from pathlib import Path
 
-    from assay.models import Model
+    from assay.models import Model, ModelReference
 
 Status = Literal["pass", "fail", "skipped"]
 STAGES = (
@@ -64,16 +63,11 @@ def check(
     announce: Callable[[str], None] = lambda _: None,
     progress: Progress = lambda *_: None,
 ) -> Iterator[Stage]:
-    """The stages of the model at a path (or ``default``), each as soon as it is done.
+    """Yield the stages of the model that ``spec`` names, each as soon as it is done.
 
     Without ``run`` the engine is left alone. ``progress`` is told a stage, and how far it is.
     """
-    path = packaged_file(DEFAULT_WEIGHTS, announce) if spec == DEFAULT else Path(spec)
-    if not path.exists():
-        raise ModelError(
-            f"no model at {spec}: give a .gguf or .apr file, a Hugging Face folder, or default"
-        )
-    return _stages(_Case(path, run, progress))
+    return _stages(_Case(parse_reference(spec, announce), run, progress))
 
 
 def _stages(case: _Case) -> Iterator[Stage]:
@@ -117,8 +111,8 @@ def _tried(name: str, work: Callable[[], str], path: Path) -> Stage:
 class _Case:
     """A model under examination; what stages have in common is read once."""
 
-    def __init__(self, path: Path, run: bool, progress: Progress) -> None:
-        self.path, self.run, self._progress = path, run, progress
+    def __init__(self, model: ModelReference, run: bool, progress: Progress) -> None:
+        self._reference, self.path, self.run, self._progress = model, model.path, run, progress
         self.sound = True  # so far
         self._model: Model | None = None
 
@@ -221,7 +215,7 @@ class _Case:
         from assay.quality.check.run import open_engine
 
         if self._model is None:
-            self._model = open_engine(self.path, "gguf" if is_gguf(self.path) else "hf")
+            self._model = open_engine(self._reference)
         return self._model
 
     def _by_engine(self, work: Callable[[Model], str], why: EngineOnlyError) -> str:

@@ -1,0 +1,82 @@
+"""Options of the command line and their environment variables."""
+
+from __future__ import annotations
+
+import importlib
+from collections import defaultdict
+from collections.abc import Iterator
+
+import click
+
+# Commands whose options mean the same although their help texts differ, by variable.
+SAME_MEANING = {
+    "ASSAY_BYTES": {"perplexity", "compare-hf"},  # how much of a text is used
+    "ASSAY_DATASET": {"perplexity", "compare-hf"},  # a text, by name or file
+    "ASSAY_DEVICE": {"eval", "run", "prompt", "perplexity", "bench", "compare-hf", "qa"},
+    "ASSAY_HF": {"compare-hf", "qa"},  # the model that is compared with
+    "ASSAY_MODEL": {"eval", "prompt"},  # the model that is run
+    "ASSAY_NAME": {"eval", "run", "prompt", "perplexity", "bench", "score"},  # in results
+    "ASSAY_POLICY": {"compare-hf", "qa"},  # file of thresholds
+    "ASSAY_PROMPT_STRATEGY": {"eval", "prompt"},
+    "ASSAY_SANDBOX": {"eval", "score", "selftest"},  # where programs are executed
+    "ASSAY_SANDBOX_TIER": {"eval", "score", "selftest"},
+    "ASSAY_VERBOSE": {"run", "qa"},  # whether more is printed
+    "ASSAY_WORKERS": {"eval", "score", "list"},  # programs at a time
+}
+
+
+def leaves(command: click.Command) -> Iterator[click.Command]:
+    """Yield all commands that are not groups."""
+    if isinstance(command, click.Group):
+        for inner in command.commands.values():
+            yield from leaves(inner)
+    else:
+        yield command
+
+
+def by_variable(root: click.Command) -> dict[str, dict[str, click.Option]]:
+    """Return the options that a variable sets, by the names of their commands."""
+    found: dict[str, dict[str, click.Option]] = defaultdict(dict)
+    for command in leaves(root):
+        for parameter in command.params:
+            if isinstance(parameter, click.Option):
+                names = parameter.envvar or []
+                for name in [names] if isinstance(names, str) else names:
+                    found[name][command.name or ""] = parameter
+    return found
+
+
+def clashes(root: click.Command) -> list[str]:
+    """Return the variables that set options of different kinds, or of different meanings."""
+    return [
+        name
+        for name, options in by_variable(root).items()
+        if len(set(map(_kind, options.values()))) > 1
+        or (
+            len({one.help for one in options.values()}) > 1
+            and not options.keys() <= SAME_MEANING.get(name, set())
+        )
+    ]
+
+
+def _kind(one: click.Option) -> tuple[object, ...]:
+    choices = tuple(one.type.choices) if isinstance(one.type, click.Choice) else ()
+    return type(one.type), choices, one.is_flag, one.multiple, tuple(one.secondary_opts)
+
+
+def test_a_variable_has_one_meaning() -> None:
+    assert clashes(importlib.import_module("assay.cli.main").cli) == []
+
+
+def test_a_clash_is_found() -> None:
+    first, second = (
+        click.Command(name, params=[click.Option(["--force"], envvar="ASSAY_FORCE", help=name)])
+        for name in ("compare", "convert")
+    )
+    assert clashes(click.Group(commands=[first, second])) == ["ASSAY_FORCE"]
+
+
+def test_every_option_has_a_variable() -> None:
+    for command in leaves(importlib.import_module("assay.cli.main").cli):
+        options = [p for p in command.params if isinstance(p, click.Option)]
+        assert [p.name for p in options if not p.envvar] == []
