@@ -154,7 +154,7 @@ def strict(monkeypatch: pytest.MonkeyPatch) -> None:
     """A judge that passes references alone."""
 
     def judge(
-        _benchmark: str, programs: Mapping[SampleKey, str], _workers: int
+        _benchmark: str, programs: Mapping[SampleKey, str], _workers: int, _data: Path | None
     ) -> dict[SampleKey, PeerVerdict]:
         verdicts = {True: PeerVerdict(True), False: PeerVerdict(False, detail="base fail")}
         return {key: verdicts['"""' in code] for key, code in programs.items()}
