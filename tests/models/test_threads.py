@@ -19,14 +19,14 @@ from assay.types import Decoding, Message, Prompt, Request
 SETTINGS = {"path": "/nonexistent", "context": 64, "parallel": 1, "threads": 1, "device": "cpu"}
 
 
-@pytest.mark.parametrize("module", ["_llama_worker", "_llama_scores"])
+@pytest.mark.parametrize("module", ["worker", "scores"])
 def test_threads_of_llama_cpp_do_not_spin(tmp_path: Path, module: str) -> None:
     """OpenMP's did, for 300,000 rounds: beside other work a run took six times as long."""
     pytest.importorskip("xllamacpp", reason="needs llama.cpp (the gguf extra)")
     log = tmp_path / "log"
     with log.open("w") as errors:
         worker = subprocess.Popen(
-            [sys.executable, "-m", f"assay.models.{module}"],
+            [sys.executable, "-m", f"assay.models.engines.llamacpp.{module}"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=errors,
