@@ -10,7 +10,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.errors import ModelError
-from assay.formats.tensors import GGML_TYPES, Tensor, cast, decode, has_whole_rows, reorder_rows
+from assay.formats import tensors
+from assay.formats.tensors import (
+    GGML_TYPES,
+    Tensor,
+    cast,
+    decode,
+    has_whole_rows,
+    reorder_rows,
+    split_rows,
+)
 from tests.models.small_models import gguf, np, random_tensor
 
 
@@ -43,6 +52,30 @@ def test_rows_padded_to_whole_blocks_and_flat_ones_give_the_same_values(encoding
     assert np.array_equal(padded.values, all_values[:, :300])
     flat = decode(tensor(encoding, (8, 192), stored.tobytes()[: 6 * stored.nbytes // 8]))
     assert np.array_equal(flat.values.reshape(-1), all_values.reshape(-1)[: 8 * 192])
+
+
+@pytest.mark.parametrize("encoding", ["F32", "F16", "BF16", "Q4_1", "Q8_0", "Q4_K", "Q6_K"])
+@pytest.mark.parametrize("shape", [(7, 512), (2, 512), (1, 2048)])
+def test_parts_are_the_whole(
+    encoding: str, shape: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tensors, "PIECE", 1024)
+    stored = random_tensor(shape, encoding, 3)
+    whole = tensor(encoding, shape, stored.tobytes())
+    parts = list(split_rows(reorder_rows(whole, lambda rows: rows[::-1])))
+    assert len(parts) == -(-shape[0] // 2)
+    found = np.concatenate([decode(part).values for _, part in parts])
+    assert np.array_equal(found, decode(whole).values[::-1])
+    for rows, part in parts:
+        assert np.array_equal(decode(part).values, found[rows])
+
+
+def test_what_has_no_rows_of_whole_blocks_is_one_part(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tensors, "PIECE", 64)
+    for encoding, shape in (("APR_Q8", (4, 64)), ("Q8_0", (16, 16)), ("F32", (256,))):
+        size = tensors.sizes_of(encoding, shape)[0]
+        ((rows, part),) = split_rows(tensor(encoding, shape, bytes(size)))
+        assert (rows, part.shape) == (slice(None), shape)
 
 
 def test_the_formats_own_four_bits() -> None:

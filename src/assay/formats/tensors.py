@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -44,6 +45,9 @@ PLAIN = {
     "I8": "i1", "I16": "<i2", "I32": "<i4", "I64": "<i8", "U8": "u1", "BOOL": "?",
 }  # fmt: skip
 FLOATS = {"float32": "F32", "float16": "F16", "bfloat16": "BF16"}
+# Numbers that are dequantised at a time: few enough for a core's cache, and so many that threads
+# rarely wait for Python's lock.
+PIECE = 1 << 18
 _DTYPES = {"F32": "float32", "F16": "float16", "BF16": "bfloat16", "F64": "float64", "BOOL": "bool",
            "I8": "int8", "I16": "int16", "I32": "int32", "I64": "int64", "U8": "uint8"}  # fmt: skip
 
@@ -125,6 +129,24 @@ def reorder_rows(tensor: Tensor, order: Callable[[NDArray[Any]], NDArray[Any]]) 
     return dataclasses.replace(tensor, read=read)
 
 
+def split_rows(tensor: Tensor) -> Iterator[tuple[slice, Tensor]]:
+    """Yield parts of about ``PIECE`` numbers, each with its rows; all in one if rows are mixed."""
+    if len(tensor.shape) < 2 or math.prod(tensor.shape) <= PIECE or not _by_rows(tensor):
+        yield slice(None), tensor
+        return
+    data, total, rest = _bytes(tensor), tensor.shape[0], tensor.shape[1:]
+    row, count = tensor.nbytes // total, max(1, PIECE // math.prod(rest))
+    for start in range(0, total, count):
+        part = data[start * row : (start + count) * row]
+        some = dataclasses.replace(
+            tensor,
+            shape=(len(part) // row, *rest),
+            nbytes=len(part),
+            read=functools.partial(getattr, part, "data"),
+        )
+        yield slice(start, start + count), some
+
+
 def has_whole_rows(tensor: Tensor) -> bool:
     """Whether its rows are whole blocks without padding, as GGML wants them."""
     width = tensor.shape[-1] if tensor.shape else 1
@@ -169,6 +191,8 @@ def _apr_q4(blocks: NDArray[np.uint8]) -> NDArray[np.float32]:
 
 
 def _ggml(blocks: NDArray[np.uint8], tensor: Tensor) -> NDArray[np.float32]:
+    import numpy as np
+
     try:
         from gguf import GGMLQuantizationType
         from gguf.quants import dequantize
@@ -176,10 +200,14 @@ def _ggml(blocks: NDArray[np.uint8], tensor: Tensor) -> NDArray[np.float32]:
         raise ModelError(
             f"quantised weights need the gguf package: install it with {install_hint('apr')}"
         ) from error
+    values, _ = BLOCKS[tensor.encoding]
+    numbers: NDArray[np.float32] = np.empty((len(blocks), values), np.float32)
     try:
-        # It works through 16 rows at a time: rows of one block would take ten times as long.
-        rows = blocks.reshape(math.prod(tensor.shape[:-1]) if _by_rows(tensor) else 1, -1)
-        numbers: NDArray[np.float32] = dequantize(rows, GGMLQuantizationType[tensor.encoding])
+        kind = GGMLQuantizationType[tensor.encoding]
+        for start in range(0, len(blocks), PIECE // values):
+            # As one row: it takes 16 rows at a time, which are few numbers if rows are short.
+            some = blocks[start : start + PIECE // values].reshape(1, -1)
+            numbers[start : start + PIECE // values] = dequantize(some, kind).reshape(-1, values)
     except (NotImplementedError, KeyError) as error:  # an old gguf package knows fewer types
         raise ModelError(
             f"{tensor.name} is stored as {tensor.encoding}, which cannot be dequantised here: "

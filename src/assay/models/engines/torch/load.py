@@ -20,6 +20,7 @@ from transformers import (
 
 from assay.formats.checkpoint import read_checkpoint
 from assay.machine import usable_cores
+from assay.models.engines.torch.weights import read_weights
 
 # Tokens that end an answer in one family or another; models do not always declare all of theirs.
 TURN_ENDS = (
@@ -112,16 +113,12 @@ def _from_file(
     checkpoint = read_checkpoint(Path(path))
     config = AutoConfig.for_model(**checkpoint.config)
     _override(config, overrides)
-    model = AutoModelForCausalLM.from_config(config, dtype=dtype).to(device)
-    missing = dict(model.state_dict())
-    for weight in checkpoint.tensors():
-        if (target := missing.pop(weight.name, None)) is None:
-            raise ValueError(f"transformers' {config.model_type} has no weight {weight.name}")
-        target.copy_(weight.torch())
-    if config.tie_word_embeddings:
-        missing.pop("lm_head.weight", None)
-    if missing:
-        raise ValueError(f"the file lacks the weight {next(iter(missing))}")
+    with torch.device("meta"):  # shapes without numbers
+        empty = AutoModelForCausalLM.from_config(config, dtype=dtype)
+    weights = read_weights(checkpoint.hf_tensors(), empty)
+    # As of a folder: tied weights are tied, and buffers that no file has are computed.
+    model = type(empty).from_pretrained(None, config=config, state_dict=weights, dtype=dtype)
+    model.to(device)
     model.generation_config = GenerationConfig(**checkpoint.generation_config)
     with tempfile.TemporaryDirectory() as folder:
         for name, content in (
