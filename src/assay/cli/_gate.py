@@ -13,12 +13,13 @@ from assay.quality.policy import load_policy
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from assay.models import EngineOptions
+    from assay.models import EngineOptions, Model
 
 
 def gated(
     spec: str,
     options: EngineOptions,
+    model: Model,
     *,
     publishable: bool,
     wanted: bool,
@@ -29,7 +30,7 @@ def gated(
         raise UsageError("--publishable results pass the parity gate: drop --no-parity-gate")
     if not wanted:
         return dict(codec.to_json(Gate("off")))
-    found = passed_gate(spec, options, load_policy().gate, note)
+    found = passed_gate(spec, options, load_policy().gate, note, model=model)
     if found.state == "failed":
         raise ModelError(
             f"{found.device} does not compute as the CPU does ({'; '.join(found.reasons)}): mend "

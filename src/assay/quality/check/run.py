@@ -15,6 +15,7 @@ from assay.quality.check.texts import MESSAGE, TEXTS, same_text
 from assay.types import Decoding, Message, Prompt, Request
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from assay.models import Model
@@ -27,10 +28,12 @@ PACKAGES = {"gguf": ("xllamacpp",), "hf": ("torch", "transformers")}
 UNKNOWN = ("attention with ", "does not recognize this architecture")
 
 
-def open_engine(path: Path, extra: str) -> Model:
+def open_engine(path: Path, extra: str, shared: Callable[[], Model] | None = None) -> Model:
     """The model, not yet loaded; Skipped if what its engine needs is not installed."""
     if missing := [name for name in PACKAGES[extra] if importlib.util.find_spec(name) is None]:
         raise SkippedError(f"needs {' and '.join(missing)}: {install_hint(extra)}")
+    if shared is not None:
+        return shared()
     return open_model(str(path), EngineOptions(parallel=1, longest=TOKENS, logprobs=True))
 
 

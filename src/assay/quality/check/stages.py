@@ -61,19 +61,21 @@ def check(
     spec: str,
     *,
     run: bool = True,
+    model: Callable[[], Model] | None = None,
     announce: Callable[[str], None] = lambda _: None,
     progress: Progress = lambda *_: None,
 ) -> Iterator[Stage]:
     """The stages of the model at a path (or ``default``), each as soon as it is done.
 
-    Without ``run`` the engine is left alone. ``progress`` is told a stage, and how far it is.
+    Without ``run`` the engine is left alone. ``model`` opens the model for those who use it after
+    this, and is then not closed here. ``progress`` is told a stage, and how far it is.
     """
     path = packaged_file(DEFAULT_WEIGHTS, announce) if spec == DEFAULT else Path(spec)
     if not path.exists():
         raise ModelError(
             f"no model at {spec}: give a .gguf or .apr file, a Hugging Face folder, or default"
         )
-    return _stages(_Case(path, run, progress))
+    return _stages(_Case(path, run, progress, model))
 
 
 def _stages(case: _Case) -> Iterator[Stage]:
@@ -117,8 +119,10 @@ def _tried(name: str, work: Callable[[], str], path: Path) -> Stage:
 class _Case:
     """A model under examination; what stages have in common is read once."""
 
-    def __init__(self, path: Path, run: bool, progress: Progress) -> None:
-        self.path, self.run, self._progress = path, run, progress
+    def __init__(
+        self, path: Path, run: bool, progress: Progress, model: Callable[[], Model] | None
+    ) -> None:
+        self.path, self.run, self._progress, self._shared = path, run, progress, model
         self.sound = True  # so far
         self._model: Model | None = None
 
@@ -200,7 +204,7 @@ class _Case:
         return check_run.sample(self._engine())
 
     def close(self) -> None:
-        if self._model is not None:
+        if self._model is not None and self._shared is None:
             self._model.close()
 
     @cached_property
@@ -221,7 +225,8 @@ class _Case:
         from assay.quality.check.run import open_engine
 
         if self._model is None:
-            self._model = open_engine(self.path, "gguf" if is_gguf(self.path) else "hf")
+            extra = "gguf" if is_gguf(self.path) else "hf"
+            self._model = open_engine(self.path, extra, self._shared)
         return self._model
 
     def _by_engine(self, work: Callable[[Model], str], why: EngineOnlyError) -> str:
