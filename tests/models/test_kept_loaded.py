@@ -13,6 +13,7 @@ import pytest
 from assay.errors import ModelError
 from assay.models import EngineOptions, open_model
 from assay.models.engines.llamacpp import worker as llama_worker
+from assay.models.scoring import open_scorer
 from assay.models.workers.process import ProcessModel
 from assay.types import Decoding, Prompt, Request
 
@@ -69,6 +70,37 @@ def test_one_process_serves_all_calls(model: ProcessModel) -> None:
     assert 20 < usage.peak_mb < 4000
     assert usage.gpu_peak_mb is None
     assert not Path(f"/proc/{served_by}").exists()
+
+
+@pytest.mark.slow
+def test_scores_and_texts_do_not_depend_on_what_was_asked_before(model: ProcessModel) -> None:
+    """One process does both in torch, and its slots have an attention of their own."""
+    np = pytest.importorskip("numpy")
+    alone = [c.text for c in sorted(model.generate(ask(3)), key=lambda one: one.task_id)]
+    with open_scorer(model) as scorer:
+        tokens = scorer.tokenize(TEXT).ids
+        expected = scorer.logits(tokens)
+        facts = scorer.facts, scorer.context, scorer.at_once
+    assert process(model) is None
+    with model.kept_loaded():
+        for _ in range(2):
+            with open_scorer(model) as scorer:
+                assert np.array_equal(scorer.logits(tokens), expected)
+                assert (scorer.facts, scorer.context, scorer.at_once) == facts
+            made = sorted(model.generate(ask(3)), key=lambda one: one.task_id)
+            assert [c.text for c in made] == alone
+    assert process(model) is None
+
+
+@pytest.mark.slow
+def test_a_scorer_whose_engine_was_killed_is_started_again(model: ProcessModel) -> None:
+    with model.kept_loaded():
+        with open_scorer(model) as scorer:
+            model.close()
+            with pytest.raises(ModelError, match="ended while it ran"):
+                scorer.tokenize(TEXT)
+        with open_scorer(model) as scorer:
+            assert len(scorer.tokenize(TEXT).ids) > 4
 
 
 @pytest.mark.slow

@@ -57,7 +57,7 @@ def test_a_pass_is_remembered_for_these_weights_and_versions(
     assert first.agreement.cosine_min == pytest.approx(1.0)
     asked = []
 
-    def compared(*arguments: object) -> gate.Gate:
+    def compared(*arguments: object, **_: object) -> gate.Gate:
         asked.append(arguments)
         return gate.Gate("failed")
 

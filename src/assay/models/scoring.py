@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from assay.errors import ModelError
-from assay.models.workers.process import EngineProcess, ProcessModel
+from assay.models.workers.process import ProcessModel
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,15 +28,18 @@ class Tokens:
 
 
 class Scorer:
-    """A loaded model that is asked about given tokens; a context manager."""
+    """A loaded model that is asked about given tokens; a context manager.
 
-    def __init__(self, process: EngineProcess) -> None:
-        self._process = process
-        process.wait_until_loaded()
+    ``keep`` leaves the process for the model's next call, if that can use it.
+    """
+
+    def __init__(self, model: ProcessModel, *, keep: bool = False) -> None:
+        self._model, self._keep = model, keep
+        self._process = process = model.scoring_process()
         self.used_gpu = process.used_gpu
-        self.facts = {name: value for name, value in process.facts.items() if name != "context"}
-        self.context = int(str(process.facts["context"]))
-        self.at_once = process.in_hand
+        self.facts: dict[str, object] = process.scoring["facts"]
+        self.context: int = process.scoring["context"]
+        self.at_once: int = process.scoring["at_once"]
 
     def tokenize(self, text: str, *, special: bool = False) -> Tokens:
         """With what the model wants at the start; ``special``: marks in the text are tokens."""
@@ -60,7 +63,7 @@ class Scorer:
         return found
 
     def close(self) -> None:
-        self._process.close()
+        self._model.end_scoring(keep=self._keep)
 
     def __enter__(self) -> Scorer:
         return self
@@ -70,17 +73,21 @@ class Scorer:
 
     def _asked(self, question: dict[str, Any]) -> dict[str, Any]:
         self._process.send({"id": 0, **question})
-        reply = self._process.answer()
+        try:
+            reply = self._process.answer()
+        except BaseException:  # it is gone, or its answer may come too late for this question
+            self._model.end()
+            raise
         if reply["error"]:
             raise ModelError(reply["error"])
         return reply
 
 
-def open_scorer(model: Model) -> Scorer:
-    """Load the model to be asked about tokens; ModelError if its engine cannot tell."""
+def open_scorer(model: Model, *, keep: bool = False) -> Scorer:
+    """Load the model, if it is not, to be asked about tokens; ModelError if its engine cannot."""
     if not isinstance(model, ProcessModel) or not model.scoring_module:
         raise ModelError(
             f"the engine {model.identity.engine} does not tell what a model makes of given tokens: "
             "use gguf, hf or apr"
         )
-    return Scorer(model.scoring_process())
+    return Scorer(model, keep=keep)

@@ -141,4 +141,4 @@ class EvalConfig(JudgeConfig):
     stop: tuple[str, ...] = ()  # texts that end a completion, besides the strategy's
     engine: EngineOptions = field(default_factory=EngineOptions)
     # Asked before anything is generated: what is recorded of the device, or an error.
-    gate: Callable[[], dict[str, Any]] = dict
+    gate: Callable[[models.Model], dict[str, Any]] = lambda _: {}

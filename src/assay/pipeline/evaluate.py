@@ -39,7 +39,7 @@ def evaluate(config: EvalConfig, reporter: Reporter) -> Evaluation:
     model = models.open_model(config.model, engine, reporter.note)
     numbers = range(config.sampling.n_samples)
     keys = [(problem.task_id, s) for problem in selected.benchmark.problems for s in numbers]
-    gate = {"parity_gate": config.gate()}
+    gate = {"parity_gate": config.gate(model)}
     check_strategy(config, model)
     if isinstance(model, models.RecordedModel):
         refuse_for_recorded(config.system, config.stop, decoding)

@@ -70,9 +70,15 @@ class BenchConfig:
 
 def bench(config: BenchConfig, observer: Observer) -> dict[str, Any]:
     """The measurement, in the shape that docs/quality.md documents."""
-    started = datetime.datetime.now(datetime.UTC)
     model = models.open_model(config.model, config.options(), observer.note)
-    with contextlib.closing(model), model.kept_loaded() as loading:
+    with contextlib.closing(model):
+        return bench_model(model, config, observer)
+
+
+def bench_model(model: Model, config: BenchConfig, observer: Observer) -> dict[str, Any]:
+    """The same of a model that was opened, with room for the largest batch; it is not closed."""
+    started = datetime.datetime.now(datetime.UTC)
+    with model.kept_loaded() as loading:
         return _Bench(config, model, loading, observer).result(started)
 
 
@@ -131,12 +137,14 @@ class _Bench:
         }
 
     def _load(self) -> float | None:
-        """How much longer the first request takes than the same kind once more."""
+        """How much longer the first request takes than the same kind once more, if it loads."""
+        loaded = self._model.usage() is not None
         cold, warm = (self._timed("loading", 1, SHORT, 1).seconds for _ in range(2))
         self._counts = bool(self._model.render(self._prompt(SHORT)).tokens)
         if self._counts and self._config.engine.prompt_form == "auto":
             self._form = "text"  # so that the model goes on, and does not answer and end
-        return round(max(0.0, cold - warm), 3) if self._loading == "kept" else None
+        loads = self._loading == "kept" and not loaded
+        return round(max(0.0, cold - warm), 3) if loads else None
 
     def _round(self, name: str, *, warming_up: bool = False) -> Round:
         wanted, new = self._config.prompt_tokens, self._config.new_tokens

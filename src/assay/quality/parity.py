@@ -95,13 +95,13 @@ def compare(
 ) -> Parity:
     """Everything, then the decision; the two engines never compute at the same time."""
     prompts = fixed_prompts(count, candidate.identity.prompt_form)
-    note("the reference reads the prompts")
-    reference_tokens, reference_texts = _read(reference, prompts)
-    note("the candidate reads the prompts")
-    candidate_tokens, candidate_texts = _read(candidate, prompts)
-    with open_scorer(reference) as right:
+    with reference.kept_loaded(), candidate.kept_loaded():
+        note("the reference reads the prompts")
+        reference_tokens, reference_texts = _read(reference, prompts)
+        note("the candidate reads the prompts")
+        candidate_tokens, candidate_texts = _read(candidate, prompts)
         note("logits and perplexity of both")
-        with open_scorer(candidate) as left:
+        with open_scorer(reference) as right, open_scorer(candidate) as left:
             rows = _logits_compared(left, right, reference_tokens)
             divergence = _divergence(right, candidate_texts, reference_texts)
             ours, theirs = (perplexity.measure(scorer, text) for scorer in (left, right))
@@ -162,12 +162,11 @@ def _logits_compared(
 
 
 def _read(model: Model, prompts: Sequence[Prompt]) -> tuple[list[tuple[int, ...]], list[str]]:
-    """The prompts' tokens, and what the model greedily says to them."""
+    """Return the prompts' tokens, and what the model, which is kept loaded, greedily answers."""
     decoding = Decoding(max_tokens=NEW_TOKENS)
     requests = [Request(str(n), 0, prompt, decoding, 0) for n, prompt in enumerate(prompts)]
-    with model.kept_loaded():
-        tokens = [model.render(prompt).tokens for prompt in prompts]
-        made = {completion.task_id: completion for completion in model.generate(requests)}
+    tokens = [model.render(prompt).tokens for prompt in prompts]
+    made = {completion.task_id: completion for completion in model.generate(requests)}
     return tokens, [made[request.task_id].text for request in requests]
 
 

@@ -50,11 +50,17 @@ def passed_gate(
     options: EngineOptions,
     likeness: Likeness,
     note: Callable[[str], None] = lambda _: None,
+    *,
+    model: Model | None = None,
 ) -> Gate:
-    """Compare, or remember that it was compared; ModelError if the engine tells no logits."""
+    """Compare, or remember that it was compared; ModelError if the engine tells no logits.
+
+    ``model`` is what is evaluated then. If its engine was loaded, it stays so for the next call.
+    """
+    shared = model if not options.engine_options else None
     # Of how the device computes, not of how the model is asked.
     options = dataclasses.replace(options, thinking="", engine_options=())
-    model = models.open_model(spec, options, note)
+    model = shared or models.open_model(spec, options, note)
     device = model.gpu()
     if not device:
         return Gate("no-gpu")
@@ -63,7 +69,8 @@ def passed_gate(
         return dataclasses.replace(codec.from_json(Gate, before), cached=True)
     note(f"parity gate: {device} against this machine's CPU in float32")
     try:
-        found = compare_devices(_on_cpu(spec, options), model, device, likeness)
+        on_cpu = _on_cpu(spec, options)
+        found = compare_devices(on_cpu, model, device, likeness, keep=shared is not None)
     except ModelError as error:
         raise ModelError(f"parity gate: {error} (--no-parity-gate evaluates without)") from error
     if found.state == "passed":
@@ -71,12 +78,14 @@ def passed_gate(
     return found
 
 
-def compare_devices(on_cpu: Model, on_gpu: Model, device: str, likeness: Likeness) -> Gate:
-    """One after the other: their logits are small, the models may not be."""
+def compare_devices(
+    on_cpu: Model, on_gpu: Model, device: str, likeness: Likeness, *, keep: bool = False
+) -> Gate:
+    """Compare logits, one model after the other; ``keep`` leaves the GPU's for its next call."""
     with open_scorer(on_cpu) as scorer:
         prompts = [scorer.tokenize(p.text).ids for p in fixed_prompts(PROMPTS, "text")]
         expected = [scorer.logits(ids) for ids in prompts]
-    with open_scorer(on_gpu) as scorer:
+    with open_scorer(on_gpu, keep=keep) as scorer:
         if not scorer.used_gpu:
             raise ModelError(f"the engine did not use {device}: give --device cpu, or mend it")
         rows = [
@@ -119,6 +128,7 @@ def _version(name: str) -> str:
 def require_parity(
     spec: str,
     options: EngineOptions,
+    model: Model,
     *,
     publishable: bool,
     wanted: bool,
@@ -129,7 +139,7 @@ def require_parity(
         raise UsageError("--publishable results pass the parity gate: drop --no-parity-gate")
     if not wanted:
         return dict(codec.to_json(Gate("off")))
-    found = passed_gate(spec, options, load_policy().gate, note)
+    found = passed_gate(spec, options, load_policy().gate, note, model=model)
     if found.state == "failed":
         raise ModelError(
             f"{found.device} does not compute as the CPU does ({'; '.join(found.reasons)}): mend "

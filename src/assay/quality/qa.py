@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import dataclasses
 import datetime
+import functools
 import hashlib
 import platform
 from dataclasses import dataclass, field
@@ -15,7 +18,7 @@ from assay.formats.precision import precision
 from assay.models.scoring import open_scorer
 from assay.protocol import compute_options
 from assay.quality import perplexity
-from assay.quality.bench import BenchConfig, bench
+from assay.quality.bench import BenchConfig, bench_model
 from assay.quality.check.stages import check
 from assay.quality.decision import Decision, at_least, at_most, overall
 from assay.quality.parity import compare
@@ -25,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from assay.models import EngineOptions, ModelReference
+    from assay.models import EngineOptions, Model, ModelReference
     from assay.quality.policy import Policy
     from assay.types import ModelIdentity
 
@@ -67,9 +70,14 @@ class Quality:
         self._subject, self._policy, self._note = subject, policy, note
         self._tier_name, self._tier = tier, policy.tier(tier)
         self._digests: dict[str, str] = {"policy": codec.digest(codec.to_json(policy))}
+        self._loaded, self._is_kept = contextlib.ExitStack(), False
 
     def items(self) -> list[Item]:
-        """A damaged file is asked nothing more."""
+        """Ask with one load of the model; a damaged file is asked nothing more."""
+        with self._loaded:
+            return self._items()
+
+    def _items(self) -> list[Item]:
         tier, found = self._tier, []
         if tier.check:
             found.append(self._asked("check", self._check))
@@ -85,13 +93,25 @@ class Quality:
             found += self._scores(benchmark)
         return found
 
+    @functools.cached_property
+    def _model(self) -> Model:
+        """The model, with room for the longest text that is asked of it."""
+        options = dataclasses.replace(self._subject.options, longest=PROMPT_TOKENS + NEW_TOKENS)
+        return models.open_model(str(self._subject.model), options)
+
+    def _kept_model(self) -> Model:
+        """Return the model, which stays loaded until all items are there."""
+        if not self._is_kept:
+            self._loaded.enter_context(self._model.kept_loaded())
+            self._is_kept = True
+        return self._model
+
     def evidence(self, items: list[Item]) -> dict[str, Any]:
         """What was decided, by what, on what: digests of everything that was looked at."""
-        model = models.open_model(str(self._subject.model), self._subject.options)
         return {
             "decision": overall(item.decision for item in items),
             "tier": self._tier_name,
-            "model": codec.to_json(model.identity),
+            "model": codec.to_json(self._model.identity),
             "items": [codec.to_json(item) for item in items],
             "sha256": self._digests,
             "timestamp": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
@@ -109,7 +129,7 @@ class Quality:
             return Item(name, "INCONCLUSIVE", str(error))
 
     def _check(self) -> Item:
-        found = list(check(str(self._subject.model)))
+        found = list(check(str(self._subject.model), model=self._kept_model))
         broken = [stage for stage in found if stage.status == "fail"]
         figures = {stage.name: f"{stage.status}: {stage.reason}" for stage in found}
         if broken:
@@ -123,9 +143,8 @@ class Quality:
         tier = self._tier
         text = load_text(tier.text, tier.text_bytes, self._note, self._subject.data_dir)
         self._digests[f"text {text.name}"] = text.sha256
-        model = models.open_model(str(self._subject.model), self._subject.options)
         window = 256 if text.name == BUILT_IN else 0  # short texts, several windows
-        with open_scorer(model) as scorer:
+        with open_scorer(self._kept_model()) as scorer:
             found = perplexity.measure(scorer, text.content, min(window, scorer.context))
         assert tier.perplexity_max is not None
         low = found.perplexity if found.low is None else found.low
@@ -142,7 +161,7 @@ class Quality:
         config = BenchConfig(
             str(self._subject.model), self._subject.options, PROMPT_TOKENS, NEW_TOKENS, (1,), ROUNDS
         )
-        told = bench(config, _Quiet())
+        told = bench_model(self._kept_model(), config, _Quiet())
         spread = told["figures"]["decode_tokens_per_second"]
         least = self._tier.tokens_per_second_min
         assert least is not None
@@ -157,21 +176,20 @@ class Quality:
         )
 
     def _parity(self) -> Item:
-        path, cpu = self._subject.model.path, models.EngineOptions(device="cpu")
+        path = self._subject.model.path
         kind = precision(path)
+        candidate = self._kept_model()
+        if candidate.gpu():  # what is compared is files, not devices
+            candidate = models.open_model(
+                str(self._subject.model), models.EngineOptions(device="cpu")
+            )
         reference = models.open_model(
             self._subject.reference or f"hf:{path}",
             models.EngineOptions(device="cpu", dtype="float32"),
         )
         self._digests["reference weights"] = reference.identity.weights_sha256
         text = load_text(BUILT_IN).content
-        found = compare(
-            models.open_model(str(self._subject.model), cpu),
-            reference,
-            self._policy.parity[kind],
-            text,
-            lambda _: None,
-        )
+        found = compare(candidate, reference, self._policy.parity[kind], text, lambda _: None)
         reason = "; ".join(
             f"{one.name} {one.value:.5g} (bound {one.bound:g})" for one in found.findings
         )
@@ -179,14 +197,13 @@ class Quality:
 
     def _scores(self, benchmark: str) -> list[Item]:
         """Decide by the newest complete result of exactly this model."""
-        model = models.open_model(str(self._subject.model), self._subject.options)
         wanted = self._tier.scores[benchmark]
         results = [
             run
             for run in runs.list_runs(self._subject.results_dir, self._note)
             if run["benchmark"] == benchmark
             and "results" in run
-            and _is_same_model(run.get("model_identity") or {}, model.identity)
+            and _is_same_model(run.get("model_identity") or {}, self._model.identity)
             and _is_asked_as_usual(run["protocol"])
         ]
         newest = next((run for run in results if _is_whole(run)), None)

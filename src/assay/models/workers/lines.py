@@ -43,11 +43,13 @@ class Lines:
         used_gpu: bool,
         in_hand: int,
         facts: dict[str, object],
+        scoring: dict[str, object] | None = None,
         gpu_peak: Callable[[], int] | None = None,
     ) -> None:
         """``gpu_peak`` tells the bytes of GPU memory that this process has had at most."""
         self._gpu_peak = gpu_peak if used_gpu else None
-        self.reply({"ready": True, "used_gpu": used_gpu, "in_hand": in_hand, "facts": facts})
+        told = {"used_gpu": used_gpu, "in_hand": in_hand, "facts": facts, "scoring": scoring or {}}
+        self.reply({"ready": True, **told})
 
     def fatal(self, error: Exception) -> None:
         """Say in one line why the model cannot be loaded or run, and end."""

@@ -4,18 +4,21 @@ Apart from the harness because bindings replace signal handlers, print, and abor
 on some damaged files, and because what waits for a GPU can only be stopped by a kill. A worker
 module reads the settings, then requests until its input ends, and replies
 
-    {"ready": true, "used_gpu": …, "in_hand": …, "facts": {…}}
+    {"ready": true, "used_gpu": …, "in_hand": …, "facts": {…}, "scoring": {…}}
     {"fatal": "why"}                                              and ends, now or later
     {"id", "text", "finish_reason", "prompt_tokens", "tokens_generated", "ms", "logprob", "error"}
 
     {"generated": 123}                                            tokens so far, now and then
     {"id", "rendered": {"text", "tokens", "pieces"}, "error"}     to {"id", "render": prompt}
     {"id", "peak_mb", "gpu_peak_mb"}                              to {"id", "usage": true}
+    {"ready": true, …} or {"fatal": "why"}                        to {"id", "generate": settings}
 
 A line {"pause": true} says that no request follows for now: none need wait for company.
 
 ``in_hand`` is how many requests it wants to hold, so that none of its sequences is ever idle;
-``facts`` is what a result must record of how it runs.
+``facts`` is what a result must record of how it runs. ``scoring`` is there if the process answers
+the questions of ``score_lines``: its own ``facts``, ``context`` and ``at_once``. A process that was
+started to score alone holds no requests (``in_hand`` is 0) until ``generate`` says how to.
 """
 
 from __future__ import annotations
@@ -61,6 +64,7 @@ class EngineProcess:
         self.used_gpu = False
         self.in_hand = 1
         self.facts: dict[str, object] = {}
+        self.scoring: dict[str, Any] = {}
         self.on_generated: Callable[[int], None] = lambda _: None
         self.send(settings)
 
@@ -68,7 +72,7 @@ class EngineProcess:
         reply = self.answer()
         self._loaded = True
         self.used_gpu, self.in_hand = bool(reply["used_gpu"]), int(reply["in_hand"])
-        self.facts = reply["facts"]
+        self.facts, self.scoring = reply["facts"], reply["scoring"]
 
     def ask(self, identifier: int, request: Request) -> None:
         self.send({"id": identifier, **codec.to_json(request)})
@@ -76,6 +80,10 @@ class EngineProcess:
     def ask_how(self, prompt: Prompt) -> None:
         """Ask how the model is given this prompt."""
         self.send({"id": 0, "render": codec.to_json(prompt)})
+
+    def ask_to_generate(self, settings: dict[str, Any]) -> None:
+        """Ask a process that only scores to take requests too; wait until it is ready again."""
+        self.send({"id": 0, "generate": settings})
 
     def ask_usage(self) -> None:
         """Ask for the memory it has taken."""
@@ -139,7 +147,7 @@ class ProcessModel:
     """
 
     identity: ModelIdentity
-    scoring_module = ""  # what serves to score given tokens, where the engine can
+    scoring_module = ""  # what scores given tokens, where the engine can; maybe the same module
     watcher: Watcher | None = None
 
     def __init__(self, module: str, engine: str, model: str) -> None:
@@ -147,6 +155,7 @@ class ProcessModel:
         self.template = ""  # for chats; engines set both
         self.options = EngineOptions()
         self._process: EngineProcess | None = None
+        self._scoring: EngineProcess | None = None  # where another module scores
         self._facts: dict[str, object] = {}
         self._kept = False
 
@@ -162,8 +171,27 @@ class ProcessModel:
         return driver_gpu()
 
     def scoring_process(self) -> EngineProcess:
-        _, engine, model = self._names
-        return EngineProcess(self.scoring_module, engine, model, self.scoring_settings())
+        """Return a loaded process that scores; ``end_scoring`` gives it back."""
+        module, engine, model = self._names
+        shared = self.scoring_module == module
+        found = self._process if shared else self._scoring
+        if found is None:
+            found = EngineProcess(self.scoring_module, engine, model, self.scoring_settings())
+            if shared:
+                self._process = found
+            else:
+                self._scoring = found
+            try:
+                found.wait_until_loaded()
+            except BaseException:
+                self.end()
+                raise
+        return found
+
+    def end_scoring(self, *, keep: bool = False) -> None:
+        """End the process, unless the model is kept loaded, or this one can serve the next call."""
+        if not self._kept and not (keep and self._process is not None):
+            self.end()
 
     @property
     def has_marks(self) -> bool:
@@ -209,12 +237,13 @@ class ProcessModel:
 
     @contextlib.contextmanager
     def kept_loaded(self) -> Iterator[Loading]:
-        self._kept = True
+        before, self._kept = self._kept, True
         try:
             yield "kept"
         finally:
-            self._kept = False
-            self._end()
+            self._kept = before
+            if not before:
+                self.end()
 
     def usage(self) -> Usage | None:
         if self._process is None:
@@ -225,8 +254,9 @@ class ProcessModel:
         return Usage(reply["peak_mb"], reply["gpu_peak_mb"])
 
     def close(self) -> None:
-        if (process := self._process) is not None:
-            process.kill()
+        for process in (self._process, self._scoring):
+            if process is not None:
+                process.kill()
 
     @contextlib.contextmanager
     def _serving(self) -> Iterator[None]:
@@ -237,25 +267,31 @@ class ProcessModel:
             answered = True
         finally:
             if not (self._kept and answered):
-                self._end()
+                self.end()
 
-    def _end(self) -> None:
-        if self._process is not None:
-            self._process.close()
-            self._process = None
+    def end(self) -> None:
+        """End what is loaded; only for the thread that reads its answers."""
+        for process in (self._process, self._scoring):
+            if process is not None:
+                process.close()
+        self._process = self._scoring = None
 
     def _started(self, request: Request) -> EngineProcess:
-        if self._process is None:
+        process = self._process
+        if process is None or not process.in_hand:
             if self.watcher is not None:
                 self.watcher.loading()
-            # Known before it is loaded, so that close() can end the loading too.
-            self._process = EngineProcess(*self._names, self.settings(request))
+            if process is None:
+                # Known before it is loaded, so that close() can end the loading too.
+                process = self._process = EngineProcess(*self._names, self.settings(request))
+            else:
+                process.ask_to_generate(self.settings(request))
             if self.watcher is not None:
-                self._process.on_generated = self.watcher.generating
-            self._process.wait_until_loaded()
-            self._process.on_generated(0)
-            self._facts = self._process.facts
-        return self._process
+                process.on_generated = self.watcher.generating
+            process.wait_until_loaded()
+            process.on_generated(0)
+            self._facts = process.facts
+        return process
 
 
 def _completion(process: EngineProcess, waiting: dict[int, Request]) -> Completion:

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from assay.models.workers.lines import Lines
-
 
 class Engine(Protocol):
     def tokenize(self, text: str, *, special: bool) -> list[int]: ...
@@ -32,16 +30,19 @@ class Engine(Protocol):
         ...
 
 
-def serve(lines: Lines, engine: Engine, context: int) -> None:
-    while True:
-        message = lines.requests.get()
-        reply: dict[str, Any] = {"id": message["id"], "error": None}
-        try:
-            answer = _tokenized if "tokenize" in message else _scored
-            reply |= answer(engine, message, context)
-        except Exception as error:  # every question gets a reply, or the harness waits for ever
-            reply["error"] = str(error) or type(error).__name__
-        lines.reply(reply)
+def is_question(message: dict[str, Any]) -> bool:
+    """Tell whether a line is for ``answered``."""
+    return "tokenize" in message or "score" in message
+
+
+def answered(engine: Engine, message: dict[str, Any], context: int) -> dict[str, Any]:
+    """Return the reply, whatever happens: the harness would wait for ever without one."""
+    reply: dict[str, Any] = {"id": message["id"], "error": None}
+    try:
+        answer = _tokenized if "tokenize" in message else _scored
+        return reply | answer(engine, message, context)
+    except Exception as error:
+        return {**reply, "error": str(error) or type(error).__name__}
 
 
 def _tokenized(engine: Engine, message: dict[str, Any], _: int) -> dict[str, Any]:

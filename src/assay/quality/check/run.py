@@ -16,6 +16,8 @@ from assay.quality.check.texts import MESSAGE, TEXTS, same_text
 from assay.types import Decoding, Message, Prompt, Request
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from assay.models import Model, ModelReference
     from assay.types import Completion
 
@@ -27,14 +29,19 @@ EXTRAS = {"gguf": "gguf", "hf": "hf", "apr": "hf"}  # by engine
 UNKNOWN = ("attention with ", "does not recognize this architecture")
 
 
-def open_engine(model: ModelReference) -> Model:
-    """Return the model, not yet loaded; raise SkippedError if its engine cannot be used here."""
+def open_engine(model: ModelReference, shared: Callable[[], Model] | None = None) -> Model:
+    """Return the model, not yet loaded; raise SkippedError if its engine cannot be used here.
+
+    ``shared`` opens the model for those who use it after the check.
+    """
     engine = model.engine or ("gguf" if is_gguf(model.path) else "hf")
     if engine not in EXTRAS:
         raise SkippedError(f"{engine} is not run by a check")
     extra = EXTRAS[engine]
     if missing := [name for name in PACKAGES[extra] if importlib.util.find_spec(name) is None]:
         raise SkippedError(f"needs {' and '.join(missing)}: {install_hint(extra)}")
+    if shared is not None:
+        return shared()
     return open_model(str(model), EngineOptions(parallel=1, longest=TOKENS, logprobs=True))
 
 

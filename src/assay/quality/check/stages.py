@@ -60,14 +60,16 @@ def check(
     spec: str,
     *,
     run: bool = True,
+    model: Callable[[], Model] | None = None,
     announce: Callable[[str], None] = lambda _: None,
     progress: Progress = lambda *_: None,
 ) -> Iterator[Stage]:
     """Yield the stages of the model that ``spec`` names, each as soon as it is done.
 
-    Without ``run`` the engine is left alone. ``progress`` is told a stage, and how far it is.
+    Without ``run`` the engine is left alone. ``model`` opens the model for those who use it after
+    this, and is then not closed here. ``progress`` is told a stage, and how far it is.
     """
-    return _stages(_Case(parse_reference(spec, announce), run, progress))
+    return _stages(_Case(parse_reference(spec, announce), run, progress, model))
 
 
 def _stages(case: _Case) -> Iterator[Stage]:
@@ -111,8 +113,15 @@ def _tried(name: str, work: Callable[[], str], path: Path) -> Stage:
 class _Case:
     """A model under examination; what stages have in common is read once."""
 
-    def __init__(self, model: ModelReference, run: bool, progress: Progress) -> None:
-        self._reference, self.path, self.run, self._progress = model, model.path, run, progress
+    def __init__(
+        self,
+        reference: ModelReference,
+        run: bool,
+        progress: Progress,
+        model: Callable[[], Model] | None,
+    ) -> None:
+        self._reference, self.path, self._shared = reference, reference.path, model
+        self.run, self._progress = run, progress
         self.sound = True  # so far
         self._model: Model | None = None
 
@@ -194,7 +203,7 @@ class _Case:
         return check_run.sample(self._engine())
 
     def close(self) -> None:
-        if self._model is not None:
+        if self._model is not None and self._shared is None:
             self._model.close()
 
     @cached_property
@@ -215,7 +224,7 @@ class _Case:
         from assay.quality.check.run import open_engine
 
         if self._model is None:
-            self._model = open_engine(self._reference)
+            self._model = open_engine(self._reference, self._shared)
         return self._model
 
     def _by_engine(self, work: Callable[[Model], str], why: EngineOnlyError) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from assay.models.engines.llamacpp.native import NativeModel
 from assay.models.engines.llamacpp.worker import wait_without_spinning, wants_gpu
 from assay.models.workers.lines import Lines
-from assay.models.workers.score_lines import logprobs_of, serve
+from assay.models.workers.score_lines import answered, logprobs_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -46,10 +46,12 @@ def main() -> None:
     facts: dict[str, object] = {
         "device": "gpu" if use_gpu else "cpu",
         "threads": settings["threads"],
-        "context": model.context,
     }
-    lines.ready(used_gpu=use_gpu, in_hand=1, facts=facts)
-    serve(lines, LlamaScores(model), model.context)
+    scoring = {"facts": facts, "context": model.context, "at_once": 1}
+    lines.ready(used_gpu=use_gpu, in_hand=0, facts=facts, scoring=scoring)
+    scores = LlamaScores(model)
+    while True:
+        lines.reply(answered(scores, lines.requests.get(), model.context))
 
 
 if __name__ == "__main__":

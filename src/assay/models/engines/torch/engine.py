@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from assay.types import Request
 
 PACKAGES = ("torch", "transformers")
+WORKER = "assay.models.engines.torch.worker"
 DTYPES = {"cpu": "float32", "cuda": "bfloat16"}
 # Settings of a model's configuration that are not the user's to override.
 RESERVED = {
@@ -55,7 +56,7 @@ RESERVED = {
 class TorchModel(ProcessModel):
     """A model of any format that torch runs; it is loaded with the first request."""
 
-    scoring_module = "assay.models.engines.torch.scores"
+    scoring_module = WORKER
 
     def __init__(
         self,
@@ -65,7 +66,7 @@ class TorchModel(ProcessModel):
         template: str,
         adapter: Path | None = None,
     ) -> None:
-        super().__init__("assay.models.engines.torch.worker", "transformers", str(path))
+        super().__init__(WORKER, "transformers", str(path))
         self._path, self._adapter, self.options = path, adapter, options
         self.identity, self.template = identity, template
         if thinking_budget(options) is not None:

@@ -1,4 +1,4 @@
-"""torch as a scoring worker (see ``workers.score_lines``). It ends when its input does."""
+"""What a model in torch makes of given tokens (see ``workers.score_lines``)."""
 
 from __future__ import annotations
 
@@ -6,22 +6,32 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from assay.models.engines.torch.load import Loaded, load, set_threads
-from assay.models.workers.lines import Lines
-from assay.models.workers.score_lines import serve
-
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     import numpy as np
     from numpy.typing import NDArray
 
+    from assay.models.engines.torch.load import Loaded
+
 AT_ONCE = {"cpu": 1, "cuda": 16}  # sequences in one pass; a CPU is as fast with one
 
 
+def scoring_facts(loaded: Loaded) -> dict[str, object]:
+    """Return what the harness is told of scoring."""
+    return {
+        "facts": loaded.facts(),
+        "context": loaded.context,
+        "at_once": AT_ONCE[loaded.device],
+    }
+
+
 class TorchScores:
+    """Computes with the attention that the model had when this was made: transformers' own."""
+
     def __init__(self, loaded: Loaded) -> None:
         self._loaded = loaded
+        self._attention = loaded.model.config._attn_implementation
 
     def tokenize(self, text: str, *, special: bool) -> list[int]:
         tokenizer = self._loaded.tokenizer
@@ -53,30 +63,11 @@ class TorchScores:
         return [row.double().tolist() for row in found]
 
     def _computed(self, sequences: list[list[int]], last: int) -> Any:
+        model = self._loaded.model
         tokens = torch.tensor(sequences, device=self._loaded.device)
-        return self._loaded.model(tokens, logits_to_keep=last, use_cache=False).logits
-
-
-def main() -> None:
-    lines = Lines()
-    settings = lines.settings
-    torch.set_grad_enabled(False)
-    set_threads(settings["threads"])
-    try:
-        loaded = load(
-            settings["path"], settings["device"], settings["dtype"], settings["adapter"],
-            settings["overrides"],
-        )  # fmt: skip
-    except Exception as error:
-        lines.fatal(error)
-        return
-    lines.ready(
-        used_gpu=loaded.device == "cuda",
-        in_hand=AT_ONCE[loaded.device],
-        facts={**loaded.facts(), "context": loaded.context},
-    )
-    serve(lines, TorchScores(loaded), loaded.context)
-
-
-if __name__ == "__main__":
-    main()
+        generating = model.config._attn_implementation  # the slots' own, if there are any
+        model.set_attn_implementation(self._attention)
+        try:
+            return model(tokens, logits_to_keep=last, use_cache=False).logits
+        finally:
+            model.set_attn_implementation(generating)

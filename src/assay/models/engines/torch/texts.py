@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from assay.models.engines.torch.slots import Wish
 from assay.models.workers.prompt_tokens import prompt_tokens, rendered, template_process
+from assay.models.workers.score_lines import is_question
 from assay.models.workers.template_process import TemplateLimitError
 from assay.thoughts import MARKS
 
@@ -50,7 +51,7 @@ class Made:
 
 
 class Texts:
-    """``asked`` fills with requests as tokens; what is told goes back as text."""
+    """``asked`` fills with requests as tokens, and questions about tokens; texts go back."""
 
     def __init__(self, loaded: Loaded, lines: Lines) -> None:
         self._loaded, self._lines = loaded, lines
@@ -58,7 +59,7 @@ class Texts:
         self._render = template_process(loaded.tokenizer, lines.settings).render
         self._last: tuple[Any, tuple[int, ...], str] = None, (), ""
         self._made: queue.SimpleQueue[Made] = queue.SimpleQueue()
-        self.asked: queue.SimpleQueue[Ask] = queue.SimpleQueue()
+        self.asked: queue.SimpleQueue[Ask | dict[str, Any]] = queue.SimpleQueue()
 
     def start(self) -> None:
         for loop in (self._take, self._give):
@@ -94,6 +95,9 @@ class Texts:
     def _take_one(self, message: dict[str, Any]) -> None:
         if "render" in message:
             self._lines.reply(rendered(self._loaded.tokenizer, self._render, message))
+            return
+        if is_question(message):
+            self.asked.put(message)
             return
         ask = self._ask(message)
         if ask.error:

@@ -5,15 +5,17 @@ from __future__ import annotations
 import queue
 import time
 from collections import OrderedDict, deque
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 
 from assay.models.engines.torch.load import Loaded, load, set_threads
+from assay.models.engines.torch.scores import TorchScores, scoring_facts
 from assay.models.engines.torch.slots import Prefilled, Reader, Slots, bytes_per_token, choice_for
 from assay.models.engines.torch.texts import Ask, Texts
 from assay.models.memory import free_memory
 from assay.models.workers.lines import Lines
+from assay.models.workers.score_lines import answered
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -39,6 +41,8 @@ def main() -> None:
             settings["path"], settings["device"], settings["dtype"], settings["adapter"],
             settings["overrides"],
         )  # fmt: skip
+        if "parallel" not in settings:
+            settings = lines.settings = _score_until_asked_to_generate(lines, loaded)
         engine = Engine(loaded, lines, settings["parallel"], settings["max_tokens"])
     except Exception as error:
         lines.fatal(error)
@@ -47,16 +51,37 @@ def main() -> None:
         used_gpu=loaded.device == "cuda",
         in_hand=2 * engine.most,
         facts=engine.facts(),
+        scoring=scoring_facts(loaded),
         gpu_peak=torch.cuda.max_memory_reserved,
     )
     engine.serve()
+
+
+def _score_until_asked_to_generate(lines: Lines, loaded: Loaded) -> dict[str, Any]:
+    """Return the settings to generate with. Models that cannot generate here can be scored."""
+    scores = TorchScores(loaded)
+    lines.ready(
+        used_gpu=loaded.device == "cuda",
+        in_hand=0,
+        facts=loaded.facts(),
+        scoring=scoring_facts(loaded),
+        gpu_peak=torch.cuda.max_memory_reserved,
+    )
+    while True:
+        message = lines.requests.get()
+        if "generate" in message:
+            if loaded.device == "cuda":
+                torch.cuda.empty_cache()  # what is free decides how many slots there are
+            wanted: dict[str, Any] = message["generate"]
+            return wanted
+        lines.reply(answered(scores, message, loaded.context))
 
 
 class Engine:
     """Takes requests from the harness as slots become free."""
 
     def __init__(self, loaded: Loaded, lines: Lines, parallel: int, max_tokens: int) -> None:
-        self._loaded = loaded
+        self._loaded, self._scores = loaded, TorchScores(loaded)
         self._texts, self._lines = Texts(loaded, lines), lines
         self._waiting: deque[Ask] = deque()
         self._busy: list[Ask] = []  # by slot
@@ -94,9 +119,22 @@ class Engine:
         while True:
             try:
                 idle = not self._waiting and not self._busy
-                self._waiting.append(self._texts.asked.get(block=idle))
+                asked = self._texts.asked.get(block=idle)
             except queue.Empty:
                 return
+            if isinstance(asked, Ask):
+                self._waiting.append(asked)
+            else:
+                self._score(asked)
+
+    def _score(self, question: dict[str, Any]) -> None:
+        """Answer about given tokens, with the memory of slots that nobody needs now."""
+        if not self._busy:
+            self._slots = None
+            self._read.clear()
+            if self._loaded.device == "cuda":
+                torch.cuda.empty_cache()
+        self._lines.reply(answered(self._scores, question, self._loaded.context))
 
     def _fitting(self, length: int) -> int:
         """Slots of this length that memory has room for."""
