@@ -112,11 +112,13 @@ def file_through_descriptor_of_others():
 def names_in_home():
     return os.path.basename(target["bait"]) in os.listdir(os.path.dirname(target["bait"]))
 
+PYTHONS = {sys.base_prefix.split("/")[1], sys.prefix.split("/")[1]}  # where it lies is shown
+
 @attack
 def folders_of_the_host():
     return bool({"etc", "home", "root", "var", "srv", "opt", "sys", "run", "boot"} & (
         {name for name in os.listdir("/") if any_of(os.listdir, ["/" + name])}
-        - {"etc", "root", sys.base_prefix.split("/")[1], sys.prefix.split("/")[1]}  # Python's own
+        - {"etc", "root", *PYTHONS}
     ))
 
 @attack
@@ -126,7 +128,7 @@ def host_through_parent_folders():
         descriptor = os.open("..", os.O_RDONLY, dir_fd=descriptor)
     def opens(name):
         return os.open(name, os.O_RDONLY, dir_fd=descriptor)
-    return any_of(opens, ["home", "var", "sys"])
+    return any_of(opens, {"home", "var", "sys"} - PYTHONS)
 
 @attack
 def mounts_of_the_host():
