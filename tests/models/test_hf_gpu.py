@@ -17,6 +17,7 @@ from assay.models.engines.torch.load import load
 from assay.models.engines.torch.slots import Reader, Slots, Wish, choice_for
 from assay.types import Decoding, Prompt, Request
 
+from .small_models import write_small
 from .torch_models import save_model
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
@@ -88,3 +89,12 @@ def test_memory_of_the_gpu_is_told(folder: Path) -> None:
     assert usage is not None
     assert usage.gpu_peak_mb is not None
     assert usage.gpu_peak_mb > 1
+
+
+def test_a_file_is_dequantised_on_the_gpu_to_the_weights_of_the_cpu(tmp_path: Path) -> None:
+    file = str(write_small(tmp_path / "small.gguf", ("Q4_1", "Q8_0", "Q6_K", "F16", "BF16", "F32")))
+    there, here = (load(file, device, "bfloat16", "").model for device in ("cuda", "cpu"))
+    expected = dict([*here.named_parameters(), *here.named_buffers()])
+    for name, tensor in [*there.named_parameters(), *there.named_buffers()]:
+        assert tensor.device.type == "cuda", name
+        assert torch.equal(tensor.cpu(), expected[name]), name

@@ -115,10 +115,11 @@ def _from_file(
     _override(config, overrides)
     with torch.device("meta"):  # shapes without numbers
         empty = AutoModelForCausalLM.from_config(config, dtype=dtype)
-    weights = read_weights(checkpoint.hf_tensors(), empty)
+    weights = read_weights(checkpoint.hf_tensors(), empty, device)
     # As of a folder: tied weights are tied, and buffers that no file has are computed.
-    model = type(empty).from_pretrained(None, config=config, state_dict=weights, dtype=dtype)
-    model.to(device)
+    model = type(empty).from_pretrained(
+        None, config=config, state_dict=weights, dtype=dtype, device_map={"": device}
+    )
     model.generation_config = GenerationConfig(**checkpoint.generation_config)
     with tempfile.TemporaryDirectory() as folder:
         for name, content in (
