@@ -38,7 +38,9 @@ def main() -> None:
     os.umask(0o022)  # another user passes through the folders that are made here
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # the harness's parent may ignore it
     settings = json.loads(sys.stdin.buffer.readline())
-    limit = open_limit(settings) if settings["use_group"] else None
+    limit = None
+    if settings["use_group"]:
+        limit = open_limit(settings["memory_mb"], settings["processes"])
     try:
         watch, status = _run(settings, limit)
     except (OSError, KeyError) as error:  # KeyError: an architecture without a filter
