@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from assay.models import EngineOptions, Model, open_model
+from assay.models.facts import EngineFacts
 from assay.models.scoring import open_scorer
 from assay.types import Decoding, Message, Prompt, Request
 from tests.models.faulty_server import FaultyServer
@@ -20,9 +21,9 @@ CHAT = Prompt(messages=(Message("user", "hello"),))
 THINKS = "{% for m in messages %}[{{ m['content'] }}]{% endfor %}<think>\n"
 
 
-def told(facts: Any) -> list[tuple[str, Any]]:
+def told(facts: EngineFacts) -> list[tuple[str, Any]]:
     """Return the facts as a results file has them, in order."""
-    return list(json.loads(json.dumps(facts)).items())
+    return list(json.loads(json.dumps(facts.to_json())).items())
 
 
 def version(package: str) -> str:

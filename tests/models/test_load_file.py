@@ -17,6 +17,7 @@ from assay.formats import tensors
 from assay.formats.checkpoint import read_checkpoint
 from assay.models import DEFAULT_WEIGHTS, convert
 from assay.models.engines.torch.load import DTYPES, load
+from assay.models.engines.torch.settings import TorchSettings
 from assay.models.engines.torch.weights import read_weights
 from tests.models.small_models import write_small
 
@@ -64,7 +65,7 @@ def test_weights_buffers_and_logits_are_those_of_a_copy_one_by_one(
     file: Path, dtype: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tensors, "PIECE", 1 << 12)  # many parts, of small matrices too
-    loaded = load(str(file), "cpu", dtype, "")
+    loaded = load(TorchSettings(str(file), "cpu", dtype))
     assert loaded.dtype == dtype
     assert_same_model(loaded.model, one_by_one(file, dtype), loaded.tokenizer.encode(TEXT))
     assert loaded.model.lm_head.weight is loaded.model.model.embed_tokens.weight
@@ -73,13 +74,13 @@ def test_weights_buffers_and_logits_are_those_of_a_copy_one_by_one(
 
 def test_nothing_is_drawn_at_random(file: Path) -> None:
     before = torch.get_rng_state()
-    load(str(file), "cpu", "float32", "")
+    load(TorchSettings(str(file), "cpu", "float32"))
     assert torch.equal(before, torch.get_rng_state())
 
 
 def test_torch_computes_with_as_many_threads_afterwards(file: Path) -> None:
     before = torch.get_num_threads()
-    load(str(file), "cpu", "float32", "")
+    load(TorchSettings(str(file), "cpu", "float32"))
     assert torch.get_num_threads() == before
 
 
@@ -112,7 +113,9 @@ def test_a_weight_too_few_too_many_or_in_another_shape_is_named(file: Path) -> N
 def test_the_default_model_is_the_folder_made_of_it(tmp_path: Path, dtype: str) -> None:
     path = packaged_file(DEFAULT_WEIGHTS)
     convert(path, tmp_path / "folder")
-    loaded, folder = (load(str(one), "cpu", dtype, "") for one in (path, tmp_path / "folder"))
+    loaded, folder = (
+        load(TorchSettings(str(one), "cpu", dtype)) for one in (path, tmp_path / "folder")
+    )
     tokens = loaded.tokenizer.encode(TEXT)
     assert tokens == folder.tokenizer.encode(TEXT)
     assert_same_model(loaded.model, folder.model, tokens)
