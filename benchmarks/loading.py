@@ -28,7 +28,7 @@ def load_random_first(path: str, device: str, dtype: str) -> None:
     """Fill a model as before; its tokenizer, which takes 0.2 s, is left out."""
     from transformers import AutoConfig, AutoModelForCausalLM
 
-    from assay.formats.checkpoint import read_checkpoint
+    from assay.formats.format import read_checkpoint
     from assay.models.engines.torch.load import DTYPES
 
     checkpoint = read_checkpoint(Path(path))

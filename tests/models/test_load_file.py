@@ -14,7 +14,7 @@ import torch
 
 from assay.datasets import packaged_file
 from assay.formats import tensors
-from assay.formats.checkpoint import read_checkpoint
+from assay.formats.format import read_checkpoint
 from assay.models import DEFAULT_WEIGHTS, convert
 from assay.models.engines.torch.load import DTYPES, load
 from assay.models.engines.torch.settings import TorchSettings
@@ -35,7 +35,7 @@ def one_by_one(path: Path, dtype: str) -> Any:
     from transformers import AutoConfig, AutoModelForCausalLM
 
     checkpoint = read_checkpoint(path)
-    config = AutoConfig.for_model(**checkpoint.config)
+    config = AutoConfig.for_model(**checkpoint.config.content)
     model = AutoModelForCausalLM.from_config(config, dtype=DTYPES[dtype]).eval()
     weights = model.state_dict()
     for weight in checkpoint.tensors():
@@ -89,7 +89,7 @@ def test_a_weight_too_few_too_many_or_in_another_shape_is_named(file: Path) -> N
 
     checkpoint = read_checkpoint(file)
     with torch.device("meta"):
-        model = AutoModelForCausalLM.from_config(AutoConfig.for_model(**checkpoint.config))
+        model = AutoModelForCausalLM.from_config(AutoConfig.for_model(**checkpoint.config.content))
     stored = checkpoint.hf_tensors()
     norm = next(tensor for tensor in stored if tensor.name == "model.norm.weight")
     others = [tensor for tensor in stored if tensor is not norm]

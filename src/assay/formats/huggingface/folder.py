@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 from assay import codec
 from assay.datasets import kept_sha256
 from assay.errors import ModelError, UsageError
+from assay.formats.config import ModelConfig
 from assay.formats.config_sizes import check_sizes
 
 if TYPE_CHECKING:
@@ -123,7 +124,9 @@ def check_config(folder: Path) -> None:
             raise ValueError("it is not an object")
     except (ValueError, RecursionError) as error:
         raise ModelError(f"{path} is damaged ({error}): fetch it again") from error
-    check_sizes(config, sum(weights.stat().st_size for weights in _weights(folder)), path)
+    check_sizes(
+        ModelConfig(config), sum(weights.stat().st_size for weights in _weights(folder)), path
+    )
 
 
 def _from_hub(name: str, revision: str) -> Path:

@@ -11,8 +11,8 @@ from assay import codec
 from assay.datasets import kept_sha256
 from assay.distribution import install_hint
 from assay.errors import ModelError, UsageError
-from assay.formats.checkpoint import read_checkpoint
 from assay.formats.config_sizes import check_sizes
+from assay.formats.format import read_checkpoint
 from assay.formats.huggingface.folder import (
     ADAPTER,
     adapter_folder,
@@ -145,13 +145,13 @@ def open_file(path: Path, options: EngineOptions, engine: str) -> TorchModel:
     refuse(options, engine, "revision")
     checkpoint = read_checkpoint(path)
     check_sizes(checkpoint.config, path.stat().st_size, path)
-    template = str(checkpoint.tokenizer_config.get("chat_template") or "")
+    template = checkpoint.tokenizer_config.default_template or ""
     identity = ModelIdentity(
         name=options.name or default_name(path),
         engine=engine,
         weights_sha256=kept_sha256(path),
         prompt_form=prompt_form(options, template, str(path)),
-        tokenizer_sha256=codec.digest(checkpoint.tokenizer_json),
+        tokenizer_sha256=codec.digest(checkpoint.tokenizer_json.content),
         template_sha256=sha256_of(template),
         variant=dtype_for(options),
         path=str(path.resolve()),

@@ -18,7 +18,7 @@ from transformers import (
     PreTrainedTokenizerFast,
 )
 
-from assay.formats.checkpoint import read_checkpoint
+from assay.formats.format import read_checkpoint
 from assay.machine import usable_cores
 from assay.models.engines.torch.settings import TorchFacts, TorchSettings
 from assay.models.engines.torch.weights import read_weights
@@ -109,7 +109,7 @@ def _override(config: Any, overrides: Sequence[NamedValue]) -> None:
 
 def _from_file(settings: TorchSettings) -> tuple[Any, Any]:
     checkpoint, dtype = read_checkpoint(Path(settings.path)), DTYPES[settings.dtype]
-    config = AutoConfig.for_model(**checkpoint.config)
+    config = AutoConfig.for_model(**checkpoint.config.content)
     _override(config, settings.overrides)
     with torch.device("meta"):  # shapes without numbers
         empty = AutoModelForCausalLM.from_config(config, dtype=dtype)
@@ -117,13 +117,13 @@ def _from_file(settings: TorchSettings) -> tuple[Any, Any]:
     # As of a folder: tied weights are tied, and buffers that no file has are computed.
     model = type(empty).from_pretrained(None, config=config, state_dict=weights, dtype=dtype)
     model.to(settings.device)
-    model.generation_config = GenerationConfig(**checkpoint.generation_config)
+    model.generation_config = GenerationConfig(**checkpoint.generation_config.content)
     with tempfile.TemporaryDirectory() as folder:
-        for name, content in (
+        for name, file in (
             ("tokenizer.json", checkpoint.tokenizer_json),
             ("tokenizer_config.json", checkpoint.tokenizer_config),
         ):
-            Path(folder, name).write_text(json.dumps(content))
+            Path(folder, name).write_text(json.dumps(file.content))
         return model, PreTrainedTokenizerFast.from_pretrained(folder)
 
 
