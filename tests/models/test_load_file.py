@@ -20,6 +20,7 @@ from assay.models.engines.torch.load import DTYPES, load
 from assay.models.engines.torch.settings import TorchSettings
 from assay.models.engines.torch.weights import read_weights
 from tests.models.small_models import write_small
+from tests.models.torch_models import save_model
 
 MIXED = ("Q4_1", "Q8_0", "Q6_K", "F16", "BF16", "F32")
 TEXT = "hello world 12"
@@ -105,6 +106,27 @@ def test_a_weight_too_few_too_many_or_in_another_shape_is_named(file: Path) -> N
     ):
         with pytest.raises(ValueError, match=words):
             read_weights(wrong, model)
+
+
+def test_frequencies_that_old_files_store_are_computed(file: Path) -> None:
+    """Such a file could not be loaded: the model has no weight of that name."""
+    from transformers import AutoConfig, AutoModelForCausalLM
+
+    checkpoint = read_checkpoint(file)
+    with torch.device("meta"):
+        model = AutoModelForCausalLM.from_config(AutoConfig.for_model(**checkpoint.config.content))
+    name = "model.layers.0.self_attn.rotary_emb.inv_freq"
+    stored = tensors.Tensor(name, "F32", (1,), 4, lambda: bytes(4))
+    assert name not in read_weights([*checkpoint.hf_tensors(), stored], model)
+
+
+def test_a_head_of_its_own_is_not_tied(tmp_path: Path) -> None:
+    folder = save_model(tmp_path / "folder")
+    convert(folder, tmp_path / "model.apr")
+    paths = (tmp_path / "model.apr", folder)
+    ours, theirs = (load(TorchSettings(str(path), "cpu", "float32")) for path in paths)
+    assert ours.model.lm_head.weight is not ours.model.model.embed_tokens.weight
+    assert_same_model(ours.model, theirs.model, theirs.tokenizer.encode(TEXT))
 
 
 @pytest.mark.model

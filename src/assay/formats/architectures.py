@@ -92,6 +92,11 @@ def by_model_type(name: str, where: str) -> Architecture:
     raise _unknown(name, where)
 
 
+def is_computed(name: str) -> bool:
+    """Tell whether a tensor of an old folder is one that models now compute from their settings."""
+    return name.endswith("rotary_emb.inv_freq")
+
+
 def hf_name(name: str) -> str | None:
     """Hugging Face's name of a tensor that has GGUF's; None: it has none there."""
     return _renamed(name, _TO_HF)

@@ -9,7 +9,7 @@ import struct
 from typing import TYPE_CHECKING
 
 from assay.errors import ModelError
-from assay.formats.architectures import by_model_type, gguf_name, with_rotary
+from assay.formats.architectures import by_model_type, gguf_name, is_computed, with_rotary
 from assay.formats.format import Format, StoredSize, formats
 from assay.formats.gguf.checkpoint import file_type, pairs_of, read
 from assay.formats.gguf.file import is_gguf, read_header
@@ -35,8 +35,8 @@ def _tensors(checkpoint: Checkpoint, where: str) -> list[Tensor]:
     wants = by_model_type(config.model_type, where).rotary
     found = []
     for tensor in checkpoint.stored():
-        if tensor.name.endswith("rotary_emb.inv_freq"):
-            continue  # computed from the settings
+        if is_computed(tensor.name):
+            continue
         if tensor.name == "lm_head.weight" and config.is_tied:
             continue
         name = FREQUENCIES if tensor.name == FREQUENCIES else gguf_name(tensor.name)
