@@ -188,7 +188,7 @@ def test_an_apr_that_was_never_a_gguf_keeps_its_rows(tmp_path: Path) -> None:
         ({"tokenizer.pre_type": "brand-new"}, "pre-tokenizer 'brand-new'"),
         ({"tokenizer.pre_type": None}, "pre-tokenizer ''"),
         ({"tokenizer.vocabulary": None}, "0 tokens"),
-        ({"tokenizer.vocabulary": 7}, "cannot be understood"),
+        ({"tokenizer.vocabulary": 7}, "tokens that are no text"),
         ({"tokenizer.token_type": [1]}, "1 types of tokens"),
         ({"assay": {"gguf": [["a"]]}}, "cannot be understood"),
         ({"assay": 3}, "cannot be understood"),
@@ -291,6 +291,10 @@ def test_a_stretch_that_gguf_has_no_word_for_is_named(tmp_path: Path, small: Pat
     with pytest.raises(ModelError, match="'longrope', which a GGUF file cannot say"):
         convert(tmp_path / "f", tmp_path / "g.gguf")
     assert not list(tmp_path.glob("g.gguf*"))
+    config["rope_parameters"] = {"rope_type": "linear", "factor": "four"}
+    (tmp_path / "f" / "config.json").write_text(json.dumps(config))
+    with pytest.raises(ModelError, match="does not say the factor of its rope_scaling"):
+        convert(tmp_path / "f", tmp_path / "g.gguf")
 
 
 def test_weights_in_several_files(tmp_path: Path, small: Path) -> None:

@@ -92,11 +92,13 @@ def gguf_scaling(scaling: RopeScaling | None, prefix: str, where: str) -> list[G
     """GGUF's metadata for it; that of Llama 3 is a tensor instead."""
     if scaling is None or scaling.rope_type == "llama3":
         return []
-    if scaling.rope_type not in ("linear", "yarn") or scaling.factor is None:
+    if scaling.rope_type not in ("linear", "yarn"):
         raise ModelError(
-            f"{where} stretches its rotary embedding by '{scaling.rope_type}' and factor "
-            f"{scaling.factor}, which a GGUF file cannot say: keep the model in the format it has"
+            f"{where} stretches its rotary embedding by '{scaling.rope_type}', which a GGUF "
+            "file cannot say: keep the model in the format it has"
         )
+    if scaling.factor is None:
+        raise ModelError(f"{where} does not say the factor of its rope_scaling: fetch it again")
     key = f"{prefix}.rope.scaling"
     pairs = [
         GgufPair(f"{key}.type", STRING, scaling.rope_type),
