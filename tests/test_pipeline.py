@@ -14,6 +14,7 @@ from assay import models
 from assay.cli.eval import show_all
 from assay.errors import ModelError, UsageError
 from assay.extract.workers import Extractor, Limits
+from assay.models import EngineFacts
 from assay.pipeline import (
     EvalConfig,
     Sampling,
@@ -73,8 +74,8 @@ class ScriptedModel:
             text = self._answers[request.task_id]
             yield Completion(request.task_id, request.sample, text, "stop", 1, 1, 1.0, 0, False)
 
-    def describe(self) -> dict[str, object]:
-        return {}
+    def describe(self) -> EngineFacts:
+        return EngineFacts()
 
     def close(self) -> None:
         pass

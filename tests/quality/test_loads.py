@@ -14,7 +14,8 @@ pytest.importorskip("transformers", reason="needs the hf extra: pip install 'ass
 from assay.models import EngineOptions, open_model, parse_reference
 from assay.models.engines.torch.engine import TorchModel
 from assay.models.scoring import Scorer
-from assay.models.workers.process import EngineProcess
+from assay.models.workers.messages import WorkerSettings
+from assay.models.workers.process import EngineProcess, Worker
 from assay.quality.parity import compare
 from assay.quality.parity_gate import passed_gate
 from assay.quality.policy import load_policy
@@ -42,9 +43,9 @@ def loads(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     found: Counter[str] = Counter()
     start = EngineProcess.__init__
 
-    def count(self: EngineProcess, module: str, engine: str, model: str, settings: Any) -> None:
-        found[f"{engine} {Path(model).name}"] += 1
-        start(self, module, engine, model, settings)
+    def count(self: EngineProcess[Any], worker: Worker[Any], settings: WorkerSettings) -> None:
+        found[f"{worker.engine} {Path(worker.model).name}"] += 1
+        start(self, worker, settings)
 
     monkeypatch.setattr(EngineProcess, "__init__", count)
     return found

@@ -52,7 +52,7 @@ def perplexity(
         "model": codec.to_json(opened.identity),
         "dataset": {"name": text.name, "sha256": text.sha256, "bytes": len(text.content.encode())},
         "results": codec.to_json(found),
-        "engine": facts,
+        "engine": facts.to_json(),
         "used_gpu": scorer.used_gpu,
         "seconds": round(seconds, 1),
     }

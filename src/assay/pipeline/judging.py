@@ -236,5 +236,5 @@ def environment(model: models.Model) -> dict[str, Any]:
         "platform": platform.platform(),
         "machine": platform.machine(),
         "cpus": usable_cores(),
-        "engine": model.describe(),
+        "engine": model.describe().to_json(),
     }

@@ -34,7 +34,7 @@ def sample_seed(seed: int, task_id: str, sample: int) -> int:
 
 def engine_line(model: models.Model) -> str:
     """Which engine runs the model, and what it chose: known once a completion is made."""
-    told = ", ".join(f"{name} {value}" for name, value in model.describe().items())
+    told = ", ".join(f"{name} {value}" for name, value in model.describe().to_json().items())
     return f"engine {model.identity.engine}{': ' if told else ''}{told}"
 
 

@@ -132,7 +132,7 @@ class _Bench:
             },
             "loading": self._loading,
             "model_identity": codec.to_json(identity),
-            "engine": self._model.describe(),
+            "engine": self._model.describe().to_json(),
             "machine": machine(),
         }
 

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Literal
 
 from assay.distribution import install_hint
 from assay.errors import AssayError, ModelError
-from assay.formats.apr.file import is_apr
 from assay.formats.architectures import hf_name
-from assay.formats.gguf.file import is_gguf
-from assay.formats.huggingface.checkpoint import is_hf_folder, weight_files
+from assay.formats.format import find_format, formats
+from assay.formats.huggingface.checkpoint import weight_files
 from assay.models import describe_file, parse_reference
 from assay.quality.check.apr import open_apr
 from assay.quality.check.folder import open_folder
@@ -38,6 +37,7 @@ NEEDS = {
     **dict.fromkeys(("tokenizer", "template"), ("container", "header")),
 }
 BY_ENGINE = ("forward", "sample")
+OPENERS = {"apr": open_apr, "gguf": open_gguf, "hf": open_folder}  # by format
 LONGEST_REASON = 300
 # What reading metadata leads to that a writer, or damage, has made into something else.
 CONFUSION = (
@@ -128,14 +128,14 @@ class _Case:
     def container(self) -> str:
         if not self.path.is_file() and not self.path.is_dir():
             raise ModelError("it is neither a file nor a folder")
-        if is_hf_folder(self.path):
+        if not (name := find_format(self.path)):
+            raise ModelError(f"it is {describe_file(self.path)}, no model that can be read")
+        title = formats.get(name).title
+        if self.path.is_dir():
             names = weight_files(self.path)
             size = sum((self.path / name).stat().st_size for name in names)
-            return f"a Hugging Face folder, {size / 1e6:,.1f} MB in {len(names)} file(s)"
-        kind = "GGUF" if is_gguf(self.path) else ".apr" if is_apr(self.path) else ""
-        if not kind:
-            raise ModelError(f"it is {describe_file(self.path)}, no model that can be read")
-        return f"{kind}, {self.path.stat().st_size / 1e6:,.1f} MB"
+            return f"{title}, {size / 1e6:,.1f} MB in {len(names)} file(s)"
+        return f"{title}, {self.path.stat().st_size / 1e6:,.1f} MB"
 
     def header(self) -> str:
         return self._opened.summary
@@ -208,9 +208,7 @@ class _Case:
 
     @cached_property
     def _opened(self) -> Opened:
-        if self.path.is_dir():
-            return open_folder(self.path)
-        return open_gguf(self.path) if is_gguf(self.path) else open_apr(self.path)
+        return OPENERS[find_format(self.path)](self.path)
 
     @cached_property
     def _parts(self) -> Sequence[Part]:

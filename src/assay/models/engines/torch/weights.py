@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from assay.formats.architectures import is_computed
 from assay.formats.tensors import BLOCKS, decode, has_whole_rows, split_rows
 from assay.models.engines.torch.dequantise import FORMATS
 
@@ -29,6 +30,7 @@ def read_weights(
     """
     missing: dict[str, torch.Tensor] = dict(model.state_dict())
     weights: dict[str, torch.Tensor] = {}
+    tensors = [tensor for tensor in tensors if not is_computed(tensor.name)]
     for tensor in tensors:
         if (target := missing.pop(tensor.name, None)) is None:
             raise ValueError(f"transformers' {model.config.model_type} has no weight {tensor.name}")
