@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from assay.runs import build_result, open_run, write_result
+from assay.runs.about import parse_environment
 from assay.scoring import BestOfN, coverage, estimates, group_scores, tally
 from assay.types import Benchmark, Completion, Estimate, Verdict
 from tests.in_process import Done, run_command
@@ -137,7 +138,7 @@ def build(folder: Path) -> str:
     """Return the results file of a run with all that a run can have but the checks."""
     run = open_run(folder, BASE, MODEL, tests_seed="fixed", selection="[:4]")
     for environment in ENVIRONMENTS:
-        run.add_environment(environment)
+        run.add_environment(parse_environment(environment))
     for number, status in enumerate(("pass", "fail", "invalid", "fail")):
         key = (f"t/{number % 2}", number // 2)
         run.add_completion(Completion(*key, "x", "length", 10, 20 + number, 1500.0, 0, True))
@@ -153,9 +154,9 @@ def build(folder: Path) -> str:
         group_scores(task_ids, verdicts, ["base", "plus"]), {"t/9": "timeout: 10 s"}, (1.0, 2.0),
         BestOfN("first", 2, Estimate(1, 0.5, 0.1, 0.9, 2), 1, {"t/0": 0, "t/1": 1}),
     )  # fmt: skip
-    path = write_result(run, result, tallies)
+    write_result(result)
     run.close()
-    return path.read_text()
+    return result.path.read_text()
 
 
 def test_all_that_a_run_can_have_has_the_same_bytes(tmp_path: Path) -> None:
