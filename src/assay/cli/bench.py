@@ -9,13 +9,13 @@ import click
 
 from assay import codec, models
 from assay.borders.writing import check_replaceable, write_whole
-from assay.cli._format import table
 from assay.cli._options import as_json, modelling, option
 from assay.cli._output import echo, echo_json
 from assay.cli._progress import Display
 from assay.errors import RunError, UsageError
 from assay.quality.bench import BenchConfig
 from assay.quality.bench import bench as measure
+from assay.report.text import table
 
 SHOWN = ("median", "min", "max")
 

@@ -7,11 +7,11 @@ from pathlib import Path
 import click
 
 from assay import codec
-from assay.cli._format import table
 from assay.cli._options import as_json
 from assay.cli._output import StatusLine, echo, echo_json
 from assay.errors import ContractError
 from assay.quality.contracts.run import Check, contract_files, execute, load
+from assay.report.text import table
 
 
 @click.command()

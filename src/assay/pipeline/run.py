@@ -101,11 +101,11 @@ class Stream:
         self._run = run
         self._reporter = reporter
         self._stopped = threading.Event()
-        self._described: dict[str, Any] = {}
+        self._described: runs.Environment | None = None
         self._form: PromptForm = model.identity.prompt_form
         self._queue = _Backlog(WAITING)
 
-    def flow(self, keys: list[SampleKey], environment: Callable[[], dict[str, Any]]) -> None:
+    def flow(self, keys: list[SampleKey], environment: Callable[[], runs.Environment]) -> None:
         """Bring every sample of ``keys`` to a verdict.
 
         ``environment`` is where that is done; it is asked for when the engine has begun.

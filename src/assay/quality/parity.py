@@ -10,7 +10,6 @@ from assay import benchmarks
 from assay.models.scoring import open_scorer
 from assay.quality import perplexity
 from assay.quality.agreement import (
-    Agreement,
     agreement,
     compared,
     first_difference,
@@ -18,6 +17,7 @@ from assay.quality.agreement import (
 )
 from assay.quality.decision import Decision, at_least, at_most, overall
 from assay.quality.plot import line_plot
+from assay.runs.about import Agreement
 from assay.types import Decoding, Message, Prompt, Request
 
 if TYPE_CHECKING:

@@ -29,14 +29,16 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from assay.models import EngineOptions, Model, ModelReference
+    from assay.protocol import RecordedProtocol
     from assay.quality.policy import Policy
+    from assay.runs import Result
     from assay.types import ModelIdentity
 
 RESULT_FILES = Reader(RunError, "Restore it from a copy, or delete it", follow=False)
 IDENTITY = (
     "engine", "weights_sha256", "tokenizer_sha256", "template_sha256", "prompt_form", "variant",
 )  # fmt: skip
-USUAL: tuple[str, list[str], str] = ("", [], "default")  # system prompt, stop texts, thinking
+USUAL: tuple[str, tuple[str, ...], str] = ("", (), "default")  # system prompt, stop texts, thinking
 ROUNDS, NEW_TOKENS, PROMPT_TOKENS = 3, 32, 64  # of the throughput's quick measurement
 
 
@@ -199,14 +201,14 @@ class Quality:
         """Decide by the newest complete result of exactly this model."""
         wanted = self._tier.scores[benchmark]
         results = [
-            run
+            run.result
             for run in runs.list_runs(self._subject.results_dir, self._note)
-            if run["benchmark"] == benchmark
-            and "results" in run
-            and _is_same_model(run.get("model_identity") or {}, self._model.identity)
-            and _is_asked_as_usual(run["protocol"])
+            if run.result
+            and run.benchmark == benchmark
+            and _is_same_model(run.model_identity, self._model.identity)
+            and _is_asked_as_usual(run.protocol)
         ]
-        newest = next((run for run in results if _is_whole(run)), None)
+        newest = next((result for result in results if _is_whole(result)), None)
         if newest is None:
             partial = f" ({len(results)} incomplete or of selected problems)" if results else ""
             reason = (
@@ -214,53 +216,52 @@ class Quality:
                 f"run assay eval {benchmark}"
             )
             return [Item(f"{benchmark} {figure}", "INCONCLUSIVE", reason) for figure in wanted]
-        path = self._subject.results_dir / f"{newest['run']}.json"
-        self._digests[f"result {newest['run']}"] = hashlib.sha256(
-            RESULT_FILES.read_bytes(path)
+        self._digests[f"result {newest.run}"] = hashlib.sha256(
+            RESULT_FILES.read_bytes(newest.path)
         ).hexdigest()
         return [_score(benchmark, figure, least, newest) for figure, least in wanted.items()]
 
 
-def _is_same_model(recorded: dict[str, Any], identity: ModelIdentity) -> bool:
+def _is_same_model(recorded: ModelIdentity | None, identity: ModelIdentity) -> bool:
     """Tell whether a result is of this model: weights, adapter, number format, prompt form."""
-    return all(recorded.get(name, "") == getattr(identity, name) for name in IDENTITY)
+    return recorded is not None and all(
+        getattr(recorded, name) == getattr(identity, name) for name in IDENTITY
+    )
 
 
-def _is_asked_as_usual(protocol: dict[str, Any]) -> bool:
+def _is_asked_as_usual(protocol: RecordedProtocol) -> bool:
     """Tell whether a result is of the model as it is: no prompt or option of the user's own."""
-    asking = protocol.get("asking")
-    if not isinstance(asking, dict) or not isinstance(asking.get("engine_options"), list):
-        return False
+    asking = protocol.asking
     return (
-        protocol["prompt_strategy"] == "standard"
-        and protocol.get("prompt_imports") == "prepended"
-        and not protocol.get("judge")
-        and (asking.get("system"), asking.get("stop"), asking.get("thinking")) == USUAL
-        and not compute_options(map(str, asking["engine_options"]))
+        asking is not None
+        and protocol.prompt_strategy == "standard"
+        and protocol.prompt_imports == "prepended"
+        and not protocol.judge
+        and (asking.system, asking.stop, asking.thinking) == USUAL
+        and not compute_options(asking.engine_options)
     )
 
 
-def _is_whole(run: dict[str, Any]) -> bool:
+def _is_whole(result: Result) -> bool:
     """Tell whether a result is about all problems; those of earlier versions do not say so."""
-    coverage = run.get("coverage") or {}
-    return bool(coverage.get("complete")) and (
-        coverage.get("selected_problems") == coverage.get("benchmark_problems")
-    )
+    return result.coverage is not None and result.coverage.complete and result.coverage.whole
 
 
-def _score(benchmark: str, figure: str, least: float, result: dict[str, Any]) -> Item:
-    name, run = f"{benchmark} {figure}", result["run"]
-    found = (result["results"].get("intervals") or {}).get(figure)
-    if found is None or result["results"].get(figure) is None:
-        return Item(name, "INCONCLUSIVE", f"{run} does not tell it")
-    low, high, value = found["low"], found["high"], result["results"][figure]
+def _score(benchmark: str, figure: str, least: float, result: Result) -> Item:
+    name = f"{benchmark} {figure}"
+    found = {f"pass_at_{k}": one for k, one in result.pass_at.items()}.get(figure)
+    if found is None:
+        return Item(name, "INCONCLUSIVE", f"{result.run} does not tell it")
     return Item(
         name,
-        at_least(low, high, least),
-        f"{100 * value:.1f} % [{100 * low:.1f}, {100 * high:.1f}] in {run}, at least "
-        f"{100 * least:g} %",
-        {"value": value, **found},
-    )
+        at_least(found.low, found.high, least),
+        f"{100 * found.value:.1f} % [{100 * found.low:.1f}, {100 * found.high:.1f}] in "
+        f"{result.run}, at least {100 * least:g} %",
+        {
+            "value": found.value, "low": found.low, "high": found.high, "problems": found.problems,
+            "level": found.level, "method": found.method,
+        },
+    )  # fmt: skip
 
 
 class _Quiet:
