@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Any, Protocol
 from assay import codec, models
 from assay.errors import ModelError, UsageError
 from assay.models import EngineOptions
-from assay.quality.bench_prompts import prompt_of, texts
-from assay.quality.machine import machine
-from assay.quality.throughput import Round, Timed, figures
+from assay.quality.bench.machine import machine
+from assay.quality.bench.prompts import prompt_of, texts
+from assay.quality.bench.throughput import Round, Timed, figures
 from assay.types import Decoding, Request
 
 if TYPE_CHECKING:
     from assay.models import Loading, Model
-    from assay.quality.throughput import Spread
+    from assay.quality.bench.throughput import Spread
     from assay.types import Prompt, PromptForm
 
 SCHEMA = 1

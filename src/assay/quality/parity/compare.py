@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING
 from assay import benchmarks
 from assay.models.scoring import open_scorer
 from assay.quality import perplexity
-from assay.quality.agreement import (
+from assay.quality.decision import Decision, at_least, at_most, overall
+from assay.quality.parity.agreement import (
     Agreement,
     agreement,
     compared,
     first_difference,
     kl_by_position,
 )
-from assay.quality.decision import Decision, at_least, at_most, overall
-from assay.quality.plot import line_plot
+from assay.quality.parity.plot import line_plot
 from assay.types import Decoding, Message, Prompt, Request
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from assay.models import Model
     from assay.models.scoring import Scorer
-    from assay.quality.agreement import Rows
+    from assay.quality.parity.agreement import Rows
     from assay.quality.policy import Likeness
 
 PROMPTS = 8
