@@ -92,7 +92,7 @@ def test_qa(assay: Cli, folder: Path, tmp_path: Path) -> None:
     assert list(figures["perplexity"]) == PERPLEXITY
     check_bench(figures["throughput"])
     assert list(figures["parity"]) == PARITY
-    assert list(figures["mini pass_at_1"]) == ["value", "low", "high"]
+    assert list(figures["mini pass_at_1"])[:3] == ["value", "low", "high"]
     assert {"policy", "text built-in", "reference weights"} < set(told["sha256"])
 
 
