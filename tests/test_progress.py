@@ -216,7 +216,7 @@ def test_work_of_known_size(clock: Clock, capsys: pytest.CaptureFixture[str]) ->
     pass_time(clock, display, 45)
     for done in range(100, 2100, 100):
         clock.now += 1
-        display.progress(done, 10_000)
+        display.preparing("perplexity", done, 10_000)
     display.tick()
     pass_time(clock, display, 20)
     assert lines(capsys) == [

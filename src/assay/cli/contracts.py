@@ -36,7 +36,8 @@ def contracts(files: tuple[Path, ...], as_json: bool) -> None:
     line.clear()
     broken = [check for check in checks if not check.ok]
     if as_json:
-        told = [{"contract": c.name, "subject": c.subject, "source": c.source} for c in loaded]
+        terms = [contract.terms for contract in loaded]
+        told = [{"contract": t.contract, "subject": t.subject, "source": t.source} for t in terms]
         listed = list(map(codec.to_json, checks))
         echo_json({"contracts": told, "checks": listed, "broken": len(broken)})
     else:

@@ -45,7 +45,7 @@ def perplexity(
         display.loading()
         started = time.monotonic()
         with open_scorer(opened) as scorer:
-            found = measure(scorer, text.content, window, stride, display.progress)
+            found = measure(scorer, text.content, window, stride, display)
             facts = scorer.facts
         seconds = time.monotonic() - started
     told: dict[str, Any] = {

@@ -16,9 +16,9 @@ from assay import codec, models
 from assay.datasets import cache_dir
 from assay.errors import ModelError, UsageError
 from assay.models.scoring import open_scorer
-from assay.quality.agreement import agreement, compared
 from assay.quality.decision import overall
 from assay.quality.parity import fixed_prompts, logit_findings
+from assay.quality.parity.agreement import agreement, compared
 from assay.quality.policy import load_policy
 from assay.runs import KeptData
 from assay.runs.about import Gate

@@ -13,6 +13,7 @@ from assay.formats.architectures import hf_name
 from assay.formats.format import find_format, formats
 from assay.formats.huggingface.checkpoint import weight_files
 from assay.models import describe_file, parse_reference
+from assay.progress import Reporter, Silent
 from assay.quality.check.apr import open_apr
 from assay.quality.check.folder import open_folder
 from assay.quality.check.gguf import open_gguf
@@ -44,7 +45,7 @@ CONFUSION = (
     ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError,
     MemoryError,
 )  # fmt: skip
-Progress = Callable[[str, int, int], None]
+SILENT = Silent()
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,15 +62,14 @@ def check(
     *,
     run: bool = True,
     model: Callable[[], Model] | None = None,
-    announce: Callable[[str], None] = lambda _: None,
-    progress: Progress = lambda *_: None,
+    reporter: Reporter = SILENT,
 ) -> Iterator[Stage]:
     """Yield the stages of the model that ``spec`` names, each as soon as it is done.
 
     Without ``run`` the engine is left alone. ``model`` opens the model for those who use it after
-    this, and is then not closed here. ``progress`` is told a stage, and how far it is.
+    this, and is then not closed here.
     """
-    return _stages(_Case(parse_reference(spec, announce), run, progress, model))
+    return _stages(_Case(parse_reference(spec, reporter.note), run, reporter, model))
 
 
 def _stages(case: _Case) -> Iterator[Stage]:
@@ -117,11 +117,11 @@ class _Case:
         self,
         reference: ModelReference,
         run: bool,
-        progress: Progress,
+        reporter: Reporter,
         model: Callable[[], Model] | None,
     ) -> None:
         self._reference, self.path, self._shared = reference, reference.path, model
-        self.run, self._progress = run, progress
+        self.run, self._reporter = run, reporter
         self.sound = True  # so far
         self._model: Model | None = None
 
@@ -151,7 +151,7 @@ class _Case:
         from assay.quality.check.values import not_finite
 
         def told(done: int, total: int) -> None:
-            self._progress("values", done, total)
+            self._reporter.preparing("values", done, total)
 
         found = not_finite(self._parts, told)
         _none(f"{name} has NaN or infinity in {count:,} place(s)" for name, count in found.items())
