@@ -9,7 +9,9 @@ from pathlib import Path
 import click
 import pytest
 
+from assay import benchmarks, prompts, selection
 from assay.cli.main import cli
+from assay.types import Problem
 
 ROOT = Path(__file__).parents[2]
 PAGES = [*sorted((ROOT / "docs").rglob("*.md")), *sorted(ROOT.glob("*.md"))]
@@ -132,3 +134,24 @@ def test_a_wrong_example_is_noticed() -> None:
         check_assay(["evaluate"])
     with pytest.raises(AssertionError, match="device"):
         check_assay(["eval", "mini", "--device", "tpu"])
+
+
+def test_the_plug_in_examples_run(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for registry in (benchmarks.benchmarks, prompts.strategies, selection.methods):
+        registry.names()  # loads the plug-ins before what the examples add is taken away again
+        monkeypatch.setattr(registry, "_items", dict(vars(registry)["_items"]))
+    page = ROOT / "docs" / "guides" / "extending.md"
+    blocks = [block for kind, block in FENCED.findall(page.read_text()) if kind == "python"]
+    assert len(blocks) == 4
+    namespace: dict[str, object] = {}
+    for block in blocks:
+        exec(compile(block, str(page), "exec"), namespace)
+    assert capsys.readouterr().out == "pass passed\n"
+    assert prompts.strategies.get("short").build(toy_problem(), "chat").messages
+    assert "last" in selection.methods.names()
+
+
+def toy_problem() -> Problem:
+    return benchmarks.load("toy").problems[0]
