@@ -46,7 +46,7 @@ def walk(command: click.Command, name: str) -> Iterator[tuple[str, click.Command
         yield name, command
         return
     context = click.Context(command, info_name=name)
-    for inner in command.list_commands(context):
+    for inner in sorted(command.list_commands(context)):
         found = command.get_command(context, inner)
         assert found is not None
         yield from walk(found, f"{name} {inner}")

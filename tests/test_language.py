@@ -44,21 +44,9 @@ PATTERNS = {re.compile(rf"\b({old})\b", re.I): new for old, new in RETIRED.items
 
 NOT_YET_CONVERTED = {
     # docs
-    "README.md",
     "CHANGELOG.md",
     "SECURITY.md",
     "docs/sandbox.md",
-    "docs/architecture.md",
-    "docs/benchmarks.md",
-    "docs/bigcodebench.md",
-    "docs/extraction.md",
-    "docs/models.md",
-    "docs/parity.md",
-    "docs/prompts.md",
-    "docs/python.md",
-    "docs/quality.md",
-    "docs/results.md",
-    "docs/sandboxes.md",
     # help texts
     "assay bench",
     "assay data verify",
