@@ -13,9 +13,15 @@ from typing import Any
 
 import pytest
 
+from assay.datasets.catalogue import data_files
+from assay.models import backends
 from assay.pipeline import ProblemSelection, ScoreConfig, score
+from assay.pipeline.extraction import RULES
 from assay.progress import Silent
+from assay.prompts import strategies
 from assay.protocol import Asking, Protocol
+from assay.sandbox.selftest.attacks import BATTERY
+from assay.selection import methods
 from assay.types import Benchmark, Completion, Decoding, ModelIdentity, Verdict
 from tests.conftest import references, write_completions
 
@@ -198,3 +204,47 @@ def test_fields_of_stored_types_are_documented(kind: type) -> None:
 
 def test_fields_of_the_protocol_are_documented() -> None:
     assert {field.name for field in fields(Protocol)} <= named_in("results.md")
+
+
+def first_column(page: str, heading: str) -> set[str]:
+    """Return the names in backticks in the first column of the table that has this heading."""
+    lines = (DOCS / page).read_text().splitlines()
+    start = next(n for n, line in enumerate(lines) if line.startswith(f"| {heading} |"))
+    names: set[str] = set()
+    for line in lines[start + 2 :]:
+        if not line.startswith("|"):
+            break
+        names |= set(CODE.findall(line.split("|")[1]))
+    return names
+
+
+@pytest.mark.parametrize(
+    ("page", "heading", "names"),
+    [
+        ("models.md", "engine", backends.names()),
+        ("prompts.md", "strategy", strategies.names()),
+        ("best-of-n.md", "method", methods.names()),
+        ("extraction.md", "rule", list(RULES)),
+        ("benchmarks.md", "name", [n for n in data_files.names() if not data_files.get(n).is_text]),
+    ],
+)
+def test_tables_list_every_plug_in(page: str, heading: str, names: list[str]) -> None:
+    assert first_column(page, heading) == set(names)
+
+
+def test_the_table_of_data_files_has_their_versions() -> None:
+    listed = {row[0].strip("`"): row[1:4] for row in rows(DOCS / "benchmarks.md") if len(row) == 5}
+    for name in data_files.names():
+        file = data_files.get(name)
+        if not file.is_text:
+            assert listed[name] == [file.version, str(file.records), file.licence]
+
+
+def test_the_readme_is_short_and_answers_in_order() -> None:
+    text = (ROOT / "README.md").read_text()
+    assert len(text.splitlines()) < 120
+    assert re.findall(r"^## (.*)$", text, re.M) == [
+        "Two commands", "What they print", "Your own model", "Compare two runs", "How fast",
+        "How safe", "Documentation",
+    ]  # fmt: skip
+    assert f"{len(BATTERY)} attacks" in text
