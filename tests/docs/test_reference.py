@@ -13,6 +13,10 @@ from typing import Any
 
 import pytest
 
+from assay.cli._format import INCOMPLETE
+from assay.cli.check import UNSOUND
+from assay.cli.data import DAMAGED
+from assay.cli.main import FAILURE, INTERRUPTED
 from assay.datasets.catalogue import data_files
 from assay.models import backends
 from assay.pipeline import ProblemSelection, ScoreConfig, score
@@ -20,6 +24,7 @@ from assay.pipeline.extraction import RULES
 from assay.progress import Silent
 from assay.prompts import strategies
 from assay.protocol import Asking, Protocol
+from assay.quality.decision import EXIT_CODES
 from assay.sandbox.selftest.attacks import BATTERY
 from assay.selection import methods
 from assay.types import Benchmark, Completion, Decoding, ModelIdentity, Verdict
@@ -225,7 +230,7 @@ def first_column(page: str, heading: str) -> set[str]:
         ("prompts.md", "strategy", strategies.names()),
         ("best-of-n.md", "method", methods.names()),
         ("extraction.md", "rule", list(RULES)),
-        ("benchmarks.md", "name", [n for n in data_files.names() if not data_files.get(n).is_text]),
+        ("benchmarks.md", "name", data_files.names()),
     ],
 )
 def test_tables_list_every_plug_in(page: str, heading: str, names: list[str]) -> None:
@@ -236,8 +241,7 @@ def test_the_table_of_data_files_has_their_versions() -> None:
     listed = {row[0].strip("`"): row[1:4] for row in rows(DOCS / "benchmarks.md") if len(row) == 5}
     for name in data_files.names():
         file = data_files.get(name)
-        if not file.is_text:
-            assert listed[name] == [file.version, str(file.records), file.licence]
+        assert listed[name] == [file.version, str(file.records), file.licence]
 
 
 def test_the_readme_is_short_and_answers_in_order() -> None:
@@ -248,3 +252,9 @@ def test_the_readme_is_short_and_answers_in_order() -> None:
         "How safe", "Documentation",
     ]  # fmt: skip
     assert f"{len(BATTERY)} attacks" in text
+
+
+def test_exit_codes_are_those_of_the_code() -> None:
+    listed = {row[0] for row in rows(DOCS / "reference" / "exit-codes.md")[1:]}
+    used = {FAILURE, INTERRUPTED, INCOMPLETE, UNSOUND, DAMAGED, *EXIT_CODES.values()}
+    assert listed == {"0", *map(str, used)}
