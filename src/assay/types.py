@@ -168,6 +168,7 @@ class Verdict(Sample):
     integrity: Literal[Integrity, "not-run"] = "not-run"  # that: no program was judged
     rule: str = ""
     groups: dict[str, tuple[int, ...]] = field(default_factory=dict)  # of cases: right ones, all
+    output: str = ""  # the end of what a failed program printed
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,6 +30,7 @@ SECTIONS = {
     },
     "Look at results": {
         "history": "history:history",
+        "show": "show:show",
         "compare": "compare:compare",
         "export": "export:export",
         "passk": "passk:passk",

@@ -90,9 +90,13 @@ class RunReader:
         completion = self._completions.get(key)
         return completion is not None and completion.finish_reason == "length"
 
-    def read_completions(self) -> Iterator[Completion]:
-        """Those that were made, with their texts, one at a time from the file."""
-        return (c for c in read_records(self.path / COMPLETIONS, Completion) if c.error is None)
+    def read_completions(self, *, errors: bool = False) -> Iterator[Completion]:
+        """Yield completions with their texts, one at a time from the file.
+
+        Requests that failed are left out unless ``errors`` are wanted.
+        """
+        found = read_records(self.path / COMPLETIONS, Completion)
+        return (c for c in found if errors or c.error is None)
 
     def read_programs(self) -> Iterator[ProgramRecord]:
         """Yield the programs that were found, one at a time; none if the run has no such file.

@@ -15,7 +15,7 @@ from assay.errors import RunError, UsageError
 from assay.protocol import RecordedProtocol
 from assay.runs._files import DOCUMENTS
 from assay.runs._shapes import PROTOCOL, wrong_field
-from assay.runs.about import RunAbout
+from assay.runs.about import RUN_FILE, RunAbout, read_about
 from assay.runs.folder import run_folders
 from assay.runs.result import Result
 from assay.runs.result_json import parse_protocol, read_result, render_result
@@ -103,7 +103,7 @@ def list_runs(results_dir: Path, warn: Callable[[str], None] = lambda _: None) -
     for folder, about in run_folders(results_dir, warn):
         if not folder.with_name(f"{folder.name}.json").exists():
             with _warning(warn):
-                found[folder.name] = _unfinished(folder, about)
+                found[folder.name] = _describe(folder, about)
     return sorted(found.values(), key=lambda entry: entry.timestamp, reverse=True)
 
 
@@ -122,7 +122,24 @@ def _finished(result: Result) -> RunEntry:
     )  # fmt: skip
 
 
-def _unfinished(path: Path, about: RunAbout) -> RunEntry:
+def find_folder(reference: str, results_dir: Path) -> Path:
+    """Return the folder of a run that is named by it, by its results file, or by its name."""
+    path = Path(reference).absolute()
+    for folder in (path, path.with_suffix(""), results_dir / reference):
+        if (folder / RUN_FILE).is_file():
+            return folder
+    raise RunError(
+        f"{reference}: is not a run. Give a run's folder, its results file, or a name that "
+        "`assay history` lists."
+    )
+
+
+def describe_folder(path: Path) -> RunEntry:
+    """Return what a run's folder says of it; the run may be unfinished."""
+    return _describe(path, read_about(path))
+
+
+def _describe(path: Path, about: RunAbout) -> RunEntry:
     content = DOCUMENTS.read_json(path / PROTOCOL_FILE)
     try:
         if wrong := wrong_field(content, PROTOCOL):

@@ -201,6 +201,6 @@ def read_samples(run: RunReader) -> Iterator[SampleResult]:
         verdict = verdicts.get(record.key)
         if verdict is None or verdict.rule == record.rule:
             programs[record.key] = Program(record.code, record.rule)
-    latest = {completion.key: completion for completion in run.read_completions()}
+    latest = {completion.key: completion for completion in run.read_completions(errors=True)}
     for key, completion in latest.items():
         yield SampleResult(completion, programs.get(key), verdicts.get(key))

@@ -11,6 +11,7 @@ from assay.types import Cases, Job, Limits, Status, Verdict
 
 # Results that are no failure of the program, and the reasons that verdicts give for them.
 INVALID = {"unfit": "sandbox-error", "unsupported": "unsupported"}
+LONGEST_LINE = 400  # characters of a program's last line in a verdict's detail
 BROKE_WORKER = "broke-worker"  # twice, while an honest program passes in such a worker
 
 
@@ -46,6 +47,7 @@ def verdict_of(job: Job, outcome: Outcome) -> Verdict:
         integrity=job.tests.integrity,
         rule=job.program.rule,
         groups={name: (right, cases) for name, right, cases in told.groups},
+        output="" if status == "pass" else report.output_tail,
     )
 
 
@@ -86,5 +88,5 @@ def _untold(report: Report, limits: Limits) -> tuple[str, str]:
         reason, detail = "signal", f"ended by {_signal_name(-code)}"
     else:
         reason, detail = "exit", f"left with exit code {code} before its tests were done"
-    last_line = output.splitlines()[-1] if output else ""
+    last_line = output.splitlines()[-1][-LONGEST_LINE:] if output else ""
     return reason, f"{detail}: {last_line}" if last_line else detail

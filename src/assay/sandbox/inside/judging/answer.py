@@ -43,6 +43,7 @@ def serve(
             answer = calling.result(namespace, entry_point, positional, named, to_data)
             answers.calling = False
             answers.add(answer)
+        calling.flush_output()
         answers.flush()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -19,6 +20,14 @@ def load(namespace: dict[str, object], program: str) -> dict[str, str] | None:
     except BaseException as error:
         return {**failure_of(error), "raised": ""}  # not by a call
     return None
+
+
+def flush_output() -> None:
+    """Write out what the program has printed so far: its process may end without notice."""
+    try:
+        sys.stdout.flush()
+    except BaseException:  # closed, or an object of the program's own: nothing to show then
+        return
 
 
 def result(

@@ -22,7 +22,7 @@ from .watch import Kept, Watch
 from .zygote import SEPARATED, SHARED
 
 RESULT_BYTES = 1 << 16
-OUTPUT_TAIL = 400
+OUTPUT_TAIL = 2000
 FITTING = 1 << 16
 START_S = 20.0  # for a process to be forked and isolated
 CREDENTIALS = struct.Struct("iII")

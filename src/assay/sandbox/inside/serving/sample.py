@@ -9,7 +9,7 @@ import resource
 from collections.abc import Callable
 from typing import NamedTuple, NoReturn
 
-from ..judging import answer, judge, plain, wire
+from ..judging import answer, calling, judge, plain, wire
 from ..judging.messages import TEXTS, Result
 from .messages import WorkerLimits
 
@@ -96,6 +96,7 @@ def run(control: int, output: int, channel: int, enter: Callable[[], None]) -> N
             )
         token = orders.token
         verdict = judge.judge(namespace, orders.program, tests, orders.tests)
+        calling.flush_output()
     except BaseException:  # a program can make even the telling fail, which is its own failure
         os._exit(1)
     _tell(token, *(text.replace(SEPARATOR, "") for text in verdict[:TEXTS]))

@@ -1,0 +1,146 @@
+"""Look at the samples of a run: what was asked, answered, extracted and judged."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from assay import benchmarks
+from assay.errors import AssayError, UsageError
+from assay.pipeline.asking import complete_prompt
+from assay.prompts import strategies
+from assay.runs import RunReader
+from assay.runs.history import describe_folder, find_folder
+from assay.runs.result import SampleResult, read_samples
+
+if TYPE_CHECKING:
+    from assay.progress import Reporter
+    from assay.protocol import RecordedProtocol
+    from assay.types import Limits, Problem, Prompt
+
+NOT_JUDGED = "not-judged"
+RECORDED = "The completions were recorded elsewhere, so the prompt is not known."
+
+
+@dataclass(frozen=True, slots=True)
+class SampleFilter:
+    """Which samples of a run are looked at; an empty field admits all."""
+
+    task: str = ""  # a task id, or the part of it after the last slash
+    sample: int | None = None
+    failed: bool = False  # only those that did not pass
+    reason: str = ""
+
+    def admits(self, found: SampleResult) -> bool:
+        """Tell whether the sample is looked at."""
+        task_id, sample = found.completion.key
+        return (
+            self.task in ("", task_id, task_id.rpartition("/")[2])
+            and self.sample in (None, sample)
+            and (not self.failed or status_of(found) in ("fail", "invalid"))
+            and self.reason in ("", reason_of(found))
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class InspectedRun:
+    """A run and those of its samples that a filter admits; ``total`` counts the others too."""
+
+    run: str
+    benchmark: str  # with the label of the problems, such as humaneval[:10]
+    model: str
+    samples: tuple[SampleResult, ...]
+    total: int
+    protocol: RecordedProtocol
+
+
+@dataclass(frozen=True, slots=True)
+class InspectedSample:
+    """One sample with everything that is known of it."""
+
+    run: str
+    benchmark: str
+    model: str
+    found: SampleResult
+    prompt: Prompt | None  # as it was sent, but for the model's chat template
+    prompt_note: str  # why there is no prompt
+    limits: Limits | None
+
+
+def status_of(found: SampleResult) -> str:
+    """Return the status of a sample, also of one without a verdict."""
+    return found.verdict.status if found.verdict else NOT_JUDGED
+
+
+def reason_of(found: SampleResult) -> str:
+    """Return the reason of a sample's verdict, also of one without a verdict."""
+    return found.verdict.reason if found.verdict else NOT_JUDGED
+
+
+def inspect_run(reference: str, results_dir: Path, wanted: SampleFilter) -> InspectedRun:
+    """Read a run by its folder, results file or name; it may still be written.
+
+    UsageError if no sample is admitted.
+    """
+    folder = find_folder(reference, results_dir)
+    entry = describe_folder(folder)
+    samples = list(read_samples(RunReader(folder)))
+    admitted = tuple(found for found in samples if wanted.admits(found))
+    if not admitted:
+        _refuse(wanted, samples, folder.name)
+    name = f"{entry.benchmark}{entry.selection}"
+    return InspectedRun(entry.run, name, entry.model, admitted, len(samples), entry.protocol)
+
+
+def inspect_sample(
+    run: InspectedRun, found: SampleResult, reporter: Reporter, data_dir: Path | None = None
+) -> InspectedSample:
+    """Return a sample of the run with the prompt that it was asked by."""
+    prompt, note = _find_prompt(run.protocol, found.completion.task_id, reporter, data_dir)
+    return InspectedSample(
+        run.run, run.benchmark, run.model, found, prompt, note, run.protocol.limits
+    )
+
+
+def _refuse(wanted: SampleFilter, samples: list[SampleResult], run: str) -> None:
+    """Raise UsageError that says what the run has instead."""
+    if not samples:
+        raise UsageError(f"{run}: has no samples yet. Wait for the first completion.")
+    tasks = {found.completion.task_id for found in samples}
+    if wanted.task and not any(SampleFilter(wanted.task).admits(found) for found in samples):
+        raise UsageError(
+            f"{wanted.task}: is not a task of {run}, which has {len(tasks)}. "
+            f"Give one such as {samples[0].completion.task_id}."
+        )
+    reasons = ", ".join(sorted({reason_of(found) for found in samples}))
+    raise UsageError(
+        f"{run}: none of its {len(samples)} samples is such a one. Drop a filter; "
+        f"its reasons are {reasons}."
+    )
+
+
+def _find_prompt(
+    protocol: RecordedProtocol, task_id: str, reporter: Reporter, data_dir: Path | None
+) -> tuple[Prompt | None, str]:
+    """Build the prompt again from the benchmark, or say why that cannot be done."""
+    if protocol.origin:
+        return None, RECORDED
+    if protocol.asking is None:
+        return None, "The run is of an earlier version, which did not record how it asked."
+    try:
+        benchmark = benchmarks.load(protocol.benchmark, reporter.note, data_dir)
+        strategy = strategies.get(protocol.prompt_strategy)
+    except AssayError as error:
+        return None, f"The prompt cannot be built again: {error}"
+    if benchmark.data_sha256 != protocol.data_sha256:
+        return None, f"The run used another version of the data of {protocol.benchmark}."
+    if strategy.version != protocol.prompt_strategy_version:
+        return None, f"The run used another version of the strategy {protocol.prompt_strategy}."
+    problem = _find_problem(benchmark.problems, task_id)
+    built = strategy.build(problem, protocol.asking.prompt_form)
+    return complete_prompt(built, protocol.asking), ""
+
+
+def _find_problem(problems: tuple[Problem, ...], task_id: str) -> Problem:
+    return next(problem for problem in problems if problem.task_id == task_id)
