@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
 import click
@@ -151,6 +152,14 @@ def test_the_plug_in_examples_run(
     assert capsys.readouterr().out == "pass passed\n"
     assert prompts.strategies.get("short").build(toy_problem(), "chat").messages
     assert "last" in selection.methods.names()
+
+
+def test_the_picture_is_complete_and_loads_nothing() -> None:
+    path = ROOT / "docs" / "images" / "eval.svg"
+    text = "".join(ElementTree.parse(path).getroot().itertext()).replace("\xa0", " ")
+    assert "$ assay eval mini" in text
+    assert re.search(r"pass@1 +\d+\.\d %", text)
+    assert "url(http" not in path.read_text()
 
 
 def toy_problem() -> Problem:
