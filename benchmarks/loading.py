@@ -1,6 +1,7 @@
 """Seconds that torch takes to load a GGUF file, and the same model as a Hugging Face folder.
 
     python benchmarks/loading.py [--model FILE] [--device cuda] [--dtype bfloat16] [--rounds 5]
+                                 [--ways folder file]
 
 The folder is converted from the file, in bfloat16 as most are published. ``random first`` is how
 files were loaded before: a model with random weights, then a copy over each, one after the other.
@@ -28,11 +29,11 @@ def load_random_first(path: str, device: str, dtype: str) -> None:
     """Fill a model as before; its tokenizer, which takes 0.2 s, is left out."""
     from transformers import AutoConfig, AutoModelForCausalLM
 
-    from assay.formats.checkpoint import read_checkpoint
+    from assay.formats.format import read_checkpoint
     from assay.models.engines.torch.load import DTYPES
 
     checkpoint = read_checkpoint(Path(path))
-    config = AutoConfig.for_model(**checkpoint.config)
+    config = AutoConfig.for_model(**checkpoint.config.content)
     model = AutoModelForCausalLM.from_config(config, dtype=DTYPES[dtype]).to(device)
     weights = model.state_dict()
     for weight in checkpoint.tensors():
@@ -44,6 +45,7 @@ def load_once(way: str, path: str, device: str, dtype: str) -> None:
     import torch
 
     from assay.models.engines.torch.load import load, set_threads
+    from assay.models.engines.torch.settings import TorchSettings
 
     torch.set_grad_enabled(False)
     set_threads(0)
@@ -53,7 +55,7 @@ def load_once(way: str, path: str, device: str, dtype: str) -> None:
     if way == RANDOM_FIRST:
         load_random_first(path, device, dtype)
     else:
-        load(path, device, dtype, "")
+        load(TorchSettings(path, device, dtype))
     if device == "cuda":
         torch.cuda.synchronize()
     print(time.perf_counter() - begun)
@@ -65,6 +67,7 @@ def main() -> None:
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--dtype", default="")
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--ways", nargs="+", choices=WAYS, default=WAYS)
     parser.add_argument("--once", choices=WAYS, help=argparse.SUPPRESS)
     asked = parser.parse_args()
     dtype = asked.dtype or ("bfloat16" if asked.device == "cuda" else "float32")
@@ -75,21 +78,20 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         converted = Path(folder, "model")
         convert(file, converted, dtype="bfloat16")
-        seconds: dict[str, list[float]] = {way: [] for way in WAYS}
+        seconds: dict[str, list[float]] = {way: [] for way in asked.ways}
         for _ in range(asked.rounds):
-            for way in WAYS:
+            for way in asked.ways:
                 path = converted if way == FOLDER else file
                 again = [sys.executable, __file__, "--once", way, "--model", str(path)]
                 again += ["--device", asked.device, "--dtype", dtype]
-                told = subprocess.run(again, check=True, capture_output=True, text=True).stdout
-                seconds[way].append(float(told.split()[-1]))
+                printed = subprocess.run(again, check=True, capture_output=True, text=True).stdout
+                seconds[way].append(float(printed.split()[-1]))
     print(f"{file.name}, {file.stat().st_size / 1e6:.0f} MB, {asked.device}, {dtype}")
-    for way in WAYS:
-        ratios = [one / base for one, base in zip(seconds[way], seconds[FOLDER], strict=True)]
+    for way, taken in seconds.items():
+        ratios = [one / base for one, base in zip(taken, seconds.get(FOLDER, taken), strict=True)]
         print(
-            f"{way:13} {statistics.median(seconds[way]):7.2f} s "
-            f"({min(seconds[way]):.2f} to {max(seconds[way]):.2f}), "
-            f"{statistics.median(ratios):.2f} times the folder"
+            f"{way:13} {statistics.median(taken):7.2f} s ({min(taken):.2f} to {max(taken):.2f}), "
+            f"{statistics.median(ratios):.2f} times {FOLDER if FOLDER in seconds else way}"
         )
 
 

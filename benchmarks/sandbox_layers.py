@@ -51,9 +51,10 @@ def main() -> None:
     sys.path.insert(0, str(INSIDE))
     from inside.isolation import cgroup, kernel, landlock, root, seccomp, visible
     from inside.serving import sample
+    from inside.serving.messages import WorkerLimits
 
-    limits = {"memory_mb": 512, "files_mb": 64, "processes": 64}
-    tree = cgroup.open_limit(limits)
+    limits = WorkerLimits(memory_mb=512, files_mb=64, processes=64)
+    tree = cgroup.open_limit(limits.memory_mb, limits.processes)
     rules = landlock.Rules(visible.shown_paths(), ("/tmp",), alone=True)
     kernel.unshare(kernel.CLONE_NEWNS)
     kernel.mount("none", "/", "", kernel.MS_REC | kernel.MS_PRIVATE)

@@ -19,9 +19,10 @@ from assay.sandbox import Sandbox, open_sandbox
 from assay.sandbox.container.image import image_id
 from assay.sandbox.container.runtime import find_engine
 from assay.sandbox.container.worker import run_arguments
+from assay.sandbox.inside.serving.messages import WorkerLimits
 from assay.types import Benchmark, Job, Program
 
-LIMITS = {"memory_mb": 512, "processes": 64, "files_mb": 64}
+LIMITS = WorkerLimits(memory_mb=512, processes=64, files_mb=64)
 COLD_SAMPLES = 8
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from assay import runs
 from assay.cli._progress import ProgressDisplay
-from assay.pipeline import Evaluation, ScoreConfig, score
+from assay.pipeline import ScoreConfig, score
 from assay.report.export import export
 from assay.types import Benchmark, Verdict
 from tests.conftest import references, write_completions
@@ -39,7 +39,7 @@ sys.stdout.write(initials)
 """
 
 
-def score_with(folder: Path, mini: Benchmark, *answers: tuple[str, str]) -> Evaluation:
+def score_with(folder: Path, mini: Benchmark, *answers: tuple[str, str]) -> runs.Result:
     """Score each answer as one sample, and the references of all other problems."""
     answered = {task_id for task_id, _ in answers}
     others = [one for one in references(mini) if one[0] not in answered]
@@ -49,7 +49,7 @@ def score_with(folder: Path, mini: Benchmark, *answers: tuple[str, str]) -> Eval
         return score(config, display)
 
 
-def read_verdicts(evaluation: Evaluation) -> dict[tuple[str, int], Verdict]:
+def read_verdicts(evaluation: runs.Result) -> dict[tuple[str, int], Verdict]:
     return runs.RunReader(evaluation.path.with_suffix("")).verdicts
 
 
@@ -86,7 +86,7 @@ def test_the_form_that_passed_is_exported(mini: Benchmark, tmp_path: Path) -> No
     evaluation = score_with(tmp_path, mini, ("mini/0", FUNCTION + RIGHT), ("mini/1", SHOWN))
     target = tmp_path / "samples_out.jsonl"
     with ProgressDisplay("mini", quiet=True) as display:
-        export(evaluation.result, evaluation.path.with_suffix(""), "evalplus", target, display)
+        export(evaluation, evaluation.folder, "evalplus", target, display)
     lines = map(json.loads, target.read_text().splitlines())
     exported = {one["task_id"]: one["solution"] for one in lines}
     assert exported["mini/0"] == FUNCTION + RIGHT

@@ -17,7 +17,7 @@ import assay
 from assay.pipeline import ScoreConfig, score
 from assay.progress import Silent
 from assay.runs import RunReader
-from assay.runs.result import parse_result, read_samples
+from assay.runs.result import read_samples
 from assay.types import Benchmark
 from tests.conftest import references, write_completions
 
@@ -32,8 +32,7 @@ def scored(mini: Benchmark, folder: Path, *, wrong: int = 0) -> assay.Result:
         samples[number] = (samples[number][0], "def f(): pass")
     path = write_completions(folder / f"samples{wrong}.jsonl", samples)
     config = ScoreConfig("mini", folder / "results", samples_file=str(path))
-    evaluation = score(config, Silent())
-    return parse_result(evaluation.result, evaluation.path)
+    return score(config, Silent())
 
 
 def test_import_loads_nothing_heavy() -> None:

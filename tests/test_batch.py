@@ -6,6 +6,7 @@ import dataclasses
 import json
 import tracemalloc
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +14,16 @@ import pytest
 
 from assay import models
 from assay.errors import AssayError, ModelError, RunError, UsageError
-from assay.models import EngineOptions, open_model
+from assay.models import EngineFacts, EngineOptions, open_model
 from assay.pipeline import Sampling, sample_seed
 from assay.pipeline.batch.run import BatchLine, BatchReport, run_batch
 from assay.types import Completion, ModelIdentity, Request
 from tests.test_batch_lines import CONFIG, line
+
+
+@dataclass(frozen=True, slots=True)
+class OneByOne(EngineFacts):
+    parallel: int = 1
 
 
 class EchoModel:
@@ -43,8 +49,8 @@ class EchoModel:
                 3, 2, 4.0, request.seed, False, error=error,
             )  # fmt: skip
 
-    def describe(self) -> dict[str, object]:
-        return {"parallel": 1}
+    def describe(self) -> EngineFacts:
+        return OneByOne()
 
     def close(self) -> None:
         pass

@@ -13,7 +13,7 @@ from assay.datasets.pinned import HUMANEVALPLUS_MINI
 from assay.peers import PeerVerdict, peers
 from assay.pipeline import ScoreConfig, score
 from assay.pipeline.cross_check import disagreements, peer_score, write_peer_score
-from assay.runs.history import read_result
+from assay.runs import read_result, render_result
 from assay.types import Benchmark, SampleKey
 from tests.conftest import broken, references, write_completions
 from tests.in_process import run_command
@@ -54,10 +54,10 @@ def test_what_was_not_generated_is_not_judged(
         peer = peer_score(config, "generous", display)
         assert handed_over.keys() == peer.verdicts.keys() == {(first.task_id, 0)}
         assert peer.errors == {(second.task_id, 0): "HTTP 500"}
-        result = write_peer_score(config, peer, display).result
-        assert (result["results"]["pass_at_1"], result["results"]["errors"]) == (1.0, 1)
-        counted = result["coverage"]
-        assert (counted["judged_problems"], counted["selected_problems"]) == (1, 20)
+        result = write_peer_score(config, peer, display)
+        assert (result.pass_at[1].value, result.results.errors) == (1.0, 1)
+        assert result.coverage is not None
+        assert (result.coverage.judged_problems, result.coverage.selected_problems) == (1, 20)
         assert disagreements(config, score(config, display), peer, display) == []
     assert "generous judges 1 programs; 1 samples have an error" in capsys.readouterr().err
 
@@ -93,7 +93,7 @@ def test_what_was_checked_besides_is_kept_in_the_results_file(
     ]  # fmt: skip
     assert "extraction" in printed
     results = tmp_path / "results"
-    assert read_result(results / f"{printed['run']}.json") == printed
+    assert render_result(read_result(results / f"{printed['run']}.json")) == printed
     again = json.loads(run_command(*asked, folder=tmp_path).out)
     assert again == printed  # the run is resumed, nothing of it is lost
     for command in (
@@ -113,7 +113,8 @@ def test_a_score_by_another_judge_is_kept_and_not_taken_for_ours(
     ours = json.loads(run_command(*asked, folder=tmp_path).out)
     done = run_command(*asked, "--engine", "generous", folder=tmp_path)
     theirs = json.loads(done.out)
-    assert read_result(tmp_path / "results" / f"{theirs['run']}.json") == theirs
+    found = read_result(tmp_path / "results" / f"{theirs['run']}.json")
+    assert render_result(found) == theirs
     assert theirs["results"]["pass_at_1"] == 1.0
     assert theirs["protocol"]["judge"] == "generous"
     assert "judge" not in ours["protocol"]

@@ -54,7 +54,8 @@ def at(server: FileServer, path: str = "/v1/data.bin", body: bytes = BODY) -> Re
 
 
 def left_in(folder: Path) -> dict[str, int]:
-    return {path.name: path.stat().st_size for path in folder.iterdir()}
+    """Return the sizes of the files there, if there is such a folder."""
+    return {path.name: path.stat().st_size for path in folder.glob("*")}
 
 
 def test_fetched_once_then_read_from_the_cache() -> None:
@@ -113,57 +114,20 @@ def test_a_download_is_whole_and_nothing_else_is_left(server: FileServer, cache:
     assert said == [f"fetching data.bin from {at(server).host}"]
 
 
-def test_progress_is_bytes_of_total(
-    server: FileServer, cache: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(http, "PROGRESS_EVERY_S", 0.0)
-    said: list[str] = []
-    download(at(server), cache / "data.bin", said.append)
-    assert said[1] == "data.bin: 0.1 MB of 1.0 MB"
-    assert said[-1] == "data.bin: 1.0 MB of 1.0 MB"
-
-
-def test_a_cut_connection_is_continued_where_it_was_cut(server: FileServer, cache: Path) -> None:
+def test_a_cut_connection_is_asked_again(server: FileServer, cache: Path) -> None:
     server.cuts = [300_000, 200_000]
     said: list[str] = []
     assert download(at(server), cache / "data.bin", said.append).read_bytes() == BODY
-    assert server.headers("Range") == [None, "bytes=300000-", "bytes=500000-"]
-    assert said[1] == "data.bin: connection lost at 0.3 MB of 1.0 MB; trying again"
-
-
-def test_what_arrived_is_kept_for_the_next_run(server: FileServer, cache: Path) -> None:
-    server.cuts = [100_000] * http.ATTEMPTS
-    with pytest.raises(FetchError, match="lost at 0.4 MB of 1.0 MB.*the same command continues it"):
-        download(at(server), cache / "data.bin")
-    ((name, size),) = left_in(cache).items()
-    assert name.endswith(".partial")
-    assert size == 400_000
-    assert download(at(server), cache / "data.bin").read_bytes() == BODY
-    assert server.headers("Range")[-1] == "bytes=400000-"
-
-
-def test_a_server_without_ranges_starts_over(server: FileServer, cache: Path) -> None:
-    server.cuts, server.ranges = [300_000], False
-    assert download(at(server), cache / "data.bin").read_bytes() == BODY
-
-
-@pytest.mark.parametrize("extra", [b"", b"more than there is"])
-def test_a_partial_file_that_is_no_part_of_it(
-    server: FileServer, cache: Path, extra: bytes
-) -> None:
-    cache.mkdir()
-    partial = cache / f"data.bin.{at(server).sha256[:12]}.partial"
-    partial.write_bytes(b"x" * (len(BODY) if extra else 1000) + extra)
-    assert download(at(server), cache / "data.bin").read_bytes() == BODY
+    assert len(server.requests) == 3
+    assert said[1] == "data.bin: connection lost at 300,000 of 1,000,000 bytes; trying again"
     assert left_in(cache) == {"data.bin": len(BODY)}
 
 
-def test_a_whole_partial_file_needs_no_byte_more(server: FileServer, cache: Path) -> None:
-    """As after a kill between the last byte and the rename."""
-    cache.mkdir()
-    (cache / f"data.bin.{at(server).sha256[:12]}.partial").write_bytes(BODY)
-    assert download(at(server), cache / "data.bin").read_bytes() == BODY
-    assert server.headers("Range") == [f"bytes={len(BODY)}-"]
+def test_a_connection_that_is_always_cut_leaves_nothing(server: FileServer, cache: Path) -> None:
+    server.cuts = [100_000] * http.ATTEMPTS
+    with pytest.raises(FetchError, match="lost at 100,000 of 1,000,000 bytes.*try again later"):
+        download(at(server), cache / "data.bin")
+    assert left_in(cache) == {}
 
 
 def test_a_wrong_checksum_leaves_nothing(server: FileServer, cache: Path) -> None:
@@ -257,15 +221,14 @@ except AssayError as error:
 """
 
 
-def test_two_processes_fetch_it_once(server: FileServer, cache: Path) -> None:
+def test_two_processes_may_fetch_it_at_once(server: FileServer, cache: Path) -> None:
     server.delay_s = 1.0
     wanted = at(server)
     command = [sys.executable, "-c", SCRIPT, wanted.url, wanted.sha256, str(cache / "data.bin")]
-    both = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
-    said = [process.communicate(timeout=60)[0] for process in both]
-    assert [process.returncode for process in both] == [0, 0]
+    both = [subprocess.Popen(command, stdout=subprocess.DEVNULL) for _ in range(2)]
+    assert [process.wait(timeout=60) for process in both] == [0, 0]
     assert left_in(cache) == {"data.bin": len(BODY)}
-    assert len(server.requests) == 1, said
+    assert (cache / "data.bin").read_bytes() == BODY
 
 
 def test_a_full_disk_is_not_taken_for_a_bad_network(server: FileServer, tmp_path: Path) -> None:
@@ -322,11 +285,10 @@ def test_a_server_that_drips(
     raw: Callable[[], Iterator[bytes]],
 ) -> None:
     """The first three and the fifth did not end on the old code within any test's patience."""
-    monkeypatch.setattr(http, "SLOWEST", (0.2, 10_000))
-    monkeypatch.setattr(http, "OPEN_S", 0.2)
+    monkeypatch.setattr(http, "ATTEMPT_S", 0.2)
     server.raw = raw
     began = time.monotonic()
-    with pytest.raises(FetchError, match=r"bytes in 0.2 s|no answer in time|cannot fetch"):
+    with pytest.raises(FetchError, match=r"\(no answer in time\)"):
         download(at(server), cache / "data.bin")
     assert time.monotonic() - began < 10
 

@@ -28,7 +28,10 @@ SAME_MEANING = {
 def leaves(command: click.Command) -> Iterator[click.Command]:
     """Yield all commands that are not groups."""
     if isinstance(command, click.Group):
-        for inner in command.commands.values():
+        context = click.Context(command)
+        for name in command.list_commands(context):
+            inner = command.get_command(context, name)
+            assert inner is not None
             yield from leaves(inner)
     else:
         yield command

@@ -14,6 +14,7 @@ from assay import models
 from assay.cli.eval import show_all
 from assay.errors import ModelError, UsageError
 from assay.extract.workers import Extractor, Limits
+from assay.models import EngineFacts
 from assay.pipeline import (
     EvalConfig,
     Sampling,
@@ -73,8 +74,8 @@ class ScriptedModel:
             text = self._answers[request.task_id]
             yield Completion(request.task_id, request.sample, text, "stop", 1, 1, 1.0, 0, False)
 
-    def describe(self) -> dict[str, object]:
-        return {}
+    def describe(self) -> EngineFacts:
+        return EngineFacts()
 
     def close(self) -> None:
         pass
@@ -109,11 +110,11 @@ def test_a_model_that_breaks_down_loses_nothing_and_is_continued(
     second = ScriptedModel(mini)
     install(use, second)
     watcher = Watcher()
-    result = evaluate(EvalConfig("mini", tmp_path), watcher).result
+    result = evaluate(EvalConfig("mini", tmp_path), watcher)
     assert watcher.events[0] == ("begin", "7/20")
     assert watcher.missing == 13
     assert len(second.asked) == 13
-    assert result["results"]["pass_at_1"] == 1.0
+    assert result.pass_at[1].value == 1.0
 
 
 def test_all_strategies_in_one_table(
@@ -197,11 +198,11 @@ def test_where_a_run_was_made_is_kept(
         evaluate(EvalConfig("mini", tmp_path), Watcher())
     use.setattr("assay.pipeline.judging.__version__", "99")
     install(use, ScriptedModel(mini))
-    result = evaluate(EvalConfig("mini", tmp_path), Watcher()).result
-    assert result["environment"]["assay"] != "99"
-    assert [e["assay"] for e in result["continued_in"]] == ["99"]
+    result = evaluate(EvalConfig("mini", tmp_path), Watcher())
+    assert result.environment.assay != "99"
+    assert [e.assay for e in result.continued_in] == ["99"]
     use.setattr("assay.pipeline.judging.__version__", "100")  # nothing is left to do there
-    assert evaluate(EvalConfig("mini", tmp_path), Watcher()).result == result
+    assert evaluate(EvalConfig("mini", tmp_path), Watcher()) == result
 
 
 def test_seeds_depend_on_seed_task_and_sample_alone() -> None:
@@ -262,6 +263,6 @@ def test_a_text_that_breaks_extraction_fails_and_the_rest_is_judged(
         "assay.pipeline.judging.Extractor", lambda n: Extractor(n, Limits(cpu_s=1.0))
     )
     config = ScoreConfig("mini", tmp_path / "results", samples_file=str(path))
-    result = score(config, Watcher()).result["results"]
-    assert result["reasons"] == {"passed": 19, "extraction": 1}
-    assert (result["completed"], result["samples"]) == (20, 20)
+    result = score(config, Watcher()).results
+    assert result.reasons == {"passed": 19, "extraction": 1}
+    assert (result.completed, result.samples) == (20, 20)

@@ -15,7 +15,9 @@ from assay.cli import _pace, _progress
 from assay.cli._pace import Generation, RunProgress, is_line_due, render_seconds, seconds_left
 from assay.cli._progress import ProgressDisplay, WorkDisplay
 from assay.models import open_model, watch
-from assay.models.workers.process import EngineProcess
+from assay.models.facts import EngineFacts
+from assay.models.workers.messages import Reply, WorkerSettings
+from assay.models.workers.process import EngineProcess, Worker
 from assay.types import Completion, Decoding, Prompt, Request, Verdict
 from tests.in_process import run_command
 from tests.models.faulty_server import serving
@@ -214,7 +216,7 @@ def test_work_of_known_size(clock: Clock, capsys: pytest.CaptureFixture[str]) ->
     pass_time(clock, display, 45)
     for done in range(100, 2100, 100):
         clock.now += 1
-        display.progress(done, 10_000)
+        display.preparing("perplexity", done, 10_000)
     display.tick()
     pass_time(clock, display, 20)
     assert lines(capsys) == [
@@ -264,21 +266,23 @@ def test_workers_report_tokens_now_and_then(
     (tmp_path / "counting.py").write_text(
         "from assay.models.workers import lines as worker_lines\n"
         "worker_lines.REPORT_S = 0.0\n"
-        "lines = worker_lines.Lines()\n"
-        "lines.ready(used_gpu=False, in_hand=1, facts={})\n"
+        "from assay.models.facts import EngineFacts\n"
+        "from assay.models.workers.messages import Reply, WorkerSettings\n"
+        "lines = worker_lines.Lines(WorkerSettings)\n"
+        "lines.ready(EngineFacts(), used_gpu=False, in_hand=1)\n"
         "lines.count(3)\n"
         "worker_lines.REPORT_S = 3600.0\n"
         "lines.count(4)\n"
-        "lines.reply({'id': 0})\n"
+        "lines.reply(Reply(0))\n"
         "lines.requests.get()\n"
     )
     monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=":")
-    process = EngineProcess("counting", "a test", "nothing", {})
+    process = EngineProcess(Worker("counting", "a test", "nothing", EngineFacts), WorkerSettings())
     reported: list[int] = []
     process.on_generated = reported.append
     try:
         process.wait_until_loaded()
-        assert process.answer() == {"id": 0}
+        assert process.reply(Reply) == Reply(0)
     finally:
         process.close()
     assert reported == [3]

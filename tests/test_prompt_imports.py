@@ -12,12 +12,12 @@ from assay import protocol
 from assay.cli._progress import ProgressDisplay
 from assay.extract import extract
 from assay.peers import PeerVerdict, peers
-from assay.pipeline import Evaluation, ScoreConfig, score
+from assay.pipeline import ScoreConfig, score
 from assay.pipeline.cross_check import disagreements, peer_score
 from assay.pipeline.problems import ProblemSelection
 from assay.pipeline.prompt_imports import surround, without_prompt_code
 from assay.report.export import export
-from assay.runs import RunReader
+from assay.runs import Result, RunReader
 from assay.types import Benchmark, Problem, PromptImports, SampleKey, Tests
 from tests.conftest import write_completions
 
@@ -38,7 +38,7 @@ def alone(problem: Problem) -> str:
 
 def scored(
     path: Path, benchmark: str, choice: PromptImports, results: Path, *, no_cache: bool = True
-) -> tuple[Evaluation, dict[str, str]]:
+) -> tuple[Result, dict[str, str]]:
     """Return the evaluation and why each task ended."""
     config = ScoreConfig(
         benchmark, results, samples_file=str(path), partial=True, prompt_imports=choice,
@@ -63,9 +63,9 @@ def test_a_program_without_the_prompts_imports_passes_only_where_they_are_prepen
     for task_id, name in ((FIRST, "List"), ("HumanEval/10", "is_palindrome")):
         assert f"NameError: name '{name}' is not defined" in reasons[task_id]
     assert "name 'encode_cyclic' is not defined" in reasons["HumanEval/38"]
-    hashes = [e.result["protocol"]["hash"] for e in (with_them, without)]
+    hashes = [e.protocol.hash for e in (with_them, without)]
     assert hashes[0] != hashes[1]
-    choices = [e.result["protocol"]["prompt_imports"] for e in (with_them, without)]
+    choices = [e.protocol.prompt_imports for e in (with_them, without)]
     assert choices == ["prepended", "none"]
 
 
@@ -75,7 +75,7 @@ def test_tests_keep_the_helpers_that_they_call(humaneval: Benchmark, tmp_path: P
     path = write_completions(tmp_path / "s.jsonl", references)
     evaluation, reasons = scored(path, "humaneval", "none", tmp_path / "results")
     assert set(reasons.values()) == {"passed"}
-    assert evaluation.result["results"]["unscorable"] == {}
+    assert evaluation.results.unscorable == {}
 
 
 @pytest.mark.usefixtures("shared_data")
@@ -102,7 +102,7 @@ def test_nothing_is_imported_for_a_program(mini: Benchmark, tmp_path: Path) -> N
     folder = evaluation.path.with_suffix("")
     with ProgressDisplay("mini", quiet=True) as display:
         target = tmp_path / "exported.jsonl"
-        export(evaluation.result, folder, "evalplus", target, display)
+        export(evaluation, folder, "evalplus", target, display)
     assert json.loads(target.read_text())["solution"] == hinted
 
 

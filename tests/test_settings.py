@@ -19,6 +19,7 @@ from assay.pipeline import EvalConfig, ProblemSelection, Sampling, evaluate
 from assay.pipeline.asking import complete_prompt, resolve_asking
 from assay.prompts import strategies
 from assay.protocol import Asking, Protocol, differences
+from assay.runs import render_result
 from assay.types import Benchmark, Decoding, Message, ModelIdentity, Prompt
 from tests.conftest import references, write_completions
 from tests.test_pipeline import ScriptedModel, Watcher
@@ -103,7 +104,7 @@ def hash_of(
         return model
 
     patch.setattr(models, "open_model", open_model)
-    found: dict[str, Any] = evaluate(replace(config, results_dir=folder), Watcher()).result
+    found = render_result(evaluate(replace(config, results_dir=folder), Watcher()))
     for name in (*names(Asking), *names(Decoding)):
         inside = found["protocol"]["asking" if name in names(Asking) else "decoding"]
         assert found["config"][name] == inside[name]

@@ -8,16 +8,14 @@ from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 
-from assay import benchmarks, models, runs
+from assay import benchmarks, models, pipeline, runs
 from assay.errors import UsageError
 from assay.models import EngineOptions, Model
 from assay.pipeline import EvalConfig, ProblemSelection, Sampling, references
-from assay.pipeline import evaluate as run_evaluation
 from assay.progress import Reporter, Silent
 from assay.quality.parity_gate import require_parity
-from assay.runs import Comparison
-from assay.runs.history import find_result_file, read_result
-from assay.runs.result import Result, parse_result
+from assay.runs import Comparison, Result
+from assay.runs.publication import require_publishable
 from assay.sandbox import open_sandbox
 from assay.types import Benchmark, Job, Limits, Program, PromptImports, Verdict
 
@@ -83,13 +81,34 @@ def evaluate(
         system=system,
         stop=tuple(stop),
         engine=options,
-        gate=functools.partial(
-            require_parity, model, options, publishable=publishable, wanted=parity_gate,
-            note=reporter.note,
-        ),
+    )
+    (result,) = run_evaluation(config, reporter, publishable=publishable, parity_gate=parity_gate)
+    if publishable:
+        require_publishable([result])
+    return result
+
+
+def run_evaluation(
+    config: EvalConfig,
+    reporter: Reporter = SILENT,
+    *,
+    publishable: bool = False,
+    parity_gate: bool = True,
+) -> list[Result]:
+    """Run (or resume) an evaluation behind the parity gate.
+
+    There is one result; with the prompt strategy ``all`` there is one for each strategy.
+    """
+    if config.sampling.n_samples > 1 and config.sampling.temperature == 0:
+        reporter.note("temperature 0 is greedy: the samples of a problem will be alike")
+    gate = functools.partial(
+        require_parity, config.model, config.engine, publishable=publishable, wanted=parity_gate,
+        note=reporter.note,
     )  # fmt: skip
-    evaluation = run_evaluation(config, reporter)
-    return parse_result(evaluation.result, evaluation.path)
+    config = replace(config, gate=gate)
+    if config.prompt_strategy == pipeline.ALL:
+        return pipeline.evaluate_all(config, reporter)
+    return [pipeline.evaluate(config, reporter)]
 
 
 def judge(
@@ -198,7 +217,7 @@ def compare(a: Result | str | Path, b: Result | str | Path, *, force: bool = Fal
     ``force`` compares them all the same; the comparison lists the differences.
     """
     first, second = (x if isinstance(x, Result) else load_run(x) for x in (a, b))
-    found = runs.compare(first.data, second.data)
+    found = runs.compare(first, second)
     if found.protocol_differences and not force:
         names = ", ".join(name for name, _, _ in found.protocol_differences)
         raise UsageError(
@@ -226,5 +245,4 @@ def load_benchmark(
 
 def load_run(reference: str | Path, results_dir: str | Path = "results") -> Result:
     """Read a result by its file, its run's folder, or its name in ``results_dir``."""
-    path = find_result_file(str(reference), Path(results_dir))
-    return parse_result(read_result(path), path)
+    return runs.find_result(str(reference), Path(results_dir))

@@ -37,16 +37,28 @@ def digest(value: Any) -> str:
 
 def from_json(cls: type[T], data: Any) -> T:
     """Build dataclass ``cls``; ValueError names the field that is missing, unknown or mistyped."""
+    return _build(cls, data, strict=True)
+
+
+def read_known(cls: type[T], data: Any) -> T:
+    """Build dataclass ``cls`` of a file that another version may have written.
+
+    Fields that ``cls`` does not have are left out. ValueError names what is missing or mistyped.
+    """
+    return _build(cls, data, strict=False)
+
+
+def _build(cls: type[T], data: Any, *, strict: bool) -> T:
     if not isinstance(data, dict):
         raise ValueError(f"expected an object, found {type(data).__name__}")
     hints = _hints(cls)  # type: ignore[arg-type]
     fields = dataclasses.fields(cls)  # type: ignore[arg-type]
-    if unknown := set(data) - {f.name for f in fields}:
+    if strict and (unknown := set(data) - {f.name for f in fields}):
         raise ValueError(f"unknown field {sorted(unknown)[0]!r}")
     values = {}
     for f in fields:
         if f.name in data:
-            values[f.name] = _convert(hints[f.name], data[f.name], f.name)
+            values[f.name] = _convert(hints[f.name], data[f.name], f.name, strict)
         elif f.default is dataclasses.MISSING and f.default_factory is dataclasses.MISSING:
             raise ValueError(f"field {f.name!r} is missing")
     return cls(**values)
@@ -62,7 +74,7 @@ def check_numbers(record: Any, signed: tuple[str, ...] = ("logprob", "seed")) ->
             raise ValueError(f"field {f.name!r} has an unexpected value {str(value)[:40]!r}")
 
 
-def _convert(hint: Any, value: Any, name: str) -> Any:
+def _convert(hint: Any, value: Any, name: str, strict: bool) -> Any:
     origin, args = get_origin(hint), get_args(hint)
     if origin is Literal:
         if value in args:
@@ -71,15 +83,15 @@ def _convert(hint: Any, value: Any, name: str) -> Any:
         if value is None and type(None) in args:
             return None
         (inner,) = (a for a in args if a is not type(None))
-        return _convert(inner, value, name)
+        return _convert(inner, value, name, strict)
     elif origin is tuple:
         if isinstance(value, list | tuple):
-            return tuple(_convert(args[0], item, name) for item in value)
+            return tuple(_convert(args[0], item, name, strict) for item in value)
     elif origin is dict:
         if isinstance(value, dict):
-            return {key: _convert(args[1], item, name) for key, item in value.items()}
+            return {key: _convert(args[1], item, name, strict) for key, item in value.items()}
     elif dataclasses.is_dataclass(hint):
-        return from_json(hint, value)  # type: ignore[arg-type]
+        return _build(hint, value, strict=strict)  # type: ignore[arg-type]
     elif hint is float:
         if isinstance(value, int | float) and not isinstance(value, bool):
             return float(value)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields
 from typing import Any, Literal
 
 from assay import codec
@@ -55,15 +55,52 @@ class Protocol:
     def hash(self) -> str:
         return codec.digest(self._content())
 
-    def to_json(self) -> dict[str, Any]:
-        return {"hash": self.hash, **json.loads(codec.dumps(self._content()))}  # as a file has it
+    def recorded(self) -> RecordedProtocol:
+        """Return the protocol as files have it."""
+        values = {f.name: getattr(self, f.name) for f in fields(self)}
+        return RecordedProtocol(hash=self.hash, **{**values, "judge": self.judge or None})
 
-    def _content(self) -> dict[str, Any]:
+    def to_json(self) -> Any:
+        return self.recorded().to_json()
+
+    def _content(self) -> Any:
         """Return all fields, but for ``judge`` if it is assay: earlier protocols have no such."""
-        content: dict[str, Any] = codec.to_json(self)
+        content = codec.to_json(self)
         if not self.judge:
             del content["judge"]
         return content
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordedProtocol:
+    """A protocol as a file has it, of whatever version; what that version lacks is None."""
+
+    hash: str
+    version: int | None = None
+    benchmark: str
+    benchmark_version: str | None = None
+    data_sha256: str | None = None
+    problems: int | None = None
+    problems_sha256: str | None = None
+    n_samples: int
+    prompt_strategy: str
+    prompt_strategy_version: int | None = None
+    asking: Asking | None = None
+    decoding: Decoding | None = None
+    extraction_version: int | None = None
+    tests: str | None = None
+    limits: Limits | None = None
+    sandbox: str | None = None
+    python: str | None = None
+    environment: str | None = None
+    origin: str | None = None
+    prompt_imports: PromptImports | None = None
+    judge: str | None = None
+
+    def to_json(self) -> Any:
+        """Return the fields that there are, as a file has them."""
+        found = {name: value for name, value in codec.to_json(self).items() if value is not None}
+        return json.loads(codec.dumps(found))
 
 
 def compute_options(engine_options: Iterable[str]) -> list[str]:
@@ -72,19 +109,22 @@ def compute_options(engine_options: Iterable[str]) -> list[str]:
     return [name for name in names if name != TEMPLATE_VARIABLES]
 
 
-def differences(a: dict[str, Any], b: dict[str, Any]) -> list[tuple[str, Any, Any]]:
+Difference = tuple[str, object, object]  # a field's dotted name, and both values
+
+
+def differences(a: Mapping[str, object], b: Mapping[str, object]) -> list[Difference]:
     """Return the fields in which two protocols (as JSON) differ, nested ones with a dotted name.
 
     Protocols of different versions say different things: only the versions are compared then.
     """
     versions = a.get("version", 1), b.get("version", 1)
     if versions[0] != versions[1]:
-        return [("version", *versions)]
+        return [("version", versions[0], versions[1])]
     return _differences(a, b)
 
 
-def _differences(a: dict[str, Any], b: dict[str, Any]) -> list[tuple[str, Any, Any]]:
-    found: list[tuple[str, Any, Any]] = []
+def _differences(a: Mapping[str, object], b: Mapping[str, object]) -> list[Difference]:
+    found: list[Difference] = []
     for name in sorted((a.keys() | b.keys()) - {"hash"}):
         left, right = a.get(name), b.get(name)
         if isinstance(left, dict) and isinstance(right, dict):

@@ -199,3 +199,17 @@ class ModelIdentity:
     template_sha256: str = ""
     variant: str = ""  # of the weights' use: number format, adapter
     path: str = ""  # where it was found; no part of the identity
+
+
+@dataclass(frozen=True, slots=True)
+class Capabilities:
+    """What a sandbox promises on this machine, and what it does not."""
+
+    kind: str
+    tier: str
+    python: str
+    guarantees: tuple[str, ...] = ()
+    gaps: tuple[str, ...] = ()
+    files: bool = True  # whether programs have a folder to write into
+    refused: tuple[str, ...] = ()  # stronger tiers that were tried first, and why they do not work
+    image: str = ""  # digest of what programs run in, where that is not this machine's own Python

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from assay.cli._format import INCOMPLETE
+from assay.cli._output import INCOMPLETE
 from assay.cli.check import UNSOUND
 from assay.cli.data import DAMAGED
 from assay.cli.main import FAILURE, INTERRUPTED
@@ -25,6 +25,7 @@ from assay.progress import Silent
 from assay.prompts import strategies
 from assay.protocol import Asking, Protocol
 from assay.quality.decision import EXIT_CODES
+from assay.runs.result_json import render_result
 from assay.sandbox.selftest.attacks import BATTERY
 from assay.selection import methods
 from assay.types import Benchmark, Completion, Decoding, ModelIdentity, Verdict
@@ -167,7 +168,8 @@ def result(mini: Benchmark, tmp_path_factory: pytest.TempPathFactory) -> dict[st
         "mini", folder / "results", samples_file=str(path), select="first",
         problems=ProblemSelection("4"),
     )  # fmt: skip
-    return score(config, Silent()).result
+    found: dict[str, Any] = render_result(score(config, Silent()))
+    return found
 
 
 def named_in(page: str) -> set[str]:

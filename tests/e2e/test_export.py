@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from assay import runs
-from assay.cli._progress import ProgressDisplay
 from assay.report.export import export
+from assay.runs.result import GroupResult
 from assay.types import Benchmark, Verdict
 from tests.conftest import Cli, broken, references, write_completions
 
@@ -123,9 +124,10 @@ def test_more_tests_have_a_score_if_they_were_executed(
     folder.add_verdict(Verdict(*keys[0], "fail", "timeout", groups={"base": (2, 2)}))
     folder.add_verdict(Verdict(*keys[1], "fail", "no-code"))
     folder.close()
-    grouped = {**run, "results": {**run["results"], "groups": {"base": {}, "plus": {}}}}
-    with ProgressDisplay("", quiet=True) as display:
-        _, path = export(grouped, place, "evalplus", tmp_path / "plus.jsonl", display).paths
+    result = runs.find_result(run["run"], tmp_path / "results")
+    groups = {"base": GroupResult(1.0, {}), "plus": GroupResult(1.0, {})}
+    grouped = replace(result, results=replace(result.results, groups=groups))
+    _, path = export(grouped, place, "evalplus", tmp_path / "plus.jsonl").paths
     results = json.loads(path.read_text())
     statuses = {
         task_id: (s["base_status"], s["plus_status"]) for task_id, (s,) in results["eval"].items()

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from assay.runs import RESULTS_VERSION
+from assay.runs.result import SCHEMA
 from tests.in_process import run_command
 from tests.test_protocol import BASE
 
@@ -26,7 +26,7 @@ def write_result(
     protocol["asking"] |= changes.get("asking", {})
     interval = {"low": 0.3, "high": 0.5, "problems": 164}
     result = {
-        "schema": RESULTS_VERSION, "benchmark": benchmark, "model": model, "run": run,
+        "schema": SCHEMA, "benchmark": benchmark, "model": model, "run": run,
         "timestamp": f"{day}T12:00:00+00:00", "protocol": protocol, "problems": [],
         "results": {"invalid": 0, "pass_at_1": 0.4, "intervals": {"pass_at_1": interval}},
         "model_identity": {

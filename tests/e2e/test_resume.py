@@ -135,7 +135,7 @@ def test_a_polite_stop_says_how_to_go_on(
     assert process.returncode == 130
     assert (
         err.splitlines()[-1]
-        == "assay: stopped; what was made is kept, the same command (without --fresh) continues"
+        == "assay: Interrupted. Completed work is saved; run the same command to resume."
     )
     assert "Traceback" not in err
     assert survivors(family) == []

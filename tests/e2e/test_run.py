@@ -28,9 +28,14 @@ TIMES = ("tok_per_sec", "inference_ms")
 # The command line with one more engine: it takes its time, and its texts show the seed.
 SLOW_ENGINE = """
 import sys, time
+from dataclasses import dataclass
 from assay.cli import main
-from assay.models import Backend, backends
+from assay.models import Backend, EngineFacts, backends
 from assay.types import Completion, ModelIdentity
+
+@dataclass(frozen=True, slots=True)
+class Facts(EngineFacts):
+    parallel: int = 1
 
 class Slow:
     identity = ModelIdentity("slow", "slow", "weights", "text")
@@ -44,7 +49,7 @@ class Slow:
                 error=error,
             )
     def describe(self):
-        return {"parallel": 1}
+        return Facts()
     def close(self):
         pass
 
@@ -294,7 +299,7 @@ def test_a_polite_stop_says_how_to_go_on(
     assert process.returncode == 130
     assert (
         err.splitlines()[-1]
-        == "assay: stopped; what was made is kept, the same command (without --fresh) continues"
+        == "assay: Interrupted. Completed work is saved; run the same command to resume."
     )
     assert "Traceback" not in err
     assert 3 <= len(lines(out)) < 200

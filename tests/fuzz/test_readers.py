@@ -31,7 +31,7 @@ from assay.runs import (
     open_run,
     read_tsv,
 )  # fmt: skip
-from assay.runs.history import read_result
+from assay.runs.result_json import parse_result, read_result
 from assay.types import Completion, Decoding, Verdict
 from tests.in_process import limit_seconds
 from tests.runs.test_folder import MODEL
@@ -94,7 +94,7 @@ def read_batch_output(path: Path) -> None:
 
 def read_and_compare(path: Path) -> None:
     found = read_result(path)
-    compare(found, RESULT)
+    compare(found, parse_result(RESULT, path))
 
 
 def verify_data(path: Path) -> None:
@@ -119,7 +119,8 @@ READERS: dict[str, tuple[bytes, Callable[[Path], object]]] = {
     "text.txt": (b"some text\n", lambda path: load_text(str(path))),
     "entry.json": (b"00\n{}", lambda path: read_sealed(path, "x")),
     "run.json": (
-        lines({"key": "k", "created": "2026", "model": {"name": "m"}, "environments": [{}]}),
+        lines({"key": "k", "created": "2026", "model": codec.to_json(MODEL),
+               "environments": [{}]}),
         read_in_run("run.json"),
     ),
     "protocol.json": (json.dumps(BASE.to_json()).encode(), read_in_run("protocol.json")),

@@ -74,12 +74,13 @@ def test_what_is_sent_and_what_cannot_be_done_is_on_record(model: str) -> None:
     engine = open_model(model)
     assert (engine.identity.engine, engine.identity.prompt_form) == ("apr-cli", "chat")
     list(engine.generate(asked("x")))
-    facts = engine.describe()
-    assert facts["apr"] == "apr 0.0.0 (stand-in)"
-    assert (facts["device"], facts["seeded"], facts["parallel"]) == ("cpu", True, 1)
-    assert "ChatML" in str(facts["prompt"])
+    assert list(engine.describe().to_json().items()) == [
+        ("apr", "apr 0.0.0 (stand-in)"), ("parallel", 1), ("batch_invariant", True),
+        ("prompt", "one ChatML user turn by apr"), ("stop_words", "cut off afterwards"),
+        ("seeded", True), ("device", "cpu"),
+    ]  # fmt: skip
     list(engine.generate(asked("x", decoding=HOT)))
-    assert engine.describe()["seeded"] is False
+    assert engine.describe().to_json()["seeded"] is False
 
 
 def test_an_error_line_is_an_error_of_its_prompt_only(model: str) -> None:

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from assay.errors import ModelError
 from assay.formats.apr.file import AprFile, is_apr, read_apr
+from assay.formats.apr.metadata import AprMetadata
 from assay.formats.apr.write import write_apr
 from assay.formats.tensors import Tensor
 from assay.models import open_model
@@ -36,7 +37,7 @@ def test_reads_what_the_description_says(tmp_path: Path) -> None:
     stored = struct.pack("<6f", *range(6))
     sample = AprSample(tensors=[("b.weight", 0, (2, 3), stored), ("a", 7, (3,), b"xyz")])
     file = read(tmp_path, sample.build())
-    assert file.metadata == {"architecture": "llama"}
+    assert file.metadata.content == {"architecture": "llama"}
     assert [(t.name, t.encoding, t.shape, bytes(t.read())) for t in file.unread()] == [
         ("a", "U8", (3,), b"xyz"),
         ("b.weight", "F32", (2, 3), stored),
@@ -51,7 +52,7 @@ def test_what_is_written_is_what_the_description_says() -> None:
         Tensor("v", "BF16", (2,), 4, lambda: b"\1\2\3\4"),
         Tensor("w", "F32", (2, 3), 24, lambda: struct.pack("<6f", *range(6))),
     ]
-    write_apr(made, sample.metadata, tensors, lambda _: None)
+    write_apr(made, AprMetadata(sample.metadata), tensors, lambda _: None)
     sample.metadata = '{"architecture":"llama","ä":1}'.encode()
     assert made.getvalue() == sample.build()
 
@@ -59,7 +60,7 @@ def test_what_is_written_is_what_the_description_says() -> None:
 def test_data_keep_their_order_though_the_index_is_sorted(tmp_path: Path) -> None:
     made = io.BytesIO()
     tensors = [Tensor(name, "U8", (1,), 1, name.encode) for name in ("z", "a", "m")]
-    write_apr(made, {}, tensors, lambda _: None)
+    write_apr(made, AprMetadata({}), tensors, lambda _: None)
     file = read(tmp_path, made.getvalue())
     assert [bytes(tensor.read()) for tensor in file.unread()] == [b"z", b"a", b"m"]
     at = [made.getvalue().index(b"\1\0" + name) for name in (b"a", b"m", b"z")]

@@ -213,7 +213,7 @@ def test_a_file_that_may_not_be_read(small: Path, monkeypatch: pytest.MonkeyPatc
     def refuse(*_: Any, **__: Any) -> None:
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr("assay.quality.check.stages.is_gguf", refuse)
+    monkeypatch.setattr("assay.quality.check.stages.find_format", refuse)
     assert found(small)["container"].reason == "it cannot be read: Permission denied"
 
 

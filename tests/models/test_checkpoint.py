@@ -11,7 +11,8 @@ import pytest
 
 from assay.errors import ModelError
 from assay.formats.architectures import gguf_name, hf_name
-from assay.formats.checkpoint import Checkpoint, read_checkpoint
+from assay.formats.checkpoint import Checkpoint
+from assay.formats.format import read_checkpoint
 from assay.formats.rope import LLAMA3, llama3_divisors
 from assay.models import convert
 from tests.models.apr_samples import AprSample
@@ -44,7 +45,7 @@ def weights(checkpoint: Checkpoint) -> dict[str, Any]:
 
 def test_settings_of_a_gguf_in_hugging_faces_words(small: Path) -> None:
     checkpoint = read_checkpoint(small)
-    assert checkpoint.config == {
+    assert checkpoint.config.content == {
         "architectures": ["LlamaForCausalLM"],
         "model_type": "llama",
         "hidden_act": "silu",
@@ -63,9 +64,9 @@ def test_settings_of_a_gguf_in_hugging_faces_words(small: Path) -> None:
         "bos_token_id": 1,
         "eos_token_id": 2,
     }
-    assert checkpoint.tokenizer_config["eos_token"] == "<|im_end|>"
-    assert checkpoint.tokenizer_config["chat_template"] == TEMPLATE
-    assert checkpoint.generation_config["eos_token_id"] == [2, 0]
+    assert checkpoint.tokenizer_config.content["eos_token"] == "<|im_end|>"
+    assert checkpoint.tokenizer_config.content["chat_template"] == TEMPLATE
+    assert checkpoint.generation_config.content["eos_token_id"] == [2, 0]
 
 
 def test_names_of_tensors_go_both_ways() -> None:
@@ -99,7 +100,7 @@ def test_the_same_model_out_of_every_format(small: Path, tmp_path: Path) -> None
     for target in ("a.apr", "folder"):
         convert(small, tmp_path / target)
         other = read_checkpoint(tmp_path / target)
-        assert {**other.config, "torch_dtype": None} == {**first.config, "torch_dtype": None}
+        assert other.config.replace(torch_dtype=None) == first.config.replace(torch_dtype=None)
         assert other.tokenizer_json == first.tokenizer_json
         assert other.tokenizer_config == first.tokenizer_config
         assert other.generation_config == first.generation_config
@@ -113,7 +114,7 @@ def test_families_without_a_turned_order_stay_as_they_are(tmp_path: Path) -> Non
     path = write_small(tmp_path / "q.gguf", architecture="qwen2", pre="qwen2")
     stored = {t.name: t.data for t in gguf.GGUFReader(path).tensors}
     checkpoint = read_checkpoint(path)
-    assert checkpoint.config["model_type"] == "qwen2"
+    assert checkpoint.config.content["model_type"] == "qwen2"
     found = weights(checkpoint)["model.layers.0.self_attn.q_proj.weight"]
     assert np.array_equal(found, stored["blk.0.attn_q.weight"])
 
@@ -162,8 +163,10 @@ def test_an_apr_of_another_program_is_the_same_model(tmp_path: Path) -> None:
         read_checkpoint(path) for path in (another_programs_apr(tmp_path), tmp_path / "of.gguf")
     )
     assert ours.config == theirs.config
-    assert ours.tokenizer_json["model"] == theirs.tokenizer_json["model"]
-    assert ours.tokenizer_json["added_tokens"] == theirs.tokenizer_json["added_tokens"]
+    assert ours.tokenizer_json.content["model"] == theirs.tokenizer_json.content["model"]
+    assert (
+        ours.tokenizer_json.content["added_tokens"] == theirs.tokenizer_json.content["added_tokens"]
+    )
     one, other = weights(ours), weights(theirs)
     assert one.keys() == other.keys()
     assert all(np.array_equal(one[name], other[name]) for name in one)
@@ -185,7 +188,7 @@ def test_an_apr_that_was_never_a_gguf_keeps_its_rows(tmp_path: Path) -> None:
         ({"tokenizer.pre_type": "brand-new"}, "pre-tokenizer 'brand-new'"),
         ({"tokenizer.pre_type": None}, "pre-tokenizer ''"),
         ({"tokenizer.vocabulary": None}, "0 tokens"),
-        ({"tokenizer.vocabulary": 7}, "cannot be understood"),
+        ({"tokenizer.vocabulary": 7}, "tokens that are no text"),
         ({"tokenizer.token_type": [1]}, "1 types of tokens"),
         ({"assay": {"gguf": [["a"]]}}, "cannot be understood"),
         ({"assay": 3}, "cannot be understood"),
@@ -246,14 +249,14 @@ def test_the_stretched_rotary_embedding_of_llama_3_is_recognised(tmp_path: Path)
     folder, back = tmp_path / "folder", tmp_path / "back.gguf"
     convert(path, folder)
     config = json.loads((folder / "config.json").read_text())
-    (folder / "config.json").write_text(json.dumps({**config, "rope_scaling": LLAMA3[1]}))
+    (folder / "config.json").write_text(json.dumps({**config, "rope_scaling": LLAMA3[1].to_json()}))
     convert(folder, back)
     (found,) = [t for t in gguf.GGUFReader(back).tensors if t.name == "rope_freqs.weight"]
     assert found.data.tolist() == pytest.approx(llama3_divisors(10000.0, HEAD, LLAMA3[1]))
     assert found.data.min() == 1
     assert found.data.max() == 32
     checkpoint = read_checkpoint(back)
-    assert checkpoint.config["rope_scaling"] == LLAMA3[1]
+    assert checkpoint.config.content["rope_scaling"] == LLAMA3[1].to_json()
     assert "rope_freqs.weight" not in weights(checkpoint)
     convert(back, tmp_path / "x.apr")
     convert(tmp_path / "x.apr", tmp_path / "again.gguf")
@@ -277,7 +280,7 @@ def test_other_stretches_go_over(
     config = json.loads((tmp_path / "f" / "config.json").read_text())
     (tmp_path / "f" / "config.json").write_text(json.dumps({**config, "rope_scaling": said}))
     convert(tmp_path / "f", tmp_path / "g.gguf")
-    assert read_checkpoint(tmp_path / "g.gguf").config["rope_scaling"] == found
+    assert read_checkpoint(tmp_path / "g.gguf").config.content["rope_scaling"] == found
 
 
 def test_a_stretch_that_gguf_has_no_word_for_is_named(tmp_path: Path, small: Path) -> None:
@@ -288,6 +291,10 @@ def test_a_stretch_that_gguf_has_no_word_for_is_named(tmp_path: Path, small: Pat
     with pytest.raises(ModelError, match="'longrope', which a GGUF file cannot say"):
         convert(tmp_path / "f", tmp_path / "g.gguf")
     assert not list(tmp_path.glob("g.gguf*"))
+    config["rope_parameters"] = {"rope_type": "linear", "factor": "four"}
+    (tmp_path / "f" / "config.json").write_text(json.dumps(config))
+    with pytest.raises(ModelError, match="does not say the factor of its rope_scaling"):
+        convert(tmp_path / "f", tmp_path / "g.gguf")
 
 
 def test_weights_in_several_files(tmp_path: Path, small: Path) -> None:
@@ -327,4 +334,4 @@ def test_a_damaged_folder_is_one_line(
 def test_a_newer_folders_template_lies_in_a_file_of_its_own(tmp_path: Path, small: Path) -> None:
     convert(small, tmp_path / "f")
     (tmp_path / "f" / "chat_template.jinja").write_text("{{ new }}")
-    assert read_checkpoint(tmp_path / "f").tokenizer_config["chat_template"] == "{{ new }}"
+    assert read_checkpoint(tmp_path / "f").tokenizer_config.content["chat_template"] == "{{ new }}"

@@ -10,7 +10,7 @@ import pytest
 
 from assay.errors import ModelError, UsageError
 from assay.formats.apr.file import read_apr
-from assay.formats.checkpoint import read_checkpoint
+from assay.formats.format import read_checkpoint
 from assay.formats.huggingface.safetensors import write_safetensors
 from assay.models import DEFAULT_WEIGHTS, convert
 from tests.conftest import Cli

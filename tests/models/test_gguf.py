@@ -9,11 +9,12 @@ from typing import Any
 
 import pytest
 
-from assay import codec
 from assay.errors import ModelError
 from assay.models import DEFAULT_WEIGHTS, EngineOptions, convert, open_model
 from assay.models.engines.llamacpp import worker as llama_worker
 from assay.models.engines.llamacpp.engine import GgufModel
+from assay.models.engines.llamacpp.settings import LlamaSettings
+from assay.models.workers.messages import Ask, Reply
 from assay.prompts import strategies
 from assay.types import Benchmark, Decoding, Message, Prompt, Request
 from tests.models.gguf_samples import gguf
@@ -64,7 +65,7 @@ def test_float_weights_are_not_called_batch_invariant(tmp_path: Path) -> None:
     for spec, options in (("default", on), (str(path), on), (str(path), off)):
         model = open_model(spec, options)
         assert [c.error for c in model.generate([request])] == [None]
-        told.append(model.describe()["batch_invariant"])
+        told.append(model.describe().to_json()["batch_invariant"])
     assert told == [True, False, True]
 
 
@@ -111,15 +112,21 @@ class FakeLines:
     """The harness's side, in this process."""
 
     def __init__(self) -> None:
-        self.settings = {"logprobs": False, "model_context": 8192}
-        self.requests: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
-        self.replies: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
+        self.settings = LlamaSettings("", 4, 512, 8192, 1, "cpu", invariant=True)
+        self.requests: queue.SimpleQueue[Ask] = queue.SimpleQueue()
+        self.replies: queue.SimpleQueue[Reply] = queue.SimpleQueue()
         self.reply = self.replies.put
         self.count = lambda _: None
 
 
-def line(number: int, seed: int, text: str = "a") -> dict[str, Any]:
-    return {"id": number, **codec.to_json(Request("t", number, Prompt(text=text), SAMPLED, seed))}
+def line(number: int, seed: int, text: str = "a") -> Ask:
+    return Ask(number, Request("t", number, Prompt(text=text), SAMPLED, seed))
+
+
+def next_ask(dispatcher: llama_worker._Dispatcher) -> Ask:
+    first = dispatcher._first()
+    assert isinstance(first, Ask)
+    return first
 
 
 def test_a_request_that_llama_cpp_throws_at_is_answered() -> None:
@@ -132,8 +139,8 @@ def test_a_request_that_llama_cpp_throws_at_is_answered() -> None:
         lines.requests.put(line(number, number))
     dispatcher = llama_worker._Dispatcher(Throwing(), lines, 4)
     threading.Thread(target=dispatcher.serve, daemon=True).start()
-    answers = sorted((lines.replies.get(timeout=10) for _ in range(6)), key=lambda a: a["id"])
-    assert [(a["id"], a["error"]) for a in answers] == [(n, "thrown") for n in range(6)]
+    answers = sorted((lines.replies.get(timeout=10) for _ in range(6)), key=lambda a: a.id)
+    assert [(a.id, a.error) for a in answers] == [(n, "thrown") for n in range(6)]
 
 
 def test_samples_of_a_prompt_are_asked_for_together() -> None:
@@ -143,7 +150,7 @@ def test_samples_of_a_prompt_are_asked_for_together() -> None:
     ):
         lines.requests.put(line(number, seed, text))
     dispatcher = llama_worker._Dispatcher(None, lines, 6)
-    groups = [[request["id"] for request in dispatcher._group()] for _ in range(4)]
+    groups = [[ask.id for ask in dispatcher._group(next_ask(dispatcher))] for _ in range(4)]
     assert groups == [[0, 1, 2], [3], [4], [5, 6]]
 
 

@@ -15,14 +15,15 @@ pytest.importorskip("transformers", reason="needs the hf extra: pip install 'ass
 
 import torch
 
-from assay import codec
 from assay.errors import AssayError, ModelError, UsageError
 from assay.models import EngineOptions, open_model
 from assay.models.engines.torch import engine as hf
 from assay.models.engines.torch.load import load
 from assay.models.engines.torch.sampling import Choice, Settings, choose
+from assay.models.engines.torch.settings import Generate, TorchSettings
 from assay.models.engines.torch.slots import Slots
 from assay.models.engines.torch.worker import Engine
+from assay.models.workers.messages import Ask, Reply
 from assay.types import Decoding, Message, Prompt, Request, SampleKey
 
 from .torch_models import CONTEXT, save_adapter, save_model
@@ -55,21 +56,21 @@ class FakeLines:
     """The harness's side, in this process."""
 
     def __init__(self, requests: list[Request]) -> None:
-        self.requests: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
-        self.replies: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
+        self.requests: queue.SimpleQueue[Ask] = queue.SimpleQueue()
+        self.replies: queue.SimpleQueue[Reply] = queue.SimpleQueue()
         self.reply = self.replies.put
         self.count = lambda _: None
-        self.settings: dict[str, Any] = {"thinking": "", "variables": {}}
         for number, request in enumerate(requests):
-            self.requests.put({"id": number, **codec.to_json(request)})
+            self.requests.put(Ask(number, request))
 
 
 def served(
     folder: Path, requests: list[Request], parallel: int = 7
-) -> tuple[Engine, dict[SampleKey, dict[str, Any]]]:
+) -> tuple[Engine, dict[SampleKey, Reply]]:
     """The worker's engine in a thread of this process: its replies, by sample."""
     lines: Any = FakeLines(requests)
-    engine = Engine(load(str(folder), "cpu", "float32", ""), lines, parallel, 24)
+    loaded = load(TorchSettings(str(folder), "cpu", "float32"))
+    engine = Engine(loaded, lines, Generate(parallel, 24))
 
     def serve() -> None:
         with torch.no_grad():
@@ -77,11 +78,11 @@ def served(
 
     threading.Thread(target=serve, daemon=True).start()
     replies = [lines.replies.get(timeout=120) for _ in requests]
-    return engine, {requests[reply["id"]].key: reply for reply in replies}
+    return engine, {requests[reply.id].key: reply for reply in replies}
 
 
-def texts(replies: dict[SampleKey, dict[str, Any]]) -> dict[SampleKey, str]:
-    return {key: reply["text"] for key, reply in replies.items()}
+def texts(replies: dict[SampleKey, Reply]) -> dict[SampleKey, str]:
+    return {key: reply.text for key, reply in replies.items()}
 
 
 def by_transformers(folder: Path, prompt: str, tokens: int, **settings: Any) -> str:
@@ -108,7 +109,7 @@ def test_greedy_texts_are_those_of_transformers(folder: Path) -> None:
         assert not completion.used_gpu
         assert completion.logprob is not None
         assert completion.logprob < 0
-    facts = model.describe()
+    facts = model.describe().to_json()
     assert (facts["device"], facts["dtype"], facts["parallel"]) == ("cpu", "float32", 3)
     assert (facts["batch_invariant"], facts["threads"]) == (True, 1)
 
@@ -120,7 +121,7 @@ def test_a_text_does_not_depend_on_what_is_made_beside_it(folder: Path, decoding
     _, alone = served(folder, requests[::-1], 1)
     assert texts(batched) == texts(alone)
     if decoding.temperature:
-        samples = {batched["t0", s]["text"] for s in range(4)}
+        samples = {batched["t0", s].text for s in range(4)}
         assert len(samples) == 4
 
 
@@ -130,12 +131,12 @@ def test_stop_words_end_a_text_and_are_not_part_of_it(folder: Path) -> None:
     _, cut = served(folder, asked(GREEDY, stop=(word, "never")))
     hits = 0
     for key, reply in cut.items():
-        before, found, _ = whole[key]["text"].partition(word)
-        assert reply["text"] == before
+        before, found, _ = whole[key].text.partition(word)
+        assert reply.text == before
         if found:
             hits += 1
-            assert reply["finish_reason"] == "stop"
-            assert reply["tokens_generated"] <= whole[key]["tokens_generated"]
+            assert reply.finish_reason == "stop"
+            assert reply.tokens_generated <= whole[key].tokens_generated
     assert hits
 
 
@@ -145,17 +146,15 @@ def test_a_prompt_too_long_for_the_context_fails_alone(folder: Path) -> None:
     requests[3] = Request("t3", 0, Prompt(text="x" * (CONTEXT - 3)), GREEDY, 0)
     _, found = served(folder, requests)
     error = f"the prompt has {CONTEXT} tokens, the model's context {CONTEXT}"
-    assert {key: reply["error"] for key, reply in found.items() if reply["error"]} == {
-        ("t2", 0): error
-    }
-    assert 0 < found["t3", 0]["tokens_generated"] <= 3
+    assert {key: reply.error for key, reply in found.items() if reply.error} == {("t2", 0): error}
+    assert 0 < found["t3", 0].tokens_generated <= 3
 
 
 def test_a_long_prompt_after_short_ones_gets_longer_slots(folder: Path) -> None:
     long = Request("long", 0, Prompt(text="y" * 300), GREEDY, 0)
     requests = [*asked(GREEDY), long, *asked(SAMPLED)[:2]]
     _, found = served(folder, requests, 2)
-    assert found["long", 0]["text"] == by_transformers(folder, "y" * 300, GREEDY.max_tokens)
+    assert found["long", 0].text == by_transformers(folder, "y" * 300, GREEDY.max_tokens)
 
 
 def test_an_empty_prompt_and_a_template_that_refuses_are_errors_of_their_prompt(
@@ -166,9 +165,9 @@ def test_an_empty_prompt_and_a_template_that_refuses_are_errors_of_their_prompt(
     empty = Request("e", 0, Prompt(text=""), GREEDY, 0)
     fine = Request("f", 0, Prompt(text="hi"), GREEDY, 0)
     _, found = served(refusing, [chat, empty, fine])
-    assert "only users" in found["c", 0]["error"]
-    assert found["e", 0]["error"] == "the prompt is empty"
-    assert found["f", 0]["error"] is None
+    assert "only users" in str(found["c", 0].error)
+    assert found["e", 0].error == "the prompt is empty"
+    assert found["f", 0].error is None
 
 
 def test_an_adapter_changes_the_texts_and_the_identity(folder: Path, tmp_path: Path) -> None:
@@ -256,7 +255,7 @@ def test_out_of_memory_halves_the_batch_and_loses_nothing(
     engine, found = served(folder, requests, 8)
     assert engine.most == 2
     assert texts(found) == texts(whole)
-    assert not any(reply["error"] for reply in found.values())
+    assert not any(reply.error for reply in found.values())
 
 
 def test_too_little_memory_for_one_prompt_is_its_error(
@@ -271,7 +270,7 @@ def test_too_little_memory_for_one_prompt_is_its_error(
 
     monkeypatch.setattr(Slots, "place", short_of_memory)
     _, found = served(folder, asked(GREEDY), 4)
-    assert {key: reply["error"] for key, reply in found.items() if reply["error"]} == {
+    assert {key: reply.error for key, reply in found.items() if reply.error} == {
         ("t2", 0): "the device has too little memory for this prompt even alone"
     }
 
@@ -317,4 +316,4 @@ def test_temperature_zero_beside_sampled_sequences_is_greedy(folder: Path) -> No
     greedy = asked(GREEDY)
     mixed = [*greedy, *(Request(f"s{n}", 0, r.prompt, SAMPLED, n) for n, r in enumerate(greedy))]
     found, alone = (served(folder, requests)[1] for requests in (mixed, greedy))
-    assert {key: found[key]["text"] for key in alone} == texts(alone)
+    assert {key: found[key].text for key in alone} == texts(alone)

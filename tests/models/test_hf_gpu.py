@@ -14,9 +14,11 @@ import torch
 from assay.models import EngineOptions, open_model
 from assay.models.engines.torch.attention import has_kernel, over_past
 from assay.models.engines.torch.load import load
+from assay.models.engines.torch.settings import TorchSettings
 from assay.models.engines.torch.slots import Reader, Slots, Wish, choice_for
 from assay.types import Decoding, Prompt, Request
 
+from .small_models import write_small
 from .torch_models import save_model
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
@@ -45,7 +47,7 @@ def test_the_kernel_attends_as_torch_does(heads: int, shared: int, width: int, w
 
 def test_graphs_make_the_tokens_of_plain_steps(folder: Path) -> None:
     with torch.no_grad():
-        reader = Reader(load(str(folder), "cuda", "bfloat16", "").model, 0)
+        reader = Reader(load(TorchSettings(str(folder), "cuda", "bfloat16")).model, 0)
         prompts = reader.read([[1, 2, 3], [4, 5, 6, 7, 8, 9], [10]])
         wishes = [
             Wish(30, 0.8, 20, 1.0, 7, min_p=0.05),
@@ -69,7 +71,7 @@ def test_a_gpu_is_used_and_said_to_be(folder: Path) -> None:
     made = list(model.generate(asked))
     assert all(c.used_gpu and c.error is None for c in made)
     assert model.identity.variant == "bfloat16"
-    assert model.describe()["batch_invariant"] is False
+    assert model.describe().to_json()["batch_invariant"] is False
     assert len({c.text for c in made}) > 20
 
 
@@ -88,3 +90,14 @@ def test_memory_of_the_gpu_is_told(folder: Path) -> None:
     assert usage is not None
     assert usage.gpu_peak_mb is not None
     assert usage.gpu_peak_mb > 1
+
+
+def test_a_file_is_dequantised_on_the_gpu_to_the_weights_of_the_cpu(tmp_path: Path) -> None:
+    file = str(write_small(tmp_path / "small.gguf", ("Q4_1", "Q8_0", "Q6_K", "F16", "BF16", "F32")))
+    there, here = (
+        load(TorchSettings(file, device, "bfloat16")).model for device in ("cuda", "cpu")
+    )
+    expected = dict([*here.named_parameters(), *here.named_buffers()])
+    for name, tensor in [*there.named_parameters(), *there.named_buffers()]:
+        assert tensor.device.type == "cuda", name
+        assert torch.equal(tensor.cpu(), expected[name]), name

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from assay.errors import ModelError
+from assay.formats.config import ModelConfig
 from assay.formats.config_sizes import check_sizes
 from assay.models import EngineOptions, open_model
 from tests.models.damaged import setting, write_bases
@@ -78,5 +79,5 @@ def test_a_gguf_files_context(bases: Path, tmp_path: Path, length: int) -> None:
 
 @pytest.mark.parametrize("size", [140 * GB, 40 * GB, 18 * GB])  # bfloat16, 4 bits, 2 bits
 def test_real_models_pass(size: int) -> None:
-    check_sizes(LLAMA_70B, size, "config.json")
-    check_sizes({"text_config": LLAMA_70B, "hidden_size": None}, size, "config.json")
+    check_sizes(ModelConfig(LLAMA_70B), size, "config.json")
+    check_sizes(ModelConfig({"text_config": LLAMA_70B, "hidden_size": None}), size, "config.json")

@@ -14,6 +14,7 @@ from assay.errors import ModelError
 from assay.models import EngineOptions, open_model
 from assay.models.engines.llamacpp import worker as llama_worker
 from assay.models.scoring import open_scorer
+from assay.models.workers.messages import Ask, Pause, Render
 from assay.models.workers.process import ProcessModel
 from assay.types import Decoding, Prompt, Request
 
@@ -26,7 +27,7 @@ def ask(count: int, new_tokens: int = 4) -> list[Request]:
 
 
 @pytest.fixture(params=["gguf", "hf"])
-def model(request: pytest.FixtureRequest, tmp_path: Path) -> ProcessModel:
+def model(request: pytest.FixtureRequest, tmp_path: Path) -> ProcessModel[Any]:
     options = EngineOptions(parallel=4, device="cpu")
     if request.param == "gguf":
         pytest.importorskip("xllamacpp", reason="needs the gguf extra")
@@ -43,12 +44,12 @@ def model(request: pytest.FixtureRequest, tmp_path: Path) -> ProcessModel:
     return opened
 
 
-def process(model: ProcessModel) -> int | None:
+def process(model: ProcessModel[Any]) -> int | None:
     return None if model._process is None else model._process._process.pid
 
 
 @pytest.mark.slow
-def test_one_process_serves_all_calls(model: ProcessModel) -> None:
+def test_one_process_serves_all_calls(model: ProcessModel[Any]) -> None:
     assert model.usage() is None
     first = [c.text for c in model.generate(ask(1))]
     assert process(model) is None
@@ -73,7 +74,7 @@ def test_one_process_serves_all_calls(model: ProcessModel) -> None:
 
 
 @pytest.mark.slow
-def test_scores_and_texts_do_not_depend_on_what_was_asked_before(model: ProcessModel) -> None:
+def test_scores_and_texts_do_not_depend_on_what_was_asked_before(model: ProcessModel[Any]) -> None:
     """One process does both in torch, and its slots have an attention of their own."""
     np = pytest.importorskip("numpy")
     alone = [c.text for c in sorted(model.generate(ask(3)), key=lambda one: one.task_id)]
@@ -93,7 +94,7 @@ def test_scores_and_texts_do_not_depend_on_what_was_asked_before(model: ProcessM
 
 
 @pytest.mark.slow
-def test_a_scorer_whose_engine_was_killed_is_started_again(model: ProcessModel) -> None:
+def test_a_scorer_whose_engine_was_killed_is_started_again(model: ProcessModel[Any]) -> None:
     with model.kept_loaded():
         with open_scorer(model) as scorer:
             model.close()
@@ -104,7 +105,7 @@ def test_a_scorer_whose_engine_was_killed_is_started_again(model: ProcessModel) 
 
 
 @pytest.mark.slow
-def test_answers_that_nobody_took_are_not_given_to_the_next(model: ProcessModel) -> None:
+def test_answers_that_nobody_took_are_not_given_to_the_next(model: ProcessModel[Any]) -> None:
     with model.kept_loaded():
         with contextlib.closing(model.generate(ask(4, new_tokens=40))) as left:  # type: ignore[type-var]
             next(left)
@@ -114,7 +115,7 @@ def test_answers_that_nobody_took_are_not_given_to_the_next(model: ProcessModel)
 
 
 @pytest.mark.slow
-def test_a_killed_engine_is_started_again(model: ProcessModel) -> None:
+def test_a_killed_engine_is_started_again(model: ProcessModel[Any]) -> None:
     with model.kept_loaded():
         list(model.generate(ask(1)))
         model.close()
@@ -129,18 +130,20 @@ def test_a_request_that_comes_alone_waits_for_no_company(
     monkeypatch.setattr(llama_worker, "TOGETHER_S", 60.0)
 
     class Lines:
-        requests: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
+        requests: queue.SimpleQueue[Any] = queue.SimpleQueue()
 
-    def line(number: int, seed: int) -> dict[str, Any]:
-        return {"id": number, "prompt": "a", "decoding": {}, "seed": seed}
+    def line(number: int) -> Ask:
+        return Ask(number, Request("t", number, Prompt(text="a"), Decoding(), number))
 
     lines: Any = Lines()
     dispatcher = llama_worker._Dispatcher(None, lines, 8)
-    pause = {"pause": True}
-    asked = [line(0, 0), line(1, 1), pause, pause, line(2, 2), {"id": 9, "render": "a"}, pause]
-    for message in asked:
+    question, pause = Render(Prompt(text="a")), Pause()
+    for message in (line(0), line(1), pause, pause, line(2), question, pause):
         lines.requests.put(message)
     begun = time.monotonic()
-    groups = [[message["id"] for message in dispatcher._group()] for _ in range(3)]
-    assert groups == [[0, 1], [2], [9]]
+    for ids in ([0, 1], [2]):
+        first = dispatcher._first()
+        assert isinstance(first, Ask)
+        assert [ask.id for ask in dispatcher._group(first)] == ids
+    assert dispatcher._first() == question
     assert time.monotonic() - begun < 30

@@ -14,11 +14,13 @@ import torch
 
 from assay.datasets import packaged_file
 from assay.formats import tensors
-from assay.formats.checkpoint import read_checkpoint
+from assay.formats.format import read_checkpoint
 from assay.models import DEFAULT_WEIGHTS, convert
 from assay.models.engines.torch.load import DTYPES, load
+from assay.models.engines.torch.settings import TorchSettings
 from assay.models.engines.torch.weights import read_weights
 from tests.models.small_models import write_small
+from tests.models.torch_models import save_model
 
 MIXED = ("Q4_1", "Q8_0", "Q6_K", "F16", "BF16", "F32")
 TEXT = "hello world 12"
@@ -34,7 +36,7 @@ def one_by_one(path: Path, dtype: str) -> Any:
     from transformers import AutoConfig, AutoModelForCausalLM
 
     checkpoint = read_checkpoint(path)
-    config = AutoConfig.for_model(**checkpoint.config)
+    config = AutoConfig.for_model(**checkpoint.config.content)
     model = AutoModelForCausalLM.from_config(config, dtype=DTYPES[dtype]).eval()
     weights = model.state_dict()
     for weight in checkpoint.tensors():
@@ -64,7 +66,7 @@ def test_weights_buffers_and_logits_are_those_of_a_copy_one_by_one(
     file: Path, dtype: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tensors, "PIECE", 1 << 12)  # many parts, of small matrices too
-    loaded = load(str(file), "cpu", dtype, "")
+    loaded = load(TorchSettings(str(file), "cpu", dtype))
     assert loaded.dtype == dtype
     assert_same_model(loaded.model, one_by_one(file, dtype), loaded.tokenizer.encode(TEXT))
     assert loaded.model.lm_head.weight is loaded.model.model.embed_tokens.weight
@@ -73,13 +75,13 @@ def test_weights_buffers_and_logits_are_those_of_a_copy_one_by_one(
 
 def test_nothing_is_drawn_at_random(file: Path) -> None:
     before = torch.get_rng_state()
-    load(str(file), "cpu", "float32", "")
+    load(TorchSettings(str(file), "cpu", "float32"))
     assert torch.equal(before, torch.get_rng_state())
 
 
 def test_torch_computes_with_as_many_threads_afterwards(file: Path) -> None:
     before = torch.get_num_threads()
-    load(str(file), "cpu", "float32", "")
+    load(TorchSettings(str(file), "cpu", "float32"))
     assert torch.get_num_threads() == before
 
 
@@ -88,7 +90,7 @@ def test_a_weight_too_few_too_many_or_in_another_shape_is_named(file: Path) -> N
 
     checkpoint = read_checkpoint(file)
     with torch.device("meta"):
-        model = AutoModelForCausalLM.from_config(AutoConfig.for_model(**checkpoint.config))
+        model = AutoModelForCausalLM.from_config(AutoConfig.for_model(**checkpoint.config.content))
     stored = checkpoint.hf_tensors()
     norm = next(tensor for tensor in stored if tensor.name == "model.norm.weight")
     others = [tensor for tensor in stored if tensor is not norm]
@@ -106,13 +108,36 @@ def test_a_weight_too_few_too_many_or_in_another_shape_is_named(file: Path) -> N
             read_weights(wrong, model)
 
 
+def test_frequencies_that_old_files_store_are_computed(file: Path) -> None:
+    """Such a file could not be loaded: the model has no weight of that name."""
+    from transformers import AutoConfig, AutoModelForCausalLM
+
+    checkpoint = read_checkpoint(file)
+    with torch.device("meta"):
+        model = AutoModelForCausalLM.from_config(AutoConfig.for_model(**checkpoint.config.content))
+    name = "model.layers.0.self_attn.rotary_emb.inv_freq"
+    stored = tensors.Tensor(name, "F32", (1,), 4, lambda: bytes(4))
+    assert name not in read_weights([*checkpoint.hf_tensors(), stored], model)
+
+
+def test_a_head_of_its_own_is_not_tied(tmp_path: Path) -> None:
+    folder = save_model(tmp_path / "folder")
+    convert(folder, tmp_path / "model.apr")
+    paths = (tmp_path / "model.apr", folder)
+    ours, theirs = (load(TorchSettings(str(path), "cpu", "float32")) for path in paths)
+    assert ours.model.lm_head.weight is not ours.model.model.embed_tokens.weight
+    assert_same_model(ours.model, theirs.model, theirs.tokenizer.encode(TEXT))
+
+
 @pytest.mark.model
 @pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 def test_the_default_model_is_the_folder_made_of_it(tmp_path: Path, dtype: str) -> None:
     path = packaged_file(DEFAULT_WEIGHTS)
     convert(path, tmp_path / "folder")
-    loaded, folder = (load(str(one), "cpu", dtype, "") for one in (path, tmp_path / "folder"))
+    loaded, folder = (
+        load(TorchSettings(str(one), "cpu", dtype)) for one in (path, tmp_path / "folder")
+    )
     tokens = loaded.tokenizer.encode(TEXT)
     assert tokens == folder.tokenizer.encode(TEXT)
     assert_same_model(loaded.model, folder.model, tokens)

@@ -66,7 +66,7 @@ def test_log_probabilities_are_averaged_when_asked_for(server: FaultyServer, tex
 def test_log_probabilities_that_do_not_come_are_told(server: FaultyServer) -> None:
     model = opened(server, logprobs=True)
     made(model, ask(1))
-    assert model.describe()["logprobs"] == "not told by the server"
+    assert model.describe().to_json()["logprobs"] == "not told by the server"
 
 
 def test_a_server_that_does_not_stream_is_read_too(server: FaultyServer) -> None:
@@ -108,12 +108,12 @@ def test_identity_holds_what_stays_over_a_restart(server: FaultyServer) -> None:
 def test_facts_for_the_result(server: FaultyServer) -> None:
     model = opened(server, parallel=3)
     made(model, ask(1))
-    facts = model.describe()
+    facts = model.describe().to_json()
     assert (
         facts.items() >= {"base_url": server.url, "parallel": 3, "batch_invariant": False}.items()
     )
     assert not facts.keys() & {"left_out", "listed_by_server"}
-    assert opened(server, "other").describe()["listed_by_server"] is False
+    assert opened(server, "other").describe().to_json()["listed_by_server"] is False
 
 
 def test_credentials_in_the_address_are_used_and_not_told(server: FaultyServer) -> None:
@@ -136,7 +136,7 @@ def test_a_field_the_server_refuses_is_left_out_and_told(server: FaultyServer, f
     found = made(model, ask(6, Decoding(16, temperature=0.8, top_k=40)))
     assert {c.error for c in found.values()} == {None}
     assert {c.retries for c in found.values()} == {0}
-    assert model.describe()["left_out"] == [field]
+    assert model.describe().to_json()["left_out"] == [field]
     assert sum(field in body for body in server.bodies) <= 2
 
 
@@ -145,7 +145,7 @@ def test_max_tokens_has_two_names(server: FaultyServer) -> None:
     model = opened(server)
     (one,) = model.generate(ask(1))
     assert one.error is None
-    assert model.describe()["left_out"] == ["max_tokens", "seed"]
+    assert model.describe().to_json()["left_out"] == ["max_tokens", "seed"]
     assert server.bodies[-1]["max_completion_tokens"] == 16
 
 
@@ -203,7 +203,7 @@ def test_batch_mode_off_is_one_at_a_time(server: FaultyServer) -> None:
     model = opened(server, batch_mode="off")
     made(model, ask(6))
     assert server.busiest == 1
-    assert model.describe()["parallel"] == 1
+    assert model.describe().to_json()["parallel"] == 1
 
 
 def test_requests_are_taken_as_they_are_needed(server: FaultyServer) -> None:

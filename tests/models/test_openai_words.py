@@ -21,6 +21,7 @@ from assay.models.engines.openai.body import complaint, extra_fields, refused_fi
 from assay.models.engines.openai.events import events
 from assay.models.engines.openai.rate_limiter import Gate, pause_s, retry_after_s
 from assay.models.engines.openai.server import check_key, parse_address
+from assay.models.named_values import by_name
 from assay.types import Decoding, Message, Prompt, Request
 
 GREEDY = Request("t", 0, Prompt(messages=(Message("user", "hi"),)), Decoding(max_tokens=9), seed=5)
@@ -29,7 +30,7 @@ TEXT = replace(GREEDY, prompt=Prompt(text="def f", stop=("\ndef ",)))
 
 
 def body(request: Request, *left_out: str, logprobs: bool = False) -> dict[str, Any]:
-    return request_body("m", request, logprobs=logprobs, left_out=left_out)
+    return request_body("m", request, logprobs=logprobs, left_out=left_out).fields
 
 
 def test_every_sampler_setting_is_said() -> None:
@@ -73,11 +74,12 @@ def test_own_fields_and_thinking_are_added() -> None:
     options = EngineOptions(thinking="off", engine_options=("effort=low", "top_a=0.5"))
     switch = {"enable_thinking": False, "thinking": False}
     extra = extra_fields(options)
-    assert extra == {"effort": "low", "top_a": 0.5, "chat_template_kwargs": switch}
+    assert by_name(extra) == {"effort": "low", "top_a": 0.5, "chat_template_kwargs": switch}
     found = request_body("m", GREEDY, logprobs=False, left_out=(), extra=extra)
-    assert found.items() >= extra.items()
+    assert found.fields.items() >= by_name(extra).items()
+    assert found.needed >= {"effort", "top_a", "chat_template_kwargs"}
     named = EngineOptions(thinking="on", engine_options=('chat_template_kwargs={"a": 1}',))
-    assert extra_fields(named) == {
+    assert by_name(extra_fields(named)) == {
         "chat_template_kwargs": {"enable_thinking": True, "thinking": True, "a": 1}
     }
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from assay import codec
 from assay.errors import ModelError
 from assay.models import EngineOptions, Rendered, open_model
 from assay.thoughts import has_thoughts
@@ -20,8 +19,11 @@ from tests.models.small_models import SPECIAL, TOKENS, TYPES, write_small
 pytest.importorskip("xllamacpp", reason="needs llama.cpp: pip install 'assay-eval[gguf]'")
 pytest.importorskip("torch", reason="needs torch: pip install 'assay-eval[hf]'")
 from assay.models.engines.torch.load import load
+from assay.models.engines.torch.settings import TorchSettings
 from assay.models.engines.torch.texts import Texts
+from assay.models.workers.messages import RenderReply, TemplateSettings
 from assay.models.workers.prompt_tokens import rendered, template_of
+from assay.models.workers.template_process import TemplateProcess
 from tests.models.test_hf import FakeLines
 
 pytestmark = pytest.mark.model
@@ -36,14 +38,15 @@ THINKS = "{% for m in messages %}[{{ m['content'] }}]{% endfor %}<think>\n"
 def given(engine: str, path: Path, prompt: Prompt) -> Rendered:
     """By llama.cpp, or by the hf engine's tokenizer without its process."""
     if engine == "hf":
-        return codec.from_json(Rendered, hf_reply(path, prompt)["rendered"])
+        return hf_reply(path, prompt).rendered
     form = EngineOptions(prompt_form="chat" if prompt.messages else "text")
     return open_model(f"{engine}:{path}", form).render(prompt)
 
 
-def hf_reply(path: Path, prompt: Prompt) -> dict[str, Any]:
-    tokenizer = load(str(path), "cpu", "float32", "").tokenizer
-    return rendered(tokenizer, template_of(tokenizer), {"id": 0, "render": codec.to_json(prompt)})
+def hf_reply(path: Path, prompt: Prompt) -> RenderReply:
+    tokenizer = load(TorchSettings(str(path), "cpu", "float32")).tokenizer
+    with contextlib.closing(TemplateProcess(template_of(tokenizer))) as process:
+        return rendered(tokenizer, process.render, prompt)
 
 
 @pytest.mark.parametrize("engine", ENGINES)
@@ -85,7 +88,7 @@ def test_all_engines_give_a_model_what_they_show(tmp_path: Path) -> None:
 def test_a_template_that_refuses(tmp_path: Path) -> None:
     refusal = "{% if 'hello' in messages[0]['content'] %}{{ raise_exception('only haiku') }}"
     path = write_small(tmp_path / "m.gguf", chat_template=refusal + "{% endif %}" + BODY)
-    assert "only haiku" in hf_reply(path, CHAT)["error"]
+    assert "only haiku" in str(hf_reply(path, CHAT).error)
     with pytest.raises(ModelError, match="only haiku"):
         open_model(f"gguf:{path}").render(CHAT)
 
@@ -111,8 +114,9 @@ def test_marks_of_thoughts_stay_in_the_text(special: bool, tmp_path: Path) -> No
     text = "".join(completion.text for completion in made)
     assert "<think>" in text
     assert "</think>" in text
-    assert model.describe()["thinks"] is True
-    texts = Texts(load(str(path), "cpu", "float32", ""), FakeLines([]))  # type: ignore[arg-type]
+    assert model.describe().to_json()["thinks"] is True
+    loaded = load(TorchSettings(str(path), "cpu", "float32"))
+    texts = Texts(loaded, FakeLines([]), TemplateSettings())  # type: ignore[arg-type]
     hello, (opened, closed) = TOKENS.index("hello"), range(len(TOKENS), len(TOKENS) + 2)
     (decoded,) = texts._decoded([(BOS, opened, hello, closed, hello)])
     assert decoded == "<think>hello</think>hello"

@@ -13,6 +13,7 @@ from assay.errors import ModelError, UsageError
 from assay.models import EngineOptions, open_model
 from assay.models.engines.llamacpp.options import KNOWN, RESERVED, apply_options
 from assay.models.scoring import open_scorer
+from assay.models.settings import parse_engine_options
 from assay.types import Completion, Decoding, Message, Prompt, Request
 from tests.models.small_models import TOKENS, TYPES, write_small
 
@@ -123,8 +124,8 @@ def test_own_options_change_what_is_made(plain: str) -> None:
     model = open_model(plain, EngineOptions(engine_options=("cache_type_k=q8_0", "n_batch=64")))
     (made,) = model.generate([Request("t", 0, CHAT, GREEDY, 0)])
     assert made.error is None
-    assert model.describe()["batch_invariant"] is False
-    assert model.describe()["engine_options"] == {"cache_type_k": "q8_0", "n_batch": 64}
+    assert model.describe().to_json()["batch_invariant"] is False
+    assert model.describe().to_json()["engine_options"] == {"cache_type_k": "q8_0", "n_batch": 64}
 
 
 @pytest.mark.parametrize(
@@ -163,7 +164,8 @@ def test_every_option_is_one_of_the_binding() -> None:
         value: Any = params
         for part in name.split("."):
             value = getattr(value, part)
-    apply_options(params, {"flash_attn_type": "enabled", "sampling.typ_p": 1})
+    chosen = ('flash_attn_type="enabled"', "sampling.typ_p=1")
+    apply_options(params, parse_engine_options(chosen))
     assert params.flash_attn_type.name == "LLAMA_FLASH_ATTN_TYPE_ENABLED"
 
 

@@ -48,10 +48,10 @@ def test_a_repetition_penalty_is_that_of_transformers(folder: Path) -> None:
     for number, text in enumerate(TEXTS):
         wanted = by_transformers(folder, text, 24, repetition_penalty=1.3)
         reply = found[f"t{number}", 0]
-        if reply["finish_reason"] == "stop":  # at a mark that transformers does not know
-            assert wanted.startswith(reply["text"])
+        if reply.finish_reason == "stop":  # at a mark that transformers does not know
+            assert wanted.startswith(reply.text)
         else:
-            assert reply["text"] == wanted
+            assert reply.text == wanted
             whole += 1
     assert whole >= 3
     assert texts(found) != texts(free)
@@ -95,7 +95,7 @@ def test_the_log_probability_is_the_models_own(folder: Path) -> None:
     logits = model(ids).logits[:, -1]
     token = RepetitionPenaltyLogitsProcessor(50.0)(ids, logits.clone()).argmax()
     wanted = torch.log_softmax(logits[0], -1)[token]
-    assert found["t", 0]["logprob"] == pytest.approx(float(wanted.detach()), abs=1e-4)
+    assert found["t", 0].logprob == pytest.approx(float(wanted.detach()), abs=1e-4)
 
 
 def test_cuts_leave_only_the_likeliest_token(folder: Path) -> None:

@@ -18,6 +18,7 @@ import pytest
 
 from assay.models.workers import template_process
 from assay.models.workers.template_process import TemplateLimitError, TemplateProcess
+from assay.types import Message
 from tests.conftest import Cli
 
 LOOP = "{% for i in range(99999) %}{% for j in range(99999) %}{% endfor %}{% endfor %}"
@@ -29,7 +30,7 @@ DOUBLING = (
 )
 SAID = "{% for m in messages %}[{{ m['content'] }}]{% endfor %}"
 LATER = "{% if 'def ' in messages[-1]['content'] %}" + LOOP + "{% endif %}" + SAID
-MESSAGES = [{"role": "user", "content": "hello"}]
+MESSAGES = [Message("user", "hello")]
 
 
 def refused(done: subprocess.CompletedProcess[str], *words: str) -> None:
@@ -58,7 +59,7 @@ def process() -> Iterator[Callable[..., TemplateProcess]]:
 def test_what_a_template_says_comes_through(process: Callable[..., TemplateProcess]) -> None:
     rendered = process(lambda messages: f"<{messages[0]['content']}>")
     for text in ("hello", "日本語\ud800\n\x00", "x" * 1_000_000):
-        assert rendered.render([{"content": text}]) == f"<{text}>"
+        assert rendered.render([Message("user", text)]) == f"<{text}>"
 
 
 def test_a_refusal_is_that_prompts_alone(process: Callable[..., TemplateProcess]) -> None:
@@ -69,8 +70,8 @@ def test_a_refusal_is_that_prompts_alone(process: Callable[..., TemplateProcess]
 
     rendered = process(apply)
     with pytest.raises(ValueError, match="no system messages"):
-        rendered.render([{"role": "system"}])
-    assert rendered.render([{"role": "user"}]) == "fine"
+        rendered.render([Message("system", "")])
+    assert rendered.render([Message("user", "")]) == "fine"
 
 
 @pytest.mark.parametrize("work", ["while True: pass", "9 ** 9 ** 9"])

@@ -53,7 +53,7 @@ def test_texts_do_not_depend_on_the_number_of_threads() -> None:
     for count in (1, 3, 0):
         model = open_model("default", EngineOptions(threads=count))
         texts.append({completion.text for completion in model.generate(requests)})
-        threads.append(model.describe()["threads"])
+        threads.append(model.describe().to_json()["threads"])
     assert texts[0] == texts[1] == texts[2]
     assert threads == [1, 3, usable_physical_cores()]
 

@@ -11,9 +11,12 @@ import pytest
 
 from assay.datasets import packaged_file
 from assay.errors import ModelError
-from assay.formats.checkpoint import read_checkpoint
+from assay.formats.config import TokenizerConfig
+from assay.formats.format import read_checkpoint
 from assay.formats.gguf.file import read_header
 from assay.formats.tokenizer_json import (
+    SplitTokenizer,
+    TokenizerJson,
     split_tokenizer,
     tokenizer_config,
     tokenizer_json,
@@ -43,9 +46,9 @@ ODD = [
 ]
 
 
-def made_by(tokenizer: dict[str, Any]) -> Any:
+def made_by(tokenizer: TokenizerJson) -> Any:
     library = pytest.importorskip("tokenizers", reason="needs tokenizers: pip install tokenizers")
-    return library.Tokenizer.from_str(json.dumps(tokenizer))
+    return library.Tokenizer.from_str(json.dumps(tokenizer.content))
 
 
 def vocabulary(pre: str = "smollm", **changes: Any) -> Vocabulary:
@@ -68,13 +71,14 @@ def test_a_vocabulary_comes_back_out_of_its_tokenizer(pre: str) -> None:
     assert back.types == first.types[:-1]
     assert (back.merges, back.bos, back.eos) == (first.merges, 0, 1)
     assert (back.add_bos, back.add_eos) == (True, True)
-    assert tokenizer_json(back, "x")["pre_tokenizer"] == tokenizer_json(first, "x")["pre_tokenizer"]
+    again, before = (tokenizer_json(one, "x").content["pre_tokenizer"] for one in (back, first))
+    assert again == before
 
 
 def test_what_is_put_around_a_text_is_read_off_the_template() -> None:
     first = vocabulary(add_bos=True)
     settings = {"bos_token": {"content": "<s>", "special": True}, "eos_token": "</s>"}
-    back = vocabulary_of(tokenizer_json(first, "x"), settings, "x")
+    back = vocabulary_of(tokenizer_json(first, "x"), TokenizerConfig(settings), "x")
     assert (back.add_bos, back.add_eos, back.bos, back.eos) == (True, False, 0, 1)
 
 
@@ -90,14 +94,16 @@ def test_a_tokenizer_taken_apart_and_put_together_is_the_same(
     merges: list[Any], more: list[Any]
 ) -> None:
     tokenizer = tokenizer_json(vocabulary(), "x")
-    tokenizer["model"]["merges"] = merges
-    tokenizer["added_tokens"] += more
+    tokenizer.content["model"]["merges"] = merges
+    tokenizer.content["added_tokens"] += more
     before = copy.deepcopy(tokenizer)
-    split, taken = split_tokenizer(tokenizer)
-    assert "vocab" not in split["model"]
-    assert taken["tokenizer.merges"] == ["a b"]
-    kept = json.loads(json.dumps([split, taken]))
-    assert whole_tokenizer(*kept) == before == tokenizer
+    split = split_tokenizer(tokenizer)
+    assert "vocab" not in split.rest.content["model"]
+    assert split.merges == ["a b"]
+    rest, *apart = json.loads(json.dumps([split.rest.content, split.tokens, split.merges]))
+    assert whole_tokenizer(SplitTokenizer(TokenizerJson(rest), *apart)) == before == tokenizer
+    with pytest.raises(LookupError, match="vocabulary is missing"):
+        whole_tokenizer(SplitTokenizer(split.rest))
 
 
 @pytest.mark.parametrize(
@@ -110,10 +116,10 @@ def test_a_tokenizer_taken_apart_and_put_together_is_the_same(
 )
 def test_a_tokenizer_that_cannot_be_taken_apart_stays_whole(change: Any) -> None:
     tokenizer = tokenizer_json(vocabulary(), "x")
-    change(tokenizer)
-    split, taken = split_tokenizer(tokenizer)
-    assert taken == {}
-    assert whole_tokenizer(split, {}) == tokenizer
+    change(tokenizer.content)
+    split = split_tokenizer(tokenizer)
+    assert split == SplitTokenizer(tokenizer)
+    assert whole_tokenizer(split) == tokenizer
 
 
 @pytest.mark.parametrize(
@@ -125,8 +131,9 @@ def test_a_tokenizer_that_cannot_be_taken_apart_stays_whole(change: Any) -> None
     ],
 )
 def test_a_tokenizer_that_gguf_cannot_say_is_refused(change: dict[str, Any]) -> None:
+    other = TokenizerJson({**tokenizer_json(vocabulary(), "x").content, **change})
     with pytest.raises(ModelError, match="my-model has a tokenizer that a GGUF file cannot say"):
-        vocabulary_of({**tokenizer_json(vocabulary(), "x"), **change}, {}, "my-model")
+        vocabulary_of(other, TokenizerConfig({}), "my-model")
 
 
 def test_an_unknown_pre_tokenizer_is_named() -> None:
@@ -141,7 +148,11 @@ def test_every_humaneval_prompt_gets_llama_cpps_ids(humaneval: Benchmark) -> Non
 
     path = packaged_file(DEFAULT_WEIGHTS)
     checkpoint = read_checkpoint(path)
-    assert checkpoint.generation_config["eos_token_id"] == [2, 0, 4]  # llama.cpp's, as it prints
+    assert checkpoint.generation_config.content["eos_token_id"] == [
+        2,
+        0,
+        4,
+    ]  # llama.cpp's, as it prints
     tokenizer = made_by(checkpoint.tokenizer_json)
     texts = [problem.prompt for problem in humaneval.problems] + ODD
     chats = [[{"role": "user", "content": problem.prompt}] for problem in humaneval.problems]
@@ -162,7 +173,7 @@ def test_every_pre_tokenizer_splits_as_llama_cpp_does(
     from tests.models.llama_tokens import llama_tokens
     from tests.models.small_models import write_small
 
-    real = read_header(packaged_file(DEFAULT_WEIGHTS), arrays=True).metadata
+    real: dict[str, Any] = {**read_header(packaged_file(DEFAULT_WEIGHTS), arrays=True).metadata}
     path = write_small(
         tmp_path / "x.gguf",
         ("Q4_K",),

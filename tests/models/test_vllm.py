@@ -145,7 +145,7 @@ def completions(
     folder: Path, requests: Iterable[Request], **options: Any
 ) -> tuple[dict[tuple[str, int], Completion], dict[str, object]]:
     model = open_model(f"vllm:{folder}", EngineOptions(**options))
-    return {c.key: c for c in model.generate(requests)}, model.describe()
+    return {c.key: c for c in model.generate(requests)}, model.describe().to_json()
 
 
 def requests() -> list[Request]:

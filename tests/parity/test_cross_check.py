@@ -12,6 +12,7 @@ import pytest
 from plus import made
 
 from assay.datasets import cache_dir
+from assay.errors import SandboxError
 from assay.peers import evalplus as evalplus_peer
 from assay.peers import peers as peer_judges
 from assay.peers.isolation import PeerCommand, run_isolated
@@ -128,10 +129,19 @@ def test_programs_get_nothing_of_the_host(
 @pytest.mark.parametrize("status", ["\x1b[2J", None, ["pass"], {}, 1])
 def test_results_that_are_not_evalpluss(status: object) -> None:
     """A program can write them: what is not a status of its reaches no terminal."""
-    order = {"HumanEval/0": [(("HumanEval/0", 0), "")]}
-    forged = {"HumanEval/0": [{"base_status": status}]}
-    with pytest.raises((ValueError, TypeError)):
-        evalplus_peer._verdicts(forged, order, ("base",))
+    forged = json.dumps({"eval": {"HumanEval/0": [{"base_status": status}]}}).encode()
+    with pytest.raises(SandboxError, match="no results that can be read .*unknown status"):
+        evalplus_peer.read_statuses(forged, ("base",))
+
+
+@pytest.mark.parametrize(
+    "forged",
+    [b"", b"[]", b"{}", b'{"eval": 1}', b'{"eval": {"t": [1]}}', b'{"eval": {"t": 1}}',
+     b'{"eval": {"t": [{}]}}', b"[" * 100_000],
+)  # fmt: skip
+def test_results_of_another_shape(forged: bytes) -> None:
+    with pytest.raises(SandboxError, match="no results that can be read"):
+        evalplus_peer.read_statuses(forged, ("base",))
 
 
 def test_data_that_somebody_changed_is_written_anew(shared_data: Path, tmp_path: Path) -> None:

@@ -62,4 +62,4 @@ def judge_recorded(file: Path, model: str, folder: Path) -> tuple[str, str, int]
     verdicts = RunReader(evaluation.path.with_suffix("")).verdicts
     seen = sorted((*key, v.status, v.reason) for key, v in verdicts.items())
     passed = sum(v.status == "pass" for v in verdicts.values())
-    return evaluation.result["protocol"]["hash"], codec.digest(seen), passed
+    return evaluation.protocol.hash, codec.digest(seen), passed

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.errors import UsageError
-from assay.quality.agreement import compared, first_difference, kl_by_position, likeness
+from assay.quality.parity.agreement import compared, first_difference, kl_by_position, likeness
 
 np = pytest.importorskip("numpy", reason="needs numpy")
 ROWS = np.random.default_rng(0).standard_normal((7, 50)).astype(np.float32) * 4

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,6 +17,7 @@ from assay.models.scoring import Scorer
 from assay.quality import parity_gate as gate
 from assay.quality.parity_gate import passed_gate
 from assay.quality.policy import load_policy
+from assay.runs import Environment, Gate
 from assay.runs.publication import publication_obstacles
 from assay.scoring import Coverage
 from assay.types import Benchmark, Completion
@@ -57,9 +59,9 @@ def test_a_pass_is_remembered_for_these_weights_and_versions(
     assert first.agreement.cosine_min == pytest.approx(1.0)
     asked = []
 
-    def compared(*arguments: object, **_: object) -> gate.Gate:
+    def compared(*arguments: object, **_: object) -> Gate:
         asked.append(arguments)
-        return gate.Gate("failed")
+        return Gate("failed")
 
     monkeypatch.setattr(gate, "compare_devices", compared)
     again = passed_gate(str(folder), options, LIKENESS)
@@ -113,9 +115,9 @@ def completion(*, used_gpu: bool) -> Completion:
     ],
 )
 def test_all_parts_of_a_run_must_be_publishable(
-    states: list[str | None], on_gpu: list[bool], publishable: bool
+    states: list[Any], on_gpu: list[bool], publishable: bool
 ) -> None:
-    environments = [{"parity_gate": {"state": state}} if state else {} for state in states]
+    environments = [Environment(parity_gate=Gate(state) if state else None) for state in states]
     made = [completion(used_gpu=used) for used in on_gpu]
     whole = Coverage(1, 1, 1, 1, 1)
     assert (publication_obstacles(whole, BASE, made, environments) == []) is publishable

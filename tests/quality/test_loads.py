@@ -14,11 +14,12 @@ pytest.importorskip("transformers", reason="needs the hf extra: pip install 'ass
 from assay.models import EngineOptions, open_model, parse_reference
 from assay.models.engines.torch.engine import TorchModel
 from assay.models.scoring import Scorer
-from assay.models.workers.process import EngineProcess
+from assay.models.workers.messages import WorkerSettings
+from assay.models.workers.process import EngineProcess, Worker
 from assay.quality.parity import compare
 from assay.quality.parity_gate import passed_gate
 from assay.quality.policy import load_policy
-from assay.quality.qa import Quality, Subject
+from assay.quality.qa import Subject, examine
 from assay.types import Decoding, Prompt, Request
 from tests.models.small_models import write_small
 from tests.models.torch_models import save_model
@@ -42,15 +43,12 @@ def loads(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     found: Counter[str] = Counter()
     start = EngineProcess.__init__
 
-    def count(self: EngineProcess, module: str, engine: str, model: str, settings: Any) -> None:
-        found[f"{engine} {Path(model).name}"] += 1
-        start(self, module, engine, model, settings)
+    def count(self: EngineProcess[Any], worker: Worker[Any], settings: WorkerSettings) -> None:
+        found[f"{worker.engine} {Path(worker.model).name}"] += 1
+        start(self, worker, settings)
 
     monkeypatch.setattr(EngineProcess, "__init__", count)
     return found
-
-
-def quiet(_: str) -> None: ...
 
 
 def test_a_comparison_loads_each_model_once(
@@ -58,7 +56,7 @@ def test_a_comparison_loads_each_model_once(
 ) -> None:
     other = save_model(tmp_path / "other", seed=3)
     ours, theirs = (open_model(str(path), CPU) for path in (folder, other))
-    compare(ours, theirs, LIKENESS, TEXT, quiet, 2)
+    compare(ours, theirs, LIKENESS, TEXT, count=2)
     assert loads == {"transformers model": 1, "transformers other": 1}
 
 
@@ -70,7 +68,7 @@ def test_llama_cpp_generates_and_scores_with_one_load_each(
     pytest.importorskip("xllamacpp", reason="needs the gguf extra")
     path = write_small(tmp_path / "small.gguf")
     ours, theirs = (open_model(f"{engine}:{path}", CPU) for engine in ("gguf", "hf"))
-    compare(ours, theirs, LIKENESS, TEXT, quiet, 2)
+    compare(ours, theirs, LIKENESS, TEXT, count=2)
     assert loads == {"llama.cpp small.gguf": 2, "transformers small.gguf": 1}
 
 
@@ -80,8 +78,7 @@ def test_a_release_check_loads_each_model_once(
     policy = tmp_path / "policy.yaml"
     policy.write_text(POLICY)
     subject = Subject(parse_reference(str(folder)), CPU, tmp_path)
-    quality = Quality(subject, load_policy(policy), "mine", quiet)
-    items = quality.items()
+    items = examine(subject, load_policy(policy), "mine").items
     assert [item.name for item in items] == ["check", "perplexity", "throughput", "parity"]
     assert {item.decision for item in items} == {"GO"}, items
     # The model, and the same in float32 as its reference.

@@ -31,6 +31,7 @@ def test_a_file_says_only_what_is_different(tmp_path: Path) -> None:
         "tiers:\n"
         "  release: {scores: {mbpp: {pass_at_1: 0.5}}}\n"
         "  mine: {perplexity_max: 7}\n"
+        "  2: {tokens_per_second_min: 1e-3}\n"
     )
     policy = load_policy(path)
     assert policy.parity["4-bit"].cosine == 0.9
@@ -39,18 +40,23 @@ def test_a_file_says_only_what_is_different(tmp_path: Path) -> None:
     assert policy.tier("release").parity
     mine = policy.tier("mine")
     assert (mine.check, mine.perplexity_max, mine.tokens_per_second_min) == (False, 7.0, None)
+    assert policy.tier("2").tokens_per_second_min == 0.001
 
 
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("parities: {}", "unknown parities"),
-        ("tiers: {smoke: {perplexity: 1}}", "unknown tiers.smoke.perplexity"),
-        ("tiers: {mine: {speed: 1}}", "unknown tiers.mine.speed"),
-        ("gate: high", "gate must have entries"),
-        ("gate: {cosine: high}", "could not convert"),
-        ("- a\n- b", "is no policy"),
+        ("parities: {}", "unknown field 'parities'"),
+        ("tiers: {smoke: {perplexity: 1}}", "unknown field 'perplexity'"),
+        ("tiers: {mine: {speed: 1}}", "unknown field 'speed'"),
+        ("tiers: {mine: {perplexity_max: .nan}}", "not JSON compliant"),
+        ("tiers: {mine: {text_bytes: 2026-01-31}}", "is not a policy"),
+        ("gate: high", "expected an object, found str"),
+        ("gate: {cosine: high}", "field 'cosine' has an unexpected value 'high'"),
+        ("- a\n- b", "expected an object, found list"),
+        ("# nothing\n", "expected an object, found NoneType"),
         ("a: [", "is not valid YAML"),
+        ("a: 1\n---\nb: 2", "is not valid YAML"),
     ],
 )
 def test_what_is_no_policy_is_said(tmp_path: Path, text: str, words: str) -> None:

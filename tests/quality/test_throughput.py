@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.quality.bench_prompts import prompt_of, texts
-from assay.quality.throughput import Round, Timed, decode_rate, figures, rate, spread
+from assay.quality.bench.prompts import prompt_of, texts
+from assay.quality.bench.throughput import Round, Timed, decode_rate, figures, rate, spread
 from assay.types import Prompt
 
 durations = st.floats(1e-6, 1e6)

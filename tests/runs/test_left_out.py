@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 from assay.cli.compare import compare
 from assay.cli.eval import show
 from assay.cli.history import history
-from assay.pipeline import Evaluation
-from assay.runs import build_result, open_run, write_result
+from assay.runs import Environment, Result, build_result, open_run, write_result
 from assay.scoring import as_failed, coverage, estimate, estimates, tally
 from assay.types import Integrity, Status, Verdict
 from tests.runs.test_folder import MODEL
@@ -24,44 +23,43 @@ from tests.test_protocol import BASE
 LEFT_OUT = "20.0 % with the 8 left-out samples counted as failed"
 
 
-def evaluation(
-    folder: Path, statuses: list[Status], integrity: Integrity = "separated"
-) -> Evaluation:
+def evaluation(folder: Path, statuses: list[Status], integrity: Integrity = "separated") -> Result:
     """A run with one sample a problem."""
     run = open_run(folder, BASE, MODEL, fresh=True)
-    run.add_environment({"sandbox": {}})
+    run.add_environment(Environment())
     for number, status in enumerate(statuses):
         run.add_verdict(Verdict(f"t/{number}", 0, status, "reason", integrity=integrity))
     tallies = tally([v.task_id for v in run.verdicts.values()], run.verdicts.values())
     result = build_result(
         run, BASE, tallies, coverage(tallies, 1, len(tallies)), estimates(tallies)
     )
-    path = write_result(run, result, tallies)
+    write_result(result)
     run.close()
-    return Evaluation(result, path)
+    return result
 
 
 @pytest.fixture
-def two_of_ten(tmp_path: Path) -> Evaluation:
+def two_of_ten(tmp_path: Path) -> Result:
     statuses: list[Status] = ["pass" if n < 2 else "invalid" for n in range(10)]
     return evaluation(tmp_path, statuses)
 
 
-def summary(found: Evaluation, capsys: pytest.CaptureFixture[str]) -> str:
+def summary(found: Result, capsys: pytest.CaptureFixture[str]) -> str:
     show(found, as_json=False)
     return capsys.readouterr().out
 
 
 def test_two_right_and_eight_invalid_are_not_100_percent(
-    two_of_ten: Evaluation, capsys: pytest.CaptureFixture[str]
+    two_of_ten: Result, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """That is what the summary and the file said before, and nothing else."""
-    results = two_of_ten.result["results"]
-    assert results["pass_at_1"] == 1.0
-    found = results["left_out_as_failed"]
-    assert (found["samples"], found["pass_at_1"]) == (8, 0.2)
-    assert found["intervals"]["pass_at_1"]["problems"] == 10
-    assert json.loads(two_of_ten.path.read_text())["results"]["left_out_as_failed"] == found
+    assert two_of_ten.pass_at[1].value == 1.0
+    found = two_of_ten.results.left_out_as_failed
+    assert found is not None
+    assert (found.samples, found.pass_at[1].value, found.pass_at[1].problems) == (8, 0.2, 10)
+    written = json.loads(two_of_ten.path.read_text())["results"]["left_out_as_failed"]
+    assert (written["samples"], written["pass_at_1"]) == (8, 0.2)
+    assert written["intervals"]["pass_at_1"]["problems"] == 10
     (line,) = (x for x in summary(two_of_ten, capsys).splitlines() if "pass@1" in x)
     assert "100.0 %" in line
     assert line.endswith(f"2 problems; {LEFT_OUT}")
@@ -71,11 +69,11 @@ def test_nothing_is_said_where_nothing_is_left_out(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     found = evaluation(tmp_path, ["pass", "fail"])
-    assert "left_out_as_failed" not in found.result["results"]
+    assert found.results.left_out_as_failed is None
     assert "left-out" not in summary(found, capsys)
 
 
-def test_history_and_compare_mark_the_score(two_of_ten: Evaluation) -> None:
+def test_history_and_compare_mark_the_score(two_of_ten: Result) -> None:
     folder = two_of_ten.path.parent
     other = evaluation(folder, ["pass", "pass"])
     asked = ["--results-dir", str(folder)]
@@ -88,7 +86,7 @@ def test_history_and_compare_mark_the_score(two_of_ten: Evaluation) -> None:
     assert "left-out" not in second
 
 
-def test_results_of_earlier_versions_are_readable(two_of_ten: Evaluation) -> None:
+def test_results_of_earlier_versions_are_readable(two_of_ten: Result) -> None:
     result: dict[str, Any] = json.loads(two_of_ten.path.read_text())
     del result["results"]["left_out_as_failed"]
     two_of_ten.path.write_text(json.dumps(result))

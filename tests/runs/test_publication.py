@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from assay.protocol import Asking
+from assay.runs import Environment, Gate
 from assay.runs.publication import publication_obstacles
 from assay.scoring import Coverage
 from assay.types import Completion
@@ -14,7 +15,7 @@ from tests.test_protocol import BASE
 
 WHOLE = Coverage(164, 164, 164, 164, 164)
 ON_GPU = Completion("t", 0, "x", "stop", 1, 1, 1.0, 0, used_gpu=True)
-PASSED = {"parity_gate": {"state": "passed"}}
+PASSED = Environment(parity_gate=Gate("passed"))
 
 
 def test_a_whole_run_on_a_gpu_that_passed_the_gate_is_publishable() -> None:

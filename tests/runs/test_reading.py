@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from assay.errors import RunError
-from assay.runs import compare, find_result, list_runs, open_run, read_tsv
+from assay.runs import Result, compare, find_result, list_runs, open_run, read_tsv, render_result
+from assay.runs.result_json import parse_result
 from assay.scoring import Tally
 from tests.runs.test_folder import MODEL
 from tests.test_protocol import BASE
@@ -31,6 +32,10 @@ RESULT: dict[str, Any] = {
 }
 
 
+def typed(content: dict[str, Any]) -> Result:
+    return parse_result(content, Path("r.json"))
+
+
 def test_flips_are_found_and_unjudged_problems_left_out() -> None:
     other = copy.deepcopy(RESULT)
     other["problems"] = [
@@ -39,7 +44,7 @@ def test_flips_are_found_and_unjudged_problems_left_out() -> None:
         {"task_id": "c", "n": 1, "passed": 1},
     ]
     other["results"]["pass_at_1"] = 2 / 3
-    found = compare(RESULT, other)
+    found = compare(typed(RESULT), typed(other))
     assert (found.gained, found.lost) == (("b",), ("a",))
     assert (found.problems, found.difference) == (2, 0.0)  # c was not judged in both
     assert found.protocol_differences == ()
@@ -48,7 +53,8 @@ def test_flips_are_found_and_unjudged_problems_left_out() -> None:
 def test_differing_protocols_are_named() -> None:
     other = copy.deepcopy(RESULT)
     other["protocol"]["decoding"]["temperature"] = 0.8
-    assert compare(RESULT, other).protocol_differences == (("decoding.temperature", 0.0, 0.8),)
+    found = compare(typed(RESULT), typed(other))
+    assert found.protocol_differences == (("decoding.temperature", 0.0, 0.8),)
 
 
 def test_history_is_newest_first_and_shows_unfinished_runs(tmp_path: Path) -> None:
@@ -58,19 +64,19 @@ def test_history_is_newest_first_and_shows_unfinished_runs(tmp_path: Path) -> No
     (tmp_path / "throughput.json").write_text("{}")
     open_run(tmp_path, BASE, MODEL).close()
     listed = list_runs(tmp_path)
-    assert [run["timestamp"][:10] for run in listed[1:]] == [
+    assert [run.timestamp[:10] for run in listed[1:]] == [
         "2026-01-03",
         "2026-01-02",
         "2026-01-01",
     ]
-    assert "results" not in listed[0]
+    assert listed[0].result is None
     assert list_runs(tmp_path / "none") == []
 
 
 def test_a_result_is_found_by_file_folder_or_name(tmp_path: Path) -> None:
     (tmp_path / "r.json").write_text(json.dumps(RESULT))
     for reference in (tmp_path / "r.json", tmp_path / "r", "r"):
-        assert find_result(str(reference), tmp_path) == RESULT
+        assert render_result(find_result(str(reference), tmp_path)) == RESULT
     with pytest.raises(RunError, match="no result 'x'"):
         find_result("x", tmp_path)
 
@@ -131,7 +137,7 @@ COVERAGE = {
 def test_coverage_that_cannot_be_shown_is_refused(tmp_path: Path, changed: dict[str, Any]) -> None:
     """``history`` and ``compare`` ended in a traceback; an empty one counted as complete."""
     (tmp_path / "r.json").write_text(json.dumps({**RESULT, "coverage": COVERAGE}))
-    assert find_result("r", tmp_path)["coverage"] == COVERAGE
+    assert render_result(find_result("r", tmp_path))["coverage"] == COVERAGE
     (tmp_path / "r.json").write_text(json.dumps({**RESULT, **changed}))
     with pytest.raises(RunError, match="not a results file"):
         find_result("r", tmp_path)

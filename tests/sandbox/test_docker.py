@@ -28,6 +28,8 @@ from assay.sandbox.container.worker import (
     unused_uid,
 )
 from assay.sandbox.host import fork_servers
+from assay.sandbox.host.worker import WorkerSettings
+from assay.sandbox.inside.serving.messages import Settings, WorkerLimits
 from assay.sandbox.selftest.battery import run_battery
 from assay.types import Benchmark, Job, Limits, Program, Tests
 from tests.conftest import Cli
@@ -35,7 +37,7 @@ from tests.sandbox.container_engine import OwnEngine
 
 docker = pytest.mark.docker
 SLEEPER = "import time\ndef f():\n    time.sleep({seconds})\n    return 1\n"
-LIMITS = {"memory_mb": 512, "processes": 64, "files_mb": 64}
+LIMITS = WorkerLimits(memory_mb=512, processes=64, files_mb=64)
 
 
 @pytest.fixture
@@ -335,7 +337,8 @@ def test_what_cannot_be_cleaned_up_stays(tmp_path: Path) -> None:
 
 def test_a_start_that_hangs_is_given_up(tmp_path: Path) -> None:
     hanging = tool(tmp_path, 'case "$1" in run) exec sleep 60;; esac', "echo 4.3")
-    settings = {"limits": LIMITS, "start_s": 1.0}
+    inside = Settings("container", "shared", LIMITS, (), (), {}, ())
+    settings = WorkerSettings(inside, ("python3",), start_s=1.0)
     started = time.monotonic()
     with pytest.raises(SandboxError, match="no answer in time|does not listen"):
         ContainerServers(Engine(hanging), "sha256:1", settings)
@@ -368,7 +371,7 @@ def test_limits_become_words_of_the_engine() -> None:
         "--memory=768m", "--pids-limit=80", "--user=200001:200001", "--pull=never", "--rm",
     ):  # fmt: skip
         assert word in words
-    assert Limits().memory_mb == LIMITS["memory_mb"]
+    assert Limits().memory_mb == LIMITS.memory_mb
 
 
 def test_podman_is_not_asked_to_count_files() -> None:

@@ -81,9 +81,9 @@ def test_samples_that_never_ran_are_neither_shared_nor_separated(
     config = ScoreConfig("mini", tmp_path / "results", samples_file=str(path), partial=True)
     with ProgressDisplay("mini", quiet=True) as display:
         evaluation = score(config, display)
-        results = evaluation.result["results"]
-        assert results["integrity"] == {"not-run": 3, "separated": 2, "shared": 1}
-        assert sum(results["integrity"].values()) == results["samples"]
+        results = evaluation.results
+        assert results.integrity == {"not-run": 3, "separated": 2, "shared": 1}
+        assert sum(results.integrity.values()) == results.samples
         verdicts = RunReader(evaluation.path.with_suffix("")).verdicts
         assert verdicts["mini/19", 1].integrity == verdicts["mini/19", 2].integrity == "not-run"
         show(evaluation, as_json=False)
@@ -92,5 +92,5 @@ def test_samples_that_never_ran_are_neither_shared_nor_separated(
         lines_of = evaluation.path.with_suffix("") / "verdicts.jsonl"
         lines_of.write_text(lines_of.read_text().replace('"not-run"', '"shared"'))
         again = score(replace(config), display)
-    assert again.result["run"] == evaluation.result["run"]
-    assert again.result["results"]["integrity"] == results["integrity"]
+    assert again.run == evaluation.run
+    assert again.results.integrity == results.integrity

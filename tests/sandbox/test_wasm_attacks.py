@@ -17,6 +17,7 @@ import pytest
 from assay.plain import encode
 from assay.sandbox import open_sandbox
 from assay.sandbox.kinds import wasm
+from assay.sandbox.wasm.messages import GuestReport
 from assay.types import Cases, Integrity, Job, Limits, Program, Tests, Verdict
 
 pytest.importorskip("wasmtime", reason="needs wasmtime: pip install 'assay-eval[wasm]'")
@@ -173,7 +174,7 @@ def breaks_workers(monkeypatch: pytest.MonkeyPatch, *, controls_too: bool) -> No
     """Let the worker's process be killed whenever it runs certain programs."""
     judge = wasm._Worker.judge
 
-    def kill_and_judge(worker: wasm._Worker, job: Job, seed: str) -> dict[str, Any]:
+    def kill_and_judge(worker: wasm._Worker, job: Job, seed: str) -> GuestReport:
         if controls_too or job.task_id != wasm.CONTROL_TASK:
             os.kill(worker._process.pid, signal.SIGKILL)
         return judge(worker, job, seed)
@@ -206,12 +207,10 @@ def test_a_busy_machine_is_proven_by_a_control_program(
 ) -> None:
     """A program that had to wait often enough was believed before."""
     judge = wasm._Worker.judge
-    starved = {"result": None, "ended": "wall", "starved": True, "cpu_s": 0.0, "wall_s": 9.0}
+    starved = GuestReport(ended="wall", starved=True, cpu_s=0.0, wall_s=9.0)
 
-    def judge_starved(worker: wasm._Worker, job: Job, seed: str) -> dict[str, Any]:
-        return (
-            dict(starved) if busy or job.task_id != wasm.CONTROL_TASK else judge(worker, job, seed)
-        )
+    def judge_starved(worker: wasm._Worker, job: Job, seed: str) -> GuestReport:
+        return starved if busy or job.task_id != wasm.CONTROL_TASK else judge(worker, job, seed)
 
     monkeypatch.setattr(wasm._Worker, "judge", judge_starved)
     verdict = judged(sandbox, RIGHT)

@@ -9,15 +9,16 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from assay.plain import encode
 from assay.sandbox import open_sandbox
 from assay.sandbox.host.fork_servers import TOO_BUSY, for_oracle
+from assay.sandbox.inside.judging.messages import Task
 from assay.sandbox.kinds import wasm
 from assay.sandbox.wasm import component
+from assay.sandbox.wasm.messages import GuestLimits, GuestReport, Request
 from assay.types import Cases, Job, Limits, Program, Tests, Verdict
 
 pytest.importorskip("wasmtime", reason="needs wasmtime: pip install 'assay-eval[wasm]'")
@@ -61,30 +62,30 @@ def pids(sandbox: wasm.WasmSandbox) -> list[int]:
     return [worker._process.pid for worker in sandbox._alive]
 
 
-def heard_of(code: str, tests: Tests, cpu_s: float) -> dict[str, Any]:
+def heard_of(code: str, tests: Tests, cpu_s: float) -> GuestReport:
     """What a worker's machine says, in this very process."""
     from assay.sandbox.wasm.worker import Machine
 
     machine = Machine(str(component.compiled(lambda _: None)))
-    job = {"preamble": "", "program": code, "tests": "", "entry_point": "f", "abridged": True}
-    limits = {"cpu_s": cpu_s, "call_cpu_s": 0, "slower": 3, "wall_s": 60, "memory_mb": 512}
-    body = for_oracle(tests).decode()
-    message = {"job": job, "key": "k", "tests": body, "seed": "", "limits": limits}
-    return machine.judged(message)
+    task = Task(preamble="", program=code, tests="", entry_point="f", abridged=True)
+    limits = GuestLimits(cpu_s, call_cpu_s=0, slower=3, wall_s=60, memory_mb=512)
+    return machine.judged(Request(task, "k", for_oracle(tests).decode(), "", limits))
 
 
 def test_the_time_of_a_program_is_not_the_tests(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("assay.sandbox.wasm.worker.TESTS_CPU_S", 0.6)
     slow = f"{WORKS}def f(x):\n    work(0.4)\n    return x + 1"
     right = heard_of(slow, cases(INPUTS), 60)
-    assert right["result"]["status"] == "pass", right
+    assert right.result is not None
+    assert right.result.status == "pass", right
     endless = heard_of(ENDLESS, cases(INPUTS), 2)
-    assert endless["ended"] == "cpu", endless
+    assert endless.ended == "cpu", endless
     one_by_one = "for x in range(5):\n    assert f(x) == x + 1"
     right = heard_of(slow, Tests("f", one_by_one, integrity="separated"), 60)
-    assert right["result"]["status"] == "pass", right
+    assert right.result is not None
+    assert right.result.status == "pass", right
     busy = Tests("f", "f(1)\nwhile True: pass", integrity="separated")
-    assert heard_of(RIGHT, busy, 60)["ended"] == "busy tests"
+    assert heard_of(RIGHT, busy, 60).ended == "busy tests"
 
 
 def test_a_call_has_a_limit_of_its_own(sandbox: wasm.WasmSandbox) -> None:

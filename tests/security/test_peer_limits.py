@@ -7,12 +7,12 @@ import os
 import resource
 import threading
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from assay.errors import SandboxError
 from assay.peers import isolation
+from assay.peers._confined.messages import Settings
 from assay.peers.isolation import PeerCommand, TreeLimits
 from tests.e2e.test_resume import descendants
 from tests.security.peer_attacks import REPORT
@@ -56,8 +56,8 @@ def _group(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> N
     """With a control group where the machine has one, and as if it had none."""
     settings = isolation._settings
 
-    def without_group(command: PeerCommand) -> dict[str, Any]:
-        return {**settings(command), "use_group": request.param}
+    def without_group(command: PeerCommand) -> Settings:
+        return settings(command)._replace(use_group=request.param)
 
     monkeypatch.setattr(isolation, "_settings", without_group)
 
@@ -83,7 +83,7 @@ def test_many_processes_cannot_take_all_memory(attack: str) -> None:
 def test_too_much_memory_without_a_group(monkeypatch: pytest.MonkeyPatch) -> None:
     settings = isolation._settings
     monkeypatch.setattr(
-        isolation, "_settings", lambda command: {**settings(command), "use_group": False}
+        isolation, "_settings", lambda command: settings(command)._replace(use_group=False)
     )
     with pytest.raises(SandboxError, match="used more than 512 MB of memory and was stopped"):
         python(MANY_PROCESSES)

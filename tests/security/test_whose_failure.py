@@ -94,9 +94,10 @@ def test_work_that_a_program_makes_for_its_keeper_is_its_own(tier: str) -> None:
 
 
 FIGURES = """
+import dataclasses
 import assay.sandbox.kinds.process as process
-start_with = process.start_with
-process.start_with = lambda *about: {**start_with(*about), "allowed": ("figures", "loopback")}
+start_with, allowed = process.start_with, ("figures", "loopback")
+process.start_with = lambda *about: dataclasses.replace(start_with(*about), allowed=allowed)
 """
 LOOKS = """
 import os

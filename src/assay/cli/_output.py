@@ -13,6 +13,8 @@ import click
 from assay import codec
 from assay.borders.printable import clean_line, clean_text
 
+INCOMPLETE = 3  # exit code: the result is kept, but some problems or samples have no verdict
+
 
 @dataclass(frozen=True, slots=True)
 class Styled:

@@ -14,6 +14,7 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn
 from assay.borders.printable import CELL_LIMIT, clean_line
 from assay.cli._output import note
 from assay.cli._pace import Generation, RunProgress, is_line_due, render_seconds, seconds_left
+from assay.progress import Silent
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -113,7 +114,7 @@ class Display:
             self._live.update(self._task, total=total, completed=done, text=clean_line(text))
 
 
-class WorkDisplay(Display):
+class WorkDisplay(Display, Silent):
     """Watches work whose amount is known once it has begun. What comes before is not in its ETA."""
 
     _done = _total = 0
@@ -123,8 +124,10 @@ class WorkDisplay(Display):
     def loading(self) -> None:
         self._stage = "loading the model"
 
-    def progress(self, done: int, total: int) -> None:
+    def preparing(self, what: str, done: int, total: int) -> None:
         with self._lock:
+            if what != self._stage:
+                self._stage, self._first = what, None
             self._done, self._total = done, total
             self._first = self._first or (done, self._clock())
         if self._live:
@@ -134,7 +137,8 @@ class WorkDisplay(Display):
         if self._first is None:
             return 0, 0, f"{self._stage} {render_seconds(now - self._opened)}"
         before, began = self._first
-        text = f"{self._done:,}/{self._total:,}"
+        what = "" if self._stage == self._title else f"{self._stage} "
+        text = f"{what}{self._done:,}/{self._total:,}"
         left = seconds_left(self._done - before, self._total - self._done, now - began)
         if left is not None:
             text += f"  ETA {render_seconds(left)}"

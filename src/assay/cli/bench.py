@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from assay import codec, models
 from assay.borders.writing import check_replaceable, write_whole
-from assay.cli._format import table
 from assay.cli._options import as_json, modelling, option
 from assay.cli._output import echo, echo_json
-from assay.cli._progress import Display
+from assay.cli._progress import WorkDisplay
 from assay.errors import RunError, UsageError
 from assay.quality.bench import BenchConfig
 from assay.quality.bench import bench as measure
+from assay.report.text import table
 
-SHOWN = ("median", "min", "max")
+if TYPE_CHECKING:
+    from assay.quality.bench import BenchResult, Spread
 
 
 def _batches(_context: click.Context, _parameter: click.Parameter, value: str) -> tuple[int, ...]:
@@ -63,7 +64,7 @@ def bench(as_json: bool, output: Path | None, **asked: Any) -> None:
     config = BenchConfig(**asked)
     if output is not None:
         _prepare(output)
-    with _BenchDisplay(Path(config.model).name, quiet=as_json) as display:
+    with WorkDisplay(Path(config.model).name, quiet=as_json) as display:
         result = measure(config, display)
     if output is not None:
         write_whole(output, codec.pretty(result))
@@ -71,19 +72,6 @@ def bench(as_json: bool, output: Path | None, **asked: Any) -> None:
         echo_json(result)
     else:
         echo(*_lines(result))
-
-
-class _BenchDisplay(Display):
-    _step = (0, 0, "starting")
-
-    def step(self, done: int, total: int, what: str) -> None:
-        self._step = (done, total, what)
-        if self._live:
-            self.tick()
-
-    def _status(self, now: float) -> tuple[int, int, str]:  # noqa: ARG002 - it has no clock
-        done, total, what = self._step
-        return done, total, f"{what}, step {done + 1} of {total}" if total else what
 
 
 def _prepare(output: Path) -> None:
@@ -97,42 +85,43 @@ def _prepare(output: Path) -> None:
         ) from error
 
 
-def _lines(result: dict[str, Any]) -> list[str]:
-    figures, settings, engine = result["figures"], result["settings"], result["engine"]
-    identity, machine = result["model_identity"], result["machine"]
+def _lines(result: BenchResult) -> list[str]:
+    figures, settings, engine = result.figures, result.settings, result.engine
     where = engine.get("device") or engine.get("base_url") or "?"
-    lines = [f"{result['model']} · {identity['engine']} · {where} · {machine['cpus']} CPUs"]
-    if result["load_s"] is not None:
-        lines.append(f"  load         {result['load_s']:.2f} s")
-    first = result["rounds"][0]["first_token"]
-    loaded = ", loading included" if result["loading"] == "every call" else ""
+    about = f"{result.model_identity.engine} · {where} · {result.machine.cpus} CPUs"
+    lines = [f"{result.model} · {about}"]
+    if result.load_s is not None:
+        lines.append(f"  load         {result.load_s:.2f} s")
+    first = result.rounds[0].first_token
+    loaded = ", loading included" if result.loading == "every call" else ""
     lines += [
-        f"  first token  {_spread(figures['time_to_first_token_ms'])} ms after a prompt of "
-        f"{first['prompt_tokens'] or 'an unknown number of'} tokens{loaded}",
-        f"  reading      {_spread(figures['prefill_tokens_per_second'])} tokens/s of the prompt",
-        f"  decoding     {_spread(figures['decode_tokens_per_second'])} tokens/s, one sequence",
+        f"  first token  {_spread(figures.time_to_first_token_ms)} ms after a prompt of "
+        f"{first.prompt_tokens or 'an unknown number of'} tokens{loaded}",
+        f"  reading      {_spread(figures.prefill_tokens_per_second)} tokens/s of the prompt",
+        f"  decoding     {_spread(figures.decode_tokens_per_second)} tokens/s, one sequence",
     ]
-    if result["peak_memory_mb"] is not None:
-        on_gpu = result["gpu_peak_memory_mb"]
+    if result.peak_memory_mb is not None:
+        on_gpu = result.gpu_peak_memory_mb
         more = "" if on_gpu is None else f", {on_gpu:.0f} MB on the GPU"
-        lines.append(f"  memory       {result['peak_memory_mb']:.0f} MB{more}")
+        lines.append(f"  memory       {result.peak_memory_mb:.0f} MB{more}")
     rows: list[tuple[str, ...]] = [("batch", "tokens/s", "min", "max", "made", "of")]
-    for batch in figures["batches"]:
-        found = batch["tokens_per_second"]
-        numbers = ["-"] * 3 if found is None else [_number(found[n]) for n in SHOWN]
-        wanted = batch["sequences"] * settings["new_tokens"] * settings["rounds"]
-        rows.append(
-            (str(batch["sequences"]), *numbers, str(batch["tokens_generated"]), str(wanted))
-        )
+    for batch in figures.batches:
+        wanted = batch.sequences * settings.new_tokens * settings.rounds
+        numbers = _numbers(batch.tokens_per_second)
+        rows.append((str(batch.sequences), *numbers, str(batch.tokens_generated), str(wanted)))
     return [*lines, *table(rows)]
 
 
-def _spread(found: dict[str, float] | None) -> str:
+def _spread(found: Spread | None) -> str:
     """``95.1 [94.0, 96.2]``: the median, the least and the most."""
+    median, low, high = _numbers(found)
+    return "-" if found is None else f"{median} [{low}, {high}]"
+
+
+def _numbers(found: Spread | None) -> tuple[str, str, str]:
     if found is None:
-        return "-"
-    median, low, high = (_number(found[name]) for name in SHOWN)
-    return f"{median} [{low}, {high}]"
+        return "-", "-", "-"
+    return _number(found.median), _number(found.min), _number(found.max)
 
 
 def _number(value: float) -> str:

@@ -10,6 +10,7 @@ from assay import codec
 from assay.cli._options import as_json, option
 from assay.cli._output import StatusLine, Styled, echo, echo_json
 from assay.models import DEFAULT
+from assay.progress import Silent
 from assay.quality.check.stages import STAGES, Stage, check
 
 UNSOUND = 1  # the exit code
@@ -38,7 +39,7 @@ def check_model(model: str, run: bool, as_json: bool) -> None:
     """
     line = _Line(quiet=as_json)
     stages: list[Stage] = []
-    for stage in check(model, run=run, announce=line.show, progress=line.progress):
+    for stage in check(model, run=run, reporter=line):
         stages.append(stage)
         line.clear()
         if not as_json:
@@ -59,6 +60,9 @@ def check_model(model: str, run: bool, as_json: bool) -> None:
         click.get_current_context().exit(UNSOUND)
 
 
-class _Line(StatusLine):
-    def progress(self, stage: str, done: int, total: int) -> None:
-        self.show(f"{stage} {100 * done // max(1, total)} %")
+class _Line(StatusLine, Silent):
+    def note(self, text: str) -> None:
+        self.show(text)
+
+    def preparing(self, what: str, done: int, total: int) -> None:
+        self.show(f"{what} {100 * done // max(1, total)} %")

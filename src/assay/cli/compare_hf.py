@@ -58,7 +58,7 @@ def compare_hf(
         against = models.open_model(
             reference or f"hf:{path}", EngineOptions(device="cpu", dtype="float32")
         )
-        found = compare(candidate, against, thresholds[kind], text, display.note, prompts)
+        found = compare(candidate, against, thresholds[kind], text, display, prompts)
     if plot_path is not None:
         write_whole(plot_path, plot(found))
     told: dict[str, Any] = {

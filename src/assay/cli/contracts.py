@@ -7,11 +7,11 @@ from pathlib import Path
 import click
 
 from assay import codec
-from assay.cli._format import table
 from assay.cli._options import as_json
 from assay.cli._output import StatusLine, echo, echo_json
 from assay.errors import ContractError
 from assay.quality.contracts.run import Check, contract_files, execute, load
+from assay.report.text import table
 
 
 @click.command()
@@ -36,7 +36,8 @@ def contracts(files: tuple[Path, ...], as_json: bool) -> None:
     line.clear()
     broken = [check for check in checks if not check.ok]
     if as_json:
-        told = [{"contract": c.name, "subject": c.subject, "source": c.source} for c in loaded]
+        terms = [contract.terms for contract in loaded]
+        told = [{"contract": t.contract, "subject": t.subject, "source": t.source} for t in terms]
         listed = list(map(codec.to_json, checks))
         echo_json({"contracts": told, "checks": listed, "broken": len(broken)})
     else:

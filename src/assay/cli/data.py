@@ -9,13 +9,13 @@ from typing import Any
 import click
 
 from assay.benchmarks import benchmarks
-from assay.cli._format import table
 from assay.cli._options import as_json, data_dir, option
 from assay.cli._output import echo, echo_json, note
 from assay.cli._progress import ProgressDisplay
 from assay.datasets.catalogue import DataFile, data_files, find, locate, verify
 from assay.errors import DataError
 from assay.pipeline import JudgeConfig, check_references
+from assay.report.text import table
 
 DAMAGED = 1
 names = click.argument("names", nargs=-1, metavar="[NAME]...")

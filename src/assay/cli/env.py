@@ -5,10 +5,10 @@ from __future__ import annotations
 import click
 
 from assay import codec
-from assay.cli._format import table
 from assay.cli._options import as_json
 from assay.cli._output import echo, echo_json, note
 from assay.errors import UsageError
+from assay.report.text import table
 from assay.sandbox.environments import store as environments
 
 

@@ -9,8 +9,6 @@ import click
 from assay import runs
 from assay.cli._options import data_dir, option, results_dir
 from assay.cli._output import echo
-from assay.cli._progress import ProgressDisplay
-from assay.errors import UsageError
 from assay.report.export import FORMATS
 from assay.report.export import export as write_run
 
@@ -40,11 +38,8 @@ def export(run: str, form: str, output: Path, results_dir: Path, data_dir: Path 
       assay export humaneval_20261115_134055 --format evalplus --output samples.jsonl
     """
     result = runs.find_result(run, results_dir)
-    folder = results_dir / str(result.get("run", ""))
-    if not result.get("run") or not folder.is_dir():
-        raise UsageError(f"the folder of run {run} is not in {results_dir}: it has the programs")
-    with ProgressDisplay(run, quiet=True) as display:
-        made = write_run(result, folder, form, output, display, data_dir)
+    folder = runs.find_run_folder(result, results_dir)
+    made = write_run(result, folder, form, output, data_dir=data_dir)
     for path in made.paths:
         echo(str(path))
     if made.left_out:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import signal
 import sys
@@ -12,32 +13,78 @@ import click
 from assay import __version__
 from assay.borders.printable import clean_line
 from assay.cli._output import echo, echo_text
-from assay.cli.bench import bench
-from assay.cli.check import check_model
-from assay.cli.compare import compare
-from assay.cli.compare_hf import compare_hf
-from assay.cli.contracts import contracts
-from assay.cli.convert import convert
-from assay.cli.data import data
-from assay.cli.env import env
-from assay.cli.eval import evaluate
-from assay.cli.export import export
-from assay.cli.extract import extract
-from assay.cli.history import history
-from assay.cli.passk import passk
-from assay.cli.perplexity import perplexity
-from assay.cli.prompt import prompt
-from assay.cli.qa import qa
-from assay.cli.run import run
-from assay.cli.sandbox import sandbox
-from assay.cli.score import score
 from assay.errors import AssayError
 
 FAILURE, INTERRUPTED = 2, 130
 LONGEST_ERROR = 2_000  # characters
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+# The commands by section of the help text. A command's module is imported when it is used.
+SECTIONS = {
+    "Evaluate": {
+        "eval": "eval:evaluate",
+        "score": "score:score",
+        "run": "run:run",
+        "prompt": "prompt:prompt",
+        "extract": "extract:extract",
+    },
+    "Look at results": {
+        "history": "history:history",
+        "compare": "compare:compare",
+        "export": "export:export",
+        "passk": "passk:passk",
+    },
+    "Models": {
+        "check": "check:check_model",
+        "bench": "bench:bench",
+        "perplexity": "perplexity:perplexity",
+        "compare-hf": "compare_hf:compare_hf",
+        "qa": "qa:qa",
+        "convert": "convert:convert",
+    },
+    "Sandbox": {
+        "sandbox": "sandbox:sandbox",
+        "env": "env:env",
+    },
+    "Maintenance": {
+        "data": "data:data",
+        "contracts": "contracts:contracts",
+    },
+}
+HOMES = {name: home for section in SECTIONS.values() for name, home in section.items()}
+LONGEST_SUMMARY = 200  # characters; a longer one would be cut off
+
+
+class Commands(click.Group):
+    """A group whose commands are imported when they are used, and listed by section."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's
+        """Return the names in the order of the help text."""
+        return list(HOMES)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        """Import the module of a command; None if there is no such command."""
+        if cmd_name not in HOMES:
+            return None
+        module, name = HOMES[cmd_name].split(":")
+        found: click.Command = getattr(importlib.import_module(f"assay.cli.{module}"), name)
+        return found
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write every section with the summaries of its commands in full."""
+        for section, names in SECTIONS.items():
+            with formatter.section(section):
+                formatter.write_dl([(name, self._summary(ctx, name)) for name in names])
+
+    def _summary(self, ctx: click.Context, name: str) -> str:
+        command = self.get_command(ctx, name)
+        return command.get_short_help_str(LONGEST_SUMMARY) if command else ""
+
+
+@click.group(
+    cls=Commands,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
 @click.version_option(__version__, prog_name="assay")
 def cli() -> None:
     """Evaluate code-generating language models, every recipe identically.
@@ -46,30 +93,6 @@ def cli() -> None:
     Example:
       assay eval humaneval --model model.gguf
     """
-
-
-for command in (
-    evaluate,
-    run,
-    history,
-    compare,
-    passk,
-    sandbox,
-    score,
-    extract,
-    export,
-    prompt,
-    data,
-    env,
-    convert,
-    perplexity,
-    compare_hf,
-    qa,
-    bench,
-    contracts,
-    check_model,
-):
-    cli.add_command(command)
 
 
 def main() -> None:
@@ -90,7 +113,7 @@ def main() -> None:
         _leave(f"{error.format_message()} See '{where} --help'.", FAILURE)
     except (click.Abort, KeyboardInterrupt):
         _leave(
-            "stopped; what was made is kept, the same command (without --fresh) continues",
+            "Interrupted. Completed work is saved; run the same command to resume.",
             INTERRUPTED,
         )
     except BrokenPipeError:

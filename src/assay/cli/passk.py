@@ -7,10 +7,11 @@ from pathlib import Path
 import click
 
 from assay import codec, runs, scoring
-from assay.cli._format import INCOMPLETE, describe_coverage, describe_gap
 from assay.cli._options import as_json, option
-from assay.cli._output import echo, echo_json
+from assay.cli._output import INCOMPLETE, echo, echo_json
 from assay.errors import UsageError
+from assay.report.text import describe_gap, level
+from assay.runs.result_json import render_coverage
 from assay.scoring import Tally
 from assay.types import Estimate
 
@@ -57,15 +58,17 @@ def _show_tsv(path: Path, only_k: tuple[int, ...], *, as_json: bool) -> None:
     tallies = runs.read_tsv(path)
     found = _estimates(path, tallies, only_k)
     coverage = scoring.coverage(tallies, max(tally.n for tally in tallies), len(tallies))
-    missing = {} if coverage.complete else {"coverage": describe_coverage(coverage)}
     if as_json:
-        echo_json({**{f"pass_at_{e.k}": codec.to_json(e) for e in found}, **missing})
-    elif gap := describe_gap(missing):
+        told = {f"pass_at_{e.k}": codec.to_json(e) for e in found}
+        if not coverage.complete:
+            told["coverage"] = render_coverage(coverage)
+        echo_json(told)
+    elif gap := describe_gap(coverage):
         echo(f"incomplete: {gap}; the score is about these alone")
     for e in [] if as_json else found:
-        interval = f"[{e.low:.6f}, {e.high:.6f}] (95 %)"
+        interval = f"[{e.low:.6f}, {e.high:.6f}] ({level(e)})"
         echo(f"pass@{e.k} {e.value:.6f} {interval}, {e.problems} problems")
-    if missing:
+    if not coverage.complete:
         click.get_current_context().exit(INCOMPLETE)
 
 

@@ -45,14 +45,14 @@ def perplexity(
         display.loading()
         started = time.monotonic()
         with open_scorer(opened) as scorer:
-            found = measure(scorer, text.content, window, stride, display.progress)
+            found = measure(scorer, text.content, window, stride, display)
             facts = scorer.facts
         seconds = time.monotonic() - started
     told: dict[str, Any] = {
         "model": codec.to_json(opened.identity),
         "dataset": {"name": text.name, "sha256": text.sha256, "bytes": len(text.content.encode())},
         "results": codec.to_json(found),
-        "engine": facts,
+        "engine": facts.to_json(),
         "used_gpu": scorer.used_gpu,
         "seconds": round(seconds, 1),
     }

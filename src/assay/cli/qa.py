@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -14,11 +14,11 @@ from assay.cli._progress import WorkDisplay
 from assay.models import EngineOptions
 from assay.quality.decision import EXIT_CODES
 from assay.quality.policy import load_policy
-from assay.quality.qa import Item, Quality, Subject
+from assay.quality.qa import Subject, examine
 from assay.runs import write_evidence
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from assay.quality.qa import Evidence, Item
 
 
 @click.command()
@@ -50,25 +50,28 @@ def qa(
         found = models.parse_reference(model, display.note)
         path = found.path
         subject = Subject(found, EngineOptions(device=device), results_dir, reference, data_dir)
-        quality = Quality(subject, thresholds, tier, display.note)
-        items = quality.items()
-        evidence = quality.evidence(items)
-        written = write_evidence(results_dir, f"qa_{path.stem}", evidence)
+        evidence = examine(subject, thresholds, tier, display)
+        written = write_evidence(results_dir, f"qa_{path.stem}", codec.to_json(evidence))
     if as_json:
         echo_json(evidence)
     else:
-        echo(*_lines(items, evidence, verbose=verbose))
+        echo(*_lines(evidence, verbose=verbose))
         echo(f"evidence {written}")
-    click.get_current_context().exit(EXIT_CODES[evidence["decision"]])
+    click.get_current_context().exit(EXIT_CODES[evidence.decision])
 
 
-def _lines(items: Sequence[Item], evidence: dict[str, Any], *, verbose: bool) -> list[str]:
+def _lines(evidence: Evidence, *, verbose: bool) -> list[str]:
     lines = []
-    for item in items:
+    for item in evidence.items:
         lines.append(f"{item.decision:<13} {item.name}: {item.reason}")
         if verbose:
-            lines += [f"{'':<15}{name}: {_short(value)}" for name, value in item.figures.items()]
-    return [*lines, f"{evidence['decision']} for the tier {evidence['tier']}"]
+            lines += _figures(item)
+    return [*lines, f"{evidence.decision} for the tier {evidence.tier}"]
+
+
+def _figures(item: Item) -> list[str]:
+    named = codec.to_json(item.figures).items()
+    return [f"{'':<15}{name}: {_short(value)}" for name, value in named]
 
 
 def _short(value: object) -> str:

@@ -7,10 +7,10 @@ from pathlib import Path
 import click
 
 from assay import codec
-from assay.cli._format import table
 from assay.cli._options import as_json, option
 from assay.cli._output import StatusLine, echo, echo_json, note
 from assay.errors import SandboxError
+from assay.report.text import table
 from assay.sandbox import open_sandbox
 from assay.sandbox.container.image import BASE, build_image
 from assay.sandbox.selftest.attacks import BATTERY

@@ -7,19 +7,13 @@ from typing import Any
 
 import click
 
-from assay import codec
 from assay.cli._options import judging, option
 from assay.cli._output import echo
 from assay.cli._progress import ProgressDisplay
 from assay.cli.eval import exit_if_incomplete, show
-from assay.errors import UsageError
-from assay.pipeline import ScoreConfig, flaky
-from assay.pipeline import score as run_score
-from assay.pipeline.cross_check import disagreements, peer_score, write_peer_score
-from assay.pipeline.extraction import dependences
-from assay.runs import add_checks
-
-OURS = "assay"
+from assay.pipeline import ScoreConfig
+from assay.pipeline.cross_check import OURS, ScoreChecks, score_and_check
+from assay.report.summary import summarize_checks
 
 
 @click.command()
@@ -55,49 +49,10 @@ def score(
     config = ScoreConfig(
         samples_file=samples_file, results_dir=results_dir, fresh=not resume, **asked
     )
-    if cross_check and engine == OURS:
-        raise UsageError("--cross-check needs another judge: --engine evalplus")
+    checks = ScoreChecks(check_flaky, compare_extraction, engine, cross_check)
     with ProgressDisplay(config.benchmark, quiet=as_json) as display:
-        peer = peer_score(config, engine, display) if engine != OURS else None
-        if peer is not None and not cross_check:
-            evaluation = write_peer_score(config, peer, display)
-            show(evaluation, as_json=as_json)
-            exit_if_incomplete([evaluation])
-            return
-        evaluation = run_score(config, display)
-        changed = flaky(config, evaluation, check_flaky, display)
-        rules = dependences(config, evaluation, display) if compare_extraction else []
-        differing = disagreements(config, evaluation, peer, display) if peer is not None else []
-    checks: dict[str, Any] = {}
-    if check_flaky:
-        checks["flaky"] = changed
-    if compare_extraction:
-        checks["extraction"] = [codec.to_json(rule) for rule in rules]
-    if peer is not None:
-        checks["cross_check"] = {
-            "engine": peer.engine,
-            "samples": len(peer.verdicts),
-            "disagreements": list(map(codec.to_json, differing)),
-        }
-    if checks:
-        add_checks(evaluation.path, evaluation.result, checks)
-    show(evaluation, as_json=as_json)
-    if peer is not None and not as_json:
-        unexplained = sum(not one.explained for one in differing)
-        echo(
-            f"  {peer.engine:<9} {len(differing)} of {len(peer.verdicts)} verdicts differ, "
-            f"{unexplained} unexplained"
-        )
-        for one in differing:
-            echo(f"            {one.task_id}#{one.sample}  ours {one.ours[:120]}")
-            why = f" ({one.explained})" if one.explained else ""
-            echo(f"            {'':<{len(one.task_id) + 2}}  theirs {one.theirs}{why}")
-    if check_flaky and not as_json:
-        echo(f"  flaky     {len(changed)} samples changed in {check_flaky} more executions")
-        for sample, statuses in changed.items():
-            echo(f"            {sample}: {', '.join(statuses)}")
-    if compare_extraction and not as_json:
-        echo("  without   samples that change, passes lost, passes gained")
-        for rule in rules:
-            echo(f"  {rule.rule:<12}{rule.samples:>6}{rule.lost:>8}{rule.gained:>8}")
-    exit_if_incomplete([evaluation])
+        result = score_and_check(config, checks, display)
+    show(result, as_json=as_json)
+    if not as_json:
+        echo(*summarize_checks(checks.select(result), check_flaky))
+    exit_if_incomplete([result])

@@ -12,11 +12,10 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from assay import codec
 from assay.errors import ExtractionError
 from assay.extract import NO_CODE
+from assay.extract._messages import Change, Reply, TextRequest, decode_reply
 from assay.types import Problem, Program, PromptForm
 
 START_S = 60.0
@@ -48,14 +47,6 @@ class ExtractionRequest:
     form: PromptForm
     without: frozenset[str] = frozenset()  # rules to leave out
     explain: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Change:
-    """The lines that one rule removed (-) and added (+)."""
-
-    rule: str
-    lines: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +108,7 @@ class WorkerProcess:
         reply = self._receive(self._limits.wall_s)
         try:
             replies = zip(batch, json.loads(reply), strict=True)
-            return [_decode(found, request.problem) for request, found in replies]
+            return [_extraction(decode_reply(found), request.problem) for request, found in replies]
         except (ValueError, TypeError, KeyError, RecursionError) as error:
             raise LostError(f"the worker process gave a wrong answer: {error}") from error
 
@@ -173,20 +164,18 @@ def _describe_exit(code: int | None) -> str:
     return f"exit code {code}"
 
 
-def _encode(request: ExtractionRequest) -> list[Any]:
-    tests = request.problem.tests
-    about = [request.problem.prompt, tests.entry_point, tests.code, tests.preamble, request.form]
-    without = sorted(request.without.union(request.problem.without_rules))
-    return [request.text, *about, without, request.explain]
+def _encode(request: ExtractionRequest) -> TextRequest:
+    problem, tests = request.problem, request.problem.tests
+    without = tuple(sorted(request.without.union(problem.without_rules)))
+    return TextRequest(
+        request.text, problem.prompt, tests.entry_point, tests.code, tests.preamble, request.form,
+        without, request.explain,
+    )  # fmt: skip
 
 
-def _decode(reply: dict[str, Any], problem: Problem) -> Extraction:
-    if "error" in reply:
-        return Extraction(NO_CODE, "extraction", str(reply["error"]))
-    program, *others = (Program(code, rule) for code, rule in reply["programs"])
-    if not all(isinstance(text, str) for one in reply["programs"] for text in one):
-        raise TypeError("code and rule must be strings")
-    if program == NO_CODE:
+def _extraction(reply: Reply, problem: Problem) -> Extraction:
+    if reply.program is None:
+        return Extraction(NO_CODE, "extraction", reply.error)
+    if reply.program == NO_CODE:
         return Extraction(NO_CODE, "no-code", f"the text defines no {problem.tests.entry_point}")
-    changes = tuple(codec.from_json(Change, change) for change in reply["changes"])
-    return Extraction(program, changes=changes, alternative=others[0] if others else None)
+    return Extraction(reply.program, changes=reply.changes, alternative=reply.alternative)

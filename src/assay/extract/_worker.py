@@ -1,7 +1,7 @@
 """A worker process: batches of texts in, programs out, one line of JSON for each batch.
 
-A batch is a list of the arguments of ``_extract``, the reply a list of ``{"programs", "changes"}``
-or ``{"error"}``. It runs with the standard library alone; ``_process.py`` starts it.
+A batch is a list of requests, the reply a list of replies (``_messages.py``). It runs with the
+standard library alone; ``_process.py`` starts it.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ import json
 import os
 import resource
 import signal
-from typing import Any
 
 from assay.extract import Step, alternative, explained, program
+from assay.extract._messages import Change, Reply, TextRequest, encode_reply
 from assay.extract.python import forget
 from assay.types import Problem, Tests
 
@@ -33,9 +33,9 @@ def main(connection: int, lifeline: int, cpu_s: float, memory_mb: int) -> None:
         replies.write(b"ready\n")
         replies.flush()
         for batch in batches:
-            found = [_extract_within(cpu_s, request) for request in json.loads(batch)]
+            found = [_extract_within(cpu_s, TextRequest(*request)) for request in json.loads(batch)]
             signal.setitimer(signal.ITIMER_PROF, 0)
-            replies.write(json.dumps(found).encode() + b"\n")
+            replies.write(json.dumps([encode_reply(reply) for reply in found]).encode() + b"\n")
             replies.flush()
 
 
@@ -59,31 +59,30 @@ def _die_with(lifeline: int) -> None:
     raise SystemExit  # it was closed before
 
 
-def _extract_within(cpu_s: float, request: Any) -> dict[str, Any]:
+def _extract_within(cpu_s: float, request: TextRequest) -> Reply:
     """Return the reply to one request. SIGPROF ends the process after ``cpu_s``."""
     signal.setitimer(signal.ITIMER_PROF, cpu_s)
     try:
-        return _extract(*request)
+        return _extract(request)
     except Exception as error:  # whatever it is, it is about this text alone
-        return {"error": f"{type(error).__name__}: {error}"[:ERROR_LENGTH]}
+        return Reply(error=f"{type(error).__name__}: {error}"[:ERROR_LENGTH])
     finally:
         forget()
 
 
-def _extract(
-    text: str, prompt: str, name: str, tests: str, preamble: str, form: Any, without: list[str],
-    explain: bool,
-) -> dict[str, Any]:  # fmt: skip
-    problem = Problem("", prompt, "", Tests(name, tests, preamble))
-    steps = explained(text, problem, form, frozenset(without))
-    other = alternative(text, steps, problem, frozenset(without))
-    programs = [program(text, steps), *([other] if other else [])]
-    changes = [{"rule": s.rule, "lines": _compare_lines(s)} for s in steps or ()] if explain else []
-    return {"programs": [[one.code, one.rule] for one in programs], "changes": changes}
+def _extract(request: TextRequest) -> Reply:
+    text, without = request.text, frozenset(request.without)
+    tests = Tests(request.entry_point, request.tests, request.preamble)
+    problem = Problem("", request.prompt, "", tests)
+    steps = explained(text, problem, request.form, without)
+    other = alternative(text, steps, problem, without)
+    shown = steps if steps and request.explain else ()
+    changes = tuple(Change(step.rule, _compare_lines(step)) for step in shown)
+    return Reply(program(text, steps), other, changes)
 
 
-def _compare_lines(step: Step) -> list[str]:
+def _compare_lines(step: Step) -> tuple[str, ...]:
     """Return the lines that a step removes (-) and adds (+)."""
     before, after = step.before.splitlines(), step.after.splitlines()
     changes = difflib.unified_diff(before, after, n=0, lineterm="")
-    return [line for line in changes if not line.startswith(("---", "+++", "@@"))]
+    return tuple(line for line in changes if not line.startswith(("---", "+++", "@@")))

@@ -15,8 +15,8 @@ from typing import TypeVar
 from assay.errors import ExtractionError
 from assay.extract import NO_CODE
 from assay.extract._flow import Flow
+from assay.extract._messages import Change
 from assay.extract._process import (
-    Change,
     Extraction,
     ExtractionRequest,
     Limits,

@@ -8,12 +8,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from assay.errors import ModelError
+from assay.formats.config import ModelConfig
 from assay.formats.tensors import Tensor, reorder_rows
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from numpy.typing import NDArray
+
+    from assay.formats.gguf.file import GgufValue
 
 # Which two numbers of a head the rotary embedding turns together: neighbours, as llama.cpp has it
 # for the llama family, or one of each half, as transformers has it for all.
@@ -89,6 +92,11 @@ def by_model_type(name: str, where: str) -> Architecture:
     raise _unknown(name, where)
 
 
+def is_computed(name: str) -> bool:
+    """Tell whether a tensor of an old folder is one that models now compute from their settings."""
+    return name.endswith("rotary_emb.inv_freq")
+
+
 def hf_name(name: str) -> str | None:
     """Hugging Face's name of a tensor that has GGUF's; None: it has none there."""
     return _renamed(name, _TO_HF)
@@ -98,16 +106,14 @@ def gguf_name(name: str) -> str | None:
     return _renamed(name, _TO_GGUF)
 
 
-def with_rotary(tensor: Tensor, has: Rotary, wants: Rotary, config: Mapping[str, Any]) -> Tensor:
+def with_rotary(tensor: Tensor, has: Rotary, wants: Rotary, config: ModelConfig) -> Tensor:
     """The tensor in the other rotary order, if it is one that is turned. Rows move, bytes stay."""
     found = _TURNED.fullmatch(tensor.name)
     if has == wants or not found:
         return tensor
-    heads = config.get("num_attention_heads")
-    if found[1] == "k":
-        heads = config.get("num_key_value_heads") or heads
+    heads = config.key_value_heads if found[1] == "k" else config.heads
     rows = tensor.shape[0] if tensor.shape else 1
-    if not isinstance(heads, int) or heads < 1 or rows % (2 * heads):
+    if heads is None or heads < 1 or rows % (2 * heads):
         raise ModelError(
             f"{tensor.name} has {rows} rows for {heads} heads: fetch or convert the model again"
         )
@@ -120,31 +126,32 @@ def with_rotary(tensor: Tensor, has: Rotary, wants: Rotary, config: Mapping[str,
 
 
 def config_from_gguf(
-    metadata: Mapping[str, Any], shapes: Mapping[str, tuple[int, ...]], where: str
-) -> dict[str, Any]:
+    metadata: Mapping[str, GgufValue], shapes: Mapping[str, tuple[int, ...]], where: str
+) -> ModelConfig:
     """The content of a config.json; ``shapes`` are the tensors', by Hugging Face's names."""
     architecture = by_gguf_name(str(metadata.get("general.architecture", "")), where)
     prefix = architecture.name
 
-    def number(key: str, otherwise: Any = None) -> Any:
-        value = metadata.get(f"{prefix}.{key}", otherwise)
+    def number(key: str, otherwise: float | None = None) -> float:
+        value: GgufValue | None = metadata.get(f"{prefix}.{key}", otherwise)
         if isinstance(value, list) and len(set(value)) == 1:
             value = value[0]
         if not isinstance(value, int | float) or value <= 0:
             raise ModelError(f"{where} does not say its {prefix}.{key}: fetch or convert it again")
         return value
 
-    config: dict[str, Any] = {
+    sizes: dict[str, int] = {}
+    for theirs, ours in NUMBERS:
+        heads = sizes.get("num_attention_heads") if ours.endswith("_kv") else None
+        sizes[theirs] = int(number(ours, heads))
+    usual = sizes["hidden_size"] // sizes["num_attention_heads"]
+    config = {
         "architectures": [architecture.class_name],
         "model_type": architecture.model_type,
         "hidden_act": "silu",
+        **sizes,
+        "head_dim": int(number("attention.key_length", usual)),
     }
-    for theirs, ours in NUMBERS:
-        heads = config.get("num_attention_heads") if ours.endswith("_kv") else None
-        config[theirs] = int(number(ours, heads))
-    config["head_dim"] = int(
-        number("attention.key_length", config["hidden_size"] // config["num_attention_heads"])
-    )
     config["rms_norm_eps"] = shortest(number("attention.layer_norm_rms_epsilon"))
     config["rope_theta"] = shortest(number("rope.freq_base", 10000.0))
     config["vocab_size"] = shapes.get("model.embed_tokens.weight", (0,))[0]
@@ -155,7 +162,7 @@ def config_from_gguf(
             config[f"{theirs}_token_id"] = token
     if not architecture.has_head_dim:
         del config["head_dim"], config["attention_bias"]
-    return {**config, **dict(architecture.settings)}
+    return ModelConfig({**config, **dict(architecture.settings)})
 
 
 def shortest(value: float) -> float:

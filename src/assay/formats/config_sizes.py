@@ -6,12 +6,8 @@ one after the other, or a vocabulary of a terabyte.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 from assay.errors import ModelError
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from assay.formats.config import ModelConfig
 
 # By the names that configurations have for them.
 LAYERS = ("num_hidden_layers", "n_layer", "n_layers", "num_layers")
@@ -24,7 +20,7 @@ MOST_POSITIONS = 1 << 40  # computed, not stored, in most models
 NESTED = ("text_config",)
 
 
-def check_sizes(config: Mapping[str, Any], weight_bytes: int, where: object) -> None:
+def check_sizes(config: ModelConfig, weight_bytes: int, where: object) -> None:
     """Raise ModelError, naming ``where``, if the weights cannot have so many parameters."""
     most = max(weight_bytes, LEAST_BYTES) * PARAMETERS_PER_BYTE
     hidden = max((_size(config, name, where) for name in HIDDEN), default=1) or 1
@@ -40,13 +36,13 @@ def check_sizes(config: Mapping[str, Any], weight_bytes: int, where: object) -> 
     if hidden > most:
         raise _impossible(where, "the hidden size", hidden)
     for name in NESTED:
-        if isinstance(inner := config.get(name), dict):
-            check_sizes(inner, weight_bytes, where)
+        if isinstance(inner := config.content.get(name), dict):
+            check_sizes(ModelConfig(inner), weight_bytes, where)
 
 
-def _size(config: Mapping[str, Any], name: str, where: object) -> int:
+def _size(config: ModelConfig, name: str, where: object) -> int:
     """Return a size, 0 if it is not given; some are null, or a list with one for each layer."""
-    value = config.get(name)
+    value = config.content.get(name)
     if value is None or isinstance(value, list):
         return 0
     if isinstance(value, bool) or not isinstance(value, int) or value < 0:

@@ -10,14 +10,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from assay.errors import ModelError, UsageError
-from assay.formats.checkpoint import Checkpoint, read_checkpoint
-from assay.formats.huggingface.checkpoint import is_hf_folder
-from assay.formats.targets import Target, file_type, target_for
+from assay.formats.format import Format, find_format, formats, read_checkpoint, target_format
+from assay.formats.gguf.checkpoint import file_type
 from assay.formats.tensors import FLOATS, PLAIN, Tensor, cast
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
+
+    from assay.formats.checkpoint import Checkpoint
 
 INTEGERS = set(PLAIN) - set(FLOATS.values()) - {"F64"}
 
@@ -38,8 +39,9 @@ def convert(
     source: Path, path: Path, *, dtype: str, force: bool, progress: Callable[[int, int], None]
 ) -> Conversion:
     """Writes ``path``, whose ending says the format. It is there whole or not at all."""
-    target = target_for(path)
-    _check_free(path, target, force=force)
+    name = target_format(path)
+    target = formats.get(name)
+    _check_free(path, name, force=force)
     checkpoint = read_checkpoint(source)
     stored = target.tensors(checkpoint, str(source))
     tensors = [_encoded(tensor, target, dtype, source) for tensor in stored]
@@ -59,12 +61,12 @@ def convert(
 
     with _swapped_in(path) as partial:
         target.write(partial, checkpoint, tensors, written, source)
-    files = path.iterdir() if target.is_folder else [path]
+    files = [path] if target.suffix else path.iterdir()
     size = sum(file.stat().st_size for file in files)
-    return Conversion(str(source), str(path), target.name, len(tensors), size, dict(changed))
+    return Conversion(str(source), str(path), name, len(tensors), size, dict(changed))
 
 
-def _encoded(tensor: Tensor, target: Target, dtype: str, source: Path) -> Tensor:
+def _encoded(tensor: Tensor, target: Format, dtype: str, source: Path) -> Tensor:
     """As it is, unless another number format is asked for or its own cannot be held."""
     if tensor.encoding in INTEGERS:
         if target.holds(tensor):
@@ -91,10 +93,11 @@ def _retyped(checkpoint: Checkpoint, tensors: Sequence[Tensor]) -> Checkpoint:
     return dataclasses.replace(checkpoint, gguf=pairs)
 
 
-def _check_free(path: Path, target: Target, *, force: bool) -> None:
+def _check_free(path: Path, name: str, *, force: bool) -> None:
     if not path.exists():
         return
-    if path.is_dir() != target.is_folder or (path.is_dir() and not is_hf_folder(path)):
+    is_folder = not formats.get(name).suffix
+    if path.is_dir() != is_folder or (is_folder and find_format(path) != name):
         raise UsageError(f"{path} is something else than a model of this format: choose another")
     if not force:
         raise UsageError(f"{path} is there already: choose another, or replace it with --force")

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import itertools
-import math
 from pathlib import Path
 from typing import Literal
 
 from assay.errors import ModelError
-from assay.formats.apr.file import is_apr, read_apr
-from assay.formats.gguf.file import is_gguf, read_header
-from assay.formats.huggingface.folder import model_folder
-from assay.formats.huggingface.safetensors import read_safetensors
+from assay.formats.format import find_format, formats
 
 Precision = Literal["same", "8-bit", "4-bit"]
 FOUR_BIT, EIGHT_BIT = 5.1, 9.0  # bits a weight at most, scales included
@@ -19,15 +15,8 @@ FOUR_BIT, EIGHT_BIT = 5.1, 9.0  # bits a weight at most, scales included
 
 def bits_per_weight(path: Path) -> float:
     """That half of all weights have at most: files store some tensors finer than most."""
-    if is_gguf(path):
-        sizes = [(t.size, math.prod(t.shape)) for t in read_header(path).tensors]
-    elif is_apr(path):
-        sizes = [(t.size, math.prod(t.shape)) for t in read_apr(path).tensors]
-    else:
-        files = sorted(model_folder(str(path)).glob("*.safetensors"))
-        found = [tensor for file in files for tensor in read_safetensors(file)]
-        sizes = [(t.nbytes, math.prod(t.shape)) for t in found]
-    weights = sum(count for _, count in sizes)
+    sizes = formats.get(find_format(path) or "hf").sizes(path)
+    weights = sum(size.numbers for size in sizes)
     if not weights:
         raise ModelError(f"{path} holds no weights: fetch or convert it again")
     by_bits = sorted((8 * size / count, count) for size, count in sizes if count)

@@ -3,16 +3,36 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from assay import codec
 from assay.errors import ModelError
 from assay.formats.gguf.file import STRING, GgufPair
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from assay.formats.gguf.file import GgufValue
+
 FREQUENCIES = "rope_freqs.weight"  # GGUF's tensor: what each frequency is divided by
 UINT32, FLOAT32 = 4, 6
+
+
+@dataclass(frozen=True, slots=True)
+class RopeScaling:
+    """``rope_scaling`` of a config.json, under its names; None: not said."""
+
+    rope_type: str
+    factor: float | None = None
+    low_freq_factor: float | None = None
+    high_freq_factor: float | None = None
+    original_max_position_embeddings: float | None = None
+
+    def to_json(self) -> dict[str, str | float]:
+        return {name: value for name, value in codec.to_json(self).items() if value is not None}
+
+
 LLAMA3_KEYS = (
     "factor",
     "low_freq_factor",
@@ -20,32 +40,32 @@ LLAMA3_KEYS = (
     "original_max_position_embeddings",
 )
 # Of Llama 3.1 and 3.2: GGUF keeps only what comes out of them.
-LLAMA3 = [
-    {"rope_type": "llama3", **dict(zip(LLAMA3_KEYS, (factor, 1.0, 4.0, 8192), strict=True))}
-    for factor in (8.0, 32.0)
-]
+LLAMA3 = tuple(RopeScaling("llama3", factor, 1.0, 4.0, 8192) for factor in (8.0, 32.0))
 
 
-def base_and_scaling(config: Mapping[str, Any]) -> tuple[float, dict[str, Any] | None]:
-    """``rope_theta``, and ``rope_scaling`` if there is any, of an old or a new config.json."""
-    parameters = config.get("rope_parameters") or {}
-    base = parameters.get("rope_theta") or config.get("rope_theta") or 10000.0
-    scaling = dict(config.get("rope_scaling") or parameters)
-    kind = scaling.setdefault("rope_type", scaling.get("type", "default"))
-    return float(base), None if kind == "default" else scaling
+def parse_scaling(said: Any) -> RopeScaling | None:
+    """Return what a config.json says, in old or new words; None if nothing is stretched."""
+    kind = said.get("rope_type", said.get("type", "default"))
+    if kind == "default":
+        return None
+    return RopeScaling(str(kind), *(_number(said.get(key)) for key in LLAMA3_KEYS))
+
+
+def _number(value: Any) -> float | None:
+    return value if isinstance(value, int | float) else None
 
 
 def scaling_from_gguf(
-    metadata: Mapping[str, Any],
+    metadata: Mapping[str, GgufValue],
     prefix: str,
     divisors: Sequence[float],
-    config: Mapping[str, Any],
+    base: float,
     where: str,
-) -> dict[str, Any] | None:
+) -> RopeScaling | None:
     """``divisors`` are the file's frequencies tensor, empty where it has none."""
     if any(abs(divisor - 1) > 1e-6 for divisor in divisors):
         for scaling in LLAMA3:
-            ours = llama3_divisors(config["rope_theta"], 2 * len(divisors), scaling)
+            ours = llama3_divisors(base, 2 * len(divisors), scaling)
             if all(math.isclose(a, b, rel_tol=1e-4) for a, b in zip(ours, divisors, strict=True)):
                 return scaling
         raise ModelError(
@@ -55,46 +75,48 @@ def scaling_from_gguf(
     kind = metadata.get(f"{prefix}.rope.scaling.type", "none")
     if kind == "none":
         return None
-    if kind not in ("linear", "yarn"):
+    if not isinstance(kind, str) or kind not in ("linear", "yarn"):
         raise ModelError(
             f"{where} stretches its rotary embedding by '{kind}', which is not known here: run the "
             "GGUF file with llama.cpp"
         )
-    scaling = {"rope_type": kind, "factor": metadata.get(f"{prefix}.rope.scaling.factor", 1.0)}
     original = metadata.get(f"{prefix}.rope.scaling.original_context_length")
-    if kind == "yarn" and original:
-        scaling["original_max_position_embeddings"] = original
-    return scaling
+    return RopeScaling(
+        kind,
+        factor=_number(metadata.get(f"{prefix}.rope.scaling.factor", 1.0)),
+        original_max_position_embeddings=_number(original) or None if kind == "yarn" else None,
+    )
 
 
-def gguf_scaling(config: Mapping[str, Any], prefix: str, where: str) -> list[GgufPair]:
+def gguf_scaling(scaling: RopeScaling | None, prefix: str, where: str) -> list[GgufPair]:
     """GGUF's metadata for it; that of Llama 3 is a tensor instead."""
-    _, scaling = base_and_scaling(config)
-    if scaling is None or scaling["rope_type"] == "llama3":
+    if scaling is None or scaling.rope_type == "llama3":
         return []
-    if scaling["rope_type"] not in ("linear", "yarn"):
+    if scaling.rope_type not in ("linear", "yarn"):
         raise ModelError(
-            f"{where} stretches its rotary embedding by '{scaling['rope_type']}', which a GGUF "
+            f"{where} stretches its rotary embedding by '{scaling.rope_type}', which a GGUF "
             "file cannot say: keep the model in the format it has"
         )
+    if scaling.factor is None:
+        raise ModelError(f"{where} does not say the factor of its rope_scaling: fetch it again")
     key = f"{prefix}.rope.scaling"
     pairs = [
-        GgufPair(f"{key}.type", STRING, scaling["rope_type"]),
-        GgufPair(f"{key}.factor", FLOAT32, float(scaling["factor"])),
+        GgufPair(f"{key}.type", STRING, scaling.rope_type),
+        GgufPair(f"{key}.factor", FLOAT32, float(scaling.factor)),
     ]
-    if original := scaling.get("original_max_position_embeddings"):
+    if original := scaling.original_max_position_embeddings:
         pairs.append(GgufPair(f"{key}.original_context_length", UINT32, int(original)))
     return pairs
 
 
-def llama3_divisors(base: float, size: int, scaling: Mapping[str, Any]) -> list[float]:
+def llama3_divisors(base: float, size: int, scaling: RopeScaling) -> list[float]:
     """What Llama 3 divides each frequency of a head by: the slow ones by all of ``factor``."""
-    try:
-        factor, low, high, original = (float(scaling[key]) for key in LLAMA3_KEYS)
-    except (LookupError, TypeError, ValueError) as error:
+    factor, original = scaling.factor, scaling.original_max_position_embeddings
+    low, high = scaling.low_freq_factor, scaling.high_freq_factor
+    if factor is None or low is None or high is None or original is None:
         raise ModelError(
             f"rope_scaling of llama3 needs the numbers {', '.join(LLAMA3_KEYS)}: mend config.json"
-        ) from error
+        )
 
     def divisor(number: int) -> float:
         length = 2 * math.pi * math.pow(base, 2 * number / size)

@@ -129,13 +129,17 @@ def reorder_rows(tensor: Tensor, order: Callable[[NDArray[Any]], NDArray[Any]]) 
     return dataclasses.replace(tensor, read=read)
 
 
-def split_rows(tensor: Tensor) -> Iterator[tuple[slice, Tensor]]:
-    """Yield parts of about ``PIECE`` numbers, each with its rows; all in one if rows are mixed."""
-    if len(tensor.shape) < 2 or math.prod(tensor.shape) <= PIECE or not _by_rows(tensor):
+def split_rows(tensor: Tensor, piece: int = 0) -> Iterator[tuple[slice, Tensor]]:
+    """Yield parts of about ``piece`` numbers, each with its rows; all in one if rows are mixed.
+
+    A piece of 0 is ``PIECE``, which suits a core of a CPU.
+    """
+    piece = piece or PIECE
+    if len(tensor.shape) < 2 or math.prod(tensor.shape) <= piece or not _by_rows(tensor):
         yield slice(None), tensor
         return
     data, total, rest = _bytes(tensor), tensor.shape[0], tensor.shape[1:]
-    row, count = tensor.nbytes // total, max(1, PIECE // math.prod(rest))
+    row, count = tensor.nbytes // total, max(1, piece // math.prod(rest))
     for start in range(0, total, count):
         part = data[start * row : (start + count) * row]
         some = dataclasses.replace(

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 from assay.errors import ModelError
+from assay.formats.config import JsonFile, TokenizerConfig
 from assay.formats.vocabulary import (
     CONTROL,
     GPT2,
@@ -18,18 +20,85 @@ from assay.formats.vocabulary import (
     pre_tokenizer,
 )
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
 FILLER = "[PAD{}]"  # a number without a token, in llama.cpp's spelling
 _SPECIAL = (("bos", "bos"), ("eos", "eos"), ("unk", "unknown"), ("pad", "padding"))
 
 
-def tokenizer_json(vocabulary: Vocabulary, where: str) -> dict[str, Any]:
+class AddedToken(NamedTuple):
+    """A token that is found before a text is split."""
+
+    id: int
+    content: str
+    special: bool
+
+
+@dataclass(frozen=True, slots=True)
+class TokenizerJson(JsonFile):
+    """A tokenizer.json."""
+
+    @property
+    def is_bpe(self) -> bool:
+        return bool(self.content.get("model", {}).get("type") == "BPE")
+
+    @property
+    def vocab(self) -> dict[str, int]:
+        """Of BPE: numbers by token."""
+        found: dict[str, int] = self.content["model"]["vocab"]
+        return found
+
+    @property
+    def merges(self) -> list[str]:
+        """Of BPE, each with a space between its halves."""
+        merges = self.content["model"]["merges"]
+        return [merge if isinstance(merge, str) else " ".join(merge) for merge in merges]
+
+    @property
+    def added(self) -> list[AddedToken]:
+        found = self.content.get("added_tokens", [])
+        return [AddedToken(one["id"], one["content"], one["special"]) for one in found]
+
+    def tokens(self) -> list[str]:
+        """By number; numbers without a token get one that no text has."""
+        known = {number: token for token, number in self.vocab.items()}
+        known |= {token.id: token.content for token in self.added}
+        return [known.get(number, FILLER.format(number)) for number in range(max(known) + 1)]
+
+    def pre_tokenizer(self) -> PreTokenizer | None:
+        """Return how it splits a text; None if that is in a way that llama.cpp does not have.
+
+        llama.cpp never composes characters (NFC) before it splits; other changes it cannot do.
+        """
+        if not self.is_bpe:
+            return None
+        if (self.content.get("normalizer") or {"type": "NFC"}).get("type") != "NFC":
+            return None
+        steps = _essence(self.content.get("pre_tokenizer"))
+        ignores = bool(self.content["model"].get("ignore_merges"))
+        known = (p for p in PRE_TOKENIZERS if p.ignore_merges == ignores)
+        return next((p for p in known if _essence(p.to_json()) == steps), None)
+
+    def adds(self) -> tuple[bool, bool]:
+        """Tell whether it puts a token before a text, and one after it."""
+        processor = self.content.get("post_processor")
+        for one in (processor or {}).get("processors", [processor]):
+            if one and one.get("type") == "TemplateProcessing" and one["single"]:
+                return "SpecialToken" in one["single"][0], "SpecialToken" in one["single"][-1]
+        return False, False
+
+
+class SplitTokenizer(NamedTuple):
+    """A BPE tokenizer without its vocabulary, and that apart; others are whole in ``rest``."""
+
+    rest: TokenizerJson
+    tokens: list[str] | None = None
+    merges: list[str] | None = None
+
+
+def tokenizer_json(vocabulary: Vocabulary, where: str) -> TokenizerJson:
     """The tokenizer that gives the ids that llama.cpp gives."""
     pre = pre_tokenizer(vocabulary.pre, where)
     typed = list(enumerate(zip(vocabulary.tokens, vocabulary.types, strict=True)))
-    return {
+    content = {
         "version": "1.0",
         "truncation": None,
         "padding": None,
@@ -47,9 +116,9 @@ def tokenizer_json(vocabulary: Vocabulary, where: str) -> dict[str, Any]:
             if kind in (UNKNOWN, CONTROL, USER_DEFINED)
         ],
         "normalizer": None,
-        "pre_tokenizer": pre.json,
+        "pre_tokenizer": pre.to_json(),
         "post_processor": _post_processor(vocabulary),
-        "decoder": GPT2,
+        "decoder": GPT2.to_json(),
         "model": {
             "type": "BPE",
             "dropout": None,
@@ -63,12 +132,13 @@ def tokenizer_json(vocabulary: Vocabulary, where: str) -> dict[str, Any]:
             "merges": vocabulary.merges,
         },
     }
+    return TokenizerJson(content)
 
 
-def tokenizer_config(vocabulary: Vocabulary, chat_template: str) -> dict[str, Any]:
+def tokenizer_config(vocabulary: Vocabulary, chat_template: str) -> TokenizerConfig:
     """What transformers needs beside it."""
     numbers = {f"{theirs}_token": getattr(vocabulary, ours) for theirs, ours in _SPECIAL}
-    config: dict[str, Any] = {
+    config: dict[str, str | bool] = {
         name: vocabulary.tokens[number] for name, number in numbers.items() if number is not None
     }
     config["add_bos_token"] = vocabulary.add_bos
@@ -77,22 +147,19 @@ def tokenizer_config(vocabulary: Vocabulary, chat_template: str) -> dict[str, An
     config["tokenizer_class"] = "PreTrainedTokenizerFast"
     if chat_template:
         config["chat_template"] = chat_template
-    return config
+    return TokenizerConfig(dict(config))
 
 
-def vocabulary_of(
-    tokenizer: Mapping[str, Any], settings: Mapping[str, Any], where: str
-) -> Vocabulary:
+def vocabulary_of(tokenizer: TokenizerJson, settings: TokenizerConfig, where: str) -> Vocabulary:
     """Of a tokenizer.json and its tokenizer_config.json; ModelError: it is of another kind."""
-    pre = _recognised(tokenizer)
+    pre = tokenizer.pre_tokenizer()
     if pre is None:
         raise ModelError(
             f"{where} has a tokenizer that a GGUF file cannot say: only byte-level BPE as of "
             f"{', '.join(known.names[0] for known in PRE_TOKENIZERS)} can be converted"
         )
-    tokens = _tokens(tokenizer)
-    added = {token["id"]: token["special"] for token in tokenizer.get("added_tokens", [])}
-    vocab = tokenizer["model"]["vocab"]
+    tokens, vocab = tokenizer.tokens(), tokenizer.vocab
+    added = {token.id: token.special for token in tokenizer.added}
 
     def kind(number: int, token: str) -> int:
         if number in added:
@@ -100,80 +167,46 @@ def vocabulary_of(
         return NORMAL if token in vocab else UNUSED
 
     numbers = {token: number for number, token in enumerate(tokens)}
-    starts, ends = _template_ends(tokenizer.get("post_processor"))
+    starts, ends = tokenizer.adds()
     return Vocabulary(
         tokens=tokens,
-        merges=_merges(tokenizer),
+        merges=tokenizer.merges,
         types=[kind(number, token) for number, token in enumerate(tokens)],
         pre=pre.names[0],
-        add_bos=bool(settings.get("add_bos_token", starts)),
-        add_eos=bool(settings.get("add_eos_token", ends)),
+        add_bos=settings.flag("add_bos_token", starts),
+        add_eos=settings.flag("add_eos_token", ends),
         **{
             ours: numbers[token]
             for theirs, ours in _SPECIAL
-            if (token := _content(settings.get(f"{theirs}_token"))) in numbers
+            if (token := settings.special(theirs)) in numbers
         },
     )
 
 
-def default_template(settings: Mapping[str, Any]) -> str | None:
-    """The chat template of a tokenizer_config.json, which may have several by name."""
-    template = settings.get("chat_template")
-    if isinstance(template, list):
-        template = {one.get("name"): one.get("template") for one in template}.get("default")
-    return template if isinstance(template, str) else None
-
-
-def split_tokenizer(tokenizer: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """A BPE tokenizer without its vocabulary, and that under .apr's keys; others stay whole."""
-    model = tokenizer.get("model", {})
-    if model.get("type") != "BPE":
-        return tokenizer, {}
-    tokens = _tokens(tokenizer)
+def split_tokenizer(tokenizer: TokenizerJson) -> SplitTokenizer:
+    """Take the vocabulary out of a BPE tokenizer; others stay whole."""
+    if not tokenizer.is_bpe:
+        return SplitTokenizer(tokenizer)
+    model, tokens = tokenizer.content["model"], tokenizer.tokens()
     small = {key: value for key, value in model.items() if key not in ("vocab", "merges")}
     small["absent"] = [n for n, token in enumerate(tokens) if model["vocab"].get(token) != n]
     small["pairs"] = any(not isinstance(merge, str) for merge in model["merges"])
-    split = {**tokenizer, "model": small}
-    taken = {"tokenizer.vocabulary": tokens, "tokenizer.merges": _merges(tokenizer)}
-    return (split, taken) if whole_tokenizer(split, taken) == tokenizer else (tokenizer, {})
+    rest = TokenizerJson({**tokenizer.content, "model": small})
+    split = SplitTokenizer(rest, tokens, tokenizer.merges)
+    return split if whole_tokenizer(split) == tokenizer else SplitTokenizer(tokenizer)
 
 
-def whole_tokenizer(split: dict[str, Any], metadata: Mapping[str, Any]) -> dict[str, Any]:
-    """What ``split_tokenizer`` was given."""
-    if "absent" not in split["model"]:
-        return split
-    model = dict(split["model"])
+def whole_tokenizer(split: SplitTokenizer) -> TokenizerJson:
+    """What ``split_tokenizer`` was given; LookupError if the vocabulary is missing."""
+    model = dict(split.rest.content["model"])
+    if "absent" not in model:
+        return split.rest
+    if split.tokens is None or split.merges is None:
+        raise LookupError("the tokenizer's vocabulary is missing")
     absent, pairs = set(model.pop("absent")), model.pop("pairs")
-    tokens, merges = metadata["tokenizer.vocabulary"], metadata["tokenizer.merges"]
-    model["vocab"] = {token: n for n, token in enumerate(tokens) if n not in absent}
-    model["merges"] = [merge.split(" ") for merge in merges] if pairs else merges
-    return {**split, "model": model}
-
-
-def _tokens(tokenizer: Mapping[str, Any]) -> list[str]:
-    """By number; numbers without a token get one that no text has."""
-    known = {number: token for token, number in tokenizer["model"]["vocab"].items()}
-    known |= {token["id"]: token["content"] for token in tokenizer.get("added_tokens", [])}
-    return [known.get(number, FILLER.format(number)) for number in range(max(known) + 1)]
-
-
-def _merges(tokenizer: Mapping[str, Any]) -> list[str]:
-    merges = tokenizer["model"]["merges"]
-    return [merge if isinstance(merge, str) else " ".join(merge) for merge in merges]
-
-
-def _recognised(tokenizer: Mapping[str, Any]) -> PreTokenizer | None:
-    """llama.cpp never composes characters (NFC) before it splits; other changes it cannot do."""
-    if tokenizer["model"].get("type") != "BPE":
-        return None
-    if (tokenizer.get("normalizer") or {"type": "NFC"}).get("type") != "NFC":
-        return None
-    found = _essence(tokenizer.get("pre_tokenizer"))
-    ignores = bool(tokenizer["model"].get("ignore_merges"))
-    return next(
-        (p for p in PRE_TOKENIZERS if _essence(p.json) == found and p.ignore_merges == ignores),
-        None,
-    )
+    model["vocab"] = {token: n for n, token in enumerate(split.tokens) if n not in absent}
+    model["merges"] = [merge.split(" ") for merge in split.merges] if pairs else split.merges
+    return TokenizerJson({**split.rest.content, "model": model})
 
 
 def _essence(step: Any) -> Any:
@@ -187,18 +220,6 @@ def _essence(step: Any) -> Any:
     return sorted((key, str(value)) for key, value in step.items())
 
 
-def _content(token: Any) -> Any:
-    return token.get("content") if isinstance(token, dict) else token
-
-
-def _template_ends(processor: Any) -> tuple[bool, bool]:
-    """Whether the tokenizer puts a token before a text, and one after it."""
-    for one in (processor or {}).get("processors", [processor]):
-        if one and one.get("type") == "TemplateProcessing" and one["single"]:
-            return "SpecialToken" in one["single"][0], "SpecialToken" in one["single"][-1]
-    return False, False
-
-
 def _post_processor(vocabulary: Vocabulary) -> dict[str, Any] | None:
     before = vocabulary.bos if vocabulary.add_bos else None
     after = vocabulary.eos if vocabulary.add_eos else None
@@ -206,12 +227,12 @@ def _post_processor(vocabulary: Vocabulary) -> dict[str, Any] | None:
     if not tokens:
         return None
 
-    def around(sequence: str) -> list[dict[str, Any]]:
-        def special(number: int | None) -> list[dict[str, Any]]:
-            if number is None:
-                return []
-            return [{"SpecialToken": {"id": tokens[number], "type_id": 0}}]
+    def special(number: int | None) -> list[Any]:
+        if number is None:
+            return []
+        return [{"SpecialToken": {"id": tokens[number], "type_id": 0}}]
 
+    def around(sequence: str) -> list[Any]:
         return [*special(before), {"Sequence": {"id": sequence, "type_id": 0}}, *special(after)]
 
     return {

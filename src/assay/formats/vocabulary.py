@@ -44,68 +44,87 @@ class Vocabulary:
 
 
 @dataclass(frozen=True, slots=True)
+class Split:
+    """Cut a text at every match."""
+
+    pattern: str
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "type": "Split",
+            "pattern": {"Regex": self.pattern},
+            "behavior": "Isolated",
+            "invert": False,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Digits:
+    """Cut a text around every digit."""
+
+    def to_json(self) -> dict[str, Any]:
+        return {"type": "Digits", "individual_digits": True}
+
+
+@dataclass(frozen=True, slots=True)
+class ByteLevel:
+    """Write bytes as letters; ``use_regex``: cut a text as GPT-2 does before that."""
+
+    use_regex: bool
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "type": "ByteLevel",
+            "add_prefix_space": False,
+            "trim_offsets": True,
+            "use_regex": self.use_regex,
+        }
+
+
+@dataclass(frozen=True, slots=True)
 class PreTokenizer:
     """How llama.cpp splits a text under these names of ``tokenizer.ggml.pre``."""
 
     names: tuple[str, ...]
-    json: dict[str, Any]  # for the tokenizers library
+    steps: tuple[Split | Digits | ByteLevel, ...]
     ignore_merges: bool = False  # a whole word in the vocabulary is a token, merges or not
     add_bos: bool = False  # where the file does not say
 
-
-def _split(pattern: str) -> dict[str, Any]:
-    return {
-        "type": "Split",
-        "pattern": {"Regex": pattern},
-        "behavior": "Isolated",
-        "invert": False,
-    }
+    def to_json(self) -> dict[str, Any]:
+        """Return it as the tokenizers library has it."""
+        steps = [step.to_json() for step in self.steps]
+        return {"type": "Sequence", "pretokenizers": steps} if len(steps) > 1 else steps[0]
 
 
-def _sequence(*steps: dict[str, Any]) -> dict[str, Any]:
-    return {"type": "Sequence", "pretokenizers": list(steps)}
-
-
-def _bytes(*, use_regex: bool) -> dict[str, Any]:
-    return {
-        "type": "ByteLevel",
-        "add_prefix_space": False,
-        "trim_offsets": True,
-        "use_regex": use_regex,
-    }
-
-
-def _words(digits: str) -> dict[str, Any]:
+def _words(digits: str) -> tuple[Split, ByteLevel]:
     """The pattern that Llama 3 began with; ``digits`` says how many stay together."""
-    return _sequence(
-        _split(
-            r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|"
-            + digits
-            + r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
-        ),
-        _bytes(use_regex=False),
+    pattern = (
+        r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|"
+        + digits
+        + r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
     )
+    return Split(pattern), ByteLevel(use_regex=False)
 
 
-GPT2 = _bytes(use_regex=True)
+GPT2 = ByteLevel(use_regex=True)
 PRE_TOKENIZERS = (
     PreTokenizer(
         ("smollm", "starcoder", "refact", "command-r"),
-        _sequence({"type": "Digits", "individual_digits": True}, GPT2),
+        (Digits(), GPT2),
     ),
     PreTokenizer(("qwen2", "deepseek-r1-qwen"), _words(r"\p{N}")),
     PreTokenizer(
         ("llama-bpe", "llama3", "llama-v3"), _words(r"\p{N}{1,3}"), ignore_merges=True, add_bos=True
     ),
-    PreTokenizer(("gpt-2", "phi-2", "olmo"), GPT2),
+    PreTokenizer(("gpt-2", "phi-2", "olmo"), (GPT2,)),
     PreTokenizer(
         ("default",),
-        _sequence(
-            _split(r"[\p{P}\$\+<=>\^~\|]+"),
-            _split(r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)"),
-            _split(r"\p{N}+"),
-            _split("[0-9][0-9][0-9]"),
-            _bytes(use_regex=False),
+        (
+            Split(r"[\p{P}\$\+<=>\^~\|]+"),
+            Split(r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)"),
+            Split(r"\p{N}+"),
+            Split("[0-9][0-9][0-9]"),
+            ByteLevel(use_regex=False),
         ),
     ),
 )

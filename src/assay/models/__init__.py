@@ -1,5 +1,6 @@
 """Models by engine: one load, every prompt, completions as they are made."""
 
+from assay.models.facts import EngineFacts
 from assay.models.model import (
     Loading,
     Model,
@@ -26,8 +27,8 @@ from assay.models.opening import (
 from assay.models.options import BatchMode, Device, EngineOptions, prompt_form
 
 __all__ = [
-    "DEFAULT", "DEFAULT_WEIGHTS", "Backend", "BatchMode", "Device", "EngineOptions", "Loading",
-    "Model", "ModelReference", "RecordedModel", "Rendered", "Usage", "Watchable", "Watcher",
-    "backends", "convert", "describe_file", "failed", "open_model", "open_recorded",
+    "DEFAULT", "DEFAULT_WEIGHTS", "Backend", "BatchMode", "Device", "EngineFacts", "EngineOptions",
+    "Loading", "Model", "ModelReference", "RecordedModel", "Rendered", "Usage", "Watchable",
+    "Watcher", "backends", "convert", "describe_file", "failed", "open_model", "open_recorded",
     "parse_reference", "prompt_form", "watch",
 ]  # fmt: skip

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import math
 from pathlib import Path
 
 from assay.errors import ModelError
+from assay.formats.config import ModelConfig
 from assay.formats.huggingface.folder import (
     chat_template,
-    check_config,
+    read_config,
     sha256_of,
     tokenizer_digest,
     weights_digest,
@@ -29,10 +29,10 @@ def folder_identity(
     options: EngineOptions,
 ) -> ModelIdentity:
     """Of a model folder as an engine uses it."""
-    check_config(folder)
+    config = read_config(folder)
     template = chat_template(folder)
     return ModelIdentity(
-        name=options.name or _default_name(reference, folder, adapter, options.revision),
+        name=options.name or _default_name(reference, folder, adapter, config, options.revision),
         engine=engine,
         weights_sha256=weights_digest(folder),
         prompt_form=prompt_form(options, template, reference),
@@ -43,14 +43,15 @@ def folder_identity(
     )
 
 
-def _default_name(reference: str, folder: Path, adapter: Path | None, revision: str) -> str:
+def _default_name(
+    reference: str, folder: Path, adapter: Path | None, config: ModelConfig, revision: str
+) -> str:
     """Return a name with the size and, where the weights are quantised, how."""
     if not Path(reference).is_dir():  # a hub's id
         name = f"{reference}@{revision}" if revision else reference
         return f"{name} + {default_name(adapter)}" if adapter else name
     parameters = _count_parameters(folder)
-    config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-    quantised = config.get("quantization_config")
+    quantised = config.content.get("quantization_config")
     number_format = str(quantised.get("quant_method", "")) if isinstance(quantised, dict) else ""
     return default_name(
         Path(reference).resolve(), adapter=adapter, parameters=parameters,

@@ -11,7 +11,7 @@ from assay.models.too_long import is_too_long
 from assay.types import Completion, ModelIdentity, Prompt, Request, SampleKey
 
 if TYPE_CHECKING:
-    pass
+    from assay.models.facts import EngineFacts
 
 
 Loading = Literal["kept", "elsewhere", "every call"]  # of a model: here once, by others, anew
@@ -61,7 +61,7 @@ class Model(Protocol):
         """
         ...
 
-    def describe(self) -> dict[str, object]:
+    def describe(self) -> EngineFacts:
         """What the result records of the engine: version, device, batching.
 
         Some of it is only known once the first completion is made, some not before the last.

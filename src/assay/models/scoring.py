@@ -5,9 +5,10 @@ from __future__ import annotations
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from assay.errors import ModelError
+from assay.models.workers.messages import LogprobsReply, Score, Tokenize, TokensReply
 from assay.models.workers.process import ProcessModel
 
 if TYPE_CHECKING:
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from assay.models import Model
+
+R = TypeVar("R", TokensReply, LogprobsReply)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,24 +36,24 @@ class Scorer:
     ``keep`` leaves the process for the model's next call, if that can use it.
     """
 
-    def __init__(self, model: ProcessModel, *, keep: bool = False) -> None:
+    def __init__(self, model: ProcessModel[Any], *, keep: bool = False) -> None:
         self._model, self._keep = model, keep
         self._process = process = model.scoring_process()
         self.used_gpu = process.used_gpu
-        self.facts: dict[str, object] = process.scoring["facts"]
-        self.context: int = process.scoring["context"]
-        self.at_once: int = process.scoring["at_once"]
+        if process.scoring is None:
+            raise ModelError(f"{model.identity.name}: its engine does not score tokens.")
+        self.facts = process.facts.of_scoring()
+        self.context, self.at_once = process.scoring.context, process.scoring.at_once
 
     def tokenize(self, text: str, *, special: bool = False) -> Tokens:
         """With what the model wants at the start; ``special``: marks in the text are tokens."""
-        found = self._asked({"tokenize": text, "special": special})
-        return Tokens(tuple(found["tokens"]), found["first_bytes"])
+        found = self._ask(Tokenize(text, special), TokensReply)
+        return Tokens(found.ids, found.first_bytes)
 
     def logprobs(self, sequences: Sequence[Sequence[int]], last: int = 0) -> list[list[float]]:
         """Of each sequence's tokens but the first, or of its last ones only."""
-        asked = {"score": [list(one) for one in sequences], "last": last, "logits": ""}
-        found: list[list[float]] = self._asked(asked)["logprobs"]
-        return found
+        question = Score(tuple(tuple(one) for one in sequences), last)
+        return [list(one) for one in self._ask(question, LogprobsReply).logprobs]
 
     def logits(self, tokens: Sequence[int]) -> NDArray[np.float32]:
         """A row for each token: what the model expects after it."""
@@ -58,7 +61,7 @@ class Scorer:
 
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder, "logits.npy")
-            self._asked({"score": [list(tokens)], "last": 0, "logits": str(path)})
+            self._ask(Score((tuple(tokens),), logits=str(path)), LogprobsReply)
             found: NDArray[np.float32] = np.load(path)
         return found
 
@@ -71,15 +74,15 @@ class Scorer:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _asked(self, question: dict[str, Any]) -> dict[str, Any]:
-        self._process.send({"id": 0, **question})
+    def _ask(self, question: Tokenize | Score, kind: type[R]) -> R:
+        self._process.send(question)
         try:
-            reply = self._process.answer()
+            reply = self._process.reply(kind)
         except BaseException:  # it is gone, or its answer may come too late for this question
             self._model.end()
             raise
-        if reply["error"]:
-            raise ModelError(reply["error"])
+        if reply.error:
+            raise ModelError(reply.error)
         return reply
 
 

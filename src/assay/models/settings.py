@@ -7,6 +7,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from assay.errors import UsageError
+from assay.models.named_values import NamedValue
 from assay.protocol import TEMPLATE_VARIABLES
 from assay.thoughts import TAGS
 
@@ -21,9 +22,9 @@ SWITCHES = ("enable_thinking", "thinking")
 BUDGET = re.compile("[1-9][0-9]{0,8}")  # tokens, in one spelling
 
 
-def parse_engine_options(texts: Iterable[str]) -> dict[str, Any]:
+def parse_engine_options(texts: Iterable[str]) -> tuple[NamedValue, ...]:
     """Return the values by name of ``key=value`` texts: JSON, or else text."""
-    found: dict[str, Any] = {}
+    found: dict[str, NamedValue] = {}
     for text in texts:
         name, equals, value = text.partition("=")
         if not equals or not name.strip():
@@ -31,18 +32,18 @@ def parse_engine_options(texts: Iterable[str]) -> dict[str, Any]:
         if (name := name.strip()) in found:
             raise UsageError(f"--engine-option {name}: is given twice. Drop one.")
         found[name] = _parse_value(name, value)
-    if not isinstance(found.get(TEMPLATE_VARIABLES, {}), dict):
+    if TEMPLATE_VARIABLES in found and not isinstance(found[TEMPLATE_VARIABLES].value, dict):
         raise UsageError(
             f"--engine-option {TEMPLATE_VARIABLES}: is not a JSON object. Give one such as "
             f'{TEMPLATE_VARIABLES}=\'{{"reasoning_effort": "low"}}\'.'
         )
-    return found
+    return tuple(found.values())
 
 
 def canonical_engine_options(texts: Iterable[str]) -> tuple[str, ...]:
     """Return the options as they are recorded: sorted, with values as JSON."""
-    found = parse_engine_options(texts)
-    return tuple(f"{name}={_canonical(found[name])}" for name in sorted(found))
+    found = sorted(parse_engine_options(texts), key=lambda option: option.name)
+    return tuple(f"{option.name}={_canonical(option.value)}" for option in found)
 
 
 def check_thinking(thinking: str) -> None:
@@ -53,7 +54,7 @@ def check_thinking(thinking: str) -> None:
 
 def check_switches(options: EngineOptions) -> None:
     """Raise UsageError if two options say whether the model thinks."""
-    chosen = parse_engine_options(options.engine_options).get(TEMPLATE_VARIABLES, {})
+    chosen = {variable.name for variable in _chosen_variables(options)}
     if options.thinking and (name := next((one for one in SWITCHES if one in chosen), "")):
         raise UsageError(
             f"--engine-option {TEMPLATE_VARIABLES}: {name} contradicts --thinking "
@@ -66,23 +67,28 @@ def thinking_budget(options: EngineOptions) -> int | None:
     return int(options.thinking) if options.thinking.isdigit() else None
 
 
-def template_variables(options: EngineOptions) -> dict[str, Any]:
+def template_variables(options: EngineOptions) -> tuple[NamedValue, ...]:
     """Return the variables of a chat template besides the messages."""
-    chosen = parse_engine_options(options.engine_options).get(TEMPLATE_VARIABLES, {})
-    if not options.thinking:
-        return dict(chosen)
-    return {**switched(options.thinking != OFF), **chosen}
+    chosen = _chosen_variables(options)
+    return (*switched(options.thinking != OFF), *chosen) if options.thinking else chosen
 
 
-def switched(on: bool) -> dict[str, Any]:
+def switched(on: bool) -> tuple[NamedValue, ...]:
     """Return the template variables that turn thinking on or off."""
-    return dict.fromkeys(SWITCHES, on)
+    return tuple(NamedValue(name, json.dumps(on)) for name in SWITCHES)
 
 
-def own_options(options: EngineOptions) -> dict[str, Any]:
+def own_options(options: EngineOptions) -> tuple[NamedValue, ...]:
     """Return the engine's own options, without those of its chat template."""
     found = parse_engine_options(options.engine_options)
-    return {name: value for name, value in found.items() if name != TEMPLATE_VARIABLES}
+    return tuple(option for option in found if option.name != TEMPLATE_VARIABLES)
+
+
+def _chosen_variables(options: EngineOptions) -> tuple[NamedValue, ...]:
+    for option in parse_engine_options(options.engine_options):
+        if option.name == TEMPLATE_VARIABLES:
+            return tuple(NamedValue(name, _text(value)) for name, value in option.value.items())
+    return ()
 
 
 def refuse(options: EngineOptions, engine: str, *names: str) -> None:
@@ -114,6 +120,13 @@ def thought_tags(template: str) -> tuple[str, str] | None:
     return next((pair for pair in TAGS if pair[0] in template or pair[1] in template), None)
 
 
+def refuse_reserved(options: Iterable[NamedValue], flags: Mapping[str, str]) -> None:
+    """Raise UsageError for an engine's option that another option of ours sets."""
+    for option in options:
+        if why := reserved(option.name, flags):
+            raise UsageError(why)
+
+
 def reserved(name: str, flags: Mapping[str, str]) -> str:
     """Return why an engine's option is not the user's to set; nothing if it is."""
     if name not in flags:
@@ -122,7 +135,7 @@ def reserved(name: str, flags: Mapping[str, str]) -> str:
     return f"--engine-option {name}: is set by other options. {instead}"
 
 
-def _parse_value(name: str, text: str) -> Any:
+def _parse_value(name: str, text: str) -> NamedValue:
     try:
         found = json.loads(text)
     except (ValueError, RecursionError):
@@ -134,7 +147,11 @@ def _parse_value(name: str, text: str) -> Any:
         raise UsageError(
             f"--engine-option {name}: is not valid JSON ({error}). Give another."
         ) from error
-    return found
+    return NamedValue(name, _text(found))
+
+
+def _text(value: Any) -> str:
+    return json.dumps(value, allow_nan=False)
 
 
 def _canonical(value: Any) -> str:

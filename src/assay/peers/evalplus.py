@@ -13,7 +13,6 @@ from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from assay.datasets import cache_dir
 from assay.datasets import catalogue as data
@@ -35,6 +34,7 @@ STATUSES = {"pass", "fail", "timeout"}
 PROGRAM_MB, PROGRAM_S = 4096, 64  # EvalPlus's own limits
 # What EvalPlus itself needs: the expected outputs of MBPP+ take 4.3 GB and fill files besides.
 OWN_MB, WORKER_MB, EXPECTED_S = 8192, 512, 1800
+Statuses = dict[str, list[tuple[str, ...]]]  # by task, for each sample one for each group
 Order = Mapping[str, list[tuple[SampleKey, str]]]  # the samples by task
 
 
@@ -47,10 +47,10 @@ def judge(
     data_name, groups = SETS[benchmark][1], SETS[benchmark][3]
     evalplus = _EvalPlus(_command(), benchmark, _unpacked(data_name, _cache(), data_dir), workers)
     order = _in_order(programs)
-    results = evalplus.results(order, evalplus.expected())
+    statuses = read_statuses(evalplus.results(order, evalplus.expected()), groups)
     try:
-        return _verdicts(results, order, groups)
-    except (KeyError, TypeError, ValueError) as error:
+        return _verdicts(statuses, order, groups)
+    except (KeyError, ValueError) as error:
         raise SandboxError(
             f"EvalPlus's results are not those of its samples ({error!r})"
         ) from error
@@ -82,12 +82,14 @@ class _EvalPlus:
             write_expected(target, pickles)
         return target
 
-    def results(self, order: Order, expected: Path) -> dict[str, Any]:
-        """Return EvalPlus's own results on the samples."""
+    def results(self, order: Order, expected: Path) -> bytes:
+        """Return the file of results that EvalPlus writes."""
         outputs = self._run(
             order, SETS[self.benchmark][3], {"XDG_CACHE_HOME": str(expected)}, RESULTS, expected
         )
-        return _parse_results(outputs.get(RESULTS))
+        if RESULTS not in outputs:
+            raise SandboxError("EvalPlus wrote no results")
+        return outputs[RESULTS]
 
     def _run(
         self,
@@ -159,14 +161,21 @@ def write_expected(target: Path, pickles: Mapping[str, bytes]) -> None:
             inner.parent.rename(target)
 
 
-def _parse_results(content: bytes | None) -> dict[str, Any]:
+def read_statuses(content: bytes, groups: tuple[str, ...]) -> Statuses:
     """Parse what EvalPlus wrote. Programs could write there too: it may be anything."""
     try:
-        if content is None:
-            raise ValueError("no file")
-        return dict(json.loads(content)["eval"])
-    except (ValueError, TypeError, KeyError, RecursionError) as error:
+        return {
+            task_id: [tuple(_status(sample[f"{group}_status"]) for group in groups) for sample in s]
+            for task_id, s in json.loads(content)["eval"].items()
+        }
+    except (ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
         raise SandboxError(f"EvalPlus wrote no results that can be read ({error!r})") from error
+
+
+def _status(value: object) -> str:
+    if not isinstance(value, str) or value not in STATUSES:
+        raise ValueError("an unknown status")
+    return value
 
 
 def _command() -> str:
@@ -216,15 +225,13 @@ def _write_samples(path: Path, order: Order, task_ids: list[str]) -> None:
 
 
 def _verdicts(
-    told: Mapping[str, list[dict[str, Any]]], order: Order, groups: tuple[str, ...]
+    found: Statuses, order: Order, groups: tuple[str, ...]
 ) -> dict[SampleKey, PeerVerdict]:
-    found = {}
+    verdicts = {}
     for task_id, samples in order.items():
-        for (key, _), sample in zip(samples, told[task_id], strict=True):
-            passed = {group: sample[f"{group}_status"] == "pass" for group in groups}
-            statuses = [sample[f"{group}_status"] for group in groups]
-            if not STATUSES.issuperset(statuses):
-                raise ValueError("an unknown status")
-            detail = ", ".join(f"{g} {status}" for g, status in zip(groups, statuses, strict=True))
-            found[key] = PeerVerdict(all(passed.values()), passed, detail, "timeout" in statuses)
-    return found
+        for (key, _), statuses in zip(samples, found[task_id], strict=True):
+            named = dict(zip(groups, statuses, strict=True))
+            passed = {group: status == "pass" for group, status in named.items()}
+            detail = ", ".join(f"{group} {status}" for group, status in named.items())
+            verdicts[key] = PeerVerdict(all(passed.values()), passed, detail, "timeout" in statuses)
+    return verdicts

@@ -8,10 +8,10 @@ import sys
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
 
 import assay.sandbox
 from assay.errors import SandboxError
+from assay.peers._confined.messages import Report, Settings
 from assay.peers._installed import find_installation, show
 
 WORK = Path("/tmp")  # inside: where the command starts, and all that it can write to
@@ -66,27 +66,26 @@ def run_isolated(command: PeerCommand) -> dict[str, bytes]:
     """
     name = command.arguments[0]
     report, files = _supervise(_settings(command))
-    if refused := report.get("refused"):
+    if report.refused:
         raise SandboxError(
-            f"{name}: cannot be isolated on this machine ({_printable(refused)}). "
+            f"{name}: cannot be isolated on this machine ({_printable(report.refused)}). "
             "It takes Linux 5.12 or later, root or user namespaces, and an installation that "
             "other users can read."
         )
-    if stopped := report.get("stopped"):
-        excess = STOPPED[stopped].format(**asdict(command.limits))
+    if report.stopped:
+        excess = STOPPED[report.stopped].format(**asdict(command.limits))
         raise SandboxError(f"{name}: {excess} and was stopped. Look for a hostile program.")
-    if report["status"]:
+    if report.status:
         raise SandboxError(f"{name}: failed. {_last_line(report)}")
     return files
 
 
-def _settings(command: PeerCommand) -> dict[str, Any]:
+def _settings(command: PeerCommand) -> Settings:
     program = Path(command.arguments[0])
     installation = find_installation(program)
-    return {
-        **asdict(command.limits),
-        "command": command.arguments,
-        "variables": {
+    return Settings(
+        command=command.arguments,
+        variables={
             "PATH": f"{program.parent}:/usr/bin:/bin",
             "HOME": str(WORK),
             "TMPDIR": str(WORK),
@@ -97,15 +96,15 @@ def _settings(command: PeerCommand) -> dict[str, Any]:
             "OMP_NUM_THREADS": "1",
             **command.variables,
         },
-        "inputs": {name: str(path) for name, path in command.inputs.items()},
-        "shown": installation.shown | show(*command.readable),
-        "hidden": installation.hidden,
-        "outputs": command.outputs,
-        "use_group": True,
-    }
+        inputs={name: str(path) for name, path in command.inputs.items()},
+        shown=installation.shown | show(*command.readable),
+        hidden=installation.hidden,
+        outputs=command.outputs,
+        **asdict(command.limits),
+    )
 
 
-def _supervise(settings: dict[str, Any]) -> tuple[dict[str, Any], dict[str, bytes]]:
+def _supervise(settings: Settings) -> tuple[Report, dict[str, bytes]]:
     """Return the supervisor's report and the files after it.
 
     The supervisor ends, and with it everything that it has started, when its input is closed.
@@ -126,15 +125,15 @@ def _supervise(settings: dict[str, Any]) -> tuple[dict[str, Any], dict[str, byte
             with supervisor.stdin:
                 supervisor.stdin.write(json.dumps(settings).encode() + b"\n")
                 supervisor.stdin.flush()
-                report = json.loads(supervisor.stdout.readline())
-                sizes: dict[str, int] = report["files"]
-                files = {name: supervisor.stdout.read(size) for name, size in sizes.items()}
-                if any(len(files[name]) != size for name, size in sizes.items()):
+                report = Report(*json.loads(supervisor.stdout.readline()))
+                sizes = report.sizes.items()
+                files = {name: supervisor.stdout.read(size) for name, size in sizes}
+                if any(len(files[name]) != size for name, size in sizes):
                     raise ValueError("incomplete")
                 return report, files
         except (BrokenPipeError, ValueError) as error:
             raise SandboxError(
-                f"{settings['command'][0]}: its supervisor was killed. Run the command again."
+                f"{settings.command[0]}: its supervisor was killed. Run the command again."
             ) from error
         finally:
             _end(supervisor)
@@ -148,10 +147,10 @@ def _end(supervisor: subprocess.Popen[bytes]) -> None:
         supervisor.wait()
 
 
-def _last_line(report: dict[str, Any]) -> str:
+def _last_line(report: Report) -> str:
     """Return what the command said last; programs may have written that too."""
-    lines = _printable(report["stderr"]).splitlines()
-    return lines[-1] if lines else f"It ended with status {report['status']}."
+    lines = _printable(report.stderr).splitlines()
+    return lines[-1] if lines else f"It ended with status {report.status}."
 
 
 def _printable(text: str) -> str:

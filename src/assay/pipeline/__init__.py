@@ -3,7 +3,7 @@
 from assay.models import EngineOptions
 from assay.pipeline.config import ALL, EvalConfig, JudgeConfig, Sampling, ScoreConfig
 from assay.pipeline.evaluate import evaluate, evaluate_all
-from assay.pipeline.judging import Evaluation, environment, select_problems
+from assay.pipeline.judging import environment, select_problems
 from assay.pipeline.problems import ProblemSelection
 from assay.pipeline.run import sample_seed
 from assay.pipeline.score import check_references, flaky, recorded, score
@@ -13,7 +13,6 @@ __all__ = [
     "ALL",
     "EngineOptions",
     "EvalConfig",
-    "Evaluation",
     "JudgeConfig",
     "ProblemSelection",
     "Reporter",

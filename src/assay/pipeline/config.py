@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from assay import models
 from assay.errors import UsageError
 from assay.models import EngineOptions
 from assay.pipeline.problems import ProblemSelection
+from assay.runs import Gate
 from assay.types import Decoding, PromptImports
 
 STANDARD, ALL = "standard", "all"  # prompt strategies
@@ -141,4 +141,4 @@ class EvalConfig(JudgeConfig):
     stop: tuple[str, ...] = ()  # texts that end a completion, besides the strategy's
     engine: EngineOptions = field(default_factory=EngineOptions)
     # Asked before anything is generated: what is recorded of the device, or an error.
-    gate: Callable[[models.Model], dict[str, Any]] = lambda _: {}
+    gate: Callable[[models.Model], Gate | None] = lambda _: None

@@ -7,24 +7,28 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from assay import benchmarks, codec, extract, models, runs, sandbox, scoring
+from assay.errors import UsageError
 from assay.extract import UNCUT
 from assay.machine import usable_cores
 from assay.peers import PeerVerdict, peers
 from assay.pipeline import (
-    Evaluation,
     ScoreConfig,
     environment,
+    flaky,
     references,
+    score,
     select_problems,
 )
-from assay.pipeline.extraction import extracted
+from assay.pipeline.extraction import dependences, extracted
 from assay.pipeline.judging import case_groups
 from assay.pipeline.prompt_imports import without_prompt_code
 from assay.pipeline.samples import Samples, recorded_samples, replay
 from assay.progress import Reporter
 from assay.protocol import VERSION, Protocol
-from assay.types import Benchmark, Job, Limits, Program, SampleKey, Verdict
+from assay.runs.result import CrossCheck, Disagreement, Result
+from assay.types import Benchmark, Job, Limits, Program, Sample, SampleKey, Verdict
 
+OURS = "assay"
 UNKNOWN_LIMITS = Limits(0, 0, 0, 0, 0, 0, 0)  # the peer has its own
 
 
@@ -39,14 +43,46 @@ class PeerScore:
 
 
 @dataclass(frozen=True, slots=True)
-class Disagreement:
-    """A sample that one of the two passes and the other does not."""
+class ScoreChecks:
+    """What to look into besides the score, and who judges."""
 
-    task_id: str
-    sample: int
-    ours: str  # status, reason and detail
-    theirs: str
-    explained: str = ""  # why, where it is known
+    flaky_rounds: int = 0  # how often to execute everything again
+    extraction: bool = False  # how many verdicts depend on each rule
+    judge: str = OURS
+    cross_check: bool = False  # judge with both, and list where they disagree
+
+    def __post_init__(self) -> None:
+        if self.cross_check and self.judge == OURS:
+            raise UsageError("--cross-check needs another judge: --engine evalplus")
+
+    def select(self, result: Result) -> Result:
+        """Return the result with those checks alone that were asked for now."""
+        return replace(
+            result,
+            flaky=result.flaky if self.flaky_rounds else None,
+            extraction=result.extraction if self.extraction else None,
+            cross_check=result.cross_check if self.cross_check else None,
+        )
+
+
+def score_and_check(config: ScoreConfig, checks: ScoreChecks, reporter: Reporter) -> Result:
+    """Judge completions made elsewhere, look into the score, and write the results file."""
+    peer = peer_score(config, checks.judge, reporter) if checks.judge != OURS else None
+    if peer is not None and not checks.cross_check:
+        return write_peer_score(config, peer, reporter)
+    result = scored = score(config, reporter)
+    if checks.flaky_rounds:
+        changed = flaky(config, scored, checks.flaky_rounds, reporter)
+        result = replace(result, flaky={key: tuple(seen) for key, seen in changed.items()})
+    if checks.extraction:
+        result = replace(result, extraction=tuple(dependences(config, scored, reporter)))
+    if peer is not None:
+        differing = tuple(disagreements(config, scored, peer, reporter))
+        found = CrossCheck(peer.engine, len(peer.verdicts), differing)
+        result = replace(result, cross_check=found)
+    if result is not scored:
+        runs.write_result(result)
+    return result
 
 
 def peer_score(config: ScoreConfig, engine: str, reporter: Reporter) -> PeerScore:
@@ -62,7 +98,7 @@ def peer_score(config: ScoreConfig, engine: str, reporter: Reporter) -> PeerScor
     return PeerScore(engine, programs, verdicts, errors)
 
 
-def write_peer_score(config: ScoreConfig, peer: PeerScore, reporter: Reporter) -> Evaluation:
+def write_peer_score(config: ScoreConfig, peer: PeerScore, reporter: Reporter) -> Result:
     """Write the peer's verdicts as a new run with a results file; its protocol names the peer."""
     selected = select_problems(config, reporter)
     model = models.open_recorded(
@@ -79,6 +115,8 @@ def write_peer_score(config: ScoreConfig, peer: PeerScore, reporter: Reporter) -
         run.add_environment(environment(model))
         for completion in replay(model, samples.keys):
             run.add_completion(completion)
+        for key, program in peer.programs.items():
+            run.add_program(Sample(*key), program)
         for verdict in _peer_verdicts(peer):
             run.add_verdict(verdict)
         task_ids = [p.task_id for p in selected.benchmark.problems]
@@ -89,7 +127,8 @@ def write_peer_score(config: ScoreConfig, peer: PeerScore, reporter: Reporter) -
             scoring.coverage(tallies, most, selected.total), scoring.estimates(tallies),
             scoring.group_scores(task_ids, verdicts, case_groups(selected.benchmark)),
         )  # fmt: skip
-        return Evaluation(result, runs.write_result(run, result, tallies))
+        runs.write_result(result)
+        return result
     finally:
         run.close()
 
@@ -140,10 +179,10 @@ def _peer_verdicts(peer: PeerScore) -> Iterator[Verdict]:
 
 
 def disagreements(
-    config: ScoreConfig, scored: Evaluation, peer: PeerScore, reporter: Reporter
+    config: ScoreConfig, scored: Result, peer: PeerScore, reporter: Reporter
 ) -> list[Disagreement]:
     """In the order of the samples; what we could not judge is no disagreement."""
-    run = runs.RunReader(scored.path.with_suffix(""))
+    run = runs.RunReader(scored.folder)
     differing = {
         key: verdict
         for key, verdict in run.verdicts.items()

@@ -15,7 +15,7 @@ from assay.pipeline.asking import (
     resolve_asking,
 )
 from assay.pipeline.config import STANDARD, EvalConfig
-from assay.pipeline.judging import Evaluation, check_workers, judge_samples, select_problems
+from assay.pipeline.judging import check_workers, judge_samples, select_problems
 from assay.pipeline.prompt_imports import surround
 from assay.pipeline.samples import (
     Samples,
@@ -24,10 +24,11 @@ from assay.pipeline.samples import (
 )
 from assay.progress import Reporter
 from assay.prompts import strategies
+from assay.runs import Result
 
 
-def evaluate(config: EvalConfig, reporter: Reporter) -> Evaluation:
-    """Run (or continue) the evaluation and write its results file."""
+def evaluate(config: EvalConfig, reporter: Reporter) -> Result:
+    """Run (or resume) the evaluation, write its results file, and return the result."""
     decoding = config.sampling.resolve()  # wrong options are told before anything is loaded
     check_workers(config)
     check_texts(config.system, config.stop)
@@ -39,7 +40,7 @@ def evaluate(config: EvalConfig, reporter: Reporter) -> Evaluation:
     model = models.open_model(config.model, engine, reporter.note)
     numbers = range(config.sampling.n_samples)
     keys = [(problem.task_id, s) for problem in selected.benchmark.problems for s in numbers]
-    gate = {"parity_gate": config.gate(model)}
+    gate = config.gate(model)
     check_strategy(config, model)
     if isinstance(model, models.RecordedModel):
         refuse_for_recorded(config.system, config.stop, decoding)
@@ -56,11 +57,11 @@ def evaluate(config: EvalConfig, reporter: Reporter) -> Evaluation:
     return judge_samples(config, selected, benchmark, samples, model, reporter, gate)
 
 
-def evaluate_all(config: EvalConfig, reporter: Reporter) -> list[Evaluation]:
+def evaluate_all(config: EvalConfig, reporter: Reporter) -> list[Result]:
     """With every prompt strategy in turn, the usual one first."""
-    evaluations = []
+    results = []
     check_strategy(config, models.open_model(config.model, config.engine, reporter.note))
     for name in sorted(strategies.names(), key=lambda name: name != STANDARD):
         reporter.note(f"prompt strategy {name}")
-        evaluations.append(evaluate(dataclasses.replace(config, prompt_strategy=name), reporter))
-    return evaluations
+        results.append(evaluate(dataclasses.replace(config, prompt_strategy=name), reporter))
+    return results

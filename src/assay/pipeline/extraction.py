@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from assay import extract, runs, sandbox
 from assay.extract import RULES
 from assay.extract.workers import Change, ExtractionRequest, Extractor
-from assay.pipeline import Evaluation, ScoreConfig, recorded, references
+from assay.pipeline import ScoreConfig, recorded, references
 from assay.pipeline.samples import replay
 from assay.progress import Reporter
+from assay.runs.result import Dependence, Result
 from assay.types import Benchmark, Completion, Job, Program, PromptForm, Sample
 
 __all__ = ["RULES", "Change", "Dependence", "Extracted", "dependences", "extracted"]
@@ -25,16 +26,6 @@ class Extracted(Sample):
     reason: str
     detail: str
     error: str | None = None  # of the completion: there was none to take a program from
-
-
-@dataclass(frozen=True, slots=True)
-class Dependence:
-    """What leaving one rule out would change."""
-
-    rule: str
-    samples: int  # whose program is another without it
-    lost: int  # passes that are failures without it
-    gained: int
 
 
 def extracted(
@@ -55,9 +46,9 @@ def extracted(
             )  # fmt: skip
 
 
-def dependences(config: ScoreConfig, scored: Evaluation, reporter: Reporter) -> list[Dependence]:
+def dependences(config: ScoreConfig, scored: Result, reporter: Reporter) -> list[Dependence]:
     """For every rule that was used, how the verdicts would be without it."""
-    run = runs.RunReader(scored.path.with_suffix(""))
+    run = runs.RunReader(scored.folder)
     passed = {key for key, verdict in run.verdicts.items() if verdict.status == "pass"}
     benchmark, completions, form = _completions(config, reporter)
     problems = {p.task_id: p for p in benchmark.problems}

@@ -4,11 +4,6 @@ from __future__ import annotations
 
 import platform
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass
-from pathlib import Path
-from types import MappingProxyType
-from typing import Any
 
 from assay import (
     __version__,
@@ -35,6 +30,7 @@ from assay.pipeline.samples import (
 )
 from assay.progress import Reporter
 from assay.protocol import VERSION, Protocol
+from assay.runs import Environment, Gate, Result
 from assay.sandbox.environments import store as environments
 from assay.types import Benchmark, SampleKey
 
@@ -44,14 +40,6 @@ LONG_S = 2.0
 MOST_WORKERS = 1024
 
 
-@dataclass(frozen=True, slots=True)
-class Evaluation:
-    """A finished run: the results file's content and its path."""
-
-    result: dict[str, Any]
-    path: Path
-
-
 def judge_samples(
     config: JudgeConfig,
     selected: Selected,
@@ -59,8 +47,9 @@ def judge_samples(
     samples: Samples,
     model: models.Model,
     reporter: Reporter,
-    device: Mapping[str, Any] = MappingProxyType({}),  # where completions are made
-) -> Evaluation:
+    gate: Gate | None = None,  # what the parity gate says of where completions are made
+) -> Result:
+    """Judge the samples, write the results file, and return the result."""
     judge = open_sandbox(config, reporter)
     extractor = Extractor(config.workers)
     try:
@@ -82,9 +71,8 @@ def judge_samples(
                 benchmark, samples.strategy, protocol, model, judge, extractor, run,
                 None if config.no_cache else cache, checked.unscorable, reporter,
             )  # fmt: skip
-            known = {"sandbox": codec.to_json(capabilities), **device}
             keys = _long_first(samples.keys, checked.seconds)
-            stream.flow(keys, lambda: environment(model) | known)
+            stream.flow(keys, lambda: environment(model, capabilities, gate))
             wanted = set(task_ids)
             verdicts = [v for v in run.verdicts.values() if v.task_id in wanted]
             tallies = scoring.tally(task_ids, verdicts)
@@ -107,8 +95,9 @@ def judge_samples(
                 _prices(config),
                 best,
             )  # fmt: skip
-            result |= runs.kept_checks(run)
-            return Evaluation(result, runs.write_result(run, result, tallies))
+            result = runs.with_earlier_checks(result, run)
+            runs.write_result(result)
+            return result
         finally:
             run.close()
     finally:
@@ -228,13 +217,19 @@ def _protocol(
     )
 
 
-def environment(model: models.Model) -> dict[str, Any]:
-    """Where completions are made."""
-    return {
-        "assay": __version__,
-        "python": platform.python_version(),
-        "platform": platform.platform(),
-        "machine": platform.machine(),
-        "cpus": usable_cores(),
-        "engine": model.describe(),
-    }
+def environment(
+    model: models.Model,
+    capabilities: sandbox.Capabilities | None = None,
+    gate: Gate | None = None,
+) -> Environment:
+    """Return where completions are made and judged."""
+    return Environment(
+        assay=__version__,
+        python=platform.python_version(),
+        platform=platform.platform(),
+        machine=platform.machine(),
+        cpus=usable_cores(),
+        engine=model.describe().to_json(),
+        sandbox=capabilities,
+        parity_gate=gate,
+    )

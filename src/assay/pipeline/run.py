@@ -34,7 +34,7 @@ def sample_seed(seed: int, task_id: str, sample: int) -> int:
 
 def engine_line(model: models.Model) -> str:
     """Which engine runs the model, and what it chose: known once a completion is made."""
-    told = ", ".join(f"{name} {value}" for name, value in model.describe().items())
+    told = ", ".join(f"{name} {value}" for name, value in model.describe().to_json().items())
     return f"engine {model.identity.engine}{': ' if told else ''}{told}"
 
 
@@ -101,11 +101,11 @@ class Stream:
         self._run = run
         self._reporter = reporter
         self._stopped = threading.Event()
-        self._described: dict[str, Any] = {}
+        self._described: runs.Environment | None = None
         self._form: PromptForm = model.identity.prompt_form
         self._queue = _Backlog(WAITING)
 
-    def flow(self, keys: list[SampleKey], environment: Callable[[], dict[str, Any]]) -> None:
+    def flow(self, keys: list[SampleKey], environment: Callable[[], runs.Environment]) -> None:
         """Bring every sample of ``keys`` to a verdict.
 
         ``environment`` is where that is done; it is asked for when the engine has begun.

@@ -14,7 +14,6 @@ from assay import (
 from assay.pipeline import references
 from assay.pipeline.config import JudgeConfig, ScoreConfig
 from assay.pipeline.judging import (
-    Evaluation,
     check_workers,
     judge_samples,
     load_benchmark,
@@ -26,10 +25,11 @@ from assay.pipeline.samples import (
     recorded_samples,
 )
 from assay.progress import Reporter
+from assay.runs import Result
 from assay.types import Benchmark, SampleKey
 
 
-def score(config: ScoreConfig, reporter: Reporter) -> Evaluation:
+def score(config: ScoreConfig, reporter: Reporter) -> Result:
     """Judge completions made elsewhere: all those in the file, and no others."""
     check_workers(config)
     if config.select:
@@ -59,7 +59,7 @@ def check_references(config: JudgeConfig, reporter: Reporter) -> dict[str, str]:
 
 
 def flaky(
-    config: ScoreConfig, scored: Evaluation, rounds: int, reporter: Reporter
+    config: ScoreConfig, scored: Result, rounds: int, reporter: Reporter
 ) -> dict[str, list[str]]:
     """Execute everything again, ``rounds`` times: the samples whose verdict changed.
 
@@ -70,13 +70,13 @@ def flaky(
         with tempfile.TemporaryDirectory() as folder:
             again = dataclasses.replace(
                 config, results_dir=Path(folder), no_cache=True, select="",
-                tests_seed=scored.result["tests_seed"],
+                tests_seed=scored.tests_seed,
             )  # fmt: skip
             for key, status in _statuses(score(again, reporter)).items():
                 seen[key].append(status)
     return {f"{t}#{s}": found for (t, s), found in seen.items() if len(set(found)) > 1}
 
 
-def _statuses(evaluation: Evaluation) -> dict[SampleKey, str]:
-    run = runs.RunReader(evaluation.path.with_suffix(""))
+def _statuses(result: Result) -> dict[SampleKey, str]:
+    run = runs.RunReader(result.folder)
     return {key: verdict.status for key, verdict in run.verdicts.items()}

@@ -10,18 +10,18 @@ from __future__ import annotations
 import dataclasses
 import importlib.metadata
 import json
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING
 
 from assay import codec, models
 from assay.datasets import cache_dir
 from assay.errors import ModelError, UsageError
 from assay.models.scoring import open_scorer
-from assay.quality.agreement import Agreement, agreement, compared
 from assay.quality.decision import overall
 from assay.quality.parity import fixed_prompts, logit_findings
+from assay.quality.parity.agreement import agreement, compared
 from assay.quality.policy import load_policy
 from assay.runs import KeptData
+from assay.runs.about import Gate
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,17 +32,6 @@ if TYPE_CHECKING:
 PROMPTS = 6
 LIBRARIES = ("torch", "transformers", "triton", "xllamacpp")
 VERSION = 1  # of what is compared and how
-
-
-@dataclass(frozen=True, slots=True)
-class Gate:
-    """The outcome. ``off``: it was switched off; ``no-gpu``: there is nothing to compare."""
-
-    state: Literal["passed", "failed", "off", "no-gpu"]
-    device: str = ""
-    agreement: Agreement | None = None
-    reasons: tuple[str, ...] = ()
-    cached: bool = False
 
 
 def passed_gate(
@@ -133,12 +122,12 @@ def require_parity(
     publishable: bool,
     wanted: bool,
     note: Callable[[str], None],
-) -> dict[str, Any]:
+) -> Gate:
     """Return what the gate says, for the result; raise an error if that forbids to go on."""
     if publishable and not wanted:
         raise UsageError("--publishable results pass the parity gate: drop --no-parity-gate")
     if not wanted:
-        return dict(codec.to_json(Gate("off")))
+        return Gate("off")
     found = passed_gate(spec, options, load_policy().gate, note, model=model)
     if found.state == "failed":
         raise ModelError(
@@ -154,4 +143,4 @@ def require_parity(
         known = " (known)" if found.cached else ""
         note(f"parity gate: {found.device} computes as the CPU does{known}")
     # Whether it was known before is no part of where completions are made.
-    return dict(codec.to_json(dataclasses.replace(found, cached=False)))
+    return dataclasses.replace(found, cached=False)

@@ -10,16 +10,18 @@ by the bytes of these tokens, which makes models of different vocabularies compa
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from assay.errors import UsageError
+from assay.progress import Reporter, Silent
 
 if TYPE_CHECKING:
     from assay.models.scoring import Scorer
 
 WINDOW = 1024
+SILENT = Silent()
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,9 +101,9 @@ def measure(
     text: str,
     window: int = 0,
     stride: int = 0,
-    progress: Callable[[int, int], None] = lambda *_: None,
+    reporter: Reporter = SILENT,
 ) -> Perplexity:
-    """``progress`` is told the tokens that were asked about so far, and how many there are."""
+    """Measure a text; the reporter learns how many of its tokens were asked about."""
     if window > scorer.context:
         raise UsageError(f"--window {window} is more than the model can see: {scorer.context}")
     window = window or min(WINDOW, scorer.context)
@@ -118,7 +120,7 @@ def measure(
         for logprobs in scorer.logprobs(sequences, asked):
             losses.append(-math.fsum(logprobs))
             counts.append(len(logprobs))
-        progress(sum(counts), len(tokens.ids) - 1)
+        reporter.preparing("perplexity", sum(counts), len(tokens.ids) - 1)
     return summary(losses, counts, len(text.encode()) - tokens.first_bytes, window, stride)
 
 

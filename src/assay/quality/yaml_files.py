@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import yaml
@@ -45,6 +46,12 @@ class _Loader(yaml.SafeLoader):
         if len(found) != len(node.value):
             raise yaml.YAMLError("a name is there twice")
         return found
+
+
+# YAML 1.1, which PyYAML reads, takes 1e-9 for a text.
+_Loader.add_implicit_resolver(
+    "tag:yaml.org,2002:float", re.compile(r"[-+]?\d+[eE][-+]?\d+"), list("-+0123456789")
+)
 
 
 def parse_yaml(text: str) -> list[Any]:

@@ -5,20 +5,21 @@ from __future__ import annotations
 import json
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 from assay import benchmarks, runs, scoring
 from assay.borders.writing import make_folder, reporting, write_whole
 from assay.errors import RunError, UsageError
 from assay.extract.workers import ExtractionRequest, Extractor
 from assay.pipeline.prompt_imports import surround
-from assay.progress import Reporter
-from assay.types import Verdict
+from assay.progress import Reporter, Silent
+from assay.runs import Result
+from assay.types import Completion, SampleKey, Verdict
 
+SILENT = Silent()
 Judged = tuple[str, str, Verdict]  # the completion's text, the program in it, the verdict
 
 
@@ -44,43 +45,67 @@ class _Run:
 
 
 def export(
-    result: dict[str, Any],
+    result: Result,
     run_folder: Path,
     form: str,
     target: Path,
-    reporter: Reporter,
+    reporter: Reporter = SILENT,
     data_dir: Path | None = None,
 ) -> Exported:
     """Write the run's samples and results. ``data_dir`` is where the benchmark's data may be."""
     if form not in FORMATS:
         raise UsageError(f"unknown format '{form}': choose {', '.join(FORMATS)}")
     folder = runs.RunReader(run_folder)
-    has_plus = "plus" in (result["results"].get("groups") or {})
+    has_plus = "plus" in result.results.groups
     run = _Run(list(_judged(result, folder, reporter, data_dir)), has_plus)
     left_out = sum(verdict.status == "invalid" for verdict in folder.verdicts.values())
     return Exported(FORMATS[form](target, run), left_out)
 
 
 def _judged(
-    result: dict[str, Any], folder: runs.RunReader, reporter: Reporter, data_dir: Path | None
+    result: Result, folder: runs.RunReader, reporter: Reporter, data_dir: Path | None
 ) -> Iterator[Judged]:
-    benchmark = benchmarks.load(result["benchmark"], reporter.note, data_dir)
-    if not result.get("model_identity"):
-        raise RunError(f"the result of {folder.path.name} has no model_identity: use the original")
-    form = result["model_identity"]["prompt_form"]
-    choice = result["protocol"].get("prompt_imports", "prepended")
-    problems = {p.task_id: p for p in surround(benchmark, choice, form).problems}
+    """Yield the judged samples in the order of the completions."""
     verdicts = folder.verdicts
+    codes = {
+        program.key: program.code
+        for program in folder.read_programs()
+        if program.key in verdicts and verdicts[program.key].rule == program.rule
+    }
+    completions = [c for c in folder.read_completions() if c.key in verdicts]
+    if missing := [c for c in completions if c.key not in codes]:
+        codes |= _extracted(result, missing, verdicts, reporter, data_dir)
+    for completion in completions:
+        if completion.key in codes:
+            yield completion.text, codes[completion.key], verdicts[completion.key]
+
+
+def _extracted(
+    result: Result,
+    completions: Iterable[Completion],
+    verdicts: Mapping[SampleKey, Verdict],
+    reporter: Reporter,
+    data_dir: Path | None,
+) -> dict[SampleKey, str]:
+    """Extract the programs that the run does not store: earlier versions, and what did not run."""
+    benchmark = benchmarks.load(result.benchmark, reporter.note, data_dir)
+    if result.model_identity is None:
+        raise RunError(f"the result of {result.run} has no model_identity: use the original")
+    form = result.model_identity.prompt_form
+    choice = result.protocol.prompt_imports or "prepended"
+    problems = {p.task_id: p for p in surround(benchmark, choice, form).problems}
     requests = (
-        (completion, ExtractionRequest(completion.text, problems[completion.task_id], form))
-        for completion in folder.read_completions()
-        if completion.key in verdicts and completion.task_id in problems
+        (completion.key, ExtractionRequest(completion.text, problems[completion.task_id], form))
+        for completion in completions
+        if completion.task_id in problems
     )
+    codes = {}
     with Extractor() as extractor:
-        for completion, found in extractor.in_order(requests):
-            verdict, other = verdicts[completion.key], found.alternative
-            program = other if other and other.rule == verdict.rule else found.program
-            yield completion.text, program.code, verdict
+        for key, found in extractor.in_order(requests):
+            other = found.alternative
+            program = other if other and other.rule == verdicts[key].rule else found.program
+            codes[key] = program.code
+    return codes
 
 
 def _human_eval(target: Path, run: _Run) -> list[Path]:
@@ -94,7 +119,7 @@ def _human_eval(target: Path, run: _Run) -> list[Path]:
     return [_write_lines(target, samples), _write_lines(path, results)]
 
 
-def _continuation(judged: Judged) -> dict[str, Any]:
+def _continuation(judged: Judged) -> dict[str, str]:
     """A program stands behind the prompt as well as its continuation does: it defines it anew."""
     _, code, verdict = judged
     return {"task_id": verdict.task_id, "completion": f"\n{code}"}
@@ -108,7 +133,7 @@ def _result(verdict: Verdict) -> str:
 
 def _evalplus(target: Path, run: _Run) -> list[Path]:
     samples = [{"task_id": v.task_id, "solution": code} for _, code, v in run.samples]
-    by_task: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    by_task: dict[str, list[dict[str, object]]] = defaultdict(list)
     for _, code, verdict in run.valid:
         by_task[verdict.task_id].append(
             {
@@ -125,13 +150,17 @@ def _evalplus(target: Path, run: _Run) -> list[Path]:
         "hash": "",
         "eval": by_task,
         "pass_at_k": {
-            group: _pass_at_k((s["task_id"], s[f"{group}_status"] == "pass") for s in all_of_them)
-            for group in (("base", "plus") if run.has_plus else ("base",))
-            if (all_of_them := [s for found in by_task.values() for s in found])
+            group: _pass_at_k((v.task_id, passed(v)) for _, _, v in run.valid)
+            for group, passed in (("base", _base_passed), ("plus", _passed))
+            if run.valid and (group == "base" or run.has_plus)
         },
     }
     path = target.with_name(f"{target.name.removesuffix('.jsonl')}_eval_results.json")
     return [_write_lines(target, samples), _write(path, results)]
+
+
+def _passed(verdict: Verdict) -> bool:
+    return verdict.status == "pass"
 
 
 def _base_passed(verdict: Verdict) -> bool:
@@ -166,7 +195,7 @@ def _bigcodebench(target: Path, run: _Run) -> list[Path]:
         {"task_id": v.task_id, "solution": code, "raw_solution": text}
         for text, code, v in run.samples
     ]
-    by_task: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    by_task: dict[str, list[dict[str, object]]] = defaultdict(list)
     for _, code, verdict in run.valid:
         status = "timeout" if verdict.reason == "timeout" else _word(verdict.status == "pass")
         details = {verdict.failing_test or "ALL": verdict.detail} if verdict.detail else {}
@@ -196,14 +225,14 @@ def _pass_at_k(passed: Iterable[tuple[str, bool]]) -> dict[str, float]:
     return {f"pass@{e.k}": e.value for e in scoring.estimates(tallies)}
 
 
-def _write_lines(path: Path, lines: list[dict[str, Any]]) -> Path:
+def _write_lines(path: Path, lines: Iterable[Mapping[str, object]]) -> Path:
     with reporting(path):
         path.parent.mkdir(parents=True, exist_ok=True)
     write_whole(path, "".join(json.dumps(line) + "\n" for line in lines))
     return path
 
 
-def _write(path: Path, content: Any) -> Path:
+def _write(path: Path, content: object) -> Path:
     write_whole(path, json.dumps(content, indent=1))
     return path
 

@@ -2,42 +2,48 @@
 
 from __future__ import annotations
 
+from assay.runs.about import Environment, Gate
 from assay.runs.batch_output import BatchLine, BatchOutput, BatchSettings
 from assay.runs.compare import Comparison, compare
 from assay.runs.folder import RunReader, RunWriter, open_run
-from assay.runs.history import find_result, list_runs
+from assay.runs.history import RunEntry, RunFilter, find_result, find_run_folder, list_runs
 from assay.runs.kept import KeptData
+from assay.runs.result import Result
+from assay.runs.result_json import read_result, render_result, write_result
 from assay.runs.results import (
-    RESULTS_VERSION,
-    add_checks,
     build_result,
-    kept_checks,
     kept_selection,
     read_tsv,
+    with_earlier_checks,
     write_evidence,
-    write_result,
 )
 from assay.runs.verdict_cache import VerdictCache
 
 __all__ = [
-    "RESULTS_VERSION",
     "BatchLine",
     "BatchOutput",
     "BatchSettings",
     "Comparison",
+    "Environment",
+    "Gate",
     "KeptData",
+    "Result",
+    "RunEntry",
+    "RunFilter",
     "RunReader",
     "RunWriter",
     "VerdictCache",
-    "add_checks",
     "build_result",
     "compare",
     "find_result",
-    "kept_checks",
+    "find_run_folder",
     "kept_selection",
     "list_runs",
     "open_run",
+    "read_result",
     "read_tsv",
+    "render_result",
+    "with_earlier_checks",
     "write_evidence",
     "write_result",
 ]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
-import json
 import os
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -40,14 +39,6 @@ def hold(path: Path, busy: str) -> int:
             if os.path.samestat(os.fstat(held), path.lstat()):
                 return held
         os.close(held)  # replaced between the two steps: the lock must be on what is there now
-
-
-def add_environment(path: Path, about: dict[str, Any], environment: dict[str, Any]) -> None:
-    """Write down, once, where a run is worked on, in the file that says what it is about."""
-    environment = json.loads(codec.dumps(environment))  # as it will be read again
-    if environment not in about["environments"]:
-        about["environments"] = [*about["environments"], environment]
-        writing.write_whole(path, codec.pretty(about))
 
 
 def read_records(path: Path, record_type: type[T]) -> Iterator[T]:

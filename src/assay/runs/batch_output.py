@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import json
 import os
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -12,7 +14,9 @@ from assay import codec
 from assay.borders.writing import create_beside, replace, reporting, write_whole
 from assay.errors import RunError
 from assay.protocol import differences
-from assay.runs._files import DOCUMENTS, JsonLines, add_environment, hold
+from assay.runs._files import DOCUMENTS, JsonLines, hold
+from assay.runs._rest import Rest, find_rest
+from assay.runs.about import Environment, add_environment, parse_environment, render_environment
 from assay.types import Decoding, ModelIdentity
 
 INSTEAD = "give another --output, or --fresh to start over"
@@ -49,8 +53,35 @@ class BatchLine:
     logprob: float | None = None
     error: str | None = None
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> Any:
+        """Return the fields that there are."""
         return {k: v for k, v in codec.to_json(self).items() if v is not None}
+
+
+@dataclass(frozen=True, slots=True)
+class BatchAbout:
+    """What a batch is about: the content of the file ``<output>.run.json``."""
+
+    settings: BatchSettings  # in the file, its fields are beside the others
+    created: str = ""
+    environments: tuple[Environment, ...] = ()
+    rest: Rest = dataclasses.field(default_factory=Rest, repr=False)
+
+
+def parse_batch_about(content: Any) -> BatchAbout:
+    """Return how a batch was begun; ValueError if this does not say so."""
+    if not isinstance(content, dict) or not isinstance(content.get("environments"), list):
+        raise ValueError("environments are missing")
+    settings = codec.read_known(BatchSettings, content)
+    environments = tuple(map(parse_environment, content["environments"]))
+    about = BatchAbout(settings, str(content.get("created", "")), environments)
+    return dataclasses.replace(about, rest=find_rest(content, _render_about(about)))
+
+
+def _render_about(about: BatchAbout) -> Any:
+    environments = [render_environment(one) for one in about.environments]
+    settings = codec.to_json(about.settings)
+    return {**settings, "created": about.created, "environments": environments}
 
 
 class BatchOutput:
@@ -69,7 +100,7 @@ class BatchOutput:
         self._about_path = self._path.with_name(self._path.name + ".run.json")
         self._held = self._hold(self._path)
         try:
-            self._begin(settings, fresh=fresh)
+            self._about = self._begin(settings, fresh=fresh)
             self.done: dict[str, str] = {}
             self._lines = JsonLines(self._path, BatchLine)
             self._failed = sum(not self._count(line) for line in self._lines.records())
@@ -82,45 +113,45 @@ class BatchOutput:
             self._take_out_errors()
         self._lines.append(line.to_json())
 
-    def add_environment(self, environment: dict[str, Any]) -> None:
-        add_environment(self._about_path, self._about, environment)
+    def add_environment(self, environment: Environment) -> None:
+        """Record where the batch is worked on; it may be resumed in another environment."""
+        environments = add_environment(self._about.environments, environment)
+        if environments != self._about.environments:
+            self._about = dataclasses.replace(self._about, environments=environments)
+            self._write(self._about)
 
     def close(self) -> None:
         self._lines.close()
         os.close(self._held)
 
-    def _begin(self, settings: BatchSettings, *, fresh: bool) -> None:
-        """An empty file is begun: whatever is beside it belonged to another one."""
-        asked = codec.to_json(settings)
+    def _begin(self, settings: BatchSettings, *, fresh: bool) -> BatchAbout:
+        """Return what the batch is about.
+
+        An empty file is begun: whatever is beside it belonged to another one.
+        """
         with reporting(self._path):
             if fresh:
                 os.truncate(self._held, 0)
             if os.fstat(self._held).st_size == 0:
-                created = datetime.now(UTC).isoformat()
-                self._about = {**asked, "created": created, "environments": []}
-                write_whole(self._about_path, codec.pretty(self._about))
-                return
-        self._about = DOCUMENTS.read_json(self._about_path) if self._about_path.exists() else {}
-        if not (
-            isinstance(self._about, dict) and isinstance(self._about.get("environments"), list)
-        ):
+                about = BatchAbout(settings, datetime.now(UTC).isoformat())
+                self._write(about)
+                return about
+        content = DOCUMENTS.read_json(self._about_path) if self._about_path.exists() else None
+        try:
+            about = parse_batch_about(content)
+        except ValueError as error:
             raise RunError(
                 f"{self._path} has lines but no {self._about_path.name} that says how they were "
-                f"made: {INSTEAD}"
-            )
-        found = differences(self._earlier(asked), asked)
+                f"made ({error}): {INSTEAD}"
+            ) from error
+        found = differences(*(json.loads(codec.dumps(s)) for s in (about.settings, settings)))
         if differing := [one for one in found if one[0] not in NO_SETTINGS]:
             told = ", ".join(f"{n} was {_short(a)}, is {_short(b)}" for n, a, b in differing)
             raise RunError(f"{self._path} was begun with other settings ({told}): {INSTEAD}")
+        return about
 
-    def _earlier(self, asked: dict[str, Any]) -> dict[str, Any]:
-        """Return the settings that the output was begun with; older versions wrote fewer."""
-        known = {name: self._about[name] for name in asked if name in self._about}
-        try:
-            found: dict[str, Any] = codec.to_json(codec.from_json(BatchSettings, known))
-        except ValueError:
-            return {name: self._about.get(name) for name in asked}
-        return found
+    def _write(self, about: BatchAbout) -> None:
+        write_whole(self._about_path, codec.pretty(about.rest.restore(_render_about(about))))
 
     def _count(self, line: BatchLine) -> bool:
         if line.error is not None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from assay.errors import UsageError
-from assay.protocol import differences
+from assay.protocol import Difference, differences
+from assay.runs.result import Result
+from assay.runs.result_json import render_result
 from assay.scoring import sign_test
 
 
@@ -23,15 +24,15 @@ class Comparison:
     gained: tuple[str, ...]
     lost: tuple[str, ...]
     p_value: float
-    protocol_differences: tuple[tuple[str, Any, Any], ...]
+    protocol_differences: tuple[Difference, ...]
 
 
-def compare(a: dict[str, Any], b: dict[str, Any]) -> Comparison:
+def compare(a: Result, b: Result) -> Comparison:
     """Compare over the problems that both have judged; whether that is fair the caller decides.
 
     Raise UsageError if they have different judges: a difference would not be the models'.
     """
-    judges = [result["protocol"].get("judge") or "assay" for result in (a, b)]
+    judges = [result.protocol.judge or "assay" for result in (a, b)]
     if judges[0] != judges[1]:
         raise UsageError(
             f"A and B: were judged by {judges[0]} and {judges[1]}, so they cannot be compared. "
@@ -43,18 +44,24 @@ def compare(a: dict[str, Any], b: dict[str, Any]) -> Comparison:
     lost = tuple(task for task in common if after[task] < before[task])
     change = sum(after[task] - before[task] for task in common)
     return Comparison(
-        model_a=a["model"],
-        model_b=b["model"],
-        pass_at_1_a=a["results"].get("pass_at_1"),
-        pass_at_1_b=b["results"].get("pass_at_1"),
+        model_a=a.model,
+        model_b=b.model,
+        pass_at_1_a=_pass_at_1(a),
+        pass_at_1_b=_pass_at_1(b),
         problems=len(common),
         difference=change / len(common) if common else None,
         gained=gained,
         lost=lost,
         p_value=sign_test(len(gained), len(lost)),
-        protocol_differences=tuple(differences(a["protocol"], b["protocol"])),
+        protocol_differences=tuple(
+            differences(render_result(a)["protocol"], render_result(b)["protocol"])
+        ),
     )
 
 
-def _shares(result: dict[str, Any]) -> dict[str, float]:
-    return {p["task_id"]: p["passed"] / p["n"] for p in result["problems"] if p["n"]}
+def _pass_at_1(result: Result) -> float | None:
+    return result.pass_at[1].value if 1 in result.pass_at else None
+
+
+def _shares(result: Result) -> dict[str, float]:
+    return {p.task_id: p.passed / p.n for p in result.problems if p.n}

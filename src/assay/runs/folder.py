@@ -15,7 +15,15 @@ from typing import TYPE_CHECKING, Any
 from assay import codec
 from assay.borders.writing import reporting, write_whole
 from assay.errors import RunError
-from assay.runs._files import DOCUMENTS, JsonLines, add_environment, hold, read_records
+from assay.runs._files import DOCUMENTS, JsonLines, hold, read_records
+from assay.runs.about import (
+    RUN_FILE,
+    RunAbout,
+    add_environment,
+    parse_about,
+    read_about,
+    write_about,
+)
 from assay.types import Completion, Program, Sample, Verdict
 
 if TYPE_CHECKING:
@@ -23,11 +31,11 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from assay.protocol import Protocol
+    from assay.runs.about import Environment
     from assay.types import ModelIdentity, SampleKey
 
-RUN_FILE, COMPLETIONS, VERDICTS = "run.json", "completions.jsonl", "verdicts.jsonl"
+COMPLETIONS, VERDICTS = "completions.jsonl", "verdicts.jsonl"
 PROGRAMS = "programs.jsonl"  # runs of earlier versions have none
-ABOUT_FIELDS = {"key", "created", "model", "environments"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,9 +56,9 @@ class RunReader:
     """
 
     def __init__(self, path: Path) -> None:
-        self._load(path, _read_about(path))
+        self._load(path, read_about(path))
 
-    def _load(self, path: Path, about: dict[str, Any]) -> None:
+    def _load(self, path: Path, about: RunAbout) -> None:
         self.path, self.about = path, about
         verdicts = {v.key: v for v in self._read(VERDICTS, Verdict)}
         self._verdicts: dict[SampleKey, Verdict] = verdicts
@@ -63,7 +71,7 @@ class RunReader:
     @property
     def tests_seed(self) -> str:
         """The secret that inputs drawn by tests depend on; runs of earlier versions have none."""
-        return str(self.about.get("tests_seed", ""))
+        return self.about.tests_seed
 
     def _read(self, name: str, record_type: type[Any]) -> Iterable[Any]:
         return read_records(self.path / name, record_type)
@@ -108,7 +116,7 @@ class RunWriter(RunReader):
     """An open run, held against other processes: what is done so far, and two growing files."""
 
     def __init__(self, path: Path) -> None:
-        about = _read_about(path)
+        about = read_about(path)
         if path.is_symlink():
             raise RunError(f"{path}: is a symbolic link. Replace it by the folder itself.")
         busy = f"another process is working on {path}: wait for it, or use --fresh for a second run"
@@ -129,9 +137,12 @@ class RunWriter(RunReader):
     def _read(self, name: str, record_type: type[Any]) -> Iterable[Any]:  # noqa: ARG002
         return self._lines[name].records()
 
-    def add_environment(self, environment: dict[str, Any]) -> None:
-        """Where this run is worked on; it may be continued in another one."""
-        add_environment(self.path / RUN_FILE, self.about, environment)
+    def add_environment(self, environment: Environment) -> None:
+        """Record where this run is worked on; it may be resumed in another environment."""
+        environments = add_environment(self.about.environments, environment)
+        if environments != self.about.environments:
+            self.about = dataclasses.replace(self.about, environments=environments)
+            write_about(self.path, self.about)
 
     def add_completion(self, completion: Completion) -> None:
         with self._append_lock:
@@ -150,32 +161,6 @@ class RunWriter(RunReader):
 
     def close(self) -> None:
         self._opened.close()
-
-
-def _read_about(path: Path) -> dict[str, Any]:
-    """Return what a run's run.json says; RunError unless it can be worked with."""
-    about = DOCUMENTS.read_json(path / RUN_FILE)
-    if not is_about(about):
-        raise RunError(f"{path / RUN_FILE}: is not a run of assay. Restore it from a copy.")
-    found: dict[str, Any] = about
-    return found
-
-
-def is_about(about: Any) -> bool:
-    """Tell whether this is what run.json says of a run."""
-    return (
-        isinstance(about, dict)
-        and about.keys() >= ABOUT_FIELDS
-        and isinstance(about["created"], str)
-        and isinstance(about["model"], dict)
-        and isinstance(about["model"].get("name"), str)
-        and isinstance(about["environments"], list)
-        and all(map(_is_environment, about["environments"]))
-    )
-
-
-def _is_environment(found: Any) -> bool:
-    return isinstance(found, dict) and isinstance(found.get("parity_gate") or {}, dict)
 
 
 def _without_text(completion: Completion) -> Completion:
@@ -207,25 +192,19 @@ def open_run(
     earlier = [
         path
         for path, about in run_folders(results_dir, warn)
-        if about["key"] == key and (not tests_seed or about.get("tests_seed") == tests_seed)
+        if about.key == key and tests_seed in ("", about.tests_seed)
     ]
     if earlier and not fresh:
         return RunWriter(earlier[0])
     seed = tests_seed or secrets.token_hex(16)
-    about = {
-        "key": key,
-        "created": datetime.now(UTC).isoformat(),
-        "model": codec.to_json(model),
-        "selection": selection,
-        "tests_seed": seed,
-        "environments": [],
-    }
+    created = datetime.now(UTC).isoformat()
+    about = RunAbout(key, created, model, selection=selection, tests_seed=seed)
     return RunWriter(_create(results_dir, protocol, about))
 
 
 def run_folders(
     results_dir: Path, warn: Callable[[str], None] = lambda _: None
-) -> list[tuple[Path, dict[str, Any]]]:
+) -> list[tuple[Path, RunAbout]]:
     """Return all run folders and what their run.json says, newest first.
 
     Others' folders are left out; ``warn`` gets one line for every damaged one.
@@ -233,17 +212,17 @@ def run_folders(
     found = []
     for path in results_dir.glob(f"*/{RUN_FILE}"):
         try:
-            about = DOCUMENTS.read_json(path)
+            content = DOCUMENTS.read_json(path)
         except RunError as error:
             warn(str(error))
             continue
-        if is_about(about):
-            found.append((path.parent, about))
-    return sorted(found, key=lambda run: run[1]["created"], reverse=True)
+        with contextlib.suppress(ValueError):
+            found.append((path.parent, parse_about(content)))
+    return sorted(found, key=lambda run: run[1].created, reverse=True)
 
 
-def _create(results_dir: Path, protocol: Protocol, about: dict[str, Any]) -> Path:
-    created = datetime.fromisoformat(about["created"])
+def _create(results_dir: Path, protocol: Protocol, about: RunAbout) -> Path:
+    created = datetime.fromisoformat(about.created)
     name = f"{protocol.benchmark}_{created:%Y%m%d_%H%M%S}"
     path = results_dir / name
     with reporting(path):
@@ -254,5 +233,5 @@ def _create(results_dir: Path, protocol: Protocol, about: dict[str, Any]) -> Pat
             except FileExistsError:  # another run began in the same second
                 path = results_dir / f"{name}-{attempt}"
     write_whole(path / "protocol.json", codec.pretty(protocol.to_json()))
-    write_whole(path / RUN_FILE, codec.pretty(about))  # last: a folder without it is no run
+    write_about(path, about)  # last: a folder without it is no run
     return path

@@ -3,39 +3,108 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
+import datetime
 import re
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from assay.errors import RunError
+from assay import codec
+from assay.errors import RunError, UsageError
+from assay.protocol import RecordedProtocol
 from assay.runs._files import DOCUMENTS
-from assay.runs._shapes import PROTOCOL, RESULT, wrong_field
+from assay.runs._shapes import PROTOCOL, wrong_field
+from assay.runs.about import RunAbout
 from assay.runs.folder import run_folders
-from assay.runs.results import RESULTS_VERSION
+from assay.runs.result import Result
+from assay.runs.result_json import parse_protocol, read_result, render_result
+from assay.types import ModelIdentity
 
 PROTOCOL_FILE = "protocol.json"
 RESULT_NAME = re.compile(r".+_\d{8}_\d{6}(-\d+)?\.json")
+DAYS = re.compile(r"(\d{1,5})d")
 
 
-def list_runs(
-    results_dir: Path, warn: Callable[[str], None] = lambda _: None
-) -> list[dict[str, Any]]:
-    """Return the results of all runs, newest first; an unfinished run has no ``results``.
+@dataclass(frozen=True, slots=True)
+class RunEntry:
+    """A run as the history lists it."""
+
+    run: str
+    benchmark: str
+    model: str
+    timestamp: str
+    selection: str  # label of the problems, if they are not the whole benchmark
+    model_identity: ModelIdentity | None
+    protocol: RecordedProtocol
+    result: Result | None = None  # none: the run is not finished
+
+    def to_json(self) -> Any:
+        """Return the result without its problems, or what is known of an unfinished run."""
+        if self.result is not None:
+            return {k: v for k, v in render_result(self.result).items() if k != "problems"}
+        return {
+            "run": self.run,
+            "benchmark": self.benchmark,
+            "model": self.model,
+            "timestamp": self.timestamp,
+            "config": {"problem_selection": self.selection},
+            "model_identity": codec.to_json(self.model_identity),
+            "protocol": self.protocol.to_json(),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class RunFilter:
+    """Which runs are listed; an empty field admits all."""
+
+    model: str = ""  # a part of its name
+    benchmark: str = ""
+    since: str = ""  # a day such as 2026-01-31, or ``7d`` for seven days ago
+
+    def __post_init__(self) -> None:
+        self.first_day()
+
+    def first_day(self) -> str:
+        """Return the earliest day as ISO text, or nothing; UsageError if ``since`` is no day."""
+        if not self.since:
+            return ""
+        today = datetime.datetime.now(datetime.UTC).date()
+        if match := DAYS.fullmatch(self.since):
+            return (today - datetime.timedelta(days=int(match[1]))).isoformat()
+        try:
+            return datetime.date.fromisoformat(self.since).isoformat()
+        except ValueError as error:
+            raise UsageError(
+                f"--since {self.since}: is not a date. Give one such as {today}, or 7d for seven "
+                "days."
+            ) from error
+
+    def admits(self, entry: RunEntry) -> bool:
+        """Tell whether the run is listed."""
+        first = self.first_day()
+        return (
+            self.model.lower() in entry.model.lower()
+            and self.benchmark in ("", entry.benchmark)
+            and entry.timestamp[: len(first)] >= first
+        )
+
+
+def list_runs(results_dir: Path, warn: Callable[[str], None] = lambda _: None) -> list[RunEntry]:
+    """Return all runs, newest first; an unfinished one has no result.
 
     ``warn`` gets one line for every file that cannot be read; the others are listed.
     """
-    found: dict[str, dict[str, Any]] = {}
+    found: dict[str, RunEntry] = {}
     for path in results_dir.glob("*.json"):
         if RESULT_NAME.fullmatch(path.name):
             with _warning(warn):
-                found[path.stem] = read_result(path, follow=False)
+                found[path.stem] = _finished(read_result(path, follow=False))
     for folder, about in run_folders(results_dir, warn):
         if not folder.with_name(f"{folder.name}.json").exists():
             with _warning(warn):
                 found[folder.name] = _unfinished(folder, about)
-    return sorted(found.values(), key=lambda run: run["timestamp"], reverse=True)
+    return sorted(found.values(), key=lambda entry: entry.timestamp, reverse=True)
 
 
 @contextlib.contextmanager
@@ -46,27 +115,40 @@ def _warning(warn: Callable[[str], None]) -> Iterator[None]:
         warn(str(error))
 
 
-def _unfinished(path: Path, about: dict[str, Any]) -> dict[str, Any]:
-    protocol = DOCUMENTS.read_json(path / PROTOCOL_FILE)
-    if wrong := wrong_field(protocol, PROTOCOL):
+def _finished(result: Result) -> RunEntry:
+    return RunEntry(
+        result.run, result.benchmark, result.model, result.timestamp,
+        result.config.problem_selection, result.model_identity, result.protocol, result,
+    )  # fmt: skip
+
+
+def _unfinished(path: Path, about: RunAbout) -> RunEntry:
+    content = DOCUMENTS.read_json(path / PROTOCOL_FILE)
+    try:
+        if wrong := wrong_field(content, PROTOCOL):
+            raise ValueError(f"{wrong} is missing or of another type")
+        protocol = parse_protocol(content)
+    except ValueError as error:
         raise RunError(
-            f"{path / PROTOCOL_FILE}: {wrong} is missing or of another type. "
-            "Restore it from a copy, or delete the run."
-        )
-    return {
-        "run": path.name,
-        "benchmark": protocol["benchmark"],
-        "model": about["model"]["name"],
-        "timestamp": about["created"],
-        "config": {"problem_selection": about.get("selection", "")},
-        "model_identity": about["model"],
-        "protocol": protocol,
-    }
+            f"{path / PROTOCOL_FILE}: {error}. Restore it from a copy, or delete the run."
+        ) from error
+    return RunEntry(
+        path.name, protocol.benchmark, about.model.name, about.created, about.selection,
+        about.model, protocol,
+    )  # fmt: skip
 
 
-def find_result(reference: str, results_dir: Path) -> dict[str, Any]:
-    """A result by file, by run folder, or by its name in ``results_dir``."""
+def find_result(reference: str, results_dir: Path) -> Result:
+    """Read a result by its file, by its run's folder, or by its name in ``results_dir``."""
     return read_result(find_result_file(reference, results_dir))
+
+
+def find_run_folder(result: Result, results_dir: Path) -> Path:
+    """Return the folder of a result's run, in ``results_dir`` or beside the results file."""
+    for folder in (results_dir / result.run, result.folder):
+        if folder.is_dir():
+            return folder
+    raise UsageError(f"the folder of run {result.run} is not in {results_dir}: it has the programs")
 
 
 def find_result_file(reference: str, results_dir: Path) -> Path:
@@ -77,18 +159,3 @@ def find_result_file(reference: str, results_dir: Path) -> Path:
         if candidate.is_file():
             return candidate
     raise RunError(f"no result '{reference}': give a results file, or a run that history lists")
-
-
-def read_result(path: Path, *, follow: bool = True) -> dict[str, Any]:
-    """Return a results file's content; RunError unless its fields have the types of ours."""
-    result = dataclasses.replace(DOCUMENTS, follow=follow).read_json(path)
-    if isinstance(result, dict) and result.get("schema", RESULTS_VERSION) != RESULTS_VERSION:
-        found = str(result["schema"])[:20]
-        raise RunError(f"{path} has schema {found}, not {RESULTS_VERSION}: update assay")
-    if wrong := wrong_field(result, RESULT):
-        raise RunError(
-            f"{path}: is not a results file of assay ({wrong} is missing or of another type). "
-            "Give another file."
-        )
-    checked: dict[str, Any] = result
-    return checked

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from assay.errors import RunError
 from assay.protocol import compute_options
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Sequence
 
     from assay.protocol import Protocol
+    from assay.runs.about import Environment
+    from assay.runs.result import Result
     from assay.scoring import Coverage
     from assay.types import Completion
 
@@ -18,7 +21,7 @@ def publication_obstacles(
     coverage: Coverage,
     protocol: Protocol,
     completions: Iterable[Completion],
-    environments: Sequence[Mapping[str, Any]],
+    environments: Sequence[Environment],
 ) -> list[str]:
     """Return everything that is missing for a publication, one phrase each; none if nothing is."""
     return [
@@ -26,6 +29,16 @@ def publication_obstacles(
         *_device_obstacles(protocol, completions, environments),
         *([f"the programs were judged by {protocol.judge}"] if protocol.judge else []),
     ]
+
+
+def require_publishable(results: Iterable[Result]) -> None:
+    """Raise RunError if a result that was to be published lacks something, whatever it is."""
+    obstacles = dict.fromkeys(reason for result in results for reason in result.not_publishable)
+    if obstacles:
+        raise RunError(
+            f"the result is not publishable: {'; '.join(obstacles)}. "
+            "Evaluate again with --fresh --publishable."
+        )
 
 
 def _coverage_obstacles(coverage: Coverage) -> list[str]:
@@ -46,12 +59,12 @@ def _coverage_obstacles(coverage: Coverage) -> list[str]:
 def _device_obstacles(
     protocol: Protocol,
     completions: Iterable[Completion],
-    environments: Sequence[Mapping[str, Any]],
+    environments: Sequence[Environment],
 ) -> list[str]:
     if protocol.origin:
         return ["the completions were recorded elsewhere"]
     found = []
-    gates = [(made_in.get("parity_gate") or {}).get("state") for made_in in environments]
+    gates = [made_in.parity_gate.state if made_in.parity_gate else "" for made_in in environments]
     used_gpu = {completion.used_gpu for completion in completions}
     if used_gpu != {True}:
         amount = "some" if True in used_gpu else "all"

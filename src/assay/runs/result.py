@@ -1,20 +1,34 @@
-"""A result as Python sees it: the typed content of a results file, and the run's samples."""
+"""A result: the typed content of a results file, and the samples of its run.
+
+``result_json`` reads and writes the file; docs/results.md documents its keys.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
 
 from assay.errors import RunError
-from assay.protocol import Asking
+from assay.protocol import Asking, RecordedProtocol
+from assay.runs._rest import Rest
+from assay.runs.about import Environment
 from assay.runs.folder import RunReader
 from assay.scoring import Coverage
-from assay.types import Completion, Decoding, Estimate, ModelIdentity, Program, Verdict
+from assay.types import Completion, Decoding, Estimate, ModelIdentity, Program, Sample, Verdict
 
-T = TypeVar("T")
-PREFIX = "pass_at_"
+SCHEMA = 1
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigResult:
+    """How completions were asked for. In the file, its fields are beside one another."""
+
+    decoding: Decoding = field(default_factory=Decoding)
+    asking: Asking | None = None  # none: the version that wrote the file did not record it
+    problem_selection: str = ""  # such as ``[:10]``; none: all problems
+    num_samples: int = 0
+    prompt_strategy: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +39,14 @@ class ProblemResult:
     n: int
     passed: int
     reasons: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOutResult:
+    """The scores if the samples that are left out, which are invalid, count as failed."""
+
+    samples: int
+    pass_at: dict[int, Estimate]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,9 +63,31 @@ class BestOfNResult:
 
     method: str
     n: int
-    estimate: Estimate
-    without_examples: int
-    chosen: dict[str, int]
+    estimate: Estimate  # in the file: ``value`` and ``interval``
+    without_examples: int = 0
+    chosen: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreResult:
+    """The scores of a run and the counts behind them."""
+
+    total: int
+    completed: int
+    passed: int
+    samples: int
+    samples_passed: int
+    errors: int
+    invalid: int
+    truncated: int
+    pass_at: dict[int, Estimate]  # in the file: ``pass_at_k`` and ``intervals``
+    left_out_as_failed: LeftOutResult | None = None
+    groups: dict[str, GroupResult] = field(default_factory=dict)
+    best_of_n: BestOfNResult | None = None
+    unscorable: dict[str, str] = field(default_factory=dict)
+    unsupported: dict[str, str] = field(default_factory=dict)
+    integrity: dict[str, int] = field(default_factory=dict)
+    reasons: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +104,34 @@ class Timing:
 
 
 @dataclass(frozen=True, slots=True)
+class Dependence:
+    """What leaving one extraction rule out would change."""
+
+    rule: str
+    samples: int  # whose program is another without it
+    lost: int  # passes that are failures without it
+    gained: int
+
+
+@dataclass(frozen=True, slots=True)
+class Disagreement(Sample):
+    """A sample that one of two judges passes and the other does not."""
+
+    ours: str  # status, reason and detail
+    theirs: str
+    explained: str = ""  # why, where it is known
+
+
+@dataclass(frozen=True, slots=True)
+class CrossCheck:
+    """Where another judge disagrees."""
+
+    engine: str
+    samples: int
+    disagreements: tuple[Disagreement, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class SampleResult:
     """One sample of a run: what came back, the program in it, and how it was judged."""
 
@@ -68,62 +140,57 @@ class SampleResult:
     verdict: Verdict | None  # none: not judged yet
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
     """The content of a results file. Fields that a file of an earlier version lacks are empty."""
 
+    schema: int = SCHEMA
     benchmark: str
     model: str
     timestamp: str
-    run: str
-    protocol: dict[str, Any]  # with its hash; of whatever version
-    pass_at: dict[int, Estimate]
-    left_out_as_failed: dict[int, Estimate]  # the scores if invalid samples count as failed
-    total: int
-    completed: int
-    passed: int
-    n_samples: int
-    samples_passed: int
-    errors: int
-    invalid: int
-    truncated: int
+    tests_seed: str = ""
+    publishable: bool = False
+    not_publishable: tuple[str, ...] = ()
+    coverage: Coverage | None = None
+    config: ConfigResult = field(default_factory=ConfigResult)
+    results: ScoreResult
     problems: tuple[ProblemResult, ...]
-    groups: dict[str, GroupResult]
-    best_of_n: BestOfNResult | None
-    unscorable: dict[str, str]
-    unsupported: dict[str, str]
-    integrity: dict[str, int]
-    reasons: dict[str, int]
-    coverage: Coverage | None
-    publishable: bool
-    not_publishable: tuple[str, ...]
-    decoding: Decoding
-    asking: Asking | None
-    prompt_strategy: str
-    problem_selection: str
-    model_identity: ModelIdentity | None
-    environment: dict[str, Any]
-    continued_in: tuple[dict[str, Any], ...]
-    timing: Timing
-    tests_seed: str
+    protocol: RecordedProtocol
+    model_identity: ModelIdentity | None = None
+    environment: Environment = field(default_factory=Environment)
+    continued_in: tuple[Environment, ...] = ()
+    timing: Timing = field(default_factory=Timing)
+    run: str
+    flaky: dict[str, tuple[str, ...]] | None = None
+    extraction: tuple[Dependence, ...] | None = None
+    cross_check: CrossCheck | None = None
     path: Path  # of the results file
-    data: dict[str, Any] = field(repr=False)  # the file's whole content, as JSON has it
+    rest: Rest = field(default_factory=Rest, repr=False)  # what other versions write
+
+    @property
+    def pass_at(self) -> dict[int, Estimate]:
+        """pass@k by k, where k samples of a problem were judged."""
+        return self.results.pass_at
 
     @property
     def protocol_hash(self) -> str:
-        return str(self.protocol["hash"])
+        return self.protocol.hash
 
     @property
     def complete(self) -> bool:
         """Tell whether all samples of all selected problems were judged."""
         return self.coverage is None or self.coverage.complete
 
+    @property
+    def folder(self) -> Path:
+        """The run's folder beside the results file."""
+        return self.path.with_suffix("")
+
     def samples(self) -> Iterator[SampleResult]:
-        """Yield the samples of the run's folder beside the results file, in the file's order."""
-        folder = self.path.with_suffix("")
-        if not folder.is_dir():
-            raise RunError(f"{folder}: the run's folder is missing. Restore it from a copy.")
-        return read_samples(RunReader(folder))
+        """Yield the samples of the run's folder, in the order of its file."""
+        if not self.folder.is_dir():
+            raise RunError(f"{self.folder}: the run's folder is missing. Restore it from a copy.")
+        return read_samples(RunReader(self.folder))
 
 
 def read_samples(run: RunReader) -> Iterator[SampleResult]:
@@ -137,81 +204,3 @@ def read_samples(run: RunReader) -> Iterator[SampleResult]:
     latest = {completion.key: completion for completion in run.read_completions()}
     for key, completion in latest.items():
         yield SampleResult(completion, programs.get(key), verdicts.get(key))
-
-
-def parse_result(data: dict[str, Any], path: Path) -> Result:
-    """Build a result from a results file's content, whose shape has been checked."""
-    results, config = data["results"], data.get("config") or {}
-    coverage, identity = data.get("coverage"), data.get("model_identity")
-    best = results.get("best_of_n")
-    return Result(
-        benchmark=data["benchmark"],
-        model=data["model"],
-        timestamp=data["timestamp"],
-        run=data["run"],
-        protocol=data["protocol"],
-        pass_at=_estimates(results),
-        left_out_as_failed=_estimates(results.get("left_out_as_failed", {})),
-        total=results.get("total", len(data["problems"])),
-        completed=results.get("completed", 0),
-        passed=results.get("passed", 0),
-        n_samples=data["protocol"]["n_samples"],
-        samples_passed=results.get("samples_passed", 0),
-        errors=results.get("errors", 0),
-        invalid=results["invalid"],
-        truncated=results.get("truncated", 0),
-        problems=tuple(_known(ProblemResult, problem) for problem in data["problems"]),
-        groups={
-            name: GroupResult(group.get("tests_passed", 0.0), _estimates(group))
-            for name, group in (results.get("groups") or {}).items()
-        },
-        best_of_n=_best_of_n(best) if best else None,
-        unscorable=results.get("unscorable") or {},
-        unsupported=results.get("unsupported") or {},
-        integrity=results.get("integrity") or {},
-        reasons=results.get("reasons") or {},
-        coverage=_known(Coverage, coverage) if coverage else None,
-        publishable=bool(data.get("publishable")),
-        not_publishable=tuple(data.get("not_publishable") or ()),
-        decoding=_known(Decoding, config),
-        asking=_known(Asking, config) if "chat_template" in config else None,
-        prompt_strategy=data["protocol"]["prompt_strategy"],
-        problem_selection=config.get("problem_selection") or "",
-        model_identity=_known(ModelIdentity, identity) if identity else None,
-        environment=data.get("environment") or {},
-        continued_in=tuple(data.get("continued_in") or ()),
-        timing=_known(Timing, data.get("timing") or {}),
-        tests_seed=data.get("tests_seed", ""),
-        path=path,
-        data=data,
-    )
-
-
-def _known(kind: type[T], data: dict[str, Any]) -> T:
-    """Build a dataclass of the fields that it knows; lists become tuples."""
-    names = {one.name for one in fields(kind)}  # type: ignore[arg-type]
-    found = {name: value for name, value in data.items() if name in names}
-    return kind(**{n: tuple(v) if isinstance(v, list) else v for n, v in found.items()})
-
-
-def _estimates(results: dict[str, Any]) -> dict[int, Estimate]:
-    found = {}
-    for name, interval in (results.get("intervals") or {}).items():
-        if results.get(name) is not None:
-            k = int(name.removeprefix(PREFIX))
-            found[k] = _estimate(k, results[name], interval)
-    return found
-
-
-def _estimate(k: int, value: float, interval: dict[str, Any]) -> Estimate:
-    return Estimate(k=k, value=value, **{"problems": 0, **interval})
-
-
-def _best_of_n(best: dict[str, Any]) -> BestOfNResult:
-    return BestOfNResult(
-        method=best["method"],
-        n=best["n"],
-        estimate=_estimate(1, best["value"], best["interval"]),
-        without_examples=best.get("without_examples", 0),
-        chosen=best.get("chosen") or {},
-    )

@@ -1,18 +1,28 @@
-"""The results file: what a finished run says, in the shape that docs/results.md documents."""
+"""Results of finished runs: built from a run's folder, and the files beside it."""
 
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from assay import codec
-from assay.borders.printable import clean_line
 from assay.borders.reading import Reader
 from assay.borders.writing import reporting, write_whole
 from assay.errors import RunError
-from assay.runs._shapes import CHECKS
 from assay.runs.publication import publication_obstacles
+from assay.runs.result import (
+    BestOfNResult,
+    ConfigResult,
+    GroupResult,
+    LeftOutResult,
+    ProblemResult,
+    Result,
+    ScoreResult,
+    Timing,
+)
+from assay.runs.result_json import TSV_HEADER, read_result
 from assay.scoring import Tally, as_failed, tally
 from assay.scoring import estimates as every_estimate
 
@@ -23,12 +33,9 @@ if TYPE_CHECKING:
     from assay.protocol import Protocol
     from assay.runs.folder import RunWriter
     from assay.scoring import BestOfN, Coverage, GroupScore
-    from assay.types import Estimate, Verdict
+    from assay.types import Completion, Estimate, Verdict
 
-RESULTS_VERSION = 1
-TSV_HEADER = ("task_id", "n", "num_passed")
 TSV_FILES = Reader(RunError, "Give a file of lines 'task_id<TAB>n<TAB>num_passed'")
-EARLIER = Reader(RunError, "Delete it", follow=False, unpack=False)
 NO_PROGRAM = "none"  # the extraction rule of a text without a program
 NOT_RUN = "not-run"
 COUNT = re.compile(r"\s*\d{1,7}\s*")  # samples of a problem: nobody makes ten million
@@ -44,119 +51,108 @@ def build_result(
     unscorable: Mapping[str, str] = MappingProxyType({}),
     prices: tuple[float, float] = (0.0, 0.0),
     best_of_n: BestOfN | None = None,
-) -> dict[str, Any]:
-    """The results file's content. All that differs between two equal runs is in ``timestamp``,
+) -> Result:
+    """Return the result of a run. All that differs between two equal runs is in ``timestamp``,
     ``tests_seed``, ``timing``, ``environment`` and ``run``. ``prices`` are of a million tokens in
     and out.
     """
     reasons: dict[str, list[str]] = {t.task_id: [] for t in tallies}
-    completions = {key: c for key, c in run.completions.items() if c.task_id in reasons}
-    verdicts = {key: v for key, v in run.verdicts.items() if v.task_id in reasons}
-    for verdict in verdicts.values():
+    completions = [c for c in run.completions.values() if c.task_id in reasons]
+    verdicts = [v for v in run.verdicts.values() if v.task_id in reasons]
+    for verdict in verdicts:
         reasons[verdict.task_id].append(verdict.reason)
-    environment, *continued_in = run.about["environments"]
-    model = run.about["model"]
-    tokens_in = sum(c.prompt_tokens for c in completions.values())
-    tokens_out = sum(c.tokens_generated for c in completions.values())
+    environment, *continued_in = run.about.environments
+    obstacles = publication_obstacles(coverage, protocol, completions, run.about.environments)
+    return Result(
+        benchmark=protocol.benchmark,
+        model=run.about.model.name,
+        timestamp=run.about.created,
+        tests_seed=run.tests_seed,
+        publishable=not obstacles,
+        not_publishable=tuple(obstacles),
+        coverage=coverage,
+        config=ConfigResult(
+            protocol.decoding, protocol.asking, run.about.selection, protocol.n_samples,
+            protocol.prompt_strategy,
+        ),
+        results=ScoreResult(
+            total=len(tallies),
+            completed=sum(t.n == protocol.n_samples for t in tallies),
+            passed=sum(t.passed > 0 for t in tallies),
+            samples=len(verdicts),
+            samples_passed=sum(t.passed for t in tallies),
+            errors=sum(v.reason == "generation-error" for v in verdicts),
+            invalid=sum(v.status == "invalid" for v in verdicts),
+            truncated=sum(c.finish_reason == "length" for c in completions),
+            pass_at=_by_k(estimates),
+            left_out_as_failed=_left_out_as_failed(list(reasons), verdicts),
+            groups={g.name: GroupResult(g.tests_passed, _by_k(g.estimates)) for g in groups},
+            best_of_n=_best_of_n(best_of_n) if best_of_n else None,
+            unscorable=dict(unscorable),
+            unsupported={v.task_id: v.detail for v in verdicts if v.reason == "unsupported"},
+            integrity=_counted(map(_integrity, verdicts)),
+            reasons=_counted(v.reason for v in verdicts),
+        ),
+        problems=tuple(
+            ProblemResult(t.task_id, t.n, t.passed, _counted(reasons[t.task_id])) for t in tallies
+        ),
+        protocol=protocol.recorded(),
+        model_identity=run.about.model,
+        environment=environment,
+        continued_in=tuple(continued_in),
+        timing=_timing(completions, verdicts, prices),
+        run=run.path.name,
+        path=_result_path(run),
+    )  # fmt: skip
+
+
+def _timing(
+    completions: Sequence[Completion], verdicts: Sequence[Verdict], prices: tuple[float, float]
+) -> Timing:
+    tokens_in = sum(c.prompt_tokens for c in completions)
+    tokens_out = sum(c.tokens_generated for c in completions)
     cost = (tokens_in * prices[0] + tokens_out * prices[1]) / 1e6
-    obstacles = publication_obstacles(
-        coverage, protocol, completions.values(), run.about["environments"]
+    return Timing(
+        prompt_tokens=tokens_in,
+        tokens_generated=tokens_out,
+        cost=round(cost, 6) if any(prices) else None,
+        retries=sum(c.retries for c in completions),
+        inference_s=round(sum(c.inference_ms for c in completions) / 1000, 3),
+        judging_cpu_s=round(sum(v.cpu_s for v in verdicts), 3),
+        judging_wall_s=round(sum(v.wall_s for v in verdicts), 3),
     )
-    return {
-        "schema": RESULTS_VERSION,
-        "benchmark": protocol.benchmark,
-        "model": model["name"],
-        "timestamp": run.about["created"],
-        "tests_seed": run.tests_seed,
-        "publishable": not obstacles,
-        "not_publishable": obstacles,
-        "coverage": {**codec.to_json(coverage), "complete": coverage.complete},
-        "config": {
-            **codec.to_json(protocol.decoding),
-            **protocol.to_json()["asking"],
-            "problem_selection": run.about.get("selection", ""),
-            "num_samples": protocol.n_samples,
-            "prompt_strategy": protocol.prompt_strategy,
-        },
-        "results": {
-            "total": len(tallies),
-            "completed": sum(t.n == protocol.n_samples for t in tallies),
-            "passed": sum(t.passed > 0 for t in tallies),
-            "samples": len(verdicts),
-            "samples_passed": sum(t.passed for t in tallies),
-            "errors": sum(v.reason == "generation-error" for v in verdicts.values()),
-            "invalid": sum(v.status == "invalid" for v in verdicts.values()),
-            "truncated": sum(c.finish_reason == "length" for c in completions.values()),
-            **_scores(estimates),
-            **_left_out_as_failed(list(reasons), list(verdicts.values())),
-            "groups": {
-                g.name: {"tests_passed": g.tests_passed, **_scores(g.estimates)} for g in groups
-            },
-            **({"best_of_n": _best_of_n(best_of_n)} if best_of_n else {}),
-            "unscorable": dict(unscorable),
-            "unsupported": {
-                v.task_id: v.detail for v in verdicts.values() if v.reason == "unsupported"
-            },
-            "integrity": _counted(map(_integrity, verdicts.values())),
-            "reasons": _counted(v.reason for v in verdicts.values()),
-        },
-        "problems": [
-            {**codec.to_json(t), "reasons": _counted(reasons[t.task_id])} for t in tallies
-        ],
-        "protocol": protocol.to_json(),
-        "model_identity": model,
-        "environment": environment,
-        "continued_in": continued_in,
-        "timing": {
-            "prompt_tokens": tokens_in,
-            "tokens_generated": tokens_out,
-            "cost": round(cost, 6) if any(prices) else None,
-            "retries": sum(c.retries for c in completions.values()),
-            "inference_s": round(sum(c.inference_ms for c in completions.values()) / 1000, 3),
-            "judging_cpu_s": round(sum(v.cpu_s for v in verdicts.values()), 3),
-            "judging_wall_s": round(sum(v.wall_s for v in verdicts.values()), 3),
-        },
-        "run": run.path.name,
-    }
 
 
-def write_result(run: RunWriter, result: dict[str, Any], tallies: Sequence[Tally]) -> Path:
-    """``<run>.json`` and ``<run>.tsv`` beside the run's folder."""
-    path = run.path.with_name(f"{run.path.name}.json")
-    rows = [TSV_HEADER, *((clean_line(t.task_id), str(t.n), str(t.passed)) for t in tallies)]
-    write_whole(path.with_suffix(".tsv"), "".join("\t".join(row) + "\n" for row in rows))
-    write_whole(path, codec.pretty(result))
-    return path
-
-
-def add_checks(path: Path, result: dict[str, Any], checks: Mapping[str, Any]) -> None:
-    """Add to a result, and to its file, what was looked into besides the score."""
-    result.update(checks)
-    write_whole(path, codec.pretty(result))
-
-
-def kept_checks(run: RunWriter) -> dict[str, Any]:
-    """Return what the run's results file says of checks that were made besides the score."""
-    found = _earlier_result(run)
-    return {name: found[name] for name, fits in CHECKS.items() if fits(found.get(name))}
+def with_earlier_checks(result: Result, run: RunWriter) -> Result:
+    """Return the result with the checks that the run's results file has, if there is one."""
+    earlier = _earlier_result(run)
+    if earlier is None:
+        return result
+    return replace(
+        result,
+        flaky=earlier.flaky,
+        extraction=earlier.extraction,
+        cross_check=earlier.cross_check,
+    )
 
 
 def kept_selection(run: RunWriter) -> str:
     """Return how the run's results file chose one of n samples, or nothing if it did not."""
-    try:
-        method = _earlier_result(run)["results"]["best_of_n"]["method"]
-    except (KeyError, TypeError):
-        return ""
-    return method if isinstance(method, str) else ""
+    earlier = _earlier_result(run)
+    best = earlier.results.best_of_n if earlier else None
+    return best.method if best else ""
 
 
-def _earlier_result(run: RunWriter) -> dict[str, Any]:
-    """Return the content of the run's results file, or nothing if there is none yet."""
+def _result_path(run: RunWriter) -> Path:
+    return run.path.with_name(f"{run.path.name}.json")
+
+
+def _earlier_result(run: RunWriter) -> Result | None:
+    """Return the run's result as it was written before, or None."""
     try:
-        found = EARLIER.read_json(run.path.with_name(f"{run.path.name}.json"))
+        return read_result(_result_path(run), follow=False)
     except RunError:
-        return {}
-    return found if isinstance(found, dict) else {}
+        return None
 
 
 def write_evidence(folder: Path, name: str, evidence: Mapping[str, Any]) -> Path:
@@ -186,29 +182,19 @@ def read_tsv(path: Path) -> list[Tally]:
     return tallies
 
 
-def _scores(estimates: Iterable[Estimate]) -> dict[str, Any]:
-    found = list(estimates)
-    intervals = {f"pass_at_{e.k}": _interval(e) for e in found}
-    return {**{f"pass_at_{e.k}": e.value for e in found}, "intervals": intervals}
+def _by_k(estimates: Iterable[Estimate]) -> dict[int, Estimate]:
+    return {estimate.k: estimate for estimate in estimates}
 
 
-def _interval(estimate: Estimate) -> dict[str, Any]:
-    return {
-        "low": estimate.low,
-        "high": estimate.high,
-        "problems": estimate.problems,
-        "level": estimate.level,
-        "method": estimate.method,
-    }
-
-
-def _left_out_as_failed(task_ids: Sequence[str], verdicts: Sequence[Verdict]) -> dict[str, Any]:
+def _left_out_as_failed(
+    task_ids: Sequence[str], verdicts: Sequence[Verdict]
+) -> LeftOutResult | None:
     """Return the scores that a reader must know of if samples are left out of the others."""
     samples = sum(v.status == "invalid" for v in verdicts)
     if not samples:
-        return {}
-    scores = _scores(every_estimate(tally(task_ids, as_failed(verdicts))))
-    return {"left_out_as_failed": {"samples": samples, **scores}}
+        return None
+    scores = every_estimate(tally(task_ids, as_failed(verdicts)))
+    return LeftOutResult(samples, _by_k(scores))
 
 
 def _integrity(verdict: Verdict) -> str:
@@ -218,16 +204,8 @@ def _integrity(verdict: Verdict) -> str:
     return verdict.integrity
 
 
-def _best_of_n(best: BestOfN) -> dict[str, Any]:
-    found = best.estimate
-    return {
-        "method": best.method,
-        "n": best.n,
-        "value": found.value,
-        "interval": _interval(found),
-        "without_examples": best.without_examples,
-        "chosen": best.chosen,
-    }
+def _best_of_n(best: BestOfN) -> BestOfNResult:
+    return BestOfNResult(best.method, best.n, best.estimate, best.without_examples, best.chosen)
 
 
 def _counted(reasons: Iterable[str]) -> dict[str, int]:

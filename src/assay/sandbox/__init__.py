@@ -1,5 +1,6 @@
 """Sandboxes by kind: untrusted programs in, verdicts out."""
 
-from assay.sandbox.sandbox import Capabilities, Sandbox, open_sandbox, sandboxes
+from assay.sandbox.sandbox import Sandbox, open_sandbox, sandboxes
+from assay.types import Capabilities
 
 __all__ = ["Capabilities", "Sandbox", "open_sandbox", "sandboxes"]

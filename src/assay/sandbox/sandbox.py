@@ -3,25 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from typing import Protocol
 
 from assay.registry import Registry
-from assay.types import Cases, Job, Verdict
-
-
-@dataclass(frozen=True, slots=True)
-class Capabilities:
-    """What a sandbox promises on this machine, and what it does not."""
-
-    kind: str
-    tier: str
-    python: str
-    guarantees: tuple[str, ...] = ()
-    gaps: tuple[str, ...] = ()
-    files: bool = True  # whether programs have a folder to write into
-    refused: tuple[str, ...] = ()  # stronger tiers that were tried first, and why they do not work
-    image: str = ""  # digest of what programs run in, where that is not this machine's own Python
+from assay.types import Capabilities, Cases, Job, Verdict
 
 
 class Sandbox(Protocol):

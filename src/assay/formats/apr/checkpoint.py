@@ -13,13 +13,15 @@ from typing import TYPE_CHECKING, Any
 
 from assay.errors import ModelError
 from assay.formats.apr.file import AprFile, read_apr
+from assay.formats.apr.metadata import MERGES, OURS, VOCABULARY, AprMetadata
 from assay.formats.architectures import ARCHITECTURES, NUMBERS, Rotary, by_gguf_name, hf_name
 from assay.formats.checkpoint import Checkpoint
+from assay.formats.config import JsonFile, ModelConfig, TokenizerConfig
 from assay.formats.gguf.checkpoint import from_metadata
 from assay.formats.gguf.file import GgufPair
-from assay.formats.rope import base_and_scaling
 from assay.formats.tokenizer_json import (
-    default_template,
+    SplitTokenizer,
+    TokenizerJson,
     split_tokenizer,
     vocabulary_of,
     whole_tokenizer,
@@ -27,12 +29,12 @@ from assay.formats.tokenizer_json import (
 from assay.formats.vocabulary import CONTROL, NORMAL
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
     from pathlib import Path
 
+    from assay.formats.gguf.file import GgufValue
     from assay.formats.tensors import Tensor
 
-OURS = "assay"
 NEIGHBOURS, HALVES = 0, 2  # as rope_type
 # The format's keys for settings, in older and newer files, by Hugging Face's.
 SETTINGS = {
@@ -47,8 +49,8 @@ SETTINGS = {
 PRE_BY_FAMILY = {"qwen2": "qwen2", "qwen3": "qwen2"}
 # The format's keys for the tokenizer, by GGUF's.
 TOKENIZER = {
-    "tokenizer.ggml.tokens": "tokenizer.vocabulary",
-    "tokenizer.ggml.merges": "tokenizer.merges",
+    "tokenizer.ggml.tokens": VOCABULARY,
+    "tokenizer.ggml.merges": MERGES,
     "tokenizer.ggml.token_type": "tokenizer.token_type",
     "tokenizer.ggml.scores": "tokenizer.scores",
     "tokenizer.ggml.model": "tokenizer.model",
@@ -65,9 +67,9 @@ def read(path: Path) -> Checkpoint:
     return _checkpoint(read_apr(path), str(path))
 
 
-def metadata_of(checkpoint: Checkpoint, name: str, tensors: Sequence[Tensor]) -> dict[str, Any]:
+def metadata_of(checkpoint: Checkpoint, name: str, tensors: Sequence[Tensor]) -> AprMetadata:
     """The metadata of an .apr file with these tensors."""
-    config = checkpoint.config
+    config = checkpoint.config.content
     neighbours = checkpoint.rotary == "neighbours"
     described = {
         "model_type": config.get("model_type", ""),
@@ -79,24 +81,25 @@ def metadata_of(checkpoint: Checkpoint, name: str, tensors: Sequence[Tensor]) ->
         "vocab_size": config.get("vocab_size"),
         "head_dim": config.get("head_dim"),
         "rms_norm_eps": config.get("rms_norm_eps"),
-        "rope_theta": base_and_scaling(config)[0],
+        "rope_theta": checkpoint.config.rope_base,
         "rope_type": NEIGHBOURS if neighbours else HALVES,
-        "tied_embeddings": bool(config.get("tie_word_embeddings")),
+        "tied_embeddings": checkpoint.config.is_tied,
         **{keys[0]: config.get(setting) for setting, keys in SETTINGS.items()},
     }
     if checkpoint.gguf:
         described |= {TOKENIZER[p.key]: p.value for p in checkpoint.gguf if p.key in TOKENIZER}
         described[OURS] = {"gguf": [_packed(pair) for pair in checkpoint.gguf]}
     else:
-        tokenizer, vocabulary = split_tokenizer(checkpoint.tokenizer_json)
-        described |= _tokenizer_keys(checkpoint) | vocabulary
+        split = split_tokenizer(checkpoint.tokenizer_json)
+        described |= _tokenizer_keys(checkpoint)
+        described |= {VOCABULARY: split.tokens, MERGES: split.merges}
         described[OURS] = {
             "config": config,
-            "generation_config": checkpoint.generation_config,
-            "tokenizer_config": checkpoint.tokenizer_config,
-            "tokenizer": tokenizer,
+            "generation_config": checkpoint.generation_config.content,
+            "tokenizer_config": checkpoint.tokenizer_config.content,
+            "tokenizer": split.rest.content,
         }
-    return {key: value for key, value in described.items() if value is not None}
+    return AprMetadata({key: value for key, value in described.items() if value is not None})
 
 
 def _checkpoint(file: AprFile, where: str) -> Checkpoint:
@@ -114,10 +117,10 @@ def _checkpoint(file: AprFile, where: str) -> Checkpoint:
 
     if "config" in ours:
         return Checkpoint(
-            config=ours["config"],
-            generation_config=ours["generation_config"],
-            tokenizer_config=ours["tokenizer_config"],
-            tokenizer_json=whole_tokenizer(ours["tokenizer"], metadata),
+            config=ModelConfig(ours["config"]),
+            generation_config=JsonFile(ours["generation_config"]),
+            tokenizer_config=TokenizerConfig(ours["tokenizer_config"]),
+            tokenizer_json=kept_tokenizer(metadata),
             rotary=rotary,
             stored=stored,
         )
@@ -125,7 +128,13 @@ def _checkpoint(file: AprFile, where: str) -> Checkpoint:
     return from_metadata(words, unread, stored, where, rotary, pairs)
 
 
-def as_gguf(metadata: Mapping[str, Any], where: str) -> tuple[dict[str, Any], tuple[GgufPair, ...]]:
+def kept_tokenizer(metadata: AprMetadata) -> TokenizerJson:
+    """The tokenizer of a model that was a Hugging Face folder."""
+    rest = TokenizerJson(metadata.get(OURS)["tokenizer"])
+    return whole_tokenizer(SplitTokenizer(rest, metadata.get(VOCABULARY), metadata.get(MERGES)))
+
+
+def as_gguf(metadata: AprMetadata, where: str) -> tuple[dict[str, GgufValue], tuple[GgufPair, ...]]:
     """The metadata in GGUF's words, and those of the GGUF file that it once was, if any."""
     pairs = tuple(_unpacked(pair, metadata) for pair in metadata.get(OURS, {}).get("gguf", []))
     return {pair.key: pair.value for pair in pairs} or _gguf_words(metadata, where), pairs
@@ -144,14 +153,14 @@ def _packed(pair: GgufPair) -> list[Any]:
     return types if pair.key in TOKENIZER else [*types, pair.value]
 
 
-def _unpacked(packed: list[Any], metadata: Mapping[str, Any]) -> GgufPair:
+def _unpacked(packed: list[Any], metadata: AprMetadata) -> GgufPair:
     key, kind, item_kind, *value = packed
-    return GgufPair(key, kind, value[0] if value else metadata[TOKENIZER[key]], item_kind)
+    return GgufPair(key, kind, value[0] if value else metadata.content[TOKENIZER[key]], item_kind)
 
 
 def _tokenizer_keys(checkpoint: Checkpoint) -> dict[str, Any]:
     """The vocabulary under the format's keys, as far as it can be said there."""
-    keys: dict[str, Any] = {"chat_template": default_template(checkpoint.tokenizer_config)}
+    keys = {"chat_template": checkpoint.tokenizer_config.default_template}
     try:
         vocabulary = vocabulary_of(checkpoint.tokenizer_json, checkpoint.tokenizer_config, "")
     except ModelError:  # other programs cannot use it; we keep it whole
@@ -167,13 +176,9 @@ def _tokenizer_keys(checkpoint: Checkpoint) -> dict[str, Any]:
     }
 
 
-def _gguf_words(metadata: Mapping[str, Any], where: str) -> dict[str, Any]:
+def _gguf_words(metadata: AprMetadata, where: str) -> dict[str, GgufValue]:
     """Another program's metadata in GGUF's words."""
-
-    def get(*keys: str) -> Any:
-        both = [spelling for key in keys for spelling in (key, f"model.{key}")]
-        return next((metadata[key] for key in both if metadata.get(key) is not None), None)
-
+    get = metadata.first
     family = str(get("architecture", "model_type") or "").lower()
     name = {known.model_type: known.name for known in ARCHITECTURES}.get(family, family)
     by_gguf_name(name, where)
@@ -190,6 +195,6 @@ def _gguf_words(metadata: Mapping[str, Any], where: str) -> dict[str, Any]:
     found["tokenizer.ggml.pre"] = metadata.get("tokenizer.pre_type") or PRE_BY_FAMILY.get(name, "")
     found["tokenizer.ggml.token_type"] = metadata.get("tokenizer.token_type") or [
         CONTROL if token.startswith("<|") and token.endswith("|>") else NORMAL
-        for token in metadata.get("tokenizer.vocabulary", [])
+        for token in metadata.get(VOCABULARY, [])
     ]
     return {key: value for key, value in found.items() if value is not None}

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from assay.errors import ModelError
+from assay.formats.apr.metadata import AprMetadata
 from assay.formats.tensors import Tensor, sizes_of
 
 if TYPE_CHECKING:
@@ -79,7 +80,7 @@ class AprHead:
     """Before the index of tensors: how many there are, and where everything lies."""
 
     version: tuple[int, int]
-    metadata: dict[str, Any]
+    metadata: AprMetadata
     count: int
     metadata_at: int
     metadata_size: int
@@ -97,7 +98,7 @@ class AprFile:
     index_end: int
 
     @property
-    def metadata(self) -> dict[str, Any]:
+    def metadata(self) -> AprMetadata:
         return self.head.metadata
 
     def unread(self) -> list[Tensor]:
@@ -200,7 +201,9 @@ class _Reader:
         metadata = json.loads(self._data[meta_at : meta_at + meta_size])
         if not isinstance(metadata, dict):
             raise ValueError("the metadata is no JSON object")
-        return AprHead((major, minor), metadata, count, meta_at, meta_size, index_at, data_at)
+        return AprHead(
+            (major, minor), AprMetadata(metadata), count, meta_at, meta_size, index_at, data_at
+        )
 
     def file(self) -> AprFile:
         head = self.head()

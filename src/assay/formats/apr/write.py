@@ -20,10 +20,11 @@ from assay.formats.apr.file import (
     ROW_MAJOR,
     VERSION,
 )
+from assay.formats.apr.metadata import VOCABULARY, AprMetadata
 from assay.formats.tensors import PLAIN, Tensor
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
 # Of the numbers that are read, those that every reader of the format understands alike.
 NUMBERS = {names[0]: number for number, names in ENCODINGS.items() if number not in (2, 8, 9, 13)}
@@ -31,7 +32,7 @@ NUMBERS = {names[0]: number for number, names in ENCODINGS.items() if number not
 
 def write_apr(
     file: BinaryIO,
-    metadata: Mapping[str, Any],
+    metadata: AprMetadata,
     tensors: Sequence[Tensor],
     written: Callable[[int], None],
 ) -> None:
@@ -41,7 +42,7 @@ def write_apr(
     """
     try:
         text = json.dumps(
-            metadata, ensure_ascii=False, separators=(",", ":"), allow_nan=False
+            metadata.content, ensure_ascii=False, separators=(",", ":"), allow_nan=False
         ).encode()
     except ValueError as error:  # infinity, or half a character
         raise ModelError(
@@ -69,7 +70,7 @@ def write_apr(
     index = b"".join(entry for _, entry in sorted(entries.items()))
     index_at = HEADER.size + len(text) + -len(text) % ALIGNMENT
     flags = ROW_MAJOR
-    if "tokenizer.vocabulary" in metadata:
+    if VOCABULARY in metadata.content:
         flags |= HAS_VOCABULARY
     if any(tensor.encoding not in PLAIN for tensor in tensors):
         flags |= QUANTISED

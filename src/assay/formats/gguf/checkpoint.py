@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import mmap
-from typing import TYPE_CHECKING, Any
+from collections import Counter
+from typing import TYPE_CHECKING
 
 from assay.errors import ModelError
 from assay.formats.architectures import (
@@ -14,19 +15,18 @@ from assay.formats.architectures import (
     hf_name,
 )
 from assay.formats.checkpoint import Checkpoint
+from assay.formats.config import JsonFile
 from assay.formats.gguf.file import ARRAY, STRING, GgufPair, GgufTensor, read_header
 from assay.formats.rope import (
     FLOAT32,
     FREQUENCIES,
     UINT32,
-    base_and_scaling,
     gguf_scaling,
     scaling_from_gguf,
 )
 from assay.formats.tensors import GGML_TYPES, Tensor, decode, has_whole_rows
 from assay.formats.tokenizer_json import (
     FILLER,
-    default_template,
     tokenizer_config,
     tokenizer_json,
     vocabulary_of,
@@ -38,15 +38,22 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from assay.formats.architectures import Rotary
+    from assay.formats.gguf.file import GgufValue
 
 INT32, BOOL = 5, 7
+# GGUF's number for a file that is mostly of one encoding.
+FILE_TYPES = {
+    "F32": 0, "F16": 1, "Q4_0": 2, "Q4_1": 3, "Q8_0": 7, "Q5_0": 8, "Q5_1": 9, "Q2_K": 10,
+    "Q3_K": 12, "Q4_K": 15, "Q5_K": 17, "Q6_K": 18, "BF16": 32,
+}  # fmt: skip
 
 
 def read(path: Path) -> Checkpoint:
     header = read_header(path, arrays=True)
     with path.open("rb") as file:
         data = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
-    if (parts := header.metadata.get("split.count", 1)) > 1:
+    parts = header.metadata.get("split.count", 1)
+    if isinstance(parts, int) and parts > 1:
         raise ModelError(f"{path} is one of {parts} parts: join them with llama-gguf-split --merge")
     tensors = [_tensor(tensor, data, path) for tensor in header.tensors]
     architecture = by_gguf_name(str(header.metadata.get("general.architecture", "")), str(path))
@@ -56,7 +63,7 @@ def read(path: Path) -> Checkpoint:
 
 
 def from_metadata(
-    metadata: Mapping[str, Any],
+    metadata: Mapping[str, GgufValue],
     unread: Sequence[Tensor],
     stored: Callable[[], list[Tensor]],
     where: str,
@@ -68,14 +75,14 @@ def from_metadata(
     config = config_from_gguf(metadata, {n: t.shape for n, t in tensors.items()}, where)
     divisors = decode(tensors[FREQUENCIES]).values.tolist() if FREQUENCIES in tensors else []
     prefix = str(metadata["general.architecture"])
-    if scaling := scaling_from_gguf(metadata, prefix, divisors, config, where):
-        config["rope_scaling"] = scaling
+    if scaling := scaling_from_gguf(metadata, prefix, divisors, config.rope_base, where):
+        config = config.replace(rope_scaling=scaling.to_json())
     vocabulary = vocabulary_in(metadata, where)
     ends = vocabulary.ends()
-    tokens = {key: value for key, value in config.items() if key.endswith("_token_id")}
+    tokens = {key: value for key, value in config.content.items() if key.endswith("_token_id")}
     return Checkpoint(
         config=config,
-        generation_config={**tokens, **({"eos_token_id": ends} if ends else {})},
+        generation_config=JsonFile({**tokens, **({"eos_token_id": ends} if ends else {})}),
         tokenizer_json=tokenizer_json(vocabulary, where),
         tokenizer_config=tokenizer_config(
             vocabulary, str(metadata.get("tokenizer.chat_template", ""))
@@ -86,13 +93,22 @@ def from_metadata(
     )
 
 
+def file_type(tensors: Sequence[Tensor]) -> int:
+    """Return GGUF's number for the encoding that most matrices have."""
+    matrices = Counter(tensor.encoding for tensor in tensors if len(tensor.shape) > 1)
+    usual = matrices.most_common(1)
+    return FILE_TYPES.get(usual[0][0], 0) if usual else 0
+
+
 def pairs_of(checkpoint: Checkpoint, name: str, file_type: int, where: str) -> list[GgufPair]:
     """The metadata of a GGUF file for a model that never was one."""
     config = checkpoint.config
-    architecture = by_model_type(str(config.get("model_type", "")), where).name
+    architecture = by_model_type(config.model_type, where).name
+    heads = config.key_value_heads or config.need("num_attention_heads", where)
+    settings = {"num_key_value_heads": heads}
     for setting in (*dict(NUMBERS), "vocab_size"):
-        if setting != "num_key_value_heads" and not isinstance(config.get(setting), int):
-            raise ModelError(f"{where} does not say its {setting}: fetch or convert it again")
+        if setting not in settings:
+            settings[setting] = config.need(setting, where)
     vocabulary = vocabulary_of(checkpoint.tokenizer_json, checkpoint.tokenizer_config, where)
     pairs = [
         GgufPair("general.architecture", STRING, architecture),
@@ -100,22 +116,18 @@ def pairs_of(checkpoint: Checkpoint, name: str, file_type: int, where: str) -> l
         GgufPair("general.name", STRING, name),
         GgufPair("general.file_type", UINT32, file_type),
     ]
-    settings = {
-        **config,
-        "num_key_value_heads": config.get("num_key_value_heads") or config["num_attention_heads"],
-    }
-    head = config.get("head_dim") or config["hidden_size"] // config["num_attention_heads"]
+    head = config.head_size(where)
     numbers = {ours: settings[theirs] for theirs, ours in NUMBERS}
-    numbers |= {"vocab_size": config["vocab_size"], "rope.dimension_count": head}
+    numbers |= {"vocab_size": settings["vocab_size"], "rope.dimension_count": head}
     numbers |= {"attention.key_length": head, "attention.value_length": head}
     pairs += [GgufPair(f"{architecture}.{k}", UINT32, int(v)) for k, v in numbers.items()]
     floats = {
-        "attention.layer_norm_rms_epsilon": config.get("rms_norm_eps", 1e-6),
-        "rope.freq_base": base_and_scaling(config)[0],
+        "attention.layer_norm_rms_epsilon": config.content.get("rms_norm_eps", 1e-6),
+        "rope.freq_base": config.rope_base,
     }
     pairs += [GgufPair(f"{architecture}.{k}", FLOAT32, float(v)) for k, v in floats.items()]
-    pairs += gguf_scaling(config, architecture, where)
-    return pairs + _tokenizer_pairs(vocabulary, checkpoint, config["vocab_size"])
+    pairs += gguf_scaling(config.rope_scaling, architecture, where)
+    return pairs + _tokenizer_pairs(vocabulary, checkpoint, settings["vocab_size"])
 
 
 def _tokenizer_pairs(vocabulary: Vocabulary, checkpoint: Checkpoint, size: int) -> list[GgufPair]:
@@ -135,12 +147,12 @@ def _tokenizer_pairs(vocabulary: Vocabulary, checkpoint: Checkpoint, size: int) 
     for key in ("bos", "eos", "unknown", "padding"):
         if (number := getattr(vocabulary, key)) is not None:
             pairs.append(GgufPair(f"tokenizer.ggml.{key}_token_id", UINT32, number))
-    if template := default_template(checkpoint.tokenizer_config):
+    if template := checkpoint.tokenizer_config.default_template:
         pairs.append(GgufPair("tokenizer.chat_template", STRING, template))
     return pairs
 
 
-def vocabulary_in(metadata: Mapping[str, Any], where: str) -> Vocabulary:
+def vocabulary_in(metadata: Mapping[str, GgufValue], where: str) -> Vocabulary:
     """Of GGUF's metadata; ModelError: damaged, or of a kind that is not known here."""
     get = {k.removeprefix("tokenizer.ggml."): v for k, v in metadata.items()}.get
     if (model := get("model")) != "gpt2":
@@ -148,29 +160,37 @@ def vocabulary_in(metadata: Mapping[str, Any], where: str) -> Vocabulary:
             f"{where} has a tokenizer of the kind '{model}', only byte-level BPE ('gpt2') can be "
             "read here: run the GGUF file with llama.cpp"
         )
-    tokens, pre = get("tokens", []), get("pre", "default")
-    numbers = {name: get(f"{name}_token_id") for name in ("bos", "eos", "unknown", "padding")}
-    found = Vocabulary(
-        tokens=tokens,
-        merges=get("merges", []),
-        types=get("token_type") or [NORMAL] * len(tokens),
-        pre=pre,
-        add_bos=get("add_bos_token", pre_tokenizer(pre, where).add_bos),
-        add_eos=get("add_eos_token", False),
-        **{name: number for name, number in numbers.items() if _is_token(number, tokens)},
-    )
-    if not all(isinstance(text, str) for text in tokens + found.merges):
-        raise ModelError(f"{where} has tokens that are no text: fetch or convert it again")
-    if len(found.types) != len(tokens) or not tokens:
+    tokens, merges = (_texts(get(name), where) for name in ("tokens", "merges"))
+    types = get("token_type") or [NORMAL] * len(tokens)
+    if not isinstance(types, list) or len(types) != len(tokens) or not tokens:
+        count = len(types) if isinstance(types, list) else 0
         raise ModelError(
-            f"{where} has {len(tokens):,} tokens and {len(found.types):,} types of tokens: fetch "
-            "or convert it again"
+            f"{where} has {len(tokens):,} tokens and {count:,} types of tokens: fetch or convert "
+            "it again"
         )
+    pre = str(get("pre", "default"))
+    marks = {name: get(f"{name}_token_id") for name in ("bos", "eos", "unknown", "padding")}
+    return Vocabulary(
+        tokens=tokens,
+        merges=merges,
+        types=types,
+        pre=pre,
+        add_bos=bool(get("add_bos_token", pre_tokenizer(pre, where).add_bos)),
+        add_eos=bool(get("add_eos_token", False)),
+        **{
+            name: number
+            for name, number in marks.items()
+            if isinstance(number, int) and 0 <= number < len(tokens)
+        },
+    )
+
+
+def _texts(value: GgufValue | None, where: str) -> list[str]:
+    """Return an array of texts, empty if there is none; ModelError if it is something else."""
+    found = [] if value is None else value
+    if not isinstance(found, list) or not all(isinstance(text, str) for text in found):
+        raise ModelError(f"{where} has tokens that are no text: fetch or convert it again")
     return found
-
-
-def _is_token(number: Any, tokens: list[str]) -> bool:
-    return isinstance(number, int) and 0 <= number < len(tokens)
 
 
 def _tensor(tensor: GgufTensor, data: memoryview, path: Path) -> Tensor:

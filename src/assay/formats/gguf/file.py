@@ -7,6 +7,7 @@ import hashlib
 import math
 import mmap
 import struct
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -33,10 +34,13 @@ SCALARS = {
 }
 STRING, ARRAY = 8, 9
 MAX_DIMENSIONS = 4
+ALIGNMENT = 32  # where a file does not say
 # No real file comes near these; a damaged one must not make us allocate what it says.
 MAX_ENTRIES = 1 << 17  # tensors, or metadata
 MAX_ITEMS = 1 << 22  # of all arrays that are kept; the largest vocabularies have a quarter million
 MAX_TEXT = 1 << 26  # bytes
+GgufScalar = str | int | float | bool
+GgufValue = GgufScalar | Sequence[GgufScalar]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +49,7 @@ class GgufPair:
 
     key: str
     kind: int
-    value: Any
+    value: GgufValue
     item_kind: int = 0  # of an array
 
 
@@ -68,10 +72,10 @@ class GgufHeader:
     tokenizer_sha256: str
     tensors: tuple[GgufTensor, ...]
     version: int = max(VERSIONS)
-    alignment: int = 32
+    alignment: int = ALIGNMENT
 
     @property
-    def metadata(self) -> dict[str, Any]:
+    def metadata(self) -> dict[str, GgufValue]:
         return {pair.key: pair.value for pair in self.pairs}
 
     @property
@@ -151,7 +155,6 @@ class _Reader:
         if max(tensors, pairs) > MAX_ENTRIES:
             raise ValueError(f"{tensors:,} tensors and {pairs:,} metadata")
         found: list[GgufPair] = []
-        alignment = 32
         tokenizer = hashlib.sha256()
         for _ in range(pairs):
             key = self._text()
@@ -159,12 +162,13 @@ class _Reader:
             pair = self._pair(key)
             if pair is not None:
                 found.append(pair)
-            if key == "general.alignment":
-                alignment = _alignment(pair)
+            elif key == "general.alignment":
+                raise ValueError("an alignment that is an array")
             if key.startswith("tokenizer.") and key != "tokenizer.chat_template":
                 tokenizer.update(key.encode())
                 with memoryview(self._data) as view, view[start : self._at] as part:
                     tokenizer.update(part)
+        alignment = alignment_of(found)
         where = self._tensors(tensors, alignment)
         return GgufHeader(tuple(found), tokenizer.hexdigest(), where, version, alignment)
 
@@ -249,8 +253,9 @@ class _Reader:
         return int(struct.unpack_from("<Q", self._data, self._at)[0])
 
 
-def _alignment(pair: GgufPair | None) -> int:
-    value = pair.value if pair else None
+def alignment_of(pairs: Iterable[GgufPair]) -> int:
+    """Return what tensors' places in a file are multiples of; ValueError if that cannot be."""
+    value = next((pair.value for pair in pairs if pair.key == "general.alignment"), ALIGNMENT)
     if not isinstance(value, int) or value < 1 or value & (value - 1):
         raise ValueError("an alignment that is no power of two")
     return value

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, BinaryIO
 
-from assay.formats.gguf.file import ARRAY, MAGIC, SCALARS, STRING, GgufPair
+from assay.formats.gguf.file import ARRAY, MAGIC, SCALARS, STRING, GgufPair, alignment_of
 from assay.formats.tensors import GGML_NUMBERS, Tensor
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable
 
 VERSION = 3
 
@@ -21,7 +22,7 @@ def write_gguf(
     written: Callable[[int], None],
 ) -> None:
     """A whole file; ``written`` is told the bytes of each tensor. Tensors have GGUF's names."""
-    alignment = next((pair.value for pair in pairs if pair.key == "general.alignment"), 32)
+    alignment = alignment_of(pairs)
     header = bytearray(MAGIC + struct.pack("<IQQ", VERSION, len(tensors), len(pairs)))
     for pair in pairs:
         header += _text(pair.key) + struct.pack("<I", pair.kind) + _value(pair)
@@ -44,11 +45,10 @@ def _text(value: str) -> bytes:
 
 
 def _value(pair: GgufPair) -> bytes:
-    if pair.kind != ARRAY:
+    if pair.kind != ARRAY or not isinstance(pair.value, Sequence):
         return _scalars(pair.kind, [pair.value])
-    return struct.pack("<IQ", pair.item_kind, len(pair.value)) + _scalars(
-        pair.item_kind, pair.value
-    )
+    count = struct.pack("<IQ", pair.item_kind, len(pair.value))
+    return count + _scalars(pair.item_kind, pair.value)
 
 
 def _scalars(kind: int, values: Iterable[object]) -> bytes:

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from assay.errors import ModelError
 from assay.formats.checkpoint import Checkpoint
+from assay.formats.config import JsonFile, ModelConfig, TokenizerConfig
 from assay.formats.huggingface.safetensors import read_safetensors, write_safetensors
+from assay.formats.tokenizer_json import TokenizerJson
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -33,14 +35,14 @@ def read(path: Path) -> Checkpoint:
     template = path / "chat_template.jinja"
     if template.is_file():
         settings["chat_template"] = template.read_text(encoding="utf-8")
-    tokenizer = read_json(path / "tokenizer.json")
+    tokenizer = TokenizerJson(read_json(path / "tokenizer.json"))
     if not _is_tokenizer(tokenizer):
         raise ModelError(f"{path / 'tokenizer.json'} is no tokenizer: fetch the folder again")
     return Checkpoint(
-        config=read_json(path / "config.json"),
-        generation_config=read_json(path / "generation_config.json", {}),
+        config=ModelConfig(read_json(path / "config.json")),
+        generation_config=JsonFile(read_json(path / "generation_config.json", {})),
         tokenizer_json=tokenizer,
-        tokenizer_config=settings,
+        tokenizer_config=TokenizerConfig(settings),
         rotary="halves",
         stored=lambda: [tensor for name in names for tensor in read_safetensors(path / name)],
     )
@@ -51,26 +53,27 @@ def write(
 ) -> None:
     """A folder that transformers loads, in a folder that is there and empty."""
     kinds = [tensor.encoding for tensor in tensors if tensor.encoding in _TORCH]
-    config = dict(checkpoint.config)
+    config = checkpoint.config
     if kinds:
-        config["torch_dtype"] = _TORCH[max(set(kinds), key=kinds.count)]
-    for name, content in (
+        config = config.replace(torch_dtype=_TORCH[max(set(kinds), key=kinds.count)])
+    for name, file in (
         ("config.json", config),
         ("generation_config.json", checkpoint.generation_config),
         ("tokenizer.json", checkpoint.tokenizer_json),
         ("tokenizer_config.json", checkpoint.tokenizer_config),
     ):
         text = json.dumps(
-            content, ensure_ascii=False, indent=None if name == "tokenizer.json" else 2
+            file.content, ensure_ascii=False, indent=None if name == "tokenizer.json" else 2
         )
         (path / name).write_text(text + "\n", encoding="utf-8")
-    with (path / WEIGHTS).open("wb") as file:
-        write_safetensors(file, tensors, written)
+    with (path / WEIGHTS).open("wb") as weights:
+        write_safetensors(weights, tensors, written)
 
 
-def _is_tokenizer(content: dict[str, Any]) -> bool:
+def _is_tokenizer(tokenizer: TokenizerJson) -> bool:
     """Whether it has what conversion looks at; the rest is the tokenizers library's to judge."""
-    model, added = content.get("model"), content.get("added_tokens", [])
+    model = tokenizer.content.get("model")
+    added = tokenizer.content.get("added_tokens", [])
     if not isinstance(model, dict) or not isinstance(added, list):
         return False
     if any(

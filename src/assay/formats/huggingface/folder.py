@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 from assay import codec
 from assay.datasets import kept_sha256
 from assay.errors import ModelError, UsageError
+from assay.formats.config import ModelConfig, TokenizerConfig
 from assay.formats.config_sizes import check_sizes
 
 if TYPE_CHECKING:
@@ -71,14 +72,11 @@ def chat_template(folder: Path) -> str:
         return alone.read_text(encoding="utf-8")
     try:
         config = json.loads((folder / "tokenizer_config.json").read_text(encoding="utf-8"))
-        found = config.get("chat_template") or ""
+        return TokenizerConfig(config).default_template or ""
     except FileNotFoundError:
         return ""
     except (ValueError, AttributeError) as error:
         raise ModelError(f"{folder}/tokenizer_config.json is damaged ({error})") from error
-    if isinstance(found, list):  # several, by name
-        return str({t["name"]: t["template"] for t in found}.get("default", ""))
-    return str(found)
 
 
 def adapter_folder(reference: str) -> Path | None:
@@ -114,16 +112,18 @@ def _weights(folder: Path) -> list[Path]:
     return weights
 
 
-def check_config(folder: Path) -> None:
-    """Raise ModelError if config.json is damaged, or its sizes cannot be those of the weights."""
+def read_config(folder: Path) -> ModelConfig:
+    """Read config.json; ModelError if it is damaged, or has sizes that the weights cannot have."""
     path = folder / "config.json"
     try:
-        config = json.loads(path.read_text(encoding="utf-8"))
-        if not isinstance(config, dict):
+        content = json.loads(path.read_text(encoding="utf-8"))
+        if not isinstance(content, dict):
             raise ValueError("it is not an object")
     except (ValueError, RecursionError) as error:
         raise ModelError(f"{path} is damaged ({error}): fetch it again") from error
+    config = ModelConfig(content)
     check_sizes(config, sum(weights.stat().st_size for weights in _weights(folder)), path)
+    return config
 
 
 def _from_hub(name: str, revision: str) -> Path:

@@ -1,4 +1,4 @@
-"""A worker's end of the lines that ``workers.process`` describes."""
+"""A worker's end of the lines that ``workers.messages`` describes."""
 
 from __future__ import annotations
 
@@ -10,56 +10,78 @@ import sys
 import threading
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from assay import codec
+from assay.models.model import Usage
+from assay.models.workers.messages import (
+    TO_WORKER,
+    AskUsage,
+    Fatal,
+    Generated,
+    Pause,
+    Ready,
+    Scoring,
+    WorkerSettings,
+    decode,
+    encode,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from assay.models.facts import EngineFacts
+
+S = TypeVar("S", bound=WorkerSettings)
 MIB = 1 << 20
 REPORT_S = 1.0  # between two reports of tokens
 
 
-class Lines:
+class Lines(Generic[S]):
     """What the harness sends, and replies to it, from any thread.
 
     The input is read from the start, and its end ends the process, even one that still loads: the
-    harness is gone then. Pauses are for those who wait for company.
+    harness is gone then. Pauses are for those who wait for company. ``kinds`` are those of the
+    engine's own messages.
     """
 
-    def __init__(self, *, pauses: bool = False) -> None:
-        self._pauses = pauses
+    def __init__(
+        self, settings: type[S], kinds: tuple[type, ...] = (), *, pauses: bool = False
+    ) -> None:
+        self._kinds, self._pauses = (*TO_WORKER, *kinds), pauses
         self._gpu_peak: Callable[[], int] | None = None
         self._replies = os.fdopen(os.dup(1), "w", encoding="utf-8")
         os.dup2(2, 1)  # what an engine prints must not mix with the replies
         self._lock = threading.Lock()
         self._generated, self._reported = 0, time.monotonic()
-        self.settings: dict[str, Any] = json.loads(sys.stdin.readline())
-        self.requests: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
+        self.settings: S = codec.from_json(settings, json.loads(sys.stdin.readline()))
+        self.requests: queue.SimpleQueue[Any] = queue.SimpleQueue()  # of these kinds
         threading.Thread(target=self._listen, daemon=True).start()
 
     def ready(
         self,
+        facts: EngineFacts,
         *,
         used_gpu: bool,
         in_hand: int,
-        facts: dict[str, object],
-        scoring: dict[str, object] | None = None,
+        scoring: Scoring | None = None,
         gpu_peak: Callable[[], int] | None = None,
     ) -> None:
         """``gpu_peak`` tells the bytes of GPU memory that this process has had at most."""
         self._gpu_peak = gpu_peak if used_gpu else None
-        told = {"used_gpu": used_gpu, "in_hand": in_hand, "facts": facts, "scoring": scoring or {}}
-        self.reply({"ready": True, **told})
+        self.reply(facts)
+        self.reply(Ready(used_gpu, in_hand, scoring))
 
     def fatal(self, error: Exception) -> None:
         """Say in one line why the model cannot be loaded or run, and end."""
         lines = str(error).strip().splitlines()
-        self.reply({"fatal": lines[0] if lines else type(error).__name__})
+        self.reply(Fatal(lines[0] if lines else type(error).__name__))
         os._exit(0)
 
-    def reply(self, message: dict[str, Any]) -> None:
+    def reply(self, message: object) -> None:
+        line = encode(message)
         with self._lock, contextlib.suppress(BrokenPipeError):
-            self._replies.write(json.dumps(message) + "\n")
+            self._replies.write(line)
             self._replies.flush()
 
     def count(self, tokens: int) -> None:
@@ -70,20 +92,20 @@ class Lines:
             if now - self._reported < REPORT_S:
                 return
             self._reported = now
-        self.reply({"generated": total})
+        self.reply(Generated(total))
 
     def _listen(self) -> None:
         for line in sys.stdin:
-            message = json.loads(line)
-            if "usage" in message:
-                self.reply({"id": message["id"], **self._usage()})
-            elif self._pauses or "pause" not in message:
+            message = decode(line, self._kinds)
+            if isinstance(message, AskUsage):
+                self.reply(self._usage())
+            elif self._pauses or not isinstance(message, Pause):
                 self.requests.put(message)
         os._exit(0)
 
-    def _usage(self) -> dict[str, float | None]:
+    def _usage(self) -> Usage:
         on_gpu = None if self._gpu_peak is None else round(self._gpu_peak() / MIB, 1)
-        return {"peak_mb": round(_peak_memory() / MIB, 1), "gpu_peak_mb": on_gpu}
+        return Usage(round(_peak_memory() / MIB, 1), on_gpu)
 
 
 def _peak_memory() -> int:

@@ -2,23 +2,8 @@
 
 Apart from the harness because bindings replace signal handlers, print, and abort the whole process
 on some damaged files, and because what waits for a GPU can only be stopped by a kill. A worker
-module reads the settings, then requests until its input ends, and replies
-
-    {"ready": true, "used_gpu": …, "in_hand": …, "facts": {…}, "scoring": {…}}
-    {"fatal": "why"}                                              and ends, now or later
-    {"id", "text", "finish_reason", "prompt_tokens", "tokens_generated", "ms", "logprob", "error"}
-
-    {"generated": 123}                                            tokens so far, now and then
-    {"id", "rendered": {"text", "tokens", "pieces"}, "error"}     to {"id", "render": prompt}
-    {"id", "peak_mb", "gpu_peak_mb"}                              to {"id", "usage": true}
-    {"ready": true, …} or {"fatal": "why"}                        to {"id", "generate": settings}
-
-A line {"pause": true} says that no request follows for now: none need wait for company.
-
-``in_hand`` is how many requests it wants to hold, so that none of its sequences is ever idle;
-``facts`` is what a result must record of how it runs. ``scoring`` is there if the process answers
-the questions of ``score_lines``: its own ``facts``, ``context`` and ``at_once``. A process that was
-started to score alone holds no requests (``in_hand`` is 0) until ``generate`` says how to.
+module reads its settings, then questions until its input ends, and sends its facts, ``Ready`` and
+replies, or ``Fatal`` and ends. ``workers.messages`` has all of them.
 """
 
 from __future__ import annotations
@@ -29,13 +14,32 @@ import json
 import subprocess
 import sys
 import tempfile
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from assay import codec
 from assay.errors import ModelError
 from assay.models import EngineOptions, Rendered, Usage, failed
+from assay.models.facts import EngineFacts
 from assay.models.gpu import driver_gpu
 from assay.models.settings import OFF, template_variables
+from assay.models.workers.messages import (
+    TO_HARNESS,
+    Ask,
+    AskUsage,
+    Fatal,
+    Generated,
+    Pause,
+    Ready,
+    Render,
+    RenderReply,
+    Reply,
+    Scoring,
+    TemplateSettings,
+    WorkerSettings,
+    decode,
+    encode,
+)
 from assay.thoughts import has_thoughts
 from assay.types import Completion, Decoding, Request
 
@@ -45,15 +49,28 @@ if TYPE_CHECKING:
     from assay.models import Loading, Watcher
     from assay.types import ModelIdentity, Prompt
 
+T = TypeVar("T")
+F = TypeVar("F", bound=EngineFacts)
 
-class EngineProcess:
+
+@dataclass(frozen=True, slots=True)
+class Worker(Generic[F]):
+    """The module that serves, the engine and the model as users know them, and its facts' type."""
+
+    module: str
+    engine: str
+    model: str
+    facts: type[F]
+
+
+class EngineProcess(Generic[F]):
     """A model that loads, then answers in any order. ``kill`` may come from any thread."""
 
-    def __init__(self, module: str, engine: str, model: str, settings: dict[str, Any]) -> None:
-        self._engine, self._model, self._loaded = engine, model, False
+    def __init__(self, worker: Worker[F], settings: WorkerSettings) -> None:
+        self._worker, self._loaded = worker, False
         self._log = tempfile.TemporaryFile()  # noqa: SIM115 - closed by close()
         self._process = subprocess.Popen(
-            [sys.executable, "-m", module],
+            [sys.executable, "-m", worker.module],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._log,
@@ -63,57 +80,49 @@ class EngineProcess:
         )
         self.used_gpu = False
         self.in_hand = 1
-        self.facts: dict[str, object] = {}
-        self.scoring: dict[str, Any] = {}
+        self.facts = worker.facts()
+        self.scoring: Scoring | None = None
         self.on_generated: Callable[[int], None] = lambda _: None
-        self.send(settings)
+        self._write(json.dumps(codec.to_json(settings)) + "\n")
 
     def wait_until_loaded(self) -> None:
-        reply = self.answer()
+        self.facts = self.reply(self._worker.facts)
+        ready = self.reply(Ready)
         self._loaded = True
-        self.used_gpu, self.in_hand = bool(reply["used_gpu"]), int(reply["in_hand"])
-        self.facts, self.scoring = reply["facts"], reply["scoring"]
+        self.used_gpu, self.in_hand, self.scoring = ready.used_gpu, ready.in_hand, ready.scoring
 
-    def ask(self, identifier: int, request: Request) -> None:
-        self.send({"id": identifier, **codec.to_json(request)})
+    def send(self, message: object) -> None:
+        """Send a message of a kind that the worker knows."""
+        self._write(encode(message))
 
-    def ask_how(self, prompt: Prompt) -> None:
-        """Ask how the model is given this prompt."""
-        self.send({"id": 0, "render": codec.to_json(prompt)})
+    def reply(self, kind: type[T]) -> T:
+        """Return the next reply, which is of this kind.
 
-    def ask_to_generate(self, settings: dict[str, Any]) -> None:
-        """Ask a process that only scores to take requests too; wait until it is ready again."""
-        self.send({"id": 0, "generate": settings})
-
-    def ask_usage(self) -> None:
-        """Ask for the memory it has taken."""
-        self.send({"id": 0, "usage": True})
-
-    def pause(self) -> None:
-        self.send({"pause": True})
-
-    def answer(self) -> dict[str, Any]:
-        """The next reply; ModelError when the process is gone, or says why it cannot go on."""
-        while "generated" in (reply := self._next()):
-            self.on_generated(reply["generated"])
+        ModelError if the process is gone, or says why it cannot go on.
+        """
+        while isinstance(reply := self._next(), Generated):
+            self.on_generated(reply.tokens)
+        if not isinstance(reply, kind):
+            raise TypeError(f"{type(reply).__name__} came instead of {kind.__name__}")
         return reply
 
-    def _next(self) -> dict[str, Any]:
+    def _next(self) -> object:
         assert self._process.stdout is not None
+        engine, model = self._worker.engine, self._worker.model
         line = self._process.stdout.readline()
         if not line.endswith("\n"):
             code, reason = self._process.wait(), self._last_words()
             self.close()
             raise ModelError(
-                f"{self._engine} ended while it ran {self._model} (exit {code}"
+                f"{engine} ended while it ran {model} (exit {code}"
                 f"{', ' + reason if reason else ''}); what was made is kept, run again to continue"
             )
-        reply: dict[str, Any] = json.loads(line)
-        if "fatal" in reply:
-            reason = reply["fatal"] or self._last_words()
+        reply: object = decode(line, (*TO_HARNESS, self._worker.facts))
+        if isinstance(reply, Fatal):
+            reason = reply.reason or self._last_words()
             self.close()
             doing = "run" if self._loaded else "load"
-            raise ModelError(f"{self._engine} cannot {doing} {self._model}: {reason}")
+            raise ModelError(f"{engine} cannot {doing} {model}: {reason}")
         return reply
 
     def kill(self) -> None:
@@ -127,10 +136,10 @@ class EngineProcess:
             with contextlib.suppress(BrokenPipeError):
                 stream.close()  # type: ignore[union-attr]
 
-    def send(self, message: dict[str, Any]) -> None:
+    def _write(self, line: str) -> None:
         assert self._process.stdin is not None
         with contextlib.suppress(BrokenPipeError):  # it ended; the next answer says how
-            self._process.stdin.write(json.dumps(message) + "\n")
+            self._process.stdin.write(line)
             self._process.stdin.flush()
 
     def _last_words(self) -> str:
@@ -140,7 +149,7 @@ class EngineProcess:
         return lines[-1] if lines else ""
 
 
-class ProcessModel:
+class ProcessModel(Generic[F]):
     """A model whose engine starts with the first request and ends with the last, unless it is kept.
 
     Engines inherit it: they say which module serves, and with which settings.
@@ -150,33 +159,37 @@ class ProcessModel:
     scoring_module = ""  # what scores given tokens, where the engine can; maybe the same module
     watcher: Watcher | None = None
 
-    def __init__(self, module: str, engine: str, model: str) -> None:
-        self._names = module, engine, model
+    def __init__(self, worker: Worker[F]) -> None:
+        self._worker = worker
         self.template = ""  # for chats; engines set both
         self.options = EngineOptions()
-        self._process: EngineProcess | None = None
-        self._scoring: EngineProcess | None = None  # where another module scores
-        self._facts: dict[str, object] = {}
+        self._process: EngineProcess[F] | None = None
+        self._scoring: EngineProcess[F] | None = None  # where another module scores
+        self._facts = worker.facts()  # nothing is known yet
         self._kept = False
 
-    def settings(self, first: Request) -> dict[str, Any]:
+    def settings(self, first: Request) -> WorkerSettings:
         """What the worker is told before it loads; ``first`` is typical of the requests."""
         raise NotImplementedError
 
-    def scoring_settings(self) -> dict[str, Any]:
+    def scoring_settings(self) -> WorkerSettings:
         """The same for a worker of ``scoring_module``."""
+        raise NotImplementedError
+
+    def start_generating(self, first: Request) -> object:
+        """Return the message after which a loaded process that only scored takes requests too."""
         raise NotImplementedError
 
     def gpu(self) -> str:
         return driver_gpu()
 
-    def scoring_process(self) -> EngineProcess:
+    def scoring_process(self) -> EngineProcess[F]:
         """Return a loaded process that scores; ``end_scoring`` gives it back."""
-        module, engine, model = self._names
-        shared = self.scoring_module == module
+        shared = self.scoring_module == self._worker.module
         found = self._process if shared else self._scoring
         if found is None:
-            found = EngineProcess(self.scoring_module, engine, model, self.scoring_settings())
+            worker = dataclasses.replace(self._worker, module=self.scoring_module)
+            found = EngineProcess(worker, self.scoring_settings())
             if shared:
                 self._process = found
             else:
@@ -202,38 +215,35 @@ class ProcessModel:
     def thinks(self) -> bool:
         return self.has_marks and self.options.thinking != OFF
 
-    def template_settings(self) -> dict[str, Any]:
+    def template_settings(self) -> TemplateSettings:
         """Return what a worker must know to render the chat template."""
-        return {
-            "thinking": self.options.thinking,
-            "variables": template_variables(self.options),
-        }
+        return TemplateSettings(self.options.thinking, template_variables(self.options))
 
     def render(self, prompt: Prompt) -> Rendered:
         with self._serving():
             process = self._started(Request("", 0, prompt, Decoding(max_tokens=1), 0))
-            process.ask_how(prompt)
-            reply = process.answer()
-        if reply["error"]:
-            raise ModelError(f"{self.identity.name} cannot be given this prompt: {reply['error']}")
-        return codec.from_json(Rendered, reply["rendered"])
+            process.send(Render(prompt))
+            reply = process.reply(RenderReply)
+        if reply.error:
+            raise ModelError(f"{self.identity.name} cannot be given this prompt: {reply.error}")
+        return reply.rendered
 
     def generate(self, requests: Iterable[Request]) -> Iterator[Completion]:
         waiting: dict[int, Request] = {}
         with self._serving():
             for number, request in enumerate(requests):
                 process = self._started(request)
-                process.ask(number, request)
+                process.send(Ask(number, request))
                 waiting[number] = request
                 if len(waiting) >= process.in_hand:
                     yield _completion(process, waiting)
             if waiting:
-                process.pause()
+                process.send(Pause())
             while waiting:
                 yield _completion(process, waiting)
 
-    def describe(self) -> dict[str, object]:
-        return {**self._facts, "thinks": True} if self.thinks else dict(self._facts)
+    def describe(self) -> EngineFacts:
+        return self._facts
 
     @contextlib.contextmanager
     def kept_loaded(self) -> Iterator[Loading]:
@@ -249,9 +259,8 @@ class ProcessModel:
         if self._process is None:
             return None
         with self._serving():
-            self._process.ask_usage()
-            reply = self._process.answer()
-        return Usage(reply["peak_mb"], reply["gpu_peak_mb"])
+            self._process.send(AskUsage())
+            return self._process.reply(Usage)
 
     def close(self) -> None:
         for process in (self._process, self._scoring):
@@ -276,16 +285,16 @@ class ProcessModel:
                 process.close()
         self._process = self._scoring = None
 
-    def _started(self, request: Request) -> EngineProcess:
+    def _started(self, request: Request) -> EngineProcess[F]:
         process = self._process
         if process is None or not process.in_hand:
             if self.watcher is not None:
                 self.watcher.loading()
             if process is None:
                 # Known before it is loaded, so that close() can end the loading too.
-                process = self._process = EngineProcess(*self._names, self.settings(request))
+                process = self._process = EngineProcess(self._worker, self.settings(request))
             else:
-                process.ask_to_generate(self.settings(request))
+                process.send(self.start_generating(request))
             if self.watcher is not None:
                 process.on_generated = self.watcher.generating
             process.wait_until_loaded()
@@ -294,21 +303,21 @@ class ProcessModel:
         return process
 
 
-def _completion(process: EngineProcess, waiting: dict[int, Request]) -> Completion:
-    reply = process.answer()
-    request = waiting.pop(reply["id"])
-    if reply["error"]:
-        without = failed(*request.key, reply["error"], request.seed)
+def _completion(process: EngineProcess[F], waiting: dict[int, Request]) -> Completion:
+    reply = process.reply(Reply)
+    request = waiting.pop(reply.id)
+    if reply.error:
+        without = failed(*request.key, reply.error, request.seed)
         return dataclasses.replace(without, used_gpu=process.used_gpu)
     return Completion(
         task_id=request.task_id,
         sample=request.sample,
-        text=reply["text"],
-        finish_reason=reply["finish_reason"],
-        prompt_tokens=reply["prompt_tokens"],
-        tokens_generated=reply["tokens_generated"],
-        inference_ms=reply["ms"],
+        text=reply.text,
+        finish_reason=reply.finish_reason,
+        prompt_tokens=reply.prompt_tokens,
+        tokens_generated=reply.tokens_generated,
+        inference_ms=reply.ms,
         seed=request.seed,
         used_gpu=process.used_gpu,
-        logprob=reply["logprob"],
+        logprob=reply.logprob,
     )

@@ -5,44 +5,48 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING, Any
 
+from assay.models.model import Rendered
+from assay.models.named_values import NamedValue, by_name
 from assay.models.settings import SWITCHES, switched
+from assay.models.workers.messages import RenderReply, TemplateSettings
 from assay.models.workers.template_process import TemplateLimitError, TemplateProcess
+from assay.types import Message, Prompt
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
-    Render = Callable[[Any], str]
-
-
-PROBE = [{"role": "user", "content": "hello"}]
+    Render = Callable[[Sequence[Message]], str]
 
 
-def template_of(tokenizer: Any, variables: dict[str, Any] | None = None) -> Render:
+PROBE = (Message("user", "hello"),)
+
+
+def template_of(tokenizer: Any, variables: Sequence[NamedValue] = ()) -> Callable[[Any], str]:
     """Return what makes a text of messages, up to where the model begins to answer."""
 
     def apply(messages: Any) -> str:
         return str(
             tokenizer.apply_chat_template(
-                messages, tokenize=False, add_generation_prompt=True, **(variables or {})
+                messages, tokenize=False, add_generation_prompt=True, **by_name(variables)
             )
         )
 
     return apply
 
 
-def template_process(tokenizer: Any, settings: dict[str, Any]) -> TemplateProcess:
+def template_process(tokenizer: Any, settings: TemplateSettings) -> TemplateProcess:
     """Return what renders prompts with a worker's settings; ValueError if it cannot switch."""
-    if settings["thinking"]:
+    if settings.thinking:
 
-        def render(variables: dict[str, Any]) -> str:
+        def render(variables: Sequence[NamedValue]) -> str:
             with contextlib.closing(TemplateProcess(template_of(tokenizer, variables))) as process:
                 return process.render(PROBE)
 
         check_switch(render)
-    return TemplateProcess(template_of(tokenizer, settings["variables"]))
+    return TemplateProcess(template_of(tokenizer, settings.variables))
 
 
-def check_switch(render: Callable[[dict[str, Any]], str]) -> None:
+def check_switch(render: Callable[[Sequence[NamedValue]], str]) -> None:
     """Raise ValueError if a chat template renders the same text with thinking on and off."""
     if render(switched(True)) == render(switched(False)):
         raise ValueError(
@@ -51,31 +55,28 @@ def check_switch(render: Callable[[dict[str, Any]], str]) -> None:
         )
 
 
-def prompt_text(render: Render, prompt: dict[str, Any]) -> str:
+def prompt_text(render: Render, prompt: Prompt) -> str:
     """Messages by the chat template, which says what stands at the end; a text as it is."""
-    return render(prompt["messages"]) if prompt["messages"] else str(prompt["text"])
+    return render(prompt.messages) if prompt.messages else prompt.text
 
 
-def prompt_tokens(tokenizer: Any, render: Render, prompt: dict[str, Any]) -> list[int]:
+def prompt_tokens(tokenizer: Any, render: Render, prompt: Prompt) -> list[int]:
     """Special tokens that the prompt spells out itself are not added once more."""
     text = prompt_text(render, prompt)
     spelt_out = bool(tokenizer.bos_token) and text.startswith(tokenizer.bos_token)
     tokens: list[int] = tokenizer.encode(
-        text, add_special_tokens=not (prompt["messages"] or spelt_out)
+        text, add_special_tokens=not (prompt.messages or spelt_out)
     )
     return tokens
 
 
-def rendered(tokenizer: Any, render: Render, message: dict[str, Any]) -> dict[str, Any]:
-    """The reply to a question how a prompt is given to the model."""
-    prompt, error = message["render"], None
-    text, tokens = "", []
+def rendered(tokenizer: Any, render: Render, prompt: Prompt) -> RenderReply:
+    """Return how a prompt is given to the model."""
     try:
         text, tokens = prompt_text(render, prompt), prompt_tokens(tokenizer, render, prompt)
     except TemplateLimitError:
         raise
     except Exception as failure:  # a template may refuse a conversation in any way
-        error = f"it cannot be rendered: {failure}"
+        return RenderReply(Rendered(""), f"it cannot be rendered: {failure}")
     pieces = [tokenizer.decode([token], clean_up_tokenization_spaces=False) for token in tokens]
-    answer = {"text": text, "tokens": tokens, "pieces": pieces}
-    return {"id": message["id"], "rendered": answer, "error": error}
+    return RenderReply(Rendered(text, tuple(tokens), tuple(pieces)))

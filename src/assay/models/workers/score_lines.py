@@ -1,14 +1,12 @@
-"""A scoring worker's end of the lines that ``workers.process`` describes.
-
-{"id", "tokenize": text, "special": …}              ->  {"id", "tokens", "first_bytes", "error"}
-{"id", "score": [tokens, …], "last", "logits": path}    ->  {"id", "logprobs", "error"}
-"""
+"""Questions about given tokens, answered by a worker's engine."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
+
+from assay.models.workers.messages import LogprobsReply, Score, Tokenize, TokensReply
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,42 +23,41 @@ class Engine(Protocol):
         """After every token."""
         ...
 
-    def logprobs(self, sequences: list[list[int]], last: int) -> list[list[float]]:
+    def logprobs(self, sequences: Sequence[Sequence[int]], last: int) -> list[list[float]]:
         """Of the last tokens of each sequence, at least one of which is left out."""
         ...
 
 
-def is_question(message: dict[str, Any]) -> bool:
-    """Tell whether a line is for ``answered``."""
-    return "tokenize" in message or "score" in message
-
-
-def answered(engine: Engine, message: dict[str, Any], context: int) -> dict[str, Any]:
+def answered(
+    engine: Engine, question: Tokenize | Score, context: int
+) -> TokensReply | LogprobsReply:
     """Return the reply, whatever happens: the harness would wait for ever without one."""
-    reply: dict[str, Any] = {"id": message["id"], "error": None}
     try:
-        answer = _tokenized if "tokenize" in message else _scored
-        return reply | answer(engine, message, context)
+        if isinstance(question, Tokenize):
+            return _tokenized(engine, question)
+        return _scored(engine, question, context)
     except Exception as error:
-        return {**reply, "error": str(error) or type(error).__name__}
+        kind = TokensReply if isinstance(question, Tokenize) else LogprobsReply
+        return kind(error=str(error) or type(error).__name__)
 
 
-def _tokenized(engine: Engine, message: dict[str, Any], _: int) -> dict[str, Any]:
-    tokens = engine.tokenize(message["tokenize"], special=message["special"])
-    return {"tokens": tokens, "first_bytes": engine.bytes_of(tokens[0]) if tokens else 0}
+def _tokenized(engine: Engine, question: Tokenize) -> TokensReply:
+    tokens = engine.tokenize(question.text, special=question.special)
+    return TokensReply(tuple(tokens), engine.bytes_of(tokens[0]) if tokens else 0)
 
 
-def _scored(engine: Engine, message: dict[str, Any], context: int) -> dict[str, Any]:
-    sequences, last = message["score"], message["last"]
+def _scored(engine: Engine, question: Score, context: int) -> LogprobsReply:
+    sequences = question.sequences
     if longest := [len(tokens) for tokens in sequences if len(tokens) > context]:
         raise ValueError(f"{longest[0]} tokens do not fit into {context}")
-    if message["logits"]:
-        np.save(message["logits"], engine.logits(sequences[0]))
-        return {"logprobs": []}
+    if question.logits:
+        np.save(question.logits, engine.logits(sequences[0]))
+        return LogprobsReply()
     shortest = min(map(len, sequences))
     if shortest < 2:
         raise ValueError("one token alone has no probability")
-    return {"logprobs": engine.logprobs(sequences, min(last or shortest, shortest - 1))}
+    found = engine.logprobs(sequences, min(question.last or shortest, shortest - 1))
+    return LogprobsReply(tuple(map(tuple, found)))
 
 
 def logprobs_of(logits: NDArray[np.float32], tokens: Sequence[int]) -> list[float]:

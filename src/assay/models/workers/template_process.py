@@ -18,8 +18,12 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from assay import codec
+
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
+
+    from assay.types import Message
 
 SECONDS = 10.0
 MEMORY = 1 << 30  # on top of what the engine has
@@ -38,9 +42,9 @@ class TemplateProcess:
         self._apply, self._seconds = apply, seconds
         self._child = 0  # none yet
 
-    def render(self, messages: Any) -> str:
+    def render(self, messages: Sequence[Message]) -> str:
         """Return the text; ValueError if the template refuses, TemplateLimitError if it exceeds."""
-        question = json.dumps(messages).encode() + b"\n"
+        question = json.dumps([codec.to_json(message) for message in messages]).encode() + b"\n"
         if not self._child:
             self._start()
         try:

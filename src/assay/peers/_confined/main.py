@@ -16,49 +16,48 @@ import select
 import signal
 import stat
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from inside.isolation import kernel, landlock, root, seccomp, visible
 from inside.isolation.cgroup import TreeLimit, open_limit
 from inside.isolation.machine import Machine
 from inside.serving.tiers import FIRST_UID
 
+from .messages import Report, Settings
 from .root import SCRATCH, enter_private_root
 from .watch import Watch
 
 OPEN_FILES = 4096
 MOST_FILES = 64  # collected from one folder
 PIECE = 1 << 20
+NO_FILES: Mapping[str, int] = {}
 
 
 def main() -> None:
     os.umask(0o022)  # another user passes through the folders that are made here
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # the harness's parent may ignore it
-    settings = json.loads(sys.stdin.buffer.readline())
-    limit = open_limit(settings) if settings["use_group"] else None
+    settings = Settings(*json.loads(sys.stdin.buffer.readline()))
+    limit = open_limit(settings.memory_mb, settings.processes) if settings.use_group else None
     try:
         watch, status = _run(settings, limit)
     except (OSError, KeyError) as error:  # KeyError: an architecture without a filter
-        _report({"refused": _reason(error)})
+        _report(Report(refused=_reason(error)))
         return
     finally:
         if limit:
             limit.remove()
     if watch.refusal:
-        _report({"refused": watch.refusal.decode(errors="replace")})
+        _report(Report(refused=watch.refusal.decode(errors="replace")))
     elif watch.stopped != "harness":
-        files = {} if watch.stopped else dict(_files(settings["outputs"]))
-        _report(
-            {"status": status, "stopped": watch.stopped, "stderr": watch.tail.decode("latin-1")},
-            files,
-            settings["output_mb"] << 20,
-        )
+        files = {} if watch.stopped else dict(_files(settings.outputs))
+        report = Report(stopped=watch.stopped, status=status, stderr=watch.tail.decode("latin-1"))
+        _report(report, files, settings.output_mb << 20)
 
 
-def _run(settings: dict[str, Any], limit: TreeLimit | None) -> tuple[Watch, int]:
+def _run(settings: Settings, limit: TreeLimit | None) -> tuple[Watch, int]:
     machine = Machine()
     uid = FIRST_UID + os.getpid() if os.geteuid() == 0 else None
     root.enter_namespaces(through_user_namespace=uid is None)
@@ -82,7 +81,7 @@ def _run(settings: dict[str, Any], limit: TreeLimit | None) -> tuple[Watch, int]
 
 
 def _become_first_process(
-    settings: dict[str, Any],
+    settings: Settings,
     uid: int | None,
     limit: TreeLimit | None,
     alive: int,
@@ -124,14 +123,14 @@ def _become_first_process(
             os._exit(code if code >= 0 else 128 - code)
 
 
-def _become_command(settings: dict[str, Any], stderr: int) -> NoReturn:
+def _become_command(settings: Settings, stderr: int) -> NoReturn:
     for number in (signal.SIGPIPE, signal.SIGXFSZ):
         signal.signal(number, signal.SIG_DFL)
     null = os.open(os.devnull, os.O_RDWR)
     for place, descriptor in enumerate((null, null, stderr)):
         os.dup2(descriptor, place)
     os.chdir(SCRATCH)
-    os.execve(settings["command"][0], settings["command"], settings["variables"])
+    os.execve(settings.command[0], settings.command, settings.variables)
 
 
 def _reason(error: BaseException) -> str:
@@ -140,13 +139,13 @@ def _reason(error: BaseException) -> str:
     return ": ".join(str(part) for part in (error.filename, error.strerror) if part) or str(error)
 
 
-def _set_limits(settings: dict[str, Any]) -> None:
+def _set_limits(settings: Settings) -> None:
     _forbid_core_dumps()
     for which, value in (
-        (resource.RLIMIT_AS, settings["memory_mb"] << 20),
-        (resource.RLIMIT_NPROC, settings["processes"]),
-        (resource.RLIMIT_CPU, settings["cpu_s"]),
-        (resource.RLIMIT_FSIZE, settings["files_mb"] << 20),
+        (resource.RLIMIT_AS, settings.memory_mb << 20),
+        (resource.RLIMIT_NPROC, settings.processes),
+        (resource.RLIMIT_CPU, settings.cpu_s),
+        (resource.RLIMIT_FSIZE, settings.files_mb << 20),
         (resource.RLIMIT_NOFILE, OPEN_FILES),
         (resource.RLIMIT_MSGQUEUE, 0),
         (resource.RLIMIT_MEMLOCK, 1 << 16),
@@ -166,7 +165,7 @@ def _forbid_core_dumps() -> None:
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
-def _files(names: list[str]) -> Iterator[tuple[str, int]]:
+def _files(names: Sequence[str]) -> Iterator[tuple[str, int]]:
     """Open the regular files of these names, and those in folders of these names.
 
     The command's programs may have put anything there: no link is followed, no pipe waited for.
@@ -194,16 +193,13 @@ def _regular(name: str, descriptor: int) -> Iterator[tuple[str, int]]:
         yield name, descriptor
 
 
-def _report(
-    report: dict[str, Any], files: dict[str, int] | None = None, most_bytes: int = 0
-) -> None:
-    """Write a line of JSON and then the files' contents."""
-    files = files or {}
+def _report(report: Report, files: Mapping[str, int] = NO_FILES, most_bytes: int = 0) -> None:
+    """Write a line of JSON and then the contents of the files, given by their descriptors."""
     sizes = {name: os.fstat(descriptor).st_size for name, descriptor in files.items()}
     if sum(sizes.values()) > most_bytes:
-        report, files, sizes = {**report, "stopped": "output"}, {}, {}
+        report, files, sizes = report._replace(stopped="output"), NO_FILES, {}
     output = sys.stdout.buffer
-    output.write(json.dumps({**report, "files": sizes}).encode() + b"\n")
+    output.write(json.dumps(report._replace(sizes=sizes)).encode() + b"\n")
     for name, descriptor in files.items():
         left = sizes[name]
         while left and (piece := os.read(descriptor, min(left, PIECE))):

@@ -5,33 +5,34 @@ from __future__ import annotations
 import os
 import shutil
 from pathlib import Path
-from typing import Any
 
 from inside.isolation import kernel, proc, root, visible
 from inside.isolation.kernel import MS_NODEV, MS_NOSUID
+
+from .messages import Settings
 
 SCRATCH = "/tmp"  # inside: the only folder that can be written
 INODES = 1 << 16
 
 
-def enter_private_root(settings: dict[str, Any], uid: int | None) -> None:
+def enter_private_root(settings: Settings, uid: int | None) -> None:
     """Leave the host's files behind, for the supervisor too.
 
     What stays is read-only: the system's folders and ``shown``, a map from places to host files,
     less ``hidden``. ``inputs`` are copied into the scratch folder, which belongs to ``uid``.
     """
-    inputs = {name: os.open(path, os.O_RDONLY) for name, path in settings["inputs"].items()}
+    inputs = {name: os.open(path, os.O_RDONLY) for name, path in settings.inputs.items()}
     system = (*visible.system_folders(), *visible.system_files())
     scratch = Path(root.STAGING + SCRATCH)
 
     def mount_scratch() -> None:
         """Come first: some of the files may be shown below it."""
         scratch.mkdir()
-        options = f"size={settings['files_mb']}m,nr_inodes={INODES},mode=1777"
+        options = f"size={settings.files_mb}m,nr_inodes={INODES},mode=1777"
         kernel.mount("tmpfs", str(scratch), "tmpfs", MS_NOSUID | MS_NODEV, options)
 
-    shown = {path: path for path in system} | settings["shown"]
-    root.build(shown, settings["hidden"], mount_scratch)
+    shown = {path: path for path in system} | settings.shown
+    root.build(shown, settings.hidden, mount_scratch)
     for name, source in inputs.items():
         with os.fdopen(source, "rb") as content, (scratch / name).open("wb") as target:
             shutil.copyfileobj(content, target)

@@ -146,7 +146,7 @@ class _Batch:
             tokens_generated=self._tokens,
             seconds=round(time.monotonic() - started, 3),
             model=self._model.identity.name,
-            engine={"name": self._model.identity.engine, **self._model.describe()},
+            engine={"name": self._model.identity.engine, **self._model.describe().to_json()},
         )
 
     def _tell(self, surveyed: Survey) -> None:

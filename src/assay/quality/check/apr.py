@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from assay.errors import ModelError
-from assay.formats.apr.checkpoint import OURS, as_gguf
+from assay.formats.apr.checkpoint import as_gguf, kept_tokenizer
 from assay.formats.apr.file import HEADER, AprFile, check_sum, read_apr, read_head
+from assay.formats.apr.metadata import OURS, VOCABULARY, AprMetadata
 from assay.formats.architectures import ARCHITECTURES
-from assay.formats.tokenizer_json import default_template, whole_tokenizer
+from assay.formats.config import TokenizerConfig
 from assay.quality.check.gguf import gguf_config, gguf_tokenizer
 from assay.quality.check.opened import (
     Opened,
@@ -24,17 +25,15 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
-VOCABULARY = "tokenizer.vocabulary"
-
 
 def open_apr(path: Path) -> Opened:
     """Both sums are checked: the header's, and the whole file's, which reads it."""
     head = read_head(path)
     check_sum(path)
     metadata = head.metadata
-    major, minor = head.version
+    version, count = "{}.{}".format(*head.version), len(metadata.content)
     return Opened(
-        summary=f"version {major}.{minor}, {len(metadata)} entries of metadata, both CRCs right",
+        summary=f"version {version}, {count} entries of metadata, both CRCs right",
         parts=lambda: _parts(read_apr(path)),
         faults=lambda parts: _faults(parts, read_apr(path)),
         config=lambda shapes: _config(metadata, shapes, str(path)),
@@ -59,7 +58,7 @@ def _faults(parts: Sequence[Part], file: AprFile) -> Iterator[str]:
 
 
 def _config(
-    metadata: Mapping[str, Any], shapes: Mapping[str, tuple[int, ...]], where: str
+    metadata: AprMetadata, shapes: Mapping[str, tuple[int, ...]], where: str
 ) -> dict[str, Any]:
     if "config" in (ours := _ours(metadata)):
         if not isinstance(ours["config"], dict):
@@ -71,10 +70,10 @@ def _config(
     return {**found, "vocab_size": rows} if isinstance(rows, int) else found
 
 
-def _tokenizer(metadata: Mapping[str, Any], where: str) -> Tokenizer:
+def _tokenizer(metadata: AprMetadata, where: str) -> Tokenizer:
     if "tokenizer" in (ours := _ours(metadata)):
         rows = ours.get("config", {}).get("vocab_size")
-        content = whole_tokenizer(ours["tokenizer"], metadata)
+        content = kept_tokenizer(metadata).content
         return Tokenizer(content=content, rows=rows if isinstance(rows, int) else 0)
     if not metadata.get(VOCABULARY):
         raise ModelError(f"there is no tokenizer: no {VOCABULARY}")
@@ -82,9 +81,9 @@ def _tokenizer(metadata: Mapping[str, Any], where: str) -> Tokenizer:
     return gguf_tokenizer(as_gguf(metadata, where)[0], where)
 
 
-def _template(metadata: Mapping[str, Any]) -> Template:
+def _template(metadata: AprMetadata) -> Template:
     settings = _ours(metadata).get("tokenizer_config", {})
-    text = default_template(settings) or metadata.get("chat_template")
+    text = TokenizerConfig(settings).default_template or metadata.get("chat_template")
     if not text:
         raise SkippedError("a base model: it has no chat template")
     if not isinstance(text, str):
@@ -97,14 +96,14 @@ def _template(metadata: Mapping[str, Any]) -> Template:
     return Template(text, marks)
 
 
-def _ours(metadata: Mapping[str, Any]) -> dict[str, Any]:
+def _ours(metadata: AprMetadata) -> dict[str, Any]:
     found = metadata.get(OURS, {})
     if not isinstance(found, dict):
         raise ModelError(f"the metadata under {OURS} are no JSON object")
     return found
 
 
-def _need_family(metadata: Mapping[str, Any]) -> None:
+def _need_family(metadata: AprMetadata) -> None:
     """Another program's metadata are only understood for families that are known."""
     if _ours(metadata):
         return

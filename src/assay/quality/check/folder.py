@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from assay.errors import ModelError
+from assay.formats.config import TokenizerConfig
 from assay.formats.huggingface.checkpoint import INDEX, MAX_JSON, read_json, shards, weight_files
 from assay.formats.huggingface.folder import TOKENIZERS
 from assay.formats.huggingface.safetensors import BITS, SafetensorsIndex, read_index
-from assay.formats.tokenizer_json import default_template
 from assay.quality.check.opened import (
     Opened,
     Part,
@@ -96,7 +96,7 @@ def _template(path: Path) -> Template:
             raise ModelError("chat_template.jinja is too large for a template")
         text: Any = alone.read_text(encoding="utf-8")
     else:
-        text = default_template(settings)
+        text = TokenizerConfig(settings).default_template
     if not text:
         raise SkippedError("a base model: it has no chat template")
     return Template(text, marks_of(settings))

@@ -77,7 +77,7 @@ def gguf_config(
         value = metadata.get(f"{family}.{key}")
         if isinstance(value, list) and len(set(value)) > 1:
             raise SkippedError(f"{family}.{key} differs from layer to layer")
-    found = config_from_gguf(metadata, shapes, where)
+    found = config_from_gguf(metadata, shapes, where).content
     tokens = metadata.get("tokenizer.ggml.tokens")
     return {**found, "vocab_size": len(tokens)} if isinstance(tokens, list) else found
 
@@ -105,7 +105,7 @@ def gguf_tokenizer(metadata: Mapping[str, Any], where: str) -> Tokenizer:
     pre = get("pre", "default")
     if not any(pre in known.names for known in PRE_TOKENIZERS):
         raise EngineOnlyError(f"the pre-tokenizer '{pre}' is llama.cpp's alone")
-    return Tokenizer(content=tokenizer_json(vocabulary_in(metadata, where), where))
+    return Tokenizer(content=tokenizer_json(vocabulary_in(metadata, where), where).content)
 
 
 def gguf_template(metadata: Mapping[str, Any]) -> Template:
@@ -115,7 +115,7 @@ def gguf_template(metadata: Mapping[str, Any]) -> Template:
     if not isinstance(text, str):
         raise ModelError("the chat template is no text")
     try:
-        marks = tokenizer_config(vocabulary_in(metadata, ""), "")
+        marks = tokenizer_config(vocabulary_in(metadata, ""), "").content
     except ModelError:  # another kind of tokenizer
         tokens, marks = metadata.get("tokenizer.ggml.tokens"), {}
         for name in ("bos", "eos"):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from assay.distribution import install_hint
 from assay.errors import ModelError
-from assay.formats.gguf.file import is_gguf
+from assay.formats.format import find_format
 from assay.models import EngineOptions, open_model
 from assay.models.scoring import open_scorer
 from assay.quality.check.opened import SkippedError
@@ -34,7 +34,7 @@ def open_engine(model: ModelReference, shared: Callable[[], Model] | None = None
 
     ``shared`` opens the model for those who use it after the check.
     """
-    engine = model.engine or ("gguf" if is_gguf(model.path) else "hf")
+    engine = model.engine or find_format(model.path) or "hf"
     if engine not in EXTRAS:
         raise SkippedError(f"{engine} is not run by a check")
     extra = EXTRAS[engine]

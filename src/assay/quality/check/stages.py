@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Literal
 
 from assay.distribution import install_hint
 from assay.errors import AssayError, ModelError
-from assay.formats.apr.file import is_apr
 from assay.formats.architectures import hf_name
-from assay.formats.gguf.file import is_gguf
-from assay.formats.huggingface.checkpoint import is_hf_folder, weight_files
+from assay.formats.format import find_format, formats
+from assay.formats.huggingface.checkpoint import weight_files
 from assay.models import describe_file, parse_reference
+from assay.progress import Reporter, Silent
 from assay.quality.check.apr import open_apr
 from assay.quality.check.folder import open_folder
 from assay.quality.check.gguf import open_gguf
@@ -38,13 +38,14 @@ NEEDS = {
     **dict.fromkeys(("tokenizer", "template"), ("container", "header")),
 }
 BY_ENGINE = ("forward", "sample")
+OPENERS = {"apr": open_apr, "gguf": open_gguf, "hf": open_folder}  # by format
 LONGEST_REASON = 300
 # What reading metadata leads to that a writer, or damage, has made into something else.
 CONFUSION = (
     ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError,
     MemoryError,
 )  # fmt: skip
-Progress = Callable[[str, int, int], None]
+SILENT = Silent()
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,15 +62,14 @@ def check(
     *,
     run: bool = True,
     model: Callable[[], Model] | None = None,
-    announce: Callable[[str], None] = lambda _: None,
-    progress: Progress = lambda *_: None,
+    reporter: Reporter = SILENT,
 ) -> Iterator[Stage]:
     """Yield the stages of the model that ``spec`` names, each as soon as it is done.
 
     Without ``run`` the engine is left alone. ``model`` opens the model for those who use it after
-    this, and is then not closed here. ``progress`` is told a stage, and how far it is.
+    this, and is then not closed here.
     """
-    return _stages(_Case(parse_reference(spec, announce), run, progress, model))
+    return _stages(_Case(parse_reference(spec, reporter.note), run, reporter, model))
 
 
 def _stages(case: _Case) -> Iterator[Stage]:
@@ -117,25 +117,25 @@ class _Case:
         self,
         reference: ModelReference,
         run: bool,
-        progress: Progress,
+        reporter: Reporter,
         model: Callable[[], Model] | None,
     ) -> None:
         self._reference, self.path, self._shared = reference, reference.path, model
-        self.run, self._progress = run, progress
+        self.run, self._reporter = run, reporter
         self.sound = True  # so far
         self._model: Model | None = None
 
     def container(self) -> str:
         if not self.path.is_file() and not self.path.is_dir():
             raise ModelError("it is neither a file nor a folder")
-        if is_hf_folder(self.path):
+        if not (name := find_format(self.path)):
+            raise ModelError(f"it is {describe_file(self.path)}, no model that can be read")
+        title = formats.get(name).title
+        if self.path.is_dir():
             names = weight_files(self.path)
             size = sum((self.path / name).stat().st_size for name in names)
-            return f"a Hugging Face folder, {size / 1e6:,.1f} MB in {len(names)} file(s)"
-        kind = "GGUF" if is_gguf(self.path) else ".apr" if is_apr(self.path) else ""
-        if not kind:
-            raise ModelError(f"it is {describe_file(self.path)}, no model that can be read")
-        return f"{kind}, {self.path.stat().st_size / 1e6:,.1f} MB"
+            return f"{title}, {size / 1e6:,.1f} MB in {len(names)} file(s)"
+        return f"{title}, {self.path.stat().st_size / 1e6:,.1f} MB"
 
     def header(self) -> str:
         return self._opened.summary
@@ -151,7 +151,7 @@ class _Case:
         from assay.quality.check.values import not_finite
 
         def told(done: int, total: int) -> None:
-            self._progress("values", done, total)
+            self._reporter.preparing("values", done, total)
 
         found = not_finite(self._parts, told)
         _none(f"{name} has NaN or infinity in {count:,} place(s)" for name, count in found.items())
@@ -208,9 +208,7 @@ class _Case:
 
     @cached_property
     def _opened(self) -> Opened:
-        if self.path.is_dir():
-            return open_folder(self.path)
-        return open_gguf(self.path) if is_gguf(self.path) else open_apr(self.path)
+        return OPENERS[find_format(self.path)](self.path)
 
     @cached_property
     def _parts(self) -> Sequence[Part]:

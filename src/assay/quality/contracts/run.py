@@ -1,4 +1,4 @@
-"""Executes contracts: obligations over their whole domain, single tests, and wrong subjects.
+"""Execute contracts: obligations over their whole domain, single tests, and wrong subjects.
 
 A contract that cannot fail shows nothing. So every obligation and every test must be broken by one
 of the contract's wrong subjects, and a wrong subject must break what it says it breaks.
@@ -23,6 +23,7 @@ from assay.quality.contracts.files import (
     FalsificationTest,
     Obligation,
     WrongSubject,
+    compile_expression,
     read_contracts,
 )
 
@@ -50,13 +51,13 @@ class Check:
 
 
 def contract_files() -> list[Traversable]:
-    """The project's own contracts."""
+    """Return the project's own contracts."""
     packaged = resources.files("assay") / FOLDER
     folder = packaged if packaged.is_dir() else Path(__file__).parents[4] / FOLDER
     files = folder.iterdir() if folder.is_dir() else ()
     found = sorted((f for f in files if f.name.endswith(".yaml")), key=lambda file: file.name)
     if not found:
-        raise ContractError("this installation has no contracts: install assay anew")
+        raise ContractError("this installation has no contracts: install assay again")
     return found
 
 
@@ -72,36 +73,30 @@ def load(files: Sequence[Traversable]) -> list[Contract]:
 
 
 def execute(contract: Contract) -> Iterator[Check]:
-    """Every line of it."""
-    subject = _subject(contract)
-    can_fail = {identifier for wrong in contract.wrong_subjects for identifier in wrong.breaks}
-
-    def why(check: Obligation | FalsificationTest) -> str:
-        unshown = "" if check.id in can_fail else "no wrong subject shows that it can fail"
-        return _broken(contract, check, subject) or unshown
-
-    for obligation in contract.obligations:
-        broken, tried = why(obligation), f"{len(contract.cases)} cases"
-        line = obligation.id, "obligation", obligation.statement
-        yield Check(contract.name, *line, not broken, broken or tried)
-    for test in contract.tests:
-        broken = why(test)
-        line = test.id, "falsification test", test.statement
-        yield Check(contract.name, *line, not broken, broken)
-    for wrong in contract.wrong_subjects:
+    """Execute every line of a contract."""
+    terms, subject = contract.terms, _subject(contract)
+    can_fail = {identifier for wrong in terms.wrong_subjects for identifier in wrong.breaks}
+    for check in terms.checks:
+        broken = _broken(contract, check, subject)
+        if not broken and check.id not in can_fail:
+            broken = "no wrong subject shows that it can fail"
+        is_test = isinstance(check, FalsificationTest)
+        kind = "falsification test" if is_test else "obligation"
+        tried = "" if is_test else f"{len(contract.cases)} cases"
+        yield Check(contract.name, check.id, kind, check.statement, not broken, broken or tried)
+    for wrong in terms.wrong_subjects:
         useless = _useless(contract, wrong, subject)
-        line = wrong.id, "wrong subject", f"breaks {', '.join(wrong.breaks)}"
-        yield Check(contract.name, *line, not useless, useless)
+        statement = f"breaks {', '.join(wrong.breaks)}"
+        yield Check(contract.name, wrong.id, "wrong subject", statement, not useless, useless)
 
 
 def _useless(contract: Contract, wrong: WrongSubject, subject: Subject) -> str:
-    """Why a wrong subject shows nothing; nothing if it breaks all that it names."""
-    checks: list[Obligation | FalsificationTest] = [*contract.obligations, *contract.tests]
+    """Return why a wrong subject shows nothing; nothing if it breaks all that it names."""
     try:
-        other = eval(wrong.subject, {**KNOWN, "f": subject})
+        other = eval(compile_expression(wrong.subject), {**KNOWN, "f": subject})
         kept = [
             check.id
-            for check in checks
+            for check in contract.terms.checks
             if check.id in wrong.breaks and not _broken(contract, check, other, wrong=True)
         ]
     except Exception as error:
@@ -110,17 +105,17 @@ def _useless(contract: Contract, wrong: WrongSubject, subject: Subject) -> str:
 
 
 def _subject(contract: Contract) -> Subject:
-    module, _, name = contract.subject.partition(":")
+    name = contract.terms.subject
+    module, _, function = name.partition(":")
     try:
-        found = getattr(importlib.import_module(module), name)
+        found: Subject = getattr(importlib.import_module(module), function)
     except (ImportError, AttributeError, ValueError) as error:
         raise ContractError(
-            f"{contract.file}, contract {contract.name}: no subject {contract.subject} ({error})"
+            f"{contract.file}, contract {contract.name}: no subject {name} ({error})"
         ) from error
     if not callable(found):
-        raise ContractError(f"{contract.file}: {contract.subject} is no function")
-    subject: Subject = found
-    return subject
+        raise ContractError(f"{contract.file}, contract {contract.name}: {name} is no function")
+    return found
 
 
 def _broken(
@@ -130,18 +125,18 @@ def _broken(
     *,
     wrong: bool = False,
 ) -> str:
-    """How it is broken; nothing if it holds.
+    """Return how it is broken; nothing if it holds.
 
     A wrong subject must break it by what it gives: one that cannot even be called would break
     everything and show nothing, so its exceptions are raised.
     """
     if isinstance(check, FalsificationTest):
         return _failed(check, subject, wrong=wrong)
+    holds = compile_expression(check.holds)
     for case in contract.cases:
         try:
-            if eval(check.holds, {**KNOWN, "f": subject, **case}):
-                continue
-            return f"not for {_shown(case)}"
+            if not eval(holds, {**KNOWN, "f": subject, **case}):
+                return f"not for {_shown(case)}"
         except Exception as error:
             if wrong:
                 raise
@@ -150,7 +145,7 @@ def _broken(
 
 
 def _failed(test: FalsificationTest, subject: Subject, *, wrong: bool) -> str:
-    positional, named = ([], test.given) if isinstance(test.given, dict) else (test.given, {})
+    positional, named = test.arguments()
     try:
         given = subject(*positional, **named)
     except Exception as error:

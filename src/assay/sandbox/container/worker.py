@@ -21,9 +21,10 @@ from assay.errors import SandboxError
 from assay.sandbox.container.runtime import OWNER_LABEL, WORKER_LABEL, Engine, owner
 from assay.sandbox.host.dozing import LOOK_EVERY_S, Dozing
 from assay.sandbox.host.local import ENVIRONMENT
-from assay.sandbox.host.worker import Server, WorkerLostError, end_process
+from assay.sandbox.host.worker import Server, WorkerLostError, WorkerSettings, end_process
 from assay.sandbox.inside.judging import wire
 from assay.sandbox.inside.serving.container import LINK, PIECE
+from assay.sandbox.inside.serving.messages import RoleName, WorkerLimits
 
 INTERPRETER = ("python3", "-P", "-S", "-s", "-B")
 # Our code comes over the stream: an image needs no more than Python.
@@ -46,11 +47,11 @@ _uids = itertools.count(secrets.randbelow(UIDS))
 
 
 def run_arguments(
-    image: str, name: str, limits: dict[str, Any], uid: int, *, podman: bool
+    image: str, name: str, limits: WorkerLimits, uid: int, *, podman: bool
 ) -> list[str]:
     """What is asked of the engine."""
-    processes = limits["processes"] + OWN_PROCESSES
-    room = f"rw,nosuid,nodev,mode=1777,size={limits['files_mb']}m"
+    processes = limits.processes + OWN_PROCESSES
+    room = f"rw,nosuid,nodev,mode=1777,size={limits.files_mb}m"
     if not podman:  # which refuses the word
         room += ",nr_inodes=4096"
     return [
@@ -58,8 +59,8 @@ def run_arguments(
         "--label", f"{WORKER_LABEL}=1", "--label", f"{OWNER_LABEL}={owner()}",
         "--network=none", "--ipc=private", "--read-only", "--cap-drop=ALL",
         "--security-opt=no-new-privileges", f"--user={uid}:{uid}",
-        f"--memory={limits['memory_mb'] + OWN_MB}m",
-        f"--memory-swap={limits['memory_mb'] + OWN_MB}m",
+        f"--memory={limits.memory_mb + OWN_MB}m",
+        f"--memory-swap={limits.memory_mb + OWN_MB}m",
         f"--pids-limit={processes}", f"--ulimit=nproc={processes}", "--ulimit=nofile=1024",
         f"--tmpfs=/tmp:{room}",
         "--shm-size=1m", "--log-driver=none", "--pull=never", "--entrypoint=python3",
@@ -70,33 +71,33 @@ def run_arguments(
 class ContainerServers:
     """A container of its own for a worker; it ends when its input does."""
 
-    def __init__(self, engine: Engine, image: str, settings: dict[str, Any]) -> None:
+    def __init__(self, engine: Engine, image: str, settings: WorkerSettings) -> None:
         self._engine = engine
         self._settings = settings
         self._stream = _Stream(engine, image, settings)
-        self.python = str(self._stream.about["python"])
+        self.python = self._stream.python
         try:
-            self.programs: Server = self._server(b"z", {"role": "keeper"})
+            self.programs: Server = self._server(b"z", "keeper")
         except SandboxError:
             self.close()
             raise
 
     def start_oracle(self) -> Server:
-        return self._server(b"o", {"role": "oracle"})
+        return self._server(b"o", "oracle")
 
     def close(self) -> None:
         self._stream.kill()
 
-    def _server(self, name: bytes, role: dict[str, Any]) -> Server:
+    def _server(self, name: bytes, role: RoleName) -> Server:
         server = _Inside(self._stream, name)
-        server.begin({**self._settings, **role, "link": LINK})
+        server.begin(role, LINK, self._settings)
         return server
 
 
 class _Stream:
     """The container's input and output, which its servers share."""
 
-    def __init__(self, engine: Engine, image: str, settings: dict[str, Any]) -> None:
+    def __init__(self, engine: Engine, image: str, settings: WorkerSettings) -> None:
         self._engine = engine
         self._name = f"assay-{os.getpid()}-{os.urandom(4).hex()}"
         self._lock = threading.Lock()
@@ -105,7 +106,7 @@ class _Stream:
         self._heard: dict[bytes, bytearray] = {b"z": bytearray(), b"o": bytearray()}
         self._pid = 0
         arguments = run_arguments(
-            image, self._name, settings["limits"], unused_uid(), podman=engine.is_podman()
+            image, self._name, settings.inside.limits, unused_uid(), podman=engine.is_podman()
         )
         with tempfile.TemporaryFile() as log:
             self._process = subprocess.Popen(
@@ -120,12 +121,12 @@ class _Stream:
             self._input, self._output = self._process.stdin, self._process.stdout
             os.set_blocking(self._input.fileno(), False)
             code = _code()
-            begin = wire.dumps({"interpreter": INTERPRETER, "variables": ENVIRONMENT})
-            deadline = time.monotonic() + settings["start_s"]
+            begin = wire.dumps([settings.interpreter, ENVIRONMENT])
+            deadline = time.monotonic() + settings.start_s
             try:
                 self._write(f"{len(code):>10}".encode() + code + _measured(begin), deadline)
                 length = int.from_bytes(self._read(4, deadline), "big")
-                self.about: dict[str, Any] = wire.loads(self._read(length, deadline))
+                self.python = str(wire.loads(self._read(length, deadline)))
             except (OSError, EOFError, ValueError, WorkerLostError) as error:
                 self.kill()
                 log.seek(0)
@@ -144,7 +145,7 @@ class _Stream:
         for start in range(0, len(data), PIECE):
             self._said += wire.frame(name, data[start : start + PIECE])
 
-    def message(self, name: bytes, deadline: float, dozing: Dozing | None) -> dict[str, Any]:
+    def message(self, name: bytes, deadline: float, dozing: Dozing | None) -> list[Any] | str:
         heard = self._heard[name]
         try:
             said, self._said = bytes(self._said), bytearray()
@@ -153,7 +154,7 @@ class _Stream:
                 whose, size = wire.FRAME.unpack(self._read(wire.FRAME.size, deadline, dozing))
                 self._heard[whose] += self._read(size, deadline)
             length = 4 + int.from_bytes(heard[:4], "big")
-            answer: dict[str, Any] = wire.loads(bytes(heard[4:length]))
+            answer: list[Any] | str = wire.loads(bytes(heard[4:length]))
         except (OSError, EOFError, ValueError, KeyError) as error:
             raise WorkerLostError(str(error) or "the container ended") from error
         del heard[:length]
@@ -196,7 +197,7 @@ class _Inside(Server):
     def send_encoded(self, message: bytes) -> None:
         self._stream.send(self._name, _measured(message))
 
-    def receive_any(self, deadline: float, dozing: Dozing | None = None) -> dict[str, Any]:
+    def receive_any(self, deadline: float, dozing: Dozing | None = None) -> list[Any] | str:
         return self._stream.message(self._name, deadline, dozing)
 
     def dozing(self, tell: Callable[[], None]) -> Dozing | None:

@@ -7,22 +7,21 @@ import dataclasses
 import functools
 import secrets
 import signal
-import threading
 import time
-from collections.abc import Callable, Generator, Iterable, Iterator, Sized
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Iterable, Iterator
 from pathlib import Path
-from typing import Any
 
 from assay.errors import SandboxError
 from assay.protocol import tests_digest
-from assay.sandbox.host import pool
 from assay.sandbox.host.report import BrokeWorker, Outcome, Report, SandboxFailure
 from assay.sandbox.host.verdicts import verdict_of, with_outputs
-from assay.sandbox.host.worker import Worker, WorkerLostError
+from assay.sandbox.host.warm import WarmWorkers
+from assay.sandbox.host.worker import Start, Worker, WorkerLostError, WorkerSettings
 from assay.sandbox.inside.isolation.machine import Machine
 from assay.sandbox.inside.judging import wire
-from assay.types import Cases, Job, Limits, Program, Tests, Verdict
+from assay.sandbox.inside.judging.messages import Task, TestBody
+from assay.sandbox.inside.serving.messages import Limits, Order, Settings, WorkerLimits
+from assay.types import Cases, Job, Program, Tests, Verdict
 
 ATTEMPTS = 3
 PAUSE_S = 0.2  # before an attempt after one that failed on our side
@@ -36,28 +35,23 @@ PROBE = Job("", 0, Program("", ""), Tests("", "", integrity="separated"))
 CONTROL = Job("", 0, Program("def f(x):\n    return x + 1\n", ""), Tests("f", "assert f(1) == 2"))
 
 
-class ForkServerSandbox:
+class ForkServerSandbox(WarmWorkers[Worker]):
     """A fork server for each worker, kept warm between calls of ``judge``.
 
     Kinds inherit it: they say what a worker for a job is set up with, and start it.
     """
 
     def __init__(self, workers: int, first: Worker) -> None:
-        self._workers = workers
-        self._idle = [first]
-        self._alive = {first}
-        self._lock = threading.Lock()
-        self._alone = Turnstile()
-        self._closed = False
+        super().__init__(workers, first)
         self._seed = secrets.token_hex(16)  # for jobs without one of their own
         self._host_kills = _host_oom_kills()  # when last asked
         self._machine = Machine()
 
-    def _settings(self, job: Job) -> dict[str, Any]:
+    def _settings(self, job: Job) -> WorkerSettings:
         """All of a job that a worker cannot change later; SandboxError if it cannot be had."""
         raise NotImplementedError
 
-    def _new_worker(self, settings: dict[str, Any]) -> Worker:
+    def _new_worker(self, settings: WorkerSettings) -> Worker:
         raise NotImplementedError
 
     def judge(self, jobs: Iterable[Job]) -> Iterator[Verdict]:
@@ -72,27 +66,8 @@ class ForkServerSandbox:
                 yield verdict_of(job, outcome), with_outputs(job.tests.cases, told)
 
     def _reports(self, jobs: Iterable[Job]) -> Generator[tuple[Job, Outcome], None, None]:
-        self._closed = False
-        workers = self._workers
-        if isinstance(jobs, Sized):  # a call with one program starts one thread
-            workers = min(workers, max(1, len(jobs)))
         # A dozing one keeps its process and all that it has imported: not too many of them.
-        stream = pool.stream(jobs, self._run, workers, 3 + self._workers // 2)
-        finished = False
-        try:
-            yield from stream
-            finished = True
-        finally:
-            if not finished:
-                self.close()
-
-    def close(self) -> None:
-        """End all workers; a later call of ``judge`` starts new ones."""
-        with self._lock:
-            self._closed = True
-            workers, self._alive, self._idle = self._alive, set(), []
-        for worker in workers:
-            worker.kill()
+        return self._stream(jobs, self._run, 3 + self._workers // 2)
 
     def _run(self, job: Job, doze: Callable[[], None]) -> tuple[Job, Outcome]:
         with self._alone.shared():
@@ -135,36 +110,29 @@ class ForkServerSandbox:
     def _report(self, job: Job, doze: Callable[[], None]) -> Report | SandboxFailure:
         """Return what was seen of a program."""
         tests = job.tests
-        message = {
-            "preamble": tests.preamble,
-            "program": job.program.code,
-            "tests": tests.code,
-            "entry_point": tests.entry_point,
-            "abridged": tests.cases is not None,  # code may want to look at all of a large value
-            "limits": _limits(job),
-        }
+        order = Order(task_of(job), _limits(job))
         timeout_s = job.limits.wall_s * PATIENCE + GRACE_S
         kills = self._host_kills
         # An environment that is not there is no failure of this one program: it ends the whole.
         settings = self._settings(job)
         try:
-            worker = self._take(settings)
+            worker = self._take(
+                lambda worker: worker.settings == settings, lambda: self._new_worker(settings)
+            )
         except SandboxError as error:
             return SandboxFailure(str(error))
         try:
             if tests.integrity == "shared":
-                report = worker.judge(message, timeout_s, doze)
+                report = worker.judge(order, timeout_s, doze)
             else:
                 seed = f"{job.seed or self._seed} {job.task_id}"
                 body = functools.partial(for_oracle, tests)
                 key = tests_digest(tests)
-                report = worker.judge_apart(message, key, seed, body, timeout_s, doze)
+                report = worker.judge_apart(order, key, seed, body, timeout_s, doze)
         except (WorkerLostError, SandboxError) as error:
             self._drop(worker)
             return SandboxFailure(f"the fork server was lost: {error}", lost=True)
-        with self._lock:
-            if worker in self._alive:
-                self._idle.append(worker)
+        self._give_back(worker)
         if isinstance(report, SandboxFailure):
             return report
         killed = report.exit_code == -signal.SIGKILL and report.stopped is None
@@ -174,90 +142,24 @@ class ForkServerSandbox:
             return dataclasses.replace(report, killed_by_host=self._host_kills > kills)
         return report
 
-    def _take(self, settings: dict[str, Any]) -> Worker:
-        """An idle worker of this kind, or a new one; too many of other kinds are ended."""
-        with self._lock:
-            for worker in self._idle:
-                if worker.settings == settings:
-                    self._idle.remove(worker)
-                    return worker
-            many = self._idle and len(self._alive) >= 2 * self._workers
-            needless = self._idle.pop(0) if many else None
-        if needless:
-            self._drop(needless)
-        return self._started(settings)
-
-    def _started(self, settings: dict[str, Any]) -> Worker:
-        if self._closed:
-            raise SandboxError("stopped")
-        worker = self._new_worker(settings)
-        with self._lock:
-            if not self._closed:
-                self._alive.add(worker)
-                return worker
-        worker.kill()
-        raise SandboxError("stopped")
-
-    def _drop(self, worker: Worker) -> None:
-        with self._lock:
-            self._alive.discard(worker)
-        worker.kill()
-
 
 def _is_lost(report: Report | SandboxFailure) -> bool:
     return isinstance(report, SandboxFailure) and report.lost
 
 
-class Turnstile:
-    """Many at a time, or one alone."""
-
-    def __init__(self) -> None:
-        self._condition = threading.Condition()
-        self._inside = 0
-        self._alone = False
-
-    @contextmanager
-    def shared(self) -> Iterator[None]:
-        with self._condition:
-            self._condition.wait_for(lambda: not self._alone)
-            self._inside += 1
-        try:
-            yield
-        finally:
-            with self._condition:
-                self._inside -= 1
-                self._condition.notify_all()
-
-    @contextmanager
-    def exclusive(self) -> Iterator[None]:
-        with self._condition:
-            self._condition.wait_for(lambda: not self._alone)
-            self._alone = True
-            self._condition.wait_for(lambda: self._inside == 0)
-        try:
-            yield
-        finally:
-            with self._condition:
-                self._alone = False
-                self._condition.notify_all()
-
-
-def settings_for(job: Job, tier: str) -> dict[str, Any]:
-    """What a worker is set up with once; the other limits can change from job to job.
-
-    Integrity, since programs must not be forked from a process that has seen separated tests.
-    """
+def settings_for(job: Job, tier: str, start: Start) -> WorkerSettings:
+    """What a worker is set up with once; the other limits can change from job to job."""
     limits = job.limits
-    return {
-        "tier": tier,
-        "limits": {
-            "memory_mb": limits.memory_mb,
-            "processes": limits.processes,
-            "files_mb": limits.files_mb,
-        },
-        "imports": list(job.imports),
-        "integrity": job.tests.integrity,
-    }
+    inside = Settings(
+        tier,
+        job.tests.integrity,
+        WorkerLimits(limits.memory_mb, limits.processes, limits.files_mb),
+        job.imports,
+        start.allowed,
+        start.variables,
+        start.private,
+    )
+    return WorkerSettings(inside, start.interpreter, start.start_s)
 
 
 def _host_oom_kills() -> int:
@@ -269,26 +171,31 @@ def _host_oom_kills() -> int:
     return 0
 
 
-def _limits(job: Job) -> dict[str, Any]:
+def _limits(job: Job) -> Limits:
     """A case may take several times what the reference took for its slowest."""
     limits = job.limits
-    if limits.call_cpu_s and job.tests.cases:
-        call_cpu_s = max(limits.call_cpu_s, SLOWER * job.tests.cases.slowest_s)
-        limits = dataclasses.replace(limits, call_cpu_s=call_cpu_s)
-    return _as_data(limits)
+    call_cpu_s = limits.call_cpu_s
+    if call_cpu_s and job.tests.cases:
+        call_cpu_s = max(call_cpu_s, SLOWER * job.tests.cases.slowest_s)
+    return Limits(
+        limits.cpu_s,
+        call_cpu_s,
+        limits.wall_s,
+        limits.memory_mb,
+        limits.processes,
+        limits.output_bytes,
+    )
 
 
-@functools.lru_cache
-def _as_data(limits: Limits) -> dict[str, Any]:
-    return dataclasses.asdict(limits)
+def task_of(job: Job) -> Task:
+    """Return what the process of a program is told of a job: not the tests if these are apart."""
+    tests = job.tests
+    code = tests.code if tests.integrity == "shared" else ""
+    return Task(tests.preamble, job.program.code, code, tests.entry_point, tests.cases is not None)
 
 
 def for_oracle(tests: Tests) -> bytes:
-    body: dict[str, Any] = {
-        "entry_point": tests.entry_point,
-        "code": tests.code,
-        "preamble": tests.preamble,
-    }
+    body = TestBody(tests.entry_point, tests.code, tests.preamble)
     if tests.cases:
-        body |= {"inputs": tests.cases.inputs, "expected": tests.cases.expected}
+        body = body._replace(inputs=tests.cases.inputs, expected=tests.cases.expected)
     return wire.dumps(body)

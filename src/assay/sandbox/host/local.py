@@ -22,8 +22,9 @@ from assay.datasets import cache_dir
 from assay.errors import AssayError, SandboxError
 from assay.sandbox.environments import store as environments
 from assay.sandbox.host.dozing import LOOK_EVERY_S, Dozing, work_of
-from assay.sandbox.host.worker import Server, WorkerLostError, end_process
+from assay.sandbox.host.worker import Server, Start, WorkerLostError, WorkerSettings, end_process
 from assay.sandbox.inside.judging import wire
+from assay.sandbox.inside.serving.messages import RoleName
 
 # No site packages: what a program may import does not depend on what the user has installed.
 # A fixed hash seed: the order of a set must not decide a verdict.
@@ -37,53 +38,47 @@ CLEAN_UP_S = 30.0
 START_WITH_PACKAGES_S = 300.0  # from a cold disk
 
 
-def start_with(environment: str, tier: str) -> dict[str, Any]:
+def start_with(environment: str, tier: str) -> Start:
     """The settings that depend on the environment; SandboxError if it cannot be used."""
     if not environment:
-        return {
-            "interpreter": INTERPRETER,
-            "variables": {},
-            "allowed": (),
-            "private": private_paths(),
-            "start_s": START_S,
-        }
+        return Start(INTERPRETER, START_S, private=private_paths())
     found = environments.find(environment, tier)
     path = f"{found.folder}/bin:{ENVIRONMENT['PATH']}"
-    return {
-        "interpreter": (found.interpreter, "-P", "-s", "-B"),
-        "variables": {"PATH": path, **dict(found.variables)},
-        "allowed": found.allowed,
-        "private": private_paths(),
-        "start_s": START_WITH_PACKAGES_S,
-    }
+    return Start(
+        (found.interpreter, "-P", "-s", "-B"),
+        START_WITH_PACKAGES_S,
+        {"PATH": path, **dict(found.variables)},
+        found.allowed,
+        private_paths(),
+    )
 
 
 @functools.cache
-def private_paths() -> list[str]:
+def private_paths() -> tuple[str, ...]:
     """Return what holds tests, references or verdicts, and must never be visible to programs."""
     found = [str(Path(assay.__file__).parent)]
     if data := os.environ.get("ASSAY_DATA_DIR"):
         found.append(data)
     with contextlib.suppress(AssayError):  # a user without a home has no cache
         found.append(str(cache_dir()))
-    return found
+    return tuple(found)
 
 
 class LocalServers:
     """Started when they are needed; the oracle needs the fork server's other end."""
 
-    def __init__(self, settings: dict[str, Any]) -> None:
+    def __init__(self, settings: WorkerSettings) -> None:
         self._settings = settings
         self._link, theirs = map(_above_standard, socket.socketpair())
         try:
             with theirs:
-                self.programs: Server = _Process({**settings, "role": "keeper"}, theirs)
+                self.programs: Server = _Process(settings, "keeper", theirs)
         except SandboxError:
             self._link.close()
             raise
 
     def start_oracle(self) -> Server:
-        return _Process({**self._settings, "role": "oracle"}, self._link)
+        return _Process(self._settings, "oracle", self._link)
 
     def close(self) -> None:
         self._link.close()
@@ -98,14 +93,14 @@ def _above_standard(end: socket.socket) -> socket.socket:
 class _Process(Server):
     """One isolated process that answers messages."""
 
-    def __init__(self, settings: dict[str, Any], link: socket.socket) -> None:
+    def __init__(self, settings: WorkerSettings, role: RoleName, link: socket.socket) -> None:
         self._lock = threading.Lock()
         self._process = subprocess.Popen(
-            [*settings["interpreter"], "-c", SCRIPT, str(Path(__file__).parents[1])],
+            [*settings.interpreter, "-c", SCRIPT, str(Path(__file__).parents[1])],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
-            env={**ENVIRONMENT, **settings["variables"]},
+            env={**ENVIRONMENT, **settings.inside.variables},
             cwd="/",
             start_new_session=True,  # Ctrl-C is the harness's to handle
             pass_fds=[link.fileno()],
@@ -115,7 +110,7 @@ class _Process(Server):
         self._input, self._output = self._process.stdin, self._process.stdout
         self._poll = select.poll()
         self._poll.register(self._output, select.POLLIN)
-        self.begin({**settings, "link": link.fileno()})
+        self.begin(role, link.fileno(), settings)
 
     def _ask_to_end(self) -> None:
         """Have the process outside the sandbox end everything in it, however long that takes.
@@ -139,7 +134,7 @@ class _Process(Server):
     def dozing(self, tell: Callable[[], None]) -> Dozing:
         return Dozing(self._process.pid, tell)
 
-    def receive_any(self, deadline: float, dozing: Dozing | None = None) -> dict[str, Any]:
+    def receive_any(self, deadline: float, dozing: Dozing | None = None) -> list[Any] | str:
         try:
             answers = self._output.fileno()
             # Not select(), which refuses descriptors above 1,023: one harness has many workers.
@@ -150,7 +145,7 @@ class _Process(Server):
                     dozing.look()
             else:
                 raise WorkerLostError("no answer in time")
-            answer: dict[str, Any] = wire.receive(answers)
+            answer: list[Any] | str = wire.receive(answers)
         except (OSError, EOFError, ValueError) as error:
             raise WorkerLostError(str(error) or "it ended") from error
         return answer

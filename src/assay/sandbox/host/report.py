@@ -5,14 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-Told = dict[str, Any]  # a verdict, or how far the tests came; as it came over the wire
+from assay.sandbox.inside.judging.messages import Result, read_result
+from assay.sandbox.inside.serving.messages import Seen
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
     """What a worker saw of a program. ``result`` is its own word, ``told`` that of its oracle."""
 
-    result: Told | None
+    result: Result | None
     exit_code: int
     stopped: str | None  # the limit that ended it
     out_of_memory: bool  # by its own limit
@@ -21,15 +22,15 @@ class Report:
     peak_mb: float
     output_tail: str
     pressure: str = ""  # what the machine lacked: cpu, memory
-    told: Told | None = None
+    told: Result | None = None
     killed_by_host: bool = False
 
     @property
     def failure_of_ours(self) -> str:
         """Return why nothing was seen of the program that counts, or nothing."""
-        for words in (self.result, self.told):
-            if words and "sandbox_error" in words:
-                return str(words["sandbox_error"])
+        for result in (self.result, self.told):
+            if result and result.status == "unfit":
+                return result.detail
         return ""
 
     @property
@@ -60,11 +61,11 @@ class BrokeWorker:
 Outcome = Report | SandboxFailure | BrokeWorker
 
 
-def parse_report(data: dict[str, Any], told: Told | None = None) -> Report | SandboxFailure:
-    """Build a report of what a worker sent."""
-    if "sandbox_error" in data:
-        return SandboxFailure(data["sandbox_error"])
-    report = Report(**data, told=told)
+def parse_report(data: list[Any], told: Result | None = None) -> Report | SandboxFailure:
+    """Build a report of what a keeper has ``Seen``, whose fields are the first of a report."""
+    seen = Seen(*data)
+    result = read_result(data[0]) if data[0] else None
+    report = Report(result, *seen[1:], told=told)
     if why := report.failure_of_ours:
         return SandboxFailure(why)
     return report

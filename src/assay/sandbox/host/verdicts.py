@@ -5,9 +5,12 @@ from __future__ import annotations
 import signal
 
 from assay import codec
-from assay.sandbox.host.report import BrokeWorker, Outcome, Report, SandboxFailure, Told
-from assay.types import Cases, Job, Limits, Verdict
+from assay.sandbox.host.report import BrokeWorker, Outcome, Report, SandboxFailure
+from assay.sandbox.inside.judging.messages import Result
+from assay.types import Cases, Job, Limits, Status, Verdict
 
+# Results that are no failure of the program, and the reasons that verdicts give for them.
+INVALID = {"unfit": "sandbox-error", "unsupported": "unsupported"}
 BROKE_WORKER = "broke-worker"  # twice, while an honest program passes in such a worker
 
 
@@ -21,23 +24,28 @@ def verdict_of(job: Job, outcome: Outcome) -> Verdict:
             integrity=job.tests.integrity, rule=job.program.rule,
         )  # fmt: skip
     report, told = outcome, outcome.told or outcome.result
-    if told and "ended" in told and report.result:  # it ended before it had begun, and said why
-        told = report.result
-    if told is None or "ended" in told or (report.out_of_memory and told["status"] != "pass"):
-        told = {**_untold(report, job.limits), **_heard_before_the_end(told)}
+    if told and told.status == "ended" and report.result:
+        told = report.result  # it ended before it had begun, and said why
+    told = told or Result("ended")
+    if told.status in INVALID:
+        return invalid(job, INVALID[told.status], told.detail)
+    status: Status = "pass" if told.status == "pass" else "fail"
+    reason, detail = told.reason, told.detail
+    if told.status == "ended" or (report.out_of_memory and status == "fail"):
+        reason, detail = _untold(report, job.limits)
     return Verdict(
         task_id=job.task_id,
         sample=job.sample,
-        status=told["status"],
-        reason=told["reason"],
-        detail=told["detail"],
-        failing_test=told["failing_test"],
+        status=status,
+        reason=reason,
+        detail=detail,
+        failing_test=told.failing_test,
         cpu_s=report.cpu_s,
         wall_s=report.wall_s,
         peak_mb=report.peak_mb,
         integrity=job.tests.integrity,
         rule=job.program.rule,
-        groups={name: tuple(counts) for name, counts in told.get("groups", {}).items()},
+        groups={name: (right, cases) for name, right, cases in told.groups},
     )
 
 
@@ -46,12 +54,12 @@ def invalid(job: Job, reason: str, detail: str) -> Verdict:
     return Verdict(job.task_id, job.sample, "invalid", reason, detail, rule=job.program.rule)
 
 
-def with_outputs(cases: Cases | None, told: Told | None) -> Cases | None:
+def with_outputs(cases: Cases | None, told: Result | None) -> Cases | None:
     """Return the cases with what the program returned for them, if it did."""
-    if cases is None or told is None or "outputs" not in told:
+    if cases is None or told is None or told.outputs is None:
         return None
-    digest = codec.digest([cases.digest, told["outputs"]])
-    return Cases(cases.inputs, told["outputs"], digest, told["slowest_s"])
+    digest = codec.digest([cases.digest, told.outputs])
+    return Cases(cases.inputs, told.outputs, digest, told.slowest_s)
 
 
 def _signal_name(number: int) -> str:
@@ -61,12 +69,8 @@ def _signal_name(number: int) -> str:
         return f"signal {number}"
 
 
-def _heard_before_the_end(told: Told | None) -> Told:
-    return {name: told[name] for name in ("failing_test", "groups") if name in told} if told else {}
-
-
-def _untold(report: Report, limits: Limits) -> Told:
-    """What happened to a program that ended before its tests did."""
+def _untold(report: Report, limits: Limits) -> tuple[str, str]:
+    """Return reason and detail of the verdict on a program that ended before its tests did."""
     code, stopped, output = report.exit_code, report.stopped, report.output_tail.strip()
     if stopped == "memory" or report.out_of_memory:
         reason, detail = "memory", f"used more than {limits.memory_mb} MB"
@@ -83,9 +87,4 @@ def _untold(report: Report, limits: Limits) -> Told:
     else:
         reason, detail = "exit", f"left with exit code {code} before its tests were done"
     last_line = output.splitlines()[-1] if output else ""
-    return {
-        "status": "fail",
-        "reason": reason,
-        "detail": f"{detail}: {last_line}" if last_line else detail,
-        "failing_test": "",
-    }
+    return reason, f"{detail}: {last_line}" if last_line else detail

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from assay.errors import SandboxError
@@ -15,6 +16,35 @@ from assay.sandbox.host.dozing import Dozing
 from assay.sandbox.host.report import Report, SandboxFailure, parse_report
 from assay.sandbox.inside.judging import wire
 from assay.sandbox.inside.judging.latest import Latest
+from assay.sandbox.inside.judging.messages import read_result
+from assay.sandbox.inside.serving.messages import (
+    About,
+    Beginning,
+    Order,
+    RoleName,
+    Settings,
+    Turn,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """How a worker's interpreter is started, and what its programs get beyond the usual."""
+
+    interpreter: tuple[str, ...]
+    start_s: float
+    variables: dict[str, str] = field(default_factory=dict)
+    allowed: tuple[str, ...] = ()
+    private: tuple[str, ...] = ()  # paths that no program may see
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerSettings:
+    """What a worker is started with; two workers with the same can take each other's jobs."""
+
+    inside: Settings
+    interpreter: tuple[str, ...]
+    start_s: float
 
 
 class WorkerLostError(Exception):
@@ -39,36 +69,37 @@ def end_process(process: subprocess.Popen[bytes], last_resort: Callable[[], None
 class Server:
     """One isolated process that answers messages, somewhere."""
 
-    about: dict[str, Any]
+    about: About
 
-    def begin(self, settings: dict[str, Any]) -> None:
+    def begin(self, role: RoleName, link: int, settings: WorkerSettings) -> None:
         """Tell it what it is to be; SandboxError if it cannot."""
         try:
-            self.send(settings)
-            self.about = self.receive(time.monotonic() + settings["start_s"])
+            self.send(Beginning(role, link, settings.inside))
+            answer = self.receive_any(time.monotonic() + settings.start_s)
         except WorkerLostError as error:
             self.kill()
             raise SandboxError(f"the fork server did not start ({error})") from error
-        if "error" in self.about:
+        if isinstance(answer, str):
             self.kill()
-            raise SandboxError(self.about["error"])
+            raise SandboxError(answer)
+        self.about = About(*answer)
 
-    def send(self, message: dict[str, Any]) -> None:
+    def send(self, message: Beginning | Order | Turn) -> None:
         self.send_encoded(wire.dumps(message))
 
     def send_encoded(self, message: bytes) -> None:
         """WorkerLostError if it is gone."""
         raise NotImplementedError
 
-    def receive(self, deadline: float, dozing: Dozing | None = None) -> dict[str, Any]:
+    def receive(self, deadline: float, dozing: Dozing | None = None) -> list[Any]:
         """Return its next answer; WorkerLostError if none comes in time, or it could not go on."""
         answer = self.receive_any(deadline, dozing)
-        if "lost" in answer:
-            raise WorkerLostError(answer["lost"])
+        if isinstance(answer, str):
+            raise WorkerLostError(answer)
         return answer
 
-    def receive_any(self, deadline: float, dozing: Dozing | None = None) -> dict[str, Any]:
-        """Return its next answer; WorkerLostError if none comes in time."""
+    def receive_any(self, deadline: float, dozing: Dozing | None = None) -> list[Any] | str:
+        """Return its next answer, or its last words; WorkerLostError if none comes in time."""
         raise NotImplementedError
 
     def cpu_s(self) -> float:
@@ -96,7 +127,7 @@ class Servers(Protocol):
 class Worker:
     """``kill`` may come from any thread, the rest from one at a time."""
 
-    def __init__(self, settings: dict[str, Any], servers: Servers) -> None:
+    def __init__(self, settings: WorkerSettings, servers: Servers) -> None:
         self.settings = settings
         self._servers = servers
         self._programs = servers.programs
@@ -107,22 +138,22 @@ class Worker:
     @property
     def limits_by(self) -> str:
         """Return the kernel feature that holds the tree's limits; empty if they are watched."""
-        return str(self._programs.about["limits"])
+        return self._programs.about.limits_by
 
     def judge(
-        self, job: dict[str, Any], timeout_s: float, doze: Callable[[], None]
+        self, order: Order, timeout_s: float, doze: Callable[[], None]
     ) -> Report | SandboxFailure:
         """What became of a program whose tests run in its own process.
 
         ``doze`` is called when it has been waiting for something, not working.
         """
-        self._programs.send({**job, "apart": False})
+        self._programs.send(order)
         deadline = time.monotonic() + timeout_s
         return parse_report(self._programs.receive(deadline, self._programs.dozing(doze)))
 
     def judge_apart(
         self,
-        job: dict[str, Any],
+        order: Order,
         key: str,
         seed: str,
         tests: Callable[[], bytes],
@@ -136,14 +167,14 @@ class Worker:
         if self._oracle is None:
             self._oracle = self._started_oracle()
         follows = key not in self._known.items
-        self._oracle.send({"key": key, "seed": seed, "body_follows": follows})
+        self._oracle.send(Turn(key, seed, follows))
         if follows:
             body = tests()
             self._oracle.send_encoded(body)
             self._known.add(key, None, len(body))
-        self._programs.send({**job, "tests": "", "apart": True})
+        self._programs.send(order)
         deadline = time.monotonic() + timeout_s
-        told = self._oracle.receive(deadline, self._programs.dozing(doze))
+        told = read_result(self._oracle.receive(deadline, self._programs.dozing(doze)))
         return parse_report(self._programs.receive(deadline), told)
 
     def cpu_s(self) -> float:

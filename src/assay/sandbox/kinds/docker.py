@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from assay.errors import SandboxError
 from assay.machine import usable_cores
 from assay.sandbox import Capabilities, sandboxes
 from assay.sandbox.container.image import image_id
 from assay.sandbox.container.runtime import EngineGoneError, find_engine
-from assay.sandbox.container.worker import ContainerServers
+from assay.sandbox.container.worker import INTERPRETER, ContainerServers
 from assay.sandbox.host.fork_servers import PROBE, ForkServerSandbox, settings_for
 from assay.sandbox.host.local import START_S
 from assay.sandbox.host.tiers import CONTAINER, PODMAN
-from assay.sandbox.host.worker import Worker
+from assay.sandbox.host.worker import Start, Worker, WorkerSettings
 from assay.types import Job
 
 ENGINE_BACK_S = 60.0  # an engine that is restarted takes this long at most
@@ -39,10 +37,10 @@ class DockerSandbox(ForkServerSandbox):
             "docker", tier.name, self._python, guarantees, tier.gaps, image=self._image
         )
 
-    def _settings(self, job: Job) -> dict[str, Any]:
+    def _settings(self, job: Job) -> WorkerSettings:
         return _settings(job)
 
-    def _new_worker(self, settings: dict[str, Any]) -> Worker:
+    def _new_worker(self, settings: WorkerSettings) -> Worker:
         try:
             servers = ContainerServers(self._engine, self._image, settings)
         except EngineGoneError:
@@ -51,15 +49,12 @@ class DockerSandbox(ForkServerSandbox):
         return Worker(settings, servers)
 
 
-def _settings(job: Job) -> dict[str, Any]:
+def _settings(job: Job) -> WorkerSettings:
     if job.environment:
         raise SandboxError(
             f"the environment {job.environment} is not in the image: use --sandbox process"
         )
-    return {
-        **settings_for(job, CONTAINER.name),
-        "allowed": (), "variables": {}, "private": (), "start_s": START_S,
-    }  # fmt: skip
+    return settings_for(job, CONTAINER.name, Start(INTERPRETER, START_S))
 
 
 @sandboxes.register("docker")

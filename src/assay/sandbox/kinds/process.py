@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import platform
 from pathlib import Path
-from typing import Any
 
 from assay.errors import SandboxError
 from assay.machine import usable_cores
@@ -13,7 +12,7 @@ from assay.sandbox import Capabilities, sandboxes
 from assay.sandbox.host.fork_servers import PROBE, ForkServerSandbox, settings_for
 from assay.sandbox.host.local import LocalServers, start_with
 from assay.sandbox.host.tiers import TIERS, WATCHED, Tier
-from assay.sandbox.host.worker import Worker
+from assay.sandbox.host.worker import Worker, WorkerSettings
 from assay.types import Job
 
 
@@ -36,15 +35,15 @@ class ProcessSandbox(ForkServerSandbox):
             "process", self.tier.name, python, guarantees, gaps, refused=self._refused
         )
 
-    def _settings(self, job: Job) -> dict[str, Any]:
+    def _settings(self, job: Job) -> WorkerSettings:
         return _settings(self.tier, job)
 
-    def _new_worker(self, settings: dict[str, Any]) -> Worker:
+    def _new_worker(self, settings: WorkerSettings) -> Worker:
         return Worker(settings, LocalServers(settings))
 
 
-def _settings(tier: Tier, job: Job) -> dict[str, Any]:
-    return {**settings_for(job, tier.name), **start_with(job.environment, tier.name)}
+def _settings(tier: Tier, job: Job) -> WorkerSettings:
+    return settings_for(job, tier.name, start_with(job.environment, tier.name))
 
 
 def _first_worker(wanted: str) -> tuple[Tier, Worker, tuple[str, ...]]:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from assay.sandbox.inside.judging import wire
+from assay.sandbox.wasm.messages import GuestReport
 
 TICK_S = 0.01
 PATIENCE = 4  # times the wall limit, for a program that gets no CPU
@@ -71,10 +72,10 @@ class Watchdog(threading.Thread):
             self._wall_s, self._since = wall_s, time.monotonic()
             self._cpu, self._waited = self._clock.now_s(), self._clock.waited_s()
 
-    def done(self, report: dict[str, Any]) -> None:
+    def done(self, report: GuestReport) -> None:
         with self._lock:
             self._wall_s = None
-            wire.send(self._replies, {**report, **self._used()})
+            self._send(report)
 
     def run(self) -> None:
         while True:
@@ -83,19 +84,22 @@ class Watchdog(threading.Thread):
                 if self._wall_s is not None:
                     self._look(self._wall_s)
 
-    def _used(self) -> dict[str, float]:
-        wall_s, cpu_s = time.monotonic() - self._since, self._clock.now_s() - self._cpu
-        return {"wall_s": round(wall_s, 4), "cpu_s": round(cpu_s, 4)}
+    def _send(self, report: GuestReport) -> None:
+        wall_s, cpu_s = self._used()
+        wire.send(self._replies, report._replace(wall_s=round(wall_s, 4), cpu_s=round(cpu_s, 4)))
+
+    def _used(self) -> tuple[float, float]:
+        """Return wall and CPU seconds of the program."""
+        return time.monotonic() - self._since, self._clock.now_s() - self._cpu
 
     def _look(self, wall_s: float) -> None:
         """Neither work counts here nor, within reason, time without a core."""
-        used = self._used()
-        idle_s = used["wall_s"] - used["cpu_s"]
+        used_wall_s, used_cpu_s = self._used()
+        idle_s = used_wall_s - used_cpu_s
         if idle_s <= wall_s:
             return
         waited_s = self._clock.waited_s() - self._waited
         if idle_s - waited_s > wall_s or idle_s > PATIENCE * wall_s:
             starved = waited_s > STARVED * wall_s
-            report = {"result": None, "ended": "wall", "detail": "", "starved": starved}
-            wire.send(self._replies, {**report, **used})
+            self._send(GuestReport(ended="wall", starved=starved))
             os._exit(0)

@@ -12,9 +12,11 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from assay import codec
 from assay.datasets import cache_dir, file_sha256, read_sealed, write_sealed
 from assay.distribution import install_hint
 from assay.errors import SandboxError
@@ -24,13 +26,36 @@ HERE = Path(__file__).parent
 GUEST, JUDGING = HERE / "guest", HERE.parent / "inside" / "judging"
 # What the guest shares with the fork server: nothing that knows of a kernel.
 SHARED = (
-    "__init__", "calling", "digests", "foresee", "judge", "latest", "plain", "trial", "unstopped",
-    "wire",
+    "__init__", "calling", "digests", "foresee", "judge", "latest", "messages", "plain", "trial",
+    "unstopped", "wire",
 )  # fmt: skip
 BUILD_S = 900.0
 PURPOSE = "wasm component"  # of the seal on its record
 SCRIPT = "import sys; from componentize_py import script; sys.exit(script())"
 STACK_BYTES = (2 << 20) - (1 << 16)  # wasmtime allows no more
+
+
+@dataclass(frozen=True, slots=True)
+class Lacks:
+    """Names of this Python's standard library that the guest lacks."""
+
+    modules: tuple[str, ...]
+    names: dict[str, tuple[str, ...]]  # by module
+    encodings: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Build:
+    """What a component is and was made with.
+
+    Builds are not alike to the byte (componentize-py issue 247): not even the order of sets of
+    strings is that of another build, so that results name theirs.
+    """
+
+    sha256: dict[str, str]  # by file
+    packages: dict[str, str]  # and their versions
+    python: str  # the guest's
+    lacks: Lacks
 
 
 def open_engine() -> Any:
@@ -54,14 +79,12 @@ def compiled(note: Callable[[str], None]) -> Path:
     return machine_code
 
 
-def about(machine_code: Path) -> dict[str, Any]:
-    """Digests, versions of the packages it was made with, the guest's version of CPython, and
-    which names of this Python's standard library it lacks.
-
-    Builds are not alike to the byte (componentize-py issue 247): not even the order of sets of
-    strings is that of another build, so that results name theirs.
-    """
-    return _recorded(machine_code.with_suffix(".json"))
+def about(machine_code: Path) -> Build:
+    """Return what is recorded of a component that is there."""
+    build = _recorded(machine_code.with_suffix(".json"))
+    if build is None:
+        raise SandboxError(f"{machine_code}: its record is gone. Run the same command again.")
+    return build
 
 
 def _build(folder: Path, note: Callable[[str], None]) -> None:
@@ -77,17 +100,17 @@ def _build(folder: Path, note: Callable[[str], None]) -> None:
         record = Path(temporary, "component.json")
         names = (wasm.name, machine_code.name)
         digests = {name: file_sha256(Path(temporary, name)) for name in names}
-        told = {"sha256": digests, "packages": _versions(), **_told_by_guest(machine_code)}
-        write_sealed(record, PURPOSE, json.dumps(told, indent=1).encode())
+        told = json.loads(_told_by_guest(machine_code))
+        build = codec.from_json(Build, {"sha256": digests, "packages": _versions(), **told})
+        write_sealed(record, PURPOSE, codec.pretty(build).encode())
         for name in (*names, record.name):  # the record last: it says that all is there
             os.replace(Path(temporary, name), folder / name)
 
 
-def _told_by_guest(machine_code: Path) -> dict[str, Any]:
+def _told_by_guest(machine_code: Path) -> str:
     worker = [sys.executable, "-m", "assay.sandbox.wasm.worker", str(machine_code), "about"]
     done = subprocess.run(worker, capture_output=True, text=True, check=True, timeout=BUILD_S)
-    told: dict[str, Any] = json.loads(done.stdout)
-    return told
+    return done.stdout
 
 
 def _componentize(folder: Path, target: Path) -> None:
@@ -144,13 +167,17 @@ def _digest_of_inputs() -> str:
 
 def _is_as_recorded(path: Path, record: Path) -> bool:
     """Machine code from a file is as trusted as the file: it is checked each time."""
+    build = _recorded(record)
     try:
-        return bool(_recorded(record)["sha256"][path.name] == file_sha256(path))
+        return build is not None and build.sha256[path.name] == file_sha256(path)
     except (OSError, KeyError):
         return False
 
 
-def _recorded(record: Path) -> dict[str, Any]:
+def _recorded(record: Path) -> Build | None:
     """Return what is recorded of a build of this user, or nothing."""
-    found: dict[str, Any] = json.loads(read_sealed(record, PURPOSE) or b"{}")
-    return found
+    try:
+        found = read_sealed(record, PURPOSE)
+        return codec.from_json(Build, json.loads(found)) if found else None
+    except (OSError, ValueError):
+        return None

@@ -45,8 +45,9 @@ def main() -> None:
     found |= {name: [] for name in sorted(top & LEFT_OUT) if importlib.util.find_spec(name)}
     present = {name: names for name, names in found.items() if names is not None}
     encodings = [name.partition(".")[2] for name in present if name.startswith("encodings.")]
-    told = {"modules": present, "encodings": sorted({*aliases, *aliases.values(), *encodings})}
-    Path(sys.argv[1]).write_text(f"NAMES = {json.dumps(told)}\n")
+    known = sorted({*aliases, *aliases.values(), *encodings})
+    text = f"MODULES = {json.dumps(present)}\nENCODINGS = {json.dumps(known)}\n"
+    Path(sys.argv[1]).write_text(text)
 
 
 if __name__ == "__main__":

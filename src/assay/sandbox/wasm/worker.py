@@ -1,7 +1,6 @@
 """A process that runs programs as WebAssembly, one after the other; it can be killed at any time.
 
-It gets {"job": …, "key": …, "tests": … or nothing if it has them, "limits": …} and replies with
-what the program's verdict is made of.
+It gets requests and replies with what the programs' verdicts are made of (``messages.py``).
 """
 
 from __future__ import annotations
@@ -22,8 +21,10 @@ import wasmtime
 from wasmtime import component
 
 from assay.sandbox.inside.judging import judge, plain, wire
+from assay.sandbox.inside.judging.messages import TEXTS, Result, Task, read_result
 from assay.sandbox.wasm.clock import TICK_S, Clock, Watchdog
 from assay.sandbox.wasm.component import open_engine
+from assay.sandbox.wasm.messages import GuestLimits, GuestReport, How, Request, read_request
 
 MIB = 1 << 20
 TESTS_MB = 1024  # memory of the instance with the tests
@@ -37,14 +38,14 @@ DEEPEST_ANSWER = 2 * plain.DEEPEST + 8  # a value's nesting in plain data, and a
 # Or a text, in which brackets mean nothing: possessive, so that no text is read twice.
 BRACKET = re.compile(r'[][{}]|"(?:[^"\\]|\\.)*+"?', re.DOTALL)
 MUCH = 16 << 20  # said by one program: what it leaves in this process ends with the process
-ENDS = {"interrupt": "cpu", "stack exhausted": "stack", "Exited with": "exit"}
+ENDS: dict[str, How] = {"interrupt": "cpu", "stack exhausted": "stack", "Exited with": "exit"}
 
 
 @dataclass(frozen=True, slots=True)
 class End:
     """Report how an instance ended before it answered."""
 
-    how: str
+    how: How
     detail: str
 
 
@@ -55,7 +56,7 @@ class EndedError(Exception):
     instance with all its memory.
     """
 
-    def __init__(self, how: str, detail: str) -> None:
+    def __init__(self, how: How, detail: str) -> None:
         super().__init__(detail)
         self.end = End(how, detail)
 
@@ -70,7 +71,7 @@ class Guest:
         self._store.set_limits(memory_size=memory_mb * MIB)
         self._store.set_epoch_deadline(1 << 40)
         self._instance = machine.linker.instantiate(self._store, machine.component)
-        self._functions: dict[str, Any] = {}
+        self._functions: dict[str, component.Func] = {}
 
     def call(self, name: str, *arguments: str, cpu_s: float) -> str:
         """EndedError if it does not return, within so many CPU seconds."""
@@ -83,7 +84,7 @@ class Guest:
             function.post_return(self._store)
         except (wasmtime.WasmtimeError, wasmtime.Trap, wasmtime.ExitTrap) as error:
             text = str(error)
-            how = next((how for words, how in ENDS.items() if words in text), "trap")
+            how: How = next((how for words, how in ENDS.items() if words in text), "trap")
             raise EndedError(how, (text.strip().splitlines() or [""])[-1].strip()) from error
         return str(result)
 
@@ -100,10 +101,10 @@ class Guest:
 class Program:
     """An instance with a program, within the program's limits; ``end`` says how it ended."""
 
-    def __init__(self, machine: Machine, job: dict[str, Any], limits: dict[str, Any]) -> None:
-        self._machine, self._job, self._limits = machine, job, limits
-        self._guest = Guest(machine, limits["memory_mb"])
-        self._left_s = limits["cpu_s"]
+    def __init__(self, machine: Machine, task: Task, limits: GuestLimits) -> None:
+        self._machine, self._task, self._limits = machine, task, limits
+        self._guest = Guest(machine, limits.memory_mb)
+        self._left_s = limits.cpu_s
         self._calls = ""
         self.end: End | None = None
         self._said = 0  # characters
@@ -118,13 +119,13 @@ class Program:
 
     def lack(self) -> str:
         """Return what it imports that the guest lacks; to be called before anything else."""
-        return self._call("lack", json.dumps(self._job), self._left_s)
+        return self._call("lack", json.dumps(self._task), self._left_s)
 
     def judged(self) -> str:
-        return self._call("judge", json.dumps(self._job), self._left_s)
+        return self._call("judge", json.dumps(self._task), self._left_s)
 
     def load(self) -> None:
-        self._call("load", json.dumps({**self._job, "skip": 0, "piece_s": PIECE_S}), self._left_s)
+        self._load(0, PIECE_S, self._left_s)
 
     def answer(self, asked: str) -> str:
         """Return its answers for as long as a piece lasts; none once it has ended."""
@@ -133,7 +134,7 @@ class Program:
         heard, calls = (int(asked), "") if asked[:1].isdigit() else (0, asked)
         self._calls = calls or self._calls
         # Only the last call of a piece can be a long one.
-        call_s = self._limits["call_cpu_s"] + PIECE_S if self._limits["call_cpu_s"] else math.inf
+        call_s = self._limits.call_cpu_s + PIECE_S if self._limits.call_cpu_s else math.inf
         allowed_s = min(call_s, self._left_s)
         try:
             return self._call("answer", calls, allowed_s)
@@ -142,19 +143,18 @@ class Program:
         if self.end.how != "cpu":
             return ""
         if allowed_s == call_s:
-            native_s = self._limits["call_cpu_s"] / self._limits["slower"]
+            native_s = self._limits.call_cpu_s / self._limits.slower
             self.end = End("call", f"used {native_s:g} s of CPU time in one call")
         # Tests as code stop at the first failure: there nothing more is counted.
-        return self._again(heard) if self._job["abridged"] else ""
+        return self._again(heard) if self._task.abridged else ""
 
     def _again(self, heard: int) -> str:
         """What it answered in the piece that was cut off, from a new instance, call by call."""
         self._guest.close()
-        self._guest = Guest(self._machine, self._limits["memory_mb"])
+        self._guest = Guest(self._machine, self._limits.memory_mb)
         answers: list[str] = []
         with contextlib.suppress(EndedError):
-            job = json.dumps({**self._job, "skip": heard, "piece_s": 0.0})
-            self._call("load", job, AGAIN_S)
+            self._load(heard, 0.0, AGAIN_S)
             until = self._machine.clock.now_s() + AGAIN_S
             calls = self._calls
             while answers[-1:] != ["[]"] and (left_s := until - self._machine.clock.now_s()) > 0:
@@ -163,6 +163,10 @@ class Program:
         inner = [answer[1:-1] for answer in answers if answer != "[]"]
         text = f"[{','.join(inner)}]" if inner else ""
         return text if len(text) <= LARGEST_ANSWER else ""
+
+    def _load(self, skip: int, piece_s: float, cpu_s: float) -> None:
+        """Have it ready for calls: it leaves the first ones out, and answers piece by piece."""
+        self._call("load", json.dumps([self._task, skip, piece_s]), cpu_s)
 
     def _call(self, name: str, argument: str, cpu_s: float) -> str:
         started = self._machine.clock.now_s()
@@ -194,25 +198,26 @@ class Machine:
         self.clock.start()
         self._oracle: Guest | None = None
 
-    def judged(self, message: dict[str, Any]) -> dict[str, Any]:
-        """Return a program's report: ``unfit`` blames the tests, ``lost`` nobody yet."""
-        key, limits = message["key"], message["limits"]
-        _limit_memory(limits["memory_mb"])
+    def judged(self, request: Request) -> GuestReport:
+        """Return a program's report."""
+        key = request.key
+        _limit_memory(request.limits.memory_mb)
         if key and self._oracle is None:
             self._oracle = Guest(self, TESTS_MB)
-        if key and self._oracle and message["tests"] is not None:  # whatever the program does
+        if key and self._oracle and request.tests is not None:  # whatever the program does
             try:
-                self._oracle.call("keep", key, message["tests"], cpu_s=TESTS_CPU_S)
+                self._oracle.call("keep", key, request.tests, cpu_s=TESTS_CPU_S)
             except EndedError as error:
-                return self._forgotten({"unfit": f"the tests ended: {error}"})
-        with closing(Program(self, message["job"], limits)) as program:
-            report = self._run(key, message["seed"], program)
+                unfit = Result("unfit", detail=f"the tests ended: {error}")
+                return self._forgotten(GuestReport(unfit))
+        with closing(Program(self, request.task, request.limits)) as program:
+            report = self._run(key, request.seed, program)
             return self._forgotten(report) if program.is_loud else report
 
-    def _run(self, key: str, seed: str, program: Program) -> dict[str, Any]:
+    def _run(self, key: str, seed: str, program: Program) -> GuestReport:
         try:
             if lack := program.lack():
-                return {"unsupported": lack}
+                return GuestReport(Result("unsupported", detail=lack))
             if not key:
                 return _heard(program.judged())
             program.load()
@@ -220,7 +225,7 @@ class Machine:
             return _ended(None, error.end)
         return self._tried(key, seed, program)
 
-    def _tried(self, key: str, seed: str, program: Program) -> dict[str, Any]:
+    def _tried(self, key: str, seed: str, program: Program) -> GuestReport:
         assert self._oracle is not None
         oracle = self._oracle
         left_s, resumed = TESTS_CPU_S, self.clock.now_s()
@@ -237,25 +242,25 @@ class Machine:
 
         self._answers = answer
         try:
-            told = json.loads(oracle.call("trial", key, seed, cpu_s=left_s))
+            told = read_result(json.loads(oracle.call("trial", key, seed, cpu_s=left_s)))
         except EndedError as error:
             if program.end is not None:
                 return self._forgotten(_ended(None, program.end))
             if error.end.how == "cpu":
-                return self._forgotten({"result": None, "ended": "busy tests", "detail": ""})
-            return self._forgotten({"lost": f"the tests ended: {error}"})
+                return self._forgotten(GuestReport(ended="busy tests"))
+            return self._forgotten(GuestReport(lost=f"the tests ended: {error}"))
         finally:
             self._answers = None
-        if "unsupported" in told:
-            return {"unsupported": told["unsupported"]}
+        if told.status == "unsupported":
+            return GuestReport(told)
         return _ended(told, program.end)
 
-    def _forgotten(self, report: dict[str, Any]) -> dict[str, Any]:
+    def _forgotten(self, report: GuestReport) -> GuestReport:
         """After the instance with all tests has ended, or may be worse than it was."""
         if self._oracle is not None:
             self._oracle.close()
         self._oracle = None
-        return {**report, "forgotten": True}
+        return report._replace(forgotten=True)
 
     def _call(self, _store: Any, asked: str) -> str:
         """Of any instance: a program that calls it hears nothing."""
@@ -266,26 +271,25 @@ class Machine:
             self._answers = answers
 
 
-def _ended(told: dict[str, Any] | None, end: End | None) -> dict[str, Any]:
+def _ended(told: Result | None, end: End | None) -> GuestReport:
     if end is None:
-        return {"result": told}
-    return {"result": told, "ended": end.how, "detail": end.detail}
+        return GuestReport(told)
+    return GuestReport(told, end.how, end.detail)
 
 
-def _heard(text: str) -> dict[str, Any]:
+def _heard(text: str) -> GuestReport:
     """Return the report of a program that may have written all of it itself.
 
     It can say that it passed, which is what ``shared`` means, but not leave the score or say much.
     """
     with contextlib.suppress(ValueError, RecursionError, MemoryError):
         told = json.loads(text)
-        if isinstance(told, dict) and told.keys() == judge.PASSED.keys():
-            if told == judge.PASSED:
-                return {"result": judge.PASSED}
-            if told["status"] == "fail":
-                parts = (str(told[name]) for name in ("reason", "detail", "failing_test"))
-                return {"result": judge.fail(*parts)}
-    return {"result": None, "ended": "exit", "detail": ""}
+        if isinstance(told, list) and len(told) == TEXTS:
+            if tuple(told) == judge.PASSED[:TEXTS]:
+                return GuestReport(judge.PASSED)
+            if told[0] == "fail":
+                return GuestReport(judge.fail(*map(str, told[1:])))
+    return GuestReport(ended="exit")
 
 
 def _items(text: str) -> int:
@@ -322,12 +326,12 @@ def main() -> None:
         return
     watchdog = Watchdog(replies, machine.clock)
     watchdog.start()
-    wire.send(replies, {"ready": True})
+    wire.send(replies, GuestReport())  # it is ready
     with contextlib.suppress(EOFError):
         while True:
-            message = wire.receive(0)
-            watchdog.watch(message["limits"]["wall_s"])
-            watchdog.done(machine.judged(message))
+            request = read_request(wire.receive(0))
+            watchdog.watch(request.limits.wall_s)
+            watchdog.done(machine.judged(request))
 
 
 if __name__ == "__main__":

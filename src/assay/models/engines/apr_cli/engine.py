@@ -11,6 +11,7 @@ import shutil
 import subprocess
 import tempfile
 from contextlib import nullcontext
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
@@ -19,6 +20,7 @@ from assay.errors import ModelError, UsageError
 from assay.formats.huggingface.folder import sha256_of
 from assay.models import Backend, Rendered, backends
 from assay.models.engines.apr_cli import lines as apr_batch
+from assay.models.facts import EngineFacts
 from assay.models.names import default_name
 from assay.models.settings import refuse
 from assay.types import ModelIdentity
@@ -35,6 +37,17 @@ MAGICS = (b"APR\0", b"GGUF")
 TEMPLATE = "<|im_start|>user\n{prompt}<|im_end|>\n<|im_start|>assistant\n"
 DEVICE_FLAGS = {"auto": (), "cpu": ("--no-gpu",), "cuda": ("--gpu",)}
 QUESTION_TIMEOUT_S = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class AprFacts(EngineFacts):
+    apr: str
+    parallel: int = 1
+    batch_invariant: bool = True
+    prompt: str = "one ChatML user turn by apr"
+    stop_words: str = "cut off afterwards"
+    seeded: bool | None = None
+    device: str | None = None
 
 
 class AprCliModel:
@@ -55,13 +68,7 @@ class AprCliModel:
         self._binary = _binary()
         self._device = options.device
         self._process: subprocess.Popen[str] | None = None
-        self._facts: dict[str, object] = {
-            "apr": _asked(self._binary, "--version"),
-            "parallel": 1,
-            "batch_invariant": True,
-            "prompt": "one ChatML user turn by apr",
-            "stop_words": "cut off afterwards",
-        }
+        self._facts = AprFacts(_asked(self._binary, "--version"))
         self.identity = ModelIdentity(
             name=options.name or default_name(self._path),
             engine="apr-cli",
@@ -98,8 +105,8 @@ class AprCliModel:
                     self.close()
             yield from refused
 
-    def describe(self) -> dict[str, object]:
-        return dict(self._facts)
+    def describe(self) -> AprFacts:
+        return self._facts
 
     def kept_loaded(self) -> AbstractContextManager[Loading]:
         return nullcontext("every call")
@@ -113,7 +120,7 @@ class AprCliModel:
             process.wait()
 
     def _started(self, decoding: Decoding, batch: Path, log: IO[bytes]) -> subprocess.Popen[str]:
-        self._facts["seeded"] = decoding.temperature == 0
+        self._facts = replace(self._facts, seeded=decoding.temperature == 0)
         return subprocess.Popen(
             [
                 self._binary, "run", str(self._path),
@@ -136,7 +143,7 @@ class AprCliModel:
         self, process: subprocess.Popen[str], waiting: dict[str, Request], log: IO[bytes]
     ) -> Iterator[Completion]:
         assert process.stdout is not None
-        variety = None if self._facts["seeded"] else apr_batch.Variety()
+        variety = None if self._facts.seeded else apr_batch.Variety()
         with process.stdout as lines:
             while waiting and (line := lines.readline()):
                 if not line.startswith("{"):
@@ -157,7 +164,7 @@ class AprCliModel:
     def _check_device(self, completion: Completion) -> None:
         if self._device == "cuda" and not completion.used_gpu:
             raise ModelError("apr did not use a GPU: install a build that can, or --device cpu")
-        self._facts["device"] = "gpu" if completion.used_gpu else "cpu"
+        self._facts = replace(self._facts, device="gpu" if completion.used_gpu else "cpu")
 
 
 def _check_file(path: Path) -> None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from assay.errors import ModelError
 from assay.models import failed
@@ -47,11 +47,10 @@ def write(requests: Iterable[Request], path: Path) -> tuple[dict[str, Request], 
 def read(line: str, waiting: dict[str, Request]) -> Completion:
     """The completion that a line of output tells of, no longer waited for."""
     try:
-        answer: dict[str, Any] = json.loads(line)
+        answer = _parse(line)
         # A line that apr could not read has no name; it goes from the first to the last.
-        name = answer.get("task_id") or next(iter(waiting))
-        return _completion(answer, waiting.pop(name))
-    except (ValueError, KeyError, TypeError) as error:
+        return _completion(answer, waiting.pop(answer.task_id or next(iter(waiting))))
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ModelError(
             f"apr wrote a line that is no answer ({type(error).__name__}: {error}): {line[:80]!r}"
         ) from error
@@ -101,21 +100,44 @@ def _refusal(request: Request, first: Request) -> str:
     return ""
 
 
-def _completion(answer: dict[str, Any], request: Request) -> Completion:
-    text, stopped = _cut(answer["text"], request.prompt.stop)
-    error, tokens = answer.get("error"), int(answer["tokens_generated"])
-    whole = stopped or tokens < request.decoding.max_tokens
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    """A line of apr's output."""
+
+    task_id: str | None
+    text: str
+    tokens: int
+    ms: float
+    used_gpu: bool
+    error: str | None
+
+
+def _parse(line: str) -> _Answer:
+    found = json.loads(line)
+    return _Answer(
+        task_id=found.get("task_id"),
+        text=found["text"],
+        tokens=int(found["tokens_generated"]),
+        ms=float(found["inference_ms"]),
+        used_gpu=bool(found["used_gpu"]),
+        error=found.get("error"),
+    )
+
+
+def _completion(answer: _Answer, request: Request) -> Completion:
+    text, stopped = _cut(answer.text, request.prompt.stop)
+    whole = stopped or answer.tokens < request.decoding.max_tokens
     return Completion(
         task_id=request.task_id,
         sample=request.sample,
         text=text,
-        finish_reason="error" if error else "stop" if whole else "length",
+        finish_reason="error" if answer.error else "stop" if whole else "length",
         prompt_tokens=0,  # not told
-        tokens_generated=tokens,
-        inference_ms=float(answer["inference_ms"]),
+        tokens_generated=answer.tokens,
+        inference_ms=answer.ms,
         seed=request.seed,
-        used_gpu=bool(answer["used_gpu"]),
-        error=error,
+        used_gpu=answer.used_gpu,
+        error=answer.error,
     )
 
 

@@ -5,15 +5,17 @@ from __future__ import annotations
 import statistics
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from assay.models.too_long import describe_llama_error
+from assay.models.workers.messages import Reply
 
 
 @dataclass(slots=True)
 class _Sample:
+    id: int
     texts: list[str] = field(default_factory=list)
     logprobs: list[float] = field(default_factory=list)
     finish_reason: str = ""
@@ -22,21 +24,21 @@ class _Sample:
 
 
 class Answers:
-    """Of ``count`` samples. Holds the prefill lock until the first token has come.
+    """Of the samples with these ids. Holds the prefill lock until the first token has come.
 
-    ``tell`` gets each sample's number and reply as soon as it is finished.
+    ``tell`` gets each sample's reply as soon as it is finished.
     """
 
     def __init__(
         self,
-        count: int,
+        ids: Sequence[int],
         prefill: threading.Lock,
-        tell: Callable[[int, dict[str, Any]], None],
+        tell: Callable[[Reply], None],
         model_context: int,
         count_tokens: Callable[[int], None],
     ) -> None:
         self._model_context = model_context
-        self._samples = [_Sample() for _ in range(count)]
+        self._samples = [_Sample(number) for number in ids]
         self._finished = 0  # the sample that finished last
         self._prefill: threading.Lock | None = prefill
         self._tell, self._count_tokens = tell, count_tokens
@@ -86,13 +88,14 @@ class Answers:
             return
         sample.told = True
         error = "" if sample.finish_reason else self._error or "llama.cpp broke the answer off"
-        reply = {
-            "text": "".join(sample.texts),
-            "finish_reason": "length" if sample.finish_reason == "length" else "stop",
-            "prompt_tokens": sample.usage.get("prompt_tokens", 0),
-            "tokens_generated": sample.usage.get("completion_tokens", 0),
-            "ms": round((time.perf_counter() - self._started) * 1000, 3),
-            "logprob": statistics.fmean(sample.logprobs) if sample.logprobs else None,
-            "error": error or None,
-        }
-        self._tell(number, reply)
+        reply = Reply(
+            id=sample.id,
+            text="".join(sample.texts),
+            finish_reason="length" if sample.finish_reason == "length" else "stop",
+            prompt_tokens=sample.usage.get("prompt_tokens", 0),
+            tokens_generated=sample.usage.get("completion_tokens", 0),
+            ms=round((time.perf_counter() - self._started) * 1000, 3),
+            logprob=statistics.fmean(sample.logprobs) if sample.logprobs else None,
+            error=error or None,
+        )
+        self._tell(reply)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import importlib.metadata
 import importlib.util
@@ -10,7 +11,7 @@ import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from assay.datasets import kept_sha256
 from assay.distribution import install_hint
@@ -20,6 +21,12 @@ from assay.formats.tensors import GGML_NUMBERS
 from assay.machine import usable_physical_cores
 from assay.models import Backend, backends, prompt_form
 from assay.models.engines.llamacpp.options import check_option_names
+from assay.models.engines.llamacpp.settings import (
+    Budget,
+    LlamaFacts,
+    LlamaScoreSettings,
+    LlamaSettings,
+)
 from assay.models.engines.llamacpp.template import check_template
 from assay.models.gpu import driver_gpu, require_gpu
 from assay.models.memory import free_memory
@@ -31,13 +38,14 @@ from assay.models.settings import (
     thinking_budget,
     thought_tags,
 )
-from assay.models.workers.process import ProcessModel
+from assay.models.workers.process import ProcessModel, Worker
 from assay.types import ModelIdentity
 
 if TYPE_CHECKING:
     from assay.models import EngineOptions
     from assay.types import Request
 
+WORKER = "assay.models.engines.llamacpp.worker"
 # Tokens/s on 2 CPU cores, HumanEval and its prompts. Greedy: one by one 68, 8 at a time 74, 16: 81,
 # 32: 50 (all attend as far as the longest does). Ten samples a prompt: 12 at a time 119, 24: 135.
 PARALLEL = 16
@@ -48,14 +56,14 @@ INVARIANT = {GGML_NUMBERS[name] for name in ("Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8
 MEMORY_SHARE = 0.25  # of what is free, for keys and values
 
 
-class GgufModel(ProcessModel):
+class GgufModel(ProcessModel[LlamaFacts]):
     """A GGUF file; llama.cpp is started with the first request and ended with the last."""
 
     scoring_module = "assay.models.engines.llamacpp.scores"
 
     def __init__(self, reference: str, options: EngineOptions) -> None:
         self._path = Path(reference).resolve()
-        super().__init__("assay.models.engines.llamacpp.worker", "llama.cpp", str(self._path))
+        super().__init__(Worker(WORKER, "llama.cpp", str(self._path), LlamaFacts))
         if not self._path.exists():
             raise ModelError(f"no model file at {reference}")
         if importlib.util.find_spec("xllamacpp") is None:
@@ -87,7 +95,7 @@ class GgufModel(ProcessModel):
         )
         check_chat_settings(options, self.identity.prompt_form, template, reference)
 
-    def settings(self, first: Request) -> dict[str, Any]:
+    def settings(self, first: Request) -> LlamaSettings:
         if self.template:
             version = importlib.metadata.version("xllamacpp")
             check_template(
@@ -98,33 +106,25 @@ class GgufModel(ProcessModel):
         context = min(self._header.context_length, longest)
         fitting = int(MEMORY_SHARE * free_memory() / (context * self._header.bytes_per_token))
         parallel = options.parallel or max(1, min(PARALLEL, fitting))
-        return {
-            "path": str(self._path),
-            "parallel": 1 if options.batch_mode == "off" else parallel,
-            "context": context,
-            "model_context": self._header.context_length,
-            "threads": self._threads(),
-            "device": options.device,
-            "invariant": not self._own_options
+        return LlamaSettings(
+            path=str(self._path),
+            parallel=1 if options.batch_mode == "off" else parallel,
+            context=context,
+            model_context=self._header.context_length,
+            threads=self._threads(),
+            device=options.device,
+            invariant=not self._own_options
             and all(t.kind in INVARIANT for t in self._header.tensors if t.shape[1:]),
-            "logprobs": options.logprobs,
-            "marks": self.has_marks,
-            "options": self._own_options,
-            "budget": self._budget(),
-            **self.template_settings(),
-        }
+            logprobs=options.logprobs,
+            marks=self.has_marks,
+            options=self._own_options,
+            budget=self._budget(),
+            template=self.template_settings(),
+        )
 
-    def _budget(self) -> dict[str, Any]:
-        """Return the fields of a request that bound a thought."""
+    def _budget(self) -> Budget | None:
         tokens, tags = thinking_budget(self.options), thought_tags(self.template)
-        if tokens is None or tags is None:
-            return {}
-        return {
-            "reasoning_budget_tokens": tokens,
-            "reasoning_budget_start_tag": tags[0],
-            "reasoning_budget_end_tags": [tags[1]],
-            "reasoning_budget_message": "",  # without it nothing is forced
-        }
+        return None if tokens is None or tags is None else Budget(tokens, *tags)
 
     def gpu(self) -> str:
         """Asked in a process of its own: what the binding loads stays loaded."""
@@ -137,22 +137,23 @@ class GgufModel(ProcessModel):
         )
         return found if subprocess.run([sys.executable, "-c", ask]).returncode else ""
 
-    def scoring_settings(self) -> dict[str, Any]:
+    def scoring_settings(self) -> LlamaScoreSettings:
         if self._own_options:
-            name = next(iter(self._own_options))
+            name = self._own_options[0].name
             raise UsageError(f"--engine-option {name}: has no effect on given tokens. Drop it.")
-        return {
-            "path": str(self._path),
-            "context": min(self._header.context_length, SCORED_TOKENS),
-            "threads": self._threads(),
-            "device": self.options.device,
-        }
+        return LlamaScoreSettings(
+            path=str(self._path),
+            context=min(self._header.context_length, SCORED_TOKENS),
+            threads=self._threads(),
+            device=self.options.device,
+        )
 
     def _threads(self) -> int:
         return self.options.threads or usable_physical_cores()
 
-    def describe(self) -> dict[str, object]:
-        return {"xllamacpp": importlib.metadata.version("xllamacpp"), **super().describe()}
+    def describe(self) -> LlamaFacts:
+        version = importlib.metadata.version("xllamacpp")
+        return dataclasses.replace(self._facts, xllamacpp=version, thinks=self.thinks or None)
 
 
 def _default_name(path: Path, header: GgufHeader) -> str:

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import enum
 import os
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from assay.models.named_values import NamedValue, by_name
 from assay.models.settings import reserved
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
 
 # Attributes of xllamacpp's CommonParams. Each changes how a model is loaded or computes, and no
 # other option sets it.
@@ -48,9 +52,9 @@ RESERVED = {
 KINDS = {bool: "true or false", int: "a whole number", float: "a number", str: "text"}
 
 
-def check_option_names(options: dict[str, Any]) -> None:
+def check_option_names(options: Iterable[NamedValue]) -> None:
     """Raise ValueError for a name that is not an option of llama.cpp here."""
-    for name in options:
+    for name in (option.name for option in options):
         if why := reserved(name, RESERVED):
             raise ValueError(why)
         if name not in KNOWN:
@@ -60,10 +64,10 @@ def check_option_names(options: dict[str, Any]) -> None:
             )
 
 
-def apply_options(params: Any, options: dict[str, Any]) -> None:
+def apply_options(params: Any, options: Sequence[NamedValue]) -> None:
     """Set attributes of CommonParams; ValueError if a value does not fit."""
     check_option_names(options)
-    for name, value in options.items():
+    for name, value in by_name(options).items():
         *outer, last = name.split(".")
         target = params
         for part in outer:

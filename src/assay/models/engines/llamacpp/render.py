@@ -9,9 +9,18 @@ import time
 import urllib.error
 import urllib.request
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from assay import codec
+from assay.models.model import Rendered
+from assay.models.named_values import NamedValue, by_name
+from assay.models.workers.messages import RenderReply
 from assay.models.workers.template_process import MEMORY, SECONDS, TemplateLimitError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from assay.types import Message, Prompt
 
 LOOK_EVERY_S = 0.1
 
@@ -22,44 +31,34 @@ def added_start(address: str) -> str:
     return str(_asked(f"{address}/props")["bos_token"]) if start else ""
 
 
-def rendered(
-    address: str, message: dict[str, Any], variables: dict[str, Any] | None = None
-) -> dict[str, Any]:
-    """The reply to a question how a prompt is given to the model."""
-    prompt, error = message["render"], None
-    text: str = prompt["text"].removeprefix(added_start(address))
-    tokens: list[dict[str, Any]] = []
+def rendered(address: str, prompt: Prompt, variables: Sequence[NamedValue] = ()) -> RenderReply:
+    """Return how a prompt is given to the model."""
+    text = prompt.text.removeprefix(added_start(address))
     try:
-        if prompt["messages"]:
-            text = render_within_limits(address, prompt["messages"], variables)
+        if prompt.messages:
+            text = render_within_limits(address, prompt.messages, variables)
         # As for a completion: with a first token, if the model wants one, and special ones as such.
         ways = {"add_special": True, "parse_special": True, "with_pieces": True}
         tokens = _asked(f"{address}/tokenize", {"content": text, **ways})["tokens"]
     except ValueError as failure:
-        error = str(failure)
-    return {
-        "id": message["id"],
-        "rendered": {
-            "text": text,
-            "tokens": [token["id"] for token in tokens],
-            "pieces": [_text(token["piece"]) for token in tokens],
-        },
-        "error": error,
-    }
+        return RenderReply(Rendered(text), str(failure))
+    ids = tuple(int(token["id"]) for token in tokens)
+    return RenderReply(Rendered(text, ids, tuple(_text(token["piece"]) for token in tokens)))
 
 
 def apply_template(
-    address: str, messages: list[dict[str, str]], variables: dict[str, Any] | None = None
+    address: str, messages: Sequence[Message], variables: Sequence[NamedValue] = ()
 ) -> str:
     """Return the text that llama.cpp makes of messages; ValueError if the template refuses."""
-    body = {"messages": messages, "chat_template_kwargs": variables or {}}
+    said = [codec.to_json(message) for message in messages]
+    body = {"messages": said, "chat_template_kwargs": by_name(variables)}
     return str(_asked(f"{address}/apply-template", body)["prompt"])
 
 
 def render_within_limits(
     address: str,
-    messages: list[dict[str, str]],
-    variables: dict[str, Any] | None = None,
+    messages: Sequence[Message],
+    variables: Sequence[NamedValue] = (),
     seconds: float = SECONDS,
 ) -> str:
     """Do the same; TemplateLimitError after so many seconds, or when it takes too much memory.
@@ -102,16 +101,15 @@ def _own_memory() -> int:
     return 0
 
 
-def _asked(address: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
+def _asked(address: str, body: object = None) -> Any:
     data = None if body is None else json.dumps(body).encode()
     request = urllib.request.Request(address, data, {"Content-Type": "application/json"})
     try:
         with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(request) as answer:
-            found: dict[str, Any] = json.load(answer)
+            return json.load(answer)
     except urllib.error.HTTPError as refusal:
         told = json.load(refusal)
         raise ValueError(told.get("error", {}).get("message", str(refusal))) from refusal
-    return found
 
 
 def _text(piece: str | list[int]) -> str:

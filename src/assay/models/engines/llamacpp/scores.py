@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from assay.models.engines.llamacpp.native import NativeModel
+from assay.models.engines.llamacpp.settings import LlamaFacts, LlamaScoreSettings
 from assay.models.engines.llamacpp.worker import wait_without_spinning, wants_gpu
 from assay.models.workers.lines import Lines
+from assay.models.workers.messages import Scoring
 from assay.models.workers.score_lines import answered, logprobs_of
 
 if TYPE_CHECKING:
@@ -24,7 +26,7 @@ class LlamaScores:
     def logits(self, tokens: Sequence[int]) -> NDArray[np.float32]:
         return self._model.logits(tokens, len(tokens))
 
-    def logprobs(self, sequences: list[list[int]], last: int) -> list[list[float]]:
+    def logprobs(self, sequences: Sequence[Sequence[int]], last: int) -> list[list[float]]:
         return [
             logprobs_of(self._model.logits(tokens, last + 1)[:-1], tokens[-last:])
             for tokens in sequences
@@ -32,23 +34,18 @@ class LlamaScores:
 
 
 def main() -> None:
-    lines = Lines()
+    lines = Lines(LlamaScoreSettings)
     settings = lines.settings
     wait_without_spinning()
     try:
-        use_gpu = wants_gpu(settings["device"])
-        model = NativeModel(
-            settings["path"], settings["context"], settings["threads"], use_gpu=use_gpu
-        )
+        use_gpu = wants_gpu(settings.device)
+        model = NativeModel(settings.path, settings.context, settings.threads, use_gpu=use_gpu)
     except Exception as error:
         lines.fatal(error)
         return
-    facts: dict[str, object] = {
-        "device": "gpu" if use_gpu else "cpu",
-        "threads": settings["threads"],
-    }
-    scoring = {"facts": facts, "context": model.context, "at_once": 1}
-    lines.ready(used_gpu=use_gpu, in_hand=0, facts=facts, scoring=scoring)
+    facts = LlamaFacts(device="gpu" if use_gpu else "cpu", threads=settings.threads)
+    scoring = Scoring(context=model.context, at_once=1)
+    lines.ready(facts, used_gpu=use_gpu, in_hand=0, scoring=scoring)
     scores = LlamaScores(model)
     while True:
         lines.reply(answered(scores, lines.requests.get(), model.context))

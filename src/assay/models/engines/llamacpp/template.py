@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 from assay.datasets import cache_dir
 from assay.errors import ModelError
 from assay.models.engines.llamacpp.render import apply_template
+from assay.types import Message
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -27,7 +28,7 @@ CPU_S = 5
 MEMORY = 2 << 30
 WALL_S = 300.0
 HARMLESS = "chatml"
-SAID = [{"role": "user", "content": "hello"}]
+SAID = (Message("user", "hello"),)
 
 
 def check_template(path: Path, known_by: str) -> None:

@@ -6,14 +6,23 @@ import functools
 import os
 import queue
 import threading
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from assay import codec
 from assay.models.engines.llamacpp.answers import Answers
 from assay.models.engines.llamacpp.options import apply_options
 from assay.models.engines.llamacpp.render import added_start, render_within_limits, rendered
+from assay.models.engines.llamacpp.settings import LlamaFacts, LlamaSettings
+from assay.models.named_values import NamedValue, by_name
 from assay.models.workers.lines import Lines
+from assay.models.workers.messages import Ask, Pause, Render, Reply
 from assay.models.workers.prompt_tokens import PROBE, check_switch
 from assay.models.workers.template_process import TemplateLimitError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from assay.types import Message, Prompt, Request
 
 BATCH_TOKENS = 2048
 # Cuts are made after the temperature, as in other engines; llama.cpp's own order has it last.
@@ -24,30 +33,30 @@ TOGETHER_S = 0.05  # for a prompt's next sample to arrive
 
 
 def main() -> None:
-    lines = Lines(pauses=True)
+    lines = Lines(LlamaSettings, pauses=True)
     settings = lines.settings
     try:
         wait_without_spinning()
         free_before = _free_gpu_memory()
         server, used_gpu = _load(settings)
-        if settings["thinking"]:
+        if settings.template.thinking:
             check_switch(functools.partial(_render_probe, server.listening_address))
     except Exception as error:
         lines.fatal(error)
         return
-    parallel = settings["parallel"]
-    facts = {
-        "device": "gpu" if used_gpu else "cpu",
-        "parallel": parallel,
+    parallel = settings.parallel
+    facts = LlamaFacts(
+        device="gpu" if used_gpu else "cpu",
+        parallel=parallel,
         # GPU kernels choose their way of adding up by the batch.
-        "batch_invariant": parallel == 1 or (settings["invariant"] and not used_gpu),
-        "threads": settings["threads"],
-        **({"engine_options": settings["options"]} if settings["options"] else {}),
-    }
+        batch_invariant=parallel == 1 or (settings.invariant and not used_gpu),
+        threads=settings.threads,
+        engine_options=settings.options or None,
+    )
     lines.ready(
+        facts,
         used_gpu=used_gpu,
         in_hand=2 * parallel,
-        facts=facts,
         # All is allocated when it loads, and nothing given back.
         gpu_peak=lambda: free_before - _free_gpu_memory(),
     )
@@ -66,7 +75,7 @@ def wait_without_spinning() -> None:
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 
-def _load(settings: dict[str, Any]) -> tuple[Any, bool]:
+def _load(settings: LlamaSettings) -> tuple[Any, bool]:
     """The server, set so that a text does not depend on what else is generated beside it.
 
     Measured on CPU (HumanEval prompts, greedy, 4 and 8 at a time against one by one): equal with
@@ -76,22 +85,22 @@ def _load(settings: dict[str, Any]) -> tuple[Any, bool]:
     import xllamacpp
 
     params = xllamacpp.CommonParams()
-    params.model.path = settings["path"]
-    params.n_parallel = settings["parallel"]
-    params.n_ctx = settings["parallel"] * settings["context"]
+    params.model.path = settings.path
+    params.n_parallel = settings.parallel
+    params.n_ctx = settings.parallel * settings.context
     params.n_batch = params.n_ubatch = BATCH_TOKENS
     for cpu in (params.cpuparams, params.cpuparams_batch):
-        cpu.n_threads, cpu.poll = settings["threads"], 0
+        cpu.n_threads, cpu.poll = settings.threads, 0
     params.cont_batching = True
     params.kv_unified = False
     params.flash_attn_type = xllamacpp.llama_flash_attn_type.LLAMA_FLASH_ATTN_TYPE_DISABLED
     params.cache_ram_mib = 0
     params.reasoning_format = xllamacpp.common_reasoning_format.COMMON_REASONING_FORMAT_NONE
-    params.special = settings["marks"]  # of thoughts, which may be special tokens
+    params.special = settings.marks  # of thoughts, which may be special tokens
     params.verbosity = 0
-    used_gpu = wants_gpu(settings["device"])
+    used_gpu = wants_gpu(settings.device)
     params.n_gpu_layers = 999 if used_gpu else 0
-    apply_options(params, settings["options"])
+    apply_options(params, settings.options)
     return xllamacpp.Server(params), used_gpu
 
 
@@ -113,44 +122,48 @@ def _free_gpu_memory() -> int:
     return sum(device["memory_free"] for device in found if "GPU" in device["type"].name)
 
 
-def _render_probe(address: str, variables: dict[str, Any]) -> str:
+def _render_probe(address: str, variables: Sequence[NamedValue]) -> str:
     return render_within_limits(address, PROBE, variables)
 
 
-def _body(request: dict[str, Any], settings: dict[str, Any], start: str) -> dict[str, Any]:
+def _body(request: Request, settings: LlamaSettings, start: str) -> dict[str, Any]:
     """The request in llama.cpp's words; every sampler setting is said, none left to its default.
 
     ``start`` is what llama.cpp puts before every prompt itself.
     """
-    decoding, prompt, logprobs = request["decoding"], request["prompt"], settings["logprobs"]
-    body: dict[str, Any] = {
-        "max_tokens": decoding["max_tokens"],
-        "temperature": decoding["temperature"],
-        "top_k": decoding["top_k"],
-        "top_p": decoding["top_p"],
-        "min_p": decoding["min_p"],
-        "repeat_penalty": decoding["repetition_penalty"],
-        "seed": request["seed"],
-        "stop": prompt["stop"],
+    decoding, prompt = request.decoding, request.prompt
+    body = {
+        "max_tokens": decoding.max_tokens,
+        "temperature": decoding.temperature,
+        "top_k": decoding.top_k,
+        "top_p": decoding.top_p,
+        "min_p": decoding.min_p,
+        "repeat_penalty": decoding.repetition_penalty,
+        "seed": request.seed,
+        "stop": list(prompt.stop),
         "cache_prompt": False,  # a reused prefix was computed beside other prompts
         "stream": True,
         "stream_options": {"include_usage": True},
     }
-    if decoding["top_p"] < 1 or decoding["min_p"] > 0:
+    if decoding.top_p < 1 or decoding.min_p > 0:
         body["samplers"] = SAMPLERS
-    if decoding["repetition_penalty"] != 1 and "sampling.penalty_last_n" not in settings["options"]:
+    chosen = {option.name for option in settings.options}
+    if decoding.repetition_penalty != 1 and "sampling.penalty_last_n" not in chosen:
         # All of the prompt and the text, as other engines count.
-        body["repeat_last_n"] = settings["context"]
-    if logprobs:
+        body["repeat_last_n"] = settings.context
+    if settings.logprobs:
         body["n_probs"] = 1
-    if prompt["messages"]:
-        body["messages"] = prompt["messages"]
-        body["logprobs"] = logprobs
-        if settings["variables"]:
-            body["chat_template_kwargs"] = settings["variables"]
-        body |= settings["budget"]
-    else:
-        body["prompt"] = prompt["text"].removeprefix(start)
+    if not prompt.messages:
+        return {**body, "prompt": prompt.text.removeprefix(start)}
+    body["messages"] = [codec.to_json(message) for message in prompt.messages]
+    body["logprobs"] = settings.logprobs
+    if settings.template.variables:
+        body["chat_template_kwargs"] = by_name(settings.template.variables)
+    if budget := settings.budget:
+        body["reasoning_budget_tokens"] = budget.tokens
+        body["reasoning_budget_start_tag"] = budget.start
+        body["reasoning_budget_end_tags"] = [budget.end]
+        body["reasoning_budget_message"] = ""  # without it nothing is forced
     return body
 
 
@@ -161,44 +174,41 @@ class _Dispatcher:
     sample the next seed, and a copy of the prompt's keys and values.
     """
 
-    def __init__(self, server: Any, lines: Lines, parallel: int, start: str = "") -> None:
+    def __init__(
+        self, server: Any, lines: Lines[LlamaSettings], parallel: int, start: str = ""
+    ) -> None:
         self._server, self._lines, self._start = server, lines, start
         self._free = threading.Semaphore(parallel)
         self._most = max(1, parallel // 2)  # a new prompt must not wait until all are free
         self._prefill = threading.Lock()
-        self._next: dict[str, Any] | None = None
-        self._rendered: list[dict[str, str]] | None = None  # last
+        self._next: Ask | Render | None = None
+        self._rendered: tuple[Message, ...] = ()  # last
 
     def serve(self) -> None:
         while True:
-            group = self._group()
-            if "render" in group[0]:
-                try:
-                    variables = self._lines.settings["variables"]
-                    address = self._server.listening_address
-                    self._lines.reply(rendered(address, group[0], variables))
-                except TemplateLimitError as error:
-                    self._lines.fatal(error)
+            first = self._first()
+            if isinstance(first, Render):
+                self._render(first.prompt)
                 continue
+            group = self._group(first)
             for _ in group:
                 self._free.acquire()
             threading.Thread(target=self.answer, args=(group,), daemon=True).start()
 
-    def answer(self, group: list[dict[str, Any]]) -> None:
-        def tell(number: int, reply: dict[str, Any]) -> None:
-            self._lines.reply({"id": group[number]["id"], **reply})
+    def answer(self, group: list[Ask]) -> None:
+        def tell(reply: Reply) -> None:
+            self._lines.reply(reply)
             self._free.release()
 
-        body = _body(group[0], self._lines.settings, self._start)
-        self._try_template(body.get("messages"))
+        request, settings = group[0].request, self._lines.settings
+        body = _body(request, settings, self._start)
+        self._try_template(request.prompt.messages)
         if len(group) > 1:
             body["n"] = len(group)
-        answers = Answers(
-            len(group), self._prefill, tell, self._lines.settings["model_context"],
-            self._lines.count,
-        )  # fmt: skip
+        ids = [ask.id for ask in group]
+        answers = Answers(ids, self._prefill, tell, settings.model_context, self._lines.count)
         try:
-            chat = "messages" in body
+            chat = bool(request.prompt.messages)
             handle = (
                 self._server.handle_chat_completions if chat else self._server.handle_completions
             )
@@ -208,12 +218,19 @@ class _Dispatcher:
         finally:
             answers.end()
 
-    def _try_template(self, messages: list[dict[str, str]] | None) -> None:
+    def _render(self, prompt: Prompt) -> None:
+        variables = self._lines.settings.template.variables
+        try:
+            self._lines.reply(rendered(self._server.listening_address, prompt, variables))
+        except TemplateLimitError as error:
+            self._lines.fatal(error)
+
+    def _try_template(self, messages: tuple[Message, ...]) -> None:
         """Render once under a watch: in a completion nothing could end an endless template."""
-        if messages is None or messages == self._rendered:
+        if not messages or messages == self._rendered:
             return
         try:
-            variables = self._lines.settings["variables"]
+            variables = self._lines.settings.template.variables
             render_within_limits(self._server.listening_address, messages, variables)
         except TemplateLimitError as error:
             self._lines.fatal(error)
@@ -221,30 +238,34 @@ class _Dispatcher:
             return  # the completion fails in the same way, and says why
         self._rendered = messages
 
-    def _group(self) -> list[dict[str, Any]]:
-        """The next request and, where it has some, further samples of the same prompt."""
-        first = self._next or self._lines.requests.get()
-        self._next = None
-        while "pause" in first:
-            first = self._lines.requests.get()
+    def _first(self) -> Ask | Render:
+        """Return the next request or question."""
+        first, self._next = self._next, None
+        while first is None:
+            message = self._lines.requests.get()
+            first = None if isinstance(message, Pause) else message
+        return first
+
+    def _group(self, first: Ask) -> list[Ask]:
+        """Return the request and, where it has some, further samples of the same prompt."""
         group = [first]
-        while len(group) < self._most and "render" not in first:
+        while len(group) < self._most:
             try:
-                request = self._lines.requests.get(timeout=TOGETHER_S)
+                message = self._lines.requests.get(timeout=TOGETHER_S)
             except queue.Empty:
                 break
-            if "pause" in request:
+            if isinstance(message, Pause):
                 break
-            if "render" in request or not _follows(group[-1], request):
-                self._next = request
+            if isinstance(message, Render) or not _follows(group[-1].request, message.request):
+                self._next = message
                 break
-            group.append(request)
+            group.append(message)
         return group
 
 
-def _follows(one: dict[str, Any], other: dict[str, Any]) -> bool:
-    same = all(one[part] == other[part] for part in ("prompt", "decoding"))
-    return same and bool(other["seed"] == one["seed"] + 1)
+def _follows(one: Request, other: Request) -> bool:
+    same = one.prompt == other.prompt and one.decoding == other.decoding
+    return same and other.seed == one.seed + 1
 
 
 if __name__ == "__main__":

@@ -62,7 +62,7 @@ class Answer:
         self._logprobs += [_logprob(value) for value in tokens if value is not None]
 
 
-def _count(usage: dict[str, Any], name: str) -> int:
+def _count(usage: Any, name: str) -> int:
     """Return a number of tokens; ValueError for whatever cannot be one."""
     value = usage.get(name)
     if value is None:

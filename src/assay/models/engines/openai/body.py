@@ -7,12 +7,12 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from assay.errors import UsageError
-from assay.models.settings import own_options, reserved, template_variables
+from assay.models.named_values import NamedValue, by_name
+from assay.models.settings import own_options, refuse_reserved, template_variables
 from assay.protocol import TEMPLATE_VARIABLES
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Sequence
 
     from assay.models import EngineOptions
     from assay.types import Request
@@ -54,17 +54,34 @@ RESERVED = {
 }  # fmt: skip
 
 
+@dataclass(frozen=True, slots=True)
+class Body:
+    """A request as JSON. ``needed``: fields without which it would be another evaluation's."""
+
+    fields: dict[str, Any]
+    needed: frozenset[str]
+
+    def encode(self) -> bytes:
+        """Return what is sent: ASCII, since prompts and names may hold what UTF-8 does not have."""
+        return json.dumps(self.fields).encode()
+
+    def show(self, names: Collection[str]) -> str:
+        """Return those of these fields that it has, for people."""
+        shown = {name: self.fields[name] for name in names if name in self.fields}
+        return json.dumps(shown, indent=1, ensure_ascii=False)
+
+
 def request_body(
     model: str,
     request: Request,
     *,
     logprobs: bool,
     left_out: Collection[str],
-    extra: dict[str, Any] | None = None,
-) -> dict[str, Any]:
+    extra: Sequence[NamedValue] = (),
+) -> Body:
     """Every sampler setting is said: servers have defaults of their own, some from the model."""
     decoding, prompt = request.decoding, request.prompt
-    body: dict[str, Any] = {
+    body = {
         "model": model,
         "temperature": decoding.temperature,
         "top_p": decoding.top_p,
@@ -91,23 +108,19 @@ def request_body(
         body["max_completion_tokens"] = decoding.max_tokens
     if "stream" in left_out:
         del body["stream_options"]
-    body |= extra or {}
-    return {name: value for name, value in body.items() if name not in left_out}
+    body |= by_name(extra)
+    fields = {name: value for name, value in body.items() if name not in left_out}
+    chosen = {name for name, value in NEUTRAL.items() if fields.get(name, value) != value}
+    return Body(fields, frozenset(ESSENTIAL | chosen | {one.name for one in extra}))
 
 
-def extra_fields(options: EngineOptions) -> dict[str, Any]:
+def extra_fields(options: EngineOptions) -> tuple[NamedValue, ...]:
     """Return the fields of a request that the user names; UsageError for one that is not free."""
     own, variables = own_options(options), template_variables(options)
-    for name in own:
-        if why := reserved(name, RESERVED):
-            raise UsageError(why)
-    return {**own, TEMPLATE_VARIABLES: variables} if variables else own
-
-
-def needed_fields(body: dict[str, Any], extra: Collection[str]) -> set[str]:
-    """Return the fields of a request without which it would be another evaluation's."""
-    chosen = {name for name, value in NEUTRAL.items() if body.get(name, value) != value}
-    return ESSENTIAL | chosen | set(extra)
+    refuse_reserved(own, RESERVED)
+    if not variables:
+        return own
+    return *own, NamedValue(TEMPLATE_VARIABLES, json.dumps(by_name(variables)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import socket
 import threading
 from typing import TYPE_CHECKING, Any
@@ -21,16 +22,17 @@ class Clients:
     def __init__(self, key: str, login: tuple[str, str] | None, timeout_s: float) -> None:
         import httpx
 
-        self._settings: dict[str, Any] = {
-            "headers": {
-                "Accept-Encoding": "identity",  # what is not packed cannot be a bomb
-                **({"Authorization": f"Bearer {key}"} if key else {}),
-            },
-            "auth": login,
-            "timeout": httpx.Timeout(timeout_s, connect=CONNECT_S, pool=None),
-            "limits": httpx.Limits(max_connections=1),
-            "verify": httpx.create_ssl_context(),  # once: it takes longer than all else
-        }
+        headers = {"Accept-Encoding": "identity"}  # what is not packed cannot be a bomb
+        if key:
+            headers["Authorization"] = f"Bearer {key}"
+        self._connect = functools.partial(
+            httpx.Client,
+            headers=headers,
+            auth=login,
+            timeout=httpx.Timeout(timeout_s, connect=CONNECT_S, pool=None),
+            limits=httpx.Limits(max_connections=1),
+            verify=httpx.create_ssl_context(),  # once: it takes longer than all else
+        )
         self._stopped = False
         self._lock = threading.Lock()
         self._opened: list[Client] = []
@@ -41,7 +43,7 @@ class Clients:
         """Return the calling thread's client."""
         found: Client | None = getattr(self._local, "client", None)
         if found is None:
-            found = self._local.client = Client(self._settings)
+            found = self._local.client = Client(self._connect())
             with self._lock:
                 self._opened.append(found)
             if self._stopped:
@@ -64,10 +66,8 @@ class Clients:
 class Client:
     """A client and the socket of its connection."""
 
-    def __init__(self, settings: dict[str, Any]) -> None:
-        import httpx
-
-        self._http = httpx.Client(**settings)
+    def __init__(self, http: httpx.Client) -> None:
+        self._http = http
         self._lock = threading.Lock()
         self._socket: socket.socket | None = None
         self._stopped = False
@@ -77,9 +77,9 @@ class Client:
     def stream(self, method: str, url: str, body: bytes | None) -> Iterator[httpx.Response]:
         """Send a request; redirects are not followed, so that no key goes anywhere else."""
         headers = {} if body is None else {"Content-Type": "application/json"}
-        extensions: dict[str, Any] = {"trace": self._trace}
+        traced = {"trace": self._trace}
         with self._http.stream(
-            method, url, content=body, headers=headers, extensions=extensions
+            method, url, content=body, headers=headers, extensions=traced
         ) as response:
             yield response
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import importlib.metadata
-import json
 import os
 from contextlib import nullcontext
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from assay import codec
 from assay.errors import ModelError, UsageError
@@ -15,6 +15,8 @@ from assay.models.engines.openai.body import extra_fields, request_body
 from assay.models.engines.openai.crew import Crew
 from assay.models.engines.openai.server import check_key, parse_address
 from assay.models.engines.openai.session import Session
+from assay.models.facts import EngineFacts
+from assay.models.named_values import by_name
 from assay.models.settings import ON, check_chat_settings, refuse, thinking_budget
 from assay.types import Decoding, ModelIdentity, Request
 
@@ -23,13 +25,22 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from assay.models import EngineOptions, Loading
+    from assay.models.engines.openai.listing import ListedModel
     from assay.types import Completion, Prompt
 
 PARALLEL = 16
-# Of what servers tell of a model, what stays when they are started again: ``created`` does not.
-LASTING = ("root", "owned_by")
-LASTING_META = ("n_params", "n_vocab", "n_embd", "size")  # llama.cpp's
 MOST_NAMED = 10
+
+
+@dataclass(frozen=True, slots=True)
+class ServerFacts(EngineFacts):
+    httpx: str
+    base_url: str
+    parallel: int
+    batch_invariant: bool = False  # not known
+    listed_by_server: bool | None = None
+    left_out: tuple[str, ...] | None = None  # fields of requests that it refuses
+    logprobs: str | None = None
 
 
 class OpenAIModel:
@@ -58,7 +69,7 @@ class OpenAIModel:
         finally:
             opened.server.close()
         self._name = reference or _only(listed, self._address.shown)
-        told = next((m for m in listed or [] if m["id"] == self._name), None)
+        told = next((m for m in listed or [] if m.name == self._name), None)
         self._unlisted = listed is not None and told is None
         self._session: Session | None = None
         self._crew: Crew[Request, Completion] | None = None
@@ -67,7 +78,11 @@ class OpenAIModel:
             engine="openai",
             # Nobody can see the weights behind a server: this is all there is to know them by.
             weights_sha256=codec.digest(
-                {"base_url": self._address.shown, "model": self._name, "told": _lasting(told)}
+                {
+                    "base_url": self._address.shown,
+                    "model": self._name,
+                    "told": by_name(told.lasting if told else ()),
+                }
             ),
             prompt_form="chat" if options.prompt_form == "auto" else options.prompt_form,
             path=self._address.shown,
@@ -84,9 +99,8 @@ class OpenAIModel:
             self._name, Request("", 0, prompt, Decoding(), 0),
             logprobs=False, left_out=(), extra=self._extra,
         )  # fmt: skip
-        shown = ("messages", "prompt", "stop", *self._extra)
-        told = {name: body[name] for name in shown if name in body}
-        return Rendered(json.dumps(told, indent=1, ensure_ascii=False))
+        own = [field.name for field in self._extra]
+        return Rendered(body.show(("messages", "prompt", "stop", *own)))
 
     def generate(self, requests: Iterable[Request]) -> Iterator[Completion]:
         self._session = session = Session(self._address, self._key, self._options, self._name)
@@ -96,20 +110,20 @@ class OpenAIModel:
         finally:
             session.server.close()
 
-    def describe(self) -> dict[str, object]:
-        facts: dict[str, object] = {
-            "httpx": importlib.metadata.version("httpx"),
-            "base_url": self._address.shown,
-            "parallel": self._parallel,
-            "batch_invariant": False,  # not known
-        }
-        if self._unlisted:
-            facts["listed_by_server"] = False
-        if self._session is not None and self._session.left_out:
-            facts["left_out"] = sorted(self._session.left_out)
-        if self._session is not None and self._session.without_logprobs:
-            facts["logprobs"] = "not told by the server"
-        return facts
+    def describe(self) -> ServerFacts:
+        left_out, untold = (
+            (self._session.left_out, self._session.without_logprobs)
+            if self._session is not None
+            else ((), False)
+        )
+        return ServerFacts(
+            httpx=importlib.metadata.version("httpx"),
+            base_url=self._address.shown,
+            parallel=self._parallel,
+            listed_by_server=False if self._unlisted else None,
+            left_out=tuple(sorted(left_out)) or None,
+            logprobs="not told by the server" if untold else None,
+        )
 
     def kept_loaded(self) -> AbstractContextManager[Loading]:
         return nullcontext("elsewhere")
@@ -122,22 +136,13 @@ class OpenAIModel:
             crew.stop()
 
 
-def _only(listed: list[dict[str, Any]] | None, shown: str) -> str:
-    names = [model["id"] for model in listed or []]
+def _only(listed: list[ListedModel] | None, shown: str) -> str:
+    names = [model.name for model in listed or []]
     if len(names) == 1:
-        return str(names[0])
+        return names[0]
     some = ", ".join(names[:MOST_NAMED]) + (", …" if len(names) > MOST_NAMED else "")
     what = f"has {len(names)} models ({some})" if names else "does not tell what models it has"
     raise ModelError(f"{shown} {what}: give the name of one after openai:")
-
-
-def _lasting(told: dict[str, Any] | None) -> dict[str, Any]:
-    told = told or {}
-    meta = told.get("meta")
-    about = meta if isinstance(meta, dict) else {}
-    return {name: told[name] for name in LASTING if name in told} | {
-        name: about[name] for name in LASTING_META if name in about
-    }
 
 
 def _is_no_file(path: object) -> bool:  # noqa: ARG001 - a server is only ever named

@@ -17,6 +17,7 @@ from assay.models.engines.openai.body import Complaint, complaint
 from assay.models.engines.openai.client import Clients
 from assay.models.engines.openai.events import events
 from assay.models.engines.openai.limits import LISTING, AnswerLimits
+from assay.models.engines.openai.listing import ListedModel, parse_listing
 from assay.models.engines.openai.rate_limiter import retry_after_s
 
 if TYPE_CHECKING:
@@ -124,7 +125,7 @@ class Server:
         except (ImportError, ValueError) as error:  # of a proxy named in the environment
             raise ModelError(f"no connection to {address.shown} can be made: {error}") from error
 
-    def models(self) -> list[dict[str, Any]] | None:
+    def models(self) -> list[ListedModel] | None:
         """What the server says it has; None if it does not tell."""
         try:
             with self._response("GET", "models", None, LISTING.seconds) as response:
@@ -134,12 +135,9 @@ class Server:
                     raise PassingError(f"broken JSON in the list of models ({error})") from error
         except RefusedError:
             return None
-        listed = told.get("data") if isinstance(told, dict) else told
-        if not isinstance(listed, list):
-            return []
-        return [m for m in listed if isinstance(m, dict) and isinstance(m.get("id"), str)]
+        return parse_listing(told)
 
-    def complete(self, endpoint: str, body: dict[str, Any], limits: AnswerLimits) -> Answer:
+    def complete(self, endpoint: str, body: bytes, limits: AnswerLimits) -> Answer:
         answer = Answer(limits.characters)
         with self._response("POST", endpoint, body, limits.seconds) as response:
             try:
@@ -168,7 +166,7 @@ class Server:
 
     @contextlib.contextmanager
     def _response(
-        self, method: str, endpoint: str, body: dict[str, Any] | None, seconds: float
+        self, method: str, endpoint: str, body: bytes | None, seconds: float
     ) -> Iterator[httpx.Response]:
         """A good answer's; everything else becomes one of the errors above or ModelError."""
         slow = f"time-out: the answer took more than {seconds:g} s"
@@ -186,14 +184,12 @@ class Server:
 
     @contextlib.contextmanager
     def _exchange(
-        self, client: Client, method: str, endpoint: str, body: dict[str, Any] | None
+        self, client: Client, method: str, endpoint: str, body: bytes | None
     ) -> Iterator[httpx.Response]:
         import httpx
 
-        # As ASCII: prompts and names may hold what UTF-8 does not have.
-        content = None if body is None else json.dumps(body).encode()
         try:
-            with client.stream(method, self.address.of(endpoint), content) as response:
+            with client.stream(method, self.address.of(endpoint), body) as response:
                 self.missed = 0
                 if not response.is_success:
                     self._fail(response, endpoint)

@@ -11,7 +11,6 @@ from assay.models import failed
 from assay.models.engines.openai.body import (
     DISPENSABLE,
     extra_fields,
-    needed_fields,
     refused_fields,
     request_body,
 )
@@ -21,11 +20,12 @@ from assay.models.engines.openai.server import Address, PassingError, RefusedErr
 from assay.types import Completion
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any, TypeVar
+    from collections.abc import Callable, Collection
+    from typing import TypeVar
 
     from assay.models import EngineOptions
     from assay.models.engines.openai.answer import Answer
+    from assay.models.engines.openai.listing import ListedModel
     from assay.types import Request
 
     T = TypeVar("T")
@@ -64,7 +64,7 @@ class Session:
             tries = SLOW_TRIES if error.is_slow else TRIES
             return failed(*request.key, f"{error} (tried {tries} times)", request.seed)
 
-    def models(self) -> list[dict[str, Any]] | None:
+    def models(self) -> list[ListedModel] | None:
         """What the server says it has; None if it does not tell."""
         try:
             return self._persist(lambda _: self.server.models(), unless_unreachable=True)
@@ -115,19 +115,19 @@ class Session:
             )  # fmt: skip
             started = time.perf_counter()
             try:
-                answer = self.server.complete(endpoint, body, limits)
+                answer = self.server.complete(endpoint, body.encode(), limits)
             except RefusedError as error:
-                refused = refused_fields(error.complaint, body)
-                self._leave_out(refused, needed_fields(body, self._extra), error)
+                refused = refused_fields(error.complaint, body.fields)
+                self._leave_out(refused, body.needed, error)
                 continue
             if used := answer.prompt_tokens + answer.tokens_generated:
                 self._gate.settle(tokens, used)
             self.without_logprobs |= self._logprobs and answer.logprob is None
             return _completion(request, answer, time.perf_counter() - started, attempt)
 
-    def _leave_out(self, fields: set[str], essential: set[str], error: RefusedError) -> None:
+    def _leave_out(self, fields: set[str], essential: Collection[str], error: RefusedError) -> None:
         """Do without these from now on, or raise: the error is another or they are needed."""
-        if needed := fields & essential:
+        if needed := fields.intersection(essential):
             raise ModelError(
                 f"{self.server.address.shown} refuses {', '.join(sorted(needed))} ({error}): "
                 "give other settings"

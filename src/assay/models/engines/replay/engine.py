@@ -15,6 +15,7 @@ from assay.datasets import file_sha256
 from assay.errors import ModelError, UsageError
 from assay.models import Backend, EngineOptions, Rendered, backends, failed
 from assay.models.engines.replay.recorded import PROGRAMS, records
+from assay.models.facts import EngineFacts
 from assay.models.names import default_name
 from assay.models.settings import refuse
 from assay.types import Completion, ModelIdentity, SampleKey
@@ -48,8 +49,8 @@ class ReplayModel:
         self._recorded: dict[SampleKey, Completion] = {}
         self._counts: dict[str, int] = defaultdict(int)
         continuation = False
-        for where, record in records(path, partial=partial):
-            field = _text_field(record)
+        for where, content in records(path, partial=partial):
+            field = _text_field(content)
             if field is None:
                 raise ModelError(
                     f"{where} is no completion: "
@@ -57,7 +58,7 @@ class ReplayModel:
                 )
             continuation |= field == "completion"
             try:
-                self._add(record, record[field])
+                self._add(content, content[field])
             except ValueError as error:
                 raise ModelError(f"{where}: {error}") from error
         if not self._recorded:
@@ -87,8 +88,8 @@ class ReplayModel:
     def recorded(self) -> list[SampleKey]:
         return list(self._recorded)
 
-    def describe(self) -> dict[str, object]:
-        return {}
+    def describe(self) -> EngineFacts:
+        return EngineFacts()
 
     def kept_loaded(self) -> AbstractContextManager[Loading]:
         return nullcontext("elsewhere")
@@ -153,7 +154,7 @@ def _text_field(record: Any) -> str | None:
 
 def _recognises(path: Path) -> bool:
     try:
-        return _text_field(next(records(path))[1]) is not None
+        return _text_field(next(records(path)).content) is not None
     except (ModelError, StopIteration):
         return False
 

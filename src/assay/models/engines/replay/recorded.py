@@ -8,14 +8,13 @@ from __future__ import annotations
 import dataclasses
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from assay.borders.reading import Reader, parse_json
 from assay.errors import ModelError
 
-Record = tuple[str, Any]  # where it stands, and what
 SAMPLES = Reader(
     ModelError, "Give a JSONL file of completions, a results file or a folder of samples", 1 << 33
 )
@@ -29,6 +28,13 @@ CUT = "its line was cut in half"
 RESULT_FILES = dataclasses.replace(SAMPLES, most=1 << 30)
 
 
+class Record(NamedTuple):
+    """Where a record stands, and what it holds: maybe not a completion."""
+
+    where: str
+    content: Any
+
+
 def records(path: Path, *, partial: bool = False) -> Iterator[Record]:
     """Yield the records of a file or folder; ModelError says what is wrong with it.
 
@@ -37,7 +43,7 @@ def records(path: Path, *, partial: bool = False) -> Iterator[Record]:
     if path.is_dir():
         yield from _folder(path)
     elif (judged := _judged(path)) is not None:
-        yield from _results(path, judged)
+        yield from judged
     else:
         yield from _lines(path, partial=partial)
 
@@ -59,7 +65,7 @@ def _lines(path: Path, *, partial: bool) -> Iterator[Record]:
                     "assay score --partial."
                 ) from error
             record = _rest(where, line)
-        yield where, record
+        yield Record(where, record)
 
 
 def _rest(where: str, line: bytes) -> dict[str, Any]:
@@ -84,7 +90,7 @@ def _folder(path: Path) -> Iterator[Record]:
     for program in programs:
         benchmark, _, number = program.parent.name.rpartition("_")
         code = PROGRAMS.read_text(program).replace("\r\n", "\n").replace("\r", "\n")
-        yield str(program), {"task_id": f"{benchmark}/{number}", "solution": code}
+        yield Record(str(program), {"task_id": f"{benchmark}/{number}", "solution": code})
 
 
 def _place(program: Path) -> tuple[str, int, int]:
@@ -96,7 +102,7 @@ def _number(text: str) -> int:
     return int(text) if text.isdecimal() and len(text) < 10 else -1
 
 
-def _judged(path: Path) -> dict[str, Any] | None:
+def _judged(path: Path) -> Iterator[Record] | None:
     """The samples by task of a result file of EvalPlus or BigCodeBench; None if it has lines."""
     if not path.name.removesuffix(".gz").endswith(".json"):
         return None
@@ -110,14 +116,14 @@ def _judged(path: Path) -> dict[str, Any] | None:
             raise
     judged = found.get("eval") if isinstance(found, dict) else None
     if isinstance(judged, dict):
-        return judged
+        return _results(path, judged.items())
     if isinstance(found, dict) and "task_id" in found:  # a single line
         return None
     raise ModelError(f"{path} is no result file of EvalPlus or BigCodeBench: it has no 'eval'")
 
 
-def _results(path: Path, judged: dict[str, Any]) -> Iterator[Record]:
-    for task_id, samples in judged.items():
+def _results(path: Path, judged: Iterable[tuple[str, Any]]) -> Iterator[Record]:
+    for task_id, samples in judged:
         for sample in samples if isinstance(samples, list) else [samples]:
             text = sample.get("solution") if isinstance(sample, dict) else None
-            yield f"{path}, {task_id}", {"task_id": task_id, "solution": text}
+            yield Record(f"{path}, {task_id}", {"task_id": task_id, "solution": text})

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import dataclasses
 import importlib.util
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from assay import codec
 from assay.datasets import kept_sha256
 from assay.distribution import install_hint
 from assay.errors import ModelError, UsageError
-from assay.formats.checkpoint import read_checkpoint
 from assay.formats.config_sizes import check_sizes
+from assay.formats.format import read_checkpoint
 from assay.formats.huggingface.folder import (
     ADAPTER,
     adapter_folder,
@@ -21,6 +22,7 @@ from assay.formats.huggingface.folder import (
     sha256_of,
 )
 from assay.models import Backend, backends, prompt_form
+from assay.models.engines.torch.settings import Generate, TorchFacts, TorchSettings
 from assay.models.gpu import driver_gpu, require_gpu
 from assay.models.identity import folder_identity
 from assay.models.names import default_name
@@ -28,10 +30,10 @@ from assay.models.settings import (
     check_chat_settings,
     own_options,
     refuse,
-    reserved,
+    refuse_reserved,
     thinking_budget,
 )
-from assay.models.workers.process import ProcessModel
+from assay.models.workers.process import ProcessModel, Worker
 from assay.types import ModelIdentity
 
 if TYPE_CHECKING:
@@ -53,7 +55,7 @@ RESERVED = {
 }
 
 
-class TorchModel(ProcessModel):
+class TorchModel(ProcessModel[TorchFacts]):
     """A model of any format that torch runs; it is loaded with the first request."""
 
     scoring_module = WORKER
@@ -66,7 +68,7 @@ class TorchModel(ProcessModel):
         template: str,
         adapter: Path | None = None,
     ) -> None:
-        super().__init__(WORKER, "transformers", str(path))
+        super().__init__(Worker(WORKER, "transformers", str(path), TorchFacts))
         self._path, self._adapter, self.options = path, adapter, options
         self.identity, self.template = identity, template
         if thinking_budget(options) is not None:
@@ -76,31 +78,34 @@ class TorchModel(ProcessModel):
             )
         check_chat_settings(options, identity.prompt_form, template, identity.name)
         self._overrides = own_options(options)
-        for name in self._overrides:
-            if why := reserved(name, RESERVED):
-                raise UsageError(why)
+        refuse_reserved(self._overrides, RESERVED)
 
     def gpu(self) -> str:
         return driver_gpu() if device_for(self.options) == "cuda" else ""
 
-    def scoring_settings(self) -> dict[str, Any]:
-        return {
-            "path": str(self._path),
-            "adapter": str(self._adapter or ""),
-            "device": device_for(self.options),
-            "dtype": dtype_for(self.options),
-            "threads": self.options.threads,
-            "overrides": self._overrides,
-        }
+    def scoring_settings(self) -> TorchSettings:
+        return TorchSettings(
+            path=str(self._path),
+            device=device_for(self.options),
+            dtype=dtype_for(self.options),
+            adapter=str(self._adapter or ""),
+            threads=self.options.threads,
+            overrides=self._overrides,
+        )
 
-    def settings(self, first: Request) -> dict[str, Any]:
+    def settings(self, first: Request) -> TorchSettings:
+        return dataclasses.replace(self.scoring_settings(), generate=self.start_generating(first))
+
+    def start_generating(self, first: Request) -> Generate:
         options = self.options
-        return {
-            **self.scoring_settings(),
-            "parallel": 1 if options.batch_mode == "off" else options.parallel,
-            "max_tokens": max(options.longest, first.decoding.max_tokens),
-            **self.template_settings(),
-        }
+        return Generate(
+            parallel=1 if options.batch_mode == "off" else options.parallel,
+            max_tokens=max(options.longest, first.decoding.max_tokens),
+            template=self.template_settings(),
+        )
+
+    def describe(self) -> TorchFacts:
+        return dataclasses.replace(self._facts, thinks=self.thinks or None)
 
 
 def device_for(options: EngineOptions) -> str:
@@ -140,13 +145,13 @@ def open_file(path: Path, options: EngineOptions, engine: str) -> TorchModel:
     refuse(options, engine, "revision")
     checkpoint = read_checkpoint(path)
     check_sizes(checkpoint.config, path.stat().st_size, path)
-    template = str(checkpoint.tokenizer_config.get("chat_template") or "")
+    template = checkpoint.tokenizer_config.default_template or ""
     identity = ModelIdentity(
         name=options.name or default_name(path),
         engine=engine,
         weights_sha256=kept_sha256(path),
         prompt_form=prompt_form(options, template, str(path)),
-        tokenizer_sha256=codec.digest(checkpoint.tokenizer_json),
+        tokenizer_sha256=codec.digest(checkpoint.tokenizer_json.content),
         template_sha256=sha256_of(template),
         variant=dtype_for(options),
         path=str(path.resolve()),

@@ -6,7 +6,7 @@ import json
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 import transformers
@@ -18,9 +18,14 @@ from transformers import (
     PreTrainedTokenizerFast,
 )
 
-from assay.formats.checkpoint import read_checkpoint
+from assay.formats.format import read_checkpoint
 from assay.machine import usable_cores
+from assay.models.engines.torch.settings import TorchFacts, TorchSettings
 from assay.models.engines.torch.weights import read_weights
+from assay.models.named_values import NamedValue, by_name
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 # Tokens that end an answer in one family or another; models do not always declare all of theirs.
 TURN_ENDS = (
@@ -39,15 +44,15 @@ class Loaded:
     device: str
     dtype: str
 
-    def facts(self) -> dict[str, object]:
+    def facts(self) -> TorchFacts:
         """What a result must record of how it runs."""
-        return {
-            "transformers": transformers.__version__,
-            "torch": torch.__version__,
-            "device": torch.cuda.get_device_name() if self.device == "cuda" else "cpu",
-            "dtype": self.dtype,
-            **({"threads": torch.get_num_threads()} if self.device == "cpu" else {}),
-        }
+        return TorchFacts(
+            transformers=transformers.__version__,
+            torch=str(torch.__version__),
+            device=torch.cuda.get_device_name() if self.device == "cuda" else "cpu",
+            dtype=self.dtype,
+            threads=torch.get_num_threads() if self.device == "cpu" else None,
+        )
 
 
 def set_threads(count: int) -> None:
@@ -55,23 +60,19 @@ def set_threads(count: int) -> None:
     torch.set_num_threads(count or min(torch.get_num_threads(), usable_cores()))
 
 
-def load(
-    path: str, device: str, dtype: str, adapter: str, overrides: dict[str, Any] | None = None
-) -> Loaded:
-    """Load a folder, or a file that ``_checkpoint`` reads.
-
-    ``overrides`` are settings of the model's configuration.
-    """
+def load(settings: TorchSettings) -> Loaded:
+    """Load a folder, or a file that ``read_checkpoint`` reads."""
+    device = settings.device
     transformers.logging.set_verbosity_error()
     transformers.logging.disable_progress_bar()
     if device == "cuda" and not torch.cuda.is_available():
         raise ValueError("torch sees no GPU: give --device cpu, or install a torch for this GPU")
-    read = _from_folder if Path(path).is_dir() else _from_file
-    model, tokenizer = read(path, device, DTYPES[dtype], overrides or {})
-    if adapter:
+    read = _from_folder if Path(settings.path).is_dir() else _from_file
+    model, tokenizer = read(settings)
+    if settings.adapter:
         from peft import PeftModel
 
-        model = PeftModel.from_pretrained(model, adapter).merge_and_unload()
+        model = PeftModel.from_pretrained(model, settings.adapter).merge_and_unload()
     model.eval()
     return Loaded(
         model,
@@ -83,11 +84,10 @@ def load(
     )
 
 
-def _from_folder(
-    path: str, device: str, dtype: torch.dtype, overrides: dict[str, Any]
-) -> tuple[Any, Any]:
+def _from_folder(settings: TorchSettings) -> tuple[Any, Any]:
+    path, device, dtype = settings.path, settings.device, DTYPES[settings.dtype]
     config = AutoConfig.from_pretrained(path)
-    _override(config, overrides)
+    _override(config, settings.overrides)
     if getattr(config, "quantization_config", None):
         # bitsandbytes, GPTQ, AWQ: their own loaders decide about number formats.
         model = AutoModelForCausalLM.from_pretrained(path, config=config, device_map={"": device})
@@ -96,9 +96,9 @@ def _from_folder(
     return model, AutoTokenizer.from_pretrained(path)
 
 
-def _override(config: Any, overrides: dict[str, Any]) -> None:
+def _override(config: Any, overrides: Sequence[NamedValue]) -> None:
     """Change settings that the configuration has; ValueError for others."""
-    for name, value in overrides.items():
+    for name, value in by_name(overrides).items():
         if name.startswith("_") or name not in config.to_dict():
             raise ValueError(
                 f"--engine-option {name}: the configuration of the model has no such setting. "
@@ -107,25 +107,24 @@ def _override(config: Any, overrides: dict[str, Any]) -> None:
         setattr(config, name, value)
 
 
-def _from_file(
-    path: str, device: str, dtype: torch.dtype, overrides: dict[str, Any]
-) -> tuple[Any, Any]:
-    checkpoint = read_checkpoint(Path(path))
-    config = AutoConfig.for_model(**checkpoint.config)
-    _override(config, overrides)
+def _from_file(settings: TorchSettings) -> tuple[Any, Any]:
+    checkpoint, dtype = read_checkpoint(Path(settings.path)), DTYPES[settings.dtype]
+    config = AutoConfig.for_model(**checkpoint.config.content)
+    _override(config, settings.overrides)
     with torch.device("meta"):  # shapes without numbers
         empty = AutoModelForCausalLM.from_config(config, dtype=dtype)
-    weights = read_weights(checkpoint.hf_tensors(), empty)
+    weights = read_weights(checkpoint.hf_tensors(), empty, settings.device)
     # As of a folder: tied weights are tied, and buffers that no file has are computed.
-    model = type(empty).from_pretrained(None, config=config, state_dict=weights, dtype=dtype)
-    model.to(device)
-    model.generation_config = GenerationConfig(**checkpoint.generation_config)
+    model = type(empty).from_pretrained(
+        None, config=config, state_dict=weights, dtype=dtype, device_map={"": settings.device}
+    )
+    model.generation_config = GenerationConfig(**checkpoint.generation_config.content)
     with tempfile.TemporaryDirectory() as folder:
-        for name, content in (
+        for name, file in (
             ("tokenizer.json", checkpoint.tokenizer_json),
             ("tokenizer_config.json", checkpoint.tokenizer_config),
         ):
-            Path(folder, name).write_text(json.dumps(content))
+            Path(folder, name).write_text(json.dumps(file.content))
         return model, PreTrainedTokenizerFast.from_pretrained(folder)
 
 

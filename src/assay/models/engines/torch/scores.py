@@ -17,15 +17,6 @@ if TYPE_CHECKING:
 AT_ONCE = {"cpu": 1, "cuda": 16}  # sequences in one pass; a CPU is as fast with one
 
 
-def scoring_facts(loaded: Loaded) -> dict[str, object]:
-    """Return what the harness is told of scoring."""
-    return {
-        "facts": loaded.facts(),
-        "context": loaded.context,
-        "at_once": AT_ONCE[loaded.device],
-    }
-
-
 class TorchScores:
     """Computes with the attention that the model had when this was made: transformers' own."""
 
@@ -50,7 +41,7 @@ class TorchScores:
         found: NDArray[np.float32] = self._computed([list(tokens)], 0)[0].float().cpu().numpy()
         return found
 
-    def logprobs(self, sequences: list[list[int]], last: int) -> list[list[float]]:
+    def logprobs(self, sequences: Sequence[Sequence[int]], last: int) -> list[list[float]]:
         """Together where they are equally long."""
         if len({len(tokens) for tokens in sequences}) > 1:
             return [self.logprobs([tokens], last)[0] for tokens in sequences]
@@ -62,7 +53,7 @@ class TorchScores:
         ]
         return [row.double().tolist() for row in found]
 
-    def _computed(self, sequences: list[list[int]], last: int) -> Any:
+    def _computed(self, sequences: Sequence[Sequence[int]], last: int) -> Any:
         model = self._loaded.model
         tokens = torch.tensor(sequences, device=self._loaded.device)
         generating = model.config._attn_implementation  # the slots' own, if there are any

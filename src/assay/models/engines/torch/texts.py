@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from assay.models.engines.torch.slots import Wish
+from assay.models.workers.messages import Render, Reply, Score, TemplateSettings, Tokenize
 from assay.models.workers.prompt_tokens import prompt_tokens, rendered, template_process
-from assay.models.workers.score_lines import is_question
 from assay.models.workers.template_process import TemplateLimitError
 from assay.thoughts import MARKS
 
@@ -18,13 +18,15 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from assay.models.engines.torch.load import Loaded
+    from assay.models.engines.torch.settings import TorchSettings
     from assay.models.workers.lines import Lines
+    from assay.types import Prompt, Request
 
 MARGIN = 8  # tokens that may decode to nothing of their own: parts of a character
 
 
 @dataclass(slots=True)
-class Ask:
+class TokenAsk:
     """A request as tokens."""
 
     identifier: int
@@ -44,7 +46,7 @@ class Ask:
 class Made:
     """What came of it; no tokens if there is an error."""
 
-    ask: Ask
+    ask: TokenAsk
     tokens: list[int]
     logprob: float | None
     ms: float
@@ -53,27 +55,31 @@ class Made:
 class Texts:
     """``asked`` fills with requests as tokens, and questions about tokens; texts go back."""
 
-    def __init__(self, loaded: Loaded, lines: Lines) -> None:
+    def __init__(
+        self, loaded: Loaded, lines: Lines[TorchSettings], template: TemplateSettings
+    ) -> None:
         self._loaded, self._lines = loaded, lines
         self._hidden = _hidden(loaded.tokenizer)
-        self._render = template_process(loaded.tokenizer, lines.settings).render
-        self._last: tuple[Any, tuple[int, ...], str] = None, (), ""
+        self._render = template_process(loaded.tokenizer, template).render
+        self._last: tuple[Prompt | None, tuple[int, ...], str] = None, (), ""
         self._made: queue.SimpleQueue[Made] = queue.SimpleQueue()
-        self.asked: queue.SimpleQueue[Ask | dict[str, Any]] = queue.SimpleQueue()
+        self.asked: queue.SimpleQueue[TokenAsk | Tokenize | Score] = queue.SimpleQueue()
 
     def start(self) -> None:
         for loop in (self._take, self._give):
             threading.Thread(target=loop, daemon=True).start()
 
-    def tell(self, ask: Ask, tokens: list[int], logprob: float | None) -> None:
+    def tell(self, ask: TokenAsk, tokens: list[int], logprob: float | None) -> None:
         elapsed = time.perf_counter() - ask.started if tokens else 0.0
         self._made.put(Made(ask, tokens, logprob, round(elapsed * 1000, 3)))
 
-    def fail(self, ask: Ask, reason: str) -> None:
+    def fail(self, ask: TokenAsk, reason: str) -> None:
         ask.error = reason
         self.tell(ask, [], None)
 
-    def stopped(self, asks: Sequence[Ask], tokens: Sequence[list[int]], new: int) -> list[bool]:
+    def stopped(
+        self, asks: Sequence[TokenAsk], tokens: Sequence[list[int]], new: int
+    ) -> list[bool]:
         """Whether a stop word is in the text, looked for at its end: in the ``new`` tokens."""
         tails = [
             made[-(new + max(map(len, ask.stop)) + MARGIN) :]
@@ -92,36 +98,36 @@ class Texts:
             except TemplateLimitError as error:
                 self._lines.fatal(error)
 
-    def _take_one(self, message: dict[str, Any]) -> None:
-        if "render" in message:
-            self._lines.reply(rendered(self._loaded.tokenizer, self._render, message))
+    def _take_one(self, message: Any) -> None:
+        if isinstance(message, Render):
+            self._lines.reply(rendered(self._loaded.tokenizer, self._render, message.prompt))
             return
-        if is_question(message):
+        if isinstance(message, Tokenize | Score):
             self.asked.put(message)
             return
-        ask = self._ask(message)
+        ask = self._ask(message.id, message.request)
         if ask.error:
             self.tell(ask, [], None)
         else:
             self.asked.put(ask)
 
-    def _ask(self, message: dict[str, Any]) -> Ask:
-        prompt, decoding, context = message["prompt"], message["decoding"], self._loaded.context
+    def _ask(self, identifier: int, request: Request) -> TokenAsk:
+        prompt, decoding, context = request.prompt, request.decoding, self._loaded.context
         if prompt != self._last[0]:  # the samples of a problem follow one another
             self._last = (prompt, *self._tokens(prompt))
         _, tokens, error = self._last
         wish = Wish(
-            min(decoding["max_tokens"], max(1, context - len(tokens))),
-            decoding["temperature"],
-            decoding["top_k"],
-            decoding["top_p"],
-            message["seed"],
-            decoding["min_p"],
-            decoding["repetition_penalty"],
+            min(decoding.max_tokens, max(1, context - len(tokens))),
+            decoding.temperature,
+            decoding.top_k,
+            decoding.top_p,
+            request.seed,
+            decoding.min_p,
+            decoding.repetition_penalty,
         )
-        return Ask(message["id"], tokens, wish, tuple(prompt["stop"]), error)
+        return TokenAsk(identifier, tokens, wish, prompt.stop, error)
 
-    def _tokens(self, prompt: dict[str, Any]) -> tuple[tuple[int, ...], str]:
+    def _tokens(self, prompt: Prompt) -> tuple[tuple[int, ...], str]:
         """The prompt's tokens, and why it cannot be continued."""
         try:
             tokens = tuple(prompt_tokens(self._loaded.tokenizer, self._render, prompt))
@@ -163,16 +169,16 @@ class Texts:
         cuts = [at for word in ask.stop if (at := text.find(word)) >= 0]
         ended = bool(made.tokens) and made.tokens[-1] in self._loaded.ends
         self._lines.reply(
-            {
-                "id": ask.identifier,
-                "text": text[: min(cuts)] if cuts else text,
-                "finish_reason": "stop" if ended or cuts else "length",
-                "prompt_tokens": len(ask.prompt),
-                "tokens_generated": len(made.tokens),
-                "ms": made.ms,
-                "logprob": made.logprob,
-                "error": ask.error or None,
-            }
+            Reply(
+                id=ask.identifier,
+                text=text[: min(cuts)] if cuts else text,
+                finish_reason="stop" if ended or cuts else "length",
+                prompt_tokens=len(ask.prompt),
+                tokens_generated=len(made.tokens),
+                ms=made.ms,
+                logprob=made.logprob,
+                error=ask.error or None,
+            )
         )
 
 

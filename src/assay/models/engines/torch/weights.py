@@ -1,4 +1,4 @@
-"""Weights of a model file as torch tensors, dequantised by several threads."""
+"""Weights of a model file as torch tensors, dequantised by several threads or by the GPU."""
 
 from __future__ import annotations
 
@@ -8,21 +8,29 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from assay.formats.tensors import decode, split_rows
+from assay.formats.architectures import is_computed
+from assay.formats.tensors import BLOCKS, decode, has_whole_rows, split_rows
+from assay.models.engines.torch.dequantise import FORMATS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from assay.formats.tensors import Tensor
 
+GPU_PIECE = 1 << 25  # numbers at a time: enough to keep a GPU busy, within 1 GB of its memory
 
-def read_weights(tensors: Sequence[Tensor], model: Any) -> dict[str, torch.Tensor]:
+
+def read_weights(
+    tensors: Sequence[Tensor], model: Any, device: str = "cpu"
+) -> dict[str, torch.Tensor]:
     """Return the tensors of a file in the number formats of ``model``, whose own have no memory.
 
+    They are made on ``device``: a GPU is sent the quantised bytes and dequantises them itself.
     ValueError if the file lacks a weight of the model, has others, or has them in other shapes.
     """
     missing: dict[str, torch.Tensor] = dict(model.state_dict())
     weights: dict[str, torch.Tensor] = {}
+    tensors = [tensor for tensor in tensors if not is_computed(tensor.name)]
     for tensor in tensors:
         if (target := missing.pop(tensor.name, None)) is None:
             raise ValueError(f"transformers' {model.config.model_type} has no weight {tensor.name}")
@@ -30,7 +38,7 @@ def read_weights(tensors: Sequence[Tensor], model: Any) -> dict[str, torch.Tenso
             raise ValueError(
                 f"{tensor.name} has the shape {tensor.shape}, the model needs {tuple(target.shape)}"
             )
-        weights[tensor.name] = torch.empty(tensor.shape, dtype=target.dtype)
+        weights[tensor.name] = torch.empty(tensor.shape, dtype=target.dtype, device=device)
     if model.config.tie_word_embeddings:
         missing.pop("lm_head.weight", None)
     if missing:
@@ -38,17 +46,30 @@ def read_weights(tensors: Sequence[Tensor], model: Any) -> dict[str, torch.Tenso
 
     def fill(part: tuple[torch.Tensor, Tensor]) -> None:
         target, tensor = part
-        target.copy_(decode(tensor).torch())
+        target.copy_(_numbers(tensor, device))
 
     parts = (
         (weights[tensor.name][rows], some)
         for tensor in tensors
-        for rows, some in split_rows(tensor)
+        for rows, some in split_rows(tensor, 0 if device == "cpu" else GPU_PIECE)
     )
     with _one_thread_a_copy() as threads, ThreadPoolExecutor(threads) as pool:
         for _ in pool.map(fill, parts):
             pass
     return weights
+
+
+def _numbers(tensor: Tensor, device: str) -> torch.Tensor:
+    if device == "cpu" or tensor.encoding not in FORMATS or not has_whole_rows(tensor):
+        return decode(tensor).torch()
+    return dequantise_on(tensor, device)
+
+
+def dequantise_on(tensor: Tensor, device: str) -> torch.Tensor:
+    """Return the numbers of a tensor in whole blocks, computed on the device."""
+    stored = torch.frombuffer(bytearray(tensor.read()), dtype=torch.uint8).to(device)
+    blocks = stored.view(-1, BLOCKS[tensor.encoding][1])
+    return FORMATS[tensor.encoding](blocks).view(tensor.shape)
 
 
 @contextlib.contextmanager

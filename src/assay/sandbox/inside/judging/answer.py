@@ -8,23 +8,28 @@ from __future__ import annotations
 
 import signal
 import time
+from collections.abc import Callable
 from types import FrameType
 from typing import Any, NoReturn
 
 from . import calling, wire
-from .plain import abridged, encode
 
 FLUSH_S = 0.002  # many short calls share a message
 LOOKS = 16  # at a call, in its CPU limit
 LOOK_S = 0.05  # of CPU time, where a call has no limit
 
 
-def serve(namespace: dict[str, object], job: dict[str, Any], channel: int) -> NoReturn:
+def serve(
+    namespace: dict[str, object],
+    program: str,
+    entry_point: str,
+    to_data: Callable[[Any], Any],
+    call_cpu_s: float,
+    channel: int,
+) -> NoReturn:
     """Load the program, then answer until the other side has heard enough."""
-    unloaded = calling.load(namespace, job["program"])
-    to_data = abridged if job["abridged"] else encode
+    unloaded = calling.load(namespace, program)
     answers = Answers(channel)
-    call_cpu_s = job["limits"]["call_cpu_s"]
     if call_cpu_s:
         wire.send(channel, [])  # the time for loading is not the first call's
     # An answer before a call that never ends is heard, whatever the machine does meanwhile.
@@ -35,7 +40,7 @@ def serve(namespace: dict[str, object], job: dict[str, Any], channel: int) -> No
                 answers.add(unloaded)
                 continue
             answers.calling = True
-            answer = calling.result(namespace, job["entry_point"], positional, named, to_data)
+            answer = calling.result(namespace, entry_point, positional, named, to_data)
             answers.calling = False
             answers.add(answer)
         answers.flush()

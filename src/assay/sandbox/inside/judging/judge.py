@@ -11,9 +11,11 @@ import sys
 import types
 from collections.abc import Callable
 
+from .messages import Result
+
 PREAMBLE, PROGRAM, TESTS = "<preamble>", "<program>", "<tests>"
 DETAIL_LIMIT = 500
-PASSED = {"status": "pass", "reason": "passed", "detail": "", "failing_test": ""}
+PASSED = Result("pass", "passed")
 NOT_PYTHON = (SyntaxError, ValueError, RecursionError, MemoryError)  # raised by compile
 # Limits and walls of the sandbox that a program runs into show as these errors.
 BY_ERRNO = {
@@ -40,10 +42,8 @@ def prepared(preamble: types.CodeType) -> dict[str, object]:
     return namespace
 
 
-def judge(
-    namespace: dict[str, object], program: str, tests: types.CodeType, text: str
-) -> dict[str, str]:
-    """``status``, ``reason``, ``detail`` and ``failing_test``; ``text`` is that of the tests."""
+def judge(namespace: dict[str, object], program: str, tests: types.CodeType, text: str) -> Result:
+    """Run a program, then its tests, whose source is ``text``."""
     try:
         code = compiled(program, PROGRAM)
     except NOT_PYTHON as error:
@@ -96,13 +96,9 @@ REASONS = {
 }  # fmt: skip
 
 
-def fail(why: str, detail: str, failing_test: str = "") -> dict[str, str]:
-    return {
-        "status": "fail",
-        "reason": why if why in REASONS else "exception",
-        "detail": detail[:DETAIL_LIMIT],
-        "failing_test": failing_test[:DETAIL_LIMIT],
-    }
+def fail(why: str, detail: str, failing_test: str = "") -> Result:
+    reason = why if why in REASONS else "exception"
+    return Result("fail", reason, detail[:DETAIL_LIMIT], failing_test[:DETAIL_LIMIT])
 
 
 def _frames(error: BaseException) -> list[tuple[str, int]]:

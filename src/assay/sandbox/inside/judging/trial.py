@@ -10,11 +10,12 @@ from collections.abc import Iterable
 from typing import Any, NoReturn, Protocol
 
 from . import foresee, judge, unstopped, wire
+from .messages import Failure, Group, Result, TestBody
 from .plain import decode, encode, has_opaque
 
 SHORT = 200
 
-Answer = tuple[Any, dict[str, str] | None]  # a value, or a failure
+Answer = tuple[Any, Failure | None]  # a value, or a failure
 
 
 class EndedError(Exception):
@@ -41,15 +42,15 @@ def checked(answer: Any) -> Answer:
         if type(answer) is list:
             (data,) = answer
             return decode(data), None
-        return None, {name: str(answer[name]) for name in ("raised", "reason", "detail")}
+        return None, Failure(*(str(answer[name]) for name in Failure._fields))
     except (ValueError, TypeError, KeyError, RecursionError) as error:
         raise EndedError from error
 
 
-def made(body: dict[str, Any]) -> Tests:
-    """Tests as they came over the wire."""
+def made(body: TestBody) -> Tests:
+    """Make tests ready to be run."""
     try:
-        return CaseTests(body) if "inputs" in body else CodeTests(body)
+        return CodeTests(body) if body.inputs is None else CaseTests(body)
     except Exception as error:
         return UnfitTests(error)
 
@@ -61,21 +62,21 @@ class CodeTests:
     wrong, and could tell the next sample.
     """
 
-    def __init__(self, body: dict[str, Any]) -> None:
-        self._text, self._name = body["code"], body["entry_point"]
-        self._preamble = judge.compiled(body["preamble"], judge.PREAMBLE)
+    def __init__(self, body: TestBody) -> None:
+        self._text, self._name = body.code, body.entry_point
+        self._preamble = judge.compiled(body.preamble, judge.PREAMBLE)
         # One message takes all calls of most tests to the program.
-        self._foreseen = foresee.calls(body["code"], self._name)
-        if self._foreseen and foresee.has_sets(body["code"], self._name):
-            self._requests = wire.dump_recipes(foresee.recipes(body["code"], self._name))
+        self._foreseen = foresee.calls(self._text, self._name)
+        if self._foreseen and foresee.has_sets(self._text, self._name):
+            self._requests = wire.dump_recipes(foresee.recipes(self._text, self._name))
         else:
             self._requests = wire.dump_calls(list(self._foreseen))
         compiled = judge.compiled if self._foreseen else unstopped.compiled
-        self._code = compiled(body["code"], judge.TESTS if self._foreseen else self._name)
+        self._code = compiled(self._text, judge.TESTS if self._foreseen else self._name)
 
-    def run(self, channel: Channel) -> dict[str, Any]:
+    def run(self, channel: Channel) -> Result:
         calls = Calls(self._name, channel, self._foreseen)
-        failures: list[dict[str, Any]] = []
+        failures: list[Result] = []
 
         def note(error: Exception) -> None:
             if not failures:
@@ -89,14 +90,14 @@ class CodeTests:
                 channel.send(self._requests, len(self._foreseen))
             exec(self._code, namespace)
         except EndedError:
-            return {"ended": True, "failing_test": ""}
+            return Result("ended")
         except StopError:
             pass
         except Exception as error:
             note(error)
         calls.hear_the_rest()
-        if failures or calls.stopped:
-            return failures[0] if failures else calls.stopped or {}
+        if failed := failures[0] if failures else calls.stopped:
+            return failed
         return judge.PASSED if calls.made else _unfit(f"no test calls {self._name}")
 
 
@@ -107,11 +108,11 @@ class Calls:
         self._name, self._channel, self._foreseen = name, channel, deque(foreseen)
         self._call: foresee.Call = ((), {})
         self._value: Any = None
-        self._failure: dict[str, str] | None = None
+        self._failure: Failure | None = None
         self._raised: Exception | None = None
         self._answered = False
         self.made = False
-        self.stopped: dict[str, Any] | None = None
+        self.stopped: Result | None = None
 
     def __call__(self, *positional: Any, **named: Any) -> Any:
         self._call, self.made = (positional, named), True
@@ -125,16 +126,16 @@ class Calls:
                 self._stop(_unfit(f"an unforeseen call of {self._name}"))
             self._value, self._failure = self._channel.answer()
         except EndedError:
-            self._stop({"ended": True, "failing_test": self._shown()})
+            self._stop(Result("ended", failing_test=self._shown()))
         if self._failure is None:
             self._answered = True
             return self._value
-        if not self._failure["raised"]:  # it did not even load
-            self._stop(judge.fail(self._failure["reason"], self._failure["detail"]))
+        if not self._failure.raised:  # it did not even load
+            self._stop(judge.fail(self._failure.reason, self._failure.detail))
         self._raised = _error(self._failure)
         raise self._raised
 
-    def _not_plain(self) -> dict[str, Any]:
+    def _not_plain(self) -> Result:
         """Tell whose failure it is that a call cannot be sent.
 
         The program's, if it has answered before: references show that tests pass plain data.
@@ -149,19 +150,19 @@ class Calls:
         with contextlib.suppress(EndedError):
             for _ in self._foreseen if self.stopped is None else ():
                 _, failure = self._channel.answer()
-                if failure and failure["reason"] == "timeout":
+                if failure and failure.reason == "timeout":
                     return
 
-    def failed(self, error: Exception, failing_test: str) -> dict[str, str]:
+    def failed(self, error: Exception, failing_test: str) -> Result:
         """What the tests said of the last call."""
         if self._failure and error is self._raised:
-            return judge.fail(self._failure["reason"], self._failure["detail"], failing_test)
+            return judge.fail(self._failure.reason, self._failure.detail, failing_test)
         reason, detail = judge.told(error)
         if self.made and self._failure is None:
             detail = f"{detail}: {self._shown()} gave {_shown(self._value)}"
         return judge.fail(reason, detail, failing_test)
 
-    def _stop(self, result: dict[str, Any]) -> NoReturn:
+    def _stop(self, result: Result) -> NoReturn:
         self.stopped = self.stopped or result
         raise StopError
 
@@ -172,23 +173,23 @@ class Calls:
 class CaseTests:
     """Tests as data; the code of the tests says what matches."""
 
-    def __init__(self, body: dict[str, Any]) -> None:
-        self._name = body["entry_point"]
-        inputs, expected = body["inputs"], body["expected"]
+    def __init__(self, body: TestBody) -> None:
+        self._name = body.entry_point
+        inputs, expected = body.inputs or {}, body.expected or {}
         self._inputs = {group: list(map(decode, calls)) for group, calls in inputs.items()}
         self._expected = {group: list(map(decode, values)) for group, values in expected.items()}
         self._requests = {
             group: wire.dump_calls([(arguments, {}) for arguments in calls])
             for group, calls in self._inputs.items()
         }
-        namespace = judge.prepared(judge.compiled(body["preamble"], judge.PREAMBLE))
-        exec(judge.compiled(body["code"], judge.TESTS), namespace)
+        namespace = judge.prepared(judge.compiled(body.preamble, judge.PREAMBLE))
+        exec(judge.compiled(body.code, judge.TESTS), namespace)
         self._matcher: Any = namespace["matcher"]
 
-    def run(self, channel: Channel) -> dict[str, Any]:
+    def run(self, channel: Channel) -> Result:
         if not self._expected:
             return self._outputs(channel)
-        groups = {group: [0, len(calls)] for group, calls in self._inputs.items()}
+        right = dict.fromkeys(self._inputs, 0)
         verdict = judge.PASSED
         arguments: list[Any] = []
         try:
@@ -199,18 +200,20 @@ class CaseTests:
                 for arguments, expected in zip(calls, self._expected[group], strict=True):
                     got, failure = channel.answer()
                     if failure is None and _right(matches, arguments, expected, got):
-                        groups[group][0] += 1
+                        right[group] += 1
                     elif verdict is judge.PASSED:
                         verdict = self._wrong(arguments, expected, got, failure)
-                    if failure and failure["reason"] == "timeout":
-                        return {**verdict, "groups": groups}
+                    if failure and failure.reason == "timeout":
+                        return verdict._replace(groups=self._groups(right))
         except EndedError:
             if verdict is judge.PASSED:
-                shown = _shown_call(self._name, arguments, {})
-                return {"ended": True, "failing_test": shown, "groups": groups}
-        return {**verdict, "groups": groups}
+                verdict = Result("ended", failing_test=_shown_call(self._name, arguments, {}))
+        return verdict._replace(groups=self._groups(right))
 
-    def _outputs(self, channel: Channel) -> dict[str, Any]:
+    def _groups(self, right: dict[str, int]) -> tuple[Group, ...]:
+        return tuple(Group(name, n, len(self._inputs[name])) for name, n in right.items())
+
+    def _outputs(self, channel: Channel) -> Result:
         """What the program returns for each input, encoded."""
         found: dict[str, list[Any]] = {}
         slowest_s = 0.0
@@ -226,17 +229,17 @@ class CaseTests:
                         return self._wrong(arguments, None, got, failure)
                     found[group].append(encode(got))
         except EndedError:
-            return {"ended": True, "failing_test": ""}
-        return {**judge.PASSED, "outputs": found, "slowest_s": slowest_s}
+            return Result("ended")
+        return judge.PASSED._replace(outputs=found, slowest_s=slowest_s)
 
     def _wrong(
-        self, arguments: list[Any], expected: Any, got: Any, failure: dict[str, str] | None
-    ) -> dict[str, str]:
+        self, arguments: list[Any], expected: Any, got: Any, failure: Failure | None
+    ) -> Result:
         call = _shown_call(self._name, arguments, {})
         if failure is None:
             told = f"expected {_shown(expected)}, got {_shown(got)}"
             return judge.fail("wrong-answer", told, call)
-        return judge.fail(failure["reason"], failure["detail"], call if failure["raised"] else "")
+        return judge.fail(failure.reason, failure.detail, call if failure.raised else "")
 
 
 class UnfitTests:
@@ -245,8 +248,8 @@ class UnfitTests:
     def __init__(self, error: Exception) -> None:
         self._error = f"the benchmark's own tests fail: {type(error).__name__}: {error}"
 
-    def run(self, channel: Channel) -> dict[str, Any]:  # noqa: ARG002 - nobody is called
-        return {"sandbox_error": self._error}
+    def run(self, channel: Channel) -> Result:  # noqa: ARG002 - nobody is called
+        return _unfit(self._error)
 
 
 def _right(matches: Any, arguments: list[Any], expected: Any, got: Any) -> bool:
@@ -256,18 +259,18 @@ def _right(matches: Any, arguments: list[Any], expected: Any, got: Any) -> bool:
         return False
 
 
-def _unfit(why: str) -> dict[str, str]:
+def _unfit(why: str) -> Result:
     """These tests cannot be run apart from a program, which is no failure of the program."""
-    return {"sandbox_error": why}
+    return Result("unfit", detail=why)
 
 
-def _error(failure: dict[str, str]) -> Exception:
+def _error(failure: Failure) -> Exception:
     """What the program raised, as far as the tests may want to catch it."""
-    kind = getattr(builtins, failure["raised"], None)
+    kind = getattr(builtins, failure.raised, None)
     if isinstance(kind, type) and issubclass(kind, Exception):
         with contextlib.suppress(TypeError):  # some need more than a message
-            return kind(failure["detail"])
-    return RuntimeError(failure["detail"])
+            return kind(failure.detail)
+    return RuntimeError(failure.detail)
 
 
 def _shown_call(name: str, positional: Iterable[Any], named: dict[str, Any]) -> str:

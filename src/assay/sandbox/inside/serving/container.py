@@ -22,14 +22,13 @@ LINK = 200  # the descriptor of a server's end of what is between the two
 
 def main() -> None:
     """Ends, and all else in the container with it, when its input does."""
-    settings = wire.receive(0)
-    servers = _started(settings["interpreter"], settings["variables"])
+    servers = _started(*wire.receive(0))  # interpreter and variables
     outputs = {server.stdout.fileno(): name for name, server in servers.items()}  # type: ignore[union-attr]
     inputs = {name: server.stdin.fileno() for name, server in servers.items()}  # type: ignore[union-attr]
     poll = select.poll()
     for descriptor in (0, *outputs):
         poll.register(descriptor, select.POLLIN)
-    wire.send(1, {"python": f"{sys.implementation.name} {sys.version.split()[0]}"})
+    wire.send(1, f"{sys.implementation.name} {sys.version.split()[0]}")
     held = bytearray()
     with contextlib.suppress(OSError, EOFError):  # somebody is gone, and the worker with it
         while True:

@@ -14,7 +14,9 @@ from ..isolation.clock import TURN, PublishedClock
 from ..isolation.machine import Machine
 from ..judging import judge, wire
 from ..judging.latest import Latest
+from ..judging.messages import Result
 from . import sample
+from .messages import Limits, Seen, read_order
 from .place import Place
 from .watch import Kept, Watch
 from .zygote import SEPARATED, SHARED
@@ -94,39 +96,40 @@ class Keeper:
         """Have the next program's process forked while the harness thinks of what to run in it."""
         self._next = self._next or Process(self._place, apart=self._apart)
 
-    def judge(self, job: dict[str, Any]) -> dict[str, Any]:
+    def judge(self, message: list[Any]) -> Seen:
         """Run one program to its end or a limit, remove all traces, tell what was seen."""
+        task, limits = read_order(message)
         try:
-            codes = self._compiled(job.pop("preamble"), job["tests"])
+            codes = self._compiled(task.preamble, task.tests)
         except (SyntaxError, ValueError) as error:
             self._pass_on(None)
-            return {"sandbox_error": f"the benchmark's own code does not compile: {error}"}
-        job["token"] = os.urandom(16).hex()
+            return _unfit(f"the benchmark's own code does not compile: {error}")
+        token = os.urandom(16).hex()
+        orders = sample.Orders(*task[1:], limits.cpu_s, limits.call_cpu_s, token)
         if self._place.memory:
             self._place.memory.restart()
         self.prepare()
         process, self._next = self._next, None
         assert process is not None
         try:
-            pid, said = process.send(wire.measured(dumps((job, codes))))
+            # Marshal writes no tuple that has a name.
+            pid, said = process.send(wire.measured(dumps((tuple(orders), codes))))
             if pid:
-                return self._watched(job, process, pid, said)
+                return self._watched(limits, token, process, pid, said)
             self._place.end(0)
             self._pass_on(None)
-            return {"sandbox_error": "a process could not be forked"}
+            return _unfit("a process could not be forked")
         finally:
             process.close()
 
-    def _watched(
-        self, job: dict[str, Any], process: Process, pid: int, said: bytes
-    ) -> dict[str, Any]:
-        limits, limit = job["limits"], self._place.limit
+    def _watched(self, limits: Limits, token: str, process: Process, pid: int, said: bytes) -> Seen:
+        limit = self._place.limit
         watch = Watch(limits, self._place, self._clock, self._machine)
-        output, result = Kept(limits["output_bytes"]), Kept(RESULT_BYTES)
+        output, result = Kept(limits.output_bytes), Kept(RESULT_BYTES)
         if said != sample.HERE:  # it could not be isolated, and says why
             result.take(said)
         if process.oracles:
-            self._pass_on(process.oracles, limits["cpu_s"], limits["call_cpu_s"])
+            self._pass_on(process.oracles, limits.cpu_s, limits.call_cpu_s)
             process.oracles.close()
         ended = os.pidfd_open(pid)
         watch.run(ended, process.output, output, sample.JOBS, process.channel)
@@ -142,20 +145,18 @@ class Keeper:
                 while text.read_from(source):
                     pass
         self._place.clean_up()
-        return {
-            # No verdict of its own counts that comes after its time.
-            "result": None
-            if watch.stopped == "cpu"
-            else sample.checked(bytes(result.data), job["token"]),
-            "exit_code": os.waitstatus_to_exitcode(status),
-            "stopped": watch.stopped,
-            "pressure": watch.pressure,
-            "out_of_memory": watch.killed_by() == "own limit",
-            "wall_s": round(wall_s, 4),
-            "cpu_s": round(watch.cpu_s, 4),
-            "peak_mb": round(self._place.peak_bytes() / 2**20, 1),
-            "output_tail": output.data[-OUTPUT_TAIL:].decode(errors="replace"),
-        }
+        late = watch.stopped == "cpu"  # no verdict of its own counts that comes after its time
+        return Seen(
+            None if late else sample.checked(bytes(result.data), token),
+            os.waitstatus_to_exitcode(status),
+            watch.stopped,
+            out_of_memory=watch.killed_by() == "own limit",
+            wall_s=round(wall_s, 4),
+            cpu_s=round(watch.cpu_s, 4),
+            peak_mb=round(self._place.peak_bytes() / 2**20, 1),
+            output_tail=output.data[-OUTPUT_TAIL:].decode(errors="replace"),
+            pressure=watch.pressure,
+        )
 
     def _pass_on(
         self, channel: _socket.socket | None, cpu_s: float = 0.0, call_cpu_s: float = 0.0
@@ -177,3 +178,8 @@ class Keeper:
             codes = judge.compiled(preamble, judge.PREAMBLE), judge.compiled(tests, judge.TESTS)
             self._codes.add(key, dumps(codes), len(preamble) + len(tests))
         return self._codes.items[key]
+
+
+def _unfit(why: str) -> Seen:
+    """Tell why a program could not be run at all."""
+    return Seen(Result("unfit", detail=why))

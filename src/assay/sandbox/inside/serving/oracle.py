@@ -24,7 +24,9 @@ from typing import Any
 from ..isolation.clock import CPUS, TURN, Clock
 from ..judging import judge, trial, wire
 from ..judging.latest import Latest
+from ..judging.messages import Failure, Result, TestBody
 from ..judging.trial import EndedError
+from .messages import Turn
 from .sample import JOBS, LINK
 
 CPU_S = 20.0  # of the tests' own work for one program
@@ -131,9 +133,9 @@ class Channel:
             self._call_ends_s = used_s + lag_s + self._call_cpu_s
         return late
 
-    def _too_long(self) -> dict[str, str]:
+    def _too_long(self) -> Failure:
         detail = f"used {self._call_cpu_s:g} s of CPU time in one call"
-        return {"raised": "TimeoutError", "reason": "timeout", "detail": detail}
+        return Failure("TimeoutError", "timeout", detail)
 
 
 class Oracle:
@@ -146,15 +148,16 @@ class Oracle:
     def prepare(self) -> None:
         """Do nothing: tests are made ready when they come."""
 
-    def judge(self, job: dict[str, Any]) -> dict[str, Any]:
-        """Tell how the program does that the fork server starts for this job."""
-        tests = self._tests(job)
+    def judge(self, message: list[Any]) -> Result:
+        """Tell how the program does that the keeper starts in this turn."""
+        turn = Turn(*message)
+        tests = self._tests(turn)
         channel, descriptors = self._channel()
         if channel is None:
-            return {"ended": True}
+            return Result("ended")
         try:
             # Tests that draw their inputs draw the same for every program, and none can foresee it.
-            random.seed(job["seed"])
+            random.seed(turn.seed)
             with limit_work(CPU_S):
                 return tests.run(channel)
         except TooSlowError:
@@ -165,11 +168,12 @@ class Oracle:
             for descriptor in descriptors:  # which tells the keeper that the program can go
                 os.close(descriptor)
 
-    def _tests(self, job: dict[str, Any]) -> trial.Tests:
-        if job["body_follows"]:
+    def _tests(self, turn: Turn) -> trial.Tests:
+        if turn.body_follows:
             encoded = wire.receive_encoded(JOBS)
-            self._kept.add(job["key"], trial.made(json.loads(encoded)), len(encoded))
-        return self._kept.items[job["key"]]
+            tests = trial.made(TestBody(*json.loads(encoded)))
+            self._kept.add(turn.key, tests, len(encoded))
+        return self._kept.items[turn.key]
 
     def _channel(self) -> tuple[Channel | None, list[int]]:
         """Take the next program's from the keeper; none if it could not be started."""

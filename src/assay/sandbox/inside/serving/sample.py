@@ -7,9 +7,11 @@ import math
 import os
 import resource
 from collections.abc import Callable
-from typing import Any, NoReturn
+from typing import NamedTuple, NoReturn
 
-from ..judging import answer, judge, wire
+from ..judging import answer, judge, plain, wire
+from ..judging.messages import TEXTS, Result
+from .messages import WorkerLimits
 
 MIB = 1 << 20
 OPEN_FILES = 256
@@ -22,10 +24,22 @@ TOO_LONG = "the program's own text takes more memory than it may have"
 SEPARATOR, LENIENT = "\0", "surrogatepass"
 
 
-def limit_worker(limits: dict[str, Any], processes: int) -> None:
+class Orders(NamedTuple):
+    """What the keeper tells the process of one program: what to run, and how to tell the end."""
+
+    program: str
+    tests: str
+    entry_point: str
+    abridged: bool
+    cpu_s: float
+    call_cpu_s: float
+    token: str
+
+
+def limit_worker(limits: WorkerLimits, processes: int) -> None:
     """Set what is the same for all programs of a worker: they inherit it, none pays for it."""
-    memory = _address_space() + limits["memory_mb"] * MIB
-    files = limits["files_mb"] * MIB
+    memory = _address_space() + limits.memory_mb * MIB
+    files = limits.files_mb * MIB
     for kind, value in (
         (resource.RLIMIT_AS, memory),
         (resource.RLIMIT_FSIZE, files),
@@ -60,10 +74,11 @@ def run(control: int, output: int, channel: int, enter: Callable[[], None]) -> N
             os.dup2(channel, CHANNEL)
         os.closerange(CHANNEL + apart, OPEN_FILES)
         os.write(CONTROL, HERE)
-        job, codes = marshal.loads(wire.receive_at_once(CONTROL))
+        told, codes = marshal.loads(wire.receive_at_once(CONTROL))
+        orders = Orders(*told)
         preamble, tests = marshal.loads(codes)
         # The keeper's exact clock decides. This one counts ticks, and is there if nobody looks.
-        cpu = math.ceil(BACKSTOP * job["limits"]["cpu_s"])
+        cpu = math.ceil(BACKSTOP * orders.cpu_s)
         resource.setrlimit(resource.RLIMIT_CPU, (cpu, cpu + 1))
         namespace = judge.prepared(preamble)
         os.write(CONTROL, BEGUN)
@@ -75,12 +90,15 @@ def run(control: int, output: int, channel: int, enter: Callable[[], None]) -> N
         _tell(f"{type(error).__name__}: {error}")
     try:
         if apart:
-            answer.serve(namespace, job, CHANNEL)
-        token = job["token"]
-        verdict = judge.judge(namespace, job["program"], tests, job["tests"])
+            to_data = plain.abridged if orders.abridged else plain.encode
+            answer.serve(
+                namespace, orders.program, orders.entry_point, to_data, orders.call_cpu_s, CHANNEL
+            )
+        token = orders.token
+        verdict = judge.judge(namespace, orders.program, tests, orders.tests)
     except BaseException:  # a program can make even the telling fail, which is its own failure
         os._exit(1)
-    _tell(token, *(text.replace(SEPARATOR, "") for text in verdict.values()))
+    _tell(token, *(text.replace(SEPARATOR, "") for text in verdict[:TEXTS]))
 
 
 def _tell(*parts: str) -> NoReturn:
@@ -91,7 +109,7 @@ def _tell(*parts: str) -> NoReturn:
         os._exit(0)
 
 
-def checked(data: bytes, token: str) -> dict[str, str] | None:
+def checked(data: bytes, token: str) -> Result | None:
     """Return the verdict, if the stream holds just that with the right token.
 
     Called by the keeper: once the program has begun, it may have written all of it.
@@ -102,16 +120,16 @@ def checked(data: bytes, token: str) -> dict[str, str] | None:
     except UnicodeDecodeError:
         return None
     if not begun:
-        out_of_memory = judge.fail("memory", TOO_LONG) if text == TOO_LONG else None
-        return out_of_memory or ({"sandbox_error": text} if text else None)
+        if text == TOO_LONG:
+            return judge.fail("memory", TOO_LONG)
+        return Result("unfit", detail=text) if text else None
     sent, _, told = text.partition(SEPARATOR)
-    fields = told.split(SEPARATOR)
-    if sent != token or len(fields) != len(judge.PASSED):
+    fields = tuple(told.split(SEPARATOR))
+    if sent != token or len(fields) != TEXTS:
         return None
-    verdict = dict(zip(judge.PASSED, fields, strict=True))
-    if verdict["status"] == "pass":
-        return judge.PASSED if verdict == judge.PASSED else None
-    return judge.fail(verdict["reason"], verdict["detail"], verdict["failing_test"])
+    if fields[0] == "pass":
+        return judge.PASSED if fields == judge.PASSED[:TEXTS] else None
+    return judge.fail(*fields[1:])
 
 
 def _address_space() -> int:

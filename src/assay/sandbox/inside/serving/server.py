@@ -6,9 +6,12 @@ import contextlib
 import importlib
 import os
 import signal
+from collections.abc import Callable
 from typing import Any, Protocol
 
 from ..judging import wire
+from ..judging.messages import Result
+from .messages import About, RoleName, Seen, Settings, read_beginning
 from .sample import JOBS, LINK, REPORTS
 from .watch import HarnessGoneError
 
@@ -24,55 +27,61 @@ class Role(Protocol):
     """Answers one message after the other; ``prepare`` comes before each, as soon as can be."""
 
     def prepare(self) -> None: ...
-    def judge(self, job: dict[str, Any]) -> dict[str, Any]: ...
+    def judge(self, message: list[Any]) -> Seen | Result: ...
 
 
 def main() -> None:
-    settings = wire.receive(0)
-    _forget_the_parent(settings["link"])
-    roles = {"keeper": _keeper, "oracle": _oracle}
+    name, link, settings = read_beginning(wire.receive(0))
+    _forget_the_parent(link)
     try:
-        role, about = roles[settings["role"]](settings)
+        role, about = ROLES[name](settings)
     except Exception as error:
-        wire.send(REPORTS, {"error": f"{type(error).__name__}: {error}"})
+        wire.send(REPORTS, f"{type(error).__name__}: {error}")
         return
     wire.send(REPORTS, about)
     with contextlib.suppress(EOFError, HarnessGoneError):
         while True:
+            answer: Seen | Result | str
             try:
                 role.prepare()
-                report = role.judge(wire.receive(JOBS))
+                answer = role.judge(wire.receive(JOBS))
             except (EOFError, HarnessGoneError):
                 raise
             except Exception as error:
-                report = {"lost": f"{type(error).__name__}: {error}"}
-            wire.send(REPORTS, report)
-            if "lost" in report:
+                answer = f"{type(error).__name__}: {error}"
+            wire.send(REPORTS, answer)
+            if isinstance(answer, str):
                 return
 
 
-def _keeper(settings: dict[str, Any]) -> tuple[Role, dict[str, Any]]:
+def _keeper(settings: Settings) -> tuple[Role, About]:
     # While files are in reach.
     from ..isolation.machine import Machine
     from . import keeper, tiers
 
-    for name in (*WARM, *settings["imports"]):
+    for name in (*WARM, *settings.imports):
         importlib.import_module(name)
     if len(os.listdir("/proc/self/task")) > 1:
         raise RuntimeError("an import started a thread, which no fork survives")
     machine = Machine()
     opened = tiers.start(settings)
-    about = {"limits": opened.limit.name if opened.limit else ""}
-    return keeper.Keeper(opened, machine, apart=settings["integrity"] == "separated"), about
+    about = About(opened.limit.name if opened.limit else "")
+    return keeper.Keeper(opened, machine, apart=settings.integrity == "separated"), about
 
 
-def _oracle(settings: dict[str, Any]) -> tuple[Role, dict[str, Any]]:
+def _oracle(settings: Settings) -> tuple[Role, About]:
     from . import oracle, tiers
 
     for name in WARM:
         importlib.import_module(name)
     tiers.isolate_oracle(settings)
-    return oracle.Oracle(), {}
+    return oracle.Oracle(), About()
+
+
+ROLES: dict[RoleName, Callable[[Settings], tuple[Role, About]]] = {
+    "keeper": _keeper,
+    "oracle": _oracle,
+}
 
 
 def _forget_the_parent(link: int) -> None:

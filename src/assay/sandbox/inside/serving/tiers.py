@@ -18,13 +18,14 @@ import os
 import signal
 import stat
 import time
-from collections.abc import Callable
-from typing import Any, NoReturn
+from collections.abc import Callable, Iterable
+from typing import NoReturn
 
 from ..isolation import cgroup, kernel, landlock, proc, root, seccomp, visible
 from ..isolation.kernel import Forker
 from ..isolation.tree import Tree
 from . import sample
+from .messages import Settings
 from .place import ANY_CHILD, Landlocked, Namespaces, Place, remove
 from .zygote import READY, serve
 
@@ -34,15 +35,15 @@ MANY = 10_000  # processes at a time
 WORDS = 500  # of a zygote that cannot start
 
 
-def in_namespaces(settings: dict[str, Any], *, as_root: bool) -> Place:
+def in_namespaces(settings: Settings, *, as_root: bool) -> Place:
     """Return in the keeper only."""
-    limits, allowed = settings["limits"], settings["allowed"]
-    shown, hidden = _visible(settings)
-    limit = cgroup.open_limit(limits)
+    limits, allowed = settings.limits, settings.allowed
+    shown, hidden = _visible(settings.private)
+    limit = cgroup.open_limit(limits.memory_mb, limits.processes)
     root.enter_namespaces(through_user_namespace=not as_root)
     uid = FIRST_UID + os.getpid() if as_root else None
     _wait_outside(limit)
-    root.enter_private_root(shown, hidden, limits["files_mb"], allowed)
+    root.enter_private_root(shown, hidden, limits.files_mb, allowed)
 
     with_figures = "figures" in allowed
 
@@ -55,12 +56,12 @@ def in_namespaces(settings: dict[str, Any], *, as_root: bool) -> Place:
         flags = kernel.CLONE_NEWNS if with_figures else 0
         # The kernel takes them from a process that becomes another user, unless told not to.
         keeps_capabilities = uid is None or not kernel.loses_capabilities()
-        forker = Forker(flags, hooks=bool(settings["imports"]))
+        forker = Forker(flags, hooks=bool(settings.imports))
         fork = _forks_victims(forker) if limit else forker.is_child
         if limit:
             limit.enter()
         # A user namespace counts ours too: the one outside, keeper, zygote, a program's init.
-        sample.limit_worker(limits, limits["processes"] + (0 if as_root else 4))
+        sample.limit_worker(limits, limits.processes + (0 if as_root else 4))
         kernel.keep_capabilities(
             kernel.CAP_SYS_ADMIN, kernel.CAP_SETUID, kernel.CAP_SETGID, kernel.CAP_SETPCAP
         )
@@ -92,24 +93,24 @@ def in_namespaces(settings: dict[str, Any], *, as_root: bool) -> Place:
             kernel.enter_namespace(own_namespace, kernel.CLONE_NEWPID)
             return False
 
-        serve(link, root.SCRATCH, settings["variables"], is_child, enter)
+        serve(link, root.SCRATCH, settings.variables, is_child, enter)
 
     zygote, link = _fork_zygote(become_zygote)
     kernel.keep_capabilities(kernel.CAP_SYS_ADMIN, kernel.CAP_KILL, kernel.CAP_SYS_PTRACE)
     kernel.prctl(kernel.PR_SET_DUMPABLE, 0)
-    place = Namespaces(zygote, link, limit, limits["files_mb"])
+    place = Namespaces(zygote, link, limit, limits.files_mb)
     if not with_figures:  # those have one of their own, which the kernel allows on top of another
         kernel.unmount(root.PROC)  # the place holds it open; programs have none
     return place
 
 
-def by_landlock(settings: dict[str, Any], *, in_container: bool = False) -> Place:
+def by_landlock(settings: Settings, *, in_container: bool = False) -> Place:
     """Return in the keeper only."""
     if landlock.version() < landlock.WITH_SCOPES:
         raise OSError("Landlock of Linux 6.12 or later is needed")
-    limits = settings["limits"]
-    shown, hidden = _visible(settings)
-    limit = None if in_container else cgroup.open_limit(limits)
+    limits = settings.limits
+    shown, hidden = _visible(settings.private)
+    limit = None if in_container else cgroup.open_limit(limits.memory_mb, limits.processes)
     scratch = f"/tmp/assay-{os.getpid()}-{os.urandom(8).hex()}"
     os.mkdir(scratch, 0o700)
     uid = None
@@ -128,11 +129,11 @@ def by_landlock(settings: dict[str, Any], *, in_container: bool = False) -> Plac
             listed=shown,
             alone=True,
         )
-        forker = Forker(0, hooks=bool(settings["imports"]))
+        forker = Forker(0, hooks=bool(settings.imports))
         fork = _forks_victims(forker) if limit or in_container else forker.is_child
         if limit:
             limit.enter()
-        most = limits["processes"]
+        most = limits.processes
         if uid is None:  # others of this user count too, and may become more: the keeper watches
             most += Tree().threads_of(os.getuid()) + OTHERS
         sample.limit_worker(limits, most)
@@ -151,7 +152,7 @@ def by_landlock(settings: dict[str, Any], *, in_container: bool = False) -> Plac
             os.chdir(scratch)
             rules.enter()
 
-        serve(link, scratch, settings["variables"], lambda _: fork(), enter)
+        serve(link, scratch, settings.variables, lambda _: fork(), enter)
 
     zygote, link = _fork_zygote(become_zygote)
     kernel.prctl(kernel.PR_SET_DUMPABLE, 0)
@@ -161,15 +162,15 @@ def by_landlock(settings: dict[str, Any], *, in_container: bool = False) -> Plac
     return place
 
 
-def isolate_oracle(settings: dict[str, Any]) -> None:
+def isolate_oracle(settings: Settings) -> None:
     """Isolate the process that runs tests like the programs, apart from them."""
-    limits, tier = settings["limits"], settings["tier"]
-    shown, hidden = _visible({**settings, "private": ()})
+    limits, tier = settings.limits, settings.tier
+    shown, hidden = _visible(())
     if tier in ("root", "user"):
         root.enter_namespaces(through_user_namespace=tier == "user")
         uid = FIRST_UID + os.getpid() if tier == "root" else None
         _wait_outside(None)
-        root.enter_private_root(shown, hidden, limits["files_mb"], ())
+        root.enter_private_root(shown, hidden, limits.files_mb, ())
         rules = landlock.Rules(("/",), (root.SCRATCH_RULE, *visible.DEVICES), alone=False)
     else:
         others = os.geteuid() == 0 and all(map(_others_can_enter, visible.python_folders()))
@@ -200,10 +201,10 @@ def _forks_victims(forker: Forker) -> Callable[[], bool]:
     return fork
 
 
-def _visible(settings: dict[str, Any]) -> tuple[list[str], list[str]]:
+def _visible(private: Iterable[str]) -> tuple[list[str], list[str]]:
     shown = visible.shown_paths()
     hidden = visible.hidden_folders(shown)
-    visible.refuse_private(settings["private"], shown, hidden)
+    visible.refuse_private(private, shown, hidden)
     return shown, hidden
 
 
@@ -212,7 +213,7 @@ def _changes(uid: int | None) -> seccomp.Calls:
     return seccomp.CHANGES_BY_OWNERS if uid is None else seccomp.CHANGES_BY_WRITERS
 
 
-def _families(allowed: list[str]) -> tuple[int, ...]:
+def _families(allowed: Iterable[str]) -> tuple[int, ...]:
     """Return the kinds of sockets; those of the internet leave counters behind in a namespace."""
     with_loopback = (seccomp.AF_INET, seccomp.AF_INET6) if "loopback" in allowed else ()
     return (seccomp.AF_UNIX, *with_loopback)
@@ -283,7 +284,7 @@ def _others_can_enter(path: str) -> bool:
     return True
 
 
-def start(settings: dict[str, Any]) -> Place:
+def start(settings: Settings) -> Place:
     """Make the place that the tier names; OSError if this machine does not allow it."""
     try:
         os.close(os.pidfd_open(os.getpid()))  # the keeper needs them; some containers refuse
@@ -295,4 +296,4 @@ def start(settings: dict[str, Any]) -> Place:
         "landlock": lambda: by_landlock(settings),
         "container": lambda: by_landlock(settings, in_container=True),
     }
-    return tiers[settings["tier"]]()
+    return tiers[settings.tier]()

@@ -7,11 +7,11 @@ import contextlib
 import os
 import select
 import time
-from typing import Any
 
 from ..isolation.cgroup import Killer
 from ..isolation.clock import FOR_EVER, Clock, PublishedClock
 from ..isolation.machine import Machine
+from .messages import Limits
 from .place import Place
 
 PIECE = 1 << 16
@@ -52,9 +52,7 @@ class Watch:
     ``pressure`` says what the machine lacked for reasons that lie outside of the program.
     """
 
-    def __init__(
-        self, limits: dict[str, Any], place: Place, clock: Clock, machine: Machine
-    ) -> None:
+    def __init__(self, limits: Limits, place: Place, clock: Clock, machine: Machine) -> None:
         self._limits = limits
         self._place = place
         self._tree = place.tree
@@ -103,7 +101,7 @@ class Watch:
         poll.register(harness, 0)
         if channel:
             poll.register(channel, 0)
-        deadline, next_look = self._limits["wall_s"], FIRST_LOOK_S
+        deadline, next_look = self._limits.wall_s, FIRST_LOOK_S
         while self.stopped is None:
             pause = min(deadline, next_look) - self.elapsed
             for descriptor, _ in poll.poll(max(0.0, pause) * 1000 + 1):
@@ -130,7 +128,7 @@ class Watch:
         self.cpu_s = max(self.cpu_s, cpu_s)
         if isinstance(self._clock, PublishedClock):
             self._clock.publish(self.cpu_s, FOR_EVER)
-        if self.stopped in (None, "answered") and self.cpu_s > self._limits["cpu_s"]:
+        if self.stopped in (None, "answered") and self.cpu_s > self._limits.cpu_s:
             self.stopped = "cpu"
         if self.killed_by() == "host":
             self.pressure = "memory"
@@ -140,14 +138,14 @@ class Watch:
             self._busy_s, self._free = self._machine.busy_s(), self._machine.free_bytes()
             self._idle_s, self._looked_s = self._machine.idle_s(), self.elapsed
         processes = self._processes()
-        memory = self._limits["memory_mb"] << 20
-        if self._tree.threads(processes) > self._limits["processes"]:
+        memory = self._limits.memory_mb << 20
+        if self._tree.threads(processes) > self._limits.processes:
             self.stopped = "processes"
         elif (killer := self.killed_by()) or self._memory_bytes(processes, memory) > memory:
             self.stopped = "memory"
             if killer == "host":
                 self.pressure = "memory"
-        elif self._used_s(processes) > self._limits["cpu_s"]:
+        elif self._used_s(processes) > self._limits.cpu_s:
             self.stopped = "cpu"
         elif not self._counted and self._machine.free_bytes() < self._machine.floor:
             self.stopped = "memory"
@@ -156,12 +154,12 @@ class Watch:
 
     def _pause_s(self) -> float:
         """Return the time until the next look, which comes when the CPU time may be over."""
-        left_s = float(self._limits["cpu_s"]) - self.cpu_s
+        left_s = self._limits.cpu_s - self.cpu_s
         return max(LOOK_EVERY_S, min(self._look_every_s, left_s))
 
     def _processes(self) -> list[int]:
         self._listed_ns = time.monotonic_ns()
-        return self._place.processes(self._limits["processes"])
+        return self._place.processes(self._limits.processes)
 
     def _memory_bytes(self, processes: list[int], limit: int) -> int:
         used = self._tree.memory_bytes(processes, limit)
@@ -182,7 +180,7 @@ class Watch:
         Waiting that its own processes cause does count: at most the time that others used is taken
         off, and none in which a CPU was idle.
         """
-        wall = float(self._limits["wall_s"])
+        wall = self._limits.wall_s
         processes = self._processes()
         keeper_s = time.process_time() - self._keeper_s  # the program can make it work
         busy_s = self._machine.busy_s() - (self._busy_s or 0.0)

@@ -15,6 +15,7 @@ import lacks
 import wit_world
 from inside.judging import calling, judge, plain, trial, wire
 from inside.judging.latest import Latest
+from inside.judging.messages import TEXTS, Result, Task, TestBody
 
 # There are no files at run time: what programs may import is in memory from the start.
 LEFT_OUT = {
@@ -26,14 +27,15 @@ INNER = (
     "importlib.abc", "unittest.mock", "xml.dom.minidom", "xml.etree.ElementTree",
     "xml.sax.saxutils",
 )  # fmt: skip
-ENCODINGS = [name for name in host_names.NAMES["modules"] if name.startswith("encodings.")]
+ENCODINGS = [name for name in host_names.MODULES if name.startswith("encodings.")]
 for _name in (*sorted(sys.stdlib_module_names - LEFT_OUT), *INNER, *ENCODINGS):
     with contextlib.suppress(BaseException):
         if not _name.startswith("_"):
             importlib.import_module(_name)
 
-absent = lacks.Lacks(host_names.NAMES)
-host_names.NAMES.clear()
+absent = lacks.Lacks(host_names.MODULES, host_names.ENCODINGS)
+for _names in (host_names.MODULES, host_names.ENCODINGS):
+    _names.clear()
 judge.explain = absent.explain
 # Programs take it for infinity, and mean that of 64 bits.
 sys.maxsize = (1 << 63) - 1
@@ -44,7 +46,9 @@ class _State:
 
     namespace: dict[str, object]
     unloaded: dict[str, str] | None
-    job: dict[str, Any]
+    task: Task
+    skip: int  # of the calls
+    piece_s: float  # of answers at a time
     calls: list[Any]
 
 
@@ -54,8 +58,8 @@ class LackingTests:
     def __init__(self, lack: str) -> None:
         self._lack = lack
 
-    def run(self, _channel: trial.Channel) -> dict[str, Any]:
-        return {"unsupported": f"{self._lack}, imported by the tests"}
+    def run(self, _channel: trial.Channel) -> Result:
+        return Result("unsupported", detail=f"{self._lack}, imported by the tests")
 
 
 state = _State()
@@ -67,49 +71,60 @@ class WitWorld(wit_world.WitWorld):  # type: ignore[misc]
 
     def about(self) -> str:
         python = f"{sys.implementation.name} {sys.version.split()[0]}"
-        return json.dumps({"python": python, "lacks": absent.table()})
+        names = {module: sorted(found) for module, found in sorted(absent.imports.names.items())}
+        return json.dumps(
+            {
+                "python": python,
+                "lacks": {
+                    "modules": sorted(absent.imports.modules),
+                    "names": {module: found for module, found in names.items() if found},
+                    "encodings": sorted(absent.encodings),
+                },
+            }
+        )
 
     def lack(self, job: str) -> str:
         """Called before anything of the program runs, so that it cannot answer itself."""
-        asked = json.loads(job)
-        for name in ("preamble", "tests"):
-            if found := absent.imports.find(asked[name], trusted=True):
+        task = Task(*json.loads(job))
+        for name, text in (("preamble", task.preamble), ("tests", task.tests)):
+            if found := absent.imports.find(text, trusted=True):
                 return f"{found}, imported by the {name}"
-        return str(absent.imports.find(asked["program"], trusted=False))
+        return str(absent.imports.find(task.program, trusted=False))
 
     def judge(self, job: str) -> str:
-        asked = json.loads(job)
-        preamble = judge.compiled(asked["preamble"], judge.PREAMBLE)
-        tests = judge.compiled(asked["tests"], judge.TESTS)
-        told = judge.judge(judge.prepared(preamble), asked["program"], tests, asked["tests"])
-        return _told(told)
+        task = Task(*json.loads(job))
+        preamble = judge.compiled(task.preamble, judge.PREAMBLE)
+        tests = judge.compiled(task.tests, judge.TESTS)
+        told = judge.judge(judge.prepared(preamble), task.program, tests, task.tests)
+        return _told(told[:TEXTS])
 
     def load(self, job: str) -> None:
-        state.job = json.loads(job)
-        preamble = judge.compiled(state.job["preamble"], judge.PREAMBLE)
+        task, state.skip, state.piece_s = json.loads(job)
+        state.task = Task(*task)
+        preamble = judge.compiled(state.task.preamble, judge.PREAMBLE)
         state.namespace = judge.prepared(preamble)
-        state.unloaded = calling.load(state.namespace, state.job["program"])
+        state.unloaded = calling.load(state.namespace, state.task.program)
 
     def answer(self, calls: str) -> str:
-        job = state.job
-        encode = plain.abridged if job["abridged"] else plain.encode
+        task = state.task
+        encode = plain.abridged if task.abridged else plain.encode
         if calls:
-            state.calls = wire.load_calls(calls.encode("latin-1"))[job["skip"] :][::-1]
+            state.calls = wire.load_calls(calls.encode("latin-1"))[state.skip :][::-1]
         answers = []
-        until = monotonic() + job["piece_s"]
+        until = monotonic() + state.piece_s
         while state.calls:
             call = state.calls.pop()
             answers.append(
                 state.unloaded
-                or calling.result(state.namespace, job["entry_point"], *call, encode=encode)
+                or calling.result(state.namespace, task.entry_point, *call, encode=encode)
             )
             if monotonic() >= until:
                 break
         return _told(answers)
 
     def keep(self, key: str, tests: str) -> None:
-        body = json.loads(tests)
-        lack = absent.imports.find(body["code"], trusted=True)
+        body = TestBody(*json.loads(tests))
+        lack = absent.imports.find(body.code, trusted=True)
         kept.add(key, LackingTests(lack) if lack else trial.made(body), len(tests))
 
     def trial(self, key: str, seed: str) -> str:

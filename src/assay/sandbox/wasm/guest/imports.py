@@ -18,7 +18,7 @@ class Table:
     """Modules and names of modules that the host's standard library has and the guest lacks."""
 
     def __init__(self, modules: set[str], names: dict[str, set[str]]) -> None:
-        self._modules, self._names = modules, names
+        self.modules, self.names = modules, names
         dotted = {part for module in modules for part in module.split(".")}
         self._words = modules | dotted | set().union(*names.values())
 
@@ -39,21 +39,17 @@ class Table:
 
     def has_lacking(self, module: Any, name: Any) -> bool:
         """Check whether the guest lacks a name of a module, or a module in a package."""
-        return f"{module}.{name}" in self._modules or name in self._names.get(module, ())
+        return f"{module}.{name}" in self.modules or name in self.names.get(module, ())
 
     def has_lacking_module(self, name: Any) -> bool:
-        return name in self._modules
-
-    def to_json(self) -> dict[str, Any]:
-        names = {module: sorted(found) for module, found in sorted(self._names.items()) if found}
-        return {"modules": sorted(self._modules), "names": names}
+        return name in self.modules
 
     def _lacks(self, node: ast.AST) -> Iterator[str]:
         match node:
             case ast.Import(aliases):
-                yield from (f"module {a.name}" for a in aliases if a.name in self._modules)
+                yield from (f"module {a.name}" for a in aliases if a.name in self.modules)
             case ast.ImportFrom(str(module), aliases, 0):
-                if module in self._modules:
+                if module in self.modules:
                     yield f"module {module}"
                 names = (alias.name for alias in aliases)
                 yield from (f"{module}.{name}" for name in names if self.has_lacking(module, name))

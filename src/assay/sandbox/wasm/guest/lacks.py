@@ -48,17 +48,14 @@ DEEPEST = 10  # errors that are each the cause of the next
 class Lacks:
     """Made of all names of the host's library: modules with their names, and encodings."""
 
-    def __init__(self, host: dict[str, Any]) -> None:
+    def __init__(self, modules: dict[str, list[str]], encodings: list[str]) -> None:
         names = {
             module: {name for name in names if not hasattr(sys.modules[module], name)}
-            for module, names in host["modules"].items()
+            for module, names in modules.items()
             if module in sys.modules
         }
-        self.imports = Table({name for name in host["modules"] if name not in sys.modules}, names)
-        self.encodings = {name for name in host["encodings"] if not _is_known(name)}
-
-    def table(self) -> dict[str, Any]:
-        return {**self.imports.to_json(), "encodings": sorted(self.encodings)}
+        self.imports = Table({name for name in modules if name not in sys.modules}, names)
+        self.encodings = {name for name in encodings if not _is_known(name)}
 
     def explain(self, error: BaseException) -> tuple[str, str] | None:
         """Return a verdict's reason and detail if the guest's lack explains the error."""

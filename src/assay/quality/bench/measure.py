@@ -9,31 +9,29 @@ import itertools
 import secrets
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from assay import codec, models
+from assay import models
 from assay.errors import ModelError, UsageError
 from assay.models import EngineOptions
-from assay.quality.bench_prompts import prompt_of, texts
-from assay.quality.machine import machine
-from assay.quality.throughput import Round, Timed, figures
+from assay.progress import Reporter, Silent
+from assay.quality.bench.machine import describe_machine
+from assay.quality.bench.prompts import prompt_of, texts
+from assay.quality.bench.result import BenchResult, BenchSettings
+from assay.quality.bench.throughput import Round, Timed, figures
 from assay.types import Decoding, Request
 
 if TYPE_CHECKING:
     from assay.models import Loading, Model
-    from assay.quality.throughput import Spread
+    from assay.quality.bench.throughput import Spread
     from assay.types import Prompt, PromptForm
 
 SCHEMA = 1
 SHORT = 8  # tokens: of the prompt that loads a model, and made for each batch to warm up
 DIGITS = 6
+T = TypeVar("T")
+SILENT = Silent()
 MOST_TOKENS, MOST_BATCH, MOST_ROUNDS = 1 << 20, 4096, 1000
-
-
-class Observer(Protocol):
-    def note(self, text: str) -> None: ...
-
-    def step(self, done: int, total: int, what: str) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,28 +66,28 @@ class BenchConfig:
         )
 
 
-def bench(config: BenchConfig, observer: Observer) -> dict[str, Any]:
-    """The measurement, in the shape that docs/quality.md documents."""
-    model = models.open_model(config.model, config.options(), observer.note)
+def bench(config: BenchConfig, reporter: Reporter = SILENT) -> BenchResult:
+    """Open a model and measure it."""
+    model = models.open_model(config.model, config.options(), reporter.note)
     with contextlib.closing(model):
-        return bench_model(model, config, observer)
+        return bench_model(model, config, reporter)
 
 
-def bench_model(model: Model, config: BenchConfig, observer: Observer) -> dict[str, Any]:
-    """The same of a model that was opened, with room for the largest batch; it is not closed."""
+def bench_model(model: Model, config: BenchConfig, reporter: Reporter = SILENT) -> BenchResult:
+    """Measure a model that was opened with room for the largest batch; do not close it."""
     started = datetime.datetime.now(datetime.UTC)
     with model.kept_loaded() as loading:
-        return _Bench(config, model, loading, observer).result(started)
+        return _Bench(config, model, loading, reporter).result(started)
 
 
 class _Bench:
     """One model that stays loaded while it is measured."""
 
     def __init__(
-        self, config: BenchConfig, model: Model, loading: Loading, observer: Observer
+        self, config: BenchConfig, model: Model, loading: Loading, reporter: Reporter
     ) -> None:
         self._config, self._model, self._loading = config, model, loading
-        self._observer = observer
+        self._reporter = reporter
         self._done = 0
         self._steps = (config.rounds + 1) * (2 + len(config.batches)) + 2
         new = 0 if loading == "kept" else secrets.randbelow(1 << 32)
@@ -100,41 +98,45 @@ class _Bench:
         self._counts = False  # whether the engine tells a prompt's tokens before it is run
         self._used_gpu = False
 
-    def result(self, started: datetime.datetime) -> dict[str, Any]:
+    def result(self, started: datetime.datetime) -> BenchResult:
         load_s = self._load()
         self._round("warming up", warming_up=True)
         total = self._config.rounds
         rounds = [self._round(f"round {number} of {total}") for number in range(1, total + 1)]
-        found = figures(rounds, loads_every_call=self._loading == "every call")
+        found = _rounded(figures(rounds, loads_every_call=self._loading == "every call"))
         usage = self._model.usage()
         identity = self._model.identity
-        return {
-            "schema": SCHEMA,
-            "model": identity.name,
-            "timestamp": started.isoformat(timespec="seconds"),
-            "tokens_per_second": _median(found.decode_tokens_per_second),
-            "time_to_first_token_ms": _median(found.time_to_first_token_ms),
-            "prefill_tokens_per_second": _median(found.prefill_tokens_per_second),
-            "load_s": load_s,
-            "used_gpu": self._used_gpu,
-            "peak_memory_mb": usage.peak_mb if usage else None,
-            "gpu_peak_memory_mb": usage.gpu_peak_mb if usage else None,
-            "figures": _rounded(codec.to_json(found)),
-            "rounds": _rounded([codec.to_json(one) for one in rounds]),
-            "settings": {
-                "prompt_tokens": self._config.prompt_tokens,
-                "new_tokens": self._config.new_tokens,
-                "batches": list(self._config.batches),
-                "rounds": self._config.rounds,
-                "seed": self._seed,
-                "prompt_form": self._form,
-                "temperature": 0.0,
-            },
-            "loading": self._loading,
-            "model_identity": codec.to_json(identity),
-            "engine": self._model.describe(),
-            "machine": machine(),
-        }
+        return BenchResult(
+            schema=SCHEMA,
+            model=identity.name,
+            timestamp=started.isoformat(timespec="seconds"),
+            tokens_per_second=_median(found.decode_tokens_per_second),
+            time_to_first_token_ms=found.time_to_first_token_ms.median,
+            prefill_tokens_per_second=_median(found.prefill_tokens_per_second),
+            load_s=load_s,
+            used_gpu=self._used_gpu,
+            peak_memory_mb=usage.peak_mb if usage else None,
+            gpu_peak_memory_mb=usage.gpu_peak_mb if usage else None,
+            figures=found,
+            rounds=tuple(map(_rounded, rounds)),
+            settings=self._settings(),
+            loading=self._loading,
+            model_identity=identity,
+            engine=self._model.describe().to_json(),
+            machine=describe_machine(),
+        )
+
+    def _settings(self) -> BenchSettings:
+        config = self._config
+        return BenchSettings(
+            prompt_tokens=config.prompt_tokens,
+            new_tokens=config.new_tokens,
+            batches=config.batches,
+            rounds=config.rounds,
+            seed=self._seed,
+            prompt_form=self._form,
+            temperature=0.0,
+        )
 
     def _load(self) -> float | None:
         """How much longer the first request takes than the same kind once more, if it loads."""
@@ -160,7 +162,7 @@ class _Bench:
 
     def _timed(self, what: str, sequences: int, prompt_tokens: int, new_tokens: int) -> Timed:
         """From the first request to the last answer, by our own clock."""
-        self._observer.step(self._done, self._steps, f"{what}, {sequences} at a time")
+        self._reporter.preparing(f"{what}, {sequences} at a time", self._done, self._steps)
         self._done += 1
         decoding = Decoding(max_tokens=new_tokens)
         asked = [
@@ -193,16 +195,20 @@ class _Bench:
 
 
 def _median(found: Spread | None) -> float | None:
-    return None if found is None else _rounded(found.median)
+    return None if found is None else found.median
 
 
-def _rounded(value: Any) -> Any:
-    """Microseconds and millionths of a token are noise."""
-    if isinstance(value, float):
-        return round(value, DIGITS)
-    if isinstance(value, dict):
-        return {name: _rounded(inner) for name, inner in value.items()}
-    return [_rounded(inner) for inner in value] if isinstance(value, list | tuple) else value
+def _rounded(value: T) -> T:
+    """Round all numbers of a record: microseconds and millionths of a token are noise."""
+    found: Any = value
+    if isinstance(found, float):
+        found = round(found, DIGITS)
+    elif isinstance(found, tuple):
+        found = tuple(map(_rounded, found))
+    elif dataclasses.is_dataclass(found) and not isinstance(found, type):
+        names = (field.name for field in dataclasses.fields(found))
+        found = dataclasses.replace(found, **{n: _rounded(getattr(found, n)) for n in names})
+    return found  # type: ignore[no-any-return]
 
 
 def _check(flag: str, value: int, least: int, most: int) -> None:

@@ -6,25 +6,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from assay.errors import UsageError
+from assay.runs.about import Agreement
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     import numpy as np
     from numpy.typing import ArrayLike, NDArray
-
-
-@dataclass(frozen=True, slots=True)
-class Agreement:
-    """Over all positions; ``kl`` is that of the reference from the candidate, in nats."""
-
-    positions: int
-    cosine_mean: float
-    cosine_min: float
-    max_abs_difference: float
-    top1_agreement: float  # share of positions where both would take the same token
-    kl_mean: float
-    kl_max: float
 
 
 @dataclass(frozen=True, slots=True)

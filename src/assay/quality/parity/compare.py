@@ -8,26 +8,28 @@ from typing import TYPE_CHECKING
 
 from assay import benchmarks
 from assay.models.scoring import open_scorer
+from assay.progress import Reporter, Silent
 from assay.quality import perplexity
-from assay.quality.agreement import (
-    Agreement,
+from assay.quality.decision import Decision, at_least, at_most, overall
+from assay.quality.parity.agreement import (
     agreement,
     compared,
     first_difference,
     kl_by_position,
 )
-from assay.quality.decision import Decision, at_least, at_most, overall
-from assay.quality.plot import line_plot
+from assay.quality.parity.plot import line_plot
+from assay.runs.about import Agreement
 from assay.types import Decoding, Message, Prompt, Request
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from assay.models import Model
     from assay.models.scoring import Scorer
-    from assay.quality.agreement import Rows
+    from assay.quality.parity.agreement import Rows
     from assay.quality.policy import Likeness
 
+SILENT = Silent()
 PROMPTS = 8
 NEW_TOKENS = 48
 
@@ -90,17 +92,17 @@ def compare(
     reference: Model,
     likeness: Likeness,
     text: str,
-    note: Callable[[str], None],
+    reporter: Reporter = SILENT,
     count: int = PROMPTS,
 ) -> Parity:
     """Everything, then the decision; the two engines never compute at the same time."""
     prompts = fixed_prompts(count, candidate.identity.prompt_form)
     with reference.kept_loaded(), candidate.kept_loaded():
-        note("the reference reads the prompts")
+        reporter.preparing("the reference reads the prompts", 0, 3)
         reference_tokens, reference_texts = _read(reference, prompts)
-        note("the candidate reads the prompts")
+        reporter.preparing("the candidate reads the prompts", 1, 3)
         candidate_tokens, candidate_texts = _read(candidate, prompts)
-        note("logits and perplexity of both")
+        reporter.preparing("logits and perplexity of both", 2, 3)
         with open_scorer(reference) as right, open_scorer(candidate) as left:
             rows = _logits_compared(left, right, reference_tokens)
             divergence = _divergence(right, candidate_texts, reference_texts)

@@ -1,0 +1,1 @@
+"""The formats of model files, one file each: they register themselves."""

@@ -1,0 +1,41 @@
+"""The models that a server says it has."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from assay.models.named_values import NamedValue
+
+# Of what servers tell of a model, what stays when they are started again: ``created`` does not.
+LASTING = ("root", "owned_by")
+LASTING_META = ("n_params", "n_vocab", "n_embd", "size")  # llama.cpp's
+
+
+@dataclass(frozen=True, slots=True)
+class ListedModel:
+    """``lasting`` is what the server tells of it that a restart does not change."""
+
+    name: str
+    lasting: tuple[NamedValue, ...] = ()
+
+
+def parse_listing(told: Any) -> list[ListedModel]:
+    """Return the models of an answer, of which there are several shapes; others are left out."""
+    listed = told.get("data") if isinstance(told, dict) else told
+    if not isinstance(listed, list):
+        return []
+    return [
+        ListedModel(model["id"], _lasting(model))
+        for model in listed
+        if isinstance(model, dict) and isinstance(model.get("id"), str)
+    ]
+
+
+def _lasting(told: Any) -> tuple[NamedValue, ...]:
+    meta = told.get("meta")
+    about = meta if isinstance(meta, dict) else {}
+    found = [(name, told[name]) for name in LASTING if name in told]
+    found += [(name, about[name]) for name in LASTING_META if name in about]
+    return tuple(NamedValue(name, json.dumps(value)) for name, value in found)

@@ -1,0 +1,1 @@
+"""The questions of ``assay qa``: one file each, which registers itself."""

@@ -1,0 +1,97 @@
+"""Hold scores of this model's earlier evaluations against lower bounds."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING
+
+from assay import runs
+from assay.borders.reading import Reader
+from assay.errors import RunError
+from assay.protocol import compute_options
+from assay.quality.decision import at_least
+from assay.quality.qa.examination import Examination, Item, QaCheck, qa_checks
+
+if TYPE_CHECKING:
+    from assay.protocol import RecordedProtocol
+    from assay.runs import Result
+    from assay.types import ModelIdentity
+
+RESULT_FILES = Reader(RunError, "Restore it from a copy, or delete it", follow=False)
+IDENTITY = (
+    "engine", "weights_sha256", "tokenizer_sha256", "template_sha256", "prompt_form", "variant",
+)  # fmt: skip
+USUAL: tuple[str, tuple[str, ...], str] = ("", (), "default")  # system prompt, stop texts, thinking
+
+
+def _ask(examination: Examination) -> list[Item]:
+    return [item for name in examination.tier.scores for item in _scores(examination, name)]
+
+
+def _scores(examination: Examination, benchmark: str) -> list[Item]:
+    """Decide by the newest complete result of exactly this model."""
+    wanted, results_dir = examination.tier.scores[benchmark], examination.subject.results_dir
+    results = [
+        run.result
+        for run in runs.list_runs(results_dir, examination.reporter.note)
+        if run.result
+        and run.benchmark == benchmark
+        and _is_same_model(run.model_identity, examination.model.identity)
+        and _is_asked_as_usual(run.protocol)
+    ]
+    newest = next((result for result in results if _is_whole(result)), None)
+    if newest is None:
+        partial = f" ({len(results)} incomplete or of selected problems)" if results else ""
+        reason = (
+            f"no result of this model over the whole benchmark{partial}: run assay eval {benchmark}"
+        )
+        return [Item(f"{benchmark} {figure}", "INCONCLUSIVE", reason) for figure in wanted]
+    examination.digests[f"result {newest.run}"] = hashlib.sha256(
+        RESULT_FILES.read_bytes(newest.path)
+    ).hexdigest()
+    return [_score(benchmark, figure, least, newest) for figure, least in wanted.items()]
+
+
+def _is_same_model(recorded: ModelIdentity | None, identity: ModelIdentity) -> bool:
+    """Tell whether a result is of this model: weights, adapter, number format, prompt form."""
+    return recorded is not None and all(
+        getattr(recorded, name) == getattr(identity, name) for name in IDENTITY
+    )
+
+
+def _is_asked_as_usual(protocol: RecordedProtocol) -> bool:
+    """Tell whether a result is of the model as it is: no prompt or option of the user's own."""
+    asking = protocol.asking
+    return (
+        asking is not None
+        and protocol.prompt_strategy == "standard"
+        and protocol.prompt_imports == "prepended"
+        and not protocol.judge
+        and (asking.system, asking.stop, asking.thinking) == USUAL
+        and not compute_options(asking.engine_options)
+    )
+
+
+def _is_whole(result: Result) -> bool:
+    """Tell whether a result is about all problems; those of earlier versions do not say so."""
+    return result.coverage is not None and result.coverage.complete and result.coverage.whole
+
+
+def _score(benchmark: str, figure: str, least: float, result: Result) -> Item:
+    name = f"{benchmark} {figure}"
+    found = {f"pass_at_{k}": one for k, one in result.pass_at.items()}.get(figure)
+    if found is None:
+        return Item(name, "INCONCLUSIVE", f"{result.run} does not tell it")
+    return Item(
+        name,
+        at_least(found.low, found.high, least),
+        f"{100 * found.value:.1f} % [{100 * found.low:.1f}, {100 * found.high:.1f}] in "
+        f"{result.run}, at least {100 * least:g} %",
+        {
+            "value": found.value, "low": found.low, "high": found.high, "problems": found.problems,
+            "level": found.level, "method": found.method,
+        },
+    )  # fmt: skip
+
+
+qa_checks.register("scores")(QaCheck(order=50, is_asked=lambda e: bool(e.tier.scores), ask=_ask))

@@ -1,0 +1,31 @@
+"""Measure quickly how fast the model generates, and hold that against a bound."""
+
+from __future__ import annotations
+
+from assay.quality.bench import BenchConfig, bench_model
+from assay.quality.decision import at_least
+from assay.quality.qa.examination import LONGEST, Examination, Item, QaCheck, qa_checks
+
+NAME = "throughput"
+ROUNDS, NEW_TOKENS = 3, 32
+
+
+def _ask(examination: Examination) -> list[Item]:
+    least, subject = examination.tier.tokens_per_second_min, examination.subject
+    assert least is not None
+    config = BenchConfig(
+        str(subject.model), subject.options, LONGEST - NEW_TOKENS, NEW_TOKENS, (1,), ROUNDS
+    )
+    found = bench_model(examination.kept_model(), config)
+    spread = found.figures.decode_tokens_per_second
+    if spread is None:
+        return [Item(NAME, "INCONCLUSIVE", "the model ends after one token", found)]
+    reason = (
+        f"{spread.median:.1f} tokens/s [{spread.min:.1f}, {spread.max:.1f}], at least {least:g}"
+    )
+    return [Item(NAME, at_least(spread.min, spread.max, least), reason, found)]
+
+
+qa_checks.register(NAME)(
+    QaCheck(order=30, is_asked=lambda e: e.tier.tokens_per_second_min is not None, ask=_ask)
+)

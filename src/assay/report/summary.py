@@ -1,0 +1,221 @@
+"""Results and comparisons as lines of text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+from assay.protocol import Difference
+from assay.report.text import (
+    LEFT_OUT_NOTE,
+    benchmark_name,
+    counts,
+    describe_gap,
+    describe_left_out,
+    interval,
+    level,
+    percent_of,
+    score,
+    table,
+)
+from assay.runs import Comparison, Result, compare
+from assay.runs.result import ConfigResult, CrossCheck, Dependence, Timing
+from assay.types import ModelIdentity
+
+DIGEST = re.compile("[0-9a-f]{64}")
+USUAL_THINKING = "default"
+
+
+def summarize(result: Result) -> list[str]:
+    """Return the lines that a command prints of its result."""
+    results = result.results
+    gap = describe_gap(result.coverage)
+    lines = [f"incomplete: {gap}; the score is about these alone"] if gap else []
+    lines.append(" · ".join([benchmark_name(result), result.model, *_settings(result)]))
+    for k, found in results.pass_at.items():
+        lines.append(
+            f"  {f'pass@{k}':<9} {percent_of(found)}  {interval(found)} ({level(found)}), "
+            f"{found.problems} problems{describe_left_out(results, k)}"
+        )
+    for name, group in list(results.groups.items())[:-1]:
+        if one := group.pass_at.get(1):
+            lines.append(
+                f"  {name:<9} {percent_of(one)}  {interval(one)} pass@1 on the {name} tests alone"
+            )
+    if best := results.best_of_n:
+        without = best.without_examples
+        lines.append(
+            f"  best of {best.n} {percent_of(best.estimate)}  {interval(best.estimate)} "
+            f"by {best.method}" + (f", {without} problems without examples" if without else "")
+        )
+    if results.unscorable:
+        lines.append(f"  unscorable {', '.join(results.unscorable)}: the reference fails here")
+    if results.unsupported:
+        told = ", ".join(f"{task} ({what})" for task, what in results.unsupported.items())
+        lines.append(f"  unsupported {told}: the sandbox cannot run it")
+    return [
+        *lines,
+        f"  verdicts  {counts(results.reasons)}",
+        f"  invalid   {results.invalid}",
+        *_integrity(results.integrity),
+        *(_model(result.model_identity) if result.model_identity else []),
+        *(f"  marked    not publishable: {reason}" for reason in result.not_publishable),
+        *_bill(result.timing),
+        f"  protocol  {result.protocol.hash[:12]}{' (incomplete)' if gap else ''}",
+        f"  results   {result.path}",
+    ]
+
+
+def _settings(result: Result) -> list[str]:
+    """Return how the samples were asked for and judged; usual settings are not mentioned."""
+    config, protocol = result.config, result.protocol
+    count = f"n={config.num_samples}"
+    imports = protocol.prompt_imports or "prepended"
+    judging = [f"prompt imports {imports}"] if imports != "prepended" else []
+    judging += [f"judged by {protocol.judge}"] if protocol.judge else []
+    if protocol.origin:
+        return ["recorded elsewhere", count, *judging]
+    return [config.prompt_strategy, *_asking(config), count, *judging]
+
+
+def _asking(config: ConfigResult) -> list[str]:
+    decoding, asking = config.decoding, config.asking
+    unusual = [
+        f"{name} {value:g}"
+        for name, value, usual in (
+            ("top-p", decoding.top_p, 1),
+            ("min-p", decoding.min_p, 0),
+            ("repetition-penalty", decoding.repetition_penalty, 1),
+        )
+        if value != usual
+    ]
+    sampling = f"temperature {decoding.temperature:g}" if decoding.temperature else "greedy"
+    if asking is None:  # by an earlier version
+        return [sampling, *unusual]
+    thinking = [f"thinking {asking.thinking}"] if asking.thinking != USUAL_THINKING else []
+    system = ["system prompt"] if asking.system else []
+    return [asking.prompt_form, sampling, *unusual, *thinking, *system, *asking.engine_options]
+
+
+def _model(identity: ModelIdentity) -> list[str]:
+    """Return where the model was found, and enough of its digest to tell it from others."""
+    where, digest = identity.path or identity.name, identity.weights_sha256[:12]
+    return [f"  model     {where} ({identity.engine}, weights {digest})"]
+
+
+def _integrity(verdicts: Mapping[str, int]) -> list[str]:
+    """Return what to know if programs and their tests shared an interpreter."""
+    if not (shared := verdicts.get("shared", 0)):
+        return []
+    total = shared + verdicts.get("separated", 0)
+    return [f"  integrity shared: {shared} of {total} verdicts could be forged by their program"]
+
+
+def _bill(timing: Timing) -> list[str]:
+    if timing.cost is None:
+        return []
+    tokens = f"{timing.prompt_tokens:,} tokens in, {timing.tokens_generated:,} out"
+    return [f"  cost      {timing.cost:.4f} for {tokens}"]
+
+
+def summarize_checks(result: Result, rounds: int) -> list[str]:
+    """Return the lines of what was looked into besides the score.
+
+    ``rounds`` is how often everything was executed again.
+    """
+    lines = _cross_check(result.cross_check) if result.cross_check else []
+    if rounds and result.flaky is not None:
+        lines.append(f"  flaky     {len(result.flaky)} samples changed in {rounds} more executions")
+        for sample, statuses in result.flaky.items():
+            lines.append(f"            {sample}: {', '.join(statuses)}")
+    if result.extraction is not None:
+        lines += _extraction(result.extraction)
+    return lines
+
+
+def _cross_check(found: CrossCheck) -> list[str]:
+    unexplained = sum(not one.explained for one in found.disagreements)
+    lines = [
+        f"  {found.engine:<9} {len(found.disagreements)} of {found.samples} verdicts differ, "
+        f"{unexplained} unexplained"
+    ]
+    for one in found.disagreements:
+        why = f" ({one.explained})" if one.explained else ""
+        lines += [
+            f"            {one.task_id}#{one.sample}  ours {one.ours[:120]}",
+            f"            {'':<{len(one.task_id) + 2}}  theirs {one.theirs}{why}",
+        ]
+    return lines
+
+
+def _extraction(rules: Sequence[Dependence]) -> list[str]:
+    return [
+        "  without   samples that change, passes lost, passes gained",
+        *(f"  {rule.rule:<12}{rule.samples:>6}{rule.lost:>8}{rule.gained:>8}" for rule in rules),
+    ]
+
+
+def summarize_strategies(results: Sequence[Result]) -> list[str]:
+    """Return one table; differences are those to the first result, problem by problem."""
+    first = results[0]
+    against = first.config.prompt_strategy
+    shown_level = level(first.pass_at[1]) if 1 in first.pass_at else "interval"
+    rows = [("strategy", "pass@1", shown_level, f"to {against}", "gained", "lost", "p", "run")]
+    for result in results:
+        compared = None if result is first else compare(first, result)
+        rows.append(
+            (
+                result.config.prompt_strategy, score(result.results, 1),
+                interval(result.pass_at.get(1)), *_compared(compared), result.run,
+            )
+        )  # fmt: skip
+    lines = [f"{benchmark_name(first)} · {first.model} · n={first.config.num_samples}"]
+    for result in results:
+        if gap := describe_gap(result.coverage):
+            lines.append(f"incomplete: {result.config.prompt_strategy}, {gap}")
+    lines += table(rows)
+    if any(result.results.left_out_as_failed for result in results):
+        lines.append(LEFT_OUT_NOTE)
+    return lines
+
+
+def _compared(found: Comparison | None) -> tuple[str, str, str, str]:
+    if found is None or found.difference is None:
+        return "-", "-", "-", "-"
+    points = f"{100 * found.difference:+.1f} points"
+    return points, str(len(found.gained)), str(len(found.lost)), f"{found.p_value:.3g}"
+
+
+def summarize_comparison(found: Comparison, first: Result, second: Result) -> list[str]:
+    """Return the lines of a comparison of two results."""
+    difference = "-" if found.difference is None else f"{100 * found.difference:+.1f} points"
+    return [
+        f"A  {_score(first)}",
+        f"B  {_score(second)}",
+        f"B - A  {difference} over {found.problems} problems, sign test p = {found.p_value:.3g}",
+        f"gained {len(found.gained)}: {', '.join(found.gained) or '-'}",
+        f"lost   {len(found.lost)}: {', '.join(found.lost) or '-'}",
+    ]
+
+
+def _score(result: Result) -> str:
+    one = result.pass_at.get(1)
+    shown = f"{percent_of(one)} {interval(one)}{describe_left_out(result.results, 1)}"
+    return f"pass@1 {shown}  {result.model} on {benchmark_name(result)} ({result.run})"
+
+
+def describe_incomplete(found: Comparison, first: Result, second: Result) -> list[str]:
+    """Return a warning for each of two compared results that is incomplete."""
+    common = f"only the {found.problems} problems that both have judged are compared"
+    gaps = (("A", describe_gap(first.coverage)), ("B", describe_gap(second.coverage)))
+    return [f"{name} is incomplete ({gap}); {common}" for name, gap in gaps if gap]
+
+
+def describe_differences(differences: Sequence[Difference]) -> str:
+    """Return ``problems: 20 / 4; ...``; of a digest, enough to tell it from others."""
+    return "; ".join(f"{name}: {_short(x)} / {_short(y)}" for name, x, y in differences)
+
+
+def _short(value: object) -> str:
+    text = str(value)
+    return text[:12] if DIGEST.fullmatch(text) else text

@@ -1,0 +1,59 @@
+"""What other versions write into a file: kept when the file is written again."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from assay import codec
+
+Place = tuple[str | int, ...]  # the keys and positions on the way to a value
+
+
+@dataclass(frozen=True, slots=True)
+class Rest:
+    """Fields of a file that its type here does not have, and fields that the file lacks."""
+
+    unknown: tuple[tuple[Place, Any], ...] = ()
+    missing: tuple[tuple[Place, Any], ...] = ()  # with the value that stands for each here
+
+    def restore(self, rendered: Any) -> Any:
+        """Return the content as the file would have it; what was changed since is not undone."""
+        content = json.loads(codec.dumps(rendered))
+        for place, value in self.unknown:
+            if isinstance(parent := _parent(content, place), dict):
+                parent.setdefault(place[-1], value)
+        for place, value in self.missing:
+            parent = _parent(content, place)
+            if isinstance(parent, dict) and parent.get(place[-1]) == value:
+                parent.pop(place[-1], None)
+        return content
+
+
+def find_rest(content: Any, rendered: Any) -> Rest:
+    """Compare a file's content with what is written for its typed form."""
+    unknown: list[tuple[Place, Any]] = []
+    missing: list[tuple[Place, Any]] = []
+
+    def visit(there: Any, here: Any, place: Place) -> None:
+        if isinstance(there, dict) and isinstance(here, dict):
+            unknown.extend(((*place, k), v) for k, v in there.items() if k not in here)
+            missing.extend(((*place, k), v) for k, v in here.items() if k not in there)
+            for key in there.keys() & here.keys():
+                visit(there[key], here[key], (*place, key))
+        elif isinstance(there, list) and isinstance(here, list) and len(there) == len(here):
+            for number, (left, right) in enumerate(zip(there, here, strict=True)):
+                visit(left, right, (*place, number))
+
+    visit(content, json.loads(codec.dumps(rendered)), ())
+    return Rest(tuple(unknown), tuple(missing))
+
+
+def _parent(content: Any, place: Place) -> Any:
+    for step in place[:-1]:
+        try:
+            content = content[step]
+        except (KeyError, IndexError, TypeError):
+            return None
+    return content

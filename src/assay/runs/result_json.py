@@ -1,0 +1,238 @@
+"""The one place where results files are read and written."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+from assay import codec
+from assay.borders.printable import clean_line
+from assay.borders.writing import write_whole
+from assay.errors import RunError
+from assay.protocol import Asking, RecordedProtocol
+from assay.runs._files import DOCUMENTS
+from assay.runs._rest import find_rest
+from assay.runs._shapes import RESULT, wrong_field
+from assay.runs.about import parse_environment, render_environment
+from assay.runs.result import (
+    SCHEMA,
+    BestOfNResult,
+    ConfigResult,
+    CrossCheck,
+    Dependence,
+    GroupResult,
+    LeftOutResult,
+    ProblemResult,
+    Result,
+    ScoreResult,
+    Timing,
+)
+from assay.scoring import Coverage
+from assay.types import Decoding, Estimate, ModelIdentity
+
+PASS_AT = "pass_at_"
+INTERVAL = ("low", "high", "problems", "level", "method")  # of an estimate
+TSV_HEADER = ("task_id", "n", "num_passed")
+CHECKS = ("flaky", "extraction", "cross_check")  # in the file if they were asked for
+
+
+def write_result(result: Result) -> None:
+    """Write the results file, and the per-problem TSV beside it."""
+    rows = [
+        TSV_HEADER,
+        *((clean_line(p.task_id), str(p.n), str(p.passed)) for p in result.problems),
+    ]
+    write_whole(result.path.with_suffix(".tsv"), "".join("\t".join(row) + "\n" for row in rows))
+    write_whole(result.path, codec.pretty(render_result(result)))
+
+
+def read_result(path: Path, *, follow: bool = True) -> Result:
+    """Read a results file; RunError unless its fields have the types of ours."""
+    content = dataclasses.replace(DOCUMENTS, follow=follow).read_json(path)
+    if isinstance(content, dict) and content.get("schema", SCHEMA) != SCHEMA:
+        raise RunError(
+            f"{path} has schema {str(content['schema'])[:20]}, not {SCHEMA}: update assay"
+        )
+    if wrong := wrong_field(content, RESULT):
+        raise RunError(
+            f"{path}: is not a results file of assay ({wrong} is missing or of another type). "
+            "Give another file."
+        )
+    try:
+        return parse_result(content, path)
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise RunError(
+            f"{path}: is not a results file of assay ({error}). Give another file."
+        ) from error
+
+
+def parse_result(content: Any, path: Path) -> Result:
+    """Build a result from a results file's content; ValueError names a field that is mistyped."""
+    coverage, identity = content.get("coverage"), content.get("model_identity")
+    flaky, rules, other = (content.get(name) for name in CHECKS)
+    result = Result(
+        benchmark=content["benchmark"],
+        model=content["model"],
+        timestamp=content["timestamp"],
+        tests_seed=str(content.get("tests_seed", "")),
+        publishable=content.get("publishable") is True,
+        not_publishable=tuple(map(str, content.get("not_publishable") or ())),
+        coverage=codec.read_known(Coverage, coverage) if coverage else None,
+        config=_parse_config(content.get("config") or {}),
+        results=_parse_scores(content["results"], len(content["problems"])),
+        problems=tuple(codec.read_known(ProblemResult, one) for one in content["problems"]),
+        protocol=parse_protocol(content["protocol"]),
+        model_identity=parse_identity(identity) if identity else None,
+        environment=parse_environment(content.get("environment") or {}),
+        continued_in=tuple(map(parse_environment, content.get("continued_in") or ())),
+        timing=codec.read_known(Timing, content.get("timing") or {}),
+        run=content["run"],
+        flaky=None if flaky is None else {key: tuple(map(str, flaky[key])) for key in flaky},
+        extraction=None if rules is None else tuple(codec.read_known(Dependence, r) for r in rules),
+        cross_check=None if other is None else codec.read_known(CrossCheck, other),
+        path=path,
+    )
+    return dataclasses.replace(result, rest=find_rest(content, _render(result)))
+
+
+def render_result(result: Result) -> Any:
+    """Return the results file's content."""
+    return result.rest.restore(_render(result))
+
+
+def _render(result: Result) -> Any:
+    found = {
+        field.name: getattr(result, field.name)
+        for field in dataclasses.fields(result)
+        if field.name not in ("path", "rest")
+    }
+    coverage, identity = result.coverage, result.model_identity
+    found |= {
+        "coverage": coverage and render_coverage(coverage),
+        "config": _render_config(result.config),
+        "results": _render_scores(result.results),
+        "problems": [codec.to_json(problem) for problem in result.problems],
+        "protocol": result.protocol.to_json(),
+        "model_identity": codec.to_json(identity),
+        "environment": render_environment(result.environment),
+        "continued_in": [render_environment(one) for one in result.continued_in],
+        "timing": codec.to_json(result.timing),
+        "cross_check": codec.to_json(result.cross_check),
+    }
+    if result.extraction is not None:
+        found["extraction"] = [codec.to_json(rule) for rule in result.extraction]
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def render_coverage(coverage: Coverage) -> Any:
+    """Return a coverage as results files have it."""
+    return {**codec.to_json(coverage), "complete": coverage.complete}
+
+
+def parse_protocol(content: Any) -> RecordedProtocol:
+    """Return a protocol of whatever version; ValueError names a field that is mistyped."""
+    return codec.read_known(RecordedProtocol, content)
+
+
+def parse_identity(content: Any) -> ModelIdentity:
+    """Return a model's identity; ValueError names a field that is mistyped."""
+    return codec.read_known(ModelIdentity, {"name": "", "engine": "", **content})
+
+
+def _parse_config(content: Any) -> ConfigResult:
+    asking = codec.read_known(Asking, content) if "chat_template" in content else None
+    return dataclasses.replace(
+        codec.read_known(ConfigResult, {**content, "decoding": {}, "asking": None}),
+        decoding=codec.read_known(Decoding, content),
+        asking=asking,
+    )
+
+
+def _render_config(config: ConfigResult) -> Any:
+    found = codec.to_json(config)
+    return {**found.pop("decoding"), **(found.pop("asking") or {}), **found}
+
+
+def _parse_scores(content: Any, problems: int) -> ScoreResult:
+    counts = dict.fromkeys(
+        ("completed", "passed", "samples", "samples_passed", "errors", "truncated"), 0
+    )
+    left_out, best = content.get("left_out_as_failed"), content.get("best_of_n")
+    nested = {"pass_at", "left_out_as_failed", "groups", "best_of_n"}  # read below
+    given = {k: v for k, v in content.items() if v is not None and k not in nested}
+    return dataclasses.replace(
+        codec.read_known(ScoreResult, {"total": problems, **counts, **given, "pass_at": {}}),
+        pass_at=_parse_estimates(content),
+        left_out_as_failed=(
+            LeftOutResult(int(left_out.get("samples", 0)), _parse_estimates(left_out))
+            if left_out is not None
+            else None
+        ),
+        groups={
+            name: GroupResult(float(group.get("tests_passed", 0.0)), _parse_estimates(group))
+            for name, group in (content.get("groups") or {}).items()
+        },
+        best_of_n=_parse_best_of_n(best) if best else None,
+    )
+
+
+def _render_scores(scores: ScoreResult) -> Any:
+    found: dict[str, object] = {}
+    for field in dataclasses.fields(scores):
+        value = getattr(scores, field.name)
+        if field.name == "pass_at":
+            found |= _render_estimates(value)
+        elif field.name == "left_out_as_failed" and value is not None:
+            found[field.name] = {"samples": value.samples, **_render_estimates(value.pass_at)}
+        elif field.name == "groups":
+            found[field.name] = {
+                name: {"tests_passed": group.tests_passed, **_render_estimates(group.pass_at)}
+                for name, group in value.items()
+            }
+        elif field.name == "best_of_n" and value is not None:
+            found[field.name] = _render_best_of_n(value)
+        elif value is not None:
+            found[field.name] = value
+    return found
+
+
+def _parse_estimates(content: Any) -> dict[int, Estimate]:
+    intervals = content.get("intervals") or {}
+    return {
+        int(name.removeprefix(PASS_AT)): _parse_estimate(name, content[name], interval)
+        for name, interval in intervals.items()
+        if name.startswith(PASS_AT) and content.get(name) is not None
+    }
+
+
+def _parse_estimate(name: str, value: Any, interval: Any) -> Estimate:
+    k = int(name.removeprefix(PASS_AT))
+    return codec.read_known(Estimate, {"problems": 0, **interval, "k": k, "value": value})
+
+
+def _render_estimates(estimates: dict[int, Estimate]) -> Any:
+    scores = {f"{PASS_AT}{k}": estimate.value for k, estimate in estimates.items()}
+    intervals = {f"{PASS_AT}{k}": _render_interval(one) for k, one in estimates.items()}
+    return {**scores, "intervals": intervals}
+
+
+def _render_interval(estimate: Estimate) -> Any:
+    return {name: getattr(estimate, name) for name in INTERVAL}
+
+
+def _parse_best_of_n(content: Any) -> BestOfNResult:
+    estimate = _parse_estimate(f"{PASS_AT}1", content["value"], content["interval"])
+    known = {name: value for name, value in content.items() if name != "estimate"}
+    return codec.read_known(BestOfNResult, {**known, "estimate": codec.to_json(estimate)})
+
+
+def _render_best_of_n(best: BestOfNResult) -> Any:
+    return {
+        "method": best.method,
+        "n": best.n,
+        "value": best.estimate.value,
+        "interval": _render_interval(best.estimate),
+        "without_examples": best.without_examples,
+        "chosen": best.chosen,
+    }

@@ -1,0 +1,126 @@
+"""Workers that are kept warm between calls of a sandbox, whatever they are."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Generator, Iterable, Iterator, Sized
+from contextlib import contextmanager
+from typing import Generic, Protocol, TypeVar
+
+from assay.errors import SandboxError
+from assay.sandbox.host import pool
+from assay.types import Job
+
+
+class Killable(Protocol):
+    """A worker; ``kill`` may come from any thread."""
+
+    def kill(self) -> None: ...
+
+
+W = TypeVar("W", bound=Killable)
+R = TypeVar("R")
+
+
+class WarmWorkers(Generic[W]):
+    """The workers of a sandbox: those that have nothing to do, and all that are alive."""
+
+    def __init__(self, workers: int, first: W) -> None:
+        self._workers = workers
+        self._idle = [first]
+        self._alive = {first}
+        self._lock = threading.Lock()
+        self._alone = Turnstile()
+        self._closed = False
+
+    def close(self) -> None:
+        """End all workers; a later call of ``judge`` starts new ones."""
+        with self._lock:
+            self._closed = True
+            workers, self._alive, self._idle = self._alive, set(), []
+        for worker in workers:
+            worker.kill()
+
+    def _stream(
+        self,
+        jobs: Iterable[Job],
+        run: Callable[[Job, Callable[[], None]], R],
+        dozing: int,
+    ) -> Generator[R, None, None]:
+        """Yield what ``run`` returns for each job; end all workers if that is not awaited."""
+        self._closed = False
+        workers = self._workers
+        if isinstance(jobs, Sized):  # a call with one program starts one thread
+            workers = min(workers, max(1, len(jobs)))
+        finished = False
+        try:
+            yield from pool.stream(jobs, run, workers, dozing)
+            finished = True
+        finally:
+            if not finished:
+                self.close()
+
+    def _take(self, fits: Callable[[W], bool], start: Callable[[], W]) -> W:
+        """Return an idle worker that fits, or a new one; too many that do not are ended."""
+        with self._lock:
+            if self._closed:
+                raise SandboxError("stopped")
+            for worker in self._idle:
+                if fits(worker):
+                    self._idle.remove(worker)
+                    return worker
+            many = self._idle and len(self._alive) >= 2 * self._workers
+            needless = self._idle.pop(0) if many else None
+        if needless:
+            self._drop(needless)
+        worker = start()
+        with self._lock:
+            if not self._closed:
+                self._alive.add(worker)
+                return worker
+        worker.kill()
+        raise SandboxError("stopped")
+
+    def _give_back(self, worker: W) -> None:
+        with self._lock:
+            if worker in self._alive:
+                self._idle.append(worker)
+
+    def _drop(self, worker: W) -> None:
+        with self._lock:
+            self._alive.discard(worker)
+        worker.kill()
+
+
+class Turnstile:
+    """Many at a time, or one alone."""
+
+    def __init__(self) -> None:
+        self._condition = threading.Condition()
+        self._inside = 0
+        self._alone = False
+
+    @contextmanager
+    def shared(self) -> Iterator[None]:
+        with self._condition:
+            self._condition.wait_for(lambda: not self._alone)
+            self._inside += 1
+        try:
+            yield
+        finally:
+            with self._condition:
+                self._inside -= 1
+                self._condition.notify_all()
+
+    @contextmanager
+    def exclusive(self) -> Iterator[None]:
+        with self._condition:
+            self._condition.wait_for(lambda: not self._alone)
+            self._alone = True
+            self._condition.wait_for(lambda: self._inside == 0)
+        try:
+            yield
+        finally:
+            with self._condition:
+                self._alone = False
+                self._condition.notify_all()

@@ -1,0 +1,105 @@
+"""What the harness and a worker's servers tell each other, each one a list of JSON.
+
+A server answers with a text instead where it cannot go on: it is lost.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal, NamedTuple
+
+from ..judging.messages import Result, Task
+
+RoleName = Literal["keeper", "oracle"]
+
+
+class WorkerLimits(NamedTuple):
+    """The limits that are the same for all programs of a worker."""
+
+    memory_mb: int
+    processes: int
+    files_mb: int
+
+
+class Settings(NamedTuple):
+    """All that a worker is set up with once and cannot change later."""
+
+    tier: str
+    # Programs must not be forked from a process that has seen separated tests.
+    integrity: str
+    limits: WorkerLimits
+    imports: tuple[str, ...]
+    allowed: tuple[str, ...]  # beyond the usual, by the environment
+    variables: dict[str, str]
+    private: tuple[str, ...]  # paths that no program may see
+
+
+class Beginning(NamedTuple):
+    """The first message to a server: what it is to be."""
+
+    role: RoleName
+    link: int  # the descriptor that leads to the other server
+    settings: Settings
+
+
+class About(NamedTuple):
+    """A server's first answer."""
+
+    limits_by: str = ""  # the kernel feature that holds the tree's limits; empty: a keeper watches
+
+
+class Limits(NamedTuple):
+    """The limits of one program."""
+
+    cpu_s: float
+    call_cpu_s: float
+    wall_s: float
+    memory_mb: int
+    processes: int
+    output_bytes: int
+
+
+class Order(NamedTuple):
+    """To the keeper: a program to be run."""
+
+    task: Task
+    limits: Limits
+
+
+class Turn(NamedTuple):
+    """To the oracle: the tests of the program that the keeper runs next."""
+
+    key: str
+    seed: str  # of inputs that the tests draw
+    body_follows: bool
+
+
+class Seen(NamedTuple):
+    """Of the keeper: what became of a program."""
+
+    result: Result | None  # its own word
+    exit_code: int = 0
+    stopped: str | None = None  # the limit that ended it
+    out_of_memory: bool = False  # by its own limit
+    wall_s: float = 0.0
+    cpu_s: float = 0.0
+    peak_mb: float = 0.0
+    output_tail: str = ""
+    pressure: str = ""  # what the machine lacked: cpu, memory
+
+
+def read_beginning(data: list[Any]) -> Beginning:
+    role, link, settings = data
+    tier, integrity, limits, imports, allowed, variables, private = settings
+    return Beginning(
+        role,
+        link,
+        Settings(
+            tier, integrity, WorkerLimits(*limits), tuple(imports), tuple(allowed), variables,
+            tuple(private),
+        ),
+    )  # fmt: skip
+
+
+def read_order(data: list[Any]) -> Order:
+    task, limits = data
+    return Order(Task(*task), Limits(*limits))
