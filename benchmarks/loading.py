@@ -32,7 +32,7 @@ def load_random_first(path: str, device: str, dtype: str) -> None:
     from assay.models.engines.torch.load import DTYPES
 
     checkpoint = read_checkpoint(Path(path))
-    config = AutoConfig.for_model(**checkpoint.config)
+    config = AutoConfig.for_model(**checkpoint.config.content)
     model = AutoModelForCausalLM.from_config(config, dtype=DTYPES[dtype]).to(device)
     weights = model.state_dict()
     for weight in checkpoint.tensors():
@@ -44,6 +44,7 @@ def load_once(way: str, path: str, device: str, dtype: str) -> None:
     import torch
 
     from assay.models.engines.torch.load import load, set_threads
+    from assay.models.engines.torch.settings import TorchSettings
 
     torch.set_grad_enabled(False)
     set_threads(0)
@@ -53,7 +54,7 @@ def load_once(way: str, path: str, device: str, dtype: str) -> None:
     if way == RANDOM_FIRST:
         load_random_first(path, device, dtype)
     else:
-        load(path, device, dtype, "")
+        load(TorchSettings(path, device, dtype))
     if device == "cuda":
         torch.cuda.synchronize()
     print(time.perf_counter() - begun)
