@@ -15,9 +15,11 @@ import argparse
 import statistics
 import sys
 import time
+from typing import Any
 
 from assay import benchmarks
 from assay.models import EngineOptions, open_model
+from assay.models.workers.messages import Ask, Reply
 from assay.models.workers.process import EngineProcess, ProcessModel
 from assay.pipeline import sample_seed
 from assay.prompts import strategies
@@ -38,29 +40,29 @@ def requests(
     ]
 
 
-def started(spec: str, options: EngineOptions, first: Request) -> tuple[EngineProcess, float]:
+def started(spec: str, options: EngineOptions, first: Request) -> tuple[EngineProcess[Any], float]:
     model = open_model(spec, options)
     if not isinstance(model, ProcessModel):
         raise SystemExit(f"{spec} is no engine of its own process")
     begun = time.perf_counter()
-    process = EngineProcess(*model._names, model.settings(first))
+    process = EngineProcess(model._worker, model.settings(first))
     process.wait_until_loaded()
     return process, time.perf_counter() - begun
 
 
-def measured(process: EngineProcess, asked: list[Request]) -> tuple[float, int, Texts]:
+def measured(process: EngineProcess[Any], asked: list[Request]) -> tuple[float, int, Texts]:
     """Seconds, tokens and texts of all requests."""
     begun = time.perf_counter()
     sent, tokens, texts = 0, 0, {}
     while len(texts) < len(asked):
         while sent < len(asked) and sent - len(texts) < process.in_hand:
-            process.ask(sent, asked[sent])
+            process.send(Ask(sent, asked[sent]))
             sent += 1
-        reply = process.answer()
-        if reply["error"]:
-            raise SystemExit(reply["error"])
-        texts[asked[reply["id"]].key] = reply["text"]
-        tokens += reply["tokens_generated"]
+        reply = process.reply(Reply)
+        if reply.error:
+            raise SystemExit(reply.error)
+        texts[asked[reply.id].key] = reply.text
+        tokens += reply.tokens_generated
     return time.perf_counter() - begun, tokens, texts
 
 
@@ -89,7 +91,7 @@ def main() -> None:
         warm_s, *_ = measured(processes[name], warm_up)
         rates[name] = []
         print(f"{name}: loaded in {load_s:.1f} s, warmed up in {warm_s:.1f} s, "
-              f"{processes[name].facts}")  # fmt: skip
+              f"{processes[name].facts.to_json()}")  # fmt: skip
     for _ in range(asked.rounds):
         for name, process in processes.items():
             seconds, tokens, texts[name] = measured(process, work)

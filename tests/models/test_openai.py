@@ -255,7 +255,13 @@ def test_closing_ends_a_long_pause(server: FaultyServer, monkeypatch: pytest.Mon
     server.fault = lambda *_: "500"
     model = opened(server)
     began = time.monotonic()
-    threading.Timer(0.3, model.close).start()
+
+    def close_while_it_pauses() -> None:
+        while not server.paths:  # on a busy machine the first request may take seconds
+            time.sleep(0.02)
+        model.close()
+
+    threading.Thread(target=close_while_it_pauses, daemon=True).start()
     with pytest.raises(ModelError, match="stopped"):
         list(model.generate(ask(3)))
     assert time.monotonic() - began < 20
