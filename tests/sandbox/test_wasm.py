@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from assay import codec
 from assay.datasets import file_sha256, write_sealed
 from assay.errors import SandboxError
 from assay.sandbox import Sandbox, open_sandbox
@@ -248,9 +249,9 @@ def test_a_damaged_file_is_made_again(
         built.append(folder)
         path = folder / "component.cwasm"
         path.write_bytes(b"new")
-        digest = {"sha256": {path.name: file_sha256(path)}}
-        record = json.dumps(digest).encode()
-        write_sealed(folder / "component.json", component.PURPOSE, record)
+        lacks = component.Lacks((), {}, ())
+        record = component.Build({path.name: file_sha256(path)}, {}, "cpython", lacks)
+        write_sealed(folder / "component.json", component.PURPOSE, codec.pretty(record).encode())
 
     monkeypatch.setenv("ASSAY_CACHE_DIR", str(tmp_path))
     monkeypatch.setattr(component, "_build", build)

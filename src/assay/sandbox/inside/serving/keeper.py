@@ -113,7 +113,7 @@ class Keeper:
         assert process is not None
         try:
             # Marshal writes no tuple that has a name.
-            pid, said = process.send(wire.measured(dumps((tuple(orders), codes))))
+            pid, said = process.send(wire.measured(dumps((list(orders), codes))))
             if pid:
                 return self._watched(limits, token, process, pid, said)
             self._place.end(0)
