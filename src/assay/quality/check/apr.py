@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 from assay.errors import ModelError
@@ -9,7 +10,7 @@ from assay.formats.apr.checkpoint import OURS, as_gguf
 from assay.formats.apr.file import HEADER, AprFile, check_sum, read_apr, read_head
 from assay.formats.architectures import ARCHITECTURES
 from assay.formats.tokenizer_json import default_template, whole_tokenizer
-from assay.quality.check.gguf import gguf_config, gguf_tokenizer
+from assay.quality.check.gguf import gguf_settings, gguf_tokenizer
 from assay.quality.check.opened import (
     Opened,
     Part,
@@ -19,6 +20,7 @@ from assay.quality.check.opened import (
     common_faults,
     marks_of,
 )
+from assay.quality.check.shapes import Settings, settings_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -37,7 +39,7 @@ def open_apr(path: Path) -> Opened:
         summary=f"version {major}.{minor}, {len(metadata)} entries of metadata, both CRCs right",
         parts=lambda: _parts(read_apr(path)),
         faults=lambda parts: _faults(parts, read_apr(path)),
-        config=lambda shapes: _config(metadata, shapes, str(path)),
+        settings=lambda shapes: _settings(metadata, shapes, str(path)),
         tokenizer=lambda: _tokenizer(metadata, str(path)),
         template=lambda: _template(metadata),
     )
@@ -58,24 +60,24 @@ def _faults(parts: Sequence[Part], file: AprFile) -> Iterator[str]:
     return common_faults(parts, taken)
 
 
-def _config(
+def _settings(
     metadata: Mapping[str, Any], shapes: Mapping[str, tuple[int, ...]], where: str
-) -> dict[str, Any]:
+) -> Settings:
     if "config" in (ours := _ours(metadata)):
         if not isinstance(ours["config"], dict):
             raise ModelError("the settings are no JSON object")
-        return dict(ours["config"])
+        return settings_of(ours["config"])
     _need_family(metadata)
-    found = gguf_config(as_gguf(metadata, where)[0], shapes, where)
     rows = metadata.get("vocab_size")
-    return {**found, "vocab_size": rows} if isinstance(rows, int) else found
+    rows = rows if isinstance(rows, int) else None
+    return gguf_settings(as_gguf(metadata, where)[0], shapes, where, rows)
 
 
 def _tokenizer(metadata: Mapping[str, Any], where: str) -> Tokenizer:
     if "tokenizer" in (ours := _ours(metadata)):
         rows = ours.get("config", {}).get("vocab_size")
         content = whole_tokenizer(ours["tokenizer"], metadata)
-        return Tokenizer(content=content, rows=rows if isinstance(rows, int) else 0)
+        return Tokenizer(content=json.dumps(content), rows=rows if isinstance(rows, int) else 0)
     if not metadata.get(VOCABULARY):
         raise ModelError(f"there is no tokenizer: no {VOCABULARY}")
     _need_family(metadata)
