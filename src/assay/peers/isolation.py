@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 import assay.sandbox
+from assay.borders.printable import clean_line
 from assay.errors import SandboxError
 from assay.peers._confined.messages import Report, Settings
 from assay.peers._installed import find_installation, show
@@ -68,7 +69,7 @@ def run_isolated(command: PeerCommand) -> dict[str, bytes]:
     report, files = _supervise(_settings(command))
     if report.refused:
         raise SandboxError(
-            f"{name}: cannot be isolated on this machine ({_printable(report.refused)}). "
+            f"{name}: cannot be isolated on this machine ({clean_line(report.refused)}). "
             "It takes Linux 5.12 or later, root or user namespaces, and an installation that "
             "other users can read."
         )
@@ -149,13 +150,9 @@ def _end(supervisor: subprocess.Popen[bytes]) -> None:
 
 def _last_line(report: Report) -> str:
     """Return what the command said last; programs may have written that too."""
-    lines = _printable(report.stderr).splitlines()
-    return lines[-1] if lines else f"It ended with status {report.status}."
-
-
-def _printable(text: str) -> str:
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return "\n".join(
-        "".join(letter if letter.isprintable() else "\ufffd" for letter in line[-LONGEST_MESSAGE:])
-        for line in lines
+    lines = [line.strip() for line in report.stderr.splitlines() if line.strip()]
+    return (
+        clean_line(lines[-1][-LONGEST_MESSAGE:])
+        if lines
+        else f"It ended with status {report.status}."
     )
