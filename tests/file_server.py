@@ -19,7 +19,6 @@ class FileServer:
     statuses: dict[str, list[int]] = field(default_factory=dict)
     redirects: dict[str, str] = field(default_factory=dict)
     cuts: list[int] = field(default_factory=list)
-    ranges: bool = True
     delay_s: float = 0.0
     # Instead of an answer: any bytes, headers included.
     raw: Callable[[], Iterable[bytes]] | None = None
@@ -51,25 +50,15 @@ def serving(files: dict[str, bytes]) -> Iterator[FileServer]:
                 self.send_header("Location", served.redirects[self.path])
                 self.end_headers()
                 return
-            body, start = served.files.get(self.path), 0
+            body = served.files.get(self.path)
             if body is None:
                 self.send_error(404)
                 return
-            asked = self.headers.get("Range")
-            if asked and served.ranges:
-                start = int(asked.removeprefix("bytes=").removesuffix("-"))
-                if start >= len(body):
-                    self.send_error(416)
-                    return
-                self.send_response(206)
-                self.send_header("Content-Range", f"bytes {start}-{len(body) - 1}/{len(body)}")
-            else:
-                self.send_response(200)
-            self.send_header("Content-Length", str(len(body) - start))
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(body)))
             self.end_headers()
             time.sleep(served.delay_s)
-            end = start + served.cuts.pop(0) if served.cuts else len(body)
-            self.wfile.write(body[start:end])
+            self.wfile.write(body[: served.cuts.pop(0)] if served.cuts else body)
 
         def log_message(self, *arguments: object) -> None:
             pass

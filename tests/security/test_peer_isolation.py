@@ -222,7 +222,7 @@ def test_a_harness_with_an_odd_start() -> None:
 
 
 def test_the_last_line_is_reported() -> None:
-    with pytest.raises(SandboxError, match=r"sh: failed. no \ufffd\[31mluck$"):
+    with pytest.raises(SandboxError, match=r"sh: failed. no \\x1b\[31mluck$"):
         shell("printf 'first\\nno \\033[31mluck\\n' >&2; exit 3")
     with pytest.raises(SandboxError, match="sh: failed. It ended with status 3"):
         shell("exit 3")

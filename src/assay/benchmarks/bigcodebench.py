@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, get_args
 
 from assay.benchmarks import benchmarks
 from assay.benchmarks.support.unittest_runner import RUNNER
-from assay.datasets.catalogue import DataFile, records
+from assay.datasets.catalogue import DataFile, read_records
 from assay.datasets.pinned import BIGCODEBENCH, BIGCODEBENCH_HARD
 from assay.types import Benchmark, Limits, Problem, Tests
 
@@ -47,28 +48,41 @@ __import__("numpy").random.seed(0)
 """
 
 
+@dataclass(frozen=True, slots=True)
+class Record:
+    task_id: str
+    complete_prompt: str
+    instruct_prompt: str
+    code_prompt: str
+    canonical_solution: str
+    entry_point: str
+    test: str
+
+
 def _load(data: DataFile, kind: PromptKind, announce: Announce, data_dir: Path | None) -> Benchmark:
     return Benchmark(
         name=f"{data.name}-{kind}",
         version=data.version,
         data_sha256=data.sha256,
-        problems=tuple(_problem(record, kind) for record in records(data, announce, data_dir)),
+        problems=tuple(
+            _problem(record, kind) for record in read_records(Record, data, announce, data_dir)
+        ),
         limits=LIMITS,
         imports=IMPORTS,
         environment="bigcodebench",
     )
 
 
-def _problem(record: dict[str, Any], kind: PromptKind) -> Problem:
+def _problem(record: Record, kind: PromptKind) -> Problem:
     # "Calibrated": imports and constants that a program may have left to the prompt.
-    prompt_code = f"{record['code_prompt']}\n    pass\n"
+    prompt_code = f"{record.code_prompt}\n    pass\n"
     return Problem(
-        task_id=record["task_id"],
-        prompt=record[f"{kind}_prompt"],
-        reference=f"{record['complete_prompt']}\n{record['canonical_solution']}",
+        task_id=record.task_id,
+        prompt=record.complete_prompt if kind == "complete" else record.instruct_prompt,
+        reference=f"{record.complete_prompt}\n{record.canonical_solution}",
         tests=Tests(
-            entry_point=record["entry_point"],
-            code=f"{record['test']}\n{RUNNER}",
+            entry_point=record.entry_point,
+            code=f"{record.test}\n{RUNNER}",
             preamble=f"{MODULE}{prompt_code}",
             prompt_code=prompt_code,
         ),

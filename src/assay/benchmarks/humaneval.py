@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from assay.benchmarks import benchmarks
 from assay.benchmarks.support.prompt_code import preamble_of
 from assay.benchmarks.support.test_code import code_tests
-from assay.datasets.catalogue import records
+from assay.datasets.catalogue import read_records
 from assay.datasets.pinned import HUMANEVAL
 from assay.types import Benchmark, Problem
 
@@ -17,22 +18,31 @@ if TYPE_CHECKING:
     from assay.progress import Announce
 
 
+@dataclass(frozen=True, slots=True)
+class Record:
+    task_id: str
+    prompt: str
+    entry_point: str
+    canonical_solution: str
+    test: str
+
+
 @benchmarks.register("humaneval")
 def load(announce: Announce, data_dir: Path | None) -> Benchmark:
     return Benchmark(
         name="humaneval",
         version=HUMANEVAL.version,
         data_sha256=HUMANEVAL.sha256,
-        problems=tuple(_problem(record) for record in records(HUMANEVAL, announce, data_dir)),
+        problems=tuple(map(_problem, read_records(Record, HUMANEVAL, announce, data_dir))),
     )
 
 
-def _problem(record: dict[str, Any]) -> Problem:
-    prompt, entry_point = record["prompt"], record["entry_point"]
-    code = f"{record['test']}\ncheck({entry_point})\n"
+def _problem(record: Record) -> Problem:
+    prompt, entry_point = record.prompt, record.entry_point
+    code = f"{record.test}\ncheck({entry_point})\n"
     return Problem(
-        task_id=record["task_id"],
+        task_id=record.task_id,
         prompt=prompt,
-        reference=prompt + record["canonical_solution"],
+        reference=prompt + record.canonical_solution,
         tests=code_tests(entry_point, code, preamble_of(prompt, entry_point)),
     )

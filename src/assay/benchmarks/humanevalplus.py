@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from assay.benchmarks import benchmarks
-from assay.benchmarks.support.evalplus import LIMITS, MATCHER, case_tests
+from assay.benchmarks.support.evalplus import LIMITS, MATCHER, Record, case_tests
 from assay.benchmarks.support.prompt_code import preamble_of
-from assay.datasets.catalogue import DataFile, records
+from assay.datasets.catalogue import DataFile, read_records
 from assay.datasets.pinned import HUMANEVALPLUS, HUMANEVALPLUS_MINI
 from assay.types import Benchmark, Problem
 
@@ -47,17 +47,17 @@ def _benchmark(data: DataFile, announce: Announce, data_dir: Path | None) -> Ben
         name=data.name,
         version=data.version,
         data_sha256=data.sha256,
-        problems=tuple(_problem(record) for record in records(data, announce, data_dir)),
+        problems=tuple(map(_problem, read_records(Record, data, announce, data_dir))),
         limits=LIMITS,
     )
 
 
-def _problem(record: dict[str, Any]) -> Problem:
-    prompt, entry_point = record["prompt"], record["entry_point"]
+def _problem(record: Record) -> Problem:
+    prompt, entry_point = record.prompt, record.entry_point
     matcher = SPECIAL.get(entry_point, MATCHER)
     return Problem(
-        task_id=record["task_id"],
+        task_id=record.task_id,
         prompt=prompt,
-        reference=prompt + record["canonical_solution"],
+        reference=prompt + record.canonical_solution,
         tests=case_tests(record, preamble_of(prompt, entry_point), matcher=matcher),
     )

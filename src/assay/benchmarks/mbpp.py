@@ -6,11 +6,12 @@ The paper's splits are benchmarks of their own: ``mbpp`` is the test split, task
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from assay.benchmarks import benchmarks
 from assay.benchmarks.support.test_code import code_tests, function_under_test
-from assay.datasets.catalogue import DataFile, records
+from assay.datasets.catalogue import DataFile, read_records
 from assay.datasets.pinned import MBPP, MBPP_SANITIZED
 from assay.types import Benchmark, Problem
 
@@ -30,25 +31,38 @@ SPLITS = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A task of either file: the sanitized one calls the text ``prompt`` and lists imports."""
+
+    task_id: int
+    code: str
+    test_list: tuple[str, ...]
+    text: str = ""
+    prompt: str = ""
+    test_setup_code: str = ""
+    test_imports: tuple[str, ...] = ()
+
+
 def _loader(name: str, data: DataFile, task_ids: range) -> Loader:
     def load(announce: Announce, data_dir: Path | None) -> Benchmark:
-        found = [r for r in records(data, announce, data_dir) if r["task_id"] in task_ids]
-        problems = tuple(_problem(record) for record in found)
+        found = read_records(Record, data, announce, data_dir)
+        problems = tuple(_problem(record) for record in found if record.task_id in task_ids)
         return Benchmark(name, data.version, data.sha256, problems)
 
     return load
 
 
-def _problem(record: dict[str, Any]) -> Problem:
-    assertions = [assertion.strip() for assertion in record["test_list"]]
+def _problem(record: Record) -> Problem:
+    assertions = [assertion.strip() for assertion in record.test_list]
     # Not before the program: some set-ups build objects of classes that the program defines.
-    set_up = [record.get("test_setup_code", ""), *record.get("test_imports", [])]
+    set_up = [record.test_setup_code, *record.test_imports]
     entry_point = function_under_test(assertions)
-    words = (record.get("text") or record["prompt"]).strip()
+    words = (record.text or record.prompt).strip()
     return Problem(
-        task_id=f"Mbpp/{record['task_id']}",
+        task_id=f"Mbpp/{record.task_id}",
         prompt=prompt_of(words, entry_point, assertions),
-        reference=_unix(record["code"]),
+        reference=_unix(record.code),
         tests=code_tests(entry_point, _unix("\n".join([*set_up, *assertions]))),
     )
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from assay.benchmarks import benchmarks
-from assay.benchmarks.support.evalplus import LIMITS, SAME, case_tests
-from assay.datasets.catalogue import records
+from assay.benchmarks.support.evalplus import LIMITS, SAME, Record, case_tests
+from assay.datasets.catalogue import read_records
 from assay.datasets.pinned import MBPPPLUS
 from assay.types import Benchmark, Problem
 
@@ -25,18 +25,18 @@ def load(announce: Announce, data_dir: Path | None) -> Benchmark:
         name="mbppplus",
         version=MBPPPLUS.version,
         data_sha256=MBPPPLUS.sha256,
-        problems=tuple(_problem(record) for record in records(MBPPPLUS, announce, data_dir)),
+        problems=tuple(map(_problem, read_records(Record, MBPPPLUS, announce, data_dir))),
         limits=LIMITS,
     )
 
 
-def _problem(record: dict[str, Any]) -> Problem:
-    number = int(record["task_id"].partition("/")[2])
-    same = SPECIAL.get(record["entry_point"], SAME)
+def _problem(record: Record) -> Problem:
+    number = int(record.task_id.partition("/")[2])
+    same = SPECIAL.get(record.entry_point, SAME)
     return Problem(
-        task_id=record["task_id"],
-        prompt=record["prompt"],
-        reference=record["prompt"] + record["canonical_solution"],
+        task_id=record.task_id,
+        prompt=record.prompt,
+        reference=record.prompt + record.canonical_solution,
         tests=case_tests(record, "", same, DECODERS.get(number, list)),
     )
 

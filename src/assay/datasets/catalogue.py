@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
+from assay import codec
 from assay.datasets import (
     FetchError,
     PackagedFile,
@@ -18,7 +20,7 @@ from assay.datasets import (
     packaged_file,
     packaged_path,
 )
-from assay.datasets.records import HOW_TO_READ_PARQUET, Record, can_read_parquet, checked
+from assay.datasets.records import HOW_TO_READ_PARQUET, can_read_parquet, checked
 from assay.errors import DataError
 from assay.registry import Registry
 
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
 
     from assay.progress import Announce
 
+T = TypeVar("T")
 FOLDER_VARIABLE = "ASSAY_DATA_DIR"
 BLANK_LINE = " \n"  # as WikiText has it; records have nothing in its place
 DELETE = "delete it to have it fetched again"
@@ -78,10 +81,22 @@ def pin(declared: DataFile) -> DataFile:
 
 def records(
     wanted: DataFile, announce: Announce = lambda _: None, data_dir: Path | None = None
-) -> list[Record]:
+) -> list[dict[str, Any]]:
     """Return the pinned records, found (in ``data_dir`` first) or fetched, and verified."""
     place = find(wanted, data_dir) or _fetched(wanted, announce)
     return checked(place.path, wanted, place.remedy)
+
+
+def read_records(
+    kind: type[T],
+    wanted: DataFile,
+    announce: Announce = lambda _: None,
+    data_dir: Path | None = None,
+) -> list[T]:
+    """Return the pinned records as a dataclass of the fields that a benchmark needs."""
+    names = {field.name for field in dataclasses.fields(kind)}  # type: ignore[arg-type]
+    found = records(wanted, announce, data_dir)
+    return [codec.from_json(kind, {n: r[n] for n in names if n in r}) for r in found]
 
 
 def text(

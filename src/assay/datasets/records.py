@@ -16,12 +16,11 @@ if TYPE_CHECKING:
 
     from assay.datasets.catalogue import DataFile
 
-Record = dict[str, Any]
 MOST_BYTES = 1 << 30  # the largest that is pinned has 8 MB
 HOW_TO_READ_PARQUET = f"{install_hint('parquet')} to read it"
 
 
-def checked(path: Path, wanted: DataFile, remedy: str) -> list[Record]:
+def checked(path: Path, wanted: DataFile, remedy: str) -> list[dict[str, Any]]:
     """The file's records; DataError unless they are the pinned ones, in the pinned order.
 
     The digest is that of the records, not of the bytes: the same data comes plain and gzipped, as
@@ -49,7 +48,7 @@ def can_read_parquet() -> bool:
     return importlib.util.find_spec("pyarrow") is not None
 
 
-def _read(path: Path, *, is_text: bool) -> list[Record]:
+def _read(path: Path, *, is_text: bool) -> list[Any]:
     with open_bounded(path, MOST_BYTES) as file:
         raw = file.read()
     if raw.startswith(b"PAR1"):
@@ -66,7 +65,7 @@ def _read(path: Path, *, is_text: bool) -> list[Record]:
     return list(found)
 
 
-def _parquet(path: Path) -> list[Record]:
+def _parquet(path: Path) -> list[Any]:
     if not can_read_parquet():
         raise DataError(f"{path} is a parquet file: {HOW_TO_READ_PARQUET}")
     from pyarrow import parquet

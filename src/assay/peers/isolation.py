@@ -6,13 +6,16 @@ import json
 import subprocess
 import sys
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import assay.sandbox
+from assay.borders.printable import clean_line
 from assay.errors import SandboxError
-from assay.peers._confined.messages import Report, Settings
+from assay.peers._confined.messages import Report, Settings, TreeLimits
 from assay.peers._installed import find_installation, show
+
+__all__ = ["WORK", "PeerCommand", "TreeLimits", "run_isolated"]
 
 WORK = Path("/tmp")  # inside: where the command starts, and all that it can write to
 SCRIPT = "import sys; sys.path += sys.argv[1:]; from _confined.main import main; main()"
@@ -29,18 +32,6 @@ STOPPED = {
 
 
 @dataclass(frozen=True, slots=True)
-class TreeLimits:
-    """Bound a command and all processes that it starts, together."""
-
-    memory_mb: int = 6144  # a single process's address space as well
-    processes: int = 512  # and threads
-    cpu_s: int = 7200
-    wall_s: int = 7200
-    files_mb: int = 1024
-    output_mb: int = 256
-
-
-@dataclass(frozen=True, slots=True)
 class PeerCommand:
     """A command of another harness, and all that it may see.
 
@@ -54,7 +45,7 @@ class PeerCommand:
     inputs: Mapping[str, Path] = field(default_factory=dict)
     readable: tuple[Path, ...] = ()
     outputs: tuple[str, ...] = ()
-    limits: TreeLimits = TreeLimits()
+    limits: TreeLimits = TreeLimits()  # noqa: RUF009 - a tuple
 
 
 def run_isolated(command: PeerCommand) -> dict[str, bytes]:
@@ -68,12 +59,12 @@ def run_isolated(command: PeerCommand) -> dict[str, bytes]:
     report, files = _supervise(_settings(command))
     if report.refused:
         raise SandboxError(
-            f"{name}: cannot be isolated on this machine ({_printable(report.refused)}). "
+            f"{name}: cannot be isolated on this machine ({clean_line(report.refused)}). "
             "It takes Linux 5.12 or later, root or user namespaces, and an installation that "
             "other users can read."
         )
     if report.stopped:
-        excess = STOPPED[report.stopped].format(**asdict(command.limits))
+        excess = STOPPED[report.stopped].format(**command.limits._asdict())
         raise SandboxError(f"{name}: {excess} and was stopped. Look for a hostile program.")
     if report.status:
         raise SandboxError(f"{name}: failed. {_last_line(report)}")
@@ -100,7 +91,7 @@ def _settings(command: PeerCommand) -> Settings:
         shown=installation.shown | show(*command.readable),
         hidden=installation.hidden,
         outputs=command.outputs,
-        **asdict(command.limits),
+        limits=command.limits,
     )
 
 
@@ -149,13 +140,9 @@ def _end(supervisor: subprocess.Popen[bytes]) -> None:
 
 def _last_line(report: Report) -> str:
     """Return what the command said last; programs may have written that too."""
-    lines = _printable(report.stderr).splitlines()
-    return lines[-1] if lines else f"It ended with status {report.status}."
-
-
-def _printable(text: str) -> str:
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return "\n".join(
-        "".join(letter if letter.isprintable() else "\ufffd" for letter in line[-LONGEST_MESSAGE:])
-        for line in lines
+    lines = [line.strip() for line in report.stderr.splitlines() if line.strip()]
+    return (
+        clean_line(lines[-1][-LONGEST_MESSAGE:])
+        if lines
+        else f"It ended with status {report.status}."
     )

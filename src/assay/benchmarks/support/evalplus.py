@@ -6,6 +6,7 @@ honest programs get the same verdicts there and here.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from assay import codec, plain
@@ -72,18 +73,35 @@ def same_items(got, expected):
 SAME = "got == expected"
 
 
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A task as EvalPlus has it. An input is a list of arguments."""
+
+    task_id: str
+    prompt: str
+    entry_point: str
+    canonical_solution: str
+    base_input: object  # a list, or {} for none
+    plus_input: object
+    atol: object  # 0 or a float; the tests' code has it as the file does
+
+
 def case_tests(
-    record: dict[str, Any],
+    record: Record,
     prompt_code: str,
     same: str = SAME,
-    decoded: Callable[[list[Any]], list[Any]] = lambda arguments: arguments,
+    decoded: Callable[[Any], list[Any]] = lambda arguments: arguments,
     matcher: str = MATCHER,
 ) -> Tests:
     """``same`` is an expression that says whether ``got`` is right, but for a tolerance."""
     inputs = {
-        group: [plain.encode(decoded(arguments)) for arguments in record[f"{group}_input"]]
-        for group in ("base", "plus")
+        group: [plain.encode(decoded(arguments)) for arguments in _list(found)]
+        for group, found in (("base", record.base_input), ("plus", record.plus_input))
     }
-    code = matcher.replace("ATOL", repr(record["atol"])).replace("SAME", same)
+    code = matcher.replace("ATOL", repr(record.atol)).replace("SAME", same)
     cases = Cases(inputs, {}, codec.digest(inputs))
-    return Tests(record["entry_point"], code, prompt_code, "separated", cases, prompt_code)
+    return Tests(record.entry_point, code, prompt_code, "separated", cases, prompt_code)
+
+
+def _list(found: object) -> list[Any]:
+    return found if isinstance(found, list) else []

@@ -26,7 +26,7 @@ from inside.isolation.cgroup import TreeLimit, open_limit
 from inside.isolation.machine import Machine
 from inside.serving.tiers import FIRST_UID
 
-from .messages import Report, Settings
+from .messages import Report, Settings, read_settings
 from .root import SCRATCH, enter_private_root
 from .watch import Watch
 
@@ -39,8 +39,9 @@ NO_FILES: Mapping[str, int] = {}
 def main() -> None:
     os.umask(0o022)  # another user passes through the folders that are made here
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # the harness's parent may ignore it
-    settings = Settings(*json.loads(sys.stdin.buffer.readline()))
-    limit = open_limit(settings.memory_mb, settings.processes) if settings.use_group else None
+    settings = read_settings(sys.stdin.buffer.readline())
+    limits = settings.limits
+    limit = open_limit(limits.memory_mb, limits.processes) if settings.use_group else None
     try:
         watch, status = _run(settings, limit)
     except (OSError, KeyError) as error:  # KeyError: an architecture without a filter
@@ -54,7 +55,7 @@ def main() -> None:
     elif watch.stopped != "harness":
         files = {} if watch.stopped else dict(_files(settings.outputs))
         report = Report(stopped=watch.stopped, status=status, stderr=watch.tail.decode("latin-1"))
-        _report(report, files, settings.output_mb << 20)
+        _report(report, files, settings.limits.output_mb << 20)
 
 
 def _run(settings: Settings, limit: TreeLimit | None) -> tuple[Watch, int]:
@@ -142,10 +143,10 @@ def _reason(error: BaseException) -> str:
 def _set_limits(settings: Settings) -> None:
     _forbid_core_dumps()
     for which, value in (
-        (resource.RLIMIT_AS, settings.memory_mb << 20),
-        (resource.RLIMIT_NPROC, settings.processes),
-        (resource.RLIMIT_CPU, settings.cpu_s),
-        (resource.RLIMIT_FSIZE, settings.files_mb << 20),
+        (resource.RLIMIT_AS, settings.limits.memory_mb << 20),
+        (resource.RLIMIT_NPROC, settings.limits.processes),
+        (resource.RLIMIT_CPU, settings.limits.cpu_s),
+        (resource.RLIMIT_FSIZE, settings.limits.files_mb << 20),
         (resource.RLIMIT_NOFILE, OPEN_FILES),
         (resource.RLIMIT_MSGQUEUE, 0),
         (resource.RLIMIT_MEMLOCK, 1 << 16),

@@ -2,7 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from typing import NamedTuple
+
+
+class TreeLimits(NamedTuple):
+    """Bound a command and all processes that it starts, together."""
+
+    memory_mb: int = 6144  # a single process's address space as well
+    processes: int = 512  # and threads
+    cpu_s: int = 7200
+    wall_s: int = 7200
+    files_mb: int = 1024
+    output_mb: int = 256
 
 
 class Settings(NamedTuple):
@@ -14,12 +26,7 @@ class Settings(NamedTuple):
     shown: dict[str, str]  # host files by the places where the command sees them
     hidden: tuple[str, ...]  # of what is shown
     outputs: tuple[str, ...]
-    memory_mb: int
-    processes: int
-    cpu_s: int
-    wall_s: int
-    files_mb: int
-    output_mb: int
+    limits: TreeLimits
     use_group: bool = True
 
 
@@ -31,3 +38,8 @@ class Report(NamedTuple):
     status: int = 0
     stderr: str = ""  # its end
     sizes: dict[str, int] = {}  # of the files  # noqa: RUF012 - never changed
+
+
+def read_settings(line: bytes) -> Settings:
+    settings = Settings(*json.loads(line))
+    return settings._replace(limits=TreeLimits(*settings.limits))

@@ -28,7 +28,7 @@ def enter_private_root(settings: Settings, uid: int | None) -> None:
     def mount_scratch() -> None:
         """Come first: some of the files may be shown below it."""
         scratch.mkdir()
-        options = f"size={settings.files_mb}m,nr_inodes={INODES},mode=1777"
+        options = f"size={settings.limits.files_mb}m,nr_inodes={INODES},mode=1777"
         kernel.mount("tmpfs", str(scratch), "tmpfs", MS_NOSUID | MS_NODEV, options)
 
     shown = {path: path for path in system} | settings.shown

@@ -44,7 +44,7 @@ class Watch:
         for descriptor in (process, stderr, refusal):
             poll.register(descriptor, select.POLLIN)
         poll.register(harness, 0)
-        deadline = time.monotonic() + self._settings.wall_s
+        deadline = time.monotonic() + self._settings.limits.wall_s
         next_look = 0.0
         while not self.stopped:
             for descriptor, _ in poll.poll(LOOK_EVERY_S * 1000):
@@ -84,9 +84,9 @@ class Watch:
 
     def _exceeded_by(self, tree: Tree) -> str:
         pids = tree.all_processes()
-        if self._cpu_used_s(tree, pids) > self._settings.cpu_s:
+        if self._cpu_used_s(tree, pids) > self._settings.limits.cpu_s:
             return "cpu"
-        limit = self._settings.memory_mb << 20
+        limit = self._settings.limits.memory_mb << 20
         if self._limit is None and tree.memory_bytes(pids, limit) + _files_bytes() > limit:
             return "memory"
         if self._machine.free_bytes() < MACHINE_FLOOR_MB << 20:

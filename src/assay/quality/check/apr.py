@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 from assay.errors import ModelError
@@ -10,7 +11,7 @@ from assay.formats.apr.file import HEADER, AprFile, check_sum, read_apr, read_he
 from assay.formats.apr.metadata import OURS, VOCABULARY, AprMetadata
 from assay.formats.architectures import ARCHITECTURES
 from assay.formats.config import TokenizerConfig
-from assay.quality.check.gguf import gguf_config, gguf_tokenizer
+from assay.quality.check.gguf import gguf_settings, gguf_tokenizer
 from assay.quality.check.opened import (
     Opened,
     Part,
@@ -20,6 +21,7 @@ from assay.quality.check.opened import (
     common_faults,
     marks_of,
 )
+from assay.quality.check.shapes import Settings, settings_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -36,7 +38,7 @@ def open_apr(path: Path) -> Opened:
         summary=f"version {version}, {count} entries of metadata, both CRCs right",
         parts=lambda: _parts(read_apr(path)),
         faults=lambda parts: _faults(parts, read_apr(path)),
-        config=lambda shapes: _config(metadata, shapes, str(path)),
+        settings=lambda shapes: _settings(metadata, shapes, str(path)),
         tokenizer=lambda: _tokenizer(metadata, str(path)),
         template=lambda: _template(metadata),
     )
@@ -57,23 +59,21 @@ def _faults(parts: Sequence[Part], file: AprFile) -> Iterator[str]:
     return common_faults(parts, taken)
 
 
-def _config(
-    metadata: AprMetadata, shapes: Mapping[str, tuple[int, ...]], where: str
-) -> dict[str, Any]:
+def _settings(metadata: AprMetadata, shapes: Mapping[str, tuple[int, ...]], where: str) -> Settings:
     if "config" in (ours := _ours(metadata)):
         if not isinstance(ours["config"], dict):
             raise ModelError("the settings are no JSON object")
-        return dict(ours["config"])
+        return settings_of(ours["config"])
     _need_family(metadata)
-    found = gguf_config(as_gguf(metadata, where)[0], shapes, where)
     rows = metadata.get("vocab_size")
-    return {**found, "vocab_size": rows} if isinstance(rows, int) else found
+    rows = rows if isinstance(rows, int) else None
+    return gguf_settings(as_gguf(metadata, where)[0], shapes, where, rows)
 
 
 def _tokenizer(metadata: AprMetadata, where: str) -> Tokenizer:
     if "tokenizer" in (ours := _ours(metadata)):
         rows = ours.get("config", {}).get("vocab_size")
-        content = kept_tokenizer(metadata).content
+        content = json.dumps(kept_tokenizer(metadata).content)
         return Tokenizer(content=content, rows=rows if isinstance(rows, int) else 0)
     if not metadata.get(VOCABULARY):
         raise ModelError(f"there is no tokenizer: no {VOCABULARY}")

@@ -18,6 +18,7 @@ from assay.quality.check.opened import (
     common_faults,
     marks_of,
 )
+from assay.quality.check.shapes import settings_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -35,7 +36,7 @@ def open_folder(path: Path) -> Opened:
         summary=f"config.json of the family '{config.get('model_type')}', {kinds}",
         parts=lambda: [part for file in files for part in _parts(file)],
         faults=lambda parts: _faults(parts, files, path),
-        config=lambda _: config,
+        settings=lambda _: settings_of(config),
         tokenizer=lambda: _tokenizer(path, config),
         template=lambda: _template(path),
     )
@@ -85,7 +86,7 @@ def _tokenizer(path: Path, config: Mapping[str, Any]) -> Tokenizer:
         raise ModelError(f"tokenizer.json has {size:,} bytes, too many for a vocabulary")
     inner = config.get("text_config")
     rows = (inner if isinstance(inner, dict) else config).get("vocab_size")
-    return Tokenizer(path=file, rows=rows if isinstance(rows, int) else 0)
+    return Tokenizer(path=str(file), rows=rows if isinstance(rows, int) else 0)
 
 
 def _template(path: Path) -> Template:

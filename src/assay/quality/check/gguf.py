@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +22,7 @@ from assay.quality.check.opened import (
     Tokenizer,
     common_faults,
 )
+from assay.quality.check.shapes import Settings, settings_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -44,9 +46,9 @@ def open_gguf(path: Path) -> Opened:
                 f"this is one of {count} parts: join them with llama-gguf-split --merge"
             )
 
-    def config(shapes: Mapping[str, tuple[int, ...]]) -> dict[str, Any]:
+    def settings(shapes: Mapping[str, tuple[int, ...]]) -> Settings:
         whole()
-        return gguf_config(metadata, shapes, str(path))
+        return gguf_settings(metadata, shapes, str(path))
 
     def tokenizer() -> Tokenizer:
         whole()
@@ -56,16 +58,19 @@ def open_gguf(path: Path) -> Opened:
         summary=f"version {header.version}, {len(header.pairs)} entries of metadata",
         parts=lambda: _parts(header, path),
         faults=lambda parts: _faults(parts, header),
-        config=config,
+        settings=settings,
         tokenizer=tokenizer,
         template=lambda: gguf_template(metadata),
     )
 
 
-def gguf_config(
-    metadata: Mapping[str, Any], shapes: Mapping[str, tuple[int, ...]], where: str
-) -> dict[str, Any]:
-    """The settings in Hugging Face's words, with the vocabulary that the tokenizer has."""
+def gguf_settings(
+    metadata: Mapping[str, Any],
+    shapes: Mapping[str, tuple[int, ...]],
+    where: str,
+    rows: int | None = None,
+) -> Settings:
+    """Return the settings. The vocabulary has so many ``rows``, or as many as the tokenizer."""
     family = metadata.get("general.architecture")
     if family is None:
         raise ModelError("the metadata say no general.architecture")
@@ -79,7 +84,9 @@ def gguf_config(
             raise SkippedError(f"{family}.{key} differs from layer to layer")
     found = config_from_gguf(metadata, shapes, where).content
     tokens = metadata.get("tokenizer.ggml.tokens")
-    return {**found, "vocab_size": len(tokens)} if isinstance(tokens, list) else found
+    if rows is None and isinstance(tokens, list):
+        rows = len(tokens)
+    return settings_of(found if rows is None else {**found, "vocab_size": rows})
 
 
 def gguf_tokenizer(metadata: Mapping[str, Any], where: str) -> Tokenizer:
@@ -105,7 +112,8 @@ def gguf_tokenizer(metadata: Mapping[str, Any], where: str) -> Tokenizer:
     pre = get("pre", "default")
     if not any(pre in known.names for known in PRE_TOKENIZERS):
         raise EngineOnlyError(f"the pre-tokenizer '{pre}' is llama.cpp's alone")
-    return Tokenizer(content=tokenizer_json(vocabulary_in(metadata, where), where).content)
+    content = tokenizer_json(vocabulary_in(metadata, where), where).content
+    return Tokenizer(content=json.dumps(content))
 
 
 def gguf_template(metadata: Mapping[str, Any]) -> Template:

@@ -15,6 +15,8 @@ from assay.formats.tensors import APR_Q8, BLOCKS, sizes_of
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+    from assay.quality.check.shapes import Settings
+
 
 class SkippedError(Exception):
     """Cannot be judged here; the text says why."""
@@ -44,8 +46,8 @@ class Part:
 class Tokenizer:
     """For the tokenizers library: a file, or its content."""
 
-    path: Path | None = None
-    content: dict[str, Any] | None = None
+    path: str = ""
+    content: str = ""  # JSON
     rows: int = 0  # of the embedding; 0: not known
 
 
@@ -54,7 +56,7 @@ class Template:
     """For a chat; ``marks`` are the special tokens that a template may name."""
 
     text: str
-    marks: Mapping[str, str]
+    marks: dict[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +66,7 @@ class Opened:
     summary: str
     parts: Callable[[], Sequence[Part]]
     faults: Callable[[Sequence[Part]], Iterable[str]]  # of the index
-    config: Callable[[Mapping[str, tuple[int, ...]]], dict[str, Any]]  # in config.json's words
+    settings: Callable[[Mapping[str, tuple[int, ...]]], Settings]  # from the tensors' shapes
     tokenizer: Callable[[], Tokenizer]
     template: Callable[[], Template]
 

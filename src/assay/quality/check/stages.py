@@ -159,16 +159,16 @@ class _Case:
         return f"no NaN and no infinity in {size / 1e6:,.1f} MB of weights"
 
     def shapes(self) -> str:
-        from assay.quality.check.shapes import settings_of, wrong_shapes
+        from assay.quality.check.shapes import wrong_shapes
 
-        settings = settings_of(self._opened.config(self._shapes))
+        settings = self._opened.settings(self._shapes)
         _none(wrong_shapes(settings, self._shapes))
         return str(settings)
 
     def layers(self) -> str:
-        from assay.quality.check.shapes import HEAD, missing, settings_of
+        from assay.quality.check.shapes import HEAD, missing
 
-        settings = settings_of(self._opened.config(self._shapes))
+        settings = self._opened.settings(self._shapes)
         _none(missing(settings, self._shapes))
         head = "embedding and head" if HEAD in self._shapes else "embedding, also the head"
         return f"{head}; attention, MLP and norms in all {settings.layers} layers"

@@ -1,9 +1,8 @@
 """A tokenizer and a chat template, tried in a process of their own.
 
 A template is a program and a tokenizer's file is read by a library that may abort, so both have a
-limit of memory and of time. ``python -m assay.quality.check.texts`` reads one JSON object,
-{"tokenizer": {"path" or "content"}, "rows"} or {"template", "marks"}, and replies one with
-"fail", "missing" (a package) or "pass" and the reason.
+limit of memory and of time. ``python -m assay.quality.check.texts`` reads a Question as JSON and
+prints a Reply.
 """
 
 from __future__ import annotations
@@ -13,14 +12,13 @@ import resource
 import signal
 import subprocess
 import sys
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import Literal
 
+from assay import codec
 from assay.distribution import install_hint
 from assay.errors import ModelError
-from assay.quality.check.opened import EngineOnlyError
-
-if TYPE_CHECKING:
-    from assay.quality.check.opened import Template, Tokenizer
+from assay.quality.check.opened import EngineOnlyError, Template, Tokenizer
 
 MEMORY = 2 << 30
 TEMPLATE_S = 3
@@ -35,14 +33,29 @@ TEXTS = (
 MESSAGE = "Add one and two."
 
 
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What is tried: one of the two."""
+
+    tokenizer: Tokenizer | None = None
+    template: Template | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """The outcome and its reason; for ``missing`` that is the name of a package."""
+
+    outcome: Literal["pass", "fail", "missing"]
+    reason: str
+
+
 def tried_tokenizer(tokenizer: Tokenizer) -> str:
-    """What passed; ModelError if something did not, Skipped where it cannot be tried."""
-    asked: dict[str, Any] = {"path": str(tokenizer.path)} if tokenizer.path else {}
-    return _asked({"tokenizer": asked or {"content": tokenizer.content}, "rows": tokenizer.rows})
+    """Return what passed; ModelError if something did not, Skipped where it cannot be tried."""
+    return _ask(Question(tokenizer=tokenizer))
 
 
 def tried_template(template: Template) -> str:
-    return _asked({"template": template.text, "marks": dict(template.marks)})
+    return _ask(Question(template=template))
 
 
 def same_text(text: str, back: str) -> str:
@@ -55,11 +68,11 @@ def same_text(text: str, back: str) -> str:
     return f"{text[start : at + 8]!r} comes back as {back[start : at + 8]!r}"
 
 
-def _asked(question: dict[str, Any]) -> str:
+def _ask(question: Question) -> str:
     try:
         done = subprocess.run(
             [sys.executable, "-m", "assay.quality.check.texts"],
-            input=json.dumps(question).encode(),
+            input=codec.dumps(question).encode(),
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             timeout=ALL_S,
@@ -67,54 +80,58 @@ def _asked(question: dict[str, Any]) -> str:
     except subprocess.TimeoutExpired as error:
         raise ModelError(f"it takes longer than {ALL_S} s") from error
     try:
-        reply = json.loads(done.stdout)
+        reply = codec.from_json(Reply, json.loads(done.stdout))
     except ValueError as error:
         raise ModelError(f"the library that reads it ends with exit {done.returncode}") from error
-    if "missing" in reply:
-        raise EngineOnlyError(f"needs {reply['missing']}: {install_hint('hf')}")
-    if "fail" in reply:
-        raise ModelError(reply["fail"])
-    return str(reply["pass"])
+    if reply.outcome == "missing":
+        raise EngineOnlyError(f"needs {reply.reason}: {install_hint('hf')}")
+    if reply.outcome == "fail":
+        raise ModelError(reply.reason)
+    return reply.reason
 
 
 def main() -> None:
     hard = resource.getrlimit(resource.RLIMIT_AS)[1]
     memory = MEMORY if hard == resource.RLIM_INFINITY else min(MEMORY, hard)
     resource.setrlimit(resource.RLIMIT_AS, (memory, hard))
-    question = json.loads(sys.stdin.buffer.read())
     try:
-        reply = _template(question) if "template" in question else _round_trips(question)
+        reply = _try(codec.from_json(Question, json.loads(sys.stdin.buffer.read())))
     except ImportError as error:
-        reply = {"missing": error.name}
+        reply = Reply("missing", str(error.name))
     except MemoryError:
-        reply = {"fail": f"it takes more than {MEMORY >> 30} GB of memory"}
+        reply = Reply("fail", f"it takes more than {MEMORY >> 30} GB of memory")
     except BaseException as error:  # a panic of the library is no Exception
-        reply = {"fail": f"{type(error).__name__}: {error}"}
-    print(json.dumps(reply))
+        reply = Reply("fail", f"{type(error).__name__}: {error}")
+    print(codec.dumps(reply))
 
 
-def _round_trips(question: dict[str, Any]) -> dict[str, Any]:
+def _try(question: Question) -> Reply:
+    if question.template is not None:
+        return _render(question.template)
+    assert question.tokenizer is not None
+    return _round_trips(question.tokenizer)
+
+
+def _round_trips(asked: Tokenizer) -> Reply:
     from tokenizers import Tokenizer as Library
 
-    asked = question["tokenizer"]
-    read = Library.from_file if "path" in asked else Library.from_str
-    tokenizer = read(asked["path"] if "path" in asked else json.dumps(asked["content"]))
+    tokenizer = Library.from_file(asked.path) if asked.path else Library.from_str(asked.content)
     vocabulary = tokenizer.get_vocab(with_added_tokens=False)
     largest = max(vocabulary.values(), default=-1)
-    if 0 < question["rows"] <= largest:
-        return {"fail": f"there are tokens up to {largest:,}, the vocabulary's size is "
-                        f"{question['rows']:,}"}  # fmt: skip
+    if 0 < asked.rows <= largest:
+        sizes = f"there are tokens up to {largest:,}, the vocabulary's size is {asked.rows:,}"
+        return Reply("fail", sizes)
     count = 0
     for text in TEXTS:
         tokens = tokenizer.encode(text, add_special_tokens=False).ids
         count += len(tokens)
         if difference := same_text(text, tokenizer.decode(tokens, skip_special_tokens=False)):
-            return {"fail": difference}
-    return {"pass": f"{tokenizer.get_vocab_size():,} tokens; {len(TEXTS)} texts are the same after "
-                    f"{count} tokens"}  # fmt: skip
+            return Reply("fail", difference)
+    size = f"{tokenizer.get_vocab_size():,} tokens"
+    return Reply("pass", f"{size}; {len(TEXTS)} texts are the same after {count} tokens")
 
 
-def _template(question: dict[str, Any]) -> dict[str, Any]:
+def _render(template: Template) -> Reply:
     from assay.quality.check.jinja import rendered
 
     def expired(*_: object) -> None:
@@ -123,10 +140,11 @@ def _template(question: dict[str, Any]) -> dict[str, Any]:
     signal.signal(signal.SIGALRM, expired)
     signal.alarm(TEMPLATE_S)
     message = {"role": "user", "content": MESSAGE}
-    text = rendered(question["template"], [message], question["marks"])
+    text = rendered(template.text, [message], template.marks)
     if MESSAGE not in text:
-        return {"fail": f"what is said to the model is not in what comes out: {text[:80]!r}"}
-    return {"pass": f"a message of {len(MESSAGE)} characters becomes {len(text)}"}
+        problem = f"what is said to the model is not in what comes out: {text[:80]!r}"
+        return Reply("fail", problem)
+    return Reply("pass", f"a message of {len(MESSAGE)} characters becomes {len(text)}")
 
 
 if __name__ == "__main__":
