@@ -7,7 +7,6 @@ from assay.models.model import (
     Rendered,
     Usage,
     Watchable,
-    Watcher,
     failed,
     watch,
 )
@@ -27,7 +26,7 @@ from assay.models.options import BatchMode, Device, EngineOptions, prompt_form
 
 __all__ = [
     "DEFAULT", "DEFAULT_WEIGHTS", "Backend", "BatchMode", "Device", "EngineOptions", "Loading",
-    "Model", "ModelReference", "RecordedModel", "Rendered", "Usage", "Watchable", "Watcher",
+    "Model", "ModelReference", "RecordedModel", "Rendered", "Usage", "Watchable",
     "backends", "convert", "describe_file", "failed", "open_model", "open_recorded",
     "parse_reference", "prompt_form", "watch",
 ]  # fmt: skip

@@ -42,7 +42,8 @@ from assay.types import Completion, Decoding, Request
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from assay.models import Loading, Watcher
+    from assay.models import Loading
+    from assay.progress import Reporter
     from assay.types import ModelIdentity, Prompt
 
 
@@ -148,7 +149,7 @@ class ProcessModel:
 
     identity: ModelIdentity
     scoring_module = ""  # what scores given tokens, where the engine can; maybe the same module
-    watcher: Watcher | None = None
+    reporter: Reporter | None = None
 
     def __init__(self, module: str, engine: str, model: str) -> None:
         self._names = module, engine, model
@@ -279,15 +280,15 @@ class ProcessModel:
     def _started(self, request: Request) -> EngineProcess:
         process = self._process
         if process is None or not process.in_hand:
-            if self.watcher is not None:
-                self.watcher.loading()
+            if self.reporter is not None:
+                self.reporter.loading()
             if process is None:
                 # Known before it is loaded, so that close() can end the loading too.
                 process = self._process = EngineProcess(*self._names, self.settings(request))
             else:
                 process.ask_to_generate(self.settings(request))
-            if self.watcher is not None:
-                process.on_generated = self.watcher.generating
+            if self.reporter is not None:
+                process.on_generated = self.reporter.generating
             process.wait_until_loaded()
             process.on_generated(0)
             self._facts = process.facts
