@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 import subprocess
 import sys
 import threading
@@ -43,6 +42,20 @@ def test_import_loads_nothing_heavy() -> None:
     )
     done = subprocess.run([sys.executable, "-c", ask], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
+
+
+def test_import_takes_less_than_50_ms() -> None:
+    """CPU time, the best of five: the machine may be busy."""
+    ask = (
+        "import time; began = time.process_time(); import assay; "
+        "print(1000 * (time.process_time() - began))"
+    )
+    command = [sys.executable, "-c", ask]
+    taken = [
+        float(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+        for _ in range(5)
+    ]
+    assert min(taken) < 50
 
 
 def test_unknown_names_are_attribute_errors() -> None:
@@ -113,27 +126,6 @@ def test_comparisons_need_one_protocol(mini: Benchmark, tmp_path: Path) -> None:
     assert len(found.lost) == 2
     assert [name for name, _, _ in found.protocol_differences] == ["origin"]
     assert assay.compare(a, a).difference == 0
-
-
-def test_a_run_is_read_from_a_read_only_folder(mini: Benchmark, tmp_path: Path) -> None:
-    made = scored(mini, tmp_path)
-    archive = tmp_path / "archive"
-    shutil.copytree(made.path.parent, archive)
-    before = sorted(archive.rglob("*"))
-    for path in (archive, *before):
-        path.chmod(0o555 if path.is_dir() else 0o444)
-    ask = (
-        "import sys, assay; r = assay.load_run(sys.argv[1]); "
-        "print(r.pass_at[1].value, sum(s.verdict.status == 'pass' for s in r.samples()))"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", ask, str(archive / made.path.name)],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert done.stdout.split() == ["1.0", str(len(mini.problems))]
-    assert sorted(archive.rglob("*")) == before
 
 
 def test_a_run_is_read_while_it_is_written(mini: Benchmark, tmp_path: Path) -> None:

@@ -16,8 +16,9 @@ from assay import models
 from assay.errors import AssayError, ModelError, RunError, UsageError
 from assay.models import EngineFacts, EngineOptions, open_model
 from assay.pipeline import Sampling, sample_seed
-from assay.pipeline.batch.run import BatchLine, BatchReport, run_batch
-from assay.types import Completion, ModelIdentity, Request
+from assay.pipeline.batch.run import BatchReport, run_batch
+from assay.progress import Silent
+from assay.types import Completion, ModelIdentity, Request, Verdict
 from tests.test_batch_lines import CONFIG, line
 
 
@@ -56,19 +57,16 @@ class EchoModel:
         pass
 
 
-class Watcher:
+class Watcher(Silent):
     def __init__(self) -> None:
         self.notes: list[str] = []
 
     def note(self, text: str) -> None:
         self.notes.append(text)
 
-    def begin(self, total: int, done: int) -> None:
-        self.notes.append(f"{done}/{total}")
-
-    def made(self, line: BatchLine) -> None: ...
-    def loading(self) -> None: ...
-    def generating(self, tokens: int) -> None: ...
+    def begin(self, total: int, verdicts: list[Verdict], missing: int) -> None:
+        assert verdicts == []
+        self.notes.append(f"{total - missing}/{total}")
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import random
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,11 +14,13 @@ from hypothesis import strategies as st
 
 from assay.cli import _pace, _progress
 from assay.cli._pace import Generation, RunProgress, is_line_due, render_seconds, seconds_left
-from assay.cli._progress import ProgressDisplay, WorkDisplay
+from assay.cli._progress import ProgressDisplay
 from assay.models import open_model, watch
 from assay.models.facts import EngineFacts
 from assay.models.workers.messages import Reply, WorkerSettings
 from assay.models.workers.process import EngineProcess, Worker
+from assay.progress import Silent
+from assay.scoring import estimates, tally
 from assay.types import Completion, Decoding, Prompt, Request, Verdict
 from tests.in_process import run_command
 from tests.models.faulty_server import serving
@@ -81,15 +84,16 @@ def test_loading_is_neither_in_the_speed_nor_in_the_time_left(
     display.loading()
     pass_time(clock, display, 600)
     display.generating(0)
-    for _ in range(10):
+    for number in range(10):
         pass_time(clock, display, 6)
         display.completed(completion(tokens=60))
-        display.judged(PASS, False)
+        display.judged(replace(PASS, task_id=f"t/{number}"), False)
     assert "ETA" not in "".join(lines(capsys)[:21])
     pass_time(clock, display, 30)
     last = lines(capsys)[-1]
     assert last == (
-        "mini generating 10/20  judged 10/20  pass@1 100.0 %  invalid 0  9 tok/s  ETA 1:10"
+        "mini generating 10/20  judged 10/20  pass@1 100.0 % [72.2, 100.0]  invalid 0  9 tok/s  "
+        "ETA 1:10"
     )
 
 
@@ -126,7 +130,8 @@ def test_an_engine_that_reports_nothing_began_with_its_first_answer(
 
 
 def test_what_an_earlier_run_or_the_cache_had_is_not_in_the_time_left(clock: Clock) -> None:
-    run = RunProgress(1000, Generation(0, clock.now), judged=500, passed=500)
+    run = RunProgress(1000, Generation(0, clock.now))
+    run.resume([PASS] * 500)
     for _ in range(400):
         run.judge(PASS, clock.now, cached=True)
     assert run.seconds_left(clock.now + 100) is None
@@ -211,7 +216,7 @@ def test_lines_in_a_log_are_rare() -> None:
 
 
 def test_work_of_known_size(clock: Clock, capsys: pytest.CaptureFixture[str]) -> None:
-    display = WorkDisplay("perplexity", quiet=False, clock=clock)
+    display = ProgressDisplay("perplexity", quiet=False, clock=clock)
     display.loading()
     pass_time(clock, display, 45)
     for done in range(100, 2100, 100):
@@ -224,6 +229,49 @@ def test_work_of_known_size(clock: Clock, capsys: pytest.CaptureFixture[str]) ->
         "perplexity loading the model 0:40",
         "perplexity 2,000/10,000  ETA 1:41",
     ]
+
+
+def test_the_score_so_far_has_the_interval_of_the_result(clock: Clock) -> None:
+    """Samples of one problem are not independent: the interval is that of the results file."""
+    verdicts = [Verdict(f"t/{n % 5}", n // 5, "pass" if n % 3 else "fail", "") for n in range(20)]
+    run = RunProgress(30, Generation(0, clock.now))
+    run.resume(verdicts[:7])
+    for verdict in verdicts[7:]:
+        run.judge(verdict, clock.now, cached=False)
+    run.judge(Verdict("t/9", 0, "invalid", "sandbox-error"), clock.now, cached=False)
+    (found,) = estimates(tally([f"t/{n}" for n in range(5)], verdicts), (1,))
+    low, high = (100 * end for end in found.interval)
+    shown = f"pass@1 {100 * found.value:.1f} % [{low:.1f}, {high:.1f}]  invalid 1"
+    assert run.text(clock.now) == f"judged 21/30  {shown}"
+
+
+def test_a_batch_shows_completions_alone(clock: Clock, capsys: pytest.CaptureFixture[str]) -> None:
+    display = ProgressDisplay("in.jsonl", quiet=False, judges=False, clock=clock)
+    display.begin(20, [], 15)
+    display.loading()
+    pass_time(clock, display, 12)
+    display.generating(0)
+    for _ in range(10):
+        clock.now += 4
+        display.completed(completion(tokens=40))
+    display.completed(completion(error="refused"))
+    display.tick()
+    assert lines(capsys) == [
+        "continuing: 5 of 20 completions are there",
+        "in.jsonl 5/20  loading the model 0:10",
+        "in.jsonl 16/20  10 tok/s  ETA 0:16",
+    ]
+
+
+def test_steps_before_a_run_have_a_name_and_a_time_left(
+    clock: Clock, capsys: pytest.CaptureFixture[str]
+) -> None:
+    display = ProgressDisplay("mini", quiet=False, clock=clock)
+    for done in range(1, 21):
+        clock.now += 1
+        display.preparing("checking the references:", done, 100)
+    display.tick()
+    assert lines(capsys) == ["mini checking the references: 20/100  ETA 1:20"]
 
 
 def test_quiet_displays_print_nothing(clock: Clock, capsys: pytest.CaptureFixture[str]) -> None:
@@ -290,7 +338,7 @@ def test_workers_report_tokens_now_and_then(
 
 @pytest.mark.model
 def test_the_default_model_reports() -> None:
-    class Watcher:
+    class Watcher(Silent):
         def __init__(self) -> None:
             self.events: list[int | str] = []
 

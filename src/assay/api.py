@@ -99,8 +99,6 @@ def run_evaluation(
 
     There is one result; with the prompt strategy ``all`` there is one for each strategy.
     """
-    if config.sampling.n_samples > 1 and config.sampling.temperature == 0:
-        reporter.note("temperature 0 is greedy: the samples of a problem will be alike")
     gate = functools.partial(
         require_parity, config.model, config.engine, publishable=publishable, wanted=parity_gate,
         note=reporter.note,

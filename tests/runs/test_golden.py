@@ -127,7 +127,6 @@ def test_comparison_and_history_are_the_same(folder: Path) -> None:
     files = [str(next((folder / f"results_{name}").glob("*.json"))) for name in "ab"]
     for name, arguments in {
         "compare.json": ("compare", *files, "--force", "--json"),
-        "history.csv": ("history", "--results-dir", "results_a", "--csv"),
     }.items():
         check(name, masked_text(command(folder, *arguments).out))
     (listed,) = json.loads(command(folder, "history", "--results-dir", "results_a", "--json").out)

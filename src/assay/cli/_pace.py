@@ -5,11 +5,15 @@ Nothing here reads a clock. Every event comes with its time, in seconds.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, Protocol
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal
+
+from assay.scoring import Tally, estimate
 
 if TYPE_CHECKING:
-    from assay.types import Verdict
+    from collections.abc import Iterable
+
+    from assay.types import Completion, Verdict
 
 FIRST_LINE_S, NEXT_LINE_S = 10.0, 30.0
 LEAST_DONE, LEAST_S, LEAST_SHARE = 5, 10.0, 0.02  # for a time left to mean something
@@ -33,17 +37,6 @@ def render_seconds(seconds: float) -> str:
     minutes, rest = divmod(int(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
-
-
-class Made(Protocol):
-    """Describe what counts of a completion, or of a line that has one."""
-
-    @property
-    def tokens_generated(self) -> int: ...
-    @property
-    def inference_ms(self) -> float: ...
-    @property
-    def error(self) -> str | None: ...
 
 
 @dataclass(slots=True)
@@ -70,7 +63,7 @@ class Generation:
         self.began = now if self.began is None else self.began
         self.tokens = max(self.tokens, tokens)
 
-    def add(self, made: Made, now: float) -> None:
+    def add(self, made: Completion, now: float) -> None:
         """Add a completion. An engine that reports nothing else began when it was sent this one."""
         if made.error is not None:
             self.failed += 1
@@ -132,19 +125,30 @@ class RunProgress:
     total: int
     generation: Generation
     judged: int = 0
-    passed: int = 0
     invalid: int = 0
     executed: int = 0  # verdicts of now, neither of an earlier run nor from the cache
     began: float | None = None  # executing
+    tallies: dict[str, tuple[int, int]] = field(default_factory=dict)  # valid and right samples
+
+    def resume(self, verdicts: Iterable[Verdict]) -> None:
+        """Add the verdicts of an earlier run."""
+        for verdict in verdicts:
+            self._count(verdict)
 
     def judge(self, verdict: Verdict, now: float, *, cached: bool) -> None:
         """Add a verdict."""
         if not cached:
             self.began = now - verdict.wall_s if self.began is None else self.began
             self.executed += 1
+        self._count(verdict)
+
+    def _count(self, verdict: Verdict) -> None:
         self.judged += 1
-        self.passed += verdict.status == "pass"
-        self.invalid += verdict.status == "invalid"
+        if verdict.status == "invalid":
+            self.invalid += 1
+            return
+        valid, right = self.tallies.get(verdict.task_id, (0, 0))
+        self.tallies[verdict.task_id] = valid + 1, right + (verdict.status == "pass")
 
     def seconds_left(self, now: float) -> float | None:
         """Return the time until all is judged; None while nobody can tell."""
@@ -164,8 +168,61 @@ class RunProgress:
             parts.append(f"generating {generation.total - generation.left}/{generation.total}")
         ended = self.judged == self.total
         parts.append(f"{'' if ended else 'judged '}{self.judged}/{self.total}")
-        valid = self.judged - self.invalid
-        parts.append(f"pass@1 {100 * self.passed / valid:.1f} %" if valid else "pass@1 -")
-        parts.append(f"invalid {self.invalid}")
+        parts += [self._score(), f"invalid {self.invalid}"]
         left = None if ended else self.seconds_left(now)
         return "  ".join([*parts, *generation.describe_pace(now, left)])
+
+    def _score(self) -> str:
+        """Return pass@1 so far with its interval."""
+        found = estimate([Tally(task, *counts) for task, counts in self.tallies.items()], 1)
+        if found is None:
+            return "pass@1 -"
+        return f"pass@1 {100 * found.value:.1f} % [{100 * found.low:.1f}, {100 * found.high:.1f}]"
+
+
+@dataclass(slots=True)
+class BatchProgress:
+    """Completions that nobody judges."""
+
+    before: int  # made by an earlier run
+    generation: Generation
+
+    @property
+    def total(self) -> int:
+        return self.before + self.generation.total
+
+    @property
+    def done(self) -> int:
+        return self.total - self.generation.left
+
+    def text(self, now: float) -> str:
+        """Return the line: how far it is, and the wait or the speed and the time left."""
+        generation = self.generation
+        wait = generation.describe_wait(now)
+        pace = generation.describe_pace(now, generation.seconds_left(now))
+        return "  ".join([f"{self.done}/{self.total}", *([wait] if wait else pace)])
+
+
+@dataclass(slots=True)
+class StepProgress:
+    """Work of known size before or besides a run. What comes before it is not in its time left."""
+
+    what: str
+    opened: float
+    done: int = 0
+    total: int = 0
+    first: tuple[int, float] | None = None  # what was done when it began, and when that was
+
+    def report(self, done: int, total: int, now: float) -> None:
+        """Take note of how much is done."""
+        self.done, self.total = done, total
+        self.first = self.first or (done, now)
+
+    def text(self, now: float) -> str:
+        """Return the line: what is done, how far it is, and the time left."""
+        if self.first is None or not self.total:
+            return f"{self.what} {render_seconds(now - self.opened)}"
+        before, began = self.first
+        parts = [f"{self.what} {self.done:,}/{self.total:,}".strip()]
+        left = seconds_left(self.done - before, self.total - self.done, now - began)
+        return "  ".join(parts if left is None else [*parts, f"ETA {render_seconds(left)}"])

@@ -13,8 +13,14 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn
 
 from assay.borders.printable import CELL_LIMIT, clean_line
 from assay.cli._output import note
-from assay.cli._pace import Generation, RunProgress, is_line_due, render_seconds, seconds_left
-from assay.progress import Silent
+from assay.cli._pace import (
+    BatchProgress,
+    Generation,
+    RunProgress,
+    StepProgress,
+    is_line_due,
+    render_seconds,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,6 +29,7 @@ if TYPE_CHECKING:
     from assay.types import Completion, Verdict
 
 TICK_S = 1.0
+REFRESH_S = 0.1  # of the live line: the score so far takes time to compute
 
 
 class Display:
@@ -44,6 +51,7 @@ class Display:
         self._clock = clock
         self._opened = clock()
         self._last_line: float | None = None
+        self._refreshed = 0.0
         self._lock = threading.RLock()
         self._closed = threading.Event()
         self._ticker: threading.Thread | None = None
@@ -114,79 +122,66 @@ class Display:
             self._live.update(self._task, total=total, completed=done, text=clean_line(text))
 
 
-class WorkDisplay(Display, Silent):
-    """Watches work whose amount is known once it has begun. What comes before is not in its ETA."""
-
-    _done = _total = 0
-    _first: tuple[int, float] | None = None
-    _stage = "running"
-
-    def loading(self) -> None:
-        self._stage = "loading the model"
-
-    def preparing(self, what: str, done: int, total: int) -> None:
-        with self._lock:
-            if what != self._stage:
-                self._stage, self._first = what, None
-            self._done, self._total = done, total
-            self._first = self._first or (done, self._clock())
-        if self._live:
-            self.tick()
-
-    def _status(self, now: float) -> tuple[int, int, str]:
-        if self._first is None:
-            return 0, 0, f"{self._stage} {render_seconds(now - self._opened)}"
-        before, began = self._first
-        what = "" if self._stage == self._title else f"{self._stage} "
-        text = f"{what}{self._done:,}/{self._total:,}"
-        left = seconds_left(self._done - before, self._total - self._done, now - began)
-        if left is not None:
-            text += f"  ETA {render_seconds(left)}"
-        return self._done, self._total, text
-
-
 class ProgressDisplay(Display):
-    """Watches a run."""
+    """The one live display: a ``Reporter`` for runs, batches and other work of known size."""
 
-    _run: RunProgress | None = None
-    _preparing: tuple[str, int, int] = ("preparing", 0, 0)
+    def __init__(
+        self,
+        title: str,
+        *,
+        quiet: bool,
+        live: bool = True,
+        judges: bool = True,  # whether completions get verdicts
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        super().__init__(title, quiet=quiet, live=live, clock=clock)
+        self._judges = judges
+        self._run: RunProgress | None = None
+        self._batch: BatchProgress | None = None
+        self._step = StepProgress("preparing", clock())
 
     def preparing(self, what: str, done: int, total: int) -> None:
         with self._lock:
-            self._run, self._preparing = None, (what, done, total)
-        if self._live:
-            self.tick()
+            self._run = self._batch = None
+            what = "" if what == self._title else what  # the line begins with the title
+            if what != self._step.what:
+                self._step = StepProgress(what, self._clock())
+            self._step.report(done, total, self._clock())
+        self._refresh()
 
     def begin(self, total: int, verdicts: list[Verdict], missing: int) -> None:
+        generation = Generation(missing, self._clock())
+        if not self._judges:
+            if missing < total:
+                self.note(f"continuing: {total - missing} of {total} completions are there")
+            with self._lock:
+                self._batch = BatchProgress(total - missing, generation)
+            return
         if verdicts and len(verdicts) < total:
             self.note(f"continuing: {len(verdicts)} of {total} samples are done")
         elif verdicts:
             self.note("this run is complete; --fresh evaluates anew")
         with self._lock:
-            self._run = RunProgress(
-                total,
-                Generation(missing, self._clock()),
-                judged=len(verdicts),
-                passed=sum(v.status == "pass" for v in verdicts),
-                invalid=sum(v.status == "invalid" for v in verdicts),
-            )
+            self._run = RunProgress(total, generation)
+            self._run.resume(verdicts)
 
     def loading(self) -> None:
         with self._lock:
-            if self._run:
-                self._run.generation.load(self._clock())
+            if generation := self._generation:
+                generation.load(self._clock())
+            else:
+                self._step = StepProgress("loading the model", self._clock())
 
     def generating(self, tokens: int) -> None:
         with self._lock:
-            if self._run:
-                self._run.generation.report(tokens, self._clock())
+            if generation := self._generation:
+                generation.report(tokens, self._clock())
 
     def completed(self, completion: Completion) -> None:
         with self._lock:
-            if self._run:
-                self._run.generation.add(completion, self._clock())
-        if self._live:
-            self.tick()
+            if generation := self._generation:
+                generation.add(completion, self._clock())
+        self._refresh()
 
     def judged(self, verdict: Verdict, cached: bool) -> None:
         with self._lock:
@@ -195,12 +190,23 @@ class ProgressDisplay(Display):
                 run.judge(verdict, now, cached=cached)
                 if run.judged == run.total and not self._live and not self._quiet:
                     self._print(run.text(now), now)
-        if self._live:
+        self._refresh()
+
+    @property
+    def _generation(self) -> Generation | None:
+        progress = self._run or self._batch
+        return progress.generation if progress else None
+
+    def _refresh(self) -> None:
+        """Bring the live line up to date, unless that was done just now."""
+        now = self._clock()
+        if self._live and now - self._refreshed >= REFRESH_S:
+            self._refreshed = now
             self.tick()
 
     def _status(self, now: float) -> tuple[int, int, str]:
-        if self._run:
-            return self._run.judged, self._run.total, self._run.text(now)
-        what, done, total = self._preparing
-        counted = f" {done}/{total}" if total else ""
-        return done, total, f"{what}{counted}"
+        if run := self._run:
+            return run.judged, run.total, run.text(now)
+        if batch := self._batch:
+            return batch.done, batch.total, batch.text(now)
+        return self._step.done, self._step.total, self._step.text(now)

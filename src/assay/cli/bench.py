@@ -11,7 +11,7 @@ from assay import codec, models
 from assay.borders.writing import check_replaceable, write_whole
 from assay.cli._options import as_json, modelling, option
 from assay.cli._output import echo, echo_json
-from assay.cli._progress import WorkDisplay
+from assay.cli._progress import ProgressDisplay
 from assay.errors import RunError, UsageError
 from assay.quality.bench import BenchConfig
 from assay.quality.bench import bench as measure
@@ -64,7 +64,7 @@ def bench(as_json: bool, output: Path | None, **asked: Any) -> None:
     config = BenchConfig(**asked)
     if output is not None:
         _prepare(output)
-    with WorkDisplay(Path(config.model).name, quiet=as_json) as display:
+    with ProgressDisplay(Path(config.model).name, quiet=as_json) as display:
         result = measure(config, display)
     if output is not None:
         write_whole(output, codec.pretty(result))

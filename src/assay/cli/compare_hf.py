@@ -11,7 +11,7 @@ from assay import codec, models
 from assay.borders.writing import write_whole
 from assay.cli._options import as_json, data_dir, option
 from assay.cli._output import echo, echo_json
-from assay.cli._progress import WorkDisplay
+from assay.cli._progress import ProgressDisplay
 from assay.errors import UsageError
 from assay.formats.precision import precision
 from assay.models import EngineOptions
@@ -47,7 +47,7 @@ def compare_hf(
       assay compare-hf default --plot kl.svg
     """
     thresholds = load_policy(policy).parity
-    with WorkDisplay("compare-hf", quiet=as_json) as display:
+    with ProgressDisplay("compare-hf", quiet=as_json) as display:
         named = models.parse_reference(model, display.note)
         path = named.path
         kind = precision(path) if kind == "auto" else kind

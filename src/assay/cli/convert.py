@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 
 import click
 
 from assay import models
 from assay.cli._options import as_json, option
-from assay.cli._output import echo, echo_json, note
+from assay.cli._output import echo, echo_json
+from assay.cli._progress import ProgressDisplay
 
-EVERY_S = 2.0
+MEGABYTE = 1_000_000
 
 
 @click.command("convert")
@@ -37,31 +37,16 @@ def convert(source: str, target: Path, dtype: str | None, force: bool, as_json: 
       assay convert model.gguf model.apr
       assay convert model.apr folder --dtype bfloat16
     """
-    lines = _Lines(quiet=as_json)
-    done = models.convert(
-        source, target, dtype=dtype or "", force=force, announce=lines.say, progress=lines.show
-    )
+    with ProgressDisplay("", quiet=as_json) as display:
+        done = models.convert(
+            source, target, dtype=dtype or "", force=force, announce=display.note,
+            progress=lambda written, total: display.preparing(
+                "converting, MB:", written // MEGABYTE, total // MEGABYTE
+            ),
+        )  # fmt: skip
     if as_json:
         echo_json(done)
         return
     echo(f"{done.target}  {done.format}, {done.tensors} tensors, {done.bytes / 1e6:.1f} MB")
     for change, count in done.changed.items():
         echo(f"  {change}{'' if dtype else ', exactly'}: {count}")
-
-
-class _Lines:
-    """How far a long conversion is, on stderr."""
-
-    def __init__(self, *, quiet: bool) -> None:
-        self._quiet = quiet
-        self._last = time.monotonic()
-
-    def say(self, text: str) -> None:
-        if not self._quiet:
-            note(text)
-
-    def show(self, done: int, total: int) -> None:
-        now = time.monotonic()
-        if now - self._last >= EVERY_S:
-            self._last = now
-            self.say(f"converting {done / 1e6:.0f} of {total / 1e6:.0f} MB")

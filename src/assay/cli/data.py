@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import click
 
-from assay.benchmarks import benchmarks
 from assay.cli._options import as_json, data_dir, option
 from assay.cli._output import echo, echo_json, note
 from assay.cli._progress import ProgressDisplay
-from assay.datasets.catalogue import DataFile, data_files, find, locate, verify
+from assay.datasets.states import DataState, choose_files, download_data, find_data, verify_data
 from assay.errors import DataError
-from assay.pipeline import JudgeConfig, check_references
+from assay.pipeline.score import check_data_references
 from assay.report.text import table
 
 DAMAGED = 1
@@ -43,14 +41,15 @@ def list_(data_dir: Path | None, as_json: bool) -> None:
     Example:
       assay data list --data path/to/folder
     """
-    rows = [_described(wanted) | {"path": _found(wanted, data_dir)} for wanted in _chosen(())]
+    found = [find_data(wanted, data_dir) for wanted in choose_files(())]
     if as_json:
-        echo_json(rows)
+        echo_json([_describe(one) for one in found])
         return
     headings = ("name", "version", "records", "licence", "found")
     lines = [
-        (r["name"], r["version"], str(r["records"]), r["licence"], r["path"] or "not here")
-        for r in rows
+        (f.name, f.version, str(f.records), f.licence, one.path or "not here")
+        for one in found
+        for f in [one.file]
     ]
     echo(*table([headings, *lines]))
 
@@ -66,24 +65,21 @@ def download(names: tuple[str, ...], data_dir: Path | None, as_json: bool) -> No
     Example:
       assay data download humanevalplus
     """
-    rows, failures = [], []
-    for wanted in _chosen(names):
-        try:
-            path = locate(wanted, _quiet if as_json else note, data_dir)
-        except DataError as error:
-            failures.append(str(error))
-            continue
-        rows.append(_described(wanted) | {"path": str(path)})
-        if not as_json:
-            echo(f"{wanted.name}  {path}")
+    fetched: list[DataState] = []
+    failed: list[DataState] = []
+    for wanted in choose_files(names):
+        found = download_data(wanted, _quiet if as_json else note, data_dir)
+        (fetched if found.path else failed).append(found)
+        if found.path and not as_json:
+            echo(f"{wanted.name}  {found.path}")
     if as_json:
-        echo_json(rows)
-    if len(failures) > 1:
-        for failure in failures:
-            note(failure)
-        raise DataError(f"{len(failures)} of {len(rows) + len(failures)} files were not fetched")
-    if failures:
-        raise DataError(failures[0])
+        echo_json([_describe(one) for one in fetched])
+    if len(failed) > 1:
+        for one in failed:
+            note(one.detail)
+        raise DataError(f"{len(failed)} of {len(fetched) + len(failed)} files were not fetched")
+    if failed:
+        raise DataError(failed[0].detail)
 
 
 @data.command("verify")
@@ -103,63 +99,38 @@ def verify_(
     Example:
       assay data verify
     """
-    rows = [_described(wanted) | _state(wanted, data_dir) for wanted in _chosen(names)]
-    if run_references:
-        for row in rows:
-            if row["state"] == "ok":
-                row["references"] = _references(row["name"], data_dir, quiet=as_json)
+    found = [verify_data(wanted, data_dir) for wanted in choose_files(names)]
+    told: dict[str, dict[str, str]] = {}
+    for one in found if run_references else ():
+        if one.state == "ok":
+            with ProgressDisplay(one.file.name, quiet=as_json) as display:
+                told[one.file.name] = check_data_references(one.file.name, data_dir, display)
     if as_json:
-        echo_json(rows)
+        echo_json([_describe_verified(one, told.get(one.file.name)) for one in found])
     else:
-        echo(*table([(r["name"], r["state"], r["detail"] or r["path"] or "") for r in rows]))
-        for row in rows:
-            echo(*_told_references(row))
-    if any(row["state"] == "damaged" for row in rows):
+        echo(*table([(one.file.name, one.state, one.detail or one.path or "") for one in found]))
+        for name, reasons in told.items():
+            echo(*_describe_references(name, reasons))
+    if any(one.state == "damaged" for one in found):
         click.get_current_context().exit(DAMAGED)
 
 
-def _chosen(names: tuple[str, ...]) -> list[DataFile]:
-    return [data_files.get(name) for name in names or data_files.names()]
-
-
-def _described(wanted: DataFile) -> dict[str, Any]:
+def _describe(found: DataState) -> dict[str, object]:
     fields = ("name", "version", "records", "licence", "sha256")
-    return {field: getattr(wanted, field) for field in fields}
+    return {field: getattr(found.file, field) for field in fields} | {"path": found.path}
 
 
-def _found(wanted: DataFile, data_dir: Path | None) -> str | None:
-    place = find(wanted, data_dir)
-    return str(place.path) if place else None
+def _describe_verified(found: DataState, references: dict[str, str] | None) -> dict[str, object]:
+    row = _describe(found)
+    row |= {"state": found.state, "path": row.pop("path"), "detail": found.detail}
+    return row if references is None else row | {"references": references}
 
 
-def _state(wanted: DataFile, data_dir: Path | None) -> dict[str, Any]:
-    path = None
-    try:
-        place = find(wanted, data_dir)
-        if place is None:
-            return {"state": "not here", "path": None, "detail": ""}
-        path = str(place.path)
-        verify(wanted, place)
-    except DataError as error:
-        return {"state": "damaged", "path": path, "detail": str(error)}
-    return {"state": "ok", "path": path, "detail": ""}
-
-
-def _references(name: str, data_dir: Path | None, *, quiet: bool) -> dict[str, str]:
-    """Of the largest benchmark that is made from this file."""
-    if data_files.get(name).is_text:
-        return {}
-    benchmark = f"{name}-all" if f"{name}-all" in benchmarks.names() else name
-    config = JudgeConfig(benchmark, results_dir=Path(), data_dir=data_dir)
-    with ProgressDisplay(benchmark, quiet=quiet) as display:
-        return check_references(config, display)
-
-
-def _told_references(row: dict[str, Any]) -> Iterator[str]:
-    if told := row.get("references"):
-        passing = sum(not reason for reason in told.values())
-        yield f"{row['name']}: {passing} of {len(told)} references pass"
-        yield from (f"  {task_id}: {reason}" for task_id, reason in told.items() if reason)
+def _describe_references(name: str, reasons: dict[str, str]) -> Iterator[str]:
+    if reasons:
+        passing = sum(not reason for reason in reasons.values())
+        yield f"{name}: {passing} of {len(reasons)} references pass"
+        yield from (f"  {task_id}: {reason}" for task_id, reason in reasons.items() if reason)
 
 
 def _quiet(_: str) -> None:

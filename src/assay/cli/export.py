@@ -8,9 +8,10 @@ import click
 
 from assay import runs
 from assay.cli._options import data_dir, option, results_dir
-from assay.cli._output import echo
+from assay.cli._output import INCOMPLETE, echo
 from assay.report.export import FORMATS
 from assay.report.export import export as write_run
+from assay.report.text import describe_gap
 
 
 @click.command()
@@ -31,7 +32,8 @@ from assay.report.export import export as write_run
 def export(run: str, form: str, output: Path, results_dir: Path, data_dir: Path | None) -> None:
     """Write a run's samples and results as another harness does.
 
-    RUN is a results file, or the name of a run that `assay history` lists.
+    RUN is a results file, or the name of a run that `assay history` lists. The exit code is 3 if
+    that result is incomplete.
 
     \b
     Example:
@@ -42,8 +44,12 @@ def export(run: str, form: str, output: Path, results_dir: Path, data_dir: Path 
     made = write_run(result, folder, form, output, data_dir=data_dir)
     for path in made.paths:
         echo(str(path))
+    if gap := describe_gap(result.coverage):
+        echo(f"incomplete: {gap}; the exported results are about these alone", err=True)
     if made.left_out:
         echo(
             f"{made.left_out} samples could not be judged: they are in no results nor scores",
             err=True,
         )
+    if gap or made.left_out:
+        click.get_current_context().exit(INCOMPLETE)

@@ -10,7 +10,7 @@ import click
 from assay import codec, models
 from assay.cli._options import as_json, data_dir, modelling, option
 from assay.cli._output import echo, echo_json
-from assay.cli._progress import WorkDisplay
+from assay.cli._progress import ProgressDisplay
 from assay.models.scoring import open_scorer
 from assay.quality.perplexity import WINDOW, measure
 from assay.quality.texts import WIKITEXT, load_text
@@ -39,7 +39,7 @@ def perplexity(
       assay perplexity model.gguf
       assay perplexity path/to/folder --dataset mine.txt --window 2048
     """
-    with WorkDisplay("perplexity", quiet=as_json) as display:
+    with ProgressDisplay("perplexity", quiet=as_json) as display:
         text = load_text(dataset, limit, display.note, data_dir)
         opened = models.open_model(model, engine, display.note)
         display.loading()

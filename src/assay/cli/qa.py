@@ -10,7 +10,7 @@ import click
 from assay import codec, models
 from assay.cli._options import as_json, data_dir, option, results_dir
 from assay.cli._output import echo, echo_json
-from assay.cli._progress import WorkDisplay
+from assay.cli._progress import ProgressDisplay
 from assay.models import EngineOptions
 from assay.quality.decision import EXIT_CODES
 from assay.quality.policy import load_policy
@@ -46,7 +46,7 @@ def qa(
       assay qa model.gguf --tier release --policy mine.yaml
     """
     thresholds = load_policy(policy)
-    with WorkDisplay("qa", quiet=as_json) as display:
+    with ProgressDisplay("qa", quiet=as_json) as display:
         found = models.parse_reference(model, display.note)
         path = found.path
         subject = Subject(found, EngineOptions(device=device), results_dir, reference, data_dir)

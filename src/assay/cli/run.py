@@ -11,8 +11,7 @@ import click
 
 from assay.cli._options import as_json, asking, modelling, option, resume, sampling
 from assay.cli._output import echo_json, echo_text
-from assay.cli._pace import Generation
-from assay.cli._progress import Display
+from assay.cli._progress import ProgressDisplay
 from assay.errors import ModelError, UsageError
 from assay.pipeline.batch.run import BatchReport, RunConfig, run_batch, run_prompt
 
@@ -68,8 +67,12 @@ def run(
         return
     assert batch_jsonl is not None
     quiet = as_json and not verbose
-    with _BatchDisplay(batch_jsonl.name, quiet=quiet, prints=output is None) as display:
-        report = run_batch(config, batch_jsonl, output, display, fresh=not resume)
+    prints = output is None
+    with ProgressDisplay(batch_jsonl.name, quiet=quiet, live=not prints, judges=False) as display:
+        report = run_batch(
+            config, batch_jsonl, output, display, fresh=not resume,
+            receive=_print_line if prints else _ignore,
+        )  # fmt: skip
         display.note(_summary(report))
         if verbose:
             display.note(_speed(report.tokens_generated, report.seconds))
@@ -88,13 +91,20 @@ def _config(**asked: Any) -> RunConfig:
 
 
 def _complete(config: RunConfig, prompt: str, *, verbose: bool, as_json: bool) -> None:
-    with _BatchDisplay("", quiet=not verbose, prints=False) as display:
+    with ProgressDisplay("", quiet=not verbose, judges=False) as display:
         line = run_prompt(config, _read_input() if prompt == "-" else prompt, display)
         display.note(_speed(line.tokens_generated, line.inference_ms / 1000))
     if as_json:
         echo_json(line.to_json())
     else:
         echo_text(line.text)
+
+
+def _print_line(line: BatchLine) -> None:
+    echo_json(line.to_json())
+
+
+def _ignore(_: BatchLine) -> None: ...
 
 
 def _read_input() -> str:
@@ -119,44 +129,3 @@ def _summary(report: BatchReport) -> str:
 def _speed(tokens: int, seconds: float) -> str:
     rate = f", {tokens / seconds:.1f} tokens/s" if seconds else ""
     return f"{tokens} tokens in {seconds:.1f} s{rate}"
-
-
-class _BatchDisplay(Display):
-    """Watches a batch; prints its lines where they go to no file."""
-
-    def __init__(self, title: str, *, quiet: bool, prints: bool) -> None:
-        super().__init__(title, quiet=quiet, live=not prints)
-        self._prints = prints
-        self._before = 0
-        self._generation = Generation(0, self._clock())
-
-    def begin(self, total: int, done: int) -> None:
-        if done:
-            self.note(f"continuing: {done} of {total} completions are there")
-        with self._lock:
-            self._before = done
-            self._generation = Generation(total - done, self._clock())
-
-    def loading(self) -> None:
-        with self._lock:
-            self._generation.load(self._clock())
-
-    def generating(self, tokens: int) -> None:
-        with self._lock:
-            self._generation.report(tokens, self._clock())
-
-    def made(self, line: BatchLine) -> None:
-        with self._lock:
-            self._generation.add(line, self._clock())
-        if self._prints:
-            echo_json(line.to_json())
-        if self._live:
-            self.tick()
-
-    def _status(self, now: float) -> tuple[int, int, str]:
-        generation = self._generation
-        total = self._before + generation.total
-        done = total - generation.left
-        wait = generation.describe_wait(now)
-        pace = generation.describe_pace(now, generation.seconds_left(now))
-        return done, total, "  ".join([f"{done}/{total}", *([wait] if wait else pace)])

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 
 import click
 
 from assay import codec
 from assay.cli._options import as_json, option
-from assay.cli._output import StatusLine, echo, echo_json, note
+from assay.cli._output import echo, echo_json, note
+from assay.cli._progress import ProgressDisplay
 from assay.errors import SandboxError
 from assay.report.text import table
 from assay.sandbox import open_sandbox
@@ -97,15 +99,11 @@ def selftest(kind: str, tier: str, as_json: bool) -> None:
     """
     opened = open_sandbox(kind, 1, tier)
     observations = []
-    line = StatusLine(quiet=as_json)
-    try:
+    with ProgressDisplay("sandbox", quiet=as_json) as display, contextlib.closing(opened):
         for observation in run_battery(opened):
             observations.append(observation)
-            line.show(f"{len(observations)}/{len(BATTERY)} attacks")
+            display.preparing("attacks:", len(observations), len(BATTERY))
         capabilities = opened.capabilities()
-    finally:
-        opened.close()
-        line.clear()
     broken = [o for o in observations if o.promised and not o.contained]
     if as_json:
         attacks = list(map(codec.to_json, observations))

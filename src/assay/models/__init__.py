@@ -8,7 +8,6 @@ from assay.models.model import (
     Rendered,
     Usage,
     Watchable,
-    Watcher,
     failed,
     watch,
 )
@@ -29,6 +28,6 @@ from assay.models.options import BatchMode, Device, EngineOptions, prompt_form
 __all__ = [
     "DEFAULT", "DEFAULT_WEIGHTS", "Backend", "BatchMode", "Device", "EngineFacts", "EngineOptions",
     "Loading", "Model", "ModelReference", "RecordedModel", "Rendered", "Usage", "Watchable",
-    "Watcher", "backends", "convert", "describe_file", "failed", "open_model", "open_recorded",
+    "backends", "convert", "describe_file", "failed", "open_model", "open_recorded",
     "parse_reference", "prompt_form", "watch",
 ]  # fmt: skip

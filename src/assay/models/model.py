@@ -12,6 +12,7 @@ from assay.types import Completion, ModelIdentity, Prompt, Request, SampleKey
 
 if TYPE_CHECKING:
     from assay.models.facts import EngineFacts
+    from assay.progress import Reporter
 
 
 Loading = Literal["kept", "elsewhere", "every call"]  # of a model: here once, by others, anew
@@ -81,27 +82,17 @@ class Model(Protocol):
         ...
 
 
-class Watcher(Protocol):
-    """Whoever wants to know what an engine does between two completions."""
-
-    def loading(self) -> None:
-        """Take note that the engine loads the model."""
-
-    def generating(self, tokens: int) -> None:
-        """Take note that the model is loaded, and of its tokens so far, unfinished ones too."""
-
-
 @runtime_checkable
 class Watchable(Protocol):
-    """A model whose engine reports to a watcher. Servers and recordings do not."""
+    """A model whose engine reports between two completions. Servers and recordings do not."""
 
-    watcher: Watcher | None
+    reporter: Reporter | None
 
 
-def watch(model: Model, watcher: Watcher) -> None:
-    """Let the model report to ``watcher``, if its engine can."""
+def watch(model: Model, reporter: Reporter) -> None:
+    """Let the model report what its engine does, if it can."""
     if isinstance(model, Watchable):
-        model.watcher = watcher
+        model.reporter = reporter
 
 
 @runtime_checkable

@@ -49,6 +49,8 @@ def evaluate(config: EvalConfig, reporter: Reporter) -> Result:
         decoding = config.sampling.resolve(thinks=model.thinks)
         if model.thinks and config.sampling.max_tokens is None:
             reporter.note(f"the model's template lets it think: max-tokens {decoding.max_tokens}")
+        if config.sampling.n_samples > 1 and decoding.temperature == 0:
+            reporter.note("temperature 0 is greedy: the samples of a problem will be alike")
         reporter.note(describe_form(model.identity))
         form = model.identity.prompt_form
         asking = resolve_asking(form, config.engine, config.system, config.stop)

@@ -8,7 +8,6 @@ import queue
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import Any
 
 from assay import models, runs, sandbox
 from assay.extract.workers import PAUSE, ExtractionRequest, Extractor
@@ -16,7 +15,16 @@ from assay.pipeline.asking import complete_prompt
 from assay.progress import Reporter
 from assay.prompts import Strategy
 from assay.protocol import Protocol
-from assay.types import Benchmark, Completion, Job, PromptForm, Request, SampleKey, Verdict
+from assay.types import (
+    Benchmark,
+    Completion,
+    Job,
+    PromptForm,
+    Request,
+    SampleKey,
+    Status,
+    Verdict,
+)
 
 # Characters of completions that wait for a judge before the model has to. Not a few completions:
 # while programs run into their time limits, a model should not stand still (benchmarks/overlap.py).
@@ -106,16 +114,25 @@ class Stream:
         self._queue = _Backlog(WAITING)
 
     def flow(self, keys: list[SampleKey], environment: Callable[[], runs.Environment]) -> None:
-        """Bring every sample of ``keys`` to a verdict.
+        """Bring every sample of ``keys`` to a verdict: complete, extract, judge, record.
 
-        ``environment`` is where that is done; it is asked for when the engine has begun.
+        ``environment`` is where that is done; it is asked for when the engine has begun. A verdict
+        that is known without an execution is recorded where that is found out.
         """
+        self._environment = environment
+        with self._completing(keys) as completions:
+            jobs = self._extract(completions)
+            for verdict in self._judge(jobs):
+                self._record(verdict)
+
+    @contextlib.contextmanager
+    def _completing(self, keys: list[SampleKey]) -> Iterator[Iterator[Completion | None]]:
+        """Generate what is missing in a thread of its own; give all that is to be judged."""
         made, judged = self._run.completions, self._run.judged
         unjudged = [made[key] for key in keys if key in made and key not in judged]
         missing = [key for key in keys if key not in made]
-        self._environment = environment
         if unjudged and not missing:
-            self._run.add_environment(environment())
+            self._run.add_environment(self._environment())
         verdicts = self._run.verdicts
         resumed = [verdicts[key] for key in keys if key in judged]
         self._reporter.begin(len(keys), resumed, len(missing))
@@ -123,12 +140,7 @@ class Stream:
         producer = threading.Thread(target=self._produce, args=(unjudged, missing), daemon=True)
         producer.start()
         try:
-            for verdict in self._sandbox.judge(self._jobs()):
-                self._executed(verdict)
-            # They are few: to judge them last takes no second queue.
-            again = (job for job in self._second_jobs if not self._known(job))
-            for verdict in self._sandbox.judge(again) if self._second_jobs else ():
-                self._executed(verdict)
+            yield self._arrivals()
         finally:
             self._stopped.set()
             self._model.close()
@@ -186,11 +198,11 @@ class Stream:
             seed = sample_seed(decoding.seed, task_id, sample)
             yield Request(task_id, sample, prompt, decoding, seed)
 
-    def _jobs(self) -> Iterator[Job]:
-        """Yield the programs to execute; judge completions without a program on the way."""
-        for completion, found in self._extractor.stream(self._extractable()):
+    def _extract(self, completions: Iterator[Completion | None]) -> Iterator[Job]:
+        """Yield the program of each completion; one without a program fails here."""
+        for completion, found in self._extractor.stream(self._extractable(completions)):
             if found.reason:
-                self._conclude(_verdict(completion, "fail", found.reason, found.detail))
+                self._record(_verdict(completion, "fail", found.reason, found.detail))
                 continue
             job = Job(
                 task_id=completion.task_id,
@@ -205,22 +217,23 @@ class Stream:
             self._run.add_program(job, found.program)
             if found.alternative is not None:
                 self._alternatives[job.key] = replace(job, program=found.alternative)
-            if not self._known(job):
-                yield job
+            yield job
 
-    def _extractable(self) -> Iterator[tuple[Completion, ExtractionRequest] | None]:
+    def _extractable(
+        self, completions: Iterator[Completion | None]
+    ) -> Iterator[tuple[Completion, ExtractionRequest] | None]:
         """Yield the completions that can be judged, as they come; the others are invalid."""
-        for item in self._arrivals():
+        for item in completions:
             if item is PAUSE:
                 yield PAUSE
             elif item.error is not None:
-                self._conclude(_verdict(item, "invalid", "generation-error", item.error))
+                self._record(_verdict(item, "invalid", "generation-error", item.error))
             elif item.task_id in self._unscorable:
                 why = f"the reference fails here: {self._unscorable[item.task_id]}"
-                self._conclude(_verdict(item, "invalid", "unscorable", why))
+                self._record(_verdict(item, "invalid", "unscorable", why))
             elif item.finish_reason == "prompt-too-long":
                 why = "the prompt does not fit into the model's context"
-                self._conclude(_verdict(item, "fail", "prompt-too-long", why))
+                self._record(_verdict(item, "fail", "prompt-too-long", why))
             else:
                 problem = self._problems[item.task_id]
                 yield item, ExtractionRequest(item.text, problem, self._form)
@@ -240,6 +253,15 @@ class Stream:
                 raise item
             yield item
 
+    def _judge(self, jobs: Iterator[Job]) -> Iterator[Verdict]:
+        """Execute the programs whose verdict is not known yet, and yield their verdicts."""
+        for verdict in self._sandbox.judge(job for job in jobs if not self._known(job)):
+            yield from self._executed(verdict)
+        # They are few: to judge them last takes no second queue.
+        again = (job for job in self._second_jobs if not self._known(job))
+        for verdict in self._sandbox.judge(again) if self._second_jobs else ():
+            yield from self._executed(verdict)
+
     def _known(self, job: Job) -> bool:
         """Whether the verdict is there, or will be once the same program beside it is judged."""
         if self._cache is None:
@@ -254,11 +276,14 @@ class Stream:
                 self._executing[key] = []
                 self._keys[job.task_id, job.sample] = key
                 return False
-        self._settle(verdict, cached=True)
+        if settled := self._settle(verdict):
+            self._record(settled, cached=True)
         return True
 
-    def _executed(self, verdict: Verdict) -> None:
-        self._settle(verdict)
+    def _executed(self, verdict: Verdict) -> Iterator[Verdict]:
+        """Yield the verdict; record it for the samples that have the same program."""
+        if settled := self._settle(verdict):
+            yield settled
         if self._cache is None:
             return
         with self._cache_lock:
@@ -267,10 +292,11 @@ class Stream:
         self._cache.put(key, verdict)
         for job in waiting:
             same = replace(verdict, task_id=job.task_id, sample=job.sample, rule=job.program.rule)
-            self._settle(same, cached=True)
+            if settled := self._settle(same):
+                self._record(settled, cached=True)
 
-    def _settle(self, verdict: Verdict, *, cached: bool = False) -> None:
-        """Conclude, unless the program failed and has another form that is still to be judged.
+    def _settle(self, verdict: Verdict) -> Verdict | None:
+        """Return the sample's verdict; None if another form of the program is still to be judged.
 
         If both forms fail, the verdict is that on the first.
         """
@@ -279,11 +305,12 @@ class Stream:
             self._failed[verdict.key] = verdict
             self._run.add_program(other, other.program)
             self._second_jobs.append(other)
-            return
+            return None
         first = self._failed.pop(verdict.key, verdict)
-        self._conclude(first if verdict.status == "fail" else verdict, cached=cached)
+        return first if verdict.status == "fail" else verdict
 
-    def _conclude(self, verdict: Verdict, *, cached: bool = False) -> None:
+    def _record(self, verdict: Verdict, *, cached: bool = False) -> None:
+        """Write the verdict down and report it."""
         if verdict.status == "fail" and self._run.is_truncated(verdict.key):
             told = f"{verdict.reason}: {verdict.detail}"
             verdict = replace(verdict, reason="truncated", detail=told)
@@ -291,5 +318,5 @@ class Stream:
         self._reporter.judged(verdict, cached)
 
 
-def _verdict(completion: Completion, status: Any, reason: str, detail: str) -> Verdict:
+def _verdict(completion: Completion, status: Status, reason: str, detail: str) -> Verdict:
     return Verdict(completion.task_id, completion.sample, status, reason, detail, rule="none")

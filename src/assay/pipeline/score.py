@@ -7,10 +7,12 @@ import tempfile
 from pathlib import Path
 
 from assay import (
+    benchmarks,
     models,
     runs,
     selection,
 )
+from assay.datasets.catalogue import data_files
 from assay.pipeline import references
 from assay.pipeline.config import JudgeConfig, ScoreConfig
 from assay.pipeline.judging import (
@@ -56,6 +58,16 @@ def check_references(config: JudgeConfig, reporter: Reporter) -> dict[str, str]:
     finally:
         judge.close()
     return {p.task_id: unscorable.get(p.task_id, "") for p in benchmark.problems}
+
+
+def check_data_references(name: str, data_dir: Path | None, reporter: Reporter) -> dict[str, str]:
+    """Check the references of the largest benchmark that is made from a data file."""
+    if data_files.get(name).is_text:
+        return {}
+    largest = f"{name}-all"
+    benchmark = largest if largest in benchmarks.benchmarks.names() else name
+    config = JudgeConfig(benchmark, results_dir=Path(), data_dir=data_dir)
+    return check_references(config, reporter)
 
 
 def flaky(

@@ -11,10 +11,13 @@ from assay.report.text import LEFT_OUT_NOTE, describe_gap, interval, level, perc
 from assay.runs import RunEntry
 
 WEIGHTS, JUDGE = "weights", "judge"
+OF_SAMPLING = ("top-k", "seed")
 COUNTS = ("selected_problems", "judged_problems", "samples", "judged_samples", "complete")
 
 
 def _text(value: object) -> str:
+    if isinstance(value, tuple):
+        return " ".join(map(str, value))
     return "" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
 
 
@@ -23,16 +26,28 @@ def _protocol(name: str) -> Callable[[RunEntry], str]:
     return lambda run: _text(getattr(run.protocol, name))
 
 
-def _decoding(name: str) -> Callable[[RunEntry], str]:
-    return lambda run: _text(getattr(run.protocol.decoding, name, None))
+def _asked(part: str, name: str) -> Callable[[RunEntry], str]:
+    """Return the same for how a model was asked, which nobody knows of recorded completions."""
+    look_up = _of_part(part, name)
+    return lambda run: "" if run.protocol.origin else look_up(run)
 
 
-def _asking(name: str) -> Callable[[RunEntry], str]:
-    return lambda run: _text(getattr(run.protocol.asking, name, None))
+def _of_part(part: str, name: str) -> Callable[[RunEntry], str]:
+    return lambda run: _text(getattr(getattr(run.protocol, part), name, None))
+
+
+def _sampled(name: str) -> Callable[[RunEntry], str]:
+    """Return the same for a setting that means nothing where tokens are not drawn."""
+    look_up, temperature = _asked("decoding", name), _asked("decoding", "temperature")
+    return lambda run: "" if temperature(run) in ("", "0") else look_up(run)
 
 
 def _identity(name: str, length: int | None = None) -> Callable[[RunEntry], str]:
     return lambda run: _text(getattr(run.model_identity, name, None))[:length]
+
+
+def _form(run: RunEntry) -> str:
+    return _of_part("asking", "prompt_form")(run) or _identity("prompt_form")(run)
 
 
 # Columns that are listed only where the runs differ in them.
@@ -40,10 +55,18 @@ SETTINGS: dict[str, Callable[[RunEntry], str]] = {
     "problems": _protocol("problems"),
     "strategy": _protocol("prompt_strategy"),
     "n": _protocol("n_samples"),
-    "temperature": _decoding("temperature"),
-    "top-p": _decoding("top_p"),
-    "form": lambda run: _asking("prompt_form")(run) or _identity("prompt_form")(run),
-    "thinking": _asking("thinking"),
+    "temperature": _asked("decoding", "temperature"),
+    "top-k": _sampled("top_k"),
+    "top-p": _asked("decoding", "top_p"),
+    "min-p": _asked("decoding", "min_p"),
+    "penalty": _asked("decoding", "repetition_penalty"),
+    "seed": _sampled("seed"),
+    "max-tokens": _asked("decoding", "max_tokens"),
+    "form": _form,
+    "thinking": _asked("asking", "thinking"),
+    "system": _asked("asking", "system"),
+    "stop": _asked("asking", "stop"),
+    "options": _asked("asking", "engine_options"),
     "imports": _protocol("prompt_imports"),
     "engine": _identity("engine"),
     "format": _identity("variant"),
@@ -76,6 +99,8 @@ def _level(runs: Sequence[RunEntry]) -> str:
 
 def _differing(runs: Sequence[RunEntry]) -> list[str]:
     values = {name: {find(run) for run in runs} for name, find in SETTINGS.items()}
+    for name in OF_SAMPLING:
+        values[name] -= {""}  # greedy runs have none
     # Another judge than assay is always listed.
     names = [n for n, found in values.items() if len(found) > 1 or (n == JUDGE and any(found))]
     models = {(run.model, SETTINGS[WEIGHTS](run)) for run in runs}

@@ -10,7 +10,7 @@ import secrets
 import threading
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeVar
 
 from assay import codec
 from assay.borders.writing import reporting, write_whole
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from assay.runs.about import Environment
     from assay.types import ModelIdentity, SampleKey
 
+T = TypeVar("T")
 COMPLETIONS, VERDICTS = "completions.jsonl", "verdicts.jsonl"
 PROGRAMS = "programs.jsonl"  # runs of earlier versions have none
 
@@ -73,8 +74,10 @@ class RunReader:
         """The secret that inputs drawn by tests depend on; runs of earlier versions have none."""
         return self.about.tests_seed
 
-    def _read(self, name: str, record_type: type[Any]) -> Iterable[Any]:
-        return read_records(self.path / name, record_type)
+    def _read(self, name: str, record_type: type[T]) -> Iterable[T]:
+        """Yield the records of a file; a run that has just begun, or an old one, may lack it."""
+        if (self.path / name).exists():
+            yield from read_records(self.path / name, record_type)
 
     @property
     def completions(self) -> dict[SampleKey, Completion]:
@@ -95,16 +98,15 @@ class RunReader:
 
         Requests that failed are left out unless ``errors`` are wanted.
         """
-        found = read_records(self.path / COMPLETIONS, Completion)
+        found = RunReader._read(self, COMPLETIONS, Completion)
         return (c for c in found if errors or c.error is None)
 
-    def read_programs(self) -> Iterator[ProgramRecord]:
+    def read_programs(self) -> Iterable[ProgramRecord]:
         """Yield the programs that were found, one at a time; none if the run has no such file.
 
         A sample can have two: its verdict's ``rule`` says which one it is about.
         """
-        if (self.path / PROGRAMS).exists():
-            yield from read_records(self.path / PROGRAMS, ProgramRecord)
+        return RunReader._read(self, PROGRAMS, ProgramRecord)
 
     @property
     def verdicts(self) -> dict[SampleKey, Verdict]:
@@ -138,7 +140,7 @@ class RunWriter(RunReader):
             self._load(path, about)
             self._opened = opened.pop_all()
 
-    def _read(self, name: str, record_type: type[Any]) -> Iterable[Any]:  # noqa: ARG002
+    def _read(self, name: str, record_type: type[T]) -> Iterable[T]:  # noqa: ARG002
         return self._lines[name].records()
 
     def add_environment(self, environment: Environment) -> None:
@@ -147,6 +149,17 @@ class RunWriter(RunReader):
         if environments != self.about.environments:
             self.about = dataclasses.replace(self.about, environments=environments)
             write_about(self.path, self.about)
+
+    def relocate_model(self, model: ModelIdentity, warn: Callable[[str], None]) -> None:
+        """Record the path and name that the model has now; its digests say that it is the same."""
+        earlier = self.about.model.path
+        if not model.path or earlier == model.path:
+            return
+        moved = dataclasses.replace(self.about.model, name=model.name, path=model.path)
+        self.about = dataclasses.replace(self.about, model=moved)
+        write_about(self.path, self.about)
+        if earlier:
+            warn(f"the model of this run was at {earlier} before")
 
     def add_completion(self, completion: Completion) -> None:
         with self._append_lock:
@@ -187,7 +200,7 @@ def open_run(
     With a ``tests_seed`` only a run that has it is continued; a new run draws one if none is given.
     ``selection`` is the label of the problems, if they are not the whole benchmark; ``name`` one
     that the user gave the model, which makes a run of its own. ``warn`` gets one line for every run
-    that cannot be read, and so is not resumed.
+    that cannot be read, and so is not resumed, and one if the model has moved since.
     """
     identity = {**codec.to_json(model), "name": name, "path": ""}  # files may move
     key = codec.digest({"protocol": protocol.hash, "model": identity})
@@ -199,7 +212,9 @@ def open_run(
         if about.key == key and tests_seed in ("", about.tests_seed)
     ]
     if earlier and not fresh:
-        return RunWriter(earlier[0])
+        run = RunWriter(earlier[0])
+        run.relocate_model(model, warn)
+        return run
     seed = tests_seed or secrets.token_hex(16)
     created = datetime.now(UTC).isoformat()
     about = RunAbout(key, created, model, selection=selection, tests_seed=seed)

@@ -46,7 +46,8 @@ from assay.types import Completion, Decoding, Request
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from assay.models import Loading, Watcher
+    from assay.models import Loading
+    from assay.progress import Reporter
     from assay.types import ModelIdentity, Prompt
 
 T = TypeVar("T")
@@ -157,7 +158,7 @@ class ProcessModel(Generic[F]):
 
     identity: ModelIdentity
     scoring_module = ""  # what scores given tokens, where the engine can; maybe the same module
-    watcher: Watcher | None = None
+    reporter: Reporter | None = None
 
     def __init__(self, worker: Worker[F]) -> None:
         self._worker = worker
@@ -288,15 +289,15 @@ class ProcessModel(Generic[F]):
     def _started(self, request: Request) -> EngineProcess[F]:
         process = self._process
         if process is None or not process.in_hand:
-            if self.watcher is not None:
-                self.watcher.loading()
+            if self.reporter is not None:
+                self.reporter.loading()
             if process is None:
                 # Known before it is loaded, so that close() can end the loading too.
                 process = self._process = EngineProcess(self._worker, self.settings(request))
             else:
                 process.send(self.start_generating(request))
-            if self.watcher is not None:
-                process.on_generated = self.watcher.generating
+            if self.reporter is not None:
+                process.on_generated = self.reporter.generating
             process.wait_until_loaded()
             process.on_generated(0)
             self._facts = process.facts

@@ -12,7 +12,7 @@ from assay.errors import UsageError
 from assay.types import Message
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
 LONGEST = 1 << 24  # bytes of a line: far beyond any context, and a bound for memory
@@ -70,15 +70,15 @@ def parse(index: int, line: bytes) -> BatchPrompt | BadLine:
     """What the line asks for; its task id is its index where it has none."""
     task_id, is_object = str(index), False
     try:
-        fields = _object(line, first=index == 0)
+        fields = _parse_object(line, first=index == 0)
         is_object = True
         task_id = _task_id(fields.get("task_id"), index)
-        return _prompt({**fields, "task_id": task_id})
+        return _prompt(fields, task_id)
     except ValueError as error:
         return BadLine(task_id, str(error), is_object)
 
 
-def _object(line: bytes, *, first: bool) -> dict[str, Any]:
+def _parse_object(line: bytes, *, first: bool) -> dict[str, Any]:
     if len(line) > LONGEST:
         raise ValueError(f"longer than {LONGEST >> 20} MiB")
     try:
@@ -98,8 +98,9 @@ def _task_id(given: Any, index: int) -> str:
     return _text(str(given), "task_id")
 
 
-def _prompt(fields: dict[str, Any]) -> BatchPrompt:
+def _prompt(fields: Mapping[str, object], task_id: str) -> BatchPrompt:
     known = {name: fields[name] for name in USED if fields.get(name) is not None}
+    known["task_id"] = task_id
     if isinstance(known.get("stop"), str):
         known["stop"] = [known["stop"]]
     line = codec.from_json(BatchPrompt, {**known, "unused": sorted(fields.keys() - USED)})

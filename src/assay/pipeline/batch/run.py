@@ -5,11 +5,9 @@ from __future__ import annotations
 import contextlib
 import itertools
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
-from typing import Protocol as Interface
 
 from assay import codec, models
 from assay.errors import ModelError, UsageError
@@ -24,18 +22,13 @@ from assay.pipeline.batch.requests import (
     survey,
 )
 from assay.pipeline.run import engine_line
+from assay.progress import Reporter, Silent
 from assay.runs import BatchLine, BatchOutput, BatchSettings
 from assay.types import Completion, Request, Sample, SampleKey
 
-__all__ = ["BatchLine", "BatchObserver", "BatchReport", "RunConfig", "run_batch", "run_prompt"]
+SILENT = Silent()
 
-
-class BatchObserver(models.Watcher, Interface):
-    """Whoever watches a batch."""
-
-    def note(self, text: str) -> None: ...
-    def begin(self, total: int, done: int) -> None: ...
-    def made(self, line: BatchLine) -> None: ...
+__all__ = ["BatchLine", "BatchReport", "RunConfig", "run_batch", "run_prompt"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,10 +43,10 @@ class BatchReport:
     tokens_generated: int
     seconds: float  # the model's load included
     model: str
-    engine: dict[str, Any]
+    engine: dict[str, object]
 
 
-def run_prompt(config: RunConfig, text: str, observer: BatchObserver) -> BatchLine:
+def run_prompt(config: RunConfig, text: str, reporter: Reporter = SILENT) -> BatchLine:
     """One completion; ModelError where none can be made."""
     config.decoding()
     line = parse(0, codec.dumps({"prompt": text}).encode())
@@ -63,10 +56,10 @@ def run_prompt(config: RunConfig, text: str, observer: BatchObserver) -> BatchLi
         (request,) = requests_of(line, config)
     except ValueError as error:
         raise UsageError(str(error)) from error
-    model = models.open_model(config.model, config.engine, observer.note)
+    model = models.open_model(config.model, config.engine, reporter.note)
     with contextlib.closing(model):
         (completion,) = model.generate([request])
-    observer.note(engine_line(model))
+    reporter.note(engine_line(model))
     if (why := _why_none(completion)) is not None:
         raise ModelError(f"{model.identity.name} gave no completion: {why}")
     return _line(request.task_id, completion, digest(request))
@@ -76,11 +69,12 @@ def run_batch(
     config: RunConfig,
     source: Path,
     output: Path | None,
-    observer: BatchObserver,
+    reporter: Reporter = SILENT,
     *,
     fresh: bool = False,
+    receive: Callable[[BatchLine], None] = lambda _: None,
 ) -> BatchReport:
-    """A line for every prompt of ``source`` into ``output``, and to the observer as it is made.
+    """Write a line for every prompt of ``source`` into ``output``; ``receive`` gets each as well.
 
     What ``output`` already answers is not made again, what failed there is.
     """
@@ -89,7 +83,7 @@ def run_batch(
     if output is not None and output.exists() and output.samefile(source):
         raise UsageError(f"{source} would be written over: give another --output")
     engine = replace(config.engine, longest=surveyed.longest)
-    model = models.open_model(config.model, engine, observer.note)
+    model = models.open_model(config.model, engine, reporter.note)
     asking = config.asking()
     settings = BatchSettings(
         model.identity, decoding, config.sampling.n_samples, config.chat,
@@ -100,7 +94,7 @@ def run_batch(
         if kept is not None:
             stack.callback(kept.close)
         stack.enter_context(contextlib.closing(model))
-        return _Batch(config, source, model, kept, observer).flow(surveyed)
+        return _Batch(config, source, model, kept, reporter, receive).flow(surveyed)
 
 
 class _Batch:
@@ -112,13 +106,15 @@ class _Batch:
         source: Path,
         model: models.Model,
         output: BatchOutput | None,
-        observer: BatchObserver,
+        reporter: Reporter,
+        receive: Callable[[BatchLine], None],
     ) -> None:
         self._config = config
         self._source = source
         self._model = model
         self._output = output
-        self._observer = observer
+        self._reporter = reporter
+        self._receive = receive
         self._done = output.done if output else {}
         self._asked: dict[SampleKey, str] = {}  # digests of the requests in the engine's hands
         self._made = self._failed = self._tokens = 0
@@ -128,15 +124,15 @@ class _Batch:
         started = time.monotonic()
         total, kept = surveyed.prompts * self._config.sampling.n_samples, self._kept(surveyed)
         self._tell(surveyed)
-        self._observer.begin(total, kept)
-        models.watch(self._model, self._observer)
+        self._reporter.begin(total, [], total - kept)
+        models.watch(self._model, self._reporter)
         for bad in surveyed.bad:
             for name in self._names(bad.task_id):
-                self._add(_error_line(name, bad.error))
+                self._add(name, models.failed(name, 0, bad.error), "")
         for number, completion in enumerate(self._model.generate(self._missing())):
             if number == 0:
                 self._begun()
-            self._add(_line(self._name(completion), completion, self._asked.pop(completion.key)))
+            self._add(self._name(completion), completion, self._asked.pop(completion.key))
         return BatchReport(
             prompts=total,
             kept=kept,
@@ -151,12 +147,12 @@ class _Batch:
 
     def _tell(self, surveyed: Survey) -> None:
         if not surveyed.prompts:
-            self._observer.note(f"{self._source} holds no prompts")
+            self._reporter.note(f"{self._source} holds no prompts")
         if surveyed.unused:
-            self._observer.note(f"fields without a meaning here: {', '.join(surveyed.unused)}")
+            self._reporter.note(f"fields without a meaning here: {', '.join(surveyed.unused)}")
 
     def _begun(self) -> None:
-        self._observer.note(engine_line(self._model))
+        self._reporter.note(engine_line(self._model))
         if self._output:
             self._output.add_environment(environment(self._model))
 
@@ -175,7 +171,7 @@ class _Batch:
                 )
             kept += name in self._done
         if others := len(self._done) - kept:
-            self._observer.note(f"{others} lines of the output answer other prompts: left there")
+            self._reporter.note(f"{others} lines of the output answer other prompts: left there")
         return kept
 
     def _missing(self) -> Iterator[Request]:
@@ -192,7 +188,8 @@ class _Batch:
     def _names(self, task_id: str) -> list[str]:
         return [self._name(Sample(task_id, s)) for s in range(self._config.sampling.n_samples)]
 
-    def _add(self, line: BatchLine) -> None:
+    def _add(self, name: str, completion: Completion, request_digest: str) -> None:
+        line = _line(name, completion, request_digest)
         if self._output:
             self._output.append(line)
         if line.error is None:
@@ -201,7 +198,8 @@ class _Batch:
             self._failed += 1
             self._first_error = self._first_error or f"{line.task_id}: {line.error}"
         self._tokens += line.tokens_generated
-        self._observer.made(line)
+        self._receive(line)
+        self._reporter.completed(completion)
 
 
 def _line(task_id: str, completion: Completion, request_digest: str) -> BatchLine:
@@ -227,7 +225,3 @@ def _why_none(completion: Completion) -> str | None:
     if completion.finish_reason == "prompt-too-long":
         return "the prompt does not fit into the model's context"
     return completion.error
-
-
-def _error_line(task_id: str, error: str) -> BatchLine:
-    return _line(task_id, models.failed(task_id, 0, error), "")

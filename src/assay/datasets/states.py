@@ -1,0 +1,57 @@
+"""Which data files are on this machine, and whether they are what they should be."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from assay.datasets.catalogue import DataFile, data_files, find, locate, verify
+from assay.errors import DataError
+from assay.progress import Announce
+
+
+@dataclass(frozen=True, slots=True)
+class DataState:
+    """A data file: what it is, whether it is here, and where."""
+
+    file: DataFile
+    state: Literal["ok", "damaged", "not here", "not verified"]
+    path: str | None = None
+    detail: str = ""  # what is wrong
+
+
+def choose_files(names: Iterable[str]) -> list[DataFile]:
+    """Return the named data files, or all if there are no names."""
+    return [data_files.get(name) for name in tuple(names) or data_files.names()]
+
+
+def find_data(wanted: DataFile, data_dir: Path | None = None) -> DataState:
+    """Look a data file up without a look into it."""
+    place = find(wanted, data_dir)
+    if place is None:
+        return DataState(wanted, "not here")
+    return DataState(wanted, "not verified", str(place.path))
+
+
+def verify_data(wanted: DataFile, data_dir: Path | None = None) -> DataState:
+    """Check a data file that is here: every record is counted and part of the digest."""
+    path = None
+    try:
+        place = find(wanted, data_dir)
+        if place is None:
+            return DataState(wanted, "not here")
+        path = str(place.path)
+        verify(wanted, place)
+    except DataError as error:
+        return DataState(wanted, "damaged", path, str(error))
+    return DataState(wanted, "ok", path)
+
+
+def download_data(wanted: DataFile, announce: Announce, data_dir: Path | None = None) -> DataState:
+    """Fetch a data file into the cache unless it is here; what cannot be fetched says why."""
+    try:
+        return DataState(wanted, "ok", str(locate(wanted, announce, data_dir)))
+    except DataError as error:
+        return DataState(wanted, "not here", detail=str(error))
