@@ -69,8 +69,6 @@ def evaluate(
     """
     config = EvalConfig(benchmark=benchmark, results_dir=results_dir, fresh=not resume, **asked)
     with ProgressDisplay(benchmark, quiet=as_json) as display:
-        if config.sampling.n_samples > 1 and config.sampling.temperature == 0:
-            display.note("temperature 0 is greedy: the samples of a problem will be alike")
         gate = functools.partial(
             require_parity, config.model, config.engine, publishable=publishable,
             wanted=parity_gate, note=display.note,

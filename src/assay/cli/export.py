@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from assay import runs
+from assay.cli._format import INCOMPLETE, describe_gap
 from assay.cli._options import data_dir, option, results_dir
 from assay.cli._output import echo
 from assay.cli._progress import ProgressDisplay
@@ -33,7 +34,8 @@ from assay.report.export import export as write_run
 def export(run: str, form: str, output: Path, results_dir: Path, data_dir: Path | None) -> None:
     """Write a run's samples and results as another harness does.
 
-    RUN is a results file, or the name of a run that `assay history` lists.
+    RUN is a results file, or the name of a run that `assay history` lists. The exit code is 3 if
+    that result is incomplete.
 
     \b
     Example:
@@ -47,8 +49,12 @@ def export(run: str, form: str, output: Path, results_dir: Path, data_dir: Path 
         made = write_run(result, folder, form, output, display, data_dir)
     for path in made.paths:
         echo(str(path))
+    if gap := describe_gap(result):
+        echo(f"incomplete: {gap}; the exported results are about these alone", err=True)
     if made.left_out:
         echo(
             f"{made.left_out} samples could not be judged: they are in no results nor scores",
             err=True,
         )
+    if gap or made.left_out:
+        click.get_current_context().exit(INCOMPLETE)

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 Run = dict[str, Any]
+OF_SAMPLING = ("top-k", "seed")
 WEIGHTS, JUDGE = "weights", "judge"
 DAYS = re.compile(r"(\d{1,5})d")
 
@@ -41,9 +42,23 @@ def _setting(*names: str) -> Callable[[Run], str]:
         value: Any = run["protocol"]
         for name in names:
             value = value.get(name) if isinstance(value, dict) else None
+        if isinstance(value, list):
+            return " ".join(map(str, value))
         return "" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
 
     return look_up
+
+
+def _asked(*names: str) -> Callable[[Run], str]:
+    """Return the same for how a model was asked, which nobody knows of recorded completions."""
+    look_up = _setting(*names)
+    return lambda run: "" if run["protocol"].get("origin") else look_up(run)
+
+
+def _sampled(*names: str) -> Callable[[Run], str]:
+    """Return the same for a setting that means nothing where tokens are not drawn."""
+    look_up, temperature = _asked(*names), _asked("decoding", "temperature")
+    return lambda run: "" if temperature(run) in ("", "0") else look_up(run)
 
 
 def _identity(name: str, length: int | None = None) -> Callable[[Run], str]:
@@ -55,10 +70,18 @@ SETTINGS: dict[str, Callable[[Run], str]] = {
     "problems": _setting("problems"),
     "strategy": _setting("prompt_strategy"),
     "n": _setting("n_samples"),
-    "temperature": _setting("decoding", "temperature"),
-    "top-p": _setting("decoding", "top_p"),
+    "temperature": _asked("decoding", "temperature"),
+    "top-k": _sampled("decoding", "top_k"),
+    "top-p": _asked("decoding", "top_p"),
+    "min-p": _asked("decoding", "min_p"),
+    "penalty": _asked("decoding", "repetition_penalty"),
+    "seed": _sampled("decoding", "seed"),
+    "max-tokens": _asked("decoding", "max_tokens"),
     "form": lambda run: _setting("asking", "prompt_form")(run) or _identity("prompt_form")(run),
-    "thinking": _setting("asking", "thinking"),
+    "thinking": _asked("asking", "thinking"),
+    "system": _asked("asking", "system"),
+    "stop": _asked("asking", "stop"),
+    "options": _asked("asking", "engine_options"),
     "imports": _setting("prompt_imports"),
     "engine": _identity("engine"),
     "format": _identity("variant"),
@@ -141,6 +164,8 @@ def _parse_since(text: str) -> str:
 def _differing(runs: list[Run]) -> list[str]:
     values = {name: {find(run) for run in runs} for name, find in SETTINGS.items()}
     # Another judge than assay is always listed.
+    for name in OF_SAMPLING:
+        values[name] -= {""}  # greedy runs have none
     names = [n for n, found in values.items() if len(found) > 1 or (n == JUDGE and any(found))]
     models = {(run["model"], SETTINGS[WEIGHTS](run)) for run in runs}
     if len(models) == len({run["model"] for run in runs}):  # the names tell them apart

@@ -13,6 +13,7 @@ from assay.pipeline.asking import (
     describe_form,
     refuse_for_recorded,
     resolve_asking,
+    unused_for_recorded,
 )
 from assay.pipeline.config import STANDARD, EvalConfig
 from assay.pipeline.judging import Evaluation, check_workers, judge_samples, select_problems
@@ -43,11 +44,15 @@ def evaluate(config: EvalConfig, reporter: Reporter) -> Evaluation:
     check_strategy(config, model)
     if isinstance(model, models.RecordedModel):
         refuse_for_recorded(config.system, config.stop, decoding)
+        for flag in unused_for_recorded(config.sampling):
+            reporter.note(f"{flag}: has no effect on recorded completions")
         samples = recorded_samples(model, keys)
     else:
         decoding = config.sampling.resolve(thinks=model.thinks)
         if model.thinks and config.sampling.max_tokens is None:
             reporter.note(f"the model's template lets it think: max-tokens {decoding.max_tokens}")
+        if config.sampling.n_samples > 1 and decoding.temperature == 0:
+            reporter.note("temperature 0 is greedy: the samples of a problem will be alike")
         reporter.note(describe_form(model.identity))
         form = model.identity.prompt_form
         asking = resolve_asking(form, config.engine, config.system, config.stop)

@@ -133,6 +133,17 @@ class RunWriter(RunReader):
         """Where this run is worked on; it may be continued in another one."""
         add_environment(self.path / RUN_FILE, self.about, environment)
 
+    def relocate_model(self, model: ModelIdentity, warn: Callable[[str], None]) -> None:
+        """Record the path and name that the model has now; its digests say that it is the same."""
+        known, earlier = self.about["model"], self.about["model"].get("path", "")
+        if not model.path or earlier == model.path:
+            return
+        self.about["model"] = {**known, "name": model.name, "path": model.path}
+        with reporting(self.path):
+            write_whole(self.path / RUN_FILE, codec.pretty(self.about))
+        if earlier:
+            warn(f"the model of this run was at {earlier} before")
+
     def add_completion(self, completion: Completion) -> None:
         with self._append_lock:
             self._lines[COMPLETIONS].append(completion)
@@ -198,7 +209,7 @@ def open_run(
     With a ``tests_seed`` only a run that has it is continued; a new run draws one if none is given.
     ``selection`` is the label of the problems, if they are not the whole benchmark; ``name`` one
     that the user gave the model, which makes a run of its own. ``warn`` gets one line for every run
-    that cannot be read, and so is not resumed.
+    that cannot be read, and so is not resumed, and one if the model has moved since.
     """
     identity = {**codec.to_json(model), "name": name, "path": ""}  # files may move
     key = codec.digest({"protocol": protocol.hash, "model": identity})
@@ -210,7 +221,9 @@ def open_run(
         if about["key"] == key and (not tests_seed or about.get("tests_seed") == tests_seed)
     ]
     if earlier and not fresh:
-        return RunWriter(earlier[0])
+        run = RunWriter(earlier[0])
+        run.relocate_model(model, warn)
+        return run
     seed = tests_seed or secrets.token_hex(16)
     about = {
         "key": key,
