@@ -11,11 +11,11 @@ import pytest
 
 from assay import models
 from assay.errors import UsageError
-from assay.models import EngineOptions
+from assay.models import EngineOptions, gpu
 from assay.pipeline import EvalConfig, ProblemSelection, Sampling, evaluate
 from assay.pipeline.asking import complete_prompt, resolve_asking
 from assay.protocol import Asking
-from assay.types import Benchmark, Decoding, Message, Prompt
+from assay.types import Benchmark, Decoding, Message, ModelIdentity, Prompt, PromptForm
 from tests.conftest import references, write_completions
 from tests.test_pipeline import ScriptedModel, Watcher
 
@@ -131,3 +131,59 @@ def test_a_result_says_how_its_model_was_asked(
     for part, kind in (("asking", Asking), ("decoding", Decoding)):
         for field in dataclasses.fields(kind):
             assert found["config"][field.name] == found["protocol"][part][field.name]
+
+
+class Listener(Watcher):
+    """Keeps the notes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.notes: list[str] = []
+
+    def note(self, text: str) -> None:
+        self.notes.append(text)
+
+
+@pytest.mark.parametrize(
+    ("form", "template", "told"),
+    [
+        ("chat", "t", "prompt form chat: the model's own chat template is used"),
+        ("text", "t", "prompt form text: the model's chat template is not used"),
+        ("text", "", "prompt form text: the model has no chat template, so it is asked as a base "
+         "model"),
+    ],
+)  # fmt: skip
+def test_the_prompt_form_is_said_and_recorded(
+    mini: Benchmark, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    form: PromptForm, template: str, told: str,
+) -> None:  # fmt: skip
+    """A folder that had lost its chat template was asked as a base model without a word."""
+    model = ScriptedModel(mini)
+    model.identity = ModelIdentity("m", "test", "w", form, template_sha256=template)
+    monkeypatch.setattr(models, "open_model", lambda *_: model)
+    listener = Listener()
+    config = EvalConfig("mini", tmp_path, problems=ProblemSelection("1"))
+    asking = evaluate(config, listener).result["protocol"]["asking"]
+    assert told in listener.notes
+    own = "own" if form == "chat" else "none"
+    assert (asking["prompt_form"], asking["chat_template"]) == (form, own)
+
+
+def test_a_run_without_a_gpu_is_not_finished_as_one_with_it(
+    mini: Benchmark, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """``--device cuda`` gave back a finished result that a CPU had made."""
+    monkeypatch.setattr(models, "open_model", lambda *_: ScriptedModel(mini))
+    config = EvalConfig("mini", tmp_path, problems=ProblemSelection("1"))
+    evaluate(config, Watcher())
+    with pytest.raises(UsageError, match="has completions that were generated without a GPU"):
+        evaluate(replace(config, engine=EngineOptions(device="cuda")), Watcher())
+
+
+def test_a_gpu_that_is_not_there_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gpu, "driver_gpu", lambda: "")
+    config = EvalConfig("mini", tmp_path, engine=EngineOptions(device="cuda"))
+    with pytest.raises(UsageError, match="--device cuda: this machine has no NVIDIA GPU"):
+        evaluate(config, Watcher())
