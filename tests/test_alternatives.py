@@ -10,6 +10,7 @@ import pytest
 from assay import runs
 from assay.cli._progress import ProgressDisplay
 from assay.pipeline import ScoreConfig, score
+from assay.pipeline.extraction import Dependence, dependences
 from assay.report.export import export
 from assay.types import Benchmark, Verdict
 from tests.conftest import references, write_completions
@@ -39,14 +40,38 @@ sys.stdout.write(initials)
 """
 
 
-def score_with(folder: Path, mini: Benchmark, *answers: tuple[str, str]) -> runs.Result:
-    """Score each answer as one sample, and the references of all other problems."""
+# The prompt of this problem shows an example; without the last statement nothing is right.
+FILLED = """\
+LETTERS = {}
+
+
+def initials(full_name):
+    return "".join(LETTERS[word[0]] for word in full_name.split())
+
+
+LETTERS.update({letter: letter.upper() for letter in "abcdefghijklmnopqrstuvwxyz"})
+LETTERS.update({letter: letter for letter in "ABCDEFGHIJKLMNOPQRSTUVWXYZ"})
+"""
+BROKEN = "def initials(full_name):\n    return full_name[1000]\n"
+
+
+def config_for(
+    folder: Path, mini: Benchmark, answers: tuple[tuple[str, str], ...], select: str = ""
+) -> ScoreConfig:
+    """Return how to score each answer as one sample, and the references of all other problems."""
     answered = {task_id for task_id, _ in answers}
     others = [one for one in references(mini) if one[0] not in answered]
     path = write_completions(folder / "samples.jsonl", [*answers, *others])
-    config = ScoreConfig("mini", folder / "results", samples_file=str(path), partial=True)
+    return ScoreConfig(
+        "mini", folder / "results", samples_file=str(path), partial=True, select=select
+    )
+
+
+def score_with(
+    folder: Path, mini: Benchmark, *answers: tuple[str, str], select: str = ""
+) -> runs.Result:
     with ProgressDisplay("mini", quiet=True) as display:
-        return score(config, display)
+        return score(config_for(folder, mini, answers, select), display)
 
 
 def read_verdicts(evaluation: runs.Result) -> dict[tuple[str, int], Verdict]:
@@ -91,3 +116,35 @@ def test_the_form_that_passed_is_exported(mini: Benchmark, tmp_path: Path) -> No
     exported = {one["task_id"]: one["solution"] for one in lines}
     assert exported["mini/0"] == FUNCTION + RIGHT
     assert "/path/to" not in exported["mini/1"]
+
+
+@pytest.mark.parametrize("method", ["examples", "agreement"])
+def test_a_choice_considers_the_uncut_form(mini: Benchmark, tmp_path: Path, method: str) -> None:
+    """Only the cut form ran, which fails at the example as the others do: the first was chosen."""
+    answers = [("mini/1", text) for text in (BROKEN, BROKEN, FILLED, FILLED)]
+    evaluation = score_with(tmp_path, mini, *answers, select=method)
+    assert read_verdicts(evaluation)["mini/1", 2].rule == "uncut"
+    assert evaluation.results.best_of_n is not None
+    assert evaluation.results.best_of_n.chosen["mini/1"] == 2
+
+
+def test_a_choice_keeps_the_cut_form_where_the_uncut_one_does_no_better(
+    mini: Benchmark, tmp_path: Path
+) -> None:
+    answers = [("mini/1", BROKEN), ("mini/1", SHOWN)]
+    evaluation = score_with(tmp_path, mini, *answers, select="agreement")
+    assert evaluation.results.best_of_n is not None
+    assert evaluation.results.best_of_n.chosen["mini/1"] == 1
+
+
+def test_leaving_a_rule_out_leaves_the_uncut_form_in(mini: Benchmark, tmp_path: Path) -> None:
+    """A pass that needs its demonstration was counted as lost without a rule that it does not."""
+    function = FUNCTION.partition("\n\n\n")[2]
+    twice = FUNCTION + function + RIGHT
+    config = config_for(tmp_path, mini, (("mini/0", twice),))
+    with ProgressDisplay("mini", quiet=True) as display:
+        evaluation = score(config, display)
+        assert read_verdicts(evaluation)["mini/0", 0].rule == "repeated+uncut"
+        found = {one.rule: one for one in dependences(config, evaluation, display)}
+    assert found["repeated"] == Dependence("repeated", samples=1, lost=0, gained=0)
+    assert found["demo"] == Dependence("demo", samples=1, lost=0, gained=0)

@@ -1,4 +1,4 @@
-"""Options that change what a model is sent: their meaning, their limits, their place in a hash."""
+"""Options that change what a model is sent: their meaning and their limits."""
 
 from __future__ import annotations
 
@@ -8,202 +8,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from assay import models
 from assay.errors import UsageError
-from assay.models import EngineOptions
-from assay.models.settings import canonical_engine_options, template_variables
+from assay.models import EngineOptions, gpu
 from assay.pipeline import EvalConfig, ProblemSelection, Sampling, evaluate
 from assay.pipeline.asking import complete_prompt, resolve_asking
-from assay.prompts import strategies
-from assay.protocol import Asking, Protocol, differences
+from assay.protocol import Asking
 from assay.runs import render_result
-from assay.types import Benchmark, Decoding, Message, ModelIdentity, Prompt
+from assay.types import Benchmark, Decoding, Message, ModelIdentity, Prompt, PromptForm
 from tests.conftest import references, write_completions
 from tests.test_pipeline import ScriptedModel, Watcher
-from tests.test_protocol import BASE
-
-SAMPLED = EvalConfig(
-    "mini", Path("results"), sampling=Sampling(temperature=0.8), problems=ProblemSelection("1")
-)
-# Every option is of one of these kinds. A new one must be put where it belongs.
-# What a model is sent, or how its answer is judged, with another value: the hash changes.
-IN_PROTOCOL: dict[str, Any] = {
-    "problems": ProblemSelection("2"),
-    "prompt_strategy": "scot",
-    "system": "Be brief.",
-    "stop": ("END",),
-    "prompt_imports": "none",
-}
-SAMPLING_IN_PROTOCOL: dict[str, Any] = {
-    "n_samples": 2,
-    "temperature": 0.7,
-    "top_k": 0,
-    "top_p": 0.95,
-    "min_p": 0.05,
-    "repetition_penalty": 1.1,
-    "max_tokens": 100,
-    "seed": 1,
-}
-ENGINE_IN_PROTOCOL: dict[str, Any] = {
-    "prompt_form": "text",
-    "thinking": "off",
-    "engine_options": ("n_batch=512",),
-}
-# The same, but another value needs other data or another sandbox; the field it decides.
-DECIDES = {
-    "benchmark": "benchmark",
-    "split": "benchmark",
-    "data_dir": "data_sha256",
-    "sandbox": "sandbox",
-}
-# Which model it is: runs of different models are compared, and not continued as one.
-IDENTITY = {"model"}
-PARTS = {"sampling", "engine"}  # whose own options are classified one by one
-ENGINE_IDENTITY = {"dtype", "adapter", "base_url", "revision"}
-# Neither changes what is asked nor how it is judged.
-NEITHER = {
-    "results_dir", "sandbox_tier", "workers", "no_cache", "check_references", "fresh", "gate",
-    "select",  # chooses among samples; a score of its own
-    "tests_seed",  # recorded with the result, and a run with another one is another run
-}  # fmt: skip
-ENGINE_NEITHER = {
-    "batch_mode", "parallel", "device", "logprobs", "timeout", "answer_timeout",
-    "requests_per_minute", "tokens_per_minute", "price_in", "price_out", "longest", "threads",
-    "name",  # only what it is called
-}  # fmt: skip
-
-
-def names(kind: type) -> set[str]:
-    return {field.name for field in dataclasses.fields(kind)}
-
-
-def test_every_option_is_known_to_change_a_hash_or_not() -> None:
-    for kind, groups in (
-        (EvalConfig, (IN_PROTOCOL, DECIDES, IDENTITY, NEITHER, PARTS)),
-        (Sampling, (SAMPLING_IN_PROTOCOL,)),
-        (EngineOptions, (ENGINE_IN_PROTOCOL, ENGINE_IDENTITY, ENGINE_NEITHER)),
-    ):
-        classified = [name for group in groups for name in group]
-        assert len(classified) == len(set(classified))
-        assert set(classified) == names(kind), "a new option must be classified here"
-    assert set(DECIDES.values()) <= names(Protocol)
-
-
-def hash_of(
-    config: EvalConfig, mini: Benchmark, folder: Path, patch: pytest.MonkeyPatch
-) -> dict[str, Any]:
-    """The protocol of an evaluation that is really made."""
-
-    def open_model(_: str, options: EngineOptions, __: object) -> ScriptedModel:
-        model = ScriptedModel(mini)
-        form = "chat" if options.prompt_form == "auto" else options.prompt_form
-        model.identity = ModelIdentity("scripted", "test", "w", form)
-        return model
-
-    patch.setattr(models, "open_model", open_model)
-    found = render_result(evaluate(replace(config, results_dir=folder), Watcher()))
-    for name in (*names(Asking), *names(Decoding)):
-        inside = found["protocol"]["asking" if name in names(Asking) else "decoding"]
-        assert found["config"][name] == inside[name]
-    protocol: dict[str, Any] = found["protocol"]
-    return protocol
-
-
-def test_no_option_that_changes_what_is_sent_keeps_the_hash(
-    mini: Benchmark, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    configs = {"": SAMPLED}
-    configs |= {name: replace(SAMPLED, **{name: value}) for name, value in IN_PROTOCOL.items()}
-    for name, value in SAMPLING_IN_PROTOCOL.items():
-        configs[name] = replace(SAMPLED, sampling=replace(SAMPLED.sampling, **{name: value}))
-    for name, value in ENGINE_IN_PROTOCOL.items():
-        configs[name] = replace(SAMPLED, engine=EngineOptions(**{name: value}))
-    found = {name: hash_of(config, mini, tmp_path, monkeypatch) for name, config in configs.items()}
-    assert len({protocol["hash"] for protocol in found.values()}) == len(configs)
-    for name, protocol in found.items():
-        if name:
-            assert differences(found[""], protocol)
-
-
-OPTIONS = st.sampled_from(
-    ["a=1", "a=true", "a=x", 'a="x"', 'a="1"', "a= 1", "b={}", 'b={"y": 1, "x": 2}']
-)
-WORDS = st.sampled_from(["END", "\ndef ", "x", "END "])
-ENGINES = st.builds(
-    EngineOptions,
-    thinking=st.sampled_from(["", "on", "off", "64", "128"]),
-    engine_options=st.lists(OPTIONS, max_size=2, unique_by=lambda text: text[0]).map(tuple),
-    parallel=st.integers(0, 2),
-)
-SAMPLINGS = st.builds(
-    Sampling,
-    n_samples=st.integers(1, 2),
-    temperature=st.sampled_from([0.5, 1.0]),
-    top_k=st.sampled_from([None, 0, 40]),
-    top_p=st.sampled_from([0.9, 1.0]),
-    min_p=st.sampled_from([0.0, 0.1]),
-    repetition_penalty=st.sampled_from([1.0, 1.1]),
-    max_tokens=st.sampled_from([None, 512, 9]),
-    seed=st.integers(0, 1),
-)
-CONFIGS = st.builds(
-    EvalConfig,
-    benchmark=st.just("mini"),
-    results_dir=st.just(Path("results")),
-    sampling=SAMPLINGS,
-    prompt_strategy=st.sampled_from(["standard", "scot"]),
-    system=st.sampled_from(["", "END", "Be brief."]),
-    stop=st.lists(WORDS, max_size=3).map(tuple),
-    engine=ENGINES,
-)
-
-
-def sent(config: EvalConfig, benchmark: Benchmark) -> Any:
-    """All that reaches a model in the chat form, as its engine gets it."""
-    strategy = strategies.get(config.prompt_strategy)
-    asking = resolve_asking("chat", config.engine, config.system, config.stop)
-    prompts = [complete_prompt(strategy.build(p, "chat"), asking) for p in benchmark.problems[:2]]
-    return (
-        prompts, config.sampling.resolve(), config.sampling.n_samples, config.engine.thinking,
-        template_variables(config.engine), canonical_engine_options(config.engine.engine_options),
-    )  # fmt: skip
-
-
-def protocol_of(config: EvalConfig) -> Protocol:
-    strategy = strategies.get(config.prompt_strategy)
-    return replace(
-        BASE,
-        n_samples=config.sampling.n_samples,
-        prompt_strategy=strategy.name,
-        prompt_strategy_version=strategy.version,
-        asking=resolve_asking("chat", config.engine, config.system, config.stop),
-        decoding=config.sampling.resolve(),
-    )
-
-
-def changed(config: EvalConfig, other: EvalConfig, name: str) -> EvalConfig:
-    """Return a config with one option of another's."""
-    if name in SAMPLING_IN_PROTOCOL:
-        value = getattr(other.sampling, name)
-        return replace(config, sampling=replace(config.sampling, **{name: value}))
-    return replace(config, **{name: getattr(other, name)})
-
-
-@given(
-    one=CONFIGS,
-    other=CONFIGS,
-    name=st.sampled_from(sorted({*IN_PROTOCOL, *SAMPLING_IN_PROTOCOL, "engine"})),
-)
-def test_two_ways_of_asking_never_share_a_hash(
-    mini: Benchmark, one: EvalConfig, other: EvalConfig, name: str
-) -> None:
-    """Equal hashes mean that the same is sent, and the same is sent under equal hashes."""
-    for a, b in ((one, other), (one, changed(one, other, name))):
-        same_hash = protocol_of(a).hash == protocol_of(b).hash
-        assert same_hash == (sent(a, mini) == sent(b, mini))
 
 
 def test_a_prompt_gets_one_system_message_and_each_stop_word_once() -> None:
@@ -302,3 +117,75 @@ def test_recorded_completions_cannot_be_asked_otherwise(
     path = write_completions(tmp_path / "samples.jsonl", references(mini))
     with pytest.raises(UsageError, match=flag):
         evaluate(EvalConfig("mini", tmp_path, model=f"replay:{path}", **config), Watcher())
+
+
+def test_a_result_says_how_its_model_was_asked(
+    mini: Benchmark, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(models, "open_model", lambda *_: ScriptedModel(mini))
+    sampling = Sampling(temperature=0.8, top_p=0.9, min_p=0.1, seed=3)
+    config = EvalConfig(
+        "mini", tmp_path, sampling=sampling, problems=ProblemSelection("1"), stop=("END",),
+        system="Be brief.", engine=EngineOptions(thinking="off", engine_options=("a=1",)),
+    )  # fmt: skip
+    found = render_result(evaluate(config, Watcher()))
+    for part, kind in (("asking", Asking), ("decoding", Decoding)):
+        for field in dataclasses.fields(kind):
+            assert found["config"][field.name] == found["protocol"][part][field.name]
+
+
+class Listener(Watcher):
+    """Keeps the notes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.notes: list[str] = []
+
+    def note(self, text: str) -> None:
+        self.notes.append(text)
+
+
+@pytest.mark.parametrize(
+    ("form", "template", "told"),
+    [
+        ("chat", "t", "prompt form chat: the model's own chat template is used"),
+        ("text", "t", "prompt form text: the model's chat template is not used"),
+        ("text", "", "prompt form text: the model has no chat template, so it is asked as a base "
+         "model"),
+    ],
+)  # fmt: skip
+def test_the_prompt_form_is_said_and_recorded(
+    mini: Benchmark, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    form: PromptForm, template: str, told: str,
+) -> None:  # fmt: skip
+    """A folder that had lost its chat template was asked as a base model without a word."""
+    model = ScriptedModel(mini)
+    model.identity = ModelIdentity("m", "test", "w", form, template_sha256=template)
+    monkeypatch.setattr(models, "open_model", lambda *_: model)
+    listener = Listener()
+    config = EvalConfig("mini", tmp_path, problems=ProblemSelection("1"))
+    asking = evaluate(config, listener).protocol.asking
+    assert asking is not None
+    assert told in listener.notes
+    own = "own" if form == "chat" else "none"
+    assert (asking.prompt_form, asking.chat_template) == (form, own)
+
+
+def test_a_run_without_a_gpu_is_not_finished_as_one_with_it(
+    mini: Benchmark, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """``--device cuda`` gave back a finished result that a CPU had made."""
+    monkeypatch.setattr(models, "open_model", lambda *_: ScriptedModel(mini))
+    config = EvalConfig("mini", tmp_path, problems=ProblemSelection("1"))
+    evaluate(config, Watcher())
+    with pytest.raises(UsageError, match="has completions that were generated without a GPU"):
+        evaluate(replace(config, engine=EngineOptions(device="cuda")), Watcher())
+
+
+def test_a_gpu_that_is_not_there_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gpu, "driver_gpu", lambda: "")
+    config = EvalConfig("mini", tmp_path, engine=EngineOptions(device="cuda"))
+    with pytest.raises(UsageError, match="--device cuda: this machine has no NVIDIA GPU"):
+        evaluate(config, Watcher())

@@ -90,6 +90,18 @@ def test_the_gap_counts_samples_if_problems_have_several(tmp_path: Path, whole: 
     assert done.out.startswith("incomplete: 20 of 40 samples judged (all samples of 0 of 20 prob")
 
 
+def test_settings_that_recorded_completions_ignore_are_named(tmp_path: Path, whole: Path) -> None:
+    """They were dropped without a word, and two samples were said to be alike since greedy."""
+    asked = ("eval", "mini", "--model", f"replay:{whole}", "--problems", "1")
+    done = assay(tmp_path, *asked, "--n-samples", "2")
+    assert "greedy" not in done.err
+    assert "has no effect" not in done.err
+    done = assay(tmp_path, *asked, "--temperature", "0.5", "--max-tokens", "9", "--seed", "1")
+    for flag in ("--temperature", "--max-tokens", "--seed"):
+        assert f"{flag}: has no effect on recorded completions" in done.err
+    assert "--top-k" not in done.err
+
+
 def test_a_selection_of_problems_is_named(tmp_path: Path, whole: Path) -> None:
     """``--samples 3`` had the headline of the whole benchmark."""
     for flag, label in (("--problems", "[:3]"), ("--samples", "[:4]")):

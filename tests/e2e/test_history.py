@@ -64,6 +64,35 @@ def test_settings_are_listed_where_runs_differ(results: Path) -> None:
     assert oldest.split()[3:8] == ["0.8", "0.95", "chat", "gguf", "40.0"]
 
 
+def test_every_setting_of_a_protocol_can_be_told_apart(results: Path) -> None:
+    """Runs that differed in one of these had equal rows but for their hashes."""
+    unlike = {"min_p": 0.1, "repetition_penalty": 1.2, "max_tokens": 9}
+    asked = {"system": "Be brief.", "stop": ["END", "\n\n"], "engine_options": ["n_batch=9"]}
+    write_result(results, "2026-04-01", "qwen", decoding=unlike, asking=asked)
+    headings, newest, *_ = listed(results)
+    for name in ("min-p", "penalty", "max-tokens", "system", "stop", "options"):
+        assert name in headings.split()
+    for value in (" 0.1 ", " 1.2 ", " 9 ", " Be brief. ", " n_batch=9 "):
+        assert value in newest
+    assert {"top-k", "seed"}.isdisjoint(headings.split())  # one run alone is not greedy
+    sampled = {"temperature": 0.8, "top_p": 0.95, "top_k": 20, "seed": 7}
+    write_result(results, "2026-05-01", "qwen", decoding=sampled)
+    assert {"top-k", "seed"} <= set(listed(results)[0].split())
+
+
+def test_nobody_knows_how_recorded_completions_were_asked_for(results: Path) -> None:
+    """They were listed with temperature 0 and top-p 0."""
+    run = write_result(results, "2026-04-01", "recorded", decoding={"temperature": 0, "top_p": 0})
+    path = results / f"{run}.json"
+    content = json.loads(path.read_text())
+    content["protocol"]["origin"] = "ef" * 32
+    path.write_text(json.dumps(content))
+    newest, *_ = csv.DictReader(io.StringIO("\n".join(listed(results, "--csv"))))
+    assert newest["model"] == "recorded"
+    known = {name: newest[name] for name in ("temperature", "top-p", "max-tokens", "thinking")}
+    assert set(known.values()) == {""}
+
+
 @pytest.mark.parametrize(
     ("filters", "models"),
     [

@@ -93,21 +93,22 @@ def test_a_line_cut_in_half_is_a_sample_that_is_missing(tmp_path: Path) -> None:
 
 
 OPTIONS = [
-    EngineOptions(device="cuda"),
-    EngineOptions(dtype="float16"),
-    EngineOptions(adapter="a"),
-    EngineOptions(threads=2),
-    EngineOptions(prompt_form="text"),
+    ("--device", EngineOptions(device="cuda")),
+    ("--dtype", EngineOptions(dtype="float16")),
+    ("--adapter", EngineOptions(adapter="a")),
+    ("--threads", EngineOptions(threads=2)),
+    ("--prompt-form", EngineOptions(prompt_form="text")),
+    ("--engine-option", EngineOptions(engine_options=("a=1",))),
 ]
 
 
-@pytest.mark.parametrize("options", OPTIONS)
+@pytest.mark.parametrize(("flag", "options"), OPTIONS)
 def test_settings_that_mean_nothing_here_are_refused(
-    tmp_path: Path, options: EngineOptions
+    tmp_path: Path, flag: str, options: EngineOptions
 ) -> None:
     """``--device cuda`` on a machine without a GPU ended with exit code 0."""
     spec = write(tmp_path / "r", {"task_id": "a", "solution": "x"})
-    with pytest.raises(UsageError, match="the replay engine has no such setting"):
+    with pytest.raises(UsageError, match=f"^{flag}: the replay engine has no such setting"):
         open_model(f"replay:{spec}", options)
 
 

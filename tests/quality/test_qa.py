@@ -134,3 +134,28 @@ def test_a_result_with_engine_options_is_another_models(
     assert code == 3
     (item,) = told["items"]
     assert item["reason"].startswith("no result of this model over the whole benchmark: ")
+
+
+def test_a_result_of_another_model_or_way_of_asking_decides_nothing(
+    assay: Cli, folder: Path, tmp_path: Path
+) -> None:
+    """An adapter's run on the same weights counted for the base model."""
+    made = assay("eval", "mini", "--model", folder, "--max-tokens", "4", "--json")
+    path = tmp_path / "results" / f"{json.loads(made.stdout)['run']}.json"
+    original = path.read_text()
+    tier = "{scores: {mini: {pass_at_1: 0}}}"
+    assert asked(assay, folder, tmp_path, tier)[0] == 0
+    for where, name, value in (
+        (("model_identity",), "variant", "float32 adapter 0123456789ab"),
+        (("model_identity",), "prompt_form", "text"),
+        (("protocol", "asking"), "system", "Be brief."),
+        (("protocol",), "judge", "evalplus"),
+    ):
+        result = inner = json.loads(original)
+        for key in where:
+            inner = inner[key]
+        assert inner.get(name) != value
+        inner[name] = value
+        path.write_text(json.dumps(result))
+        code, told = asked(assay, folder, tmp_path, tier)
+        assert (code, told["decision"]) == (3, "INCONCLUSIVE"), name

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from assay.errors import RunError
-from assay.runs import RunWriter, open_run
+from assay.runs import RunReader, RunWriter, open_run
 from assay.types import Completion, ModelIdentity, Verdict
 from tests.test_protocol import BASE
 
@@ -37,6 +37,24 @@ def test_the_same_run_is_found_again_and_another_is_not(tmp_path: Path) -> None:
         open_run(tmp_path, BASE, MODEL, fresh=True),
     ]
     assert len({run.path for run in [first, *others]}) == 4
+
+
+def test_a_resumed_run_says_where_its_model_is_now(tmp_path: Path) -> None:
+    """It kept the path and the name from before the file was moved."""
+    before = dataclasses.replace(MODEL, name="old/model", path="/old/model.gguf")
+    after = dataclasses.replace(MODEL, name="new/model", path="/new/model.gguf")
+    notes: list[str] = []
+    first = open_run(tmp_path, BASE, before)
+    first.close()
+    for _ in range(2):
+        again = open_run(tmp_path, BASE, after, warn=notes.append)
+        again.close()
+        assert again.path == first.path
+        assert RunReader(first.path).about.model == after
+    assert notes == ["the model of this run was at /old/model.gguf before"]
+    open_run(tmp_path, BASE, MODEL, warn=notes.append).close()  # a server's model has no path
+    assert RunReader(first.path).about.model == after
+    assert len(notes) == 1
 
 
 def test_fresh_runs_are_the_ones_resumed_later(tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 ON, OFF = "on", "off"
 # Templates know the switch by one of these names.
 SWITCHES = ("enable_thinking", "thinking")
+FLAGS = {"engine_options": "--engine-option"}  # those not called as the field
 BUDGET = re.compile("[1-9][0-9]{0,8}")  # tokens, in one spelling
 
 
@@ -96,7 +97,7 @@ def refuse(options: EngineOptions, engine: str, *names: str) -> None:
     defaults = type(options)()
     given = [name for name in names if getattr(options, name) != getattr(defaults, name)]
     if given:
-        flags = ", ".join("--" + name.removesuffix("s").replace("_", "-") for name in given)
+        flags = ", ".join(FLAGS.get(name, "--" + name.replace("_", "-")) for name in given)
         raise UsageError(f"{flags}: the {engine} engine has no such setting. Drop it.")
 
 

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from assay.models import EngineOptions
+    from assay.pipeline.config import Sampling
     from assay.types import Decoding, ModelIdentity, Prompt, PromptForm
 
 DEFAULT_THINKING = "default"
@@ -50,6 +51,17 @@ def refuse_for_recorded(system: str, stop: Iterable[str], decoding: Decoding) ->
     ):
         if given:
             raise UsageError(f"{flag}: has no effect on recorded completions. Drop it.")
+
+
+def unused_for_recorded(sampling: Sampling) -> list[str]:
+    """Return the options that were given and that recorded completions leave without a meaning.
+
+    A preset gives some of them together with the number of samples, so they are not refused.
+    """
+    usual = type(sampling)()
+    names = ("temperature", "top_k", "max_tokens", "seed")
+    given = [name for name in names if getattr(sampling, name) != getattr(usual, name)]
+    return [f"--{name.replace('_', '-')}" for name in given]
 
 
 def describe_form(identity: ModelIdentity) -> str:

@@ -11,7 +11,7 @@ from assay import extract, runs, sandbox, selection
 from assay.extract.workers import Extraction, ExtractionRequest, Extractor
 from assay.progress import Reporter
 from assay.scoring import BestOfN, estimate_of_chosen
-from assay.types import Benchmark, Completion, Job, PromptForm, SampleKey
+from assay.types import Benchmark, Completion, Job, Program, PromptForm, Sample, SampleKey
 
 # Examples are small: a program that needs more for them is lost anyway.
 CPU_S, WALL_S = 30.0, 60.0
@@ -73,48 +73,68 @@ class _Probing:
         probes = {t: method.probe(p) for t, p in self._problems.items()} if method.probe else {}
         self._probes = {task_id: probe for task_id, probe in probes.items() if probe}
         self.without_examples = set(probes) - set(self._probes)
-        self._waiting: list[tuple[selection.Candidate, _Execution | None]] = []
+        # A program that was cut in doubt has a second execution, of its uncut form.
+        self._waiting: list[tuple[selection.Candidate, list[_Execution]]] = []
         self._executions: dict[SampleKey, _Execution] = {}
+        self._known: set[_Execution] = set()
+        self._uncut: list[tuple[Job, _Execution]] = []
 
     def candidates(self, reporter: Reporter) -> Iterator[selection.Candidate]:
         """All that can be chosen from, in no order."""
         seen: dict[_Execution, selection.Seen] = {}
-        for verdict, outputs in self._judge.outputs(self._jobs()):
-            reporter.preparing("running the examples", len(self._waiting), len(self._valid))
-            if verdict.status != "invalid":
-                probe = self._probes[verdict.task_id]
-                seen[self._executions[verdict.key]] = probe.read(verdict, outputs)
-        for candidate, execution in self._waiting:
-            if execution is None:
+        for jobs in (self._jobs(), self._uncut_jobs()):
+            for verdict, outputs in self._judge.outputs(jobs):
+                reporter.preparing("running the examples", len(self._waiting), len(self._valid))
+                if verdict.status != "invalid":
+                    probe = self._probes[verdict.task_id]
+                    seen[self._executions[verdict.key]] = probe.read(verdict, outputs)
+        for candidate, executions in self._waiting:
+            if not executions:
                 yield candidate
-            elif execution in seen:
-                yield replace(candidate, seen=seen[execution])
+            elif all(execution in seen for execution in executions):
+                # As in judging, the uncut form counts only if it does better than the cut one.
+                best = max((seen[e] for e in executions), key=lambda s: (s.right, s.conduct))
+                yield replace(candidate, seen=best)
 
     def _jobs(self) -> Iterator[Job]:
         """Different programs, and on the way all candidates; texts are not kept."""
-        known: set[_Execution] = set()
         for completion, found in self._extracted():
-            probe, program = self._probes.get(completion.task_id), found.program
-            execution = None
-            if program != extract.NO_CODE:
-                digest = hashlib.sha256(program.code.encode(errors="surrogatepass")).hexdigest()
-                execution = completion.task_id, digest
             # What generated nothing can have no log-probability.
             logprob = completion.logprob if completion.text else float("-inf")
             candidate = selection.Candidate(completion.task_id, completion.sample, logprob)
-            self._waiting.append((candidate, execution))
-            if probe and execution and execution not in known:
-                known.add(execution)
-                self._executions[completion.key] = execution
-                yield Job(
-                    task_id=completion.task_id,
-                    sample=completion.sample,
-                    program=program,
-                    tests=probe.tests,
-                    limits=self._limits,
-                    imports=self._benchmark.imports,
-                    environment=self._benchmark.environment,
-                )
+            executions: list[_Execution] = []
+            self._waiting.append((candidate, executions))
+            if completion.task_id not in self._probes or found.program == extract.NO_CODE:
+                continue
+            executions.append(_execution(completion, found.program))
+            if found.alternative is not None:
+                uncut = _execution(completion, found.alternative)
+                executions.append(uncut)
+                self._uncut.append((self._job(completion, found.alternative), uncut))
+            if self._is_new(completion, executions[0]):
+                yield self._job(completion, found.program)
+
+    def _uncut_jobs(self) -> Iterator[Job]:
+        """Different programs that were cut in doubt, uncut. They run last: a key names one job."""
+        return (job for job, execution in self._uncut if self._is_new(job, execution))
+
+    def _is_new(self, sample: Sample, execution: _Execution) -> bool:
+        if execution in self._known:
+            return False
+        self._known.add(execution)
+        self._executions[sample.key] = execution
+        return True
+
+    def _job(self, sample: Sample, program: Program) -> Job:
+        return Job(
+            task_id=sample.task_id,
+            sample=sample.sample,
+            program=program,
+            tests=self._probes[sample.task_id].tests,
+            limits=self._limits,
+            imports=self._benchmark.imports,
+            environment=self._benchmark.environment,
+        )
 
     def _extracted(self) -> Iterator[tuple[Completion, Extraction]]:
         """Yield the completions to choose from. Only programs that have examples are needed."""
@@ -126,3 +146,7 @@ class _Probing:
             for c in valid
             for problem in [self._problems[c.task_id]]
         )
+
+
+def _execution(sample: Sample, program: Program) -> _Execution:
+    return sample.task_id, hashlib.sha256(program.code.encode(errors="surrogatepass")).hexdigest()

@@ -13,6 +13,7 @@ from assay.pipeline.asking import (
     describe_form,
     refuse_for_recorded,
     resolve_asking,
+    unused_for_recorded,
 )
 from assay.pipeline.config import STANDARD, EvalConfig
 from assay.pipeline.judging import check_workers, judge_samples, select_problems
@@ -44,6 +45,8 @@ def evaluate(config: EvalConfig, reporter: Reporter) -> Result:
     check_strategy(config, model)
     if isinstance(model, models.RecordedModel):
         refuse_for_recorded(config.system, config.stop, decoding)
+        for flag in unused_for_recorded(config.sampling):
+            reporter.note(f"{flag}: has no effect on recorded completions")
         samples = recorded_samples(model, keys)
     else:
         decoding = config.sampling.resolve(thinks=model.thinks)

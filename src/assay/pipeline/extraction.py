@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from assay import extract, runs, sandbox
 from assay.extract import RULES
-from assay.extract.workers import Change, ExtractionRequest, Extractor
+from assay.extract.workers import Change, Extraction, ExtractionRequest, Extractor
 from assay.pipeline import ScoreConfig, recorded, references
 from assay.pipeline.samples import replay
 from assay.progress import Reporter
 from assay.runs.result import Dependence, Result
-from assay.types import Benchmark, Completion, Job, Program, PromptForm, Sample
+from assay.types import Benchmark, Completion, Job, Program, PromptForm, Sample, SampleKey
 
 __all__ = ["RULES", "Change", "Dependence", "Extracted", "dependences", "extracted"]
 
@@ -57,18 +57,19 @@ def dependences(config: ScoreConfig, scored: Result, reporter: Reporter) -> list
     judge = sandbox.open_sandbox(config.sandbox, config.workers, config.sandbox_tier)
     found = []
     try:
-        texts = [(c, one.program) for c, one in extractor.in_order(requests)]
+        texts = [(c, _forms(one)) for c, one in extractor.in_order(requests)]
         benchmark = references.check(benchmark, judge, reporter).benchmark
         for rule in RULES:
             jobs = list(_changed(rule, texts, benchmark, form, extractor, run.tests_seed))
-            waiting = [job for job in jobs if job.program != extract.NO_CODE]
-            still = set()
-            for done, verdict in enumerate(judge.judge(waiting), 1):
-                reporter.preparing(f"without the rule '{rule}':", done, len(waiting))
-                if verdict.status == "pass":
-                    still.add(verdict.key)
+            still: set[SampleKey] = set()
+            # As in judging, the uncut form counts where the cut one fails.
+            for waiting in _rounds(jobs, still):
+                for done, verdict in enumerate(judge.judge(waiting), 1):
+                    reporter.preparing(f"without the rule '{rule}':", done, len(waiting))
+                    if verdict.status == "pass":
+                        still.add(verdict.key)
             if jobs:
-                before = passed & {job.key for job in jobs}
+                before = passed & {first.key for first, *_ in jobs}
                 found.append(Dependence(rule, len(jobs), len(before - still), len(still - before)))
     finally:
         extractor.close()
@@ -83,25 +84,40 @@ def _completions(
     return benchmark, replay(model, keys), model.identity.prompt_form
 
 
+def _forms(found: Extraction) -> tuple[Program, ...]:
+    """Return the program, and its uncut form if it was cut in doubt."""
+    return (found.program,) if found.alternative is None else (found.program, found.alternative)
+
+
+def _rounds(jobs: Sequence[tuple[Job, ...]], passed: set[SampleKey]) -> Iterator[list[Job]]:
+    """Yield the jobs to execute first, then the uncut forms of those that did not pass."""
+    yield [first for first, *_ in jobs if first.program != extract.NO_CODE]
+    if second := [job for first, *others in jobs for job in others if first.key not in passed]:
+        yield second
+
+
 def _changed(
     rule: str,
-    texts: Iterable[tuple[Completion, Program]],
+    texts: Iterable[tuple[Completion, tuple[Program, ...]]],
     benchmark: Benchmark,
     form: PromptForm,
     extractor: Extractor,
     tests_seed: str,
-) -> Iterator[Job]:
-    """The programs that are others without the rule."""
+) -> Iterator[tuple[Job, ...]]:
+    """The programs that are others without the rule, each with its uncut form if it has one."""
     problems = {p.task_id: p for p in benchmark.problems}
     without = frozenset({rule})
     requests = (
-        ((c, program), ExtractionRequest(c.text, problems[c.task_id], form, without))
-        for c, program in texts
-        if rule in program.rule.split("+")
+        ((c, forms), ExtractionRequest(c.text, problems[c.task_id], form, without))
+        for c, forms in texts
+        if any(rule in program.rule.split("+") for program in forms)
     )
-    for (completion, program), other in extractor.in_order(requests):
-        if other.program.code != program.code:
-            yield Job(
-                *completion.key, other.program, problems[completion.task_id].tests,
-                benchmark.limits, benchmark.imports, benchmark.environment, tests_seed,
+    for (completion, forms), other in extractor.in_order(requests):
+        if [one.code for one in _forms(other)] != [one.code for one in forms]:
+            yield tuple(
+                Job(
+                    *completion.key, program, problems[completion.task_id].tests,
+                    benchmark.limits, benchmark.imports, benchmark.environment, tests_seed,
+                )
+                for program in _forms(other)
             )  # fmt: skip
