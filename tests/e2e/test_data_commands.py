@@ -192,6 +192,9 @@ def test_an_export_reads_the_data_of_the_given_folder(
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     monkeypatch.delenv("ASSAY_DATA_DIR")
     asked = ("export", run, "--format", "human-eval", "--output", "out.jsonl")
+    done = run_command(*asked, folder=tmp_path)  # the run stores its programs
+    assert (done.code, done.err) == (0, "")
+    (tmp_path / "results" / run / "programs.jsonl").unlink()  # as runs of earlier versions
     assert "is not here" in run_command(*asked, folder=tmp_path).err
     done = run_command(*asked, "--data", folder, folder=tmp_path)
     assert (done.code, done.err) == (0, "")

@@ -286,10 +286,10 @@ class Stream:
             yield settled
         if self._cache is None:
             return
+        key = self._keys.pop(verdict.key)
+        self._cache.put(key, verdict)  # first: whoever comes now waits for it or finds it
         with self._cache_lock:
-            key = self._keys.pop(verdict.key)
             waiting = self._executing.pop(key)
-        self._cache.put(key, verdict)
         for job in waiting:
             same = replace(verdict, task_id=job.task_id, sample=job.sample, rule=job.program.rule)
             if settled := self._settle(same):
