@@ -30,7 +30,7 @@ SOUND: dict[str, Any] = {
         {"id": "positive", "statement": "no root is below 0", "holds": "f(x) >= 0"},
     ],
     "falsification_tests": [
-        {"id": "two", "given": [2], "expect": 1.41421, "tolerance": "1e-5"},
+        {"id": "two", "given": [2], "expect": 1.41421, "tolerance": 1e-5},
         {"id": "below", "given": [-1.0], "raises": "ValueError"},
     ],
     "wrong_subjects": [

@@ -72,14 +72,13 @@ def test_bench(assay: Cli) -> None:
     assert isinstance(told["engine"], dict)
 
 
+@pytest.mark.slow
 def test_qa(assay: Cli, folder: Path, tmp_path: Path) -> None:
     policy = tmp_path / "policy.yaml"
     policy.write_text(
         "tiers:\n  mine: {check: true, perplexity_max: 9000, text: built-in, text_bytes: 2000, "
-        "tokens_per_second_min: 0.01, parity: true, scores: {mini: {pass_at_1: 0}}}\n"
+        "tokens_per_second_min: 0.01, parity: true}\n"
     )
-    made = assay("eval", "mini", "--model", folder, "--max-tokens", "4")
-    assert made.returncode == 0, made.stderr
     told = json.loads(assay("qa", folder, "--tier", "mine", "--policy", policy, "--json").stdout)
     assert list(told) == [
         "decision", "tier", "model", "items", "sha256", "timestamp", "assay", "platform", "python",
@@ -87,13 +86,12 @@ def test_qa(assay: Cli, folder: Path, tmp_path: Path) -> None:
     assert list(told["model"]) == IDENTITY
     assert all(list(item) == ["name", "decision", "reason", "figures"] for item in told["items"])
     figures = {item["name"]: item["figures"] for item in told["items"]}
-    assert list(figures) == ["check", "perplexity", "throughput", "parity", "mini pass_at_1"]
+    assert list(figures) == ["check", "perplexity", "throughput", "parity"]
     assert figures["check"]["container"].startswith("pass: a Hugging Face folder")
     assert list(figures["perplexity"]) == PERPLEXITY
     check_bench(figures["throughput"])
     assert list(figures["parity"]) == PARITY
-    assert list(figures["mini pass_at_1"])[:3] == ["value", "low", "high"]
-    assert {"policy", "text built-in", "reference weights"} < set(told["sha256"])
+    assert {"policy", "text built-in", "reference weights"} == set(told["sha256"])
 
 
 def test_qa_without_a_result(assay: Cli, folder: Path, tmp_path: Path) -> None:
