@@ -711,16 +711,15 @@ CHANNEL = (
     ),
     Forgery(
         "the judge's own function replaced",
-        "import sys\ntold = {'status': 'pass', 'reason': 'passed', 'detail': '', "
-        "'failing_test': ''}\n"
+        "import sys\ntold = ('pass', 'passed', '', '')\n"
         "for module in list(sys.modules.values()):\n    if hasattr(module, 'fail'):\n"
         "        module.fail = lambda *a: told\n" + WRONG, True,
         "the judge's modules are the program's to write",
     ),
     Forgery(
         "the judge's own code swapped",
-        "import sys\ndef passed(reason, detail, failing_test=''):\n    return {'status': 'pass',"
-        " 'reason': 'passed', 'detail': '', 'failing_test': ''}\n"
+        "import sys\ndef passed(reason, detail, failing_test=''):\n"
+        "    return 'pass', 'passed', '', ''\n"
         "frame = sys._getframe()\nwhile frame := frame.f_back:\n"
         "    if 'fail' in frame.f_globals:\n"
         "        frame.f_globals['fail'].__code__ = passed.__code__\n" + WRONG, True,
