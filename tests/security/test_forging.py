@@ -21,7 +21,7 @@ from tests.security.forgeries import (
 from tests.security.in_tiers import TIERS, Step, assert_all_failed, judge_in
 
 LIMITS = Limits(cpu_s=2, wall_s=5)
-SHORT = Limits(cpu_s=2, wall_s=3)  # for the whole corpus, of which many wait for their end
+SHORT = Limits(cpu_s=2, wall_s=5)  # for the whole corpus, of which many wait for their end
 PRINTS = "\nprint([1, 2, 3], running_total([1, 2, 3]))\n"
 
 
