@@ -82,7 +82,7 @@ def executed(code: str, answers: Mapping[int, object]) -> tuple[list[int], list[
 
     exec(
         unstopped.compiled(code, "f"),
-        {"f": f, unstopped.NOTE: lambda e: errors.append(type(e).__name__)},
+        {"f": f, unstopped.NOTE: lambda e: errors.append(type(e).__name__), **unstopped.HELPERS},
     )
     return made, errors
 
@@ -96,6 +96,17 @@ def executed(code: str, answers: Mapping[int, object]) -> tuple[list[int], list[
         "def check(candidate):\n    for n in (1, 2, 3):\n        x = candidate(n)\n"
         "        assert x == n, 'wrong'\ncheck(f)",
         "if True:\n    assert f(1) == 1\n    x = f(2)\n    assert x == 2\nassert f(3) == 3",
+        # A message is made after a wrong answer alone, as six tasks of HumanEval have it.
+        "assert f(1) == 1, f'gave {f(1)}'\nassert f(2) == 2, str(f(2))\nassert f(3) == 3",
+        "def show(n):\n    return str(f(n))\n"
+        "assert f(1) == 1, show(1)\nfor n in (2, 3):\n    assert f(n) == n, show(n)",
+        "assert all(f(n) == n for n in (1, 2, 3))",
+        "assert not any(f(n) != n for n in (1, 2, 3))",
+        "assert not (f(1) != 1 or f(2) != 2 or f(3) != 3)",
+        "assert (f(1) == 1 and f(2) == 2) is True\nassert f(3) == 3",
+        "def one(n):\n    assert f(n) == n\ndef two():\n    one(1)\n    one(2)\n    one(3)\ntwo()",
+        "def test():\n    assert f(1) == 1\n    assert f(2) == 2, f(2)\n"
+        "    assert f(3) == 3\ntest()",
     ],
 )
 def test_the_calls_say_nothing_about_earlier_answers(code: str) -> None:
@@ -114,3 +125,28 @@ def test_errors_that_tests_expect_stay_theirs() -> None:
         "    except AttributeError:\n        pass\n    assert g(2) == 2\ncheck(f)"
     )
     assert executed(code, {1: 1, 2: 2}) == ([1, 2], [])
+
+
+@pytest.mark.parametrize(
+    ("code", "wrong"),
+    [
+        ("assert f(1) == 1 or f(9)", []),
+        ("assert any(f(n) == n for n in (1, 9))", []),
+        ("assert (f(0) or f(1)) == 1", []),
+        ("assert (f(1) and f(0)) == 0", []),
+        ("assert not (f(0) and f(9))", []),
+        ("assert f(0) or f(9)", ["KeyError"]),
+        ("assert f(1) == 2 or f(9)", ["KeyError"]),
+        ("assert all(f(n) for n in (1, 0, 9))", ["AssertionError"]),
+        # What tests catch themselves is not a failure.
+        (
+            "def bad():\n    assert f(1) == 2, f(1)\ntry:\n    bad()\n"
+            "except AssertionError:\n    pass\nelse:\n    raise ValueError",
+            [],
+        ),
+        ("def g(n):\n    return n and f(n)\nassert g(1) == 1 and g(0) == 0", []),
+    ],
+)
+def test_tests_mean_what_they_meant(code: str, wrong: list[str]) -> None:
+    """An operand that Python would not have evaluated decides nothing, whatever it raises."""
+    assert executed(code, {0: 0, 1: 1})[1] == wrong

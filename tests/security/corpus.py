@@ -8,10 +8,11 @@ from tests.security.forgeries_files import FORGERIES_FILES
 from tests.security.forgeries_hints import FORGERIES_HINTS
 from tests.security.forgeries_leaving import FORGERIES_LEAVING
 from tests.security.forgeries_memory import FORGERIES_MEMORY
+from tests.security.forgeries_odd_ways import FORGERIES_ODD_WAYS
 
 CORPUS = (
     *FORGERIES, *FORGERIES_MEMORY, *FORGERIES_FILES, *FORGERIES_HINTS, *FORGERIES_ANSWERS,
-    *FORGERIES_LEAVING,
+    *FORGERIES_LEAVING, *FORGERIES_ODD_WAYS,
 )  # fmt: skip
 HEAD = f"def {ENTRY_POINT}(numbers):"
 

@@ -7,7 +7,7 @@ A reader reports every number that may have moved.
 from __future__ import annotations
 
 HEAD = """
-import ctypes, os, re, select, socket, sys, time
+import ctypes, fcntl, os, re, resource, select, signal, socket, sys, time
 libc = ctypes.CDLL(None, use_errno=True)
 libc.sbrk.restype = libc.malloc.restype = ctypes.c_void_p
 FILE = os.path.dirname(os.__file__) + '/pydoc_data/topics.py'
@@ -48,10 +48,21 @@ def cached(wanted):
     os.close(fd)
 def touch():
     for name in DEVICES: os.utime('/dev/' + name)
+def change():
+    # What belongs to a process and may have been meant for a worker.
+    fcntl.flock(os.open(FILE, os.O_RDONLY), fcntl.LOCK_EX)
+    libc.prctl(15, b'bit', 0, 0, 0)
+    libc.prctl(29, ctypes.c_ulong(77777), 0, 0, 0)
+    signal.setitimer(signal.ITIMER_REAL, 999)
+    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1])
+    signal.signal(signal.SIGUSR2, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_STACK, (1 << 20, 1 << 20))
+    os.umask(0o27)
+    os.nice(1)
 if BIT:
     for action, times in ((fork, 100), (file, 300), (pipe, 1500), (pair, 1500), (unix, 300),
                           (bind, 300), (connect, 300), (refuse, 300), (pidfd, 300), (event, 300),
-                          (touch, 1)):
+                          (touch, 1), (change, 1)):
         for _ in range(times): every(action)
     room = bytearray(b'x') * (30 << 20)
     print('x' * 900_000)
@@ -99,6 +110,15 @@ READERS = {
     "address of a larger block": "libc.malloc(2_000_000)",
     "own pages": "int(text('/proc/self/statm').split()[0])",
     "open descriptors": "os.open('/dev/null', os.O_RDONLY)",
+    "mount id": "mount_id(0x1000)",
+    "unique mount id": "mount_id(0x4000)",
+    "umask": "os.umask(0o22)",
+    "priority and policy": "os.nice(0) + os.sched_getscheduler(0) + len(os.sched_getaffinity(0))",
+    "name and timer slack": "libc.prctl(30, 0, 0, 0, 0) + name()",
+    "timers": "sum(signal.getitimer(n)[0] for n in (0, 1))",
+    "signals": "len(signal.pthread_sigmask(0, ())) + (signal.getsignal(12) is signal.SIG_IGN)",
+    "limits": "sum(sum(resource.getrlimit(n)) for n in range(16))",
+    "lock of a file": "fcntl.flock(os.open(FILE, os.O_RDONLY), fcntl.LOCK_EX | fcntl.LOCK_NB) or 1",
 }
 
 READ = (
@@ -127,6 +147,14 @@ def abstract():
 def cookie():
     data = socket.socketpair()[0].getsockopt(socket.SOL_SOCKET, 57, 8)
     return int.from_bytes(data, sys.byteorder)
+def mount_id(mask):
+    found = ctypes.create_string_buffer(256)
+    if libc.statx(-100, b'.', 0, mask, found): raise OSError
+    return int.from_bytes(found.raw[144:152], sys.byteorder)
+def name():
+    found = ctypes.create_string_buffer(16)
+    libc.prctl(16, found, 0, 0, 0)
+    return int.from_bytes(found.value, 'big')
 def in_page_cache():
     fd = os.open(FILE, os.O_RDONLY)
     try: return os.preadv(fd, [bytearray(4096)], 65536, os.RWF_NOWAIT) > 0

@@ -19,7 +19,7 @@ from tests.security.in_tiers import assert_all_failed
 
 BENCHMARKS = ("humaneval", "humanevalplus", "mbpp", "mbppplus")
 TASKS = 6
-LIMITS = Limits(cpu_s=2, call_cpu_s=2, wall_s=3)
+LIMITS = Limits(cpu_s=2, call_cpu_s=2, wall_s=5)
 # What forgeries answer when they have found nothing; a task that one of these solves is no test.
 TRIVIAL = (
     "None", "[]", "True", "False", "0", "1", "''", "numbers", "[numbers]", "[None]", "{}", "()",

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 
 import pytest
 
 from assay.sandbox import Sandbox, open_sandbox
+from assay.sandbox.selftest.attacks import BATTERY
 from assay.types import Integrity, Job, Limits, Program, Tests, Verdict
 from tests.security.corpus import CORPUS
 from tests.security.forgeries import (
@@ -21,7 +23,7 @@ from tests.security.forgeries import (
 from tests.security.in_tiers import TIERS, Step, assert_all_failed, judge_in
 
 LIMITS = Limits(cpu_s=2, wall_s=5)
-SHORT = Limits(cpu_s=2, wall_s=3)  # for the whole corpus, of which many wait for their end
+SHORT = Limits(cpu_s=2, wall_s=5)  # for the whole corpus, of which many wait for their end
 PRINTS = "\nprint([1, 2, 3], running_total([1, 2, 3]))\n"
 
 
@@ -53,6 +55,13 @@ def test_the_corpus_is_well_formed() -> None:
     for forgery in CORPUS:
         compile(forgery.code, forgery.name, "exec")  # compiled only: it runs in the sandbox
         assert forgery.why, forgery.name
+
+
+@pytest.mark.parametrize("name", ["README.md", "CHANGELOG.md", "docs/sandbox.md"])
+def test_documents_give_the_right_counts(name: str) -> None:
+    text = (Path(__file__).parents[2] / name).read_text()
+    assert f"{len(BATTERY)} attacks" in text
+    assert f"{len(CORPUS)} programs" in text
 
 
 @pytest.mark.parametrize("integrity", ["shared", "separated"])

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import itertools
 import random
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -76,16 +78,19 @@ def test_no_counter_survives_a_program(tier: str) -> None:
 
 
 # Guesses "prime" until it is stopped, and leaves where that was in the number of the last process:
-# bit k of it says that the k-th answer is "not prime". It never looks at its argument.
+# bit k of it says that the k-th answer is "not prime". It never looks at its argument. Only one
+# number in 7 is taken for a code, so that a process id of the machine is the right one for one
+# program in 8,192: for a run of eight, once in 1,024.
 LEARNER = """
 import _thread, os, time
-CODES, FIRST = 1 << 12, 64
-known = (os.getpid() - 1 - FIRST) % CODES if os.getpid() > FIRST else 0
+RANGE, SPREAD, CHECK, FIRST = 1 << 13, 7, 5, 64
+code, check = divmod((os.getpid() - 1 - FIRST) % RANGE, SPREAD)
+known = code if check == CHECK and os.getpid() > FIRST else 0
 last, calls = os.getpid(), 0
 
 def leave(code):
     global last
-    while (last - FIRST) % CODES != code:
+    while (last - FIRST) % RANGE != code * SPREAD + CHECK:
         ids = []
         try: _thread.start_new_thread(lambda: ids.append(_thread.get_native_id()), ())
         except RuntimeError: time.sleep(0.001); continue
@@ -100,36 +105,101 @@ def is_prime(number):
     if call >= known.bit_length(): leave(known | 1 << call)
     return True
 """
-PRIMES = """
-assert not is_prime(9)
-assert is_prime(97)
-assert is_prime(13)
-assert is_prime(7919)
-assert not is_prime(55)
-assert not is_prime(8)
-assert is_prime(7)
-assert is_prime(19)
-assert not is_prime(91)
-assert not is_prime(1003)
-"""
+NUMBERS = {9: False, 97: True, 13: True, 7919: True, 55: False, 8: False, 7: True, 19: True,
+           91: False, 1003: False}  # fmt: skip
+PRIMES = "\n".join(f"assert is_prime({number}) is {prime}" for number, prime in NUMBERS.items())
+
+
+class Counter:
+    """Stand for the modules by which a learner reads and moves the number of the last process."""
+
+    def __init__(self) -> None:
+        self.last = 1
+
+    def getpid(self) -> int:
+        return self.last
+
+    get_native_id = getpid
+
+    def start_new_thread(self, function: Callable[[], None], _arguments: object) -> None:
+        self.last += 1
+        function()
+
+    def sleep(self, _seconds: float) -> None: ...
+
+
+def test_the_learner_learns_where_numbers_survive() -> None:
+    """It is no straw man: with the counter and the early end of the old code the sixth passes."""
+    counter, passed = Counter(), []
+    code = LEARNER.replace("import _thread, os, time\n", "")
+    for _ in range(8):
+        counter.last += 1
+        program: dict[str, Any] = {"_thread": counter, "os": counter, "time": counter}
+        exec(code, program)
+        passed.append(all(program["is_prime"](n) == prime for n, prime in NUMBERS.items()))
+    assert passed[:6] == [False] * 5 + [True]
 
 
 @pytest.mark.parametrize("tier", TIERS)
 def test_eight_samples_do_not_teach_each_other(tier: str) -> None:
-    """On the old code the sixth sample passed (tiers root and user).
-
-    What passes is tried again. In tier landlock a process id of the machine is the right code by
-    chance for one program in 1,024 (6 of 6,000 that only looked at it); the old code passed always.
-    """
+    """On the old code the sixth sample passed (tiers root and user)."""
     samples = [
         job("learner", LEARNER, PRIMES, entry_point="is_prime", sample=i, limits=Limits(wall_s=20))
         for i in range(8)
     ]
     verdicts = judge_in(tier, [Step([sample]) for sample in samples])
     assert len(verdicts) == 8
-    if any(verdict.status == "pass" for verdict in verdicts):
-        verdicts = judge_in(tier, [Step([sample]) for sample in samples])
     assert_all_failed(verdicts)
+
+
+# Leaves which of its answers were wrong in the inode number of the last pipe, which the kernel
+# counts for the whole machine. It knows them by the calls that only a failed assertion makes.
+ASKED_AGAIN = """
+import os
+STEP, CODES, PER_CPU, MAGIC = 1024, 1024, 1100, 5 << 7
+
+def inode():
+    ends = os.pipe()
+    number = os.fstat(ends[0]).st_ino
+    for end in ends: os.close(end)
+    return number
+
+for _ in range(PER_CPU): inode()  # past the numbers that this CPU has in store
+found = inode() // STEP % CODES
+known = found & 127 if found & 7 << 7 == MAGIC else 0
+calls, before, wrong = 0, None, 0
+
+def is_prime(number):
+    global calls, before, wrong
+    if number == before:
+        wrong |= 1 << calls - 1
+        while inode() // STEP % CODES != known ^ wrong | MAGIC: pass
+        return True
+    before, calls = number, calls + 1
+    return not known >> calls - 1 & 1
+"""
+
+
+@pytest.mark.parametrize("tier", TIERS)
+def test_messages_of_failed_assertions_do_not_call_the_program(tier: str) -> None:
+    """On the old code the second sample passed in every tier; six tasks of HumanEval are like this.
+
+    Twice with other numbers: a channel teaches both, chance teaches one of them in 250 runs.
+    """
+    taught = []
+    for numbers in ([9, 97, 13, 55, 8, 7, 91], [97, 9, 55, 13, 91, 8, 7]):
+        tests = "\n".join(
+            f"assert is_prime({n}) is {NUMBERS[n]}, f'wrong: {{is_prime({n})}}'" for n in numbers
+        )
+        limits = Limits(cpu_s=20, wall_s=60)
+        samples = [
+            job("asks", ASKED_AGAIN, tests, entry_point="is_prime", sample=i, limits=limits)
+            for i in range(3)
+        ]
+        verdicts = judge_in(tier, [Step([sample]) for sample in samples])
+        assert {v.status for v in verdicts} <= {"pass", "fail"}
+        taught.append(any(v.status == "pass" for v in verdicts))
+    assert taught != [True, True]
 
 
 DRAWN = """

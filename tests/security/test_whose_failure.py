@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -90,6 +92,35 @@ def test_work_that_a_program_makes_for_its_keeper_is_its_own(tier: str) -> None:
     """
     busy = job("busy", BUSY_KEEPER, limits=Limits(cpu_s=3, wall_s=4))
     (verdict,) = judge_in(tier, [Step([busy])])
+    assert (verdict.status, verdict.reason) == ("fail", "timeout"), verdict
+
+
+NAPS = """
+import time
+def f():
+    while True: time.sleep(0.00002)
+"""
+
+
+@contextlib.contextmanager
+def busy_neighbours(count: int) -> Iterator[None]:
+    """Run processes beside the harness that never rest."""
+    spin = [sys.executable, "-c", "while True: pass"]
+    neighbours = [subprocess.Popen(spin) for _ in range(count)]
+    try:
+        yield
+    finally:
+        for neighbour in neighbours:
+            neighbour.kill()
+            neighbour.wait()
+
+
+@pytest.mark.parametrize("tier", TIERS)
+def test_a_program_that_naps_on_a_busy_machine_has_failed(tier: str) -> None:
+    """On the old code it was invalid: after each nap it waits for a CPU that others have."""
+    naps = job("naps", NAPS, limits=Limits(cpu_s=1, wall_s=3))
+    with busy_neighbours(2 * len(os.sched_getaffinity(0))):
+        (verdict,) = judge_in(tier, [Step([naps])])
     assert (verdict.status, verdict.reason) == ("fail", "timeout"), verdict
 
 

@@ -8,15 +8,19 @@ from __future__ import annotations
 
 from assay.sandbox.selftest.attack import HELPERS, Attack
 
-# Children of 1.5 GB together; the tree's limit is a third of it.
+# Children of 1.5 GB together; the tree's limit is a third of it. They say when they hold it, which
+# takes a while on a busy machine.
 HOLD = """
+ready, told = os.pipe()
 def hold(megabytes, seconds):
     x = bytearray(b'x') * (megabytes << 20)
+    os.write(told, b'x')
     time.sleep(seconds)
 for _ in range(4):
     if not os.fork():
-        hold(380, 4)
+        hold(380, 30)
         os._exit(0)
+for _ in range(4): os.read(ready, 1)
 time.sleep(4)
 raise RuntimeError('was allowed to hold 1.5 GB')
 """
@@ -30,6 +34,12 @@ def fill(s):
     try:
         while True: held += s.send(piece)
     except OSError: pass
+"""
+
+CLONE = """
+def clone(flags):
+    number = 56 if os.uname().machine == 'x86_64' else 220
+    return libc.syscall(number, ctypes.c_ulong(flags), 0, 0, 0, 0)
 """
 
 CPU = (
@@ -60,9 +70,21 @@ CPU = (
         "    time.sleep(0.2)\ntime.sleep(10)",
         ("timeout",), cpu_s=2, wall_s=30,
     ),
+    Attack(
+        "CPU by siblings, whom the keeper has to wait for",
+        HELPERS + CLONE + "for i in range(30):\n    if clone(0x8000 | 17) == 0:\n"
+        "        while time.process_time() < 0.3: pass\n        os._exit(0)\n"
+        "    time.sleep(0.15)\ntime.sleep(10)",
+        ("timeout",), cpu_s=2, wall_s=30,
+    ),
 )  # fmt: skip
 
 MEMORY = (
+    # Got through on machines that have such pages: no limit counts them.
+    Attack(
+        "memory: huge pages",
+        HELPERS + "import mmap\nrefused(mmap.mmap, -1, 2 << 20, 0x22 | 0x40000)",
+    ),
     # Got through without a cgroup: what cannot be read counted as nothing.
     Attack(
         "memory: dumpable switched off",
@@ -134,6 +156,20 @@ NUMBERS = (
     Attack(
         "zombies", "import os\nfor _ in range(500):\n    if not os.fork(): os._exit(0)",
         ("processes",),
+    ),
+    Attack(
+        "zombies of siblings",
+        HELPERS + CLONE + "for _ in range(500):\n    found = clone(0x8000 | 17)\n"
+        "    if found == 0: os._exit(0)\n    if found == -1: raise OSError(11, 'no more')",
+        ("processes",),
+    ),
+    Attack(
+        "daemons in a Landlock domain of their own",
+        HELPERS + "import struct\nfor _ in range(9):\n    if not os.fork():\n        os.setsid()\n"
+        "        for _ in range(16):\n"
+        "            rules = libc.syscall(444, struct.pack('QQQ', 0xffff, 3, 3), 24, 0)\n"
+        "            libc.syscall(446, rules, 0)\n        if os.fork(): os._exit(0)\n"
+        "        libc.prctl(15, b'@MARK@', 0, 0, 0)\n        time.sleep(60)\ntime.sleep(0.3)",
     ),
     Attack(
         "daemons that ignore signals",

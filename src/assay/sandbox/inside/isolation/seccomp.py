@@ -86,6 +86,9 @@ SOL_SOCKET, SO_SNDBUF, SO_SNDBUFFORCE = 1, 7, 32
 # Process descriptors, and what another program does with files: F_NOTIFY of fcntl.
 GETSOCKOPT, FCNTL, CLOCK_GETTIME = (55, 209), (72, 25), (228, 113)
 SO_PEERPIDFD, F_NOTIFY, OTHER_CLOCK = 77, 1026, 0x80000000
+# Numbers of mounts that are never used again: they tell that a scratch folder was mounted anew. And
+# memory from a pool of the machine, which no limit counts.
+STATX, MMAP, STATX_MNT_ID_UNIQUE, MAP_HUGETLB = (332, 291), (9, 222), 0x4000, 0x40000
 
 LOAD, JUMP_EQ, JUMP_GT, JUMP_SET, RETURN = 0x20, 0x15, 0x25, 0x45, 0x06
 ALLOW, KILL = 0x7FFF0000, 0x80000000
@@ -93,7 +96,7 @@ DENY, MISSING = 0x00050000 | errno.EPERM, 0x00050000 | errno.ENOSYS
 UNSUPPORTED = 0x00050000 | errno.EOPNOTSUPP
 IGNORED = 0x00050000  # looks as if it had been done
 NUMBER, ARCHITECTURE = 0, 4
-ARGUMENT_0, ARGUMENT_1, ARGUMENT_2, ARGUMENT_5 = 16, 24, 32, 56
+ARGUMENT_0, ARGUMENT_1, ARGUMENT_2, ARGUMENT_3, ARGUMENT_5 = 16, 24, 32, 40, 56
 SECCOMP_SET_MODE_FILTER = 1
 SYS_SECCOMP = {"x86_64": 317, "aarch64": 277}
 
@@ -161,6 +164,10 @@ def build(
         (JUMP_EQ, 0, 1, SO_PEERPIDFD), (RETURN, 0, 0, DENY), (RETURN, 0, 0, ALLOW),
         (JUMP_EQ, 0, 4, FCNTL[column]), (LOAD, 0, 0, ARGUMENT_1),
         (JUMP_EQ, 0, 1, F_NOTIFY), (RETURN, 0, 0, DENY), (RETURN, 0, 0, ALLOW),
+        (JUMP_EQ, 0, 4, STATX[column]), (LOAD, 0, 0, ARGUMENT_3),
+        (JUMP_SET, 0, 1, STATX_MNT_ID_UNIQUE), (RETURN, 0, 0, DENY), (RETURN, 0, 0, ALLOW),
+        (JUMP_EQ, 0, 4, MMAP[column]), (LOAD, 0, 0, ARGUMENT_3),
+        (JUMP_SET, 0, 1, MAP_HUGETLB), (RETURN, 0, 0, DENY), (RETURN, 0, 0, ALLOW),
         # clock_gettime: no clocks of other processes
         (JUMP_EQ, 0, 4, CLOCK_GETTIME[column]), (LOAD, 0, 0, ARGUMENT_0),
         (JUMP_SET, 0, 1, OTHER_CLOCK), (RETURN, 0, 0, DENY), (RETURN, 0, 0, ALLOW),

@@ -84,7 +84,7 @@ class CodeTests:
 
         namespace = judge.prepared(self._preamble)
         namespace[self._name] = calls
-        namespace[unstopped.NOTE] = note
+        namespace.update({unstopped.NOTE: note, **unstopped.HELPERS})
         try:
             if self._foreseen:
                 channel.send(self._requests, len(self._foreseen))

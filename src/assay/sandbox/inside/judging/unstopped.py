@@ -1,14 +1,23 @@
-"""Test code that goes on after a failure, with the same calls as if there had been none."""
+"""Test code that goes on after a failure, with the same calls as if there had been none.
+
+What still depends on answers is what tests ask for: calls below an ``if`` or ``while``, after a
+failed assertion in a ``try``, and in the later parts of ``a == b == c``.
+"""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+import contextlib
+from collections.abc import Callable, Iterator
+from itertools import islice
 from types import CodeType
+from typing import Any
 
 from . import foresee, judge
 
 NOTE = "__assay_note__"  # called with each error that would have ended the tests
+CHOOSE, DECIDE = "__assay_choose__", "__assay_decide__"
+MOST_ITEMS = 10_000  # of a generator that all() or any() would have left
 (HANDLED,) = ast.parse(
     f"try: pass\nexcept Exception as __assay_error__: {NOTE}(__assay_error__)"
 ).body
@@ -17,18 +26,116 @@ LEFT_ALONE = (
     ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom, ast.Global,
     ast.Nonlocal,
 )  # fmt: skip
+CATCHING = (ast.Try, ast.TryStar, ast.With)
+UNMOVABLE = (ast.NamedExpr, ast.Await, ast.Yield, ast.YieldFrom)  # not into a lambda
+STOPS = {"all": False, "any": True}
 
 
 def compiled(code: str, name: str) -> CodeType:
     """Compile tests of ``name`` so that the first failed statement does not end them."""
     tree = ast.parse(code)
-    statements, _ = foresee.inside_check(tree.body, name)
-    statements[:] = _unstopped(statements)
+    statements, inner_name = foresee.inside_check(tree.body, name)
+    inside_functions = not any(isinstance(node, CATCHING) for node in ast.walk(tree))
+    statements[:] = _Unstopped(_calling(tree, {name, inner_name}), inside_functions).all(statements)
     return compile(tree, judge.TESTS, "exec", dont_inherit=True)
 
 
-def _unstopped(statements: list[ast.stmt]) -> list[ast.stmt]:
-    return [_guarded(part) for statement in statements for part in _parts(statement)]
+def choose(stop: bool, *operands: Callable[[], Any]) -> Any:
+    """Return what ``or`` (stops at true) or ``and`` returns, but evaluate every operand."""
+    chosen, error, stopped = None, None, False
+    for operand in operands:
+        try:
+            value = operand()
+        except Exception as raised:
+            if not stopped:
+                error, stopped = raised, True
+            continue
+        if not stopped:
+            chosen, stopped = value, bool(value) is stop
+    if error:
+        raise error
+    return chosen
+
+
+def decide(stop: bool, items: Iterator[Any]) -> bool:
+    """Return what ``any`` (stops at true) or ``all`` returns, but go on to the end."""
+    found = next((True for item in items if bool(item) is stop), False)
+    with contextlib.suppress(Exception):
+        for _ in islice(items, MOST_ITEMS):
+            pass
+    return found is stop
+
+
+HELPERS = {CHOOSE: choose, DECIDE: decide}  # that the compiled code needs, beside ``NOTE``
+
+
+def _calling(tree: ast.Module, names: set[str]) -> set[str]:
+    """Return the names by which tests call the program: its own, and functions that use one."""
+    functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
+    while more := {f.name for f in functions if _mentions(f, names)} - names:
+        names |= more
+    return names
+
+
+def _mentions(node: ast.AST, names: set[str]) -> bool:
+    return any(isinstance(inner, ast.Name) and inner.id in names for inner in ast.walk(node))
+
+
+class _Unstopped(ast.NodeTransformer):
+    """Rewrite statements so that no answer decides whether the next call is made."""
+
+    def __init__(self, names: set[str], inside_functions: bool) -> None:
+        """``inside_functions``: tests catch no errors of their own functions, so we may."""
+        self._names, self._inside_functions = names, inside_functions
+
+    def all(self, statements: list[ast.stmt]) -> list[ast.stmt]:
+        return [self._guarded(part) for statement in statements for part in _parts(statement)]
+
+    def _guarded(self, statement: ast.stmt) -> ast.stmt:
+        if isinstance(statement, ast.FunctionDef) and _mentions(statement, self._names):
+            if self._inside_functions:
+                statement.body = self.all(statement.body)
+            self.generic_visit(statement)
+        if isinstance(statement, LEFT_ALONE):
+            return statement
+        # A ``try`` of the tests catches errors itself: its body stays as it is.
+        if isinstance(statement, ast.For | ast.While | ast.If | ast.With):
+            statement.body = self.all(statement.body)
+        if isinstance(statement, ast.For | ast.While | ast.If):
+            statement.orelse = self.all(statement.orelse)
+        assert isinstance(HANDLED, ast.Try)
+        whole = ast.Try([self.visit(statement)], HANDLED.handlers, [], [])
+        return ast.fix_missing_locations(ast.copy_location(whole, statement))
+
+    def visit_Assert(self, node: ast.Assert) -> ast.AST:
+        """Drop a message that calls the program, which happens after a wrong answer alone."""
+        if node.msg and _mentions(node.msg, self._names):
+            node.msg = None
+        return self.generic_visit(node)
+
+    def visit_BoolOp(self, node: ast.BoolOp) -> ast.AST:
+        self.generic_visit(node)
+        later = [value for value in node.values[1:] if _mentions(value, self._names)]
+        if not later or any(isinstance(inner, UNMOVABLE) for inner in ast.walk(node)):
+            return node
+        nothing = ast.arguments([], [], None, [], [], None, [])
+        operands = [ast.Lambda(nothing, value) for value in node.values]
+        stop = ast.Constant(isinstance(node.op, ast.Or))
+        return ast.copy_location(_call(CHOOSE, [stop, *operands]), node)
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        self.generic_visit(node)
+        match node:
+            case ast.Call(ast.Name(function), [ast.GeneratorExp() as items], []) if (
+                function in STOPS and _mentions(items, self._names)
+            ):
+                stop = ast.Constant(STOPS[function])
+                return ast.copy_location(_call(DECIDE, [stop, items]), node)
+        return node
+
+
+def _call(name: str, arguments: list[ast.expr]) -> ast.Call:
+    return ast.Call(ast.Name(name, ast.Load()), arguments, [])
 
 
 def _parts(statement: ast.stmt) -> Iterator[ast.stmt]:
@@ -39,16 +146,3 @@ def _parts(statement: ast.stmt) -> Iterator[ast.stmt]:
                 yield ast.copy_location(ast.Assert(value, message), statement)
         case _:
             yield statement
-
-
-def _guarded(statement: ast.stmt) -> ast.stmt:
-    if isinstance(statement, LEFT_ALONE):
-        return statement
-    # A ``try`` of the tests catches errors itself: its body stays as it is.
-    if isinstance(statement, ast.For | ast.While | ast.If | ast.With):
-        statement.body = _unstopped(statement.body)
-    if isinstance(statement, ast.For | ast.While | ast.If):
-        statement.orelse = _unstopped(statement.orelse)
-    assert isinstance(HANDLED, ast.Try)
-    whole = ast.Try([statement], HANDLED.handlers, [], [])
-    return ast.fix_missing_locations(ast.copy_location(whole, statement))
