@@ -14,11 +14,21 @@ import pytest
 
 from assay import benchmarks
 from assay.types import Benchmark
+from tests.in_process import run_command
+from tests.skips import SHARED_DATA, SkipChecker
 
-# Beside the checkout, or wherever the user says; read before the settings are cleared.
-SHARED_DATA = Path(
-    os.environ.get("ASSAY_DATA_DIR") or Path(__file__).parents[2] / "shared" / "data"
-)
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--require",
+        action="store_true",
+        help="fail on every skip that this machine could have run (tests/skips.py has the rules)",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if config.getoption("--require") and not hasattr(config, "workerinput"):
+        config.pluginmanager.register(SkipChecker(), "skip-checker")
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -55,7 +65,23 @@ ASSAY = (sys.executable, "-m", "assay")
 
 @pytest.fixture
 def assay(tmp_path: Path) -> Cli:
-    """Runs the command line as a user does, in an empty folder."""
+    """Return a function that runs the command line in this process, in an empty folder.
+
+    Starting an interpreter costs more than most commands do; ``real_assay`` does start one.
+    """
+
+    def run(
+        *arguments: str | Path, env: Mapping[str, str] | None = None
+    ) -> subprocess.CompletedProcess[str]:
+        done = run_command(*arguments, folder=tmp_path, seconds=300, env=env)
+        return subprocess.CompletedProcess(arguments, done.code, done.out, done.err)
+
+    return run
+
+
+@pytest.fixture
+def real_assay(tmp_path: Path) -> Cli:
+    """Return a function that starts the real command, as a user does, in an empty folder."""
 
     def run(
         *arguments: str | Path, env: Mapping[str, str] | None = None

@@ -20,6 +20,8 @@ from assay.models.engines.torch.load import DTYPES, load
 from assay.models.engines.torch.weights import read_weights
 from tests.models.small_models import write_small
 
+pytestmark = pytest.mark.torch
+
 MIXED = ("Q4_1", "Q8_0", "Q6_K", "F16", "BF16", "F32")
 TEXT = "hello world 12"
 

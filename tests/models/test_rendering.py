@@ -24,7 +24,7 @@ from assay.models.engines.torch.texts import Texts
 from assay.models.workers.prompt_tokens import rendered, template_of
 from tests.models.test_hf import FakeLines
 
-pytestmark = pytest.mark.model
+pytestmark = [pytest.mark.model, pytest.mark.torch]
 
 ENGINES = ("gguf", "hf")
 BOS = SPECIAL.index("<|im_start|>")

@@ -100,6 +100,7 @@ def test_precision_is_that_of_most_weights(original: Path, folder: Path) -> None
     assert precision(folder) == "same"
 
 
+@pytest.mark.torch
 @pytest.mark.model
 @pytest.mark.slow
 def test_the_default_model_in_both_engines(assay: Cli, original: Path) -> None:
@@ -113,6 +114,7 @@ def test_the_default_model_in_both_engines(assay: Cli, original: Path) -> None:
     assert abs(told["perplexity_gap"]) < 0.03
 
 
+@pytest.mark.torch
 @pytest.mark.model
 @pytest.mark.slow
 def test_shuffled_weights_fail_parity_and_qa(assay: Cli, original: Path, damaged: Path) -> None:

@@ -101,6 +101,7 @@ def test_torch_s_own_loss_is_the_same(folder: Path, window: int, stride: int) ->
     assert found.bits_per_byte == pytest.approx(total / math.log(2) / (len(TEXT) - 1), rel=1e-5)
 
 
+@pytest.mark.torch
 def test_a_model_whose_every_token_is_as_likely(tmp_path: Path) -> None:
     """Its perplexity is the size of its vocabulary."""
     transformers = pytest.importorskip("transformers", reason="needs the hf extra")
@@ -146,6 +147,7 @@ def test_llama_cpp_s_server_tells_the_same_probability() -> None:
             assert told[str(number)].logprob == pytest.approx(best, abs=0.05)
 
 
+@pytest.mark.torch
 @pytest.mark.model
 @pytest.mark.slow
 def test_both_engines_agree_on_the_default_model() -> None:
