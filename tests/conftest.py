@@ -7,14 +7,16 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
 
 from assay import benchmarks
+from assay.sandbox.container.image import BASE, build_image
 from assay.types import Benchmark
 from tests.in_process import run_command
+from tests.sandbox.container_engine import OwnEngine, running_engine
 from tests.skips import SHARED_DATA, SkipChecker
 
 
@@ -24,6 +26,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="fail on every skip that this machine could have run (tests/skips.py has the rules)",
     )
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Keep tests that share something costly on one worker, the others by file (loadgroup)."""
+    for item in items:
+        shared = [name for name in ("docker", "wasm", "parity") if item.get_closest_marker(name)]
+        item.add_marker(pytest.mark.xdist_group(shared[0] if shared else item.path.stem))
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -57,6 +67,14 @@ def mini() -> Benchmark:
 @pytest.fixture(scope="session")
 def humaneval(_environment: None) -> Benchmark:
     return benchmarks.load("humaneval")
+
+
+@pytest.fixture(scope="session")
+def engine(_environment: None) -> Iterator[OwnEngine | None]:
+    """Start a container runtime, with an image of this machine's Python; None if one ran before."""
+    with running_engine() as found:
+        build_image(BASE, Path("host"), lambda _: None)
+        yield found
 
 
 Cli = Callable[..., subprocess.CompletedProcess[str]]

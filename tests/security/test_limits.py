@@ -52,6 +52,7 @@ SLOW_CALLS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tier", TIERS)
 def test_the_limit_of_one_call_is_not_the_programs_to_switch_off(tier: str) -> None:
     """On the old code six of seven passed: the limit was a timer in the program's own process."""
