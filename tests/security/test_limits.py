@@ -83,6 +83,7 @@ def f(): return 1
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tier", TIERS)
 def test_time_of_children_that_nobody_waits_for_is_counted(tier: str) -> None:
     """On the old code 1 s was counted as 0.01, and 5 s passed with a limit of 2."""
