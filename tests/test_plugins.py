@@ -47,10 +47,10 @@ from tests.models import apr_stand_in
 from tests.models.faulty_server import serving
 
 HEAVY = {
-    "hf": pytest.mark.torch,
-    "apr": pytest.mark.torch,
+    "hf": [pytest.mark.torch],
+    "apr": [pytest.mark.torch],
     "vllm": [pytest.mark.torch, pytest.mark.slow],
-    "docker": pytest.mark.docker,
+    "docker": [pytest.mark.docker],
     "wasm": [pytest.mark.wasm, pytest.mark.slow],
 }
 
