@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from assay import benchmarks
+from assay.models import Model, open_model
 from assay.sandbox.container.image import BASE, build_image
 from assay.types import Benchmark
 from tests.in_process import run_command
@@ -67,6 +68,15 @@ def mini() -> Benchmark:
 @pytest.fixture(scope="session")
 def humaneval(_environment: None) -> Benchmark:
     return benchmarks.load("humaneval")
+
+
+@pytest.fixture(scope="session")
+def default_model(_environment: None) -> Iterator[Model]:
+    """Load the default model once for all tests that only ask it for something."""
+    model = open_model("default")
+    with model.kept_loaded():
+        yield model
+    model.close()
 
 
 @pytest.fixture(scope="session")
