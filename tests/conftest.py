@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from assay import benchmarks
 from assay.models import Model, open_model
@@ -38,6 +39,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    settings.register_profile("assay", deadline=None)  # other load must not fail a test
+    settings.load_profile("assay")
     if config.getoption("--require") and not hasattr(config, "workerinput"):
         config.pluginmanager.register(SkipChecker(), "skip-checker")
 
