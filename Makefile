@@ -72,11 +72,15 @@ contracts: $(VENV)/.ready ## execute contracts/*.yaml
 test: $(VENV)/.ready-test ## run the default tests: no torch, no containers, minutes on 2 cores
 	$(BIN)/pytest -n $(JOBS) --dist worksteal --cov --cov-report=term:skip-covered $(PYTEST)
 
-test-all: lint $(VENV)/.ready-all ## run all tests; needs 10 GB of disk and, for containers, make container-engine
-	@echo "test-all: needs 10 GB of disk, a package index for environments of other packages, and for the"
-	@echo "test-all: container tests a runtime (make container-engine). Skips that are not needed are failures."
+test-all: announce-all lint $(VENV)/.ready-all ## run all tests; installs torch and other packages, 10 GB of disk
 	$(BIN)/assay env bigcodebench
 	$(BIN)/pytest -m "" --require -n $(JOBS) --dist loadgroup --cov --cov-report=term:skip-covered $(PYTEST)
+
+.PHONY: announce-all
+announce-all:
+	@echo "test-all installs torch, WebAssembly tools, EvalPlus and BigCodeBench's packages: 10 GB of disk."
+	@echo "Container tests need a container runtime: run 'make container-engine' first."
+	@echo "A test that is skipped although this machine could run it is a failure."
 
 lint: $(VENV)/.ready-lint ## ruff, mypy and codespell; no engine is installed for it
 	$(BIN)/ruff check .
