@@ -2,6 +2,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 CHECKPOINT ?= default
 BENCHMARK ?= humaneval
@@ -16,12 +17,14 @@ TEXT ?= wikitext-2
 TEXT_BYTES ?= 65536
 HF ?=
 TIER ?= smoke
+JOBS ?= $(shell n=$$(nproc); echo $$((n < 4 ? n : 4)))
+PYTEST ?=
 EVAL = $(BIN)/assay eval $(1) --model "$(CHECKPOINT)" --problems $(PROBLEMS) --n-samples $(NUM_SAMPLES) \
 	--temperature $(TEMPERATURE) $(if $(MAX_TOKENS),--max-tokens $(MAX_TOKENS)) --prompt-strategy $(PROMPT_STRATEGY) \
 	--results-dir "$(RESULTS_DIR)"
 
 .PHONY: help eval eval-humaneval eval-mbpp eval-bigcodebench eval-all eval-perplexity results-history check bench \
-	compare-hf qa contracts test test-all lint clean
+	compare-hf qa contracts test test-all lint container-engine release-check clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -66,16 +69,34 @@ qa: $(VENV)/.ready-hf ## decide by a policy's TIER whether CHECKPOINT is sound: 
 contracts: $(VENV)/.ready ## execute contracts/*.yaml
 	$(BIN)/assay contracts
 
-test: lint ## set up and run the suite, without slow tests and fuzzers
-	$(BIN)/pytest
+test: $(VENV)/.ready-test ## run the default tests: no torch, no containers, minutes on 2 cores
+	$(BIN)/pytest -n $(JOBS) --dist worksteal --cov --cov-report=term:skip-covered $(PYTEST)
 
-test-all: lint ## run all tests and the fuzzers; takes an hour
-	$(BIN)/pytest -m ""
+test-all: announce-all lint $(VENV)/.ready-all ## run all tests; installs torch and other packages, 10 GB of disk
+	$(BIN)/assay env bigcodebench
+	$(BIN)/pytest -m "" --require -n $(JOBS) --dist loadgroup --cov --cov-report=term:skip-covered $(PYTEST)
 
-lint: $(VENV)/.ready-dev ## ruff and mypy
+.PHONY: announce-all
+announce-all:
+	@echo "test-all installs torch, WebAssembly tools, EvalPlus and BigCodeBench's packages: 10 GB of disk."
+	@echo "Container tests need a container runtime: run 'make container-engine' first."
+	@echo "A test that is skipped although this machine could run it is a failure."
+
+lint: $(VENV)/.ready-lint ## ruff, mypy and codespell; no engine is installed for it
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/codespell
+
+container-engine: ## install a container runtime (Debian's docker.io, as root) for the tests that need one
+	@if command -v dockerd || docker version >/dev/null 2>&1; then echo "a container runtime is installed"; \
+	elif [ "$$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; then \
+		echo "container-engine: needs root and apt-get. Install docker or podman yourself."; exit 1; \
+	else apt-get update && DEBIAN_FRONTEND=noninteractive \
+		apt-get install --yes --no-install-recommends docker.io; fi
+
+release-check: $(VENV)/.ready-test ## build sdist and wheel, install the wheel elsewhere, evaluate from there
+	$(BIN)/python .ci/release_check.py
 
 clean: ## remove the environment and caches, never results
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis
@@ -86,15 +107,23 @@ $(BIN)/python:
 	$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); exit 1; }
 
 $(VENV)/.ready: pyproject.toml $(BIN)/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[gguf,apr]'
+	$(PIP) --editable '.[gguf,apr]'
 	touch $@
 
 # One version of torch, named: left to itself, pip takes whichever brings the most gigabytes.
 $(VENV)/.ready-hf: pyproject.toml $(VENV)/.ready
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check torch==2.13.0
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[gguf,hf]'
+	$(PIP) torch==2.13.0
+	$(PIP) --editable '.[gguf,hf]'
 	touch $@
 
-$(VENV)/.ready-dev: pyproject.toml $(VENV)/.ready-hf
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[gguf,hf,openai,wasm,dev]'
+$(VENV)/.ready-lint: pyproject.toml $(BIN)/python
+	$(PIP) --editable '.[lint]'
+	touch $@
+
+$(VENV)/.ready-test: pyproject.toml $(BIN)/python
+	$(PIP) --editable '.[gguf,apr,openai,dev]'
+	touch $@
+
+$(VENV)/.ready-all: pyproject.toml $(VENV)/.ready-hf
+	$(PIP) --editable '.[gguf,apr,hf,openai,parquet,wasm,dev]'
 	touch $@

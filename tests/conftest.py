@@ -7,18 +7,42 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from assay import benchmarks
+from assay.models import Model, open_model
+from assay.sandbox.container.image import BASE, build_image
 from assay.types import Benchmark
+from tests.in_process import run_command
+from tests.sandbox.container_engine import OwnEngine, running_engine
+from tests.skips import SHARED_DATA, SkipChecker
 
-# Beside the checkout, or wherever the user says; read before the settings are cleared.
-SHARED_DATA = Path(
-    os.environ.get("ASSAY_DATA_DIR") or Path(__file__).parents[2] / "shared" / "data"
-)
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--require",
+        action="store_true",
+        help="fail on every skip that this machine could have run (tests/skips.py has the rules)",
+    )
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Keep tests that share something costly on one worker, the others by file (loadgroup)."""
+    for item in items:
+        shared = [name for name in ("docker", "wasm", "parity") if item.get_closest_marker(name)]
+        item.add_marker(pytest.mark.xdist_group(shared[0] if shared else item.path.stem))
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    settings.register_profile("assay", deadline=None)  # other load must not fail a test
+    settings.load_profile("assay")
+    if config.getoption("--require") and not hasattr(config, "workerinput"):
+        config.pluginmanager.register(SkipChecker(), "skip-checker")
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -49,13 +73,46 @@ def humaneval(_environment: None) -> Benchmark:
     return benchmarks.load("humaneval")
 
 
+@pytest.fixture(scope="session")
+def default_model(_environment: None) -> Iterator[Model]:
+    """Load the default model once for all tests that only ask it for something."""
+    model = open_model("default")
+    with model.kept_loaded():
+        yield model
+    model.close()
+
+
+@pytest.fixture(scope="session")
+def engine(_environment: None) -> Iterator[OwnEngine | None]:
+    """Start a container runtime, with an image of this machine's Python; None if one ran before."""
+    with running_engine() as found:
+        build_image(BASE, Path("host"), lambda _: None)
+        yield found
+
+
 Cli = Callable[..., subprocess.CompletedProcess[str]]
 ASSAY = (sys.executable, "-m", "assay")
 
 
 @pytest.fixture
 def assay(tmp_path: Path) -> Cli:
-    """Runs the command line as a user does, in an empty folder."""
+    """Return a function that runs the command line in this process, in an empty folder.
+
+    Starting an interpreter costs more than most commands do; ``real_assay`` does start one.
+    """
+
+    def run(
+        *arguments: str | Path, env: Mapping[str, str] | None = None
+    ) -> subprocess.CompletedProcess[str]:
+        done = run_command(*arguments, folder=tmp_path, seconds=300, env=env)
+        return subprocess.CompletedProcess(arguments, done.code, done.out, done.err)
+
+    return run
+
+
+@pytest.fixture
+def real_assay(tmp_path: Path) -> Cli:
+    """Return a function that starts the real command, as a user does, in an empty folder."""
 
     def run(
         *arguments: str | Path, env: Mapping[str, str] | None = None

@@ -7,9 +7,11 @@ import io
 import os
 import signal
 import sys
-from collections.abc import Iterator
+import warnings
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from unittest import mock
 
 from assay.cli import main
 
@@ -27,26 +29,56 @@ class Done:
     err: str
 
 
-def run_command(*arguments: str | Path, folder: Path, seconds: float = 20.0) -> Done:
-    """Run ``assay`` with these arguments in ``folder``."""
-    out, err = io.StringIO(), io.StringIO()
-    before, argv, terminate = Path.cwd(), sys.argv, signal.getsignal(signal.SIGTERM)
+def run_command(
+    *arguments: str | Path,
+    folder: Path,
+    seconds: float = 20.0,
+    env: Mapping[str, str] | None = None,
+) -> Done:
+    """Run ``assay`` with these arguments in ``folder``, with ``env`` added to the environment."""
+    before, terminate = Path.cwd(), signal.getsignal(signal.SIGTERM)
     os.chdir(folder)
-    sys.argv = ["assay", *map(str, arguments)]
     try:
         with (
+            mock.patch.dict(os.environ, env or {}),
+            mock.patch.object(sys, "argv", ["assay", *map(str, arguments)]),
             limit_seconds(seconds),
-            contextlib.redirect_stdout(out),
-            contextlib.redirect_stderr(err),
+            redirected_streams() as (out, err),
         ):
-            main()
-    except SystemExit as leaving:
-        code = leaving.code if isinstance(leaving.code, int) else 1
+            try:
+                main()
+            except SystemExit as leaving:
+                code = leaving.code if isinstance(leaving.code, int) else 1
+            else:
+                code = 0
+            sys.stdout.flush()
+            sys.stderr.flush()
+            return Done(code, read_text(out), read_text(err))
     finally:
         os.chdir(before)
-        sys.argv = argv
         signal.signal(signal.SIGTERM, terminate)
-    return Done(code, out.getvalue(), err.getvalue())
+
+
+@contextlib.contextmanager
+def redirected_streams() -> Iterator[tuple[io.BytesIO, io.BytesIO]]:
+    """Give the command no input, streams that keep what it prints, and no warnings as errors."""
+    out, err = io.BytesIO(), io.BytesIO()
+    with (
+        Path(os.devnull).open() as nothing,
+        mock.patch.object(sys, "stdin", nothing),
+        contextlib.redirect_stdout(io.TextIOWrapper(out, "utf-8", write_through=True)),
+        contextlib.redirect_stderr(
+            io.TextIOWrapper(err, "utf-8", "backslashreplace", write_through=True)
+        ),
+        warnings.catch_warnings(),
+    ):
+        warnings.simplefilter("ignore")
+        yield out, err
+
+
+def read_text(stream: io.BytesIO) -> str:
+    """Return what was printed, with line ends as a pipe opened as text gives them."""
+    return stream.getvalue().decode(errors="replace").replace("\r\n", "\n").replace("\r", "\n")
 
 
 @contextlib.contextmanager

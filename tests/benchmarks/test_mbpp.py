@@ -58,7 +58,9 @@ def test_only_tests_that_need_more_than_the_function_share_its_interpreter() -> 
     assert shared == ["Mbpp/367", "Mbpp/596", "Mbpp/601", "Mbpp/927"]
 
 
-@pytest.mark.parametrize("name", ["mbpp-all", "mbpp-sanitized"])
+@pytest.mark.parametrize(
+    "name", [pytest.param("mbpp-all", marks=pytest.mark.slow), "mbpp-sanitized"]
+)
 def test_all_references_pass(name: str, shared_data: Path) -> None:  # noqa: ARG001
     benchmark = benchmarks.load(name)
     sandbox = open_sandbox("process", 2)

@@ -70,6 +70,7 @@ def test_the_default_model(assay: Cli, tmp_path: Path) -> None:
     assert result["figures"]["batches"][1]["tokens_generated"] <= 2 * 3 * 16
 
 
+@pytest.mark.torch
 @pytest.mark.slow
 def test_a_folder_and_what_a_person_sees(assay: Cli, tmp_path: Path) -> None:
     pytest.importorskip("torch", reason="needs the hf extra: pip install 'assay-eval[hf]'")

@@ -143,6 +143,7 @@ def test_one_sample_is_no_choice(assay: Cli, mini: Benchmark, tmp_path: Path) ->
     assert "best of" not in done.stdout
 
 
+@pytest.mark.slow
 def test_a_continued_run_chooses_the_same(assay: Cli, mini: Benchmark, tmp_path: Path) -> None:
     texts = [*references(mini), *((t, "x = 1") for t, _ in references(mini)), *references(mini)]
     model = write_completions(tmp_path / "m.jsonl", texts)

@@ -19,7 +19,7 @@ pytest.importorskip("transformers", reason="needs the hf extra: pip install 'ass
 
 from tests.models.torch_models import save_model
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.torch]
 SAMPLED = ("--n-samples", "3", "--temperature", "0.8", "--max-tokens", "60", "--parallel", "4")
 
 

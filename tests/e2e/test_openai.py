@@ -43,6 +43,7 @@ def the_run(folder: Path) -> Path:
     return found
 
 
+@pytest.mark.slow
 def test_kill_9_and_rerun_repeat_no_more_than_was_in_flight(
     server: FaultyServer, tmp_path: Path
 ) -> None:

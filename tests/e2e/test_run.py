@@ -262,6 +262,7 @@ def test_presets_of_an_evaluation(
     assert json.loads(by_variable.out)["config"]["temperature"] == 0.5
 
 
+@pytest.mark.slow
 def test_kill_9_anywhere_and_rerun_give_the_undisturbed_file(
     start_slow: Start, tmp_path: Path
 ) -> None:
@@ -282,6 +283,7 @@ def test_kill_9_anywhere_and_rerun_give_the_undisturbed_file(
     assert sum("error" in line for line in lines(rough)) == 8
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGTERM])
 def test_a_polite_stop_says_how_to_go_on(
     start_slow: Start, tmp_path: Path, stop: signal.Signals
@@ -372,6 +374,7 @@ def test_the_real_model_killed_or_stopped_continues_to_the_same_tokens(
     assert json.loads(again)["text"] == by_name["code_s2"]["text"]
 
 
+@pytest.mark.slow
 @pytest.mark.model
 def test_a_prompt_to_the_real_model(assay: Cli) -> None:
     asked = ("run", "default", "--prompt", "What is the capital of France?", "--max-tokens", "12")

@@ -67,6 +67,7 @@ def tracer(mini: Benchmark, tmp_path: Path) -> Path:
     return write_completions(tmp_path / "coins.jsonl", texts * 2)
 
 
+@pytest.mark.slow
 def test_what_was_executed_once_is_not_executed_again(
     assay: Cli, tracer: Path, tmp_path: Path
 ) -> None:
@@ -93,6 +94,7 @@ def test_a_damaged_cache_is_not_believed(assay: Cli, mini: Benchmark, tmp_path: 
     assert again["results"]["pass_at_1"] == 1.0
 
 
+@pytest.mark.slow
 def test_flaky_samples_are_found_and_steady_ones_are_not(
     assay: Cli, mini: Benchmark, tracer: Path, tmp_path: Path
 ) -> None:

@@ -165,6 +165,7 @@ def test_data_folders(walk: Walk, tmp_path: Path) -> None:
     walk("data", "verify", "humaneval", "--data", folder)
 
 
+@pytest.mark.slow
 def test_sandbox_list(walk: Walk) -> None:
     """Printed nothing harmful before either; here to stay so."""
     assert walk("sandbox", "list")[0] == 0

@@ -114,6 +114,7 @@ def test_what_comes_back_from_an_engine(
     assert why in str(caught.value)
 
 
+@pytest.mark.torch
 @pytest.mark.slow
 def test_weights_that_overflow_are_found_by_running(small: Path, tmp_path: Path) -> None:
     """Every weight is finite, but not what the last norm makes of them."""
@@ -128,6 +129,7 @@ def test_weights_that_overflow_are_found_by_running(small: Path, tmp_path: Path)
     assert statuses(stages) == ["pass"] * 8 + ["fail", "skipped"]
 
 
+@pytest.mark.torch
 @pytest.mark.slow
 @pytest.mark.parametrize("form", ["apr", "folder"])
 def test_the_same_model_by_torch(small: Path, tmp_path: Path, form: str) -> None:
@@ -137,6 +139,7 @@ def test_the_same_model_by_torch(small: Path, tmp_path: Path, form: str) -> None
     assert statuses(found(target)) == ["pass"] * 10
 
 
+@pytest.mark.torch
 @pytest.mark.slow
 def test_a_family_that_torch_does_not_know(small: Path, tmp_path: Path) -> None:
     pytest.importorskip("torch", reason="needs torch: pip install 'assay-eval[hf]'")

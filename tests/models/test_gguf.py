@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from assay.errors import ModelError
-from assay.models import DEFAULT_WEIGHTS, EngineOptions, convert, open_model
+from assay.models import DEFAULT_WEIGHTS, EngineOptions, Model, convert, open_model
 from assay.models.engines.llamacpp import worker as llama_worker
 from assay.models.engines.llamacpp.engine import GgufModel
 from assay.models.engines.llamacpp.settings import LlamaSettings
@@ -31,8 +31,8 @@ def requests(benchmark: Benchmark, decoding: Decoding, count: int) -> list[Reque
     ]
 
 
-def test_the_default_model_is_the_one_named(mini: Benchmark) -> None:
-    model = open_model("default")
+def test_the_default_model_is_the_one_named(mini: Benchmark, default_model: Model) -> None:
+    model = default_model
     assert model.identity.weights_sha256 == DEFAULT_WEIGHTS.sha256
     assert (model.identity.engine, model.identity.prompt_form) == ("gguf", "chat")
     (made,) = model.generate(requests(mini, Decoding(max_tokens=24), 1))
@@ -56,6 +56,7 @@ def test_batched_and_one_by_one_give_the_same_tokens(mini: Benchmark, temperatur
     assert texts[0] == texts[1]
 
 
+@pytest.mark.slow
 def test_float_weights_are_not_called_batch_invariant(tmp_path: Path) -> None:
     path = tmp_path / "f16.gguf"
     convert(Path("default"), path, dtype="float16")
@@ -69,25 +70,25 @@ def test_float_weights_are_not_called_batch_invariant(tmp_path: Path) -> None:
     assert told == [True, False, True]
 
 
-def test_seeds_decide_samples(mini: Benchmark) -> None:
+def test_seeds_decide_samples(mini: Benchmark, default_model: Model) -> None:
     prompt = strategies.get("standard").build(mini.problems[0], "chat")
     hot = Decoding(max_tokens=24, temperature=1.5, top_k=0)
     asked = [Request("t", i, prompt, hot, seed=seed) for i, seed in enumerate((1, 2, 1))]
-    made = {c.sample: c.text for c in open_model("default").generate(asked)}
+    made = {c.sample: c.text for c in default_model.generate(asked)}
     assert made[0] == made[2] != made[1]
 
 
-def test_a_prompt_beyond_the_context_is_a_failure_of_that_prompt_only() -> None:
+def test_a_prompt_beyond_the_context_is_a_failure_of_that_prompt_only(default_model: Model) -> None:
     short, long = (Prompt(messages=(Message("user", "word " * n),)) for n in (5, 9000))
     asked = [Request("t", i, p, Decoding(max_tokens=4), 0) for i, p in enumerate((short, long))]
-    made = {c.sample: c for c in open_model("default").generate(asked)}
+    made = {c.sample: c for c in default_model.generate(asked)}
     assert made[0].error is None
     assert (made[1].finish_reason, made[1].error) == ("prompt-too-long", None)
 
 
-def test_stop_words_and_plain_text(mini: Benchmark) -> None:
+def test_stop_words_and_plain_text(mini: Benchmark, default_model: Model) -> None:
     prompt = Prompt(text=mini.problems[0].prompt, stop=("return",))
-    (made,) = open_model("default").generate([Request("t", 0, prompt, Decoding(max_tokens=64), 0)])
+    (made,) = default_model.generate([Request("t", 0, prompt, Decoding(max_tokens=64), 0)])
     assert made.error is None
     assert "return" not in made.text
 
@@ -154,6 +155,7 @@ def test_samples_of_a_prompt_are_asked_for_together() -> None:
     assert groups == [[0, 1, 2], [3], [4], [5, 6]]
 
 
+@pytest.mark.slow
 def test_samples_made_together_are_those_made_alone(mini: Benchmark) -> None:
     asked = [
         Request(p.task_id, s, Prompt(messages=(Message("user", p.prompt),)), SAMPLED, 100 + s)

@@ -28,6 +28,8 @@ from assay.types import Decoding, Message, Prompt, Request, SampleKey
 
 from .torch_models import CONTEXT, save_adapter, save_model
 
+pytestmark = pytest.mark.torch
+
 GREEDY = Decoding(max_tokens=24)
 SAMPLED = Decoding(max_tokens=24, temperature=0.8, top_k=40)
 TEXTS = [

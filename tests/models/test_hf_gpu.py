@@ -21,7 +21,10 @@ from assay.types import Decoding, Prompt, Request
 from .small_models import write_small
 from .torch_models import save_model
 
-pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+pytestmark = [
+    pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU"),
+    pytest.mark.torch,
+]
 
 
 @pytest.fixture(scope="module")

@@ -29,6 +29,7 @@ def bases(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.torch
 @pytest.mark.parametrize(
     "changes",
     [
@@ -56,6 +57,7 @@ def test_a_folders_configuration(bases: Path, tmp_path: Path, changes: dict[str,
         open_model(str(folder), EngineOptions())
 
 
+@pytest.mark.torch
 @pytest.mark.parametrize("content", ["", "[" * 100_000, "[]", "{", '{"a": ' + "9" * 5000 + "}"])
 def test_a_configuration_that_is_none(bases: Path, tmp_path: Path, content: str) -> None:
     pytest.importorskip("torch", reason="needs torch: pip install 'assay-eval[hf]'")

@@ -22,6 +22,8 @@ from assay.models.engines.torch.weights import read_weights
 from tests.models.small_models import write_small
 from tests.models.torch_models import save_model
 
+pytestmark = pytest.mark.torch
+
 MIXED = ("Q4_1", "Q8_0", "Q6_K", "F16", "BF16", "F32")
 TEXT = "hello world 12"
 

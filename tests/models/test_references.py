@@ -38,6 +38,7 @@ def test_a_path_is_that_of_a_file_or_folder(tmp_path: Path) -> None:
         _ = parse_reference("openai:gpt").path
 
 
+@pytest.mark.torch
 def test_a_check_runs_the_engine_that_is_named(tmp_path: Path) -> None:
     pytest.importorskip("transformers", reason="needs the hf extra")
     path = write_small(tmp_path / "small.gguf", ("Q4_K",))

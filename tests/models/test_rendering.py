@@ -26,7 +26,7 @@ from assay.models.workers.prompt_tokens import rendered, template_of
 from assay.models.workers.template_process import TemplateProcess
 from tests.models.test_hf import FakeLines
 
-pytestmark = pytest.mark.model
+pytestmark = [pytest.mark.model, pytest.mark.torch]
 
 ENGINES = ("gguf", "hf")
 BOS = SPECIAL.index("<|im_start|>")

@@ -19,6 +19,8 @@ from assay.types import Completion, Decoding, Message, Prompt, Request
 from .test_hf import TEXTS, by_transformers, served, texts
 from .torch_models import CONTEXT, save_model
 
+pytestmark = pytest.mark.torch
+
 SWITCH = (
     "{% for m in messages %}<|im_start|>{{ m['role'] }}\n{{ m['content'] }}<|im_end|>\n{% endfor %}"
     "<|im_start|>assistant\n{% if thinking is defined and thinking %}<think>{% endif %}"

@@ -148,6 +148,7 @@ def test_llama_cpp_later(assay: Cli, tmp_path: Path, command: str) -> None:
     refused(assay(command, "mini", *task, "--model", "later.gguf"), "later.gguf", "more than 10 s")
 
 
+@pytest.mark.torch
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("template", "asked"),

@@ -139,6 +139,7 @@ def test_a_type_that_nobody_can_dequantise_is_named() -> None:
         decode(tensor("Q8_1", (1, 32), bytes(36)))
 
 
+@pytest.mark.torch
 def test_torch_takes_them_without_a_copy() -> None:
     torch: Any = pytest.importorskip("torch", reason="needs torch")
     data = np.arange(8, dtype="<u2").tobytes()

@@ -20,7 +20,7 @@ from assay.types import Benchmark
 from tests.conftest import Cli, references, write_completions
 from tests.security.peer_attacks import REPORT, SECRET, attacks
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.parity]
 # EvalPlus 0.3.1 passes no program for HumanEval/32, not even its own (its pull request 201).
 REFUSED = {("HumanEval/32", 1), ("HumanEval/32", 3)}
 

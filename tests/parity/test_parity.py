@@ -9,7 +9,7 @@ import pytest
 
 import parity
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.parity]
 
 
 @pytest.mark.parametrize(

@@ -44,10 +44,12 @@ def stand_in(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(Scorer, "used_gpu", pretended, raising=False)
 
 
+@pytest.mark.torch
 def test_without_a_gpu_there_is_nothing_to_compare(folder: Path) -> None:
     assert passed_gate(str(folder), EngineOptions(device="cpu"), LIKENESS).state == "no-gpu"
 
 
+@pytest.mark.torch
 @pytest.mark.usefixtures("stand_in")
 def test_a_pass_is_remembered_for_these_weights_and_versions(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -76,6 +78,7 @@ def test_a_pass_is_remembered_for_these_weights_and_versions(
     assert len(asked) == 3
 
 
+@pytest.mark.torch
 @pytest.mark.usefixtures("stand_in")
 def test_a_device_that_computes_something_else_fails_and_is_asked_again(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -90,6 +93,7 @@ def test_a_device_that_computes_something_else_fails_and_is_asked_again(
         assert "at least 0.999" in found.reasons[0]
 
 
+@pytest.mark.torch
 def test_an_engine_that_does_not_use_the_gpu_is_not_passed(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -141,6 +145,7 @@ def test_a_run_without_a_gpu_is_marked_and_not_published(
         assert words in done.stderr.splitlines()[-1]
 
 
+@pytest.mark.torch
 @pytest.mark.skipif(not driver_gpu(), reason="needs a GPU")
 def test_this_machines_gpu_passes(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -24,6 +24,8 @@ from assay.types import Decoding, Prompt, Request
 from tests.models.small_models import write_small
 from tests.models.torch_models import save_model
 
+pytestmark = pytest.mark.torch
+
 CPU = EngineOptions(device="cpu")
 LIKENESS, TEXT = load_policy().parity["same"], "some text to read\n" * 20
 POLICY = """tiers:

@@ -41,6 +41,7 @@ def damaged(original: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@pytest.mark.torch
 def test_a_folder_is_like_itself(assay: Cli, folder: Path, tmp_path: Path) -> None:
     done = assay("compare-hf", folder, "--prompts", "3", "--plot", "kl.svg", "--json")
     assert done.returncode == 0, done.stderr
@@ -56,6 +57,7 @@ def test_a_folder_is_like_itself(assay: Cli, folder: Path, tmp_path: Path) -> No
     assert ET.parse(tmp_path / "kl.svg").getroot().tag.endswith("svg")
 
 
+@pytest.mark.torch
 def test_another_model_of_the_same_shape_is_not(assay: Cli, folder: Path, tmp_path: Path) -> None:
     other = save_model(tmp_path / "other", seed=3)
     done = assay("compare-hf", other, "--hf", folder, "--prompts", "2")
@@ -64,6 +66,7 @@ def test_another_model_of_the_same_shape_is_not(assay: Cli, folder: Path, tmp_pa
     assert done.stdout.splitlines()[-1].startswith("NO-GO by the thresholds for same")
 
 
+@pytest.mark.torch
 def test_other_tokens_for_the_same_prompt_are_told(
     assay: Cli, folder: Path, tmp_path: Path
 ) -> None:
@@ -76,6 +79,7 @@ def test_other_tokens_for_the_same_prompt_are_told(
     assert told["decision"] == "NO-GO"
 
 
+@pytest.mark.torch
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
@@ -93,6 +97,7 @@ def test_bad_input_is_one_line(
     assert words in done.stderr.splitlines()[-1]
 
 
+@pytest.mark.torch
 @pytest.mark.model
 def test_precision_is_that_of_most_weights(original: Path, folder: Path) -> None:
     assert bits_per_weight(original) == 5.0
@@ -100,6 +105,7 @@ def test_precision_is_that_of_most_weights(original: Path, folder: Path) -> None
     assert precision(folder) == "same"
 
 
+@pytest.mark.torch
 @pytest.mark.model
 @pytest.mark.slow
 def test_the_default_model_in_both_engines(assay: Cli, original: Path) -> None:
@@ -113,6 +119,7 @@ def test_the_default_model_in_both_engines(assay: Cli, original: Path) -> None:
     assert abs(told["perplexity_gap"]) < 0.03
 
 
+@pytest.mark.torch
 @pytest.mark.model
 @pytest.mark.slow
 def test_shuffled_weights_fail_parity_and_qa(assay: Cli, original: Path, damaged: Path) -> None:

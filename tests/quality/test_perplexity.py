@@ -76,6 +76,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return save_model(tmp_path_factory.mktemp("ppl") / "model")
 
 
+@pytest.mark.torch
 @pytest.mark.parametrize(("window", "stride"), [(64, 16), (100, 99), (512, 256)])
 def test_torch_s_own_loss_is_the_same(folder: Path, window: int, stride: int) -> None:
     """Computed once more with transformers alone, token by token of the definition."""
@@ -101,6 +102,7 @@ def test_torch_s_own_loss_is_the_same(folder: Path, window: int, stride: int) ->
     assert found.bits_per_byte == pytest.approx(total / math.log(2) / (len(TEXT) - 1), rel=1e-5)
 
 
+@pytest.mark.torch
 def test_a_model_whose_every_token_is_as_likely(tmp_path: Path) -> None:
     """Its perplexity is the size of its vocabulary."""
     transformers = pytest.importorskip("transformers", reason="needs the hf extra")
@@ -113,6 +115,7 @@ def test_a_model_whose_every_token_is_as_likely(tmp_path: Path) -> None:
         assert measure(scorer, TEXT).perplexity == pytest.approx(size, rel=1e-5)
 
 
+@pytest.mark.torch
 def test_an_apr_file_has_the_perplexity_of_the_folder_it_was_made_of(
     folder: Path, tmp_path: Path
 ) -> None:
@@ -125,6 +128,7 @@ def test_an_apr_file_has_the_perplexity_of_the_folder_it_was_made_of(
     assert found[0] == found[1]
 
 
+@pytest.mark.slow
 @pytest.mark.model
 def test_llama_cpp_s_server_tells_the_same_probability() -> None:
     """Logits come from its C interface, completions from its server: one and the same model."""
@@ -146,6 +150,7 @@ def test_llama_cpp_s_server_tells_the_same_probability() -> None:
             assert told[str(number)].logprob == pytest.approx(best, abs=0.05)
 
 
+@pytest.mark.torch
 @pytest.mark.model
 @pytest.mark.slow
 def test_both_engines_agree_on_the_default_model() -> None:
@@ -161,6 +166,7 @@ def test_both_engines_agree_on_the_default_model() -> None:
     assert found[0].perplexity == pytest.approx(found[1].perplexity, rel=0.02)
 
 
+@pytest.mark.torch
 def test_the_command_and_its_json(assay: Cli, folder: Path, tmp_path: Path) -> None:
     (tmp_path / "mine.txt").write_text(TEXT)
     asked = ("perplexity", folder, "--dataset", "mine.txt", "--window", "64")
@@ -179,6 +185,7 @@ def test_the_command_and_its_json(assay: Cli, folder: Path, tmp_path: Path) -> N
     assert part["results"]["tokens"] < told["results"]["tokens"]
 
 
+@pytest.mark.torch
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [

@@ -35,6 +35,7 @@ def decisions(told: dict[str, Any]) -> dict[str, str]:
     return {item["name"]: item["decision"] for item in told["items"]}
 
 
+@pytest.mark.torch
 def test_an_untrained_model_is_not_let_pass(assay: Cli, folder: Path, tmp_path: Path) -> None:
     """Random weights: a sound file, and far too much perplexity."""
     code, told = asked(
@@ -49,12 +50,14 @@ def test_an_untrained_model_is_not_let_pass(assay: Cli, folder: Path, tmp_path: 
     }  # fmt: skip
 
 
+@pytest.mark.torch
 def test_what_is_not_known_does_not_go(assay: Cli, folder: Path, tmp_path: Path) -> None:
     code, told = asked(assay, folder, tmp_path, "{check: true, scores: {mini: {pass_at_1: 0.5}}}")
     assert code == 3
     assert decisions(told) == {"check": "GO", "mini pass_at_1": "INCONCLUSIVE"}
 
 
+@pytest.mark.torch
 def test_scores_of_results_that_are_there(
     assay: Cli, folder: Path, tmp_path: Path, mini: Benchmark
 ) -> None:
@@ -77,6 +80,7 @@ def test_scores_of_results_that_are_there(
     assert len(mini.problems) == result["results"]["total"]
 
 
+@pytest.mark.torch
 def test_evidence_is_written_and_no_run(assay: Cli, folder: Path, tmp_path: Path) -> None:
     chosen = policy(tmp_path / "policy.yaml", "{check: true}")
     done = assay("qa", folder, "--tier", "mine", "--policy", chosen, "--verbose")
@@ -92,6 +96,7 @@ def test_evidence_is_written_and_no_run(assay: Cli, folder: Path, tmp_path: Path
     assert path.stem not in assay("history").stdout
 
 
+@pytest.mark.torch
 def test_a_damaged_file_is_asked_nothing_more(assay: Cli, folder: Path, tmp_path: Path) -> None:
     cut = tmp_path / "cut"
     cut.mkdir()
@@ -104,6 +109,7 @@ def test_a_damaged_file_is_asked_nothing_more(assay: Cli, folder: Path, tmp_path
     assert decisions(json.loads(done.stdout)) == {"check": "NO-GO"}
 
 
+@pytest.mark.torch
 def test_an_unknown_tier_is_one_line(assay: Cli, folder: Path) -> None:
     done = assay("qa", folder, "--tier", "gold")
     assert done.returncode == 2
@@ -112,6 +118,7 @@ def test_an_unknown_tier_is_one_line(assay: Cli, folder: Path) -> None:
     )
 
 
+@pytest.mark.torch
 def test_a_part_of_a_benchmark_decides_nothing(assay: Cli, folder: Path, tmp_path: Path) -> None:
     """The newest result of the same weights counted, whatever it was about."""
     assay("eval", "mini", "--model", folder, "--max-tokens", "4", "--problems", "2")
@@ -123,6 +130,7 @@ def test_a_part_of_a_benchmark_decides_nothing(assay: Cli, folder: Path, tmp_pat
     )
 
 
+@pytest.mark.torch
 def test_a_result_with_engine_options_is_another_models(
     assay: Cli, folder: Path, tmp_path: Path
 ) -> None:

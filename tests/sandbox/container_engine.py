@@ -1,4 +1,4 @@
-"""A container engine for tests: one that runs already, or one installed and started here."""
+"""A container runtime for tests: one that runs already, or an installed one started here."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def running_engine() -> Iterator[OwnEngine | None]:
     if answers():
         yield None
         return
-    _install()
+    _skip_unless_startable()
     with tempfile.TemporaryDirectory(prefix="assay-engine-", dir="/var/tmp") as folder:
         engine = OwnEngine(Path(folder))
         engine.start()
@@ -79,18 +79,9 @@ def running_engine() -> Iterator[OwnEngine | None]:
                 os.environ["DOCKER_HOST"] = before
 
 
-def _install() -> None:
-    if shutil.which("dockerd"):
-        if os.geteuid():
-            pytest.skip("needs a running container engine, or root to start one")
-        return
-    if os.geteuid() or not shutil.which("apt-get"):
-        pytest.skip("needs a running container engine, or root and apt-get to install one")
-    for command in (["apt-get", "update"], ["apt-get", "install", "--yes", "docker.io"]):
-        done = subprocess.run(
-            [*command, "--no-install-recommends"] if "install" in command else command,
-            env={**os.environ, "DEBIAN_FRONTEND": "noninteractive"},
-            stdin=subprocess.DEVNULL, capture_output=True, text=True,
-        )  # fmt: skip
-        if done.returncode:
-            pytest.skip(f"docker.io cannot be installed here: {done.stderr.strip()[-200:]}")
+def _skip_unless_startable() -> None:
+    """Skip where no runtime can be started. Tests install nothing on the system."""
+    if not shutil.which("dockerd"):
+        pytest.skip("needs a container runtime. Install one with 'make container-engine'.")
+    if os.geteuid():
+        pytest.skip("needs a running container runtime, or root to start one")

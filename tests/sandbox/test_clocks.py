@@ -94,6 +94,7 @@ def on_one_cpu() -> Iterator[None]:
     os.sched_setaffinity(0, before)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("on_one_cpu")
 def test_the_tests_own_work_is_limited_by_exact_time() -> None:
     """On the old code, which counted ticks, 0.9 of the limit were too much beside a neighbour."""

@@ -131,7 +131,7 @@ def test_an_engine_that_is_restarted_costs_no_verdict(
     sandbox: Sandbox, engine: OwnEngine | None
 ) -> None:
     if engine is None:
-        pytest.skip("the engine here is somebody else's: it is not restarted")
+        pytest.skip("the runtime here is somebody else's: it is not restarted")
 
     def restart() -> None:
         time.sleep(1.0)

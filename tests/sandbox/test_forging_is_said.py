@@ -53,6 +53,7 @@ def test_every_kind_says_both_and_the_selftest_shows_it(kind: str) -> None:
     assert not by_name["object that equals everything"].contained
 
 
+@pytest.mark.slow
 def test_doctor_and_list_print_both(assay: Cli) -> None:
     found = json.loads(assay("sandbox", "doctor", "--json").stdout)["tiers"]
     kinds = json.loads(assay("sandbox", "list", "--workers", "1", "--json").stdout)

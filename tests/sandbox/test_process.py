@@ -19,8 +19,9 @@ from assay.sandbox import Sandbox, open_sandbox
 from assay.sandbox.host.tiers import TIERS
 from assay.sandbox.kinds.process import ProcessSandbox
 from assay.types import Job, Limits, Program, Tests, Verdict
+from tests.security.in_tiers import STRONGEST
 
-TIERS_HERE = ["root", "landlock"] if os.geteuid() == 0 else ["user", "landlock"]
+TIERS_HERE = [STRONGEST, pytest.param("landlock", marks=pytest.mark.slow)]
 
 
 @pytest.fixture(scope="module", params=TIERS_HERE)
@@ -368,6 +369,7 @@ def test_a_program_that_sleeps_gives_its_place_to_another(sandbox: Sandbox) -> N
     assert len(order) == 12
 
 
+@pytest.mark.slow
 def test_a_program_that_works_keeps_its_place() -> None:
     busy = "import time\ndef f():\n    while time.process_time() < 4:\n        pass\n"
     opened = open_sandbox("process", 1)

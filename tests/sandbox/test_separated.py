@@ -12,11 +12,14 @@ from assay import plain
 from assay.benchmarks.support import evalplus
 from assay.sandbox import Sandbox, open_sandbox
 from assay.types import Cases, Job, Limits, Program, Tests, Verdict
+from tests.security.in_tiers import STRONGEST
 
 MATCHER = "def matcher():\n    return lambda arguments, expected, got: got == expected\n"
 
 
-@pytest.fixture(scope="module", params=["root", "landlock"])
+@pytest.fixture(
+    scope="module", params=[STRONGEST, pytest.param("landlock", marks=pytest.mark.slow)]
+)
 def sandbox(request: pytest.FixtureRequest) -> Iterator[Sandbox]:
     try:
         opened = open_sandbox("process", 2, request.param)
@@ -161,6 +164,7 @@ def test_a_call_has_a_limit_of_its_own(sandbox: Sandbox) -> None:
     assert verdict.groups == {"base": (2, 2), "plus": (1, 3)}
 
 
+@pytest.mark.slow
 def test_a_failed_program_is_called_on_as_if_it_had_not_failed(sandbox: Sandbox) -> None:
     """It succeeded on the old code: who lived on for a second after an answer knew it was right."""
     inputs = {"base": [[n] for n in range(4)], "plus": [[n] for n in range(4, 40)]}
@@ -214,6 +218,7 @@ LARGE = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("values", LARGE.values(), ids=LARGE.keys())
 def test_large_values_compare_as_small_ones_do(sandbox: Sandbox, values: str) -> None:
     """On the old code the program that is right failed, and for two of these the reference too."""

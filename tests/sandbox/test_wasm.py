@@ -18,7 +18,7 @@ from assay.types import Benchmark, Integrity, Job, Limits, Program, Tests, Verdi
 from tests.conftest import Cli, references, write_completions
 
 pytest.importorskip("wasmtime", reason="needs wasmtime: pip install 'assay-eval[wasm]'")
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.wasm]
 
 
 @pytest.fixture(scope="module")

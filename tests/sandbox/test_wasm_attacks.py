@@ -21,7 +21,7 @@ from assay.sandbox.wasm.messages import GuestReport
 from assay.types import Cases, Integrity, Job, Limits, Program, Tests, Verdict
 
 pytest.importorskip("wasmtime", reason="needs wasmtime: pip install 'assay-eval[wasm]'")
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.wasm]
 
 INPUTS = {"base": [[1], [2]], "plus": [[3]]}
 MATCHER = "def matcher(): return lambda arguments, expected, got: got == expected"

@@ -22,7 +22,7 @@ from assay.sandbox.wasm.messages import GuestLimits, GuestReport, Request
 from assay.types import Cases, Job, Limits, Program, Tests, Verdict
 
 pytest.importorskip("wasmtime", reason="needs wasmtime: pip install 'assay-eval[wasm]'")
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.wasm]
 
 needs_schedstat = pytest.mark.skipif(
     not Path("/proc/self/schedstat").exists(), reason="needs Linux's schedstat"

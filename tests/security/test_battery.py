@@ -60,16 +60,18 @@ def judge(observations: list[dict[str, Any]], tier: str) -> None:
     assert {o["attack"] for o in observations if not o["promised"]} == NOT_PROMISED[tier]
 
 
-@pytest.mark.slow
-@pytest.mark.skipif(os.geteuid() != 0, reason="the root tier needs root")
-def test_as_root() -> None:
-    sandbox = open_sandbox("process", 1, "root")
+def test_as_whoever_runs_the_tests() -> None:
+    """The one tier of the default tests: the strongest that is given to this user."""
+    sandbox = open_sandbox("process", 1)
+    tier = sandbox.capabilities().tier
     observations = [
         {"attack": o.attack, "promised": o.promised, "contained": o.contained, "saw": o.observed}
         for o in run_battery(sandbox)
     ]
     sandbox.close()
-    judge(observations, "root")
+    if os.geteuid() == 0:
+        assert tier == "root"
+    judge(observations, tier)
 
 
 @pytest.fixture

@@ -90,7 +90,9 @@ def check(sandbox: Sandbox, name: str, shares: list[int]) -> None:
     assert {v.integrity for v in verdicts} == {"separated"}
 
 
-@pytest.mark.parametrize("name", BENCHMARKS)
+@pytest.mark.parametrize(
+    "name", [BENCHMARKS[0], *(pytest.param(n, marks=pytest.mark.slow) for n in BENCHMARKS[1:])]
+)
 def test_a_share_of_the_corpus_is_not_passed(sandbox: Sandbox, name: str) -> None:
     check(sandbox, name, [BENCHMARKS.index(name)])
 

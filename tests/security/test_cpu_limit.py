@@ -50,6 +50,7 @@ def judge_beside(tier: str, jobs: list[Job]) -> dict[str, Verdict]:
         return {v.task_id: v for v in judge_in(tier, [Step(jobs)], before=PINNED)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tier", TIERS)
 def test_nine_tenths_of_the_limit_pass_beside_a_neighbour(tier: str) -> None:
     """On the old code two or three of four failed in each tier: "used 1 s of CPU time"."""
@@ -59,6 +60,7 @@ def test_nine_tenths_of_the_limit_pass_beside_a_neighbour(tier: str) -> None:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tier", TIERS)
 def test_eleven_tenths_of_the_limit_fail_beside_a_neighbour(tier: str) -> None:
     verdicts = judge_beside(tier, jobs_that_use(1.1))
@@ -95,6 +97,7 @@ GREEDY = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tier", TIERS)
 def test_no_program_gains_time(tier: str) -> None:
     jobs = [

@@ -109,6 +109,7 @@ def test_verdicts_do_not_depend_on_the_machines_load(humaneval: Benchmark) -> No
             assert verdicts() == idle
 
 
+@pytest.mark.slow
 def test_a_starved_program_gets_its_time() -> None:
     """Beside two busy processes a core it needs more than its wall limit, and still passes."""
     work = "import time\nwhile time.process_time() < 1.5: pass\ndef f(): return 1\n"

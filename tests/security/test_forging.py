@@ -112,6 +112,7 @@ def check_corpus(verdicts: list[Verdict]) -> None:
     assert {verdict.integrity for verdict in verdicts} == {"separated"}
 
 
+@pytest.mark.slow
 def test_with_the_tests_in_a_process_apart(sandbox: Sandbox) -> None:
     """On the old code 13 programs of forgeries_memory.py passed (tier root).
 

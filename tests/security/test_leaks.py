@@ -77,6 +77,7 @@ def check(verdicts: list[Verdict]) -> None:
             assert verdict.status == "pass", verdict
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tier", TIERS)
 def test_no_mark_of_another_job_is_found(tier: str) -> None:
     check(judge_in(tier, list(steps(60, every=17))))

@@ -52,6 +52,7 @@ SLOW_CALLS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tier", TIERS)
 def test_the_limit_of_one_call_is_not_the_programs_to_switch_off(tier: str) -> None:
     """On the old code six of seven passed: the limit was a timer in the program's own process."""
@@ -84,6 +85,7 @@ def f(): return 1
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tier", TIERS)
 def test_time_of_children_that_nobody_waits_for_is_counted(tier: str) -> None:
     """On the old code 1 s was counted as 0.01, and 5 s passed with a limit of 2."""

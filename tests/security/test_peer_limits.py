@@ -68,7 +68,14 @@ def test_one_process_cannot_take_all_memory() -> None:
         python(ONE_BLOCK)
 
 
-@pytest.mark.parametrize("attack", [MANY_PROCESSES, HIDING_PROCESSES, SHARED_MEMORY])
+@pytest.mark.parametrize(
+    "attack",
+    [
+        MANY_PROCESSES,
+        pytest.param(HIDING_PROCESSES, marks=pytest.mark.slow),
+        pytest.param(SHARED_MEMORY, marks=pytest.mark.slow),
+    ],
+)
 @pytest.mark.usefixtures("_group")
 def test_many_processes_cannot_take_all_memory(attack: str) -> None:
     """1.6 GB in eight processes, all of which the old code let have it.

@@ -14,6 +14,7 @@ import pytest
 from assay.types import Integrity, Limits, Verdict
 from tests.security.in_tiers import (
     HARNESS,
+    NAMES,
     ORDINARY_UID,
     SYSTEM_PYTHON,
     TIERS,
@@ -174,7 +175,7 @@ def test_standard_input_is_not_shared_with_the_next_program(tier: str) -> None:
 def test_nothing_survives_a_killed_harness(tier: str) -> None:
     """In tier landlock children of a program did."""
     uid = None if tier == "root" else ORDINARY_UID
-    seconds = f"77.{os.getpid()}{TIERS.index(tier)}"
+    seconds = f"77.{os.getpid()}{NAMES.index(tier)}"
     python = SYSTEM_PYTHON if uid else sys.executable
     code = SURVIVORS.replace("@SECONDS@", seconds)
     process = subprocess.Popen(

@@ -72,6 +72,7 @@ def test_memory_that_the_machine_lacks_is_not_used_by_the_program(
     assert [(v.status, v.reason) for v in verdicts] == [("pass", "passed")] * 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("integrity", ["shared", "separated"])
 @pytest.mark.parametrize("tier", TIERS)
 def test_a_program_larger_than_its_memory_has_failed(tier: str, integrity: Integrity) -> None:
@@ -84,6 +85,7 @@ def test_a_program_larger_than_its_memory_has_failed(tier: str, integrity: Integ
     ]  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tier", TIERS)
 def test_work_that_a_program_makes_for_its_keeper_is_its_own(tier: str) -> None:
     """In a review the old code counted 4 s of the keeper's work as that of others, and waited.

@@ -68,6 +68,7 @@ def check_many_workers(tier: str, workers: int) -> None:
     assert wrongly_judged(verdicts) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tier", TIERS)
 def test_sixty_workers(tier: str) -> None:
     """On the old code programs of the last workers had the link to the oracle, above 255."""
@@ -152,6 +153,7 @@ STATES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tier", TIERS)
 @pytest.mark.parametrize("state", STATES)
 def test_a_harness_in_an_unusual_state(tier: str, state: str) -> None:
