@@ -24,7 +24,7 @@ EVAL = $(BIN)/assay eval $(1) --model "$(CHECKPOINT)" --problems $(PROBLEMS) --n
 	--results-dir "$(RESULTS_DIR)"
 
 .PHONY: help eval eval-humaneval eval-mbpp eval-bigcodebench eval-all eval-perplexity results-history check bench \
-	compare-hf qa contracts test test-all lint container-engine release-check clean
+	compare-hf qa contracts test test-all lint container-engine release-check picture reference clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -97,6 +97,12 @@ container-engine: ## install a container runtime (Debian's docker.io, as root) f
 
 release-check: $(VENV)/.ready-test ## build sdist and wheel, install the wheel elsewhere, evaluate from there
 	$(BIN)/python .ci/release_check.py
+
+picture: $(VENV)/.ready ## draw the README's picture from a real run
+	$(BIN)/python docs/make_picture.py
+
+reference: $(VENV)/.ready ## write the reference pages that are generated
+	$(BIN)/python docs/make_reference.py
 
 clean: ## remove the environment and caches, never results
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis

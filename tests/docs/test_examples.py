@@ -21,12 +21,8 @@ LINK = re.compile(r"(?<!\\)\[[^\]]*\]\(([^)\s]+)\)")
 HEADING = re.compile(r"^#+ +(.*)$", re.M)
 CODE_FILE = re.compile(r"`(?:python )?([a-z][a-z_.]*/[\w/.-]+\.(?:py|yaml|txt))\b[^`\n]*`")
 FOLDERS = (ROOT, ROOT / "src", ROOT / "src" / "assay")  # that files are named from
-# Delete these once docs/sandbox.md names the new files.
-RENAMED = {"benchmarks/_test_code.py", "src/assay/sandbox/attacks.py"}
 SHELL = {"console", "sh", "bash", "shell"}
 ASSIGNMENT = re.compile(r"[A-Z_]+=.*")
-# Targets that another change adds to the Makefile.
-PLANNED_TARGETS = {"container-engine", "picture", "reference"}
 
 
 def name_of(path: Path) -> str:
@@ -62,7 +58,7 @@ def test_files_that_are_named_exist(page: Path) -> None:
     if page.name == "CHANGELOG.md":  # about earlier versions
         return
     for name in CODE_FILE.findall(FENCED.sub("", page.read_text())):
-        assert any((folder / name).exists() for folder in FOLDERS) or name in RENAMED, name
+        assert any((folder / name).exists() for folder in FOLDERS), name
 
 
 def test_the_index_lists_every_page() -> None:
@@ -122,7 +118,7 @@ def check_make(words: list[str]) -> None:
     targets = set(re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(), re.M))
     for word in words:
         if not ASSIGNMENT.fullmatch(word):
-            assert word in targets | PLANNED_TARGETS, f"no make target {word}"
+            assert word in targets, f"no make target {word}"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Generator, Iterable, Iterator
 from pathlib import Path
 
+from assay import types
 from assay.errors import SandboxError
 from assay.protocol import tests_digest
 from assay.sandbox.host.report import BrokeWorker, Outcome, Report, SandboxFailure
@@ -143,7 +144,7 @@ class ForkServerSandbox(WarmWorkers[Worker]):
         return report
 
 
-def _is_own_wait(report: Report, limits: Limits, others_s: float) -> bool:
+def _is_own_wait(report: Report, limits: types.Limits, others_s: float) -> bool:
     """Return whether a program that ran alone got all that it needed to reach its CPU limit.
 
     Its own waiting for a CPU proves nothing: a program that naps waits after each nap, as often as
