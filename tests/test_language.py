@@ -71,7 +71,7 @@ MOST_MARKS = 2  # colons and semicolons of a sentence
 
 DOCS = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
 GENERATED = {"docs/reference/options.md", "docs/reference/environment.md"}  # of help texts
-FENCED = re.compile(r"^```.*?^```$", re.M | re.S)
+FENCED = re.compile(r"^(````?)[a-z]*$.*?^\1$", re.M | re.S)
 INLINE = re.compile(r"`[^`]*`")
 LINK = re.compile(r"\[([^\]]*)\]\([^)]*\)")
 END = re.compile(r"(?<=[.!?])(?<!et al\.)\s+")

@@ -16,7 +16,7 @@ from assay.types import Problem
 
 ROOT = Path(__file__).parents[2]
 PAGES = [*sorted((ROOT / "docs").rglob("*.md")), *sorted(ROOT.glob("*.md"))]
-FENCED = re.compile(r"^```(\w*)\n(.*?)^```$", re.M | re.S)
+FENCED = re.compile(r"^(````?)(\w*)\n(.*?)^\1$", re.M | re.S)
 LINK = re.compile(r"(?<!\\)\[[^\]]*\]\(([^)\s]+)\)")
 HEADING = re.compile(r"^#+ +(.*)$", re.M)
 CODE_FILE = re.compile(r"`(?:python )?([a-z][a-z_.]*/[\w/.-]+\.(?:py|yaml|txt))\b[^`\n]*`")
@@ -71,7 +71,7 @@ def test_the_index_lists_every_page() -> None:
 def commands(page: Path) -> list[str]:
     """Return the command lines of a page's console examples, without comments."""
     found: list[str] = []
-    for kind, block in FENCED.findall(page.read_text()):
+    for _, kind, block in FENCED.findall(page.read_text()):
         if kind not in SHELL:
             continue
         lines = block.replace("\\\n", " ").splitlines()
@@ -152,7 +152,7 @@ def test_the_plug_in_examples_run(
         registry.names()  # loads the plug-ins before what the examples add is taken away again
         monkeypatch.setattr(registry, "_items", dict(vars(registry)["_items"]))
     page = ROOT / "docs" / "guides" / "extending.md"
-    blocks = [block for kind, block in FENCED.findall(page.read_text()) if kind == "python"]
+    blocks = [block for _, kind, block in FENCED.findall(page.read_text()) if kind == "python"]
     assert len(blocks) == 4
     namespace: dict[str, object] = {}
     for block in blocks:

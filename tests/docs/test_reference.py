@@ -35,7 +35,7 @@ ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 SOURCE = ROOT / "src" / "assay"
 CODE = re.compile(r"`([^`\n]+)`")
-FENCED = re.compile(r"^```.*?^```$", re.M | re.S)
+FENCED = re.compile(r"^(````?)[a-z]*$.*?^\1$", re.M | re.S)
 VARIABLE = re.compile(r"ASSAY_[A-Z0-9_]*[A-Z0-9]")
 # Named in the source, set by the self-test for itself.
 INTERNAL_VARIABLES = {"ASSAY_CANARY"}
