@@ -248,13 +248,12 @@ VERDICTS = (
     ),
     Attack(
         "frame walking",
-        "import json, os, sys\n"
+        "import os, sys\n"
         "def f():\n    frame = sys._getframe()\n    while frame:\n"
         "        token = frame.f_locals.get('token')\n"
         "        if isinstance(token, str) and len(token) == 32:\n"
-        "            told = {'token': token, 'status': 'pass', 'reason': 'passed'}\n"
-        "            told |= {'detail': '', 'failing_test': ''}\n"
-        "            os.write(3, json.dumps(told).encode()); os._exit(0)\n"
+        "            words = [token, 'pass', 'passed', '', '']\n"
+        "            os.write(3, chr(0).join(words).encode()); os._exit(0)\n"
         "        frame = frame.f_back\n",
         ("wrong-answer",), tests="assert f() == 41", not_promised=("shared",),
     ),

@@ -85,6 +85,7 @@ def run(control: int, output: int, channel: int, enter: Callable[[], None]) -> N
         os.write(CONTROL, BEGUN)
         if apart:
             os.close(CONTROL)
+            del orders, token  # what nobody needs, no program finds
     except MemoryError:
         _tell(TOO_LONG)
     except BaseException as error:  # ours, not the program's, which has not begun
