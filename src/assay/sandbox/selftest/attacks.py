@@ -61,7 +61,7 @@ MEMORY = (
 NUMBERS = (
     Attack(
         "fork bomb", "import os\nwhile True:\n    try: os.fork()\n    except OSError: pass",
-        ("timeout", "processes"), cpu_s=2, wall_s=3,
+        ("timeout", "processes", "memory"), cpu_s=2, wall_s=3,
     ),
     Attack(
         "thread bomb",
