@@ -92,7 +92,7 @@ def test_work_that_a_program_makes_for_its_keeper_is_its_own(tier: str) -> None:
 
     On a quiet machine it was judged right there too.
     """
-    busy = job("busy", BUSY_KEEPER, limits=Limits(cpu_s=3, wall_s=4))
+    busy = job("busy", BUSY_KEEPER, limits=Limits(cpu_s=3, wall_s=8))
     (verdict,) = judge_in(tier, [Step([busy])])
     assert (verdict.status, verdict.reason) == ("fail", "timeout"), verdict
 
