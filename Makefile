@@ -70,7 +70,7 @@ contracts: $(VENV)/.ready ## execute contracts/*.yaml
 	$(BIN)/assay contracts
 
 test: $(VENV)/.ready-test ## run the default tests: no torch, no containers, minutes on 2 cores
-	$(BIN)/pytest -n $(JOBS) --dist worksteal --cov --cov-report=term:skip-covered $(PYTEST)
+	$(BIN)/pytest -n $(JOBS) --dist worksteal $(PYTEST)
 
 test-all: announce-all lint $(VENV)/.ready-all ## run all tests; installs torch and other packages, 10 GB of disk
 	$(BIN)/assay env bigcodebench

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
 
 from assay import benchmarks
+from assay.errors import DataError
 from assay.models import Model, open_model
 from assay.sandbox.container.image import BASE, build_image
 from assay.types import Benchmark
@@ -36,6 +38,29 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         shared = [name for name in ("docker", "wasm", "parity") if item.get_closest_marker(name)]
         item.add_marker(pytest.mark.xdist_group(shared[0] if shared else item.path.stem))
+
+
+@contextlib.contextmanager
+def skip_without_data() -> Iterator[None]:
+    """Skip a test whose benchmark cannot be had, if the development data is not there."""
+    try:
+        yield
+    except DataError as error:
+        if SHARED_DATA.is_dir():
+            raise
+        pytest.skip(f"the data of this test is not here: {error}")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_setup() -> Generator[None, None, None]:
+    with skip_without_data():
+        return (yield)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call() -> Generator[None, None, None]:
+    with skip_without_data():
+        return (yield)
 
 
 def pytest_configure(config: pytest.Config) -> None:

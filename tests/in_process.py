@@ -32,7 +32,7 @@ class Done:
 def run_command(
     *arguments: str | Path,
     folder: Path,
-    seconds: float = 20.0,
+    seconds: float = 60.0,
     env: Mapping[str, str] | None = None,
 ) -> Done:
     """Run ``assay`` with these arguments in ``folder``, with ``env`` added to the environment."""

@@ -63,6 +63,7 @@ def test_unknown_names_are_attribute_errors() -> None:
         _ = assay.evalute  # type: ignore[attr-defined]
 
 
+@pytest.mark.slow
 def test_every_example_of_the_docs_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -136,6 +136,7 @@ def test_a_zero_has_to_be_one() -> None:
         assert matches("", 1e-4, ([[-4, 0, 1]], 2.0, wrong), matcher=ZERO_MATCHER) == [False]
 
 
+@pytest.mark.no_cover
 def test_items_that_collide_do_not_keep_the_comparison_busy() -> None:
     """On the old code these took 2.6 s, and ten times as many a hundred times as long."""
     got = [k * sys.hash_info.modulus for k in range(1, 20_000)]

@@ -192,6 +192,7 @@ def test_the_alternative_is_the_program_with_its_demo() -> None:
     assert alternative("", None, problem) is None
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize(
     "line", ["print(f(1))\n", "f = f(1)\n", "a.append(f)\n", "def g(): f(1)\n", "x = x.y\n"]
 )

@@ -126,7 +126,15 @@ def test_a_definition_need_not_be_a_def() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["mini", "humaneval", "humanevalplus", "mbpp-all", "mbppplus", "bigcodebench"]
+    "name",
+    [
+        "mini",
+        "humaneval",
+        *(
+            pytest.param(name, marks=pytest.mark.slow)
+            for name in ("humanevalplus", "mbpp-all", "mbppplus", "bigcodebench")
+        ),
+    ],
 )
 def test_references_are_never_changed(name: str) -> None:
     try:

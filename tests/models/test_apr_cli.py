@@ -219,6 +219,7 @@ def test_other_files_say_what_they_are(tmp_path: Path) -> None:
         open_model(f"apr-cli:{tmp_path / 'none'}")
 
 
+@pytest.mark.slow
 def test_kill_9_and_rerun_make_nothing_twice(
     model: str, assay: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -128,6 +128,7 @@ def test_every_bit_of_an_apr_matters(bases: Path) -> None:
         assert fails(path), at
 
 
+@pytest.mark.slow
 def test_bits_of_an_apr_whose_sums_are_right(bases: Path) -> None:
     """As a careless writer would make it: its index is told to be wrong all the same."""
     file = read_apr(bases / "apr")

@@ -158,6 +158,7 @@ def test_a_file_that_only_the_engine_finds_wrong(tmp_path: Path) -> None:
     assert stages["sample"].reason == "forward did not pass"
 
 
+@pytest.mark.slow
 @pytest.mark.model
 def test_the_default_model() -> None:
     stages = found("default")

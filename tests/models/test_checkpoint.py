@@ -215,6 +215,7 @@ def test_a_gguf_that_is_not_understood_says_why(
         read_checkpoint(write_small(tmp_path / "x.gguf", **changes))
 
 
+@pytest.mark.slow
 def test_flipped_bits_in_a_gguf_give_a_model_or_one_clear_error(
     tmp_path: Path, small: Path
 ) -> None:

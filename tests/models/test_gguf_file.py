@@ -47,6 +47,7 @@ def test_an_unknown_version_is_refused(tmp_path: Path) -> None:
         read(tmp_path, gguf(version=99))
 
 
+@pytest.mark.slow
 def test_flipped_bits_give_a_header_or_one_clear_error(tmp_path: Path) -> None:
     whole = bytearray(gguf())
     draw = random.Random(1)

@@ -141,6 +141,7 @@ def test_more_text_than_was_asked_for(server: FaultyServer) -> None:
     assert "more text than the tokens" in (one(server).error or "")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("drop", [b": comment\n" * 5000, b"x" * 50_000, b"data: {}\n\n" * 5000])
 def test_a_stream_without_end_is_left_soon(server: FaultyServer, drop: bytes) -> None:
     """The old code read 64 MiB each time, and kept a line of that length."""

@@ -137,6 +137,7 @@ def test_llama_cpp_at_load(assay: Cli, tmp_path: Path, template: str) -> None:
     refused(assay("prompt", "mini", "0", "--model", "endless.gguf"), "endless.gguf")
 
 
+@pytest.mark.slow
 @pytest.mark.model
 @pytest.mark.parametrize("command", ["prompt", "eval"])
 def test_llama_cpp_later(assay: Cli, tmp_path: Path, command: str) -> None:

@@ -44,6 +44,7 @@ def test_threads_of_llama_cpp_do_not_spin(tmp_path: Path, module: str) -> None:
     assert "GOMP_SPINCOUNT = '0'" in log.read_text()
 
 
+@pytest.mark.slow
 @pytest.mark.model
 def test_texts_do_not_depend_on_the_number_of_threads() -> None:
     """So that the number belongs to the environment and not to the protocol."""

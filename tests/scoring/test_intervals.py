@@ -57,6 +57,7 @@ def test_students_t(freedom: int, quantile: float) -> None:
     assert student_t_975(freedom) == pytest.approx(quantile, abs=2e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("problems", "n_samples"), [(5, 10), (20, 10), (164, 1), (164, 10)])
 def test_covers_the_truth_about_95_times_in_100(problems: int, n_samples: int) -> None:
     """Problems drawn from a population of uneven difficulty, the way benchmarks are."""
