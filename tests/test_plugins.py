@@ -22,7 +22,7 @@ from assay.benchmarks import benchmarks
 from assay.errors import AssayError, DataError, SandboxError
 from assay.extract import RULES, explained, extract
 from assay.formats.format import read_checkpoint
-from assay.models import EngineOptions, Model, Rendered, backends, convert, open_model
+from assay.models import EngineFacts, EngineOptions, Model, Rendered, backends, convert, open_model
 from assay.prompts import strategies
 from assay.sandbox import Sandbox, open_sandbox, sandboxes
 from assay.sandbox.environments import store as environments
@@ -239,7 +239,7 @@ def test_an_engine_gives_every_request_a_completion(
         assert isinstance(rendered, Rendered)
         assert "hello" in rendered.text
         assert len(rendered.pieces) == len(rendered.tokens)
-    assert isinstance(model.describe(), dict)
+    assert isinstance(model.describe(), EngineFacts)
     model.close()
     model.close()
     opening.close()  # type: ignore[attr-defined]

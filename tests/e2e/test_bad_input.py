@@ -197,7 +197,7 @@ def test_closed_streams_are_like_dev_null(tmp_path: Path, mini: Benchmark, close
 def test_no_arguments_show_the_help(assay: Cli) -> None:
     done = assay()
     assert done.returncode == 2
-    assert "Commands:" in done.stderr
+    assert "Evaluate:" in done.stderr
     assert assay("passk", "10", "0", "1").stdout == "0\n"
 
 

@@ -16,8 +16,10 @@ from typing import Any
 
 import pytest
 
+from assay import codec
 from assay.borders import reading
 from tests.in_process import Done, run_command
+from tests.runs.test_folder import MODEL
 from tests.runs.test_reading import RESULT
 
 SAMPLE = {"task_id": "mini/0", "sample": 0, "text": "x"}
@@ -109,7 +111,7 @@ def place(tmp_path: Path) -> Path:
 
 
 def begin_run(folder: Path) -> None:
-    about = {"key": "", "created": "", "model": {"name": "m"}, "environments": []}
+    about = {"key": "", "created": "", "model": codec.to_json(MODEL), "environments": []}
     folder.mkdir()
     (folder / "run.json").write_text(json.dumps(about))
 

@@ -144,7 +144,7 @@ def test_a_polite_stop_does_not_wait_for_a_server_that_hangs(
     _, err = process.communicate(timeout=60)
     assert process.returncode == 130
     assert "Traceback" not in err
-    assert "the same command (without --fresh) continues" in err
+    assert "run the same command to resume" in err
 
 
 def test_no_server_and_no_address_are_one_line(assay: Cli) -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from assay.formats.apr.file import read_apr
+from assay.formats.apr.metadata import AprMetadata
 from assay.formats.apr.write import write_apr
 from assay.formats.gguf.file import read_header
 from assay.formats.huggingface.safetensors import read_index
@@ -152,10 +153,10 @@ def metadata(change: Callable[[dict[str, Any]], Any]) -> Callable[[Path], None]:
     def damage(path: Path) -> None:
         file = read_apr(path)
         tensors = [in_memory(tensor) for tensor in file.unread()]
-        content = json.loads(json.dumps(file.metadata))
+        content = json.loads(json.dumps(file.metadata.content))
         change(content)
         with path.open("wb") as made:
-            write_apr(made, content, tensors, lambda _: None)
+            write_apr(made, AprMetadata(content), tensors, lambda _: None)
 
     return damage
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
@@ -10,16 +9,21 @@ from pathlib import Path
 
 import pytest
 
+from assay import codec
 from assay.errors import UsageError
 from assay.machine import usable_cores, usable_physical_cores
 from assay.models import EngineOptions, open_model
+from assay.models.engines.llamacpp.settings import LlamaScoreSettings, LlamaSettings
 from assay.models.engines.vllm import worker as vllm_worker
 from assay.types import Decoding, Message, Prompt, Request
 
-SETTINGS = {"path": "/nonexistent", "context": 64, "parallel": 1, "threads": 1, "device": "cpu"}
+SETTINGS = {
+    "worker": LlamaSettings("/nonexistent", 1, 64, 64, 1, "cpu", invariant=True),
+    "scores": LlamaScoreSettings("/nonexistent", 64, 1, "cpu"),
+}
 
 
-@pytest.mark.parametrize("module", ["worker", "scores"])
+@pytest.mark.parametrize("module", SETTINGS)
 def test_threads_of_llama_cpp_do_not_spin(tmp_path: Path, module: str) -> None:
     """OpenMP's did, for 300,000 rounds: beside other work a run took six times as long."""
     pytest.importorskip("xllamacpp", reason="needs llama.cpp (the gguf extra)")
@@ -36,9 +40,9 @@ def test_threads_of_llama_cpp_do_not_spin(tmp_path: Path, module: str) -> None:
     assert worker.stdin is not None
     assert worker.stdout is not None
     with worker, worker.stdin, worker.stdout:  # its input stays open: its end would end the worker
-        worker.stdin.write(json.dumps(SETTINGS) + "\n")
+        worker.stdin.write(codec.dumps(SETTINGS[module]) + "\n")
         worker.stdin.flush()
-        assert "fatal" in worker.stdout.readline()
+        assert "Fatal" in worker.stdout.readline()
     if "GOMP_SPINCOUNT" not in log.read_text():
         pytest.skip("this llama.cpp computes without GNU OpenMP")
     assert "GOMP_SPINCOUNT = '0'" in log.read_text()

@@ -76,7 +76,7 @@ class RunReader:
 
     def _read(self, name: str, record_type: type[T]) -> Iterable[T]:
         """Yield the records of a file; a run that has just begun, or an old one, may lack it."""
-        if (self.path / name).exists():
+        if os.path.lexists(self.path / name):  # a dangling link is damage
             yield from read_records(self.path / name, record_type)
 
     @property
