@@ -181,7 +181,7 @@ def test_closing_from_another_thread_ends_it(model: str, monkeypatch: pytest.Mon
     stream = engine.generate(asked(*"abcdefghijklmnopqrstuvwxyz"))
     next(stream)
     threading.Timer(0.1, engine.close).start()
-    with pytest.raises(ModelError, match="apr ended .* prompts to go"):
+    with pytest.raises(ModelError, match="apr ended .* prompts left"):
         list(stream)
 
 

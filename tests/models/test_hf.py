@@ -194,7 +194,7 @@ def test_other_weights_under_the_same_path_are_another_model(tmp_path: Path) -> 
     ("change", "options", "message"),
     [
         (lambda f: (f / "model.safetensors").unlink(), {}, "holds no weights"),
-        (lambda f: None, {"device": "cuda"}, "no NVIDIA GPU|torch sees no GPU"),
+        (lambda f: None, {"device": "cuda"}, "no NVIDIA GPU|torch finds no GPU"),
         (lambda f: None, {"adapter": "/nowhere"}, "no folder of LoRA weights"),
         (lambda f: (f / "model.safetensors").write_bytes(b"\0" * 99), {}, "cannot load"),
     ],
@@ -273,7 +273,7 @@ def test_too_little_memory_for_one_prompt_is_its_error(
     monkeypatch.setattr(Slots, "place", short_of_memory)
     _, found = served(folder, asked(GREEDY), 4)
     assert {key: reply.error for key, reply in found.items() if reply.error} == {
-        ("t2", 0): "the device has too little memory for this prompt even alone"
+        ("t2", 0): "the device has too little memory for this prompt alone"
     }
 
 

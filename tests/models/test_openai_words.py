@@ -190,7 +190,7 @@ def test_several_data_lines_are_one_event() -> None:
     ],
 )
 def test_an_answer_of_another_shape_is_refused(message: Any) -> None:
-    with pytest.raises(ValueError, match="unknown shape|prompt_tokens is inf"):
+    with pytest.raises(ValueError, match="unknown answer format|prompt_tokens is inf"):
         Answer(1000).add(message)
 
 

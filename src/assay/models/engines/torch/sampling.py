@@ -1,7 +1,7 @@
-"""Choosing tokens on the device: greedy, or sampled by seeds of each sequence's own.
+"""Choose tokens on the device: greedy, or sampled with each sequence's own seed.
 
-The noise of a token is a hash of (seed, how many tokens came before, token), so a sample is the
-same whatever is generated beside it, in whichever order, as long as the logits are.
+The noise of a token is a hash of (seed, number of tokens before it, token). So a sample does not
+depend on the batch or on the order, as long as the logits do not.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import torch
 
-# splitmix64's multipliers as signed numbers, and odd ones that spread the parts of the key.
+# splitmix64's multipliers as signed numbers, and odd numbers that spread the parts of the key.
 MIX = (-4658895280553007687, -7723592293110705685)
 SPREAD = (-7046029254386353131, 3935559000370003845, 2691343689449507681)
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """What a step must be able to do for all its sequences. Their own settings are data."""
+    """Features that a step must have for all its sequences. Their settings are data."""
 
     width: int  # candidates: 1 is greedy, 0 the whole vocabulary
     nucleus: bool = False  # whether any has top_p below 1
@@ -29,7 +29,7 @@ class Choice:
 
 @dataclass(slots=True)
 class Settings:
-    """Of every slot, on the device."""
+    """Settings of every slot, on the device."""
 
     temperature: torch.Tensor
     top_k: torch.Tensor
@@ -52,9 +52,9 @@ def choose(
     choice: Choice,
     seen: torch.Tensor | None = None,
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Tokens and their log-probabilities under the model (not under the cut distribution).
+    """Return tokens and their log-probabilities under the model (not under the cut distribution).
 
-    ``seen`` marks the tokens of each sequence so far; a repetition penalty is for these.
+    ``seen`` marks the tokens of each sequence so far, for the repetition penalty.
     """
     import torch
 
@@ -68,7 +68,7 @@ def choose(
 
 
 def penalise(logits: torch.Tensor, seen: torch.Tensor, penalty: torch.Tensor) -> torch.Tensor:
-    """Return logits with those of tokens that were seen made smaller, as transformers does it."""
+    """Return logits with those of seen tokens reduced, as transformers does."""
     import torch
 
     by = penalty[:, None].to(logits.dtype)
@@ -109,7 +109,7 @@ def _chosen(
 
 
 def gumbel(seed: Any, made: Any, token: torch.Tensor) -> torch.Tensor:
-    """Standard Gumbel noise; the largest of logit + noise is a sample of the softmax."""
+    """Return standard Gumbel noise. The largest of logit + noise is a sample of the softmax."""
     import torch
 
     key = seed * SPREAD[0] + made * SPREAD[1] + token * SPREAD[2]
@@ -121,5 +121,5 @@ def gumbel(seed: Any, made: Any, token: torch.Tensor) -> torch.Tensor:
 
 
 def _shifted(key: torch.Tensor, by: int) -> torch.Tensor:
-    """To the right, zeros moving in: torch's own shift keeps the sign."""
+    """Shift to the right, filling with zeros: torch's own shift keeps the sign."""
     return (key >> by) & ((1 << (64 - by)) - 1)

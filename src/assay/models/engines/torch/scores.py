@@ -1,4 +1,4 @@
-"""What a model in torch makes of given tokens (see ``workers.score_lines``)."""
+"""Score given tokens with a model in torch (see ``workers.score_lines``)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ AT_ONCE = {"cpu": 1, "cuda": 16}  # sequences in one pass; a CPU is as fast with
 
 
 class TorchScores:
-    """Computes with the attention that the model had when this was made: transformers' own."""
+    """Score with the attention that the model had when this was created: transformers' own."""
 
     def __init__(self, loaded: Loaded) -> None:
         self._loaded = loaded
@@ -42,7 +42,7 @@ class TorchScores:
         return found
 
     def logprobs(self, sequences: Sequence[Sequence[int]], last: int) -> list[list[float]]:
-        """Together where they are equally long."""
+        """Return log-probabilities. Sequences of equal length are computed together."""
         if len({len(tokens) for tokens in sequences}) > 1:
             return [self.logprobs([tokens], last)[0] for tokens in sequences]
         logits = self._computed(sequences, last + 1)[:, :-1]
