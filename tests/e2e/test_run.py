@@ -182,7 +182,7 @@ def test_bad_input_is_one_line(assay: Cli, recorded: Path, tmp_path: Path) -> No
     batch = ("--batch-jsonl", "in.jsonl")
     refused(assay("run", recorded), "either --batch-jsonl FILE or --prompt TEXT")
     refused(assay("run", recorded, *batch, "--prompt", "p"), "either --batch-jsonl")
-    refused(assay("run", "none.gguf", *batch), "no model at none.gguf")
+    refused(assay("run", "none.gguf", *batch), "none.gguf: is not a file or folder")
     refused(assay("run", recorded, "--batch-jsonl", "none"), "none: no such file")
     refused(assay("run", recorded, "--batch-jsonl", "odd.bin"), "odd.bin is no JSONL file (line 1")
     refused(assay("run", recorded, *batch, "--n-samples", "0"), "--n-samples must be")

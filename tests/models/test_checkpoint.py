@@ -183,8 +183,8 @@ def test_an_apr_that_was_never_a_gguf_keeps_its_rows(tmp_path: Path) -> None:
     ("changes", "complaint"),
     [
         ({"architecture": "mamba", "model_type": "mamba"}, "family 'mamba'"),
-        ({"num_heads": None}, "does not say its llama.attention.head_count"),
-        ({"hidden_size": "many"}, "does not say its llama.embedding_length"),
+        ({"num_heads": None}, "has no llama.attention.head_count"),
+        ({"hidden_size": "many"}, "has no llama.embedding_length"),
         ({"tokenizer.pre_type": "brand-new"}, "pre-tokenizer 'brand-new'"),
         ({"tokenizer.pre_type": None}, "pre-tokenizer ''"),
         ({"tokenizer.vocabulary": None}, "0 tokens"),
@@ -294,7 +294,7 @@ def test_a_stretch_that_gguf_has_no_word_for_is_named(tmp_path: Path, small: Pat
     assert not list(tmp_path.glob("g.gguf*"))
     config["rope_parameters"] = {"rope_type": "linear", "factor": "four"}
     (tmp_path / "f" / "config.json").write_text(json.dumps(config))
-    with pytest.raises(ModelError, match="does not say the factor of its rope_scaling"):
+    with pytest.raises(ModelError, match="its rope_scaling has no factor"):
         convert(tmp_path / "f", tmp_path / "g.gguf")
 
 
@@ -310,7 +310,7 @@ def test_weights_in_several_files(tmp_path: Path, small: Path) -> None:
 @pytest.mark.parametrize(
     ("damage", "complaint"),
     [
-        (lambda f: (f / "config.json").write_text("{"), "config.json is no JSON"),
+        (lambda f: (f / "config.json").write_text("{"), "config.json: is not valid JSON"),
         (lambda f: (f / "config.json").write_text("[]"), "no JSON object"),
         (lambda f: (f / "tokenizer.json").unlink(), "has no tokenizer.json"),
         (lambda f: (f / "tokenizer.json").write_text("{}"), "tokenizer.json is no tokenizer"),

@@ -83,7 +83,7 @@ def test_counts_of_tokens_that_are_none(server: FaultyServer, value: str) -> Non
     failed = one(server)
     assert (failed.finish_reason, failed.text, failed.prompt_tokens) == ("error", "", 0)
     assert failed.error is not None
-    assert failed.error.startswith("the answer is not valid JSON")
+    assert failed.error.startswith("the answer is not valid")
     assert len(failed.error) < 200
 
 
@@ -136,9 +136,9 @@ def test_more_than_one_choice(server: FaultyServer) -> None:
 def test_more_text_than_was_asked_for(server: FaultyServer) -> None:
     """Half a megabyte for 16 tokens was a completion on the old code."""
     server.text = lambda _: "x" * 500_000
-    assert "more text than the tokens" in (one(server).error or "")
+    assert "more text than the requested" in (one(server).error or "")
     server.text, server.reasoning = lambda _: "x", "y" * 500_000
-    assert "more text than the tokens" in (one(server).error or "")
+    assert "more text than the requested" in (one(server).error or "")
 
 
 @pytest.mark.slow
@@ -190,7 +190,7 @@ def test_a_server_that_drips_can_be_left_by_ctrl_c(server: FaultyServer) -> None
     model = opened(server)
     threading.Timer(0.3, model.close).start()
     began = time.monotonic()
-    with pytest.raises(ModelError, match="stopped"):
+    with pytest.raises(ModelError, match="Interrupted"):
         list(model.generate(ask(2)))
     assert time.monotonic() - began < 3
 
@@ -240,7 +240,7 @@ def test_no_answer_at_all(server: FaultyServer, body: bytes) -> None:
     """An error of that prompt before, too."""
     server.raw = answering(body)
     assert (one(server).error or "").startswith(
-        ("the answer is not valid JSON", "the answer ended early")
+        ("the answer is not valid", "the answer ended early")
     )
 
 

@@ -112,5 +112,5 @@ def test_an_empty_folder_says_what_is_wanted(tmp_path: Path) -> None:
 def test_a_result_without_its_program_is_no_completion(tmp_path: Path) -> None:
     path = tmp_path / "x.json"
     path.write_text(json.dumps({"eval": {"t/0": [{"task_id": "t/0"}]}}))
-    with pytest.raises(ModelError, match="is no completion"):
+    with pytest.raises(ModelError, match="is not a completion"):
         open_recorded(str(path))

@@ -137,7 +137,7 @@ def test_a_tokenizer_that_gguf_cannot_say_is_refused(change: dict[str, Any]) -> 
 
 
 def test_an_unknown_pre_tokenizer_is_named() -> None:
-    with pytest.raises(ModelError, match="m.gguf splits text by the pre-tokenizer 'tekken'"):
+    with pytest.raises(ModelError, match="m.gguf: has the unknown pre-tokenizer 'tekken'"):
         tokenizer_json(vocabulary("tekken"), "m.gguf")
 
 

@@ -137,7 +137,7 @@ class Server:
                 try:
                     told = _parsed(_read(response, LISTING.bytes))
                 except ValueError as error:
-                    raise PassingError(f"the list of models is not valid JSON ({error})") from error
+                    raise PassingError(f"the list of models is not valid ({error})") from error
         except RefusedError:
             return None
         return parse_listing(told)
@@ -150,7 +150,7 @@ class Server:
                     self._check(message)
                     answer.add(message)
             except ValueError as error:
-                raise PassingError(f"the answer is not valid JSON ({error})") from error
+                raise PassingError(f"the answer is not valid ({error})") from error
         if answer.finish_reason in ("", "abort", "error"):
             raise PassingError("the answer ended early")
         return answer

@@ -140,7 +140,7 @@ class Session:
 
     def _sleep(self, seconds: float) -> None:
         if self.stopped.wait(seconds):
-            raise ModelError("stopped")
+            raise ModelError("Interrupted.")
 
 
 def _completion(request: Request, answer: Answer, seconds: float, retries: int) -> Completion:
