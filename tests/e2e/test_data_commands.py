@@ -110,7 +110,9 @@ def test_offline_with_nothing_cached(assay: Cli, nothing: dict[str, str], tmp_pa
         done = assay(*command, env=offline)
         assert done.returncode == 2
         (line,) = done.stderr.splitlines()
-        assert line.startswith("assay: humaneval 1.0.3 is not here (HF_HUB_OFFLINE is set): put ")
+        assert line.startswith(
+            "assay: humaneval 1.0.3: is not on this machine (HF_HUB_OFFLINE is set). Put "
+        )
         assert f" at {path}, or as humaneval/HumanEval.jsonl.gz into a folder for --data" in line
 
 
@@ -179,7 +181,7 @@ def test_another_judge_reads_the_data_of_the_given_folder(
         *more, "--data", folder, folder=tmp_path,
     )  # fmt: skip
     assert done.code == 2
-    assert f"{damaged} is damaged" in done.err
+    assert f"{damaged}: is damaged" in done.err
 
 
 def test_an_export_reads_the_data_of_the_given_folder(
@@ -195,6 +197,6 @@ def test_an_export_reads_the_data_of_the_given_folder(
     done = run_command(*asked, folder=tmp_path)  # the run stores its programs
     assert (done.code, done.err) == (0, "")
     (tmp_path / "results" / run / "programs.jsonl").unlink()  # as runs of earlier versions
-    assert "is not here" in run_command(*asked, folder=tmp_path).err
+    assert "is not on this machine" in run_command(*asked, folder=tmp_path).err
     done = run_command(*asked, "--data", folder, folder=tmp_path)
     assert (done.code, done.err) == (0, "")

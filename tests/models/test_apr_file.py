@@ -132,7 +132,7 @@ HUGE = 1 << 62
     [
         (AprSample(version=(3, 1)), "version 3.1"),
         (AprSample(metadata=b"{"), "damaged"),
-        (AprSample(metadata=b"[1]"), "no JSON object"),
+        (AprSample(metadata=b"[1]"), "not a JSON object"),
         (AprSample(metadata=b"\xff\xfe{}"), "damaged"),
         (AprSample(metadata=b"[" * 100_000), "damaged"),
         (AprSample(metadata_size=17 << 20), "the limit is 16 MiB"),
@@ -142,18 +142,21 @@ HUGE = 1 << 62
         (AprSample(index_offset=HUGE), "an index of 1 tensors"),
         (AprSample(data_offset=HUGE), "cut off"),
         (AprSample(data_offset=1 << 20), "cut off"),
-        (AprSample(tensors=[("w", 0, (2, HUGE), bytes(24))]), "which its shape"),
-        (AprSample(tensors=[("w", 0, (2, 3), bytes(20))]), "has 20 bytes, which its shape"),
+        (AprSample(tensors=[("w", 0, (2, HUGE), bytes(24))]), "which do not fit its shape"),
+        (
+            AprSample(tensors=[("w", 0, (2, 3), bytes(20))]),
+            "has 20 bytes, which do not fit its shape",
+        ),
         (AprSample(tensors=[("w", 77, (2, 3), bytes(24))]), "unknown type 77"),
         (AprSample(tensors=[("w", 0, (1,) * 9, bytes(4))]), "9 dimensions"),
         (
             AprSample(tensors=[("w", 7, (1,), b"a"), ("w", 7, (1,), b"b")]),
-            "two tensors of one name",
+            "two tensors with the same name",
         ),
     ],
 )
 def test_what_cannot_be_is_not_believed(tmp_path: Path, sample: AprSample, complaint: str) -> None:
-    with pytest.raises(ModelError, match=f"model.apr .*({complaint}).* again") as caught:
+    with pytest.raises(ModelError, match=f"model.apr: .*({complaint}).* again") as caught:
         read(tmp_path, sample.build())
     assert "\n" not in str(caught.value)
 

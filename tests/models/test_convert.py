@@ -153,7 +153,7 @@ def test_no_folder_is_ever_deleted_that_is_no_model(tmp_path: Path) -> None:
     home.mkdir()
     (home / "letter").write_text("dear")
     for target in (home, home / "letter"):
-        with pytest.raises(UsageError, match="something else than a model"):
+        with pytest.raises(UsageError, match="is not a model of this format"):
             convert(path, target, force=True)
     assert (home / "letter").read_text() == "dear"
 

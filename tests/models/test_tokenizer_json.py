@@ -132,7 +132,7 @@ def test_a_tokenizer_that_cannot_be_taken_apart_stays_whole(change: Any) -> None
 )
 def test_a_tokenizer_that_gguf_cannot_say_is_refused(change: dict[str, Any]) -> None:
     other = TokenizerJson({**tokenizer_json(vocabulary(), "x").content, **change})
-    with pytest.raises(ModelError, match="my-model has a tokenizer that a GGUF file cannot say"):
+    with pytest.raises(ModelError, match="my-model: has a tokenizer that a GGUF file cannot store"):
         vocabulary_of(other, TokenizerConfig({}), "my-model")
 
 
