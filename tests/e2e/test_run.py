@@ -217,11 +217,11 @@ def test_one_prompt(start_slow: Start, tmp_path: Path) -> None:
 def test_an_engine_that_cannot_batch_says_so(assay: Cli, recorded: Path, tmp_path: Path) -> None:
     prompts(tmp_path / "in.jsonl", {"prompt": "p", "task_id": "a"})
     batch = ("run", recorded, "--batch-jsonl", "in.jsonl")
-    refused(assay(*batch, "--batch-mode", "on"), "replay", "--batch-mode on: recorded completions")
-    refused(assay(*batch, env={"APR_BATCH_MODE": "on"}), "--batch-mode on: recorded completions")
+    refused(assay(*batch, "--batch-mode", "on"), "replay", "--batch-mode on: the replay engine")
+    refused(assay(*batch, env={"APR_BATCH_MODE": "on"}), "--batch-mode on: the replay engine")
     refused(
         assay("eval", "mini", "--model", recorded, "--batch-mode", "on"),
-        "--batch-mode on: recorded completions",
+        "--batch-mode on: the replay engine",
     )
     assert assay(*batch, env={"APR_BATCH_MODE": "off"}).returncode == 0
 

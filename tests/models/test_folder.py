@@ -115,7 +115,7 @@ def test_a_hub_id_is_found_in_the_hubs_own_cache(tmp_path: Path) -> None:
         (kept / "refs" / "v2").write_text("1" * 40)
         assert model_folder("owner/name", "v2") == other
         assert model_folder("owner/name", "1" * 40) == other
-        with pytest.raises(ModelError, match="check the name and --revision"):
+        with pytest.raises(ModelError, match="Check the name and --revision"):
             model_folder("owner/name", "v3")
         identities = [
             folder_identity(

@@ -161,7 +161,7 @@ def _recognises(path: Path) -> bool:
 
 def _open(reference: str, options: EngineOptions) -> ReplayModel:
     if options.batch_mode == "on":
-        raise UsageError("--batch-mode on: recorded completions have no batches. Drop it.")
+        raise UsageError("--batch-mode on: the replay engine has no batches. Drop it.")
     refuse(
         options, "replay",
         "thinking", "revision", "engine_options", "dtype", "adapter", "threads", "prompt_form",
