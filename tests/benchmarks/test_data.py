@@ -279,5 +279,5 @@ def test_names_of_variables() -> None:
 
 def test_a_benchmark_is_loaded_from_the_folder_it_is_given(tmp_path: Path) -> None:
     put(tmp_path / HUMANEVAL.path, b"not the data")
-    with pytest.raises(DataError, match="damaged or of another version"):
+    with pytest.raises(DataError, match="damaged or another version"):
         benchmarks.load("humaneval", data_dir=tmp_path)

@@ -83,7 +83,7 @@ def records(
     wanted: DataFile, announce: Announce = lambda _: None, data_dir: Path | None = None
 ) -> list[dict[str, Any]]:
     """Return the pinned records, found (first in ``data_dir``) or downloaded, and verified."""
-    place = find(wanted, data_dir) or _fetched(wanted, announce)
+    place = find(wanted, data_dir) or _fetch_first(wanted, announce)
     return checked(place.path, wanted, place.remedy)
 
 
@@ -110,7 +110,7 @@ def locate(
     wanted: DataFile, announce: Announce = lambda _: None, data_dir: Path | None = None
 ) -> Path:
     """Return the verified file, found (first in ``data_dir``) or downloaded."""
-    place = find(wanted, data_dir) or _fetched(wanted, announce)
+    place = find(wanted, data_dir) or _fetch_first(wanted, announce)
     verify(wanted, place)
     return place.path
 
@@ -165,7 +165,7 @@ def _in_cache(wanted: DataFile, source: RemoteFile | None = None) -> Path:
     return cache_dir() / f"{wanted.name}-{wanted.version}" / name
 
 
-def _fetched(wanted: DataFile, announce: Announce) -> Place:
+def _fetch_first(wanted: DataFile, announce: Announce) -> Place:
     failures = ["HF_HUB_OFFLINE is set"] if offline() else []
     for source in [] if offline() else _sources(wanted):
         if failures:

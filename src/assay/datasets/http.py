@@ -116,7 +116,7 @@ def _fetch_in_time(wanted: RemoteFile) -> bytes:
 
 def _request(wanted: RemoteFile, deadline: float) -> bytes:
     headers = {"User-Agent": f"assay/{__version__}", "Accept-Encoding": "identity"}
-    request = _authorised(urllib.request.Request(wanted.url, headers=headers))
+    request = _authorise(urllib.request.Request(wanted.url, headers=headers))
     try:
         opener = urllib.request.build_opener(_Redirects)
         with opener.open(request, timeout=TIMEOUT_S) as response:
@@ -156,7 +156,7 @@ def _another_file(wanted: RemoteFile, problem: str) -> FetchError:
     )
 
 
-def _authorised(request: urllib.request.Request) -> urllib.request.Request:
+def _authorise(request: urllib.request.Request) -> urllib.request.Request:
     """Add the user's token if the request goes to the hub. Its storage hosts get none."""
     token = os.environ.get("HF_TOKEN")
     if token and request.full_url.startswith(TOKEN_GOES_TO):
@@ -175,7 +175,7 @@ class _Redirects(urllib.request.HTTPRedirectHandler):
             fp.close()
             raise urllib.error.URLError(f"{code}: redirects from {req.type} to {newurl[:80]}")
         request = super().redirect_request(req, fp, code, msg, headers, newurl)
-        return None if request is None else _authorised(request)
+        return None if request is None else _authorise(request)
 
 
 def _failure(wanted: RemoteFile, said: str, remedy: str) -> FetchError:

@@ -59,12 +59,12 @@ def _key(path: Path | None) -> bytes:
     If none can be stored, this process uses a key of its own and finds no entries of others.
     """
     try:
-        return _stored(path) if path else secrets.token_bytes(KEY_BYTES)
+        return _load_or_create(path) if path else secrets.token_bytes(KEY_BYTES)
     except OSError:
         return secrets.token_bytes(KEY_BYTES)
 
 
-def _stored(path: Path) -> bytes:
+def _load_or_create(path: Path) -> bytes:
     if not path.is_symlink() and not path.exists():
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         _create(path)

@@ -99,11 +99,11 @@ def is_computed(name: str) -> bool:
 
 def hf_name(name: str) -> str | None:
     """Return Hugging Face's name of a tensor with GGUF's name, or None if it has none."""
-    return _renamed(name, _TO_HF)
+    return _rename(name, _TO_HF)
 
 
 def gguf_name(name: str) -> str | None:
-    return _renamed(name, _TO_GGUF)
+    return _rename(name, _TO_GGUF)
 
 
 def with_rotary(tensor: Tensor, has: Rotary, wants: Rotary, config: ModelConfig) -> Tensor:
@@ -174,7 +174,7 @@ def shortest(value: float) -> float:
     return value
 
 
-def _renamed(name: str, table: Mapping[str, str]) -> str | None:
+def _rename(name: str, table: Mapping[str, str]) -> str | None:
     stem, _, ending = name.rpartition(".")
     number = re.search(r"\.(\d+)\.", stem)
     pattern = stem.replace(number[0], ".{}.", 1) if number else stem

@@ -44,14 +44,14 @@ def convert(
     _check_free(path, name, force=force)
     checkpoint = read_checkpoint(source)
     stored = target.tensors(checkpoint, str(source))
-    tensors = [_encoded(tensor, target, dtype, source) for tensor in stored]
+    tensors = [_encode(tensor, target, dtype, source) for tensor in stored]
     changed = Counter(
         f"{old.encoding} to {new.encoding}"
         for old, new in zip(stored, tensors, strict=True)
         if old.encoding != new.encoding
     )
     if changed:
-        checkpoint = _retyped(checkpoint, tensors)
+        checkpoint = _retype(checkpoint, tensors)
     total, done = sum(tensor.nbytes for tensor in tensors), 0
 
     def written(count: int) -> None:
@@ -59,14 +59,14 @@ def convert(
         done += count
         progress(done, total)
 
-    with _swapped_in(path) as partial:
+    with _swap_in(path) as partial:
         target.write(partial, checkpoint, tensors, written, source)
     files = [path] if target.suffix else path.iterdir()
     size = sum(file.stat().st_size for file in files)
     return Conversion(str(source), str(path), name, len(tensors), size, dict(changed))
 
 
-def _encoded(tensor: Tensor, target: Format, dtype: str, source: Path) -> Tensor:
+def _encode(tensor: Tensor, target: Format, dtype: str, source: Path) -> Tensor:
     """Return the tensor unchanged, unless another number format is requested or needed."""
     if tensor.encoding in INTEGERS:
         if target.holds(tensor):
@@ -82,7 +82,7 @@ def _encoded(tensor: Tensor, target: Format, dtype: str, source: Path) -> Tensor
     return tensor if target.holds(tensor) else cast(tensor, "F32")
 
 
-def _retyped(checkpoint: Checkpoint, tensors: Sequence[Tensor]) -> Checkpoint:
+def _retype(checkpoint: Checkpoint, tensors: Sequence[Tensor]) -> Checkpoint:
     """Return the checkpoint with GGUF metadata that name the encoding of most tensors."""
     pairs = tuple(
         dataclasses.replace(pair, value=file_type(tensors))
@@ -106,7 +106,7 @@ def _check_free(path: Path, name: str, *, force: bool) -> None:
 
 
 @contextlib.contextmanager
-def _swapped_in(path: Path) -> Iterator[Path]:
+def _swap_in(path: Path) -> Iterator[Path]:
     """Yield a temporary name. Replace what is at the path when everything is written."""
     partial, old = (path.with_name(path.name + ending) for ending in (".part", ".old"))
     _remove(partial)

@@ -66,10 +66,10 @@ def read_checkpoint(path: Path) -> Checkpoint:
             f"{path}: is not a model that can be read. Give a .gguf or .apr file, or a folder with "
             "config.json and .safetensors files."
         )
-    return _understood(formats.get(name).read, path)
+    return _read_safely(formats.get(name).read, path)
 
 
-def _understood(read: Callable[[Path], Checkpoint], path: Path) -> Checkpoint:
+def _read_safely(read: Callable[[Path], Checkpoint], path: Path) -> Checkpoint:
     """Read metadata. Report any error in them as damage."""
     try:
         return read(path)

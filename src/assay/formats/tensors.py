@@ -99,7 +99,7 @@ def decode(tensor: Tensor) -> Weight:
     if tensor.encoding in PLAIN:
         values = data.view(PLAIN[tensor.encoding]).reshape(tensor.shape)
         return Weight(tensor.name, values, _DTYPES[tensor.encoding])
-    return Weight(tensor.name, _dequantised(tensor, data), "float32")
+    return Weight(tensor.name, _dequantise(tensor, data), "float32")
 
 
 def cast(tensor: Tensor, encoding: str) -> Tensor:
@@ -110,7 +110,7 @@ def cast(tensor: Tensor, encoding: str) -> Tensor:
         tensor,
         encoding=encoding,
         nbytes=sizes_of(encoding, tensor.shape)[0],
-        read=lambda: _encoded(decode(tensor), encoding),
+        read=lambda: _encode(decode(tensor), encoding),
     )
 
 
@@ -168,7 +168,7 @@ def _by_rows(tensor: Tensor) -> bool:
     return tensor.encoding != APR_Q8 and tensor.nbytes == sizes_of(tensor.encoding, tensor.shape)[1]
 
 
-def _dequantised(tensor: Tensor, data: NDArray[np.uint8]) -> NDArray[np.float32]:
+def _dequantise(tensor: Tensor, data: NDArray[np.uint8]) -> NDArray[np.float32]:
     import numpy as np
 
     if tensor.encoding == APR_Q8:
@@ -220,7 +220,7 @@ def _ggml(blocks: NDArray[np.uint8], tensor: Tensor) -> NDArray[np.float32]:
     return numbers
 
 
-def _encoded(weight: Weight, encoding: str) -> Any:
+def _encode(weight: Weight, encoding: str) -> Any:
     import numpy as np
 
     values = weight.values

@@ -55,7 +55,7 @@ def described(prompt: str, entry_point: str) -> tuple[str, ...]:
 
     A prompt that is not code is all prose.
     """
-    module = _parsed(prompt)
+    module = _parse(prompt)
     if module is None:
         return (prompt,)
     bodies = [
@@ -97,7 +97,7 @@ def _assertion_at(lines: list[str]) -> tuple[ast.expr | None, int]:
     """Return the assertion that starts here, if one does, and its number of lines."""
     if lines[0].lstrip().startswith("assert "):
         for length in range(1, min(len(lines), MOST_LINES) + 1):
-            match _parsed("\n".join(lines[:length]).strip()):
+            match _parse("\n".join(lines[:length]).strip()):
                 case ast.Module([ast.Assert(condition)]):
                     return condition, length
     return None, 1
@@ -111,22 +111,22 @@ def _calls(text: str, name: str) -> Iterator[Example]:
         doctest = before.lstrip().startswith(">>>")
         start = line + before.index(">>>") + 3 if doctest else match.start()
         end = _end_of_group(text, start)
-        call = _parsed(text[start:end].strip())
+        call = _parse(text[start:end].strip())
         if call is None or not isinstance(call.body[0], ast.Expr):
             continue
-        value = _shown(text, end, doctest)
+        value = _parse_shown_value(text, end, doctest)
         if value is not None:
             equal = ast.Compare(call.body[0].value, [ast.Eq()], [value])
             yield from _example(equal, match[1])
 
 
-def _shown(text: str, end: int, doctest: bool) -> ast.expr | None:
+def _parse_shown_value(text: str, end: int, doctest: bool) -> ast.expr | None:
     """Return the value shown after a call."""
     if arrow := ARROW.match(text, end):
         return _result_at(text, arrow.end())
     if not doctest:
         return None
-    printed = _behind(END_OF_SOURCE, text, end)
+    printed = _skip(END_OF_SOURCE, text, end)
     if NOTHING.match(text, printed):
         return ast.Constant(None)
     return _result_at(text, printed)
@@ -145,7 +145,7 @@ def _in_words(text: str) -> Iterator[Example]:
 def _bound(text: str, position: int) -> tuple[list[ast.expr], int]:
     """Return the values of ``a = 1, b = 2`` or of ``1, 2``, and where they end."""
     values = []
-    while found := _literal_at(text, _behind(BINDING, text, position)):
+    while found := _literal_at(text, _skip(BINDING, text, position)):
         value, position = found
         values.append(value)
     return values, position
@@ -208,7 +208,7 @@ def _literal_at(text: str, position: int) -> tuple[ast.expr, int] | None:
             return None
         end = token.end()
     source = text[position:end]
-    module = _parsed(source.capitalize() if source in ("true", "false") else source)
+    module = _parse(source.capitalize() if source in ("true", "false") else source)
     match module:
         case ast.Module([ast.Expr(value)]):
             try:
@@ -238,12 +238,12 @@ def _end_of_group(text: str, start: int) -> int:
     return position
 
 
-def _behind(pattern: re.Pattern[str], text: str, position: int) -> int:
+def _skip(pattern: re.Pattern[str], text: str, position: int) -> int:
     found = pattern.match(text, position)
     return found.end() if found else position
 
 
-def _parsed(source: str) -> ast.Module | None:
+def _parse(source: str) -> ast.Module | None:
     """Return the parsed source, or None if it is empty or not Python."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

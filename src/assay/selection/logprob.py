@@ -13,10 +13,10 @@ if TYPE_CHECKING:
 
 
 def choose(candidates: Sequence[Candidate]) -> Candidate:
-    return max(candidates, key=_told)
+    return max(candidates, key=_logprob)
 
 
-def _told(candidate: Candidate) -> float:
+def _logprob(candidate: Candidate) -> float:
     if candidate.logprob is None or math.isnan(candidate.logprob):
         raise UsageError(
             f"{candidate.task_id}: sample {candidate.sample} has no log-probability. Use an engine "

@@ -88,7 +88,7 @@ def metadata_of(checkpoint: Checkpoint, name: str, tensors: Sequence[Tensor]) ->
     }
     if checkpoint.gguf:
         described |= {TOKENIZER[p.key]: p.value for p in checkpoint.gguf if p.key in TOKENIZER}
-        described[OURS] = {"gguf": [_packed(pair) for pair in checkpoint.gguf]}
+        described[OURS] = {"gguf": [_pack(pair) for pair in checkpoint.gguf]}
     else:
         split = split_tokenizer(checkpoint.tokenizer_json)
         described |= _tokenizer_keys(checkpoint)
@@ -136,7 +136,7 @@ def kept_tokenizer(metadata: AprMetadata) -> TokenizerJson:
 
 def as_gguf(metadata: AprMetadata, where: str) -> tuple[dict[str, GgufValue], tuple[GgufPair, ...]]:
     """Return the metadata under GGUF's keys, with those of the original GGUF file, if any."""
-    pairs = tuple(_unpacked(pair, metadata) for pair in metadata.get(OURS, {}).get("gguf", []))
+    pairs = tuple(_unpack(pair, metadata) for pair in metadata.get(OURS, {}).get("gguf", []))
     return {pair.key: pair.value for pair in pairs} or _gguf_words(metadata, where), pairs
 
 
@@ -147,13 +147,13 @@ def _foreign(file: AprFile) -> list[Tensor]:
     return [tensor for tensor in named if not (tied and tensor.name == "lm_head.weight")]
 
 
-def _packed(pair: GgufPair) -> list[Any]:
+def _pack(pair: GgufPair) -> list[Any]:
     """Leave out a value that is stored under one of the format's keys."""
     types = [pair.key, pair.kind, pair.item_kind]
     return types if pair.key in TOKENIZER else [*types, pair.value]
 
 
-def _unpacked(packed: list[Any], metadata: AprMetadata) -> GgufPair:
+def _unpack(packed: list[Any], metadata: AprMetadata) -> GgufPair:
     key, kind, item_kind, *value = packed
     return GgufPair(key, kind, value[0] if value else metadata.content[TOKENIZER[key]], item_kind)
 

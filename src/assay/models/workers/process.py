@@ -223,7 +223,7 @@ class ProcessModel(Generic[F]):
 
     def render(self, prompt: Prompt) -> Rendered:
         with self._serving():
-            process = self._started(Request("", 0, prompt, Decoding(max_tokens=1), 0))
+            process = self._start(Request("", 0, prompt, Decoding(max_tokens=1), 0))
             process.send(Render(prompt))
             reply = process.reply(RenderReply)
         if reply.error:
@@ -234,7 +234,7 @@ class ProcessModel(Generic[F]):
         waiting: dict[int, Request] = {}
         with self._serving():
             for number, request in enumerate(requests):
-                process = self._started(request)
+                process = self._start(request)
                 process.send(Ask(number, request))
                 waiting[number] = request
                 if len(waiting) >= process.in_hand:
@@ -287,7 +287,7 @@ class ProcessModel(Generic[F]):
                 process.close()
         self._process = self._scoring = None
 
-    def _started(self, request: Request) -> EngineProcess[F]:
+    def _start(self, request: Request) -> EngineProcess[F]:
         process = self._process
         if process is None or not process.in_hand:
             if self.reporter is not None:

@@ -34,19 +34,19 @@ def answered(
     """Return a reply in every case: without one the harness would wait forever."""
     try:
         if isinstance(question, Tokenize):
-            return _tokenized(engine, question)
-        return _scored(engine, question, context)
+            return _tokenize(engine, question)
+        return _score(engine, question, context)
     except Exception as error:
         kind = TokensReply if isinstance(question, Tokenize) else LogprobsReply
         return kind(error=str(error) or type(error).__name__)
 
 
-def _tokenized(engine: Engine, question: Tokenize) -> TokensReply:
+def _tokenize(engine: Engine, question: Tokenize) -> TokensReply:
     tokens = engine.tokenize(question.text, special=question.special)
     return TokensReply(tuple(tokens), engine.bytes_of(tokens[0]) if tokens else 0)
 
 
-def _scored(engine: Engine, question: Score, context: int) -> LogprobsReply:
+def _score(engine: Engine, question: Score, context: int) -> LogprobsReply:
     sequences = question.sequences
     if longest := [len(tokens) for tokens in sequences if len(tokens) > context]:
         raise ValueError(f"{longest[0]} tokens do not fit into {context}")

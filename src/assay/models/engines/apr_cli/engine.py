@@ -68,7 +68,7 @@ class AprCliModel:
         self._binary = _binary()
         self._device = options.device
         self._process: subprocess.Popen[str] | None = None
-        self._facts = AprFacts(_asked(self._binary, "--version"))
+        self._facts = AprFacts(_run_binary(self._binary, "--version"))
         self.identity = ModelIdentity(
             name=options.name or default_name(self._path),
             engine="apr-cli",
@@ -98,7 +98,7 @@ class AprCliModel:
                 raise ModelError(refused[0].error)
             if waiting:
                 decoding = next(iter(waiting.values())).decoding
-                self._process = self._started(decoding, batch, log)
+                self._process = self._start(decoding, batch, log)
                 try:
                     yield from self._answers(self._process, waiting, log)
                 finally:
@@ -119,7 +119,7 @@ class AprCliModel:
             process.kill()
             process.wait()
 
-    def _started(self, decoding: Decoding, batch: Path, log: IO[bytes]) -> subprocess.Popen[str]:
+    def _start(self, decoding: Decoding, batch: Path, log: IO[bytes]) -> subprocess.Popen[str]:
         self._facts = replace(self._facts, seeded=decoding.temperature == 0)
         return subprocess.Popen(
             [
@@ -184,14 +184,14 @@ def _binary() -> str:
         raise ModelError(
             "apr: is not on PATH. Install it with: cargo install apr-cli --features inference"
         )
-    if "--batch-jsonl" not in _asked(binary, "run", "--help"):
+    if "--batch-jsonl" not in _run_binary(binary, "run", "--help"):
         raise ModelError(
             f"{binary}: has no run --batch-jsonl. Install a newer one, with --features inference."
         )
     return binary
 
 
-def _asked(binary: str, *arguments: str) -> str:
+def _run_binary(binary: str, *arguments: str) -> str:
     try:
         done = subprocess.run(
             [binary, *arguments],

@@ -27,8 +27,8 @@ LOOK_EVERY_S = 0.1
 
 def added_start(address: str) -> str:
     """Return the text of the token that llama.cpp puts before every prompt, or an empty text."""
-    start = _asked(f"{address}/tokenize", {"content": "", "add_special": True})["tokens"]
-    return str(_asked(f"{address}/props")["bos_token"]) if start else ""
+    start = _request(f"{address}/tokenize", {"content": "", "add_special": True})["tokens"]
+    return str(_request(f"{address}/props")["bos_token"]) if start else ""
 
 
 def rendered(address: str, prompt: Prompt, variables: Sequence[NamedValue] = ()) -> RenderReply:
@@ -39,7 +39,7 @@ def rendered(address: str, prompt: Prompt, variables: Sequence[NamedValue] = ())
             text = render_within_limits(address, prompt.messages, variables)
         # As for a completion: with a first token if the model expects one, special tokens parsed.
         ways = {"add_special": True, "parse_special": True, "with_pieces": True}
-        tokens = _asked(f"{address}/tokenize", {"content": text, **ways})["tokens"]
+        tokens = _request(f"{address}/tokenize", {"content": text, **ways})["tokens"]
     except ValueError as failure:
         return RenderReply(Rendered(text), str(failure))
     ids = tuple(int(token["id"]) for token in tokens)
@@ -52,7 +52,7 @@ def apply_template(
     """Return messages rendered by llama.cpp. Raise ValueError if the template refuses them."""
     said = [codec.to_json(message) for message in messages]
     body = {"messages": said, "chat_template_kwargs": by_name(variables)}
-    return str(_asked(f"{address}/apply-template", body)["prompt"])
+    return str(_request(f"{address}/apply-template", body)["prompt"])
 
 
 def render_within_limits(
@@ -101,7 +101,7 @@ def _own_memory() -> int:
     return 0
 
 
-def _asked(address: str, body: object = None) -> Any:
+def _request(address: str, body: object = None) -> Any:
     data = None if body is None else json.dumps(body).encode()
     request = urllib.request.Request(address, data, {"Content-Type": "application/json"})
     try:

@@ -38,9 +38,9 @@ def check_template(path: Path, known_by: str) -> None:
     note = cache_dir() / "templates" / hashlib.sha256(known_by.encode()).hexdigest()
     if note.exists():
         return
-    if not _is_rendered(path):
+    if not _can_render(path):
         # Ignore other reasons, such as a damaged file: the engine has a better message for them.
-        if _is_rendered(path, HARMLESS):
+        if _can_render(path, HARMLESS):
             raise ModelError(
                 f"{path}: rendering its chat template takes more than {CPU_S} s or "
                 f"{MEMORY >> 30} GB. Do not use this file, or repair its template."
@@ -51,7 +51,7 @@ def check_template(path: Path, known_by: str) -> None:
         note.touch()
 
 
-def _is_rendered(path: Path, template: str = "") -> bool:
+def _can_render(path: Path, template: str = "") -> bool:
     try:
         done = subprocess.run(
             [sys.executable, "-m", "assay.models.engines.llamacpp.template", str(path), template],

@@ -56,7 +56,7 @@ class Crew(Generic[T, R]):
                 yield self._next()
                 out -= 1
         except Exception:
-            yield from self._finished()
+            yield from self._drain()
             raise
         finally:
             self.stop()
@@ -93,7 +93,7 @@ class Crew(Generic[T, R]):
             raise result
         return result
 
-    def _finished(self) -> Iterator[R]:
+    def _drain(self) -> Iterator[R]:
         with contextlib.suppress(queue.Empty):
             while True:
                 result = self._done.get_nowait()

@@ -135,7 +135,7 @@ class Server:
         try:
             with self._response("GET", "models", None, LISTING.seconds) as response:
                 try:
-                    told = _parsed(_read(response, LISTING.bytes))
+                    told = _parse(_read(response, LISTING.bytes))
                 except ValueError as error:
                     raise PassingError(f"the list of models is not valid ({error})") from error
         except RefusedError:
@@ -162,7 +162,7 @@ class Server:
     def close(self) -> None:
         self._clients.close()
 
-    def _quoted(self, text: str) -> str:
+    def _quote(self, text: str) -> str:
         """Return the text, shortened and without secrets: some servers quote these in errors."""
         for secret in (self._key, *self.address.secrets):
             if len(secret) >= SHORTEST_SECRET:
@@ -199,25 +199,25 @@ class Server:
                 if not response.is_success:
                     self._fail(response, endpoint)
                 if (encoding := response.headers.get("Content-Encoding", "identity")) != "identity":
-                    raise PassingError(self._quoted(f"the answer is compressed ({encoding})"))
+                    raise PassingError(self._quote(f"the answer is compressed ({encoding})"))
                 yield response
         except (httpx.ConnectError, httpx.ConnectTimeout) as error:
             self.missed += 1
-            why = self._quoted(f"no connection: {error}")
+            why = self._quote(f"no connection: {error}")
             raise PassingError(why, unreachable=True) from error
         except httpx.TimeoutException as error:
             raise PassingError(f"timeout: no data for {self._timeout_s:g} s") from error
         except httpx.RequestError as error:
-            raise PassingError(self._quoted(f"connection lost: {error}")) from error
+            raise PassingError(self._quote(f"connection lost: {error}")) from error
 
     def _fail(self, response: httpx.Response, endpoint: str) -> None:
         raw = b"".join(_pieces(response, ERROR_BYTES))
         try:
-            found = complaint(_parsed(raw))
+            found = complaint(_parse(raw))
         except ValueError:
             found = complaint(raw.decode(errors="replace"))
         status, shown = response.status_code, self.address.shown
-        said = self._quoted(f"{status}: {found.text or response.reason_phrase}")
+        said = self._quote(f"{status}: {found.text or response.reason_phrase}")
         if status in (401, 403):
             advice = "Set another OPENAI_API_KEY" if self._key else "Set OPENAI_API_KEY"
             raise ModelError(f"{shown}: authentication failed ({said}). {advice}.")
@@ -241,7 +241,7 @@ class Server:
         if not isinstance(message, dict) or not message.get("error"):
             return
         found = complaint(message)
-        said = self._quoted(f"the server says: {found.text}")
+        said = self._quote(f"the server says: {found.text}")
         if found.code[:1] == "4" and found.code.isdecimal() and int(found.code) not in PASSING:
             raise RefusedError(said, found)
         raise PassingError(said)
@@ -250,15 +250,15 @@ class Server:
 def _messages(response: httpx.Response, most: int) -> Iterator[Any]:
     """Yield the chunks of a stream, or the single message of a server that does not stream."""
     if "text/event-stream" not in response.headers.get("Content-Type", ""):
-        yield _parsed(_read(response, most))
+        yield _parse(_read(response, most))
         return
     # Read to the end, not to the end mark: only then can the connection be used again.
-    for data in events(_bounded(response, most)):
+    for data in events(_read_bounded(response, most)):
         if data.strip() != b"[DONE]":
-            yield _parsed(data)
+            yield _parse(data)
 
 
-def _parsed(data: bytes) -> Any:
+def _parse(data: bytes) -> Any:
     try:
         return json.loads(data, parse_constant=_refuse_constant)
     except RecursionError as error:
@@ -269,7 +269,7 @@ def _refuse_constant(name: str) -> None:
     raise ValueError(f"{name} is not JSON")
 
 
-def _bounded(response: httpx.Response, most: int) -> Iterator[bytes]:
+def _read_bounded(response: httpx.Response, most: int) -> Iterator[bytes]:
     """Yield the body as it arrives. Raise ValueError if it is longer than ``most`` bytes."""
     left = most
     for piece in response.iter_raw():
@@ -280,7 +280,7 @@ def _bounded(response: httpx.Response, most: int) -> Iterator[bytes]:
 
 
 def _read(response: httpx.Response, most: int) -> bytes:
-    return b"".join(_bounded(response, most))
+    return b"".join(_read_bounded(response, most))
 
 
 def _pieces(response: httpx.Response, most: int) -> Iterator[bytes]:

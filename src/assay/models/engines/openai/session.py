@@ -52,7 +52,7 @@ class Session:
     def complete(self, request: Request) -> Completion:
         """Return the completion. Raise ModelError if the server cannot serve any request."""
         try:
-            return self._persist(lambda attempt: self._made(request, attempt))
+            return self._persist(lambda attempt: self._attempt(request, attempt))
         except RefusedError as error:
             return failed(*request.key, str(error), request.seed)
         except PassingError as error:
@@ -101,7 +101,7 @@ class Session:
             self._gate.hold(trouble.after_s)  # the demand of one response holds for all requests
         self._sleep(max(trouble.after_s, pause_s(failed)))
 
-    def _made(self, request: Request, attempt: int) -> Completion:
+    def _attempt(self, request: Request, attempt: int) -> Completion:
         prompt = request.prompt
         endpoint = "chat/completions" if prompt.messages else "completions"
         characters = len(prompt.text) + sum(len(m.content) for m in prompt.messages)

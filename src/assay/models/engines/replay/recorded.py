@@ -42,7 +42,7 @@ def records(path: Path, *, partial: bool = False) -> Iterator[Record]:
     """
     if path.is_dir():
         yield from _folder(path)
-    elif (judged := _judged(path)) is not None:
+    elif (judged := _read_judged(path)) is not None:
         yield from judged
     else:
         yield from _lines(path, partial=partial)
@@ -102,7 +102,7 @@ def _number(text: str) -> int:
     return int(text) if text.isdecimal() and len(text) < 10 else -1
 
 
-def _judged(path: Path) -> Iterator[Record] | None:
+def _read_judged(path: Path) -> Iterator[Record] | None:
     """Return the samples by task of a result file of EvalPlus or BigCodeBench, None for lines."""
     if not path.name.removesuffix(".gz").endswith(".json"):
         return None

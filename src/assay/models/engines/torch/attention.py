@@ -44,7 +44,7 @@ def over_past(
     import torch
 
     if query.is_cuda and has_kernel():
-        return _launched(query, keys, values, position, scale, window)
+        return _launch_kernel(query, keys, values, position, scale, window)
     at = torch.arange(longest, device=query.device)
     mask = at <= position[:, None]
     if window:
@@ -60,7 +60,7 @@ def has_kernel() -> bool:
     return importlib.util.find_spec("triton") is not None
 
 
-def _launched(
+def _launch_kernel(
     query: torch.Tensor,
     keys: torch.Tensor,
     values: torch.Tensor,

@@ -60,10 +60,10 @@ def choose(
 
     total = torch.logsumexp(logits.float(), dim=-1)
     if seen is None:
-        token, value = _chosen(logits, made, settings, choice)
+        token, value = _choose(logits, made, settings, choice)
         return token, value - total
     penalised = penalise(logits, seen, settings.repetition_penalty)
-    token, _ = _chosen(penalised, made, settings, choice)
+    token, _ = _choose(penalised, made, settings, choice)
     return token, logits.gather(1, token[:, None])[:, 0].float() - total
 
 
@@ -75,7 +75,7 @@ def penalise(logits: torch.Tensor, seen: torch.Tensor, penalty: torch.Tensor) ->
     return torch.where(seen, torch.where(logits > 0, logits / by, logits * by), logits)
 
 
-def _chosen(
+def _choose(
     logits: torch.Tensor, made: torch.Tensor, settings: Settings, choice: Choice
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Return tokens and their logits."""
@@ -114,12 +114,12 @@ def gumbel(seed: Any, made: Any, token: torch.Tensor) -> torch.Tensor:
 
     key = seed * SPREAD[0] + made * SPREAD[1] + token * SPREAD[2]
     for shift, factor in zip((30, 27), MIX, strict=True):
-        key = (key ^ _shifted(key, shift)) * factor
-    key = key ^ _shifted(key, 31)
-    uniform = (_shifted(key, 40).to(torch.float32) + 0.5) * 2.0**-24
+        key = (key ^ _shift_right(key, shift)) * factor
+    key = key ^ _shift_right(key, 31)
+    uniform = (_shift_right(key, 40).to(torch.float32) + 0.5) * 2.0**-24
     return -torch.log(-torch.log(uniform))
 
 
-def _shifted(key: torch.Tensor, by: int) -> torch.Tensor:
+def _shift_right(key: torch.Tensor, by: int) -> torch.Tensor:
     """Shift to the right, filling with zeros: torch's own shift keeps the sign."""
     return (key >> by) & ((1 << (64 - by)) - 1)

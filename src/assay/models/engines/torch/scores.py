@@ -38,14 +38,16 @@ class TorchScores:
         return len(text.encode())
 
     def logits(self, tokens: Sequence[int]) -> NDArray[np.float32]:
-        found: NDArray[np.float32] = self._computed([list(tokens)], 0)[0].float().cpu().numpy()
+        found: NDArray[np.float32] = (
+            self._compute_logits([list(tokens)], 0)[0].float().cpu().numpy()
+        )
         return found
 
     def logprobs(self, sequences: Sequence[Sequence[int]], last: int) -> list[list[float]]:
         """Return log-probabilities. Sequences of equal length are computed together."""
         if len({len(tokens) for tokens in sequences}) > 1:
             return [self.logprobs([tokens], last)[0] for tokens in sequences]
-        logits = self._computed(sequences, last + 1)[:, :-1]
+        logits = self._compute_logits(sequences, last + 1)[:, :-1]
         wanted = torch.tensor([tokens[-last:] for tokens in sequences], device=logits.device)
         found = [
             row.float().log_softmax(-1).gather(-1, token[:, None])[:, 0].cpu()
@@ -53,7 +55,7 @@ class TorchScores:
         ]
         return [row.double().tolist() for row in found]
 
-    def _computed(self, sequences: Sequence[Sequence[int]], last: int) -> Any:
+    def _compute_logits(self, sequences: Sequence[Sequence[int]], last: int) -> Any:
         model = self._loaded.model
         tokens = torch.tensor(sequences, device=self._loaded.device)
         generating = model.config._attn_implementation  # the slots' own, if there are any

