@@ -60,7 +60,7 @@ def test_greedy_keeps_its_spelling() -> None:
     [
         (
             {"thinking": "maybe"},
-            "--thinking maybe: is not valid. Use on, off or a number of tokens",
+            "--thinking 'maybe': is not valid. Use on, off or a number of tokens",
         ),
         ({"thinking": "0"}, "is not valid. Use on, off or a number"),
         ({"thinking": "-1"}, "is not valid. Use on, off or a number"),

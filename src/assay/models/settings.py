@@ -50,7 +50,9 @@ def canonical_engine_options(texts: Iterable[str]) -> tuple[str, ...]:
 def check_thinking(thinking: str) -> None:
     """Raise UsageError unless the value is on, off, a number of tokens, or empty."""
     if thinking not in ("", ON, OFF) and not BUDGET.fullmatch(thinking):
-        raise UsageError(f"--thinking {thinking}: is not valid. Use on, off or a number of tokens.")
+        raise UsageError(
+            f"--thinking {thinking!r}: is not valid. Use on, off or a number of tokens."
+        )
 
 
 def check_switches(options: EngineOptions) -> None:

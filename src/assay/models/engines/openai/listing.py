@@ -21,9 +21,9 @@ class ListedModel:
     lasting: tuple[NamedValue, ...] = ()
 
 
-def parse_listing(told: Any) -> list[ListedModel]:
+def parse_listing(answer: Any) -> list[ListedModel]:
     """Parse the models out of an answer in any of several shapes. Skip other entries."""
-    listed = told.get("data") if isinstance(told, dict) else told
+    listed = answer.get("data") if isinstance(answer, dict) else answer
     if not isinstance(listed, list):
         return []
     return [
@@ -33,9 +33,9 @@ def parse_listing(told: Any) -> list[ListedModel]:
     ]
 
 
-def _lasting(told: Any) -> tuple[NamedValue, ...]:
-    meta = told.get("meta")
+def _lasting(answer: Any) -> tuple[NamedValue, ...]:
+    meta = answer.get("meta")
     about = meta if isinstance(meta, dict) else {}
-    found = [(name, told[name]) for name in LASTING if name in told]
+    found = [(name, answer[name]) for name in LASTING if name in answer]
     found += [(name, about[name]) for name in LASTING_META if name in about]
     return tuple(NamedValue(name, json.dumps(value)) for name, value in found)

@@ -119,7 +119,7 @@ def _read_judged(path: Path) -> Iterator[Record] | None:
         return _results(path, judged.items())
     if isinstance(found, dict) and "task_id" in found:  # a single line
         return None
-    raise ModelError(f"{path}: is not a result file of EvalPlus or BigCodeBench: it has no 'eval'.")
+    raise ModelError(f"{path}: is not a result file of EvalPlus or BigCodeBench (no 'eval').")
 
 
 def _results(path: Path, judged: Iterable[tuple[str, Any]]) -> Iterator[Record]:
