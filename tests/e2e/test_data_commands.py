@@ -77,7 +77,7 @@ def test_verify_finds_the_damaged_one(assay: Cli, nothing: dict[str, str], folde
     assert done.returncode == 1
     assert done.stderr == ""
     assert "humaneval  damaged" in done.stdout
-    assert "replace it" in done.stdout
+    assert "Replace it" in done.stdout
     assert len(done.stdout.splitlines()) == 1
 
 
@@ -160,7 +160,7 @@ def test_a_variable_that_names_no_file_is_said_by_every_command(assay: Cli) -> N
     for command in (["list"], ["download", "humaneval"]):
         done = assay("data", *command, env=wrong)
         assert done.returncode == 2
-        assert "ASSAY_HUMANEVAL_PATH names none, which is no file" in done.stderr
+        assert "ASSAY_HUMANEVAL_PATH: none is not a file" in done.stderr
     done = assay("data", "verify", "humaneval", env=wrong)
     assert done.returncode == 1
     assert "ASSAY_HUMANEVAL_PATH names none" in done.stdout
