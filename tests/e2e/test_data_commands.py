@@ -163,7 +163,7 @@ def test_a_variable_that_names_no_file_is_said_by_every_command(assay: Cli) -> N
         assert "ASSAY_HUMANEVAL_PATH: none is not a file" in done.stderr
     done = assay("data", "verify", "humaneval", env=wrong)
     assert done.returncode == 1
-    assert "ASSAY_HUMANEVAL_PATH names none" in done.stdout
+    assert "ASSAY_HUMANEVAL_PATH: none is not a file" in done.stdout
 
 
 @pytest.mark.parametrize("more", [[], ["--cross-check"]], ids=["alone", "cross-check"])
