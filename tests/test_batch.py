@@ -380,7 +380,7 @@ def test_batch_modes_that_contradict_are_refused(options: dict[str, Any]) -> Non
 def test_an_engine_that_cannot_batch_refuses_to(tmp_path: Path) -> None:
     path = tmp_path / "m.jsonl"
     path.write_text('{"task_id": "a", "text": "b"}\n')
-    with pytest.raises(AssayError, match="no --batch-mode on"):
+    with pytest.raises(AssayError, match="--batch-mode on: the replay engine"):
         open_model(str(path), EngineOptions("on"))
     for mode in ("auto", "off"):
         assert open_model(str(path), EngineOptions(mode)).identity.engine == "replay"

@@ -58,11 +58,14 @@ def test_greedy_keeps_its_spelling() -> None:
 @pytest.mark.parametrize(
     ("options", "problem"),
     [
-        ({"thinking": "maybe"}, "--thinking must be on, off or a number of tokens"),
-        ({"thinking": "0"}, "--thinking must be"),
-        ({"thinking": "-1"}, "--thinking must be"),
-        ({"thinking": "012"}, "--thinking must be"),
-        ({"thinking": "9" * 5000}, "--thinking must be"),
+        (
+            {"thinking": "maybe"},
+            "--thinking 'maybe': is not valid. Use on, off or a number of tokens",
+        ),
+        ({"thinking": "0"}, "is not valid. Use on, off or a number"),
+        ({"thinking": "-1"}, "is not valid. Use on, off or a number"),
+        ({"thinking": "012"}, "is not valid. Use on, off or a number"),
+        ({"thinking": "9" * 5000}, "is not valid. Use on, off or a number"),
         ({"engine_options": ("x",)}, "--engine-option x: is not key=value"),
         ({"engine_options": ("=1",)}, "is not key=value"),
         ({"engine_options": ("a=1", "a=2")}, "--engine-option a: is given twice"),

@@ -1,4 +1,4 @@
-"""The name under which assay is installed. On the public index, ``assay`` is another project."""
+"""Name the distribution of assay. On the public index, ``assay`` is another project."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Count the cores that this process may use.
 
 A container's limit is rarely visible as a number of cores: ``os.cpu_count`` is that of the host,
-the affinity mask names the cores that may be used, and a CPU quota of a control group limits their
-time. The smallest of these counts.
+the affinity mask names the allowed cores, and a CPU quota of a control group limits their time.
+The smallest of these counts.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How models mark what they say to themselves before they answer."""
+"""Recognise how models mark their thoughts before an answer."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ TAGS = (
     ("<|START_THINKING|>", "<|END_THINKING|>"),
     ("<|channel|>analysis", "<|channel|>final"),
 )
-# Tokens that a tokenizer may call special: the marks themselves, and those of channels.
+# Tokens that a tokenizer may declare special: the marks themselves, and those of channels.
 MARKS = frozenset(mark for pair in TAGS for mark in pair) | {"<|channel|>", "<|message|>"}
 
 
 def has_thoughts(template: str) -> bool:
-    """Whether a chat template knows of thoughts: its model was taught to think."""
+    """Return whether a chat template has thoughts: its model was trained to think."""
     return any(opened in template or closed in template for opened, closed in TAGS)

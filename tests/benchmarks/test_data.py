@@ -127,7 +127,7 @@ def test_parquet_without_its_reader_says_how_to_get_one(
     put(tmp_path / TOY.path, b"PAR1...")
     with pytest.raises(DataError, match=r"pip install 'assay-eval\[parquet\]'"):
         records(TOY, data_dir=tmp_path)
-    with pytest.raises(DataError, match=r"has it as parquet, pip install .*put http.* at "):
+    with pytest.raises(DataError, match=r"has it as parquet: pip install .*Put http.* at "):
         records(served(server, "/v1/toy.parquet"))
     assert server.requests == []
 
@@ -152,8 +152,8 @@ def test_anything_else_is_refused(tmp_path: Path, content: bytes, said: str) -> 
     with pytest.raises(DataError) as caught:
         records(TOY, data_dir=tmp_path)
     assert said in str(caught.value)
-    assert f"{TOY.path} is damaged or of another version than toy-set v1" in str(caught.value)
-    assert "replace it" in str(caught.value)
+    assert f"{TOY.path}: is damaged or another version than toy-set v1" in str(caught.value)
+    assert "Replace it" in str(caught.value)
     assert "\n" not in str(caught.value)
 
 
@@ -201,7 +201,7 @@ def test_a_source_that_fails_gives_way_to_the_next(server: FileServer, cache: Pa
     wanted = served(server, "/v0/toy.jsonl", "/v2/toy.jsonl", "/v1/toy.jsonl")
     assert records(wanted, said.append) == RECORDS
     assert "(404 Not Found); trying the next source" in said[1]
-    assert "is another file now" in said[3]
+    assert "the file has changed" in said[3]
     assert [path for path, _ in server.requests] == [
         url.removeprefix(server.url) for url in wanted.urls
     ]
@@ -224,8 +224,8 @@ def test_when_no_source_gives_it_the_error_says_which_file_to_put_where(
     with pytest.raises(DataError) as caught:
         records(wanted)
     assert str(caught.value).endswith(
-        f"(404 Not Found)): put {wanted.urls[0]} at {cache}/toy-set-v1/toy.jsonl.gz, "
-        "or as toys/toy.jsonl.gz into a folder for --data"
+        f"(404 Not Found)). Put {wanted.urls[0]} at {cache}/toy-set-v1/toy.jsonl.gz, "
+        "or as toys/toy.jsonl.gz into a folder for --data."
     )
     put(cache / "toy-set-v1" / "toy.jsonl.gz", JSONL)
     assert records(wanted) == RECORDS
@@ -233,23 +233,25 @@ def test_when_no_source_gives_it_the_error_says_which_file_to_put_where(
 
 def test_offline_nothing_is_asked_for(server: FileServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HF_HUB_OFFLINE", "true")
-    with pytest.raises(DataError, match=r"toy-set v1 is not here \(HF_HUB_OFFLINE is set\): put "):
+    with pytest.raises(
+        DataError, match=r"toy-set v1: is not on this machine \(HF_HUB_OFFLINE is set\)\. Put "
+    ):
         records(served(server, "/v1/toy.jsonl"))
     assert server.requests == []
 
 
 def test_a_damaged_file_in_the_cache_says_to_delete_it(cache: Path) -> None:
     put(cache / "toy-set-v1" / "toy.jsonl.gz", b"half a fi")
-    with pytest.raises(DataError, match="delete it to have it fetched again"):
+    with pytest.raises(DataError, match="Delete it to fetch it again"):
         records(TOY)
 
 
 def test_a_variable_that_names_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ASSAY_TOY_SET_PATH", str(tmp_path / "none"))
-    with pytest.raises(DataError, match="ASSAY_TOY_SET_PATH names .*none, which is no file"):
+    with pytest.raises(DataError, match="ASSAY_TOY_SET_PATH: .*none is not a file"):
         records(TOY)
     monkeypatch.setenv("ASSAY_TOY_SET_PATH", str(put(tmp_path / "other", b"{}")))
-    with pytest.raises(DataError, match="another version .*correct or unset ASSAY_TOY_SET_PATH"):
+    with pytest.raises(DataError, match="another version .*Correct or unset ASSAY_TOY_SET_PATH"):
         records(TOY)
 
 
@@ -277,5 +279,5 @@ def test_names_of_variables() -> None:
 
 def test_a_benchmark_is_loaded_from_the_folder_it_is_given(tmp_path: Path) -> None:
     put(tmp_path / HUMANEVAL.path, b"not the data")
-    with pytest.raises(DataError, match="damaged or of another version"):
+    with pytest.raises(DataError, match="damaged or another version"):
         benchmarks.load("humaneval", data_dir=tmp_path)

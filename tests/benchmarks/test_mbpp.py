@@ -39,7 +39,7 @@ def test_every_subset_is_a_benchmark_of_its_own(
 def test_splits_by_name() -> None:
     assert benchmarks.of_split("mbpp", "train") == "mbpp-train"
     assert benchmarks.of_split("mbpp", "") == "mbpp"
-    with pytest.raises(UsageError, match="mbpp has no split 'dev': choose .*train"):
+    with pytest.raises(UsageError, match="mbpp: has no split 'dev'. Choose .*train"):
         benchmarks.of_split("mbpp", "dev")
 
 

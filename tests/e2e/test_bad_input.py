@@ -51,7 +51,7 @@ def test_n_samples_below_one(assay: Cli) -> None:
 
 
 def test_missing_model_file(assay: Cli) -> None:
-    refused(assay("eval", "mini", "--model", "none.gguf"), "no model at none.gguf")
+    refused(assay("eval", "mini", "--model", "none.gguf"), "none.gguf: is not a file or folder")
 
 
 def test_not_a_gguf(assay: Cli, tmp_path: Path) -> None:
@@ -65,7 +65,7 @@ def test_not_a_gguf(assay: Cli, tmp_path: Path) -> None:
 
 def test_truncated_gguf(assay: Cli, tmp_path: Path) -> None:
     (tmp_path / "cut.gguf").write_bytes(gguf()[:-10])
-    refused(assay("eval", "mini", "--model", "cut.gguf"), "is cut off", "fetch it again")
+    refused(assay("eval", "mini", "--model", "cut.gguf"), "is cut off", "Download it again")
 
 
 @pytest.mark.model
@@ -122,7 +122,7 @@ def test_damaged_data_file(assay: Cli, model: Path, tmp_path: Path) -> None:
     data.parent.mkdir()
     data.write_bytes(b"not the data")
     done = assay("eval", "humaneval", "--model", model, env={"ASSAY_DATA_DIR": str(tmp_path)})
-    refused(done, "damaged or of another version", "HumanEval.jsonl.gz")
+    refused(done, "damaged or another version", "HumanEval.jsonl.gz")
 
 
 def test_k_above_n(assay: Cli, tmp_path: Path) -> None:

@@ -47,7 +47,7 @@ def test_the_same_sample_twice(assay: Cli, tmp_path: Path) -> None:
     line = json.dumps({"task_id": "mini/0", "sample": 0, "text": "x = 1"})
     samples = tmp_path / "s.jsonl"
     samples.write_text(f"{line}\n{line}\n")
-    refused(assay, samples, "line 2: sample 0 of mini/0 is there twice: remove one")
+    refused(assay, samples, "line 2: sample 0 of mini/0 occurs twice. Remove one")
 
 
 @pytest.mark.parametrize("encoding", ["utf-16", "latin-1"])

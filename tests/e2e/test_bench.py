@@ -116,7 +116,7 @@ def test_a_server(assay: Cli) -> None:
 @pytest.mark.parametrize(
     ("asked", "why"),
     [
-        (("nowhere.gguf",), "no model at nowhere.gguf"),
+        (("nowhere.gguf",), "nowhere.gguf: is not a file or folder"),
         (("default", "--batch", "1,two"), "--batch must be numbers such as 1,2,4, got '1,two'"),
         (("default", "--batch", ""), "--batch must be numbers such as 1,2,4"),
         (("default", "--batch", "0"), "--batch must be 1 to 4096, got 0"),

@@ -119,7 +119,7 @@ def test_missing_log_probabilities_are_one_line(assay: Cli, tmp_path: Path) -> N
     assert done.returncode == 2
     assert done.stdout == ""
     assert len(done.stderr.splitlines()) == 1
-    assert "no log-probability was recorded for sample 1 of mini/1" in done.stderr
+    assert "mini/1: sample 1 has no log-probability" in done.stderr
     assert chosen(assay, samples, "examples") == 0  # nothing was lost
 
 

@@ -77,7 +77,7 @@ def test_verify_finds_the_damaged_one(assay: Cli, nothing: dict[str, str], folde
     assert done.returncode == 1
     assert done.stderr == ""
     assert "humaneval  damaged" in done.stdout
-    assert "replace it" in done.stdout
+    assert "Replace it" in done.stdout
     assert len(done.stdout.splitlines()) == 1
 
 
@@ -110,7 +110,9 @@ def test_offline_with_nothing_cached(assay: Cli, nothing: dict[str, str], tmp_pa
         done = assay(*command, env=offline)
         assert done.returncode == 2
         (line,) = done.stderr.splitlines()
-        assert line.startswith("assay: humaneval 1.0.3 is not here (HF_HUB_OFFLINE is set): put ")
+        assert line.startswith(
+            "assay: humaneval 1.0.3: is not on this machine (HF_HUB_OFFLINE is set). Put "
+        )
         assert f" at {path}, or as humaneval/HumanEval.jsonl.gz into a folder for --data" in line
 
 
@@ -158,10 +160,10 @@ def test_a_variable_that_names_no_file_is_said_by_every_command(assay: Cli) -> N
     for command in (["list"], ["download", "humaneval"]):
         done = assay("data", *command, env=wrong)
         assert done.returncode == 2
-        assert "ASSAY_HUMANEVAL_PATH names none, which is no file" in done.stderr
+        assert "ASSAY_HUMANEVAL_PATH: none is not a file" in done.stderr
     done = assay("data", "verify", "humaneval", env=wrong)
     assert done.returncode == 1
-    assert "ASSAY_HUMANEVAL_PATH names none" in done.stdout
+    assert "ASSAY_HUMANEVAL_PATH: none is not a file" in done.stdout
 
 
 @pytest.mark.parametrize("more", [[], ["--cross-check"]], ids=["alone", "cross-check"])
@@ -179,7 +181,7 @@ def test_another_judge_reads_the_data_of_the_given_folder(
         *more, "--data", folder, folder=tmp_path,
     )  # fmt: skip
     assert done.code == 2
-    assert f"{damaged} is damaged" in done.err
+    assert f"{damaged}: is damaged" in done.err
 
 
 def test_an_export_reads_the_data_of_the_given_folder(
@@ -195,6 +197,6 @@ def test_an_export_reads_the_data_of_the_given_folder(
     done = run_command(*asked, folder=tmp_path)  # the run stores its programs
     assert (done.code, done.err) == (0, "")
     (tmp_path / "results" / run / "programs.jsonl").unlink()  # as runs of earlier versions
-    assert "is not here" in run_command(*asked, folder=tmp_path).err
+    assert "is not on this machine" in run_command(*asked, folder=tmp_path).err
     done = run_command(*asked, "--data", folder, folder=tmp_path)
     assert (done.code, done.err) == (0, "")

@@ -49,7 +49,7 @@ def test_what_a_model_gets(assay: Cli, mini: Benchmark) -> None:
     [
         (("mini", "none"), "has no task none"),
         (("mini", "0", "--strategy", "hypnosis"), "hypnosis"),
-        (("mini", "0", "--model", "nowhere.gguf"), "no model at nowhere.gguf"),
+        (("mini", "0", "--model", "nowhere.gguf"), "nowhere.gguf: is not a file or folder"),
     ],
 )
 def test_what_cannot_be_shown_is_said_in_one_line(

@@ -182,7 +182,7 @@ def test_bad_input_is_one_line(assay: Cli, recorded: Path, tmp_path: Path) -> No
     batch = ("--batch-jsonl", "in.jsonl")
     refused(assay("run", recorded), "either --batch-jsonl FILE or --prompt TEXT")
     refused(assay("run", recorded, *batch, "--prompt", "p"), "either --batch-jsonl")
-    refused(assay("run", "none.gguf", *batch), "no model at none.gguf")
+    refused(assay("run", "none.gguf", *batch), "none.gguf: is not a file or folder")
     refused(assay("run", recorded, "--batch-jsonl", "none"), "none: no such file")
     refused(assay("run", recorded, "--batch-jsonl", "odd.bin"), "odd.bin is no JSONL file (line 1")
     refused(assay("run", recorded, *batch, "--n-samples", "0"), "--n-samples must be")
@@ -217,9 +217,12 @@ def test_one_prompt(start_slow: Start, tmp_path: Path) -> None:
 def test_an_engine_that_cannot_batch_says_so(assay: Cli, recorded: Path, tmp_path: Path) -> None:
     prompts(tmp_path / "in.jsonl", {"prompt": "p", "task_id": "a"})
     batch = ("run", recorded, "--batch-jsonl", "in.jsonl")
-    refused(assay(*batch, "--batch-mode", "on"), "replay", "no --batch-mode on")
-    refused(assay(*batch, env={"APR_BATCH_MODE": "on"}), "no --batch-mode on")
-    refused(assay("eval", "mini", "--model", recorded, "--batch-mode", "on"), "no --batch-mode on")
+    refused(assay(*batch, "--batch-mode", "on"), "replay", "--batch-mode on: the replay engine")
+    refused(assay(*batch, env={"APR_BATCH_MODE": "on"}), "--batch-mode on: the replay engine")
+    refused(
+        assay("eval", "mini", "--model", recorded, "--batch-mode", "on"),
+        "--batch-mode on: the replay engine",
+    )
     assert assay(*batch, env={"APR_BATCH_MODE": "off"}).returncode == 0
 
 

@@ -73,7 +73,7 @@ def test_the_prompt_command_shows_what_is_sent(server: FaultyServer, tmp_path: P
     [
         (("eval", "mini", "--top-p", "0.9"), "--top-p: temperature 0 is greedy"),
         (("eval", "mini", "--temperature", "1", "--top-p", "2"), "--top-p must be"),
-        (("eval", "mini", "--thinking", "a lot"), "--thinking must be on, off"),
+        (("eval", "mini", "--thinking", "a lot"), "is not valid. Use on, off"),
         (("eval", "mini", "--engine-option", "x"), "is not key=value"),
         (("prompt", "mini", "0", "--system", "s", "--prompt-form", "text"), "--system: the model"),
         (("prompt", "mini", "0", "--thinking", "on"), "--thinking: needs --model"),

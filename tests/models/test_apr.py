@@ -13,7 +13,7 @@ from assay.types import Completion, Decoding, Message, Prompt, Request
 
 
 def test_a_missing_file_is_named() -> None:
-    with pytest.raises(ModelError, match="no model file at none.apr"):
+    with pytest.raises(ModelError, match="none.apr: is not a file"):
         open_model("apr:none.apr")
 
 

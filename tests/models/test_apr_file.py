@@ -97,7 +97,7 @@ def test_rows_may_be_padded_to_whole_blocks_or_not(tmp_path: Path, size: int) ->
 def test_old_formats_are_named(tmp_path: Path, magic: bytes) -> None:
     path = written(tmp_path, magic + bytes(60))
     with pytest.raises(
-        ModelError, match=f"old format \\({magic.decode()}\\).*convert the original"
+        ModelError, match=f"old format \\({magic.decode()}\\).*Convert the original"
     ):
         read_apr(path)
     assert is_apr(path)
@@ -119,7 +119,7 @@ def test_old_formats_are_named(tmp_path: Path, magic: bytes) -> None:
 )
 def test_flags_that_cannot_be_honoured(tmp_path: Path, flag: int, meaning: str) -> None:
     with pytest.raises(
-        ModelError, match=f"model.apr .*{meaning}.*convert the original model again"
+        ModelError, match=f"model.apr: .*{meaning}.*Convert the original model again"
     ):
         read(tmp_path, AprSample(flags=0x400 | flag).build())
 
@@ -132,28 +132,31 @@ HUGE = 1 << 62
     [
         (AprSample(version=(3, 1)), "version 3.1"),
         (AprSample(metadata=b"{"), "damaged"),
-        (AprSample(metadata=b"[1]"), "no JSON object"),
+        (AprSample(metadata=b"[1]"), "not a JSON object"),
         (AprSample(metadata=b"\xff\xfe{}"), "damaged"),
         (AprSample(metadata=b"[" * 100_000), "damaged"),
-        (AprSample(metadata_size=17 << 20), "16 MiB at most"),
+        (AprSample(metadata_size=17 << 20), "the limit is 16 MiB"),
         (AprSample(metadata_size=1 << 20), "cut off"),
         (AprSample(count=1 << 31), "an index of 2,147,483,648 tensors"),
         (AprSample(count=2), "damaged|cut off"),
         (AprSample(index_offset=HUGE), "an index of 1 tensors"),
         (AprSample(data_offset=HUGE), "cut off"),
         (AprSample(data_offset=1 << 20), "cut off"),
-        (AprSample(tensors=[("w", 0, (2, HUGE), bytes(24))]), "which its shape"),
-        (AprSample(tensors=[("w", 0, (2, 3), bytes(20))]), "has 20 bytes, which its shape"),
+        (AprSample(tensors=[("w", 0, (2, HUGE), bytes(24))]), "which do not fit its shape"),
+        (
+            AprSample(tensors=[("w", 0, (2, 3), bytes(20))]),
+            "has 20 bytes, which do not fit its shape",
+        ),
         (AprSample(tensors=[("w", 77, (2, 3), bytes(24))]), "unknown type 77"),
         (AprSample(tensors=[("w", 0, (1,) * 9, bytes(4))]), "9 dimensions"),
         (
             AprSample(tensors=[("w", 7, (1,), b"a"), ("w", 7, (1,), b"b")]),
-            "two tensors of one name",
+            "two tensors with the same name",
         ),
     ],
 )
 def test_what_cannot_be_is_not_believed(tmp_path: Path, sample: AprSample, complaint: str) -> None:
-    with pytest.raises(ModelError, match=f"model.apr .*({complaint}).* again") as caught:
+    with pytest.raises(ModelError, match=f"model.apr: .*({complaint}).* again") as caught:
         read(tmp_path, sample.build())
     assert "\n" not in str(caught.value)
 
@@ -169,7 +172,7 @@ def test_a_wrong_file_sum_is_found_when_the_weights_are_wanted(tmp_path: Path) -
     content = bytearray(AprSample().build())
     content[-20] ^= 1
     file = read_apr(written(tmp_path, bytes(content)))
-    with pytest.raises(ModelError, match="file's CRC is wrong.*fetch or convert it again"):
+    with pytest.raises(ModelError, match="its CRC is wrong.*Download or convert it again"):
         file.check()
 
 

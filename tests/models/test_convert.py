@@ -94,8 +94,8 @@ def test_a_folder_keeps_a_head_that_repeats_its_embedding(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("change", "complaint"),
     [
-        ({"limit": float("inf")}, "cannot be said in an .apr file"),
-        ({"padding": "x" * (17 << 20)}, "holds 16 MiB of them at most"),
+        ({"limit": float("inf")}, "cannot be stored in an .apr file"),
+        ({"padding": "x" * (17 << 20)}, "holds at most 16 MiB of them"),
     ],
 )
 def test_settings_that_an_apr_cannot_hold(
@@ -136,7 +136,7 @@ def test_a_number_format_for_all(tmp_path: Path, dtype: str, encoding: str, targ
 def test_a_target_that_is_there_is_kept(tmp_path: Path) -> None:
     path = write_small(tmp_path / "x.gguf")
     (tmp_path / "y.apr").write_text("mine")
-    with pytest.raises(UsageError, match="y.apr is there already.*--force"):
+    with pytest.raises(UsageError, match="y.apr: exists already.*--force"):
         convert(path, tmp_path / "y.apr")
     assert (tmp_path / "y.apr").read_text() == "mine"
     for _ in range(2):
@@ -153,7 +153,7 @@ def test_no_folder_is_ever_deleted_that_is_no_model(tmp_path: Path) -> None:
     home.mkdir()
     (home / "letter").write_text("dear")
     for target in (home, home / "letter"):
-        with pytest.raises(UsageError, match="something else than a model"):
+        with pytest.raises(UsageError, match="is not a model of this format"):
             convert(path, target, force=True)
     assert (home / "letter").read_text() == "dear"
 

@@ -32,7 +32,7 @@ def test_the_template_is_not_part_of_the_tokenizers_digest(tmp_path: Path) -> No
 def test_every_cut_is_noticed(tmp_path: Path) -> None:
     whole = gguf(tensors=2, data=128)
     for size in range(4, len(whole)):
-        with pytest.raises(ModelError, match="is cut off: .*fetch it again"):
+        with pytest.raises(ModelError, match="is cut off .*Download it again"):
             read(tmp_path, whole[:size])
 
 
@@ -57,4 +57,4 @@ def test_flipped_bits_give_a_header_or_one_clear_error(tmp_path: Path) -> None:
         try:
             read(tmp_path, bytes(damaged))
         except ModelError as error:
-            assert "fetch it again" in str(error)
+            assert "Download it again" in str(error)

@@ -193,8 +193,8 @@ def test_other_weights_under_the_same_path_are_another_model(tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("change", "options", "message"),
     [
-        (lambda f: (f / "model.safetensors").unlink(), {}, "holds no weights"),
-        (lambda f: None, {"device": "cuda"}, "no NVIDIA GPU|torch sees no GPU"),
+        (lambda f: (f / "model.safetensors").unlink(), {}, "has no weights"),
+        (lambda f: None, {"device": "cuda"}, "no NVIDIA GPU|torch finds no GPU"),
         (lambda f: None, {"adapter": "/nowhere"}, "no folder of LoRA weights"),
         (lambda f: (f / "model.safetensors").write_bytes(b"\0" * 99), {}, "cannot load"),
     ],
@@ -227,7 +227,7 @@ def test_an_adapter_that_names_no_model_is_one_line(tmp_path: Path) -> None:
 
 def test_missing_packages_are_named(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hf, "PACKAGES", ("torch", "no_such_package"))
-    with pytest.raises(ModelError, match="needs no_such_package: install"):
+    with pytest.raises(ModelError, match="needs no_such_package. Install"):
         open_model(str(folder))
 
 
@@ -273,7 +273,7 @@ def test_too_little_memory_for_one_prompt_is_its_error(
     monkeypatch.setattr(Slots, "place", short_of_memory)
     _, found = served(folder, asked(GREEDY), 4)
     assert {key: reply.error for key, reply in found.items() if reply.error} == {
-        ("t2", 0): "the device has too little memory for this prompt even alone"
+        ("t2", 0): "the device has too little memory for this prompt alone"
     }
 
 

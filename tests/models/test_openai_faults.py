@@ -21,15 +21,15 @@ REASONS = {
     "429-after": "429: slow down",
     "500": "500: fault 500",
     "503": "503: fault 503",
-    "hang": "time-out: nothing came for 0.4 s",
-    "hang-half": "time-out: nothing came for 0.4 s",
+    "hang": "timeout: no data for 0.4 s",
+    "hang-half": "timeout: no data for 0.4 s",
     "close": "connection lost",
-    "broken-json": "broken JSON in the answer",
-    "broken-body": "broken JSON in the answer",
-    "half-stream": "the answer was broken off",
+    "broken-json": "the answer is not valid",
+    "broken-body": "the answer is not valid",
+    "half-stream": "the answer ended early",
     "cut-stream": "connection lost",
     "error-in-stream": "the server says: out of memory",
-    "html": "broken JSON in the answer",
+    "html": "the answer is not valid",
 }
 
 
@@ -105,8 +105,8 @@ def test_a_prompt_the_server_refuses_is_not_sent_again(server: FaultyServer, sta
 
 @pytest.mark.parametrize(
     ("status", "advice"),
-    [("401", "set OPENAI_API_KEY"), ("403", "set OPENAI_API_KEY"), ("404", "--base-url"),
-     ("402", "wants to be paid")],
+    [("401", "Set OPENAI_API_KEY"), ("403", "Set OPENAI_API_KEY"), ("404", "--base-url"),
+     ("402", "payment required")],
 )  # fmt: skip
 def test_an_engine_of_no_use_ends_the_run_at_once(
     server: FaultyServer, status: str, advice: str
@@ -128,7 +128,7 @@ def test_retry_after_holds_all_requests_back(server: FaultyServer) -> None:
 def test_a_wait_of_hours_is_left_to_the_user(server: FaultyServer) -> None:
     server.retry_after = "7200"
     server.fault = lambda *_: "429-after"
-    with pytest.raises(ModelError, match="wants no requests for 7200 s .*run the same command"):
+    with pytest.raises(ModelError, match="accepts no requests for 7200 s .*run the same command"):
         made(opened(server), ask(3))
 
 
@@ -138,7 +138,7 @@ def test_a_server_that_is_gone_ends_the_run_without_using_up_the_prompts() -> No
         model = opened(served, parallel=3)
         stream = model.generate(ask(60))
         found.append(next(stream))
-    with pytest.raises(ModelError, match=rf"is gone \(no connection.*, {TRIES} times\)"):
+    with pytest.raises(ModelError, match=rf"does not respond \(no connection.*, {TRIES} times\)"):
         found += stream
     assert len(found) < 12
 
@@ -147,6 +147,6 @@ def test_a_server_that_never_was_is_told_at_once() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
     began = time.monotonic()
-    with pytest.raises(ModelError, match="no answer from .*: start the server, or correct"):
+    with pytest.raises(ModelError, match="does not respond .*. Start the server, or correct"):
         opened(FaultyServer(url=f"http://127.0.0.1:{port}/v1"))
     assert time.monotonic() - began < 20

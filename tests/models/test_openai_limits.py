@@ -83,7 +83,7 @@ def test_counts_of_tokens_that_are_none(server: FaultyServer, value: str) -> Non
     failed = one(server)
     assert (failed.finish_reason, failed.text, failed.prompt_tokens) == ("error", "", 0)
     assert failed.error is not None
-    assert failed.error.startswith("broken JSON in the answer")
+    assert failed.error.startswith("the answer is not valid")
     assert len(failed.error) < 200
 
 
@@ -136,9 +136,9 @@ def test_more_than_one_choice(server: FaultyServer) -> None:
 def test_more_text_than_was_asked_for(server: FaultyServer) -> None:
     """Half a megabyte for 16 tokens was a completion on the old code."""
     server.text = lambda _: "x" * 500_000
-    assert "more text than the tokens" in (one(server).error or "")
+    assert "more text than the requested" in (one(server).error or "")
     server.text, server.reasoning = lambda _: "x", "y" * 500_000
-    assert "more text than the tokens" in (one(server).error or "")
+    assert "more text than the requested" in (one(server).error or "")
 
 
 @pytest.mark.slow
@@ -181,7 +181,7 @@ def test_a_server_that_drips(server: FaultyServer, kind: str) -> None:
     server.raw = SLOW[kind]
     began = time.monotonic()
     failed = one(server, timeout=5.0, answer_timeout=0.5)
-    assert failed.error == f"time-out: the answer took more than 0.5 s (tried {SLOW_TRIES} times)"
+    assert failed.error == f"timeout: the answer took more than 0.5 s (tried {SLOW_TRIES} times)"
     assert time.monotonic() - began < 4
 
 
@@ -190,7 +190,7 @@ def test_a_server_that_drips_can_be_left_by_ctrl_c(server: FaultyServer) -> None
     model = opened(server)
     threading.Timer(0.3, model.close).start()
     began = time.monotonic()
-    with pytest.raises(ModelError, match="stopped"):
+    with pytest.raises(ModelError, match="Interrupted"):
         list(model.generate(ask(2)))
     assert time.monotonic() - began < 3
 
@@ -215,7 +215,7 @@ def test_the_default_limit_grows_with_the_answer() -> None:
     assert answer_limits(512, options).seconds == 812
     assert answer_limits(512, EngineOptions(answer_timeout=9)).seconds == 9
     assert answer_limits(10_000, options).bytes > answer_limits(10, options).bytes
-    with pytest.raises(UsageError, match="--answer-timeout must be seconds"):
+    with pytest.raises(UsageError, match="--answer-timeout .*: must be 0 to"):
         EngineOptions(answer_timeout=float("inf"))
 
 
@@ -225,7 +225,7 @@ def test_a_gzip_bomb_is_not_unpacked(server: FaultyServer) -> None:
     packed = JSON + b"Content-Encoding: gzip\r\nContent-Length: %d\r\n\r\n" % len(bomb)
     server.raw = lambda: [packed + bomb]
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    assert (one(server).error or "").startswith("the answer is packed (gzip)")
+    assert (one(server).error or "").startswith("the answer is compressed (gzip)")
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 50_000  # KB
     assert server.headers[0]["Accept-Encoding"] == "identity"
 
@@ -239,7 +239,9 @@ def test_a_gzip_bomb_is_not_unpacked(server: FaultyServer) -> None:
 def test_no_answer_at_all(server: FaultyServer, body: bytes) -> None:
     """An error of that prompt before, too."""
     server.raw = answering(body)
-    assert (one(server).error or "").startswith(("broken JSON in the answer", "the answer was bro"))
+    assert (one(server).error or "").startswith(
+        ("the answer is not valid", "the answer ended early")
+    )
 
 
 @pytest.mark.parametrize("depth", [300, 900, 980, 990, 20_000])
@@ -259,7 +261,7 @@ def test_a_redirect_is_not_followed(server: FaultyServer, monkeypatch: pytest.Mo
     with serving() as other:
         moved = f"HTTP/1.1 307 Temporary Redirect\r\nLocation: {other.url}/chat/completions\r\n"
         server.raw = lambda: [moved.encode() + b"Content-Length: 0\r\n\r\n"]
-        with pytest.raises(ModelError, match=r"has moved \(307\): give its new address"):
+        with pytest.raises(ModelError, match=r"has moved \(307\). Give its new address"):
             one(server)
         assert other.bodies == []
 
@@ -289,7 +291,7 @@ MODELS: dict[str, Callable[[], Any]] = {
 def test_hostile_lists_of_models(server: FaultyServer, kind: str) -> None:
     """A number in place of the list was a TypeError, a traceback, on the old code."""
     server.raw_models = MODELS[kind]
-    with pytest.raises(ModelError, match="no answer from|does not tell what models"):
+    with pytest.raises(ModelError, match="does not respond|does not list its models"):
         opened(server, name="")
 
 

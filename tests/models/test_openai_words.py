@@ -190,7 +190,7 @@ def test_several_data_lines_are_one_event() -> None:
     ],
 )
 def test_an_answer_of_another_shape_is_refused(message: Any) -> None:
-    with pytest.raises(ValueError, match="unknown shape|prompt_tokens is inf"):
+    with pytest.raises(ValueError, match="unknown answer format|prompt_tokens is inf"):
         Answer(1000).add(message)
 
 
@@ -280,5 +280,5 @@ def test_a_key_that_cannot_be_sent_is_not_quoted() -> None:
      {"price_in": float("inf")}, {"price_out": -0.1}],
 )  # fmt: skip
 def test_options_that_mean_nothing_are_refused(wrong: dict[str, Any]) -> None:
-    with pytest.raises(UsageError, match=f"--{next(iter(wrong)).replace('_', '-')} must be"):
+    with pytest.raises(UsageError, match=f"--{next(iter(wrong)).replace('_', '-')} .*: must be"):
         EngineOptions(**wrong)

@@ -92,8 +92,8 @@ def test_damaged_files_are_said_to_be(tmp_path: Path, name: str) -> None:
 @pytest.mark.parametrize(
     ("content", "why"),
     [
-        ('{"results": {}}', "it has no 'eval'"),
-        ("[1]", "it has no 'eval'"),
+        ('{"results": {}}', r"\(no 'eval'\)"),
+        ("[1]", r"\(no 'eval'\)"),
         ("{", r"line 1: not valid JSON .*Give a JSONL file of completions"),
     ],
 )
@@ -112,5 +112,5 @@ def test_an_empty_folder_says_what_is_wanted(tmp_path: Path) -> None:
 def test_a_result_without_its_program_is_no_completion(tmp_path: Path) -> None:
     path = tmp_path / "x.json"
     path.write_text(json.dumps({"eval": {"t/0": [{"task_id": "t/0"}]}}))
-    with pytest.raises(ModelError, match="is no completion"):
+    with pytest.raises(ModelError, match="is not a completion"):
         open_recorded(str(path))

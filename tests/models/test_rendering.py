@@ -118,7 +118,7 @@ def test_marks_of_thoughts_stay_in_the_text(special: bool, tmp_path: Path) -> No
     loaded = load(TorchSettings(str(path), "cpu", "float32"))
     texts = Texts(loaded, FakeLines([]), TemplateSettings())  # type: ignore[arg-type]
     hello, (opened, closed) = TOKENS.index("hello"), range(len(TOKENS), len(TOKENS) + 2)
-    (decoded,) = texts._decoded([(BOS, opened, hello, closed, hello)])
+    (decoded,) = texts._decode([(BOS, opened, hello, closed, hello)])
     assert decoded == "<think>hello</think>hello"
 
 

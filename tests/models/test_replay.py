@@ -71,7 +71,7 @@ def test_a_request_that_was_repeated_replaces_the_failed_one(tmp_path: Path) -> 
     assert model.recorded() == [("a", 0)]
     (made,) = model.generate([request("a", 0)])
     assert (made.text, made.error) == ("x", None)
-    with pytest.raises(ModelError, match="sample 0 of a is there twice"):
+    with pytest.raises(ModelError, match="sample 0 of a occurs twice"):
         open_recorded(write(tmp_path / "r", right, error))
 
 
@@ -140,7 +140,7 @@ def test_a_mistyped_field_is_named_before_anything_is_written(
 @pytest.mark.parametrize(
     ("content", "complaint"),
     [
-        ('{"task_id": "a", "solution": "x"}\n{"task_id": "b"}\n', "line 2 is no completion"),
+        ('{"task_id": "a", "solution": "x"}\n{"task_id": "b"}\n', "line 2: is not a completion"),
         ('{"task_id": "a", "solution": "x"}\nnonsense\n', "line 2: not valid JSON"),
     ],
 )

@@ -132,12 +132,12 @@ def test_a_tokenizer_that_cannot_be_taken_apart_stays_whole(change: Any) -> None
 )
 def test_a_tokenizer_that_gguf_cannot_say_is_refused(change: dict[str, Any]) -> None:
     other = TokenizerJson({**tokenizer_json(vocabulary(), "x").content, **change})
-    with pytest.raises(ModelError, match="my-model has a tokenizer that a GGUF file cannot say"):
+    with pytest.raises(ModelError, match="my-model: has a tokenizer that a GGUF file cannot store"):
         vocabulary_of(other, TokenizerConfig({}), "my-model")
 
 
 def test_an_unknown_pre_tokenizer_is_named() -> None:
-    with pytest.raises(ModelError, match="m.gguf splits text by the pre-tokenizer 'tekken'"):
+    with pytest.raises(ModelError, match="m.gguf: has the unknown pre-tokenizer 'tekken'"):
         tokenizer_json(vocabulary("tekken"), "m.gguf")
 
 

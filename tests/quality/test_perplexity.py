@@ -210,5 +210,5 @@ def test_bad_input_is_one_line(
 def test_recorded_completions_have_no_perplexity(tmp_path: Path) -> None:
     recorded = tmp_path / "s.jsonl"
     recorded.write_text('{"task_id": "a", "completion": "b"}\n')
-    with pytest.raises(ModelError, match="use gguf, hf or apr"):
+    with pytest.raises(ModelError, match="Use gguf, hf or apr"):
         open_scorer(open_model(f"replay:{recorded}"))

@@ -70,5 +70,5 @@ def test_logprob_takes_the_first_of_the_likeliest(told: list[float]) -> None:
 @pytest.mark.parametrize("missing", [None, float("nan")])
 def test_a_missing_log_probability_is_named(missing: float | None) -> None:
     among = [Candidate("t", 0, -1.0), Candidate("t", 1, missing)]
-    with pytest.raises(UsageError, match="sample 1 of t.*gguf"):
+    with pytest.raises(UsageError, match="t: sample 1 has.*gguf"):
         chosen("logprob", among)

@@ -1,4 +1,4 @@
-"""BigCodeBench (Zhuo et al. 2024): tasks that call on 71 libraries, tested by unittest classes."""
+"""BigCodeBench (Zhuo et al. 2024): tasks that use 71 libraries, tested by unittest classes."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from assay.progress import Announce
 
 PromptKind = Literal["complete", "instruct"]
-# Upstream's 240 s, here of CPU time. Some references sleep or wait for minutes.
+# Upstream's 240 s, here as CPU time. Some references sleep or wait for minutes.
 LIMITS = Limits(cpu_s=240, wall_s=300, memory_mb=4096, processes=256, files_mb=256)
 
-# What pays for itself: the time that a library's import takes in all tasks that use it is more
-# than the time that its pages add to every fork (about 0.07 ms a megabyte). TensorFlow, sympy,
-# statsmodels, cv2 and the web frameworks do not.
+# Libraries worth preloading: their import in all tasks that use them takes longer than their pages
+# add to every fork (about 0.07 ms per megabyte). TensorFlow, sympy, statsmodels, cv2 and the web
+# frameworks are not worth it.
 IMPORTS = (
     "unittest.mock", "doctest", "csv", "glob", "sqlite3", "statistics", "subprocess", "tempfile",
     "urllib.request", "zipfile",
@@ -37,8 +37,8 @@ IMPORTS = (
     "PIL.Image",
 )  # fmt: skip
 
-# Upstream gives its module these names without an import. Seeds are ours: the same program gets
-# the same verdict again where tests leave the seed open.
+# Upstream's module has these names without an import. The seeds are assay's: the same program
+# gets the same verdict again where tests set no seed.
 MODULE = """\
 import os, sys
 from os import environ

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
     from assay.progress import Announce
 
-# A zero is right if the polynomial is small there, whichever zero it is, and only then: near to the
-# reference's zero a steep polynomial is not small.
+# Any zero of the polynomial is right, if the polynomial is small there. Closeness to the
+# reference's zero is not enough: a steep polynomial is not small there.
 ZERO_MATCHER = """
 import math
 

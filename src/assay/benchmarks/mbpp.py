@@ -33,7 +33,7 @@ SPLITS = {
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """A task of either file: the sanitized one calls the text ``prompt`` and lists imports."""
+    """A task of either file. The sanitized one calls the text ``prompt`` and lists imports."""
 
     task_id: int
     code: str
@@ -55,7 +55,7 @@ def _loader(name: str, data: DataFile, task_ids: range) -> Loader:
 
 def _problem(record: Record) -> Problem:
     assertions = [assertion.strip() for assertion in record.test_list]
-    # Not before the program: some set-ups build objects of classes that the program defines.
+    # After the program: some set-ups build objects of classes that the program defines.
     set_up = [record.test_setup_code, *record.test_imports]
     entry_point = function_under_test(assertions)
     words = (record.text or record.prompt).strip()
@@ -68,7 +68,7 @@ def _problem(record: Record) -> Problem:
 
 
 def prompt_of(words: str, entry_point: str, assertions: list[str]) -> str:
-    """A docstring that says all: the task, the function's name, what it must satisfy."""
+    """Return a docstring with the task, the function's name, and what it must satisfy."""
     asked = "\n".join(assertions)
     return f'"""\n{words}\nThe function is called {entry_point} and satisfies:\n\n{asked}\n"""\n'
 

@@ -41,14 +41,14 @@ def _problem(record: Record) -> Problem:
     )
 
 
-# Tasks whose right answers are more than what the reference returns.
+# Tasks with more right answers than what the reference returns.
 SPECIAL = {
     "are_equivalent": "True",
     "sum_div": "got == expected or got == 0",
-    # The height may as well be the perpendicular one.
+    # The height may also be the perpendicular one.
     "surface_Area": "got == expected or abs(got - round(arguments[0] ** 2 + 2 * arguments[0]"
     " * math.hypot(arguments[0] / 2, arguments[1]))) <= tolerance",
-    # The shorter number may as well be filled with zeros.
+    # The shorter number may also be padded with zeros.
     "digit_distance_nums": "got == expected or got == sum(abs(int(a) - int(b)) for a, b in zip("
     "*(str(n).zfill(max(len(str(m)) for m in arguments)) for n in arguments)))",
     **dict.fromkeys(
@@ -65,7 +65,7 @@ SPECIAL = {
 }  # fmt: skip
 
 
-# JSON has no tuples, sets and complex numbers: what the inputs of these tasks were.
+# The original types of inputs: JSON has no tuples, sets and complex numbers.
 def _all_tuples(arguments: Arguments) -> Arguments:
     return [tuple(a) for a in arguments]
 

@@ -1,4 +1,4 @@
-"""A tiny benchmark of our own, built in: for demonstrations and tests without a download."""
+"""A tiny built-in benchmark for demonstrations and tests without a download."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def load(_announce: Announce, _data_dir: Path | None) -> Benchmark:
 
 
 def _record(problem: Problem) -> object:
-    """Return what the digest of the data covers, which outlives changes of our types."""
+    """Return what the digest of the data covers, which does not depend on assay's types."""
     record = codec.to_json(problem)
     del record["without_rules"], record["tests"]["prompt_code"]
     return record

@@ -1,4 +1,4 @@
-"""Files from elsewhere, fetched once into the cache and verified."""
+"""Download files once into the cache and verify them."""
 
 from assay.datasets.cache import (
     FetchError,

@@ -1,4 +1,4 @@
-"""The cache folder, and what every way of fetching needs."""
+"""Provide the cache folder, and helpers for every way of downloading."""
 
 from __future__ import annotations
 
@@ -12,26 +12,26 @@ from assay.errors import DataError
 
 
 class FetchError(DataError):
-    """One source did not give the file; another may. ``failure`` is the message without remedy."""
+    """A source cannot provide the file; another may. ``failure`` is the message without remedy."""
 
     def __init__(self, failure: str, remedy: str) -> None:
-        super().__init__(f"{failure}: {remedy}")
+        super().__init__(f"{failure}. {remedy}.")
         self.failure = failure
 
 
 def cache_dir() -> Path:
-    """Return ``ASSAY_CACHE_DIR``, or ``assay`` in the user's cache folder; nobody else's.
+    """Return ``ASSAY_CACHE_DIR``, or ``assay`` in the user's cache folder.
 
-    It is created for the user alone. DataError where others could have put something into it.
+    It is created for the user alone. Raise DataError if others could have written to it.
     """
     path = _cache_path()
     try:
         if not os.path.lexists(path):
             path.mkdir(mode=0o700, parents=True, exist_ok=True)
-        # A folder that the user names may hold more than a cache: its mode is the user's to choose.
+        # A folder that the user names may hold more than a cache: its mode is the user's choice.
         check_private(path, readable=bool(os.environ.get("ASSAY_CACHE_DIR")))
     except OSError:
-        pass  # whoever writes there says why that cannot be done
+        pass  # a later write reports the reason
     return path
 
 
@@ -41,13 +41,15 @@ def _cache_path() -> Path:
     try:
         return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "assay"
     except RuntimeError as error:
-        raise DataError("no home folder: set ASSAY_CACHE_DIR to a folder of yours") from error
+        raise DataError(
+            "cache folder: no home folder. Set ASSAY_CACHE_DIR to a folder of yours."
+        ) from error
 
 
 def check_private(path: Path, *, readable: bool = False) -> None:
-    """Raise DataError unless the folder is the user's and no other can write there.
+    """Raise DataError unless the folder belongs to the user and no other can write to it.
 
-    Unless it is to be ``readable``, nobody else may read it from now on.
+    Unless it is to be ``readable``, make it unreadable for others.
     """
     found = path.lstat()
     if stat.S_ISLNK(found.st_mode):
@@ -58,7 +60,7 @@ def check_private(path: Path, *, readable: bool = False) -> None:
         problem, advice = "belongs to another user", "set ASSAY_CACHE_DIR to a folder of yours"
     elif found.st_mode & 0o022:
         problem = "can be written by other users"
-        advice = f"if nobody else put anything there, run chmod 700 {shlex.quote(str(path))}"
+        advice = f"check its content, then run chmod 700 {shlex.quote(str(path))}"
     else:
         if found.st_mode & 0o055 and found.st_uid == os.geteuid() and not readable:
             path.chmod(found.st_mode & 0o700)  # read-only stays read-only
@@ -67,35 +69,35 @@ def check_private(path: Path, *, readable: bool = False) -> None:
 
 
 def offline() -> bool:
-    """Whether ``HF_HUB_OFFLINE`` is set, in the spellings the hub's own library takes."""
+    """Return whether ``HF_HUB_OFFLINE`` is set, in the spellings that the hub's library accepts."""
     return os.environ.get("HF_HUB_OFFLINE", "").upper() in {"1", "ON", "YES", "TRUE"}
 
 
 def refuse_offline(name: str) -> None:
-    """Raise where the user wants no network."""
+    """Raise FetchError if the user allows no network."""
     if offline():
-        raise FetchError(f"HF_HUB_OFFLINE forbids fetching {name}", "unset it to fetch")
+        raise FetchError(f"HF_HUB_OFFLINE forbids fetching {name}", "Unset it to fetch the file")
 
 
 def file_sha256(path: Path) -> str:
-    """Digest of a file, read in pieces."""
+    """Return the digest of a file, read in pieces."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def verify(path: Path, sha256: str, remedy: str) -> None:
-    """Raise unless the file has this digest."""
+    """Raise DataError unless the file has this digest."""
     found = file_sha256(path)
     if found != sha256:
         raise DataError(
-            f"{path} is damaged or of another version "
-            f"(sha256 {found[:12]}…, expected {sha256[:12]}…): {remedy}"
+            f"{path}: is damaged or another version "
+            f"(sha256 {found[:12]}…, expected {sha256[:12]}…). {remedy}."
         )
 
 
 def unusable(folder: Path, error: OSError) -> DataError:
-    """What to say when the disk, not the network, is in the way."""
+    """Return the error for a disk problem, as opposed to a network problem."""
     return DataError(
-        f"cannot use the cache folder {folder}: {error.strerror or error}; "
-        "make it writable, make room, or set ASSAY_CACHE_DIR"
+        f"cache folder {folder}: cannot be used ({error.strerror or error}). "
+        "Make it writable, free some space, or set ASSAY_CACHE_DIR."
     )

@@ -31,18 +31,18 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 FOLDER_VARIABLE = "ASSAY_DATA_DIR"
-BLANK_LINE = " \n"  # as WikiText has it; records have nothing in its place
-DELETE = "delete it to have it fetched again"
+BLANK_LINE = " \n"  # in WikiText; records have an empty text instead
+DELETE = "Delete it to fetch it again"
 
 
 @dataclass(frozen=True, slots=True)
 class DataFile:
-    """One version of one file, and where it can be had.
+    """One version of one file, and its sources.
 
     ``path`` is its place below a data folder. ``sha256`` is the digest of the file that upstream
-    released: ``urls`` and the package give these bytes, and protocols record it. Copies in other
-    forms are known by ``records_sha256``, the digest of the records themselves. ``also_named_by``
-    are environment variables by which users of other harnesses name it.
+    released: ``urls`` and the package provide these bytes, and protocols record it. Copies in other
+    forms are recognised by ``records_sha256``, the digest of the records themselves.
+    ``also_named_by`` are environment variables by which users of other harnesses name it.
     """
 
     name: str
@@ -53,10 +53,10 @@ class DataFile:
     sha256: str
     records_sha256: str
     urls: tuple[str, ...] = ()
-    size: int = 0  # of what the urls give, in bytes; 0: not known
+    size: int = 0  # of the file at the urls, in bytes; 0: not known
     packaged: PackagedFile | None = None
     also_named_by: tuple[str, ...] = ()
-    is_text: bool = False  # its records are the lines of a text, which its digest is of
+    is_text: bool = False  # its records are the lines of a text, which the digest covers
 
     @property
     def variable(self) -> str:
@@ -65,7 +65,7 @@ class DataFile:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Record the place of a file, and the advice if it is the wrong one."""
+    """The path of a file, and what to do if it is the wrong file."""
 
     path: Path
     remedy: str
@@ -75,15 +75,15 @@ data_files: Registry[DataFile] = Registry("data file", "assay.benchmarks")
 
 
 def pin(declared: DataFile) -> DataFile:
-    """Declare a data file, so that ``assay data`` knows it."""
+    """Declare a data file, so that ``assay data`` lists it."""
     return data_files.register(declared.name)(declared)
 
 
 def records(
     wanted: DataFile, announce: Announce = lambda _: None, data_dir: Path | None = None
 ) -> list[dict[str, Any]]:
-    """Return the pinned records, found (in ``data_dir`` first) or fetched, and verified."""
-    place = find(wanted, data_dir) or _fetched(wanted, announce)
+    """Return the pinned records, found (first in ``data_dir``) or downloaded, and verified."""
+    place = find(wanted, data_dir) or _fetch_first(wanted, announce)
     return checked(place.path, wanted, place.remedy)
 
 
@@ -93,7 +93,7 @@ def read_records(
     announce: Announce = lambda _: None,
     data_dir: Path | None = None,
 ) -> list[T]:
-    """Return the pinned records as a dataclass of the fields that a benchmark needs."""
+    """Return the pinned records as a dataclass with the fields that a benchmark needs."""
     names = {field.name for field in dataclasses.fields(kind)}  # type: ignore[arg-type]
     found = records(wanted, announce, data_dir)
     return [codec.from_json(kind, {n: r[n] for n in names if n in r}) for r in found]
@@ -109,21 +109,21 @@ def text(
 def locate(
     wanted: DataFile, announce: Announce = lambda _: None, data_dir: Path | None = None
 ) -> Path:
-    """Return the verified file, found (in ``data_dir`` first) or fetched."""
-    place = find(wanted, data_dir) or _fetched(wanted, announce)
+    """Return the verified file, found (first in ``data_dir``) or downloaded."""
+    place = find(wanted, data_dir) or _fetch_first(wanted, announce)
     verify(wanted, place)
     return place.path
 
 
 def verify(wanted: DataFile, place: Place) -> None:
-    """Raise unless the file there holds the pinned records."""
+    """Raise DataError unless the file there has the pinned records."""
     checked(place.path, wanted, place.remedy)
 
 
 def find(wanted: DataFile, data_dir: Path | None = None) -> Place | None:
-    """Return the first place on this machine that has the file; fetch and verify nothing.
+    """Return the first place on this machine that has the file. Download and verify nothing.
 
-    ``data_dir`` takes the place of the folder in ``ASSAY_DATA_DIR``.
+    ``data_dir`` replaces the folder in ``ASSAY_DATA_DIR``.
     """
     return next((place for place in _places(wanted, data_dir) if place.path.is_file()), None)
 
@@ -131,17 +131,17 @@ def find(wanted: DataFile, data_dir: Path | None = None) -> Place | None:
 def _places(wanted: DataFile, data_dir: Path | None) -> Iterator[Place]:
     if folder := data_dir or os.environ.get(FOLDER_VARIABLE):
         for path in _with_and_without_gz(Path(folder, wanted.path)):
-            yield Place(path, f"replace it, or give no --data ({FOLDER_VARIABLE}) to fetch it")
+            yield Place(path, f"Replace it, or drop --data ({FOLDER_VARIABLE}) to fetch it")
     for variable in (wanted.variable, *wanted.also_named_by):
         if given := os.environ.get(variable):
             if not Path(given).is_file():
-                raise DataError(f"{variable} names {given}, which is no file: correct or unset it")
-            yield Place(Path(given), f"correct or unset {variable}")
+                raise DataError(f"{variable}: {given} is not a file. Correct or unset it.")
+            yield Place(Path(given), f"Correct or unset {variable}")
     released = [_in_cache(wanted, source) for source in _remote(wanted)]
     for path in (*_with_and_without_gz(_in_cache(wanted)), *released):
         yield Place(path, DELETE)
     if wanted.packaged and (installed := installed_file(wanted.packaged)):
-        yield Place(installed, f"reinstall {wanted.packaged.package}")
+        yield Place(installed, f"Reinstall {wanted.packaged.package}")
 
 
 def _with_and_without_gz(path: Path) -> tuple[Path, Path]:
@@ -149,7 +149,7 @@ def _with_and_without_gz(path: Path) -> tuple[Path, Path]:
 
 
 def _remote(wanted: DataFile) -> list[RemoteFile]:
-    """A text comes in other wrappings; its lines are verified."""
+    """Return the remote files. Those of a text have no digest: its lines are verified instead."""
     digest = "" if wanted.is_text else wanted.sha256
     return [RemoteFile(url, digest, wanted.size) for url in wanted.urls]
 
@@ -165,7 +165,7 @@ def _in_cache(wanted: DataFile, source: RemoteFile | None = None) -> Path:
     return cache_dir() / f"{wanted.name}-{wanted.version}" / name
 
 
-def _fetched(wanted: DataFile, announce: Announce) -> Place:
+def _fetch_first(wanted: DataFile, announce: Announce) -> Place:
     failures = ["HF_HUB_OFFLINE is set"] if offline() else []
     for source in [] if offline() else _sources(wanted):
         if failures:
@@ -174,11 +174,11 @@ def _fetched(wanted: DataFile, announce: Announce) -> Place:
             return Place(_fetch(source, wanted, announce), DELETE)
         except FetchError as error:
             failures.append(error.failure)
-    reason = "; ".join(failures) or "no source of it is known"
+    reason = "; ".join(failures) or "it has no known source"
     origin = next(iter(wanted.urls), "the file")
     raise DataError(
-        f"{wanted.name} {wanted.version} is not here ({reason}): put {origin} at "
-        f"{_in_cache(wanted)}, or as {wanted.path} into a folder for --data"
+        f"{wanted.name} {wanted.version}: is not on this machine ({reason}). Put {origin} at "
+        f"{_in_cache(wanted)}, or as {wanted.path} into a folder for --data."
     )
 
 
@@ -187,6 +187,6 @@ def _fetch(source: PackagedFile | RemoteFile, wanted: DataFile, announce: Announ
         return packaged_file(source, announce)
     if source.name.endswith(".parquet") and not can_read_parquet():
         raise FetchError(
-            f"{source.host} has it as parquet, {HOW_TO_READ_PARQUET}", "or get it elsewhere"
+            f"{source.host} has it as parquet: {HOW_TO_READ_PARQUET}", "Or get it elsewhere"
         )
     return download(source, _in_cache(wanted, source), announce)

@@ -1,4 +1,4 @@
-"""Digests of large files, read once: kept by the file's place, size, time and inode."""
+"""Compute digests of large files once, and cache them by path, size, time and inode."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ WORTH_KEEPING = 1 << 20
 
 
 def kept_sha256(path: Path) -> str:
-    """As ``file_sha256``; a file that was not touched since is not read again."""
+    """Return the same as ``file_sha256``. A file that is unchanged since is not read again."""
     known = path.resolve().stat()
     if known.st_size < WORTH_KEEPING:
         return file_sha256(path)

@@ -1,4 +1,4 @@
-"""Fetch a small file from an address: bounded in size and time, verified, one rename at the end."""
+"""Fetch a small file from a URL: limited in size and time, verified, renamed at the end."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ from assay.datasets.cache import FetchError, refuse_offline, unusable
 if TYPE_CHECKING:
     from assay.progress import Announce
 
-TIMEOUT_S = 30.0  # without a byte
+TIMEOUT_S = 30.0  # read timeout
 ATTEMPT_S = 300.0  # redirects, headers and the whole body
 ATTEMPTS = 3
 FIRST_PAUSE_S = 1.0
-LARGEST_BYTES = 1 << 28  # of a file whose size is not known; the largest that is pinned has 8 MB
+LARGEST_BYTES = 1 << 28  # of a file of unknown size; the largest pinned file has 8 MB
 PIECE_BYTES = 1 << 16
 TOKEN_GOES_TO = "https://huggingface.co/"
-# Too many requests, and what a server says of itself when it is in trouble: worth another try.
+# Statuses worth a retry: too many requests, and problems of the server.
 PASSING = {429, 500, 502, 503, 504}
 
 
 @dataclass(frozen=True, slots=True)
 class RemoteFile:
-    """The file at ``url``, which should name a version; the digest holds it to that.
+    """The file at ``url``, which should name a version; the digest verifies it.
 
-    Without a digest, who reads it verifies what it holds. A size of 0 is not known.
+    Without a digest, the reader verifies its content. A size of 0 means unknown.
     """
 
     url: str
@@ -54,11 +54,11 @@ class RemoteFile:
 
 
 class _PassingError(Exception):
-    """The network or the server is in trouble; another try may succeed."""
+    """The network or the server has a problem. A retry may succeed."""
 
 
 def download(wanted: RemoteFile, target: Path, announce: Announce = lambda _: None) -> Path:
-    """Fetch to ``target``, which appears whole and verified or not at all."""
+    """Fetch to ``target``, which appears complete and verified or not at all."""
     refuse_offline(wanted.name)
     announce(f"fetching {wanted.name} from {wanted.host}")
     content = _fetch(wanted, announce)
@@ -77,7 +77,7 @@ def download(wanted: RemoteFile, target: Path, announce: Announce = lambda _: No
 
 
 def _fetch(wanted: RemoteFile, announce: Announce) -> bytes:
-    """Return the content, asked for again while the trouble may pass."""
+    """Return the content. Retry while the problem may be temporary."""
     trouble = ""
     for attempt in range(ATTEMPTS):
         if attempt:
@@ -87,11 +87,11 @@ def _fetch(wanted: RemoteFile, announce: Announce) -> bytes:
             return _fetch_in_time(wanted)
         except _PassingError as error:
             trouble = str(error)
-    raise _failure(wanted, trouble, "check the network, or try again later")
+    raise _failure(wanted, trouble, "Check the network, or try again later")
 
 
 def _fetch_in_time(wanted: RemoteFile) -> bytes:
-    """Fetch in a thread that can be left behind.
+    """Fetch in a thread that can be abandoned.
 
     A server that sends its headers byte by byte never reaches the timeout of a single read.
     """
@@ -116,7 +116,7 @@ def _fetch_in_time(wanted: RemoteFile) -> bytes:
 
 def _request(wanted: RemoteFile, deadline: float) -> bytes:
     headers = {"User-Agent": f"assay/{__version__}", "Accept-Encoding": "identity"}
-    request = _authorised(urllib.request.Request(wanted.url, headers=headers))
+    request = _authorise(urllib.request.Request(wanted.url, headers=headers))
     try:
         opener = urllib.request.build_opener(_Redirects)
         with opener.open(request, timeout=TIMEOUT_S) as response:
@@ -127,10 +127,10 @@ def _request(wanted: RemoteFile, deadline: float) -> bytes:
         if error.code in PASSING:
             raise _PassingError(status) from None
         closed = error.code in {401, 403} and wanted.url.startswith(TOKEN_GOES_TO)
-        remedy = "set HF_TOKEN to a token that may read it" if closed else "check the network"
+        remedy = "Set HF_TOKEN to a token that may read it" if closed else "Check the network"
         raise _failure(wanted, status, remedy) from None
     except urllib.error.URLError as error:
-        raise _failure(wanted, _reason(error.reason), "check the network") from None
+        raise _failure(wanted, _reason(error.reason), "Check the network") from None
     except (OSError, http.client.HTTPException) as error:
         raise _PassingError(_reason(error)) from None
 
@@ -138,7 +138,7 @@ def _request(wanted: RemoteFile, deadline: float) -> bytes:
 def _read_body(response: http.client.HTTPResponse, wanted: RemoteFile, deadline: float) -> bytes:
     most, content = wanted.size or LARGEST_BYTES, bytearray()
     announced = response.length or 0
-    # Not read(), which returns when all of the piece is here, however slowly that comes.
+    # Not read(), which returns only with the whole piece, however slowly it arrives.
     while max(len(content), announced) <= most and (piece := response.read1(PIECE_BYTES)):
         content += piece
         if time.monotonic() > deadline:
@@ -152,12 +152,12 @@ def _read_body(response: http.client.HTTPResponse, wanted: RemoteFile, deadline:
 
 def _another_file(wanted: RemoteFile, problem: str) -> FetchError:
     return FetchError(
-        f"{wanted.url} is another file now ({problem})", "check the network, or try again later"
+        f"{wanted.url}: the file has changed ({problem})", "Check the network, or try again later"
     )
 
 
-def _authorised(request: urllib.request.Request) -> urllib.request.Request:
-    """With the user's token, if the request goes to the hub. Storage hosts it names get none."""
+def _authorise(request: urllib.request.Request) -> urllib.request.Request:
+    """Add the user's token if the request goes to the hub. Its storage hosts get none."""
     token = os.environ.get("HF_TOKEN")
     if token and request.full_url.startswith(TOKEN_GOES_TO):
         request.add_unredirected_header("Authorization", f"Bearer {token}")
@@ -165,7 +165,7 @@ def _authorised(request: urllib.request.Request) -> urllib.request.Request:
 
 
 class _Redirects(urllib.request.HTTPRedirectHandler):
-    """Follows within the web, and decides for each address anew whether the token goes there."""
+    """Follow redirects within the web, and decide for each URL whether the token is sent."""
 
     def redirect_request(
         self, req: urllib.request.Request, fp: Any, code: int, msg: str, headers: Any, newurl: str
@@ -173,9 +173,9 @@ class _Redirects(urllib.request.HTTPRedirectHandler):
         allowed = {"http": ("http", "https")}.get(req.type, ("https",))
         if urllib.parse.urlsplit(newurl).scheme not in allowed:
             fp.close()
-            raise urllib.error.URLError(f"{code}: it redirects from {req.type} to {newurl[:80]}")
+            raise urllib.error.URLError(f"{code}: redirects from {req.type} to {newurl[:80]}")
         request = super().redirect_request(req, fp, code, msg, headers, newurl)
-        return None if request is None else _authorised(request)
+        return None if request is None else _authorise(request)
 
 
 def _failure(wanted: RemoteFile, said: str, remedy: str) -> FetchError:

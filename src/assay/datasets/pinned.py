@@ -1,6 +1,6 @@
-"""The data files of all benchmarks: version, licence, count, digests, sources.
+"""Declare the data files of all benchmarks: version, licence, count, digests, sources.
 
-Addresses name a commit or a release, so that what they give does not change; the digest would tell.
+Addresses name a commit or a release, so that their content does not change. The digest checks it.
 """
 
 from __future__ import annotations

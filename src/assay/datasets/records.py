@@ -16,15 +16,15 @@ if TYPE_CHECKING:
 
     from assay.datasets.catalogue import DataFile
 
-MOST_BYTES = 1 << 30  # the largest that is pinned has 8 MB
+MOST_BYTES = 1 << 30  # the largest pinned file has 8 MB
 HOW_TO_READ_PARQUET = f"{install_hint('parquet')} to read it"
 
 
 def checked(path: Path, wanted: DataFile, remedy: str) -> list[dict[str, Any]]:
-    """The file's records; DataError unless they are the pinned ones, in the pinned order.
+    """Return the file's records. Raise DataError unless they are the pinned ones, in order.
 
-    The digest is that of the records, not of the bytes: the same data comes plain and gzipped, as
-    JSON and JSONL, indented and not, and as parquet.
+    The digest is that of the records, not of the bytes: the same data exists plain and gzipped, as
+    JSON and JSONL, indented or not, and as parquet.
     """
     try:
         found = _read(path, is_text=wanted.is_text)
@@ -38,8 +38,8 @@ def checked(path: Path, wanted: DataFile, remedy: str) -> list[dict[str, Any]]:
     except (OSError, EOFError, ValueError, zlib.error, MemoryError) as error:
         said = (error.strerror if isinstance(error, OSError) else None) or error
         raise DataError(
-            f"{path} is damaged or of another version than {wanted.name} {wanted.version} "
-            f"({said}): {remedy}"
+            f"{path}: is damaged or another version than {wanted.name} {wanted.version} "
+            f"({said}). {remedy}."
         ) from error
     return found
 
@@ -67,7 +67,7 @@ def _read(path: Path, *, is_text: bool) -> list[Any]:
 
 def _parquet(path: Path) -> list[Any]:
     if not can_read_parquet():
-        raise DataError(f"{path} is a parquet file: {HOW_TO_READ_PARQUET}")
+        raise DataError(f"{path}: is a parquet file. Run {HOW_TO_READ_PARQUET}.")
     from pyarrow import parquet
 
     try:
@@ -76,5 +76,5 @@ def _parquet(path: Path) -> list[Any]:
         if sum(group.total_byte_size for group in groups) > MOST_BYTES:
             raise ValueError("is too large")
         return list(opened.read().to_pylist())
-    except Exception as error:  # pyarrow has a family of its own
+    except Exception as error:  # pyarrow has its own family of errors
         raise ValueError(f"not a parquet file ({error})") from error

@@ -1,7 +1,7 @@
-"""Seals on what the cache holds: an entry counts only if this user's key made its seal.
+"""Seal cache entries: an entry counts only if this user's key made its seal.
 
 The key is not in the cache but in the user's configuration folder. So a cache that was copied from
-another machine, unpacked from an archive or written by somebody else has no entry that counts.
+another machine, unpacked from an archive or written by someone else has no valid entry.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ ENTRIES = Reader(DataError, "Delete it", 1 << 30, follow=False, unpack=False)
 
 
 def write_sealed(path: Path, purpose: str, content: bytes) -> None:
-    """Write a cache entry. What cannot be written costs time later, nothing else."""
+    """Write a cache entry. A failed write costs time later, nothing else."""
     with contextlib.suppress(OSError, AssayError):
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         write_whole(path, _seal(purpose, content) + b"\n" + content, 0o600, durable=False)
 
 
 def read_sealed(path: Path, purpose: str) -> bytes | None:
-    """Return the content of a cache entry, or None where no intact one is."""
+    """Return the content of a cache entry, or None if there is no intact one."""
     try:
         seal, _, content = ENTRIES.read_bytes(path).partition(b"\n")
     except AssayError:
@@ -56,15 +56,15 @@ def _key_path() -> Path | None:
 def _key(path: Path | None) -> bytes:
     """Return the user's key, which is created on first use.
 
-    Where none can be stored, this process has one of its own and finds no entries of others.
+    If none can be stored, this process uses a key of its own and finds no entries of others.
     """
     try:
-        return _stored(path) if path else secrets.token_bytes(KEY_BYTES)
+        return _load_or_create(path) if path else secrets.token_bytes(KEY_BYTES)
     except OSError:
         return secrets.token_bytes(KEY_BYTES)
 
 
-def _stored(path: Path) -> bytes:
+def _load_or_create(path: Path) -> bytes:
     if not path.is_symlink() and not path.exists():
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         _create(path)

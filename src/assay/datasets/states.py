@@ -1,4 +1,4 @@
-"""Which data files are on this machine, and whether they are what they should be."""
+"""Report which data files are on this machine, and whether they are intact."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from assay.progress import Announce
 
 @dataclass(frozen=True, slots=True)
 class DataState:
-    """A data file: what it is, whether it is here, and where."""
+    """A data file, whether it is on this machine, and where."""
 
     file: DataFile
     state: Literal["ok", "damaged", "not here", "not verified"]
@@ -28,7 +28,7 @@ def choose_files(names: Iterable[str]) -> list[DataFile]:
 
 
 def find_data(wanted: DataFile, data_dir: Path | None = None) -> DataState:
-    """Look a data file up without a look into it."""
+    """Look up a data file without reading it."""
     place = find(wanted, data_dir)
     if place is None:
         return DataState(wanted, "not here")
@@ -36,7 +36,7 @@ def find_data(wanted: DataFile, data_dir: Path | None = None) -> DataState:
 
 
 def verify_data(wanted: DataFile, data_dir: Path | None = None) -> DataState:
-    """Check a data file that is here: every record is counted and part of the digest."""
+    """Check a data file on this machine: count every record and compare the digest."""
     path = None
     try:
         place = find(wanted, data_dir)
@@ -50,7 +50,7 @@ def verify_data(wanted: DataFile, data_dir: Path | None = None) -> DataState:
 
 
 def download_data(wanted: DataFile, announce: Announce, data_dir: Path | None = None) -> DataState:
-    """Fetch a data file into the cache unless it is here; what cannot be fetched says why."""
+    """Fetch a data file into the cache unless it exists. A failure is part of the state."""
     try:
         return DataState(wanted, "ok", str(locate(wanted, announce, data_dir)))
     except DataError as error:

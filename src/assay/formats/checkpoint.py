@@ -1,4 +1,4 @@
-"""A model as data, whatever file it lies in: settings, tokenizer, weights one at a time."""
+"""Represent a model as data, in any format: settings, tokenizer, weights one at a time."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """What transformers and tokenizers need; weights are read when they are asked for.
+    """Everything that transformers and tokenizers need. Weights are read on demand.
 
-    ``stored`` gives the tensors as the file has them, under Hugging Face's names but in the file's
-    rotary order and encodings; ``gguf`` is the metadata of the GGUF file that it once was, if any.
+    ``stored`` returns the tensors as the file has them, under Hugging Face's names but in the
+    file's rotary order and encodings. ``gguf`` is the metadata of the original GGUF file, if any.
     """
 
     config: ModelConfig
@@ -34,14 +34,14 @@ class Checkpoint:
     gguf: tuple[GgufPair, ...] = ()
 
     def tensors(self) -> Iterator[Weight]:
-        """Every weight under its Hugging Face name and in transformers' order, read one by one."""
+        """Yield every weight under its Hugging Face name and in transformers' order, one by one."""
         for tensor in self.hf_tensors():
             yield decode(tensor)
 
     def hf_tensors(self) -> list[Tensor]:
-        """What ``tensors`` gives, not yet read."""
+        """Return the same tensors as ``tensors``, not yet read."""
         return [
             with_rotary(tensor, self.rotary, "halves", self.config)
             for tensor in self.stored()
-            if tensor.name != FREQUENCIES  # said in the config
+            if tensor.name != FREQUENCIES  # it is part of the config
         ]

@@ -1,7 +1,7 @@
 """Check that the sizes in a model's configuration can be those of its weights.
 
-transformers builds whatever a configuration says before it looks at the weights: a billion layers,
-one after the other, or a vocabulary of a terabyte.
+transformers builds the model of a configuration before it looks at the weights, even with a billion
+layers or a vocabulary of a terabyte.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ LAYERS = ("num_hidden_layers", "n_layer", "n_layers", "num_layers")
 HIDDEN = ("hidden_size", "n_embd", "d_model", "dim")
 OTHER = ("vocab_size", "intermediate_size", "n_inner", "ffn_dim", "max_position_embeddings")
 PARAMETERS_PER_BYTE = 8  # no weights take less than a bit each
-LEAST_BYTES = 1 << 26  # models that small are harmless, and damaged weights told by the engine
+LEAST_BYTES = 1 << 26  # smaller models are harmless; the engine reports their damaged weights
 MOST_LAYERS = 10_000
 MOST_POSITIONS = 1 << 40  # computed, not stored, in most models
 NESTED = ("text_config",)
@@ -41,7 +41,7 @@ def check_sizes(config: ModelConfig, weight_bytes: int, where: object) -> None:
 
 
 def _size(config: ModelConfig, name: str, where: object) -> int:
-    """Return a size, 0 if it is not given; some are null, or a list with one for each layer."""
+    """Return a size, 0 if it is not given. Some are null, or a list with one for each layer."""
     value = config.content.get(name)
     if value is None or isinstance(value, list):
         return 0
@@ -52,5 +52,5 @@ def _size(config: ModelConfig, name: str, where: object) -> int:
 
 def _impossible(where: object, name: str, value: object) -> ModelError:
     return ModelError(
-        f"{where}: {name} is {str(value)[:40]}, which its weights cannot have. Fetch it again."
+        f"{where}: {name} is {str(value)[:40]}, which does not fit its weights. Download it again."
     )

@@ -1,4 +1,4 @@
-"""Model files from one format into another; what the target can hold goes over as it is."""
+"""Convert model files between formats. Whatever the target can hold is copied unchanged."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ INTEGERS = set(PLAIN) - set(FLOATS.values()) - {"F64"}
 
 @dataclass(frozen=True, slots=True)
 class Conversion:
-    """What was written; ``changed`` counts the tensors whose encoding had to change."""
+    """A finished conversion. ``changed`` counts the tensors whose encoding had to change."""
 
     source: str
     target: str
@@ -38,20 +38,20 @@ class Conversion:
 def convert(
     source: Path, path: Path, *, dtype: str, force: bool, progress: Callable[[int, int], None]
 ) -> Conversion:
-    """Writes ``path``, whose ending says the format. It is there whole or not at all."""
+    """Write ``path``, whose suffix decides the format. It appears complete or not at all."""
     name = target_format(path)
     target = formats.get(name)
     _check_free(path, name, force=force)
     checkpoint = read_checkpoint(source)
     stored = target.tensors(checkpoint, str(source))
-    tensors = [_encoded(tensor, target, dtype, source) for tensor in stored]
+    tensors = [_encode(tensor, target, dtype, source) for tensor in stored]
     changed = Counter(
         f"{old.encoding} to {new.encoding}"
         for old, new in zip(stored, tensors, strict=True)
         if old.encoding != new.encoding
     )
     if changed:
-        checkpoint = _retyped(checkpoint, tensors)
+        checkpoint = _retype(checkpoint, tensors)
     total, done = sum(tensor.nbytes for tensor in tensors), 0
 
     def written(count: int) -> None:
@@ -59,21 +59,21 @@ def convert(
         done += count
         progress(done, total)
 
-    with _swapped_in(path) as partial:
+    with _swap_in(path) as partial:
         target.write(partial, checkpoint, tensors, written, source)
     files = [path] if target.suffix else path.iterdir()
     size = sum(file.stat().st_size for file in files)
     return Conversion(str(source), str(path), name, len(tensors), size, dict(changed))
 
 
-def _encoded(tensor: Tensor, target: Format, dtype: str, source: Path) -> Tensor:
-    """As it is, unless another number format is asked for or its own cannot be held."""
+def _encode(tensor: Tensor, target: Format, dtype: str, source: Path) -> Tensor:
+    """Return the tensor unchanged, unless another number format is requested or needed."""
     if tensor.encoding in INTEGERS:
         if target.holds(tensor):
             return tensor
         raise ModelError(
-            f"{source} has a tensor {tensor.name} of {tensor.encoding}, which the target cannot "
-            "hold: keep the model in the format it has"
+            f"{source}: the tensor {tensor.name} is {tensor.encoding}, which the target cannot "
+            "hold. Keep the model in its format."
         )
     if target.wide_vectors and len(tensor.shape) == 1:
         return cast(tensor, "F32")
@@ -82,8 +82,8 @@ def _encoded(tensor: Tensor, target: Format, dtype: str, source: Path) -> Tensor
     return tensor if target.holds(tensor) else cast(tensor, "F32")
 
 
-def _retyped(checkpoint: Checkpoint, tensors: Sequence[Tensor]) -> Checkpoint:
-    """With GGUF metadata that say the encoding most tensors have now."""
+def _retype(checkpoint: Checkpoint, tensors: Sequence[Tensor]) -> Checkpoint:
+    """Return the checkpoint with GGUF metadata that name the encoding of most tensors."""
     pairs = tuple(
         dataclasses.replace(pair, value=file_type(tensors))
         if pair.key == "general.file_type"
@@ -98,14 +98,16 @@ def _check_free(path: Path, name: str, *, force: bool) -> None:
         return
     is_folder = not formats.get(name).suffix
     if path.is_dir() != is_folder or (is_folder and find_format(path) != name):
-        raise UsageError(f"{path} is something else than a model of this format: choose another")
+        raise UsageError(f"{path}: is not a model of this format. Choose another path.")
     if not force:
-        raise UsageError(f"{path} is there already: choose another, or replace it with --force")
+        raise UsageError(
+            f"{path}: exists already. Choose another path, or replace it with --force."
+        )
 
 
 @contextlib.contextmanager
-def _swapped_in(path: Path) -> Iterator[Path]:
-    """A name to write under; what is at the path is replaced when all is written."""
+def _swap_in(path: Path) -> Iterator[Path]:
+    """Yield a temporary name. Replace what is at the path when everything is written."""
     partial, old = (path.with_name(path.name + ending) for ending in (".part", ".old"))
     _remove(partial)
     path.parent.mkdir(parents=True, exist_ok=True)

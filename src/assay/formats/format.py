@@ -1,4 +1,4 @@
-"""The formats that models are read from and converted into: what each holds, how it is written."""
+"""Describe the formats that models are read from and converted to."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Written = Callable[[int], None]  # bytes of a tensor that is done
 
 
 class StoredSize(NamedTuple):
-    """Bytes that a tensor takes in its file, and its numbers."""
+    """The bytes of a tensor in its file, and its number of values."""
 
     bytes: int
     numbers: int
@@ -24,9 +24,9 @@ class StoredSize(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """A kind of model file or folder; its content, not its name, says which it is.
+    """A kind of model file or folder, recognised by its content, not its name.
 
-    ``tensors`` puts a checkpoint's under the format's names and in its rotary order.
+    ``tensors`` returns a checkpoint's tensors with the format's names and rotary order.
     """
 
     title: str  # for users
@@ -44,12 +44,12 @@ formats: Registry[Format] = Registry("model format", "assay.formats.kinds", "ass
 
 
 def find_format(path: Path) -> str:
-    """Return the name of the format that a path has; empty if it has none that can be read."""
+    """Return the name of a path's format; empty if it cannot be read."""
     return next((name for name in formats.names() if formats.get(name).recognises(path)), "")
 
 
 def target_format(path: Path) -> str:
-    """Return the name of the format to write under a path: by its ending, or else a folder."""
+    """Return the name of the format to write at a path: by its suffix, or else a folder."""
     by_suffix = {formats.get(name).suffix: name for name in formats.names()}
     return by_suffix.get(path.suffix.lower()) or by_suffix[""]
 
@@ -57,22 +57,24 @@ def target_format(path: Path) -> str:
 def read_checkpoint(path: Path) -> Checkpoint:
     """Read the model at a path."""
     if not path.exists():
-        raise ModelError(f"no model at {path}: give a .gguf or .apr file or a Hugging Face folder")
+        raise ModelError(
+            f"{path}: is not a file or folder. Give a .gguf or .apr file, or a Hugging Face folder."
+        )
     name = find_format(path)
     if not name:
         raise ModelError(
-            f"{path} is no model that can be read: give a .gguf or .apr file, or a folder with "
-            "config.json and .safetensors files"
+            f"{path}: is not a model that can be read. Give a .gguf or .apr file, or a folder with "
+            "config.json and .safetensors files."
         )
-    return _understood(formats.get(name).read, path)
+    return _read_safely(formats.get(name).read, path)
 
 
-def _understood(read: Callable[[Path], Checkpoint], path: Path) -> Checkpoint:
-    """Metadata are anything that a writer, or damage, made of them."""
+def _read_safely(read: Callable[[Path], Checkpoint], path: Path) -> Checkpoint:
+    """Read metadata. Report any error in them as damage."""
     try:
         return read(path)
     except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError) as error:
         raise ModelError(
-            f"{path} has metadata that cannot be understood ({type(error).__name__}: {error}): "
-            "fetch or convert it again"
+            f"{path}: its metadata are damaged ({type(error).__name__}: {error}). "
+            "Download or convert it again."
         ) from error

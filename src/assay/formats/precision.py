@@ -1,4 +1,4 @@
-"""How precisely a model's weights are stored."""
+"""Measure how precisely a model's weights are stored."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from assay.errors import ModelError
 from assay.formats.format import find_format, formats
 
 Precision = Literal["same", "8-bit", "4-bit"]
-FOUR_BIT, EIGHT_BIT = 5.1, 9.0  # bits a weight at most, scales included
+FOUR_BIT, EIGHT_BIT = 5.1, 9.0  # bits per weight at most, scales included
 
 
 def bits_per_weight(path: Path) -> float:
-    """That half of all weights have at most: files store some tensors finer than most."""
+    """Return the median of bits per weight: files store some tensors more precisely."""
     sizes = formats.get(find_format(path) or "hf").sizes(path)
     weights = sum(size.numbers for size in sizes)
     if not weights:
-        raise ModelError(f"{path} holds no weights: fetch or convert it again")
+        raise ModelError(f"{path}: has no weights. Download or convert it again.")
     by_bits = sorted((8 * size / count, count) for size, count in sizes if count)
     seen = itertools.accumulate(count for _, count in by_bits)
     return next(

@@ -1,4 +1,4 @@
-"""How the rotary embedding is stretched for long texts: GGUF's words and Hugging Face's."""
+"""Convert the scaling of rotary embeddings for long texts between GGUF and Hugging Face."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 
     from assay.formats.gguf.file import GgufValue
 
-FREQUENCIES = "rope_freqs.weight"  # GGUF's tensor: what each frequency is divided by
+FREQUENCIES = "rope_freqs.weight"  # GGUF's tensor: the divisor of each frequency
 UINT32, FLOAT32 = 4, 6
 
 
 @dataclass(frozen=True, slots=True)
 class RopeScaling:
-    """``rope_scaling`` of a config.json, under its names; None: not said."""
+    """``rope_scaling`` of a config.json, with its names. None means absent."""
 
     rope_type: str
     factor: float | None = None
@@ -39,12 +39,12 @@ LLAMA3_KEYS = (
     "high_freq_factor",
     "original_max_position_embeddings",
 )
-# Of Llama 3.1 and 3.2: GGUF keeps only what comes out of them.
+# The values of Llama 3.1 and 3.2. GGUF only stores what is computed from them.
 LLAMA3 = tuple(RopeScaling("llama3", factor, 1.0, 4.0, 8192) for factor in (8.0, 32.0))
 
 
 def parse_scaling(said: Any) -> RopeScaling | None:
-    """Return what a config.json says, in old or new words; None if nothing is stretched."""
+    """Parse a config.json's old or new keys. Return None if nothing is scaled."""
     kind = said.get("rope_type", said.get("type", "default"))
     if kind == "default":
         return None
@@ -62,23 +62,23 @@ def scaling_from_gguf(
     base: float,
     where: str,
 ) -> RopeScaling | None:
-    """``divisors`` are the file's frequencies tensor, empty where it has none."""
+    """Return the scaling. ``divisors`` are the file's frequencies tensor, empty if it has none."""
     if any(abs(divisor - 1) > 1e-6 for divisor in divisors):
         for scaling in LLAMA3:
             ours = llama3_divisors(base, 2 * len(divisors), scaling)
             if all(math.isclose(a, b, rel_tol=1e-4) for a, b in zip(ours, divisors, strict=True)):
                 return scaling
         raise ModelError(
-            f"{where} stretches its rotary embedding in a way that is not known here: run the GGUF "
-            "file with llama.cpp"
+            f"{where}: scales its rotary embedding in an unknown way. Run the GGUF "
+            "file with llama.cpp."
         )
     kind = metadata.get(f"{prefix}.rope.scaling.type", "none")
     if kind == "none":
         return None
     if not isinstance(kind, str) or kind not in ("linear", "yarn"):
         raise ModelError(
-            f"{where} stretches its rotary embedding by '{kind}', which is not known here: run the "
-            "GGUF file with llama.cpp"
+            f"{where}: scales its rotary embedding by '{kind}', which is not known here. Run the "
+            "GGUF file with llama.cpp."
         )
     original = metadata.get(f"{prefix}.rope.scaling.original_context_length")
     return RopeScaling(
@@ -89,16 +89,16 @@ def scaling_from_gguf(
 
 
 def gguf_scaling(scaling: RopeScaling | None, prefix: str, where: str) -> list[GgufPair]:
-    """GGUF's metadata for it; that of Llama 3 is a tensor instead."""
+    """Return GGUF's metadata for the scaling. That of Llama 3 is a tensor instead."""
     if scaling is None or scaling.rope_type == "llama3":
         return []
     if scaling.rope_type not in ("linear", "yarn"):
         raise ModelError(
-            f"{where} stretches its rotary embedding by '{scaling.rope_type}', which a GGUF "
-            "file cannot say: keep the model in the format it has"
+            f"{where}: scales its rotary embedding by '{scaling.rope_type}', which a GGUF "
+            "file cannot store. Keep the model in its format."
         )
     if scaling.factor is None:
-        raise ModelError(f"{where} does not say the factor of its rope_scaling: fetch it again")
+        raise ModelError(f"{where}: its rope_scaling has no factor. Download it again.")
     key = f"{prefix}.rope.scaling"
     pairs = [
         GgufPair(f"{key}.type", STRING, scaling.rope_type),
@@ -110,12 +110,12 @@ def gguf_scaling(scaling: RopeScaling | None, prefix: str, where: str) -> list[G
 
 
 def llama3_divisors(base: float, size: int, scaling: RopeScaling) -> list[float]:
-    """What Llama 3 divides each frequency of a head by: the slow ones by all of ``factor``."""
+    """Return the divisor of each frequency of a head in Llama 3: ``factor`` for the slow ones."""
     factor, original = scaling.factor, scaling.original_max_position_embeddings
     low, high = scaling.low_freq_factor, scaling.high_freq_factor
     if factor is None or low is None or high is None or original is None:
         raise ModelError(
-            f"rope_scaling of llama3 needs the numbers {', '.join(LLAMA3_KEYS)}: mend config.json"
+            f"rope_scaling: llama3 needs the numbers {', '.join(LLAMA3_KEYS)}. Fix config.json."
         )
 
     def divisor(number: int) -> float:

@@ -1,4 +1,4 @@
-"""Tensors as files store them: bytes in an encoding, read when they are needed."""
+"""Represent tensors as files store them: encoded bytes, read when they are needed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-# GGML's types by number: name, values a block, bytes a block.
+# GGML's types by number: name, values per block, bytes per block.
 GGML_TYPES = {
     0: ("F32", 1, 4), 1: ("F16", 1, 2), 2: ("Q4_0", 32, 18), 3: ("Q4_1", 32, 20),
     6: ("Q5_0", 32, 22), 7: ("Q5_1", 32, 24), 8: ("Q8_0", 32, 34), 9: ("Q8_1", 32, 36),
@@ -31,21 +31,21 @@ GGML_TYPES = {
 }  # fmt: skip
 GGML_NUMBERS = {name: number for number, (name, _, _) in GGML_TYPES.items()}
 GGML_BLOCKS = {number: (values, size) for number, (_, values, size) in GGML_TYPES.items()}
-# Other files' own types beside GGML's: values a block, bytes a block.
+# Types that GGML does not have: values per block, bytes per block.
 BLOCKS = {
     **{name: (values, size) for name, values, size in GGML_TYPES.values()},
     "U8": (1, 1),
     "BOOL": (1, 1),
     "APR_Q4": (32, 18),  # a float16 scale, then 32 nibbles, each 8 too large
 }
-APR_Q8 = "APR_Q8"  # one float32 scale, then a signed byte a value
-# Encodings that are arrays of numbers as they are; bfloat16 has no number type in numpy.
+APR_Q8 = "APR_Q8"  # one float32 scale, then a signed byte per value
+# Encodings that are plain arrays of numbers; numpy has no bfloat16.
 PLAIN = {
     "F32": "<f4", "F16": "<f2", "BF16": "<u2", "F64": "<f8",
     "I8": "i1", "I16": "<i2", "I32": "<i4", "I64": "<i8", "U8": "u1", "BOOL": "?",
 }  # fmt: skip
 FLOATS = {"float32": "F32", "float16": "F16", "bfloat16": "BF16"}
-# Numbers that are dequantised at a time: few enough for a core's cache, and so many that threads
+# Numbers to dequantise at a time: few enough for a core's cache, many enough that threads
 # rarely wait for Python's lock.
 PIECE = 1 << 18
 _DTYPES = {"F32": "float32", "F16": "float16", "BF16": "bfloat16", "F64": "float64", "BOOL": "bool",
@@ -54,7 +54,7 @@ _DTYPES = {"F32": "float32", "F16": "float16", "BF16": "bfloat16", "F64": "float
 
 @dataclass(frozen=True, slots=True)
 class Tensor:
-    """``read`` gives the stored bytes, ``nbytes`` of them; the shape has the rows first."""
+    """A stored tensor. ``read`` returns its ``nbytes`` bytes. The shape has the rows first."""
 
     name: str
     encoding: str
@@ -65,14 +65,14 @@ class Tensor:
 
 @dataclass(frozen=True, slots=True)
 class Weight:
-    """Numbers of one tensor. Those of a bfloat16 are its bits, in an array of uint16."""
+    """The numbers of one tensor. Those of a bfloat16 are its bits, in an array of uint16."""
 
     name: str
     values: NDArray[Any]
     dtype: str  # as torch calls it
 
     def torch(self) -> Any:
-        """A torch tensor over the same memory (read-only where the file is mapped)."""
+        """Return a torch tensor over the same memory (read-only if the file is mapped)."""
         import warnings
 
         import torch
@@ -84,7 +84,7 @@ class Weight:
 
 
 def sizes_of(encoding: str, shape: tuple[int, ...]) -> tuple[int, int]:
-    """Bytes of such a tensor: of one row of blocks, and where each row is padded to whole ones."""
+    """Return the bytes of such a tensor: as one row of blocks, and with each row padded."""
     count = math.prod(shape)
     if encoding == APR_Q8:
         return 4 + count, 4 + count
@@ -94,28 +94,28 @@ def sizes_of(encoding: str, shape: tuple[int, ...]) -> tuple[int, int]:
 
 
 def decode(tensor: Tensor) -> Weight:
-    """The numbers; what is quantised becomes float32."""
+    """Return the numbers. Quantised ones become float32."""
     data = _bytes(tensor)
     if tensor.encoding in PLAIN:
         values = data.view(PLAIN[tensor.encoding]).reshape(tensor.shape)
         return Weight(tensor.name, values, _DTYPES[tensor.encoding])
-    return Weight(tensor.name, _dequantised(tensor, data), "float32")
+    return Weight(tensor.name, _dequantise(tensor, data), "float32")
 
 
 def cast(tensor: Tensor, encoding: str) -> Tensor:
-    """The same numbers as float32, float16 or bfloat16, rounded to nearest where they must be."""
+    """Return the numbers as float32, float16 or bfloat16, rounded to nearest if needed."""
     if tensor.encoding == encoding:
         return tensor
     return dataclasses.replace(
         tensor,
         encoding=encoding,
         nbytes=sizes_of(encoding, tensor.shape)[0],
-        read=lambda: _encoded(decode(tensor), encoding),
+        read=lambda: _encode(decode(tensor), encoding),
     )
 
 
 def reorder_rows(tensor: Tensor, order: Callable[[NDArray[Any]], NDArray[Any]]) -> Tensor:
-    """The rows in another order, their bytes untouched; ``order`` takes and gives row numbers."""
+    """Return the rows in another order, bytes unchanged; ``order`` maps row numbers."""
     rows = tensor.shape[0]
     if not _by_rows(tensor):
         tensor = cast(tensor, "F32")
@@ -132,7 +132,7 @@ def reorder_rows(tensor: Tensor, order: Callable[[NDArray[Any]], NDArray[Any]]) 
 def split_rows(tensor: Tensor, piece: int = 0) -> Iterator[tuple[slice, Tensor]]:
     """Yield parts of about ``piece`` numbers, each with its rows; all in one if rows are mixed.
 
-    A piece of 0 is ``PIECE``, which suits a core of a CPU.
+    A piece of 0 means ``PIECE``, which suits a CPU core.
     """
     piece = piece or PIECE
     if len(tensor.shape) < 2 or math.prod(tensor.shape) <= piece or not _by_rows(tensor):
@@ -152,7 +152,7 @@ def split_rows(tensor: Tensor, piece: int = 0) -> Iterator[tuple[slice, Tensor]]
 
 
 def has_whole_rows(tensor: Tensor) -> bool:
-    """Whether its rows are whole blocks without padding, as GGML wants them."""
+    """Return whether its rows are whole blocks without padding, as GGML needs them."""
     width = tensor.shape[-1] if tensor.shape else 1
     return tensor.encoding in BLOCKS and width % BLOCKS[tensor.encoding][0] == 0
 
@@ -164,11 +164,11 @@ def _bytes(tensor: Tensor) -> NDArray[np.uint8]:
 
 
 def _by_rows(tensor: Tensor) -> bool:
-    """Whether each row is whole blocks, padded at its end if need be."""
+    """Return whether each row is whole blocks, padded at its end if needed."""
     return tensor.encoding != APR_Q8 and tensor.nbytes == sizes_of(tensor.encoding, tensor.shape)[1]
 
 
-def _dequantised(tensor: Tensor, data: NDArray[np.uint8]) -> NDArray[np.float32]:
+def _dequantise(tensor: Tensor, data: NDArray[np.uint8]) -> NDArray[np.float32]:
     import numpy as np
 
     if tensor.encoding == APR_Q8:
@@ -202,25 +202,25 @@ def _ggml(blocks: NDArray[np.uint8], tensor: Tensor) -> NDArray[np.float32]:
         from gguf.quants import dequantize
     except ImportError as error:
         raise ModelError(
-            f"quantised weights need the gguf package: install it with {install_hint('apr')}"
+            f"quantised weights need the gguf package. Install it with {install_hint('apr')}."
         ) from error
     values, _ = BLOCKS[tensor.encoding]
     numbers: NDArray[np.float32] = np.empty((len(blocks), values), np.float32)
     try:
         kind = GGMLQuantizationType[tensor.encoding]
         for start in range(0, len(blocks), PIECE // values):
-            # As one row: it takes 16 rows at a time, which are few numbers if rows are short.
+            # As one row: the package takes 16 rows at a time, few numbers if rows are short.
             some = blocks[start : start + PIECE // values].reshape(1, -1)
             numbers[start : start + PIECE // values] = dequantize(some, kind).reshape(-1, values)
     except (NotImplementedError, KeyError) as error:  # an old gguf package knows fewer types
         raise ModelError(
-            f"{tensor.name} is stored as {tensor.encoding}, which cannot be dequantised here: "
-            "run the GGUF file with llama.cpp"
+            f"{tensor.name}: is stored as {tensor.encoding}, which cannot be dequantised here. "
+            "Run the GGUF file with llama.cpp."
         ) from error
     return numbers
 
 
-def _encoded(weight: Weight, encoding: str) -> Any:
+def _encode(weight: Weight, encoding: str) -> Any:
     import numpy as np
 
     values = weight.values

@@ -1,4 +1,4 @@
-"""Between a vocabulary and the tokenizer.json of the ``tokenizers`` library."""
+"""Convert between a vocabulary and the tokenizer.json of the ``tokenizers`` library."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _SPECIAL = (("bos", "bos"), ("eos", "eos"), ("unk", "unknown"), ("pad", "padding
 
 
 class AddedToken(NamedTuple):
-    """A token that is found before a text is split."""
+    """A token that is searched before a text is split."""
 
     id: int
     content: str
@@ -42,13 +42,13 @@ class TokenizerJson(JsonFile):
 
     @property
     def vocab(self) -> dict[str, int]:
-        """Of BPE: numbers by token."""
+        """Return BPE's token numbers by token."""
         found: dict[str, int] = self.content["model"]["vocab"]
         return found
 
     @property
     def merges(self) -> list[str]:
-        """Of BPE, each with a space between its halves."""
+        """Return BPE's merges, each with a space between its halves."""
         merges = self.content["model"]["merges"]
         return [merge if isinstance(merge, str) else " ".join(merge) for merge in merges]
 
@@ -58,15 +58,15 @@ class TokenizerJson(JsonFile):
         return [AddedToken(one["id"], one["content"], one["special"]) for one in found]
 
     def tokens(self) -> list[str]:
-        """By number; numbers without a token get one that no text has."""
+        """Return tokens by number. Numbers without a token get one that occurs in no text."""
         known = {number: token for token, number in self.vocab.items()}
         known |= {token.id: token.content for token in self.added}
         return [known.get(number, FILLER.format(number)) for number in range(max(known) + 1)]
 
     def pre_tokenizer(self) -> PreTokenizer | None:
-        """Return how it splits a text; None if that is in a way that llama.cpp does not have.
+        """Return how it splits a text, or None if llama.cpp has no such rule.
 
-        llama.cpp never composes characters (NFC) before it splits; other changes it cannot do.
+        llama.cpp never composes characters (NFC) before it splits, and has no other normalisation.
         """
         if not self.is_bpe:
             return None
@@ -78,7 +78,7 @@ class TokenizerJson(JsonFile):
         return next((p for p in known if _essence(p.to_json()) == steps), None)
 
     def adds(self) -> tuple[bool, bool]:
-        """Tell whether it puts a token before a text, and one after it."""
+        """Return whether it puts a token before a text, and one after it."""
         processor = self.content.get("post_processor")
         for one in (processor or {}).get("processors", [processor]):
             if one and one.get("type") == "TemplateProcessing" and one["single"]:
@@ -87,7 +87,7 @@ class TokenizerJson(JsonFile):
 
 
 class SplitTokenizer(NamedTuple):
-    """A BPE tokenizer without its vocabulary, and that apart; others are whole in ``rest``."""
+    """A BPE tokenizer with its vocabulary stored separately. Others are whole in ``rest``."""
 
     rest: TokenizerJson
     tokens: list[str] | None = None
@@ -95,7 +95,7 @@ class SplitTokenizer(NamedTuple):
 
 
 def tokenizer_json(vocabulary: Vocabulary, where: str) -> TokenizerJson:
-    """The tokenizer that gives the ids that llama.cpp gives."""
+    """Return the tokenizer that produces the same ids as llama.cpp."""
     pre = pre_tokenizer(vocabulary.pre, where)
     typed = list(enumerate(zip(vocabulary.tokens, vocabulary.types, strict=True)))
     content = {
@@ -136,7 +136,7 @@ def tokenizer_json(vocabulary: Vocabulary, where: str) -> TokenizerJson:
 
 
 def tokenizer_config(vocabulary: Vocabulary, chat_template: str) -> TokenizerConfig:
-    """What transformers needs beside it."""
+    """Return the settings that transformers needs in addition."""
     numbers = {f"{theirs}_token": getattr(vocabulary, ours) for theirs, ours in _SPECIAL}
     config: dict[str, str | bool] = {
         name: vocabulary.tokens[number] for name, number in numbers.items() if number is not None
@@ -151,12 +151,12 @@ def tokenizer_config(vocabulary: Vocabulary, chat_template: str) -> TokenizerCon
 
 
 def vocabulary_of(tokenizer: TokenizerJson, settings: TokenizerConfig, where: str) -> Vocabulary:
-    """Of a tokenizer.json and its tokenizer_config.json; ModelError: it is of another kind."""
+    """Read the vocabulary of a tokenizer. Raise ModelError if it is of another kind."""
     pre = tokenizer.pre_tokenizer()
     if pre is None:
         raise ModelError(
-            f"{where} has a tokenizer that a GGUF file cannot say: only byte-level BPE as of "
-            f"{', '.join(known.names[0] for known in PRE_TOKENIZERS)} can be converted"
+            f"{where}: has a tokenizer that a GGUF file cannot store. Only byte-level BPE of "
+            f"{', '.join(known.names[0] for known in PRE_TOKENIZERS)} can be converted."
         )
     tokens, vocab = tokenizer.tokens(), tokenizer.vocab
     added = {token.id: token.special for token in tokenizer.added}
@@ -184,7 +184,7 @@ def vocabulary_of(tokenizer: TokenizerJson, settings: TokenizerConfig, where: st
 
 
 def split_tokenizer(tokenizer: TokenizerJson) -> SplitTokenizer:
-    """Take the vocabulary out of a BPE tokenizer; others stay whole."""
+    """Separate the vocabulary of a BPE tokenizer. Others stay whole."""
     if not tokenizer.is_bpe:
         return SplitTokenizer(tokenizer)
     model, tokens = tokenizer.content["model"], tokenizer.tokens()
@@ -197,7 +197,7 @@ def split_tokenizer(tokenizer: TokenizerJson) -> SplitTokenizer:
 
 
 def whole_tokenizer(split: SplitTokenizer) -> TokenizerJson:
-    """What ``split_tokenizer`` was given; LookupError if the vocabulary is missing."""
+    """Undo ``split_tokenizer``. Raise LookupError if the vocabulary is missing."""
     model = dict(split.rest.content["model"])
     if "absent" not in model:
         return split.rest
@@ -210,7 +210,7 @@ def whole_tokenizer(split: SplitTokenizer) -> TokenizerJson:
 
 
 def _essence(step: Any) -> Any:
-    """A pre-tokenizer without what decides no token."""
+    """Return a pre-tokenizer without the settings that affect no token."""
     if not isinstance(step, dict):
         return step
     if step.get("type") == "ByteLevel":

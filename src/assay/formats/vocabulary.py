@@ -1,4 +1,4 @@
-"""Byte-level BPE vocabularies as GGUF and .apr files hold them, and how they split a text."""
+"""Represent byte-level BPE vocabularies of GGUF and .apr files, and how they split a text."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from assay.errors import ModelError
 
 NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED = 1, 2, 3, 4, 5
-# Tokens that end an answer wherever they stand in a vocabulary: llama.cpp's list.
+# Tokens that end an answer in any vocabulary: llama.cpp's list.
 ENDS = {
     "<|eot_id|>", "<|im_end|>", "<|end|>", "<end_of_turn>", "<|endoftext|>", "<|end_of_text|>",
     "<|eom_id|>", "<EOT>", "_<EOT>", "<｜end▁of▁sentence｜>", "<end_of_utterance>",
@@ -19,7 +19,7 @@ ENDS = {
 
 @dataclass(frozen=True, slots=True)
 class Vocabulary:
-    """Tokens and their types by number; ``pre`` names the rule that splits a text into words."""
+    """Tokens and their types by number. ``pre`` names the rule that splits a text into words."""
 
     tokens: list[str]
     merges: list[str]
@@ -33,7 +33,7 @@ class Vocabulary:
     add_eos: bool = False
 
     def ends(self) -> list[int]:
-        """The tokens that end an answer, the usual one first."""
+        """Return the tokens that end an answer, the usual one first."""
         usual = [] if self.eos is None else [self.eos]
         others = (
             number
@@ -68,7 +68,7 @@ class Digits:
 
 @dataclass(frozen=True, slots=True)
 class ByteLevel:
-    """Write bytes as letters; ``use_regex``: cut a text as GPT-2 does before that."""
+    """Write bytes as letters. ``use_regex``: cut a text as GPT-2 does before that."""
 
     use_regex: bool
 
@@ -88,16 +88,16 @@ class PreTokenizer:
     names: tuple[str, ...]
     steps: tuple[Split | Digits | ByteLevel, ...]
     ignore_merges: bool = False  # a whole word in the vocabulary is a token, merges or not
-    add_bos: bool = False  # where the file does not say
+    add_bos: bool = False  # if the file does not say
 
     def to_json(self) -> dict[str, Any]:
-        """Return it as the tokenizers library has it."""
+        """Return it in the form of the tokenizers library."""
         steps = [step.to_json() for step in self.steps]
         return {"type": "Sequence", "pretokenizers": steps} if len(steps) > 1 else steps[0]
 
 
 def _words(digits: str) -> tuple[Split, ByteLevel]:
-    """The pattern that Llama 3 began with; ``digits`` says how many stay together."""
+    """Return the pattern that Llama 3 introduced. ``digits`` says how many stay together."""
     pattern = (
         r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|"
         + digits
@@ -136,6 +136,6 @@ def pre_tokenizer(name: str, where: str) -> PreTokenizer:
             return known
     names = ", ".join(name for known in PRE_TOKENIZERS for name in known.names)
     raise ModelError(
-        f"{where} splits text by the pre-tokenizer '{name}', which is not known here ({names} "
-        "are): run the GGUF file with llama.cpp"
+        f"{where}: has the unknown pre-tokenizer '{name}' (known: {names}). "
+        "Run the GGUF file with llama.cpp."
     )

@@ -1,4 +1,4 @@
-"""Models by engine: one load, every prompt, completions as they are made."""
+"""Run models by engine: load once, then stream completions as they are made."""
 
 from assay.models.facts import EngineFacts
 from assay.models.model import (

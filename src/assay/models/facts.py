@@ -1,4 +1,4 @@
-"""What a result records of how an engine runs: each engine has a type of its own."""
+"""Describe how an engine runs, for the results. Each engine has a type of its own."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class EngineFacts:
         return {name: _plain(value) for name, value in found if value is not None}
 
     def of_scoring(self) -> EngineFacts:
-        """Return those that hold when given tokens are scored."""
+        """Return the facts that hold while given tokens are scored."""
         return self
 
 

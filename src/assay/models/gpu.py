@@ -1,4 +1,4 @@
-"""The GPU of this machine, as its driver tells; no library of ours has to be loaded for it."""
+"""Query this machine's GPU from its driver, without loading any other library."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from assay.errors import UsageError
 
 
 def require_gpu(device: str) -> None:
-    """Raise UsageError if a GPU is asked for on a machine that has none."""
+    """Raise UsageError if a GPU is requested on a machine that has none."""
     if device == "cuda" and not driver_gpu():
         raise UsageError("--device cuda: this machine has no NVIDIA GPU. Use --device auto or cpu.")
 
 
 def driver_gpu() -> str:
-    """The first GPU's name and the driver's version; nothing if there is none."""
+    """Return the first GPU's name and the driver's version; an empty text if there is none."""
     count, device, version = ctypes.c_int(0), ctypes.c_int(0), ctypes.c_int(0)
     name = ctypes.create_string_buffer(256)
     try:

@@ -1,4 +1,4 @@
-"""Which model a folder holds, as an engine uses it."""
+"""Identify the model in a folder, as an engine uses it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def folder_identity(
     dtype: str,
     options: EngineOptions,
 ) -> ModelIdentity:
-    """Of a model folder as an engine uses it."""
+    """Return the identity of a model folder as an engine uses it."""
     config = read_config(folder)
     template = chat_template(folder)
     return ModelIdentity(
@@ -46,7 +46,7 @@ def folder_identity(
 def _default_name(
     reference: str, folder: Path, adapter: Path | None, config: ModelConfig, revision: str
 ) -> str:
-    """Return a name with the size and, where the weights are quantised, how."""
+    """Return a name with the size and, if the weights are quantised, the format."""
     if not Path(reference).is_dir():  # a hub's id
         name = f"{reference}@{revision}" if revision else reference
         return f"{name} + {default_name(adapter)}" if adapter else name
@@ -60,7 +60,7 @@ def _default_name(
 
 
 def _count_parameters(folder: Path) -> int:
-    """Return the number of weights, or 0 where a file is damaged: others say how."""
+    """Return the number of weights, or 0 if a file is damaged: loading reports that."""
     try:
         indexes = [read_index(file) for file in sorted(folder.glob("*.safetensors"))]
     except ModelError:

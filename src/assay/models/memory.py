@@ -1,4 +1,4 @@
-"""How much memory this machine has to give."""
+"""Measure the free memory of this machine."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def free_memory() -> int:
-    """In bytes; what the kernel keeps of files counts as free where it says so."""
+    """Return the free memory in bytes. The kernel's file cache counts as free where reported."""
     with contextlib.suppress(OSError, ValueError, IndexError):
         for line in Path("/proc/meminfo").read_text().splitlines():
             if line.startswith("MemAvailable:"):

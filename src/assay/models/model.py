@@ -1,4 +1,4 @@
-"""What every engine gives: a model that is known but not loaded."""
+"""Define the interface of every engine: a model that is known but not loaded."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
     from assay.progress import Reporter
 
 
-Loading = Literal["kept", "elsewhere", "every call"]  # of a model: here once, by others, anew
+Loading = Literal["kept", "elsewhere", "every call"]  # how often a model is loaded
 
 
 @dataclass(frozen=True, slots=True)
 class Rendered:
-    """A prompt as a model gets it: one text, and its tokens with what each stands for."""
+    """A prompt as a model gets it: one text, and its tokens with the text of each."""
 
     text: str
     tokens: tuple[int, ...] = ()  # none where only a server knows them
@@ -29,52 +29,52 @@ class Rendered:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """The most memory that an engine's process has had so far."""
+    """The peak memory of an engine's process so far."""
 
     peak_mb: float
     gpu_peak_mb: float | None = None  # none: no GPU is used
 
 
 class Model(Protocol):
-    """A model that is known but not loaded until completions are asked for."""
+    """A model that is not loaded until completions are requested."""
 
     @property
     def identity(self) -> ModelIdentity: ...
 
     @property
     def thinks(self) -> bool:
-        """Whether it may think before it answers, as far as its chat template tells."""
+        """Return whether it may think before it answers, judged by its chat template."""
         ...
 
     def gpu(self) -> str:
-        """The GPU of this machine that it will run on, and its driver; nothing if none."""
+        """Return the GPU of this machine that it will use, and its driver; empty if none."""
         ...
 
     def render(self, prompt: Prompt) -> Rendered:
-        """What the model would be given for this prompt."""
+        """Return what the model would be given for this prompt."""
         ...
 
     def generate(self, requests: Iterable[Request]) -> Iterator[Completion]:
-        """One completion per request, as each is made, in any order.
+        """Yield one completion per request, as each is finished, in any order.
 
-        A request that fails gives a completion with ``error``; ModelError means that the engine
-        itself is gone. Requests are taken as they are needed, not all at once.
+        A request that fails gives a completion with ``error``. ModelError means that the engine
+        itself has failed. Requests are taken as they are needed, not all at once.
         """
         ...
 
     def describe(self) -> EngineFacts:
-        """What the result records of the engine: version, device, batching.
+        """Return the facts about the engine that the result records: version, device, batching.
 
-        Some of it is only known once the first completion is made, some not before the last.
+        Some are only known after the first completion, some only after the last.
         """
         ...
 
     def kept_loaded(self) -> AbstractContextManager[Loading]:
-        """Load once for all calls inside, as far as the engine is ours to keep: it tells."""
+        """Keep the model loaded for all calls inside, if the engine can. Yield how it is loaded."""
         ...
 
     def usage(self) -> Usage | None:
-        """Of the engine while it is loaded and has nothing to do; none where nobody can tell."""
+        """Return the engine's peak memory, or None if unknown. Call only while idle."""
         ...
 
     def close(self) -> None:
@@ -90,7 +90,7 @@ class Watchable(Protocol):
 
 
 def watch(model: Model, reporter: Reporter) -> None:
-    """Let the model report what its engine does, if it can."""
+    """Make the model report what its engine does, if it can."""
     if isinstance(model, Watchable):
         model.reporter = reporter
 
@@ -100,14 +100,14 @@ class RecordedModel(Model, Protocol):
     """A model whose completions were all made before."""
 
     def recorded(self) -> list[SampleKey]:
-        """The samples there are, in the order of the file."""
+        """Return the existing samples, in the order of the file."""
         ...
 
 
 def failed(task_id: str, sample: int, why: str, seed: int = 0) -> Completion:
-    """Return what stands for a completion that could not be made.
+    """Return the completion of a request that failed.
 
-    If the prompt is longer than the model's context, that is an answer: the model cannot give one.
+    A prompt longer than the model's context is not an error: the model gives no answer to it.
     """
     too_long = is_too_long(why)
     return Completion(

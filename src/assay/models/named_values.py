@@ -1,4 +1,4 @@
-"""Values of any shape that are passed on as they are: settings that only an engine knows."""
+"""Pass on values of any shape: settings that only an engine knows."""
 
 from __future__ import annotations
 
@@ -21,5 +21,5 @@ class NamedValue:
 
 
 def by_name(values: Iterable[NamedValue]) -> dict[str, Any]:
-    """Return the values for whoever takes them by name: a library, or a JSON file."""
+    """Return the values by name, for a library or a JSON file."""
     return {one.name: one.value for one in values}

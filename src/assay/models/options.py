@@ -1,4 +1,4 @@
-"""How a model is to be run."""
+"""Options that say how a model runs."""
 
 from __future__ import annotations
 
@@ -30,58 +30,57 @@ COUNTS = ("parallel", "requests_per_minute", "tokens_per_minute", "price_in", "p
 
 @dataclass(frozen=True, slots=True)
 class EngineOptions:
-    """How a model is to be run. An engine refuses what it cannot do; empty means its own choice."""
+    """How a model runs. An engine refuses what it cannot do; empty means its own choice."""
 
     batch_mode: BatchMode = "auto"  # off: one prompt at a time; on: an error if it cannot batch
-    parallel: int = 0  # sequences at a time
+    parallel: int = 0  # batch size; 0: automatic
     threads: int = 0  # that compute on a CPU; 0: one per usable core
     device: Device = "auto"
     dtype: str = ""  # float32, bfloat16, float16
     adapter: str = ""  # LoRA weights, a folder
     prompt_form: PromptForm | Literal["auto"] = "auto"  # auto: chat if the model has a template
     base_url: str = ""  # of a server
-    logprobs: bool = False  # tell each completion's mean log-probability
-    timeout: float = 300.0  # seconds without a word from a server
-    answer_timeout: float = 0.0  # seconds for a server's whole answer; 0: by timeout and max_tokens
+    logprobs: bool = False  # report each completion's mean log-probability
+    timeout: float = 300.0  # read timeout in seconds
+    answer_timeout: float = 0.0  # seconds for a server's answer; 0: by timeout, max_tokens
     requests_per_minute: int = 0  # sent to a server, evenly spread; 0: no limit
     tokens_per_minute: int = 0
     price_in: float = 0.0  # of a million prompt tokens
     price_out: float = 0.0  # of a million generated ones
-    name: str = ""  # of the model in results; none: one that identifies it
-    longest: int = 0  # completion that will be asked for, in tokens; 0: as the first request's
-    thinking: str = ""  # on, off, or the most tokens of a thought; empty: the model's own way
+    name: str = ""  # of the model in results; empty: one that identifies it
+    longest: int = 0  # max_tokens of the longest request; 0: as the first request's
+    thinking: str = ""  # on, off, or the largest number of tokens; empty: the model's own
     revision: str = ""  # branch, tag or commit of a hub id
     engine_options: tuple[str, ...] = ()  # key=value: settings that only this engine has
 
     def __post_init__(self) -> None:
         if not 0 < self.timeout <= LONGEST_TIMEOUT_S:
             raise UsageError(
-                f"--timeout must be seconds, at most {LONGEST_TIMEOUT_S}, got {self.timeout:g}"
+                f"--timeout {self.timeout:g}: must be above 0 and at most "
+                f"{LONGEST_TIMEOUT_S} seconds."
             )
         if not 0 <= self.answer_timeout <= LONGEST_TIMEOUT_S:
             raise UsageError(
-                f"--answer-timeout must be seconds, at most {LONGEST_TIMEOUT_S}, or 0, "
-                f"got {self.answer_timeout:g}"
+                f"--answer-timeout {self.answer_timeout:g}: must be 0 to "
+                f"{LONGEST_TIMEOUT_S} seconds."
             )
         for name in COUNTS:
             if not 0 <= getattr(self, name) < float("inf"):
                 flag = name.replace("_", "-")
-                raise UsageError(f"--{flag} must be 0 or more, got {getattr(self, name):g}")
+                raise UsageError(f"--{flag} {getattr(self, name):g}: must be 0 or more.")
         if not 0 <= self.threads <= MOST_THREADS:
-            raise UsageError(
-                f"--threads must be 0 (automatic) to {MOST_THREADS}, got {self.threads}"
-            )
+            raise UsageError(f"--threads {self.threads}: must be 0 (automatic) to {MOST_THREADS}.")
         mode, parallel = self.batch_mode, self.parallel
         if (mode == "off" and parallel > 1) or (mode == "on" and parallel == 1):
-            raise UsageError(f"--batch-mode {mode} and --parallel {parallel} contradict: drop one")
+            raise UsageError(f"--batch-mode {mode}: contradicts --parallel {parallel}. Drop one.")
         check_thinking(self.thinking)
         check_switches(self)
 
 
 def prompt_form(options: EngineOptions, template: str, model: str) -> PromptForm:
-    """What the user wants, or chat for a model that has a template."""
+    """Return the user's choice, or chat for a model that has a template."""
     if options.prompt_form == "auto":
         return "chat" if template else "text"
     if options.prompt_form == "chat" and not template:
-        raise UsageError(f"{model} has no chat template: use --prompt-form text")
+        raise UsageError(f"{model}: has no chat template. Use --prompt-form text.")
     return options.prompt_form

@@ -1,4 +1,4 @@
-"""What models make of given tokens: log-probabilities and logits, by the engine that runs them."""
+"""Score given tokens: log-probabilities and logits from the engine that runs the model."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ R = TypeVar("R", TokensReply, LogprobsReply)
 
 @dataclass(frozen=True, slots=True)
 class Tokens:
-    """Of a text. The first has nothing before it, so that no model tells its probability."""
+    """Tokens of a text. The first has no probability, since nothing precedes it."""
 
     ids: tuple[int, ...]
-    first_bytes: int  # of the text that the first token stands for; none if it is a mark
+    first_bytes: int  # of the first token's text; 0 if it is a special token
 
 
 class Scorer:
-    """A loaded model that is asked about given tokens; a context manager.
+    """A loaded model that scores given tokens. Use it as a context manager.
 
-    ``keep`` leaves the process for the model's next call, if that can use it.
+    ``keep`` leaves the process running for the model's next call, if that can use it.
     """
 
     def __init__(self, model: ProcessModel[Any], *, keep: bool = False) -> None:
@@ -41,22 +41,24 @@ class Scorer:
         self._process = process = model.scoring_process()
         self.used_gpu = process.used_gpu
         if process.scoring is None:
-            raise ModelError(f"{model.identity.name}: its engine does not score tokens.")
+            raise ModelError(
+                f"{model.identity.name}: its engine cannot score tokens. Use gguf, hf or apr."
+            )
         self.facts = process.facts.of_scoring()
         self.context, self.at_once = process.scoring.context, process.scoring.at_once
 
     def tokenize(self, text: str, *, special: bool = False) -> Tokens:
-        """With what the model wants at the start; ``special``: marks in the text are tokens."""
+        """Split a text with the start token of the model; ``special``: marks in it are tokens."""
         found = self._ask(Tokenize(text, special), TokensReply)
         return Tokens(found.ids, found.first_bytes)
 
     def logprobs(self, sequences: Sequence[Sequence[int]], last: int = 0) -> list[list[float]]:
-        """Of each sequence's tokens but the first, or of its last ones only."""
+        """Return log-probabilities of each sequence's tokens but the first, or of its last ones."""
         question = Score(tuple(tuple(one) for one in sequences), last)
         return [list(one) for one in self._ask(question, LogprobsReply).logprobs]
 
     def logits(self, tokens: Sequence[int]) -> NDArray[np.float32]:
-        """A row for each token: what the model expects after it."""
+        """Return one row per token: what the model expects after it."""
         import numpy as np
 
         with tempfile.TemporaryDirectory() as folder:
@@ -78,7 +80,7 @@ class Scorer:
         self._process.send(question)
         try:
             reply = self._process.reply(kind)
-        except BaseException:  # it is gone, or its answer may come too late for this question
+        except BaseException:  # it has ended, or its answer may arrive too late for this question
             self._model.end()
             raise
         if reply.error:
@@ -87,10 +89,9 @@ class Scorer:
 
 
 def open_scorer(model: Model, *, keep: bool = False) -> Scorer:
-    """Load the model, if it is not, to be asked about tokens; ModelError if its engine cannot."""
+    """Load the model for scoring, if it is not loaded. Raise ModelError if its engine cannot."""
     if not isinstance(model, ProcessModel) or not model.scoring_module:
         raise ModelError(
-            f"the engine {model.identity.engine} does not tell what a model makes of given tokens: "
-            "use gguf, hf or apr"
+            f"{model.identity.engine}: this engine cannot score given tokens. Use gguf, hf or apr."
         )
     return Scorer(model, keep=keep)

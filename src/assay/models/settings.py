@@ -1,4 +1,4 @@
-"""Settings of an engine that the user names: its own options, and how a model thinks."""
+"""Parse the engine settings that users name: the engine's own options, and thinking."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
     from assay.models import EngineOptions
 
 ON, OFF = "on", "off"
-# Templates know the switch by one of these names.
+# Templates use one of these names for the switch.
 SWITCHES = ("enable_thinking", "thinking")
-FLAGS = {"engine_options": "--engine-option"}  # those not called as the field
+FLAGS = {"engine_options": "--engine-option"}  # flags whose name is not that of the field
 BUDGET = re.compile("[1-9][0-9]{0,8}")  # tokens, in one spelling
 
 
 def parse_engine_options(texts: Iterable[str]) -> tuple[NamedValue, ...]:
-    """Return the values by name of ``key=value`` texts: JSON, or else text."""
+    """Parse ``key=value`` texts. Return the values by name: JSON, or otherwise text."""
     found: dict[str, NamedValue] = {}
     for text in texts:
         name, equals, value = text.partition("=")
@@ -48,13 +48,15 @@ def canonical_engine_options(texts: Iterable[str]) -> tuple[str, ...]:
 
 
 def check_thinking(thinking: str) -> None:
-    """Raise UsageError unless it is on, off, a number of tokens, or empty."""
+    """Raise UsageError unless the value is on, off, a number of tokens, or empty."""
     if thinking not in ("", ON, OFF) and not BUDGET.fullmatch(thinking):
-        raise UsageError(f"--thinking must be on, off or a number of tokens, got {thinking!r}")
+        raise UsageError(
+            f"--thinking {thinking!r}: is not valid. Use on, off or a number of tokens."
+        )
 
 
 def check_switches(options: EngineOptions) -> None:
-    """Raise UsageError if two options say whether the model thinks."""
+    """Raise UsageError if two options decide whether the model thinks."""
     chosen = {variable.name for variable in _chosen_variables(options)}
     if options.thinking and (name := next((one for one in SWITCHES if one in chosen), "")):
         raise UsageError(
@@ -64,7 +66,7 @@ def check_switches(options: EngineOptions) -> None:
 
 
 def thinking_budget(options: EngineOptions) -> int | None:
-    """Return the most tokens of a thought, or None if it has no bound."""
+    """Return the largest number of tokens of a thought, or None without a limit."""
     return int(options.thinking) if options.thinking.isdigit() else None
 
 
@@ -93,7 +95,7 @@ def _chosen_variables(options: EngineOptions) -> tuple[NamedValue, ...]:
 
 
 def refuse(options: EngineOptions, engine: str, *names: str) -> None:
-    """Raise UsageError if one of the options is set: the engine has no such setting."""
+    """Raise UsageError if one of the options is set that the engine does not have."""
     defaults = type(options)()
     given = [name for name in names if getattr(options, name) != getattr(defaults, name)]
     if given:
@@ -102,7 +104,7 @@ def refuse(options: EngineOptions, engine: str, *names: str) -> None:
 
 
 def check_chat_settings(options: EngineOptions, form: str, template: str, model: str) -> None:
-    """Raise UsageError if the model cannot be asked to think as the options say."""
+    """Raise UsageError if the model cannot think as the options demand."""
     if form != "chat" and template_variables(options):
         setting = f"--thinking {options.thinking}" if options.thinking else TEMPLATE_VARIABLES
         raise UsageError(
@@ -117,19 +119,19 @@ def check_chat_settings(options: EngineOptions, form: str, template: str, model:
 
 
 def thought_tags(template: str) -> tuple[str, str] | None:
-    """Return the marks around a thought in a chat template, if it has some."""
+    """Return the marks around a thought in a chat template, if it has any."""
     return next((pair for pair in TAGS if pair[0] in template or pair[1] in template), None)
 
 
 def refuse_reserved(options: Iterable[NamedValue], flags: Mapping[str, str]) -> None:
-    """Raise UsageError for an engine's option that another option of ours sets."""
+    """Raise UsageError for an engine's option that another option of assay sets."""
     for option in options:
         if why := reserved(option.name, flags):
             raise UsageError(why)
 
 
 def reserved(name: str, flags: Mapping[str, str]) -> str:
-    """Return why an engine's option is not the user's to set; nothing if it is."""
+    """Return why the user cannot set an engine's option; an empty text if they can."""
     if name not in flags:
         return ""
     instead = f"Use {flags[name]}." if flags[name] else "Drop it."

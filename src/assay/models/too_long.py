@@ -1,4 +1,4 @@
-"""Recognise a prompt that is longer than the model's context, in the words of every engine."""
+"""Recognise a prompt that is longer than the model's context in the errors of every engine."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ LLAMA_CPP = re.compile(r"request \((\d+) tokens\) exceeds the available context 
 
 
 def is_too_long(error: str) -> bool:
-    """Tell whether an engine's error says that the prompt does not fit into the model's context.
+    """Return whether an engine's error says that the prompt does not fit the model's context.
 
-    Servers have the same words for a prompt that fits, but not together with --max-tokens. That is
-    the user's setting, not the model's failure.
+    Servers report the same for a prompt that fits alone, but not together with --max-tokens. That
+    is the user's setting, not the model's failure.
     """
     if MESSAGES.search(error) is None:
         return False
@@ -33,8 +33,8 @@ def is_too_long(error: str) -> bool:
 
 
 def describe_llama_error(error: str, model_context: int) -> str:
-    """Return llama.cpp's error, in other words if the prompt fits the model but not our setting."""
+    """Return llama.cpp's error, reworded if the prompt fits the model but not assay's setting."""
     found = LLAMA_CPP.search(error)
     if found is None or int(found[1]) >= model_context:
         return error
-    return f"the prompt has {found[1]} tokens, more than were set aside for it here"
+    return f"the prompt has {found[1]} tokens, more than were reserved for it here"

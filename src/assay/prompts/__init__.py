@@ -1,4 +1,4 @@
-"""Prompt strategies by name: from a problem to what a model is sent. Pure functions."""
+"""Build prompts by strategy: from a problem to what a model is sent. Pure functions."""
 
 from __future__ import annotations
 

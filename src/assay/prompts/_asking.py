@@ -1,4 +1,4 @@
-"""What the strategies share: the question itself, and examples that no benchmark knows."""
+"""Share the question itself, and examples that occur in no benchmark, between strategies."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from assay.types import Message, Prompt
 if TYPE_CHECKING:
     from assay.types import Problem, PromptForm
 
-# Where a base model has finished the function and starts something else.
+# Texts that show that a base model has finished the function and starts something else.
 STOP = ("\ndef ", "\nclass ", "\nif __name__", "\nprint(", "\nassert ", "\n#", "\n```")
 
 COMPLETE = "Complete the following Python function."
@@ -22,9 +22,9 @@ ANSWER = "Answer with the whole function in one Python code block."
 
 
 def question(problem: Problem, answer: str = ANSWER) -> str:
-    """The problem in words; ``answer`` says how to answer.
+    """Return the problem as an instruction. ``answer`` says how to answer.
 
-    Instructions in words say themselves what is wanted.
+    Problems that are instructions already need no introduction.
     """
     prompt = problem.prompt.strip()
     if not _is_code(problem.prompt):
@@ -36,7 +36,7 @@ def question(problem: Problem, answer: str = ANSWER) -> str:
 def _is_code(prompt: str) -> bool:
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # odd escapes in docstrings
+            warnings.simplefilter("ignore")  # invalid escapes in docstrings
             ast.parse(prompt)
     except SyntaxError:
         return False
@@ -45,7 +45,7 @@ def _is_code(prompt: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """A problem of our own, with two ways to solve it and a plan for the first."""
+    """A problem of assay's own, with two solutions and a plan for the first."""
 
     prompt: str
     body: str
@@ -146,14 +146,14 @@ EXAMPLES = (TIDES, LEDGER)
 
 
 def after_examples(problem: Problem, solved: Callable[[Example], str]) -> Prompt:
-    """For a base model, which goes on as what it is shown goes on."""
+    """Return a prompt for a base model, which continues in the way of the examples."""
     return Prompt(text="\n\n".join([*map(solved, EXAMPLES), problem.prompt]), stop=STOP)
 
 
 def in_style(
     answer: str, solved: Callable[[Example], str]
 ) -> Callable[[Problem, PromptForm], Prompt]:
-    """Asks a chat model to answer so, and shows a base model examples that are solved so."""
+    """Return a strategy: tell a chat model to answer so, show a base model such examples."""
 
     def build(problem: Problem, form: PromptForm) -> Prompt:
         if form == "text":

@@ -1,6 +1,6 @@
-"""Composition: small helper functions first, then the function that puts them together.
+"""Ask for composition: small helper functions first, then the function that combines them.
 
-A base model is shown two functions of ours that are made so.
+A base model is shown two functions of assay's that are written so.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Two problems of ours with their answers before the question."""
+"""Show two solved problems of assay's before the question."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Structured chain of thought: a plan of steps, branches and loops first, then the code.
+"""Ask for a structured chain of thought: a plan of steps, branches and loops, then the code.
 
-A base model is shown two functions of ours that begin with such a plan.
+A base model is shown two functions of assay's that start with such a plan.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The plain question: complete this function, or whatever the problem asks in words."""
+"""Ask plainly: complete this function, or do what the problem says."""
 
 from __future__ import annotations
 

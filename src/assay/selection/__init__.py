@@ -1,4 +1,4 @@
-"""Best of N: ways to choose one completion of a problem without its hidden tests."""
+"""Choose the best of N: one completion per problem, without the hidden tests."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ class Conduct(IntEnum):
     """How a program answers calls, from worse to better."""
 
     FAILS = 0  # not all of them
-    OPAQUE = 1  # with something that can be compared with nothing
+    OPAQUE = 1  # with values that cannot be compared
     ANSWERS = 2  # with plain data
 
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What a program did with its prompt's own examples."""
+    """The results of a program on its prompt's own examples."""
 
-    right: int = 0  # examples that came out as the prompt shows them
+    right: int = 0  # examples with the result that the prompt shows
     conduct: Conduct = Conduct.FAILS
     behaviour: str = ""  # equal for programs that behave alike
 
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """Tests that are made of a prompt's own examples, and how to read what they told."""
+    """Tests made of a prompt's own examples, and a function that reads their verdict."""
 
     tests: Tests
     read: Callable[[Verdict, Cases | None], Seen]
@@ -37,7 +37,7 @@ class Probe:
 
 @dataclass(frozen=True, slots=True)
 class Candidate(Sample):
-    """One completion, as far as a choice may see it."""
+    """One completion, with the facts that a choice may use."""
 
     logprob: float | None = None
     seen: Seen = Seen()
@@ -48,8 +48,8 @@ class Method:
     """A way to choose. ``choose`` gets a problem's candidates in order, at least one."""
 
     choose: Callable[[Sequence[Candidate]], Candidate]
-    probe: Callable[[Problem], Probe | None] | None = None  # what must be executed before
-    logprobs: bool = False  # whether the engine must tell them
+    probe: Callable[[Problem], Probe | None] | None = None  # the tests to execute first
+    logprobs: bool = False  # whether the engine must report them
 
 
 methods: Registry[Method] = Registry("way to select", "assay.selection")

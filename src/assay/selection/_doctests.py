@@ -1,4 +1,4 @@
-"""Doctests run beside the program, for prompts whose examples are more than plain data."""
+"""Run doctests in the program's interpreter, for prompts whose examples are not plain data."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from assay.types import Tests
 if TYPE_CHECKING:
     from assay.types import Cases, Problem, Verdict
 
-# Addresses differ from run to run. All is told by the failure with which it ends.
+# Addresses differ between runs. The message of the final failure carries all results.
 RUNNER = """
 def _run_examples():
     import doctest, hashlib, re

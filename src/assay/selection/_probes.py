@@ -1,4 +1,4 @@
-"""From the examples in a prompt to tests that a sandbox runs, and back from what they told."""
+"""Turn the examples in a prompt into tests for a sandbox, and read their results."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ def matcher():
 
 
 def probe(problem: Problem, *, checked: bool) -> Probe | None:
-    """The prompt's examples as tests, or None if it has none that can be executed.
+    """Return the prompt's examples as tests, or None if none can be executed.
 
-    Apart from the program, with plain data between them. ``checked`` counts what comes out as
-    shown; otherwise what comes out is told. Where the benchmark's own tests need the program's
-    interpreter, doctests are run there, which does both.
+    They run apart from the program, with plain data between them. If ``checked``, the results that
+    match the prompt are counted; otherwise all results are returned. If the benchmark's own tests
+    need the program's interpreter, doctests run there, which do both.
     """
     tests = problem.tests
     if tests.integrity == "shared" and (found := _doctests.probe(problem)):
@@ -57,18 +57,18 @@ def _code(examples: list[Example]) -> str:
 
 
 def read(verdict: Verdict, outputs: Cases | None) -> Seen:
-    """``outputs`` are what the program returned, unless it was checked or failed."""
+    """Read a verdict. ``outputs`` are the returned values, unless it was checked or failed."""
     if outputs is None:
         right = verdict.groups.get(GROUP, (0,))[0]
         return Seen(right, Conduct.FAILS, f"{verdict.reason} {verdict.failing_test}")
     data = outputs.expected[GROUP]
     if plain.has_opaque(data):
-        return Seen(0, Conduct.OPAQUE, str(verdict.sample))  # alike to no other
+        return Seen(0, Conduct.OPAQUE, str(verdict.sample))  # equal to no other
     return Seen(0, Conduct.ANSWERS, codec.digest(canonical(data)))
 
 
 def canonical(data: Any) -> Any:
-    """Encoded data, written alike for values that are equal but for their floats' last digits."""
+    """Return encoded data, equal for values that differ only in their floats' last digits."""
     if isinstance(data, list):
         return [canonical(item) for item in data]
     if isinstance(data, dict):

@@ -1,7 +1,7 @@
-"""Examples in a prompt, read off its text: nothing is executed here.
+"""Parse examples out of a prompt's text. Nothing is executed here.
 
 Prompts show them as doctests, as assertions, as ``f(1) == 2`` with many kinds of arrows, and in
-words: ``For n = 1 the output should be 2``, ``Input: 1 Output: 2``.
+prose: ``For n = 1 the output should be 2``, ``Input: 1 Output: 2``.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ RESULT = re.compile(r"\s*Output\s*:\s*|[^\n]*?\bshould\s+be\s+")
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """A call of the entry point, and an expression that is true if it returned what is shown.
+    """A call of the entry point, and an expression that is true if it returned the shown value.
 
-    The expression says ``got`` for what the call returned, and may use ``same(a, b)``.
+    The expression uses ``got`` for the returned value, and may use ``same(a, b)``.
     """
 
     arguments: tuple[Any, ...]
@@ -45,17 +45,17 @@ class Example:
 
 
 def examples_in(prompt: str, entry_point: str) -> list[Example]:
-    """All examples whose arguments are plain data, in a fixed order, none twice."""
-    # A backslash may have been meant for the docstring or for the example.
+    """Return all examples whose arguments are plain data, in a fixed order, without duplicates."""
+    # A backslash may belong to the docstring or to the example.
     return max((_read(t, entry_point) for t in described(prompt, entry_point)), key=len)
 
 
 def described(prompt: str, entry_point: str) -> tuple[str, ...]:
-    """The words of a prompt: the function's docstring, or the module's, as it is and as written.
+    """Return the prose of a prompt: the docstring of the function or module, parsed and as written.
 
-    A prompt that is no code is all words.
+    A prompt that is not code is all prose.
     """
-    module = _parsed(prompt)
+    module = _parse(prompt)
     if module is None:
         return (prompt,)
     bodies = [
@@ -81,7 +81,7 @@ def _read(text: str, entry_point: str) -> list[Example]:
 
 
 def _assertions(text: str, name: str) -> tuple[list[Example], str]:
-    """Those of Python's assertions that call ``name``, and the text without assertions."""
+    """Return the assertions that call ``name``, and the text without assertions."""
     lines, rest, found = text.splitlines(), list[str](), list[Example]()
     while lines:
         condition, length = _assertion_at(lines)
@@ -94,39 +94,39 @@ def _assertions(text: str, name: str) -> tuple[list[Example], str]:
 
 
 def _assertion_at(lines: list[str]) -> tuple[ast.expr | None, int]:
-    """What the assertion says that begins here, if one does, and how many lines it has."""
+    """Return the assertion that starts here, if one does, and its number of lines."""
     if lines[0].lstrip().startswith("assert "):
         for length in range(1, min(len(lines), MOST_LINES) + 1):
-            match _parsed("\n".join(lines[:length]).strip()):
+            match _parse("\n".join(lines[:length]).strip()):
                 case ast.Module([ast.Assert(condition)]):
                     return condition, length
     return None, 1
 
 
 def _calls(text: str, name: str) -> Iterator[Example]:
-    """``name(1) == 2``, and the call and its value on two lines after ``>>>``."""
+    """Find ``name(1) == 2``, and a call after ``>>>`` with its value on the next line."""
     for match in re.finditer(rf"\b({name})\(", text):
         line = text.rfind("\n", 0, match.start()) + 1
         before = text[line : match.start()]
         doctest = before.lstrip().startswith(">>>")
         start = line + before.index(">>>") + 3 if doctest else match.start()
         end = _end_of_group(text, start)
-        call = _parsed(text[start:end].strip())
+        call = _parse(text[start:end].strip())
         if call is None or not isinstance(call.body[0], ast.Expr):
             continue
-        value = _shown(text, end, doctest)
+        value = _parse_shown_value(text, end, doctest)
         if value is not None:
             equal = ast.Compare(call.body[0].value, [ast.Eq()], [value])
             yield from _example(equal, match[1])
 
 
-def _shown(text: str, end: int, doctest: bool) -> ast.expr | None:
-    """The value that stands after a call."""
+def _parse_shown_value(text: str, end: int, doctest: bool) -> ast.expr | None:
+    """Return the value shown after a call."""
     if arrow := ARROW.match(text, end):
         return _result_at(text, arrow.end())
     if not doctest:
         return None
-    printed = _behind(END_OF_SOURCE, text, end)
+    printed = _skip(END_OF_SOURCE, text, end)
     if NOTHING.match(text, printed):
         return ast.Constant(None)
     return _result_at(text, printed)
@@ -143,16 +143,16 @@ def _in_words(text: str) -> Iterator[Example]:
 
 
 def _bound(text: str, position: int) -> tuple[list[ast.expr], int]:
-    """The values of ``a = 1, b = 2`` or of ``1, 2``, and where they end."""
+    """Return the values of ``a = 1, b = 2`` or of ``1, 2``, and where they end."""
     values = []
-    while found := _literal_at(text, _behind(BINDING, text, position)):
+    while found := _literal_at(text, _skip(BINDING, text, position)):
         value, position = found
         values.append(value)
     return values, position
 
 
 def _example(test: ast.expr, name: str) -> list[Example]:
-    """The example that an expression is, if it calls ``name`` once and with plain data alone."""
+    """Return the example in an expression that calls ``name`` once, only with plain data."""
     calls = [
         node
         for node in ast.walk(test)
@@ -174,7 +174,7 @@ def _example(test: ast.expr, name: str) -> list[Example]:
 
 
 class _Got(ast.NodeTransformer):
-    """Puts ``got`` in the place of a call."""
+    """Replace a call by ``got``."""
 
     def __init__(self, call: ast.Call) -> None:
         self._call = call
@@ -184,7 +184,7 @@ class _Got(ast.NodeTransformer):
 
 
 def _result_at(text: str, position: int) -> ast.expr | None:
-    """A literal; of a computation, such as ``19 - 5 - 6 = 8``, what stands at its end."""
+    """Return a literal, or the end of a computation such as ``19 - 5 - 6 = 8``."""
     found = _literal_at(text, position)
     if found is None:
         return None
@@ -198,7 +198,7 @@ def _result_at(text: str, position: int) -> ast.expr | None:
 
 
 def _literal_at(text: str, position: int) -> tuple[ast.expr, int] | None:
-    """The literal that begins here, and where it ends."""
+    """Return the literal that starts here, and where it ends."""
     if text[position : position + 1] in BRACKETS:
         end = _end_of_group(text, position)
     else:
@@ -208,7 +208,7 @@ def _literal_at(text: str, position: int) -> tuple[ast.expr, int] | None:
             return None
         end = token.end()
     source = text[position:end]
-    module = _parsed(source.capitalize() if source in ("true", "false") else source)
+    module = _parse(source.capitalize() if source in ("true", "false") else source)
     match module:
         case ast.Module([ast.Expr(value)]):
             try:
@@ -220,7 +220,7 @@ def _literal_at(text: str, position: int) -> tuple[ast.expr, int] | None:
 
 
 def _end_of_group(text: str, start: int) -> int:
-    """Behind the bracket that closes the first one; the text's end if none does."""
+    """Return the position after the bracket that closes the first one, or the text's end."""
     open_brackets: list[str] = []
     position = start
     while position < len(text):
@@ -238,13 +238,13 @@ def _end_of_group(text: str, start: int) -> int:
     return position
 
 
-def _behind(pattern: re.Pattern[str], text: str, position: int) -> int:
+def _skip(pattern: re.Pattern[str], text: str, position: int) -> int:
     found = pattern.match(text, position)
     return found.end() if found else position
 
 
-def _parsed(source: str) -> ast.Module | None:
-    """Nothing if it is no Python, or none at all."""
+def _parse(source: str) -> ast.Module | None:
+    """Return the parsed source, or None if it is empty or not Python."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:

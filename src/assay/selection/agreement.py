@@ -1,4 +1,4 @@
-"""The first of the largest group of completions that behave alike on the prompt's inputs."""
+"""Choose the first of the largest group of completions that behave alike on the prompt's inputs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def choose(candidates: Sequence[Candidate]) -> Candidate:
-    """Failures can agree too, but not against an answer."""
+    """Choose the candidate. Failures can agree too, but never win against an answer."""
     alike: dict[tuple[Conduct, str], list[Candidate]] = defaultdict(list)
     for candidate in candidates:
         alike[candidate.seen.conduct, candidate.seen.behaviour].append(candidate)

@@ -1,4 +1,4 @@
-"""The first of the completions for which most of the prompt's own examples come out right."""
+"""Choose the first of the completions that pass most of the prompt's own examples."""
 
 from __future__ import annotations
 

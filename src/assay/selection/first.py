@@ -1,4 +1,4 @@
-"""The first completion: what one would have without a choice."""
+"""Choose the first completion: the same as without a choice."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The completion that the model itself found likeliest, by the mean over its tokens."""
+"""Choose the completion that the model finds likeliest, by the mean over its tokens."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ if TYPE_CHECKING:
 
 
 def choose(candidates: Sequence[Candidate]) -> Candidate:
-    return max(candidates, key=_told)
+    return max(candidates, key=_logprob)
 
 
-def _told(candidate: Candidate) -> float:
+def _logprob(candidate: Candidate) -> float:
     if candidate.logprob is None or math.isnan(candidate.logprob):
         raise UsageError(
-            f"no log-probability was recorded for sample {candidate.sample} of "
-            f"{candidate.task_id}: --select logprob needs an engine that tells them, as gguf does, "
-            "asked from the start (--fresh), or a file of completions with the field logprob"
+            f"{candidate.task_id}: sample {candidate.sample} has no log-probability. Use an engine "
+            "that reports them, such as gguf, from the start (--fresh), or a file of "
+            "completions with the field logprob."
         )
     return candidate.logprob
 

@@ -1,1 +1,1 @@
-"""What several benchmarks need to build their problems."""
+"""Share helpers that several benchmarks need to build their problems."""

@@ -15,13 +15,13 @@ from assay.types import Cases, Limits, Tests
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-# EvalPlus gives every input four times what the reference needs, but at least one second (four in
-# its next version), and 4 GB. Ours are CPU seconds.
+# EvalPlus allows every input four times what the reference needs, but at least one second (four in
+# its next version), and 4 GB. Here these are CPU seconds.
 LIMITS = Limits(cpu_s=100.0, call_cpu_s=4.0, wall_s=200.0, memory_mb=4096)
 
-# Floats are compared with a tolerance from the first float that is expected, if not from the start,
-# as numpy's allclose compares them. Numbers that numpy takes for objects have to be equal: there
-# is no tolerance for Decimals, Fractions and integers of more than 64 bits.
+# Floats are compared as by numpy's allclose, with a tolerance that applies from the start or from
+# the first expected float. Numbers that numpy treats as objects have to be equal: there is no
+# tolerance for Decimals, Fractions and integers of more than 64 bits.
 MATCHER = """
 import math
 from cmath import isfinite
@@ -75,7 +75,7 @@ SAME = "got == expected"
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """A task as EvalPlus has it. An input is a list of arguments."""
+    """A task in EvalPlus's format. An input is a list of arguments."""
 
     task_id: str
     prompt: str
@@ -83,7 +83,7 @@ class Record:
     canonical_solution: str
     base_input: object  # a list, or {} for none
     plus_input: object
-    atol: object  # 0 or a float; the tests' code has it as the file does
+    atol: object  # 0 or a float; copied into the tests' code as it is in the file
 
 
 def case_tests(
@@ -93,7 +93,7 @@ def case_tests(
     decoded: Callable[[Any], list[Any]] = lambda arguments: arguments,
     matcher: str = MATCHER,
 ) -> Tests:
-    """``same`` is an expression that says whether ``got`` is right, but for a tolerance."""
+    """Return the tests. ``same`` is an expression: whether ``got`` is right, without tolerance."""
     inputs = {
         group: [plain.encode(decoded(arguments)) for arguments in _list(found)]
         for group, found in (("base", record.base_input), ("plus", record.plus_input))

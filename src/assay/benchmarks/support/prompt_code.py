@@ -1,4 +1,4 @@
-"""What a code prompt brings along besides the function to be written."""
+"""Find code in a prompt besides the function to be written."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import ast
 
 
 def preamble_of(prompt: str, entry_point: str) -> str:
-    """The prompt's imports and helpers, without the unfinished function itself.
+    """Return the prompt's imports and helpers, without the unfinished function itself.
 
-    It stands before every program, as it does where a base model continues the prompt: the tests
-    of HumanEval/32, 38 and 50 call such helpers, and signatures need the imports.
+    They precede every program, as they do when a base model continues the prompt: the tests of
+    HumanEval/32, 38 and 50 call such helpers, and signatures need the imports.
     """
     lines = prompt.splitlines(keepends=True)
     for node in ast.parse(prompt).body:

@@ -1,4 +1,4 @@
-"""Read off a benchmark's test code what it is about."""
+"""Analyse a benchmark's test code."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ BUILTINS = frozenset(dir(builtins))
 
 
 def code_tests(entry_point: str, code: str, prompt_code: str = "") -> Tests:
-    """Tests as code, apart from the programs where that is possible."""
+    """Return tests as code, run apart from the programs where that is possible."""
     integrity = integrity_of(code, prompt_code, entry_point)
     return Tests(entry_point, code, prompt_code, integrity, prompt_code=prompt_code)
 
 
 def function_under_test(assertions: list[str]) -> str:
-    """The function that these assertions are about: the first called that is no builtin."""
-    called = [name for assertion in assertions for name in _called(assertion)]
+    """Return the function that the assertions test: the first call that is not a builtin."""
+    called = [name for assertion in assertions for name in _list_calls(assertion)]
     return next((name for name in called if name not in BUILTINS), called[0])
 
 
 def integrity_of(code: str, preamble: str, entry_point: str) -> Integrity:
-    """Whether the tests can run apart from a program.
+    """Return whether the tests can run apart from a program.
 
-    They can if the program's function is all that they need of it, and only data goes in and out.
+    They can if they need only the program's function, and only data goes in and out.
     """
     nodes = list(ast.walk(ast.parse(f"{preamble}\n{code}")))
     needed = {n.id for n in nodes if isinstance(n, ast.Name)} - _bound(nodes) - BUILTINS
@@ -39,8 +39,8 @@ def integrity_of(code: str, preamble: str, entry_point: str) -> Integrity:
     return "shared" if together else "separated"
 
 
-def _called(code: str) -> list[str]:
-    """Names that are called, outermost first, from left to right."""
+def _list_calls(code: str) -> list[str]:
+    """Return the names that are called, outermost first, from left to right."""
     calls = [node for node in ast.walk(ast.parse(code)) if isinstance(node, ast.Call)]
     calls.sort(key=lambda call: (call.lineno, call.col_offset))
     return [call.func.id for call in calls if isinstance(call.func, ast.Name)]

@@ -1,7 +1,7 @@
-"""Runs a unittest class named ``TestCases`` as the last act of a benchmark's test code."""
+"""Run a unittest class named ``TestCases`` at the end of a benchmark's test code."""
 
-# As upstream judges: the loader's order, skipped tests count as passed. The first failure is
-# raised; an assertion's trace is cut at the line of the test, so that the verdict names that line.
+# As in upstream: the loader's order, and skipped tests count as passed. The first failure is
+# raised. An assertion's trace is cut at the line of the test, so that the verdict names that line.
 RUNNER = """
 def _run_test_cases():
     import unittest

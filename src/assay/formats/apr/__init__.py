@@ -1,1 +1,1 @@
-"""The .apr format, version 2."""
+"""Read and write the .apr format, version 2."""

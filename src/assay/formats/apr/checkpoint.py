@@ -1,8 +1,8 @@
-"""Checkpoints out of .apr files, and the metadata of new ones.
+"""Read checkpoints from .apr files, and build the metadata of new ones.
 
-The settings and the vocabulary stand under the keys that the format's other programs use. What
-they have no key for is kept under ``assay``: of a GGUF file its metadata with their types, of a
-Hugging Face folder its JSON files, the vocabulary taken out of the tokenizer.
+The settings and the vocabulary use the keys of the format's other programs. Anything without such a
+key is stored under ``assay``: for a GGUF file its typed metadata, for a Hugging Face folder its
+JSON files, with the vocabulary taken out of the tokenizer.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ SETTINGS = {
     "intermediate_size": ("intermediate_size",),
     "max_position_embeddings": ("max_position_embeddings",),
 }
-# Files that do not say how text is split are from before the format had a key for it.
+# Files that do not name a pre-tokenizer are older than the format's key for it.
 PRE_BY_FAMILY = {"qwen2": "qwen2", "qwen3": "qwen2"}
 # The format's keys for the tokenizer, by GGUF's.
 TOKENIZER = {
@@ -68,7 +68,7 @@ def read(path: Path) -> Checkpoint:
 
 
 def metadata_of(checkpoint: Checkpoint, name: str, tensors: Sequence[Tensor]) -> AprMetadata:
-    """The metadata of an .apr file with these tensors."""
+    """Return the metadata of an .apr file with these tensors."""
     config = checkpoint.config.content
     neighbours = checkpoint.rotary == "neighbours"
     described = {
@@ -88,7 +88,7 @@ def metadata_of(checkpoint: Checkpoint, name: str, tensors: Sequence[Tensor]) ->
     }
     if checkpoint.gguf:
         described |= {TOKENIZER[p.key]: p.value for p in checkpoint.gguf if p.key in TOKENIZER}
-        described[OURS] = {"gguf": [_packed(pair) for pair in checkpoint.gguf]}
+        described[OURS] = {"gguf": [_pack(pair) for pair in checkpoint.gguf]}
     else:
         split = split_tokenizer(checkpoint.tokenizer_json)
         described |= _tokenizer_keys(checkpoint)
@@ -129,41 +129,41 @@ def _checkpoint(file: AprFile, where: str) -> Checkpoint:
 
 
 def kept_tokenizer(metadata: AprMetadata) -> TokenizerJson:
-    """The tokenizer of a model that was a Hugging Face folder."""
+    """Return the tokenizer of a model that was a Hugging Face folder."""
     rest = TokenizerJson(metadata.get(OURS)["tokenizer"])
     return whole_tokenizer(SplitTokenizer(rest, metadata.get(VOCABULARY), metadata.get(MERGES)))
 
 
 def as_gguf(metadata: AprMetadata, where: str) -> tuple[dict[str, GgufValue], tuple[GgufPair, ...]]:
-    """The metadata in GGUF's words, and those of the GGUF file that it once was, if any."""
-    pairs = tuple(_unpacked(pair, metadata) for pair in metadata.get(OURS, {}).get("gguf", []))
+    """Return the metadata under GGUF's keys, with those of the original GGUF file, if any."""
+    pairs = tuple(_unpack(pair, metadata) for pair in metadata.get(OURS, {}).get("gguf", []))
     return {pair.key: pair.value for pair in pairs} or _gguf_words(metadata, where), pairs
 
 
 def _foreign(file: AprFile) -> list[Tensor]:
-    """Other programs keep GGUF's names, or repeat a tied embedding as the head."""
+    """Adapt another program's file, which may use GGUF's names or repeat a tied head."""
     named = [dataclasses.replace(t, name=hf_name(t.name) or t.name) for t in file.unread()]
     tied = bool(file.metadata.get("tied_embeddings"))
     return [tensor for tensor in named if not (tied and tensor.name == "lm_head.weight")]
 
 
-def _packed(pair: GgufPair) -> list[Any]:
-    """What stands under a key of the format is not said twice."""
+def _pack(pair: GgufPair) -> list[Any]:
+    """Leave out a value that is stored under one of the format's keys."""
     types = [pair.key, pair.kind, pair.item_kind]
     return types if pair.key in TOKENIZER else [*types, pair.value]
 
 
-def _unpacked(packed: list[Any], metadata: AprMetadata) -> GgufPair:
+def _unpack(packed: list[Any], metadata: AprMetadata) -> GgufPair:
     key, kind, item_kind, *value = packed
     return GgufPair(key, kind, value[0] if value else metadata.content[TOKENIZER[key]], item_kind)
 
 
 def _tokenizer_keys(checkpoint: Checkpoint) -> dict[str, Any]:
-    """The vocabulary under the format's keys, as far as it can be said there."""
+    """Return the vocabulary under the format's keys, as far as the format allows."""
     keys = {"chat_template": checkpoint.tokenizer_config.default_template}
     try:
         vocabulary = vocabulary_of(checkpoint.tokenizer_json, checkpoint.tokenizer_config, "")
-    except ModelError:  # other programs cannot use it; we keep it whole
+    except ModelError:  # other programs cannot use it; assay stores it whole
         return keys
     return keys | {
         "tokenizer.model": "gpt2",
@@ -177,7 +177,7 @@ def _tokenizer_keys(checkpoint: Checkpoint) -> dict[str, Any]:
 
 
 def _gguf_words(metadata: AprMetadata, where: str) -> dict[str, GgufValue]:
-    """Another program's metadata in GGUF's words."""
+    """Return another program's metadata under GGUF's keys."""
     get = metadata.first
     family = str(get("architecture", "model_type") or "").lower()
     name = {known.model_type: known.name for known in ARCHITECTURES}.get(family, family)

@@ -1,8 +1,8 @@
-"""Reads .apr files, version 2: header, metadata, index; every length checked before believed.
+"""Read .apr files, version 2: header, metadata, index. Every length is checked before it is used.
 
-Writers of this format differ in what some type numbers mean: 8 and 9 are the format's own
-quantisations in old files and GGML's Q8_0 and Q8_1 in others, 2 is bfloat16 or Q4_0. The size of
-the tensor tells which.
+Writers of this format disagree about some type numbers. 8 and 9 are the format's own quantisations
+in old files and GGML's Q8_0 and Q8_1 in others. 2 is bfloat16 or Q4_0. The size of the tensor
+decides.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class AprTensor:
 
 @dataclass(frozen=True, slots=True)
 class AprHead:
-    """Before the index of tensors: how many there are, and where everything lies."""
+    """The part before the index: the number of tensors, and the offsets of all parts."""
 
     version: tuple[int, int]
     metadata: AprMetadata
@@ -90,7 +90,7 @@ class AprHead:
 
 @dataclass(frozen=True, slots=True)
 class AprFile:
-    """What a file says of itself; the tensors are in the order of their data."""
+    """A file's metadata and tensors, which are in the order of their data."""
 
     path: Path
     head: AprHead
@@ -102,7 +102,7 @@ class AprFile:
         return self.head.metadata
 
     def unread(self) -> list[Tensor]:
-        """The tensors under the file's own names; ``check`` first what is to be computed with."""
+        """Return the tensors under the file's own names. Call ``check`` before using them."""
         data = self._data()
         return [
             Tensor(t.name, t.encoding, t.shape, t.size, _slice(data, t.start, t.size))
@@ -110,7 +110,7 @@ class AprFile:
         ]
 
     def check(self) -> None:
-        """Raise unless the CRC of the whole file is right; this reads all of it."""
+        """Raise unless the CRC of the whole file is correct. This reads all of it."""
         check_sum(self.path)
 
     def _data(self) -> memoryview:
@@ -119,7 +119,7 @@ class AprFile:
 
 
 def is_apr(path: Path) -> bool:
-    """Of whatever version."""
+    """Return whether a file is an .apr file, of any version."""
     if not path.is_file():
         return False
     with path.open("rb") as file:
@@ -127,7 +127,7 @@ def is_apr(path: Path) -> bool:
 
 
 def check_sum(path: Path) -> None:
-    """Raise unless the CRC at a file's end is right; this reads all of it."""
+    """Raise unless the CRC at a file's end is correct. This reads all of it."""
     with path.open("rb") as file:
         left, crc = file.seek(0, 2) - FOOTER, 0
         file.seek(0)
@@ -136,18 +136,17 @@ def check_sum(path: Path) -> None:
             left -= len(piece)
         if struct.pack("<I", crc) != file.read(FOOTER):
             raise ModelError(
-                f"{path} is a damaged .apr file (the file's CRC is wrong): fetch or convert it "
-                "again"
+                f"{path}: is a damaged .apr file (its CRC is wrong). Download or convert it again."
             )
 
 
 def read_head(path: Path) -> AprHead:
-    """Header and metadata alone."""
+    """Read only header and metadata."""
     return _reading(path, lambda reader: reader.head())
 
 
 def read_apr(path: Path) -> AprFile:
-    """Header, metadata and index; the weights are not read, and so their CRC not checked."""
+    """Read header, metadata and index. The weights are not read, so their CRC is not checked."""
     return _reading(path, lambda reader: reader.file())
 
 
@@ -158,11 +157,13 @@ def _reading(path: Path, what: Callable[[_Reader], T]) -> T:
         if start[:4] in OLD_MAGICS:
             version = start[:4].decode()
             raise ModelError(
-                f"{path} is an .apr file of an old format ({version}), only version 2 can be read: "
-                "convert the original model again"
+                f"{path}: is an .apr file of an old format ({version}). Only version 2 is read. "
+                "Convert the original model again."
             )
         if start[:4] != MAGIC:
-            raise ModelError(f"{path} is not an .apr file: give a .apr file or another engine")
+            raise ModelError(
+                f"{path}: is not an .apr file. Give a .apr file or use another engine."
+            )
         if len(start) < HEADER.size or size < HEADER.size + FOOTER:
             raise _cut_off(path, size, HEADER.size + FOOTER)
         with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
@@ -170,7 +171,7 @@ def _reading(path: Path, what: Callable[[_Reader], T]) -> T:
                 return what(_Reader(path, data))
             except (ValueError, RecursionError) as error:
                 raise ModelError(
-                    f"{path} is a damaged .apr file ({error}): fetch or convert it again"
+                    f"{path}: is a damaged .apr file ({error}). Download or convert it again."
                 ) from error
 
 
@@ -188,19 +189,19 @@ class _Reader:
             raise ValueError("the header's CRC is wrong")
         if major != VERSION:
             raise ModelError(
-                f"{self._path} has version {major}.{minor} of the .apr format, only version 2 can "
-                "be read: convert the original model again"
+                f"{self._path}: has version {major}.{minor} of the .apr format. Only version 2 can "
+                "be read. Convert the original model again."
             )
         self._check_flags(flags)
         if meta_size > MAX_METADATA:
-            raise ValueError(f"{meta_size:,} bytes of metadata, 16 MiB at most are allowed")
+            raise ValueError(f"{meta_size:,} bytes of metadata; the limit is 16 MiB")
         self._need(meta_at + meta_size)
         self._need(data_at)
         if count * SMALLEST_ENTRY > self._end - index_at or count > MAX_TENSORS:
             raise ValueError(f"an index of {count:,} tensors in {len(self._data):,} bytes")
         metadata = json.loads(self._data[meta_at : meta_at + meta_size])
         if not isinstance(metadata, dict):
-            raise ValueError("the metadata is no JSON object")
+            raise ValueError("the metadata is not a JSON object")
         return AprHead(
             (major, minor), AprMetadata(metadata), count, meta_at, meta_size, index_at, data_at
         )
@@ -210,24 +211,24 @@ class _Reader:
         found, end = self._index(head.index_at, head.count, head.data_at)
         tensors = sorted(found, key=lambda t: (t.start, t.name))
         if len({tensor.name for tensor in tensors}) < head.count:
-            raise ValueError("two tensors of one name")
+            raise ValueError("two tensors with the same name")
         return AprFile(self._path, head, tuple(tensors), end)
 
     def _check_flags(self, flags: int) -> None:
         for flag, meaning in UNREADABLE.items():
             if flags & flag:
                 raise ModelError(
-                    f"{self._path} is {meaning}, which cannot be read here: convert the original "
-                    "model again, plainly"
+                    f"{self._path}: is {meaning}, which cannot be read here. Convert the original "
+                    "model again without that."
                 )
         if unknown := flags & ~HARMLESS:
             raise ModelError(
-                f"{self._path} has the unknown flag {unknown:#06x} of a newer format: convert the "
-                "original model again with assay convert"
+                f"{self._path}: has the unknown flag {unknown:#06x} of a newer format. Convert the "
+                "original model again with assay convert."
             )
 
     def _index(self, at: int, count: int, data_at: int) -> tuple[list[AprTensor], int]:
-        """The entries, and where they end."""
+        """Return the entries, and where they end."""
         found = []
         for _ in range(count):
             (length,) = self._take("<H", at)
@@ -255,11 +256,11 @@ class _Reader:
 
 def _encoding(name: str, kind: int, shape: tuple[int, ...], size: int) -> str:
     if kind not in ENCODINGS:
-        raise ValueError(f"tensor {name} is of the unknown type {kind}")
+        raise ValueError(f"tensor {name} has the unknown type {kind}")
     for encoding in ENCODINGS[kind]:
         if size in sizes_of(encoding, shape):
             return encoding
-    raise ValueError(f"tensor {name} has {size:,} bytes, which its shape {list(shape)} does not")
+    raise ValueError(f"tensor {name} has {size:,} bytes, which do not fit its shape {list(shape)}")
 
 
 def _slice(data: memoryview, start: int, size: int) -> Any:
@@ -268,6 +269,6 @@ def _slice(data: memoryview, start: int, size: int) -> Any:
 
 def _cut_off(path: Path, size: int, needed: int) -> ModelError:
     return ModelError(
-        f"{path} is cut off: it has {size:,} bytes and needs at least {needed:,}; fetch or convert "
-        "it again"
+        f"{path}: is cut off (it has {size:,} bytes and needs at least {needed:,}). Download or "
+        "convert it again."
     )

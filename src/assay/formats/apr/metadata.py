@@ -1,4 +1,4 @@
-"""The metadata of .apr files: a JSON object that any program may have written."""
+"""Hold the metadata of .apr files: a JSON object that any program may have written."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from typing import Any
 
 VOCABULARY, MERGES = "tokenizer.vocabulary", "tokenizer.merges"
-OURS = "assay"  # the key of what we keep that the format has no keys for
+OURS = "assay"  # the key for values that the format has no keys for
 
 
 @dataclass(frozen=True, slots=True)
 class AprMetadata:
-    """All entries; other programs write some of them with ``model.`` before their names."""
+    """All entries. Other programs write some of them with the prefix ``model.``."""
 
     content: dict[str, Any]
 
@@ -19,6 +19,6 @@ class AprMetadata:
         return self.content.get(key, otherwise)
 
     def first(self, *keys: str) -> Any:
-        """Return the first entry that there is, in either spelling; None if there is none."""
+        """Return the first entry that exists, in either spelling; None if there is none."""
         both = [spelling for key in keys for spelling in (key, f"model.{key}")]
         return next((self.content[k] for k in both if self.content.get(k) is not None), None)

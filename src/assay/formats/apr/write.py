@@ -1,4 +1,4 @@
-"""Writes .apr files, version 2."""
+"""Write .apr files, version 2."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from assay.formats.tensors import PLAIN, Tensor
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-# Of the numbers that are read, those that every reader of the format understands alike.
+# The type numbers that all readers of the format interpret in the same way.
 NUMBERS = {names[0]: number for number, names in ENCODINGS.items() if number not in (2, 8, 9, 13)}
 
 
@@ -36,9 +36,9 @@ def write_apr(
     tensors: Sequence[Tensor],
     written: Callable[[int], None],
 ) -> None:
-    """A whole file; ``written`` is told the bytes of each tensor.
+    """Write a whole file. ``written`` is called with the bytes of each tensor.
 
-    The data keep the order that the tensors are given in, only the index is sorted.
+    The data keeps the order of the given tensors. Only the index is sorted.
     """
     try:
         text = json.dumps(
@@ -46,13 +46,13 @@ def write_apr(
         ).encode()
     except ValueError as error:  # infinity, or half a character
         raise ModelError(
-            f"the tokenizer or settings cannot be said in an .apr file ({error}): keep the model "
-            "in the format it has"
+            f"the tokenizer or settings cannot be stored in an .apr file ({error}). Keep the model "
+            "in its format."
         ) from error
     if len(text) > MAX_METADATA:
         raise ModelError(
-            f"the tokenizer and settings take {len(text):,} bytes, an .apr file holds 16 MiB of "
-            "them at most: keep the model in the format it has"
+            f"the tokenizer and settings take {len(text):,} bytes; an .apr file holds at most "
+            "16 MiB of them. Keep the model in its format."
         )
     entries, offset = {}, 0
     for tensor in tensors:
@@ -88,7 +88,7 @@ def write_apr(
 
 
 class _Summed:
-    """Writes whole units of the alignment and keeps their CRC."""
+    """Write whole units of the alignment and update their CRC."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file

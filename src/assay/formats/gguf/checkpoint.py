@@ -1,4 +1,4 @@
-"""Checkpoints out of GGUF files, and the metadata of new ones."""
+"""Read checkpoints from GGUF files, and build the metadata of new ones."""
 
 from __future__ import annotations
 
@@ -54,7 +54,9 @@ def read(path: Path) -> Checkpoint:
         data = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
     parts = header.metadata.get("split.count", 1)
     if isinstance(parts, int) and parts > 1:
-        raise ModelError(f"{path} is one of {parts} parts: join them with llama-gguf-split --merge")
+        raise ModelError(
+            f"{path}: is one of {parts} parts. Join them with llama-gguf-split --merge."
+        )
     tensors = [_tensor(tensor, data, path) for tensor in header.tensors]
     architecture = by_gguf_name(str(header.metadata.get("general.architecture", "")), str(path))
     return from_metadata(
@@ -70,7 +72,7 @@ def from_metadata(
     rotary: Rotary,
     pairs: tuple[GgufPair, ...] = (),
 ) -> Checkpoint:
-    """A checkpoint of GGUF's metadata, wherever they are from; ``unread`` have HF's names."""
+    """Return a checkpoint of GGUF's metadata from any source; ``unread`` have HF's names."""
     tensors = {tensor.name: tensor for tensor in unread}
     config = config_from_gguf(metadata, {n: t.shape for n, t in tensors.items()}, where)
     divisors = decode(tensors[FREQUENCIES]).values.tolist() if FREQUENCIES in tensors else []
@@ -101,7 +103,7 @@ def file_type(tensors: Sequence[Tensor]) -> int:
 
 
 def pairs_of(checkpoint: Checkpoint, name: str, file_type: int, where: str) -> list[GgufPair]:
-    """The metadata of a GGUF file for a model that never was one."""
+    """Return the metadata of a GGUF file for a model that was never one."""
     config = checkpoint.config
     architecture = by_model_type(config.model_type, where).name
     heads = config.key_value_heads or config.need("num_attention_heads", where)
@@ -131,7 +133,7 @@ def pairs_of(checkpoint: Checkpoint, name: str, file_type: int, where: str) -> l
 
 
 def _tokenizer_pairs(vocabulary: Vocabulary, checkpoint: Checkpoint, size: int) -> list[GgufPair]:
-    # llama.cpp wants a token for each row of the embedding.
+    # llama.cpp needs a token for each row of the embedding.
     more = range(len(vocabulary.tokens), size)
     tokens = vocabulary.tokens + [FILLER.format(number) for number in more]
     types = vocabulary.types + [UNUSED for _ in more]
@@ -153,20 +155,20 @@ def _tokenizer_pairs(vocabulary: Vocabulary, checkpoint: Checkpoint, size: int) 
 
 
 def vocabulary_in(metadata: Mapping[str, GgufValue], where: str) -> Vocabulary:
-    """Of GGUF's metadata; ModelError: damaged, or of a kind that is not known here."""
+    """Read the vocabulary in GGUF's metadata. Raise ModelError if it is damaged or unknown."""
     get = {k.removeprefix("tokenizer.ggml."): v for k, v in metadata.items()}.get
     if (model := get("model")) != "gpt2":
         raise ModelError(
-            f"{where} has a tokenizer of the kind '{model}', only byte-level BPE ('gpt2') can be "
-            "read here: run the GGUF file with llama.cpp"
+            f"{where}: has a tokenizer of the kind '{model}'. Only byte-level BPE ('gpt2') can be "
+            "read here. Run the GGUF file with llama.cpp."
         )
     tokens, merges = (_texts(get(name), where) for name in ("tokens", "merges"))
     types = get("token_type") or [NORMAL] * len(tokens)
     if not isinstance(types, list) or len(types) != len(tokens) or not tokens:
         count = len(types) if isinstance(types, list) else 0
         raise ModelError(
-            f"{where} has {len(tokens):,} tokens and {count:,} types of tokens: fetch or convert "
-            "it again"
+            f"{where}: has {len(tokens):,} tokens and {count:,} types of tokens. "
+            "Download or convert it again."
         )
     pre = str(get("pre", "default"))
     marks = {name: get(f"{name}_token_id") for name in ("bos", "eos", "unknown", "padding")}
@@ -186,10 +188,10 @@ def vocabulary_in(metadata: Mapping[str, GgufValue], where: str) -> Vocabulary:
 
 
 def _texts(value: GgufValue | None, where: str) -> list[str]:
-    """Return an array of texts, empty if there is none; ModelError if it is something else."""
+    """Return an array of texts, empty if there is none. Raise ModelError if it is anything else."""
     found = [] if value is None else value
     if not isinstance(found, list) or not all(isinstance(text, str) for text in found):
-        raise ModelError(f"{where} has tokens that are no text: fetch or convert it again")
+        raise ModelError(f"{where}: has tokens that are not text. Download or convert it again.")
     return found
 
 
@@ -198,8 +200,8 @@ def _tensor(tensor: GgufTensor, data: memoryview, path: Path) -> Tensor:
     if name is None or tensor.kind not in GGML_TYPES:
         what = f"the type {tensor.kind}" if name else "a name"
         raise ModelError(
-            f"{path} has a tensor {tensor.name} of {what} that is not known here: run it with "
-            "llama.cpp"
+            f"{path}: the tensor {tensor.name} has {what} that is not known here. Run it with "
+            "llama.cpp."
         )
     found = Tensor(
         name,
@@ -209,5 +211,7 @@ def _tensor(tensor: GgufTensor, data: memoryview, path: Path) -> Tensor:
         lambda: data[tensor.start : tensor.start + tensor.size],
     )
     if not has_whole_rows(found):
-        raise ModelError(f"{path} has a tensor {tensor.name} with parts of blocks: fetch it again")
+        raise ModelError(
+            f"{path}: the tensor {tensor.name} has incomplete blocks. Download it again."
+        )
     return found

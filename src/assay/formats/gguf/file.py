@@ -1,4 +1,4 @@
-"""Reads a GGUF file's header: what the model is, where its tensors lie, that the file is whole."""
+"""Read a GGUF file's header: the model, where its tensors are, and that the file is complete."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ SCALARS = {
 STRING, ARRAY = 8, 9
 MAX_DIMENSIONS = 4
 ALIGNMENT = 32  # where a file does not say
-# No real file comes near these; a damaged one must not make us allocate what it says.
+# Real files are far below these limits. A damaged file must not cause huge allocations.
 MAX_ENTRIES = 1 << 17  # tensors, or metadata
-MAX_ITEMS = 1 << 22  # of all arrays that are kept; the largest vocabularies have a quarter million
+MAX_ITEMS = 1 << 22  # of all arrays that are kept; the largest vocabularies have 250,000
 MAX_TEXT = 1 << 26  # bytes
 GgufScalar = str | int | float | bool
 GgufValue = GgufScalar | Sequence[GgufScalar]
@@ -55,7 +55,7 @@ class GgufPair:
 
 @dataclass(frozen=True, slots=True)
 class GgufTensor:
-    """Where a tensor lies in the file; the shape has the rows first."""
+    """The place of a tensor in the file. The shape has the rows first."""
 
     name: str
     shape: tuple[int, ...]
@@ -66,7 +66,7 @@ class GgufTensor:
 
 @dataclass(frozen=True, slots=True)
 class GgufHeader:
-    """Metadata (arrays only where asked for), the tokenizer's digest, and the tensors."""
+    """Metadata (arrays only if requested), the tokenizer's digest, and the tensors."""
 
     pairs: tuple[GgufPair, ...]
     tokenizer_sha256: str
@@ -92,7 +92,7 @@ class GgufHeader:
 
     @property
     def bytes_per_token(self) -> int:
-        """Of keys and values in float16, for an estimate of the memory that a sequence needs."""
+        """Return bytes of keys and values in float16, to estimate the memory of a sequence."""
         heads = self._number("attention.head_count", 32)
         width = self._number("embedding_length", 4096) // max(1, heads)
         widths = sum(self._number(f"attention.{part}_length", width) for part in ("key", "value"))
@@ -100,7 +100,7 @@ class GgufHeader:
         return max(1, 2 * self._number("block_count", 32) * shared * widths)
 
     def _number(self, name: str, default: int) -> int:
-        """A setting of the architecture; one that differs from layer to layer is not known."""
+        """Return a setting of the architecture. One that differs between layers is not known."""
         found = self.metadata.get(f"{self.metadata.get('general.architecture')}.{name}")
         return found if isinstance(found, int) else default
 
@@ -113,23 +113,23 @@ def is_gguf(path: Path) -> bool:
 
 
 def read_header(path: Path, *, arrays: bool = False, whole: bool = True) -> GgufHeader:
-    """Metadata of a file; ModelError says if it is another format, damaged or cut off.
+    """Read the metadata of a file. Raise ModelError for another format, damage or a cut-off file.
 
-    Unless it must be ``whole``, tensors may lie anywhere.
+    Unless the file must be ``whole``, tensors may be anywhere.
     """
     if not is_gguf(path):
-        raise ModelError(f"{path} is not a GGUF file: give a .gguf file or another engine")
+        raise ModelError(f"{path}: is not a GGUF file. Give a .gguf file or use another engine.")
     with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
         try:
             return _Reader(data, arrays, whole).header()
         except _CutOffError as error:
             raise ModelError(
-                f"{path} is cut off: it has {len(data):,} bytes and needs at least "
-                f"{error.needed:,}; fetch it again"
+                f"{path}: is cut off (it has {len(data):,} bytes and needs at least "
+                f"{error.needed:,}). Download it again."
             ) from error
         except (ValueError, ArithmeticError) as error:
             raise ModelError(
-                f"{path} has a damaged GGUF header ({error}): fetch it again"
+                f"{path}: has a damaged GGUF header ({error}). Download it again."
             ) from error
 
 
@@ -139,7 +139,7 @@ class _CutOffError(Exception):
 
 
 class _Reader:
-    """A cursor that checks every length against the file before it believes it."""
+    """A cursor that checks every length against the file before it uses it."""
 
     def __init__(self, data: mmap.mmap, arrays: bool, whole: bool) -> None:
         self._data = data
@@ -254,8 +254,8 @@ class _Reader:
 
 
 def alignment_of(pairs: Iterable[GgufPair]) -> int:
-    """Return what tensors' places in a file are multiples of; ValueError if that cannot be."""
+    """Return the alignment of tensors in a file. Raise ValueError if it is not valid."""
     value = next((pair.value for pair in pairs if pair.key == "general.alignment"), ALIGNMENT)
     if not isinstance(value, int) or value < 1 or value & (value - 1):
-        raise ValueError("an alignment that is no power of two")
+        raise ValueError("an alignment that is not a power of two")
     return value

@@ -1,4 +1,4 @@
-"""Writes GGUF files: metadata as it is given, tensors one at a time."""
+"""Write GGUF files: metadata as given, tensors one at a time."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def write_gguf(
     tensors: Sequence[Tensor],
     written: Callable[[int], None],
 ) -> None:
-    """A whole file; ``written`` is told the bytes of each tensor. Tensors have GGUF's names."""
+    """Write a whole file. ``written`` is called with the bytes of each tensor, named as in GGUF."""
     alignment = alignment_of(pairs)
     header = bytearray(MAGIC + struct.pack("<IQQ", VERSION, len(tensors), len(pairs)))
     for pair in pairs:

@@ -1,1 +1,1 @@
-"""Folders as transformers saves them."""
+"""Read and write folders in transformers' layout."""

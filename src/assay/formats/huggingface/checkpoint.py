@@ -1,4 +1,4 @@
-"""Checkpoints out of Hugging Face folders, and new folders."""
+"""Read checkpoints from Hugging Face folders, and write new folders."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 WEIGHTS = "model.safetensors"
 INDEX = "model.safetensors.index.json"
 MAX_TOKENS = 1 << 24
-# As objects JSON can be 25 times as large. The largest vocabularies take 40 MB.
+# Parsed JSON can be 25 times as large. The largest vocabularies take 40 MB.
 MAX_JSON = 64 << 20
 _TORCH = {"F32": "float32", "F16": "float16", "BF16": "bfloat16"}
 
@@ -37,7 +37,9 @@ def read(path: Path) -> Checkpoint:
         settings["chat_template"] = template.read_text(encoding="utf-8")
     tokenizer = TokenizerJson(read_json(path / "tokenizer.json"))
     if not _is_tokenizer(tokenizer):
-        raise ModelError(f"{path / 'tokenizer.json'} is no tokenizer: fetch the folder again")
+        raise ModelError(
+            f"{path / 'tokenizer.json'}: is not a tokenizer. Download the folder again."
+        )
     return Checkpoint(
         config=ModelConfig(read_json(path / "config.json")),
         generation_config=JsonFile(read_json(path / "generation_config.json", {})),
@@ -51,7 +53,7 @@ def read(path: Path) -> Checkpoint:
 def write(
     path: Path, checkpoint: Checkpoint, tensors: Sequence[Tensor], written: Callable[[int], None]
 ) -> None:
-    """A folder that transformers loads, in a folder that is there and empty."""
+    """Write files that transformers loads into an existing, empty folder."""
     kinds = [tensor.encoding for tensor in tensors if tensor.encoding in _TORCH]
     config = checkpoint.config
     if kinds:
@@ -71,7 +73,7 @@ def write(
 
 
 def _is_tokenizer(tokenizer: TokenizerJson) -> bool:
-    """Whether it has what conversion looks at; the rest is the tokenizers library's to judge."""
+    """Return whether it has what conversion needs. The tokenizers library checks the rest."""
     model = tokenizer.content.get("model")
     added = tokenizer.content.get("added_tokens", [])
     if not isinstance(model, dict) or not isinstance(added, list):
@@ -92,7 +94,7 @@ def _is_tokenizer(tokenizer: TokenizerJson) -> bool:
 
 
 def weight_files(path: Path) -> list[str]:
-    """As transformers chooses them: those of an index, or the one, or whatever there is."""
+    """Return the weights that transformers would load: those of an index, or the only ones."""
     if (path / INDEX).is_file():
         names = sorted(set(shards(path).values()))
     elif (path / WEIGHTS).is_file():
@@ -101,19 +103,19 @@ def weight_files(path: Path) -> list[str]:
         names = sorted(found.name for found in path.glob("*.safetensors"))
     for name in names:
         if Path(name).name != name or not (path / name).is_file():
-            raise ModelError(f"{path} has no weights file {name}: fetch the folder again")
+            raise ModelError(f"{path}: has no weights file {name}. Download the folder again.")
     if not names:
         raise ModelError(
-            f"{path} has no .safetensors files: save the model with safe serialization"
+            f"{path}: has no .safetensors files. Save the model with safe serialization."
         )
     return names
 
 
 def shards(path: Path) -> dict[str, str]:
-    """The file of each tensor, where a folder's index says it."""
+    """Return the file of each tensor, if the folder has an index."""
     files = read_json(path / INDEX).get("weight_map")
     if not isinstance(files, dict) or not all(isinstance(name, str) for name in files.values()):
-        raise ModelError(f"{path / INDEX} names no files: fetch the folder again")
+        raise ModelError(f"{path / INDEX}: names no files. Download the folder again.")
     return files
 
 
@@ -122,12 +124,18 @@ def read_json(path: Path, otherwise: dict[str, Any] | None = None) -> dict[str, 
         return dict(otherwise)
     try:
         if (size := path.stat().st_size) > MAX_JSON:
-            raise ModelError(f"{path} has {size:,} bytes, too many for settings: fetch it again")
+            raise ModelError(
+                f"{path}: has {size:,} bytes, too many for settings. Download it again."
+            )
         content = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
-        raise ModelError(f"{path.parent} has no {path.name}: fetch the folder again") from error
+        raise ModelError(
+            f"{path.parent}: has no {path.name}. Download the folder again."
+        ) from error
     except (ValueError, RecursionError) as error:
-        raise ModelError(f"{path} is no JSON ({error}): fetch the folder again") from error
+        raise ModelError(
+            f"{path}: is not valid JSON ({error}). Download the folder again."
+        ) from error
     if not isinstance(content, dict):
-        raise ModelError(f"{path} is no JSON object: fetch the folder again")
+        raise ModelError(f"{path}: is not a JSON object. Download the folder again.")
     return content

@@ -1,4 +1,4 @@
-"""Model folders as transformers saves them: where they are, and digests of what is in them."""
+"""Find model folders in transformers' layout, and compute digests of their content."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ TOKENIZERS = (
     "added_tokens.json", "vocab.json", "merges.txt",
 )  # fmt: skip
 HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")
-# What is fetched of a hub's repository; the older weights only where there are no newer ones.
+# Files to download from a hub's repository. Older weights only if there are no newer ones.
 WANTED = ("*.json", "*.jinja", "*.model", "*.txt", "*.safetensors")
 OLDER_WEIGHTS = "*.bin"
 
 
 def model_folder(reference: str, revision: str = "") -> Path:
-    """The folder at this path, or of this hub id (fetched on first use)."""
+    """Return the folder at this path, or of this hub id (downloaded on first use)."""
     folder = Path(reference)
     if folder.exists() and revision:
         raise UsageError(
@@ -41,32 +41,34 @@ def model_folder(reference: str, revision: str = "") -> Path:
     if folder.is_dir():
         if not (folder / "config.json").is_file():
             raise ModelError(
-                f"{reference} is no model folder: it has no config.json; give a folder as "
-                "transformers saves it"
+                f"{reference}: is not a model folder (no config.json). Give a folder that "
+                "transformers saved."
             )
         return folder.resolve()
     if folder.exists():
-        raise ModelError(f"{reference} is a file: this engine takes a folder of safetensors")
+        raise ModelError(f"{reference}: is a file. Give a folder of safetensors.")
     if HUB_ID.fullmatch(reference) and not reference.startswith("."):
         return _from_hub(reference, revision)
-    raise ModelError(f"no model folder at {reference}, and no hub id of the form owner/name")
+    raise ModelError(
+        f"{reference}: is not a model folder. Give a folder, or a hub id such as owner/name."
+    )
 
 
 def weights_digest(folder: Path) -> str:
-    """sha256 over the names and digests of weights and configuration files.
+    """Return a sha256 over the names and digests of weights and configuration files.
 
-    Weights are the safetensors, or, where there are none, PyTorch's own files.
+    Weights are the safetensors, or, if there are none, PyTorch's own files.
     """
     return _digest([*_weights(folder), *_present(folder, CONFIGS)])
 
 
 def tokenizer_digest(folder: Path) -> str:
-    """sha256 over the names and digests of the tokenizer's files; empty where there are none."""
+    """Return a sha256 over the names and digests of the tokenizer's files; empty without any."""
     return _digest(_present(folder, TOKENIZERS))
 
 
 def chat_template(folder: Path) -> str:
-    """The template transformers would use: a file of its own, or the tokenizer's; or nothing."""
+    """Return the template that transformers would use: its own file, the tokenizer's, or none."""
     alone = folder / "chat_template.jinja"
     if alone.is_file():
         return alone.read_text(encoding="utf-8")
@@ -76,51 +78,57 @@ def chat_template(folder: Path) -> str:
     except FileNotFoundError:
         return ""
     except (ValueError, AttributeError) as error:
-        raise ModelError(f"{folder}/tokenizer_config.json is damaged ({error})") from error
+        raise ModelError(
+            f"{folder}/tokenizer_config.json: is damaged ({error}). Download it again."
+        ) from error
 
 
 def adapter_folder(reference: str) -> Path | None:
-    """The folder of LoRA weights at this path, if one is given."""
+    """Return the folder of LoRA weights at this path, if one is given."""
     if not reference:
         return None
     folder = Path(reference).resolve()
     if not (folder / ADAPTER).is_file():
-        raise ModelError(f"{reference} is no folder of LoRA weights: it has no {ADAPTER}")
+        raise ModelError(f"{reference}: is not a folder of LoRA weights: it has no {ADAPTER}.")
     return folder
 
 
 def adapter_setting(adapter: Path, name: str, kind: type[T]) -> T:
-    """What LoRA weights say of themselves."""
+    """Return a setting from the adapter's configuration."""
     try:
         found = json.loads((adapter / ADAPTER).read_text(encoding="utf-8"))[name]
         if not isinstance(found, kind):
-            raise TypeError(f"{found!r} is no {kind.__name__}")
+            raise TypeError(f"{found!r} is not of type {kind.__name__}")
     except (ValueError, KeyError, TypeError) as error:
-        raise ModelError(f"{adapter}/{ADAPTER} tells no {name} ({error})") from error
+        raise ModelError(
+            f"{adapter}/{ADAPTER}: has no valid {name} ({error}). Correct it."
+        ) from error
     return found
 
 
 def sha256_of(text: str) -> str:
-    """Digest of a text; empty for an empty one."""
+    """Return the digest of a text; empty for an empty one."""
     return hashlib.sha256(text.encode()).hexdigest() if text else ""
 
 
 def _weights(folder: Path) -> list[Path]:
     weights = sorted(folder.glob("*.safetensors")) or sorted(folder.glob(OLDER_WEIGHTS))
     if not weights:
-        raise ModelError(f"{folder} holds no weights: no *.safetensors and no {OLDER_WEIGHTS}")
+        raise ModelError(
+            f"{folder}: has no weights (*.safetensors or {OLDER_WEIGHTS}). Download it again."
+        )
     return weights
 
 
 def read_config(folder: Path) -> ModelConfig:
-    """Read config.json; ModelError if it is damaged, or has sizes that the weights cannot have."""
+    """Read config.json. Raise ModelError if it is damaged or its sizes do not fit the weights."""
     path = folder / "config.json"
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
         if not isinstance(content, dict):
-            raise ValueError("it is not an object")
+            raise ValueError("not a JSON object")
     except (ValueError, RecursionError) as error:
-        raise ModelError(f"{path} is damaged ({error}): fetch it again") from error
+        raise ModelError(f"{path}: is damaged ({error}). Download it again.") from error
     config = ModelConfig(content)
     check_sizes(config, sum(weights.stat().st_size for weights in _weights(folder)), path)
     return config
@@ -131,7 +139,7 @@ def _from_hub(name: str, revision: str) -> Path:
         from huggingface_hub import snapshot_download
     except ImportError as error:
         raise ModelError(
-            f"no model folder at {name}; to take it for a hub id, pip install huggingface_hub"
+            f"{name}: is not a model folder. To use a hub id, run pip install huggingface_hub."
         ) from error
     try:
         version = revision or None
@@ -141,8 +149,8 @@ def _from_hub(name: str, revision: str) -> Path:
     except Exception as error:
         reason = " ".join(str(error).split()).partition(". ")[0][:200]
         raise ModelError(
-            f"no model folder at {name}, and the hub did not give it ({reason}): "
-            f"check the name{' and --revision' if revision else ''}, or give a folder"
+            f"{name}: is not a model folder, and the hub cannot provide it ({reason}). "
+            f"Check the name{' and --revision' if revision else ''}, or give a folder."
         ) from error
     return folder
 

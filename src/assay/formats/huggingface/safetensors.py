@@ -1,4 +1,4 @@
-"""safetensors files: a JSON header, then the tensors' bytes."""
+"""Read and write safetensors files: a JSON header, then the tensors' bytes."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
-# The format allows 100 MB, which as objects is 25 times as much; 90,000 tensors need 11.
+# The format allows 100 MB, which is 25 times as much once parsed; 90,000 tensors need 11 MB.
 MAX_HEADER = 32 << 20
 MAX_DIMENSIONS = 64
-# Bits a value of every type that the format has.
+# Bits per value of every type in the format.
 BITS = {
     "F4": 4, "F6_E2M3": 6, "F6_E3M2": 6, "BOOL": 8, "U8": 8, "I8": 8, "F8_E4M3": 8, "F8_E5M2": 8,
     "F8_E8M0": 8, "U16": 16, "I16": 16, "F16": 16, "BF16": 16, "U32": 32, "I32": 32, "F32": 32,
@@ -29,7 +29,7 @@ BITS = {
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A tensor as the header says it; offsets are in the file."""
+    """A tensor as the header describes it. Offsets count from the start of the file."""
 
     name: str
     dtype: str
@@ -40,17 +40,17 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class SafetensorsIndex:
-    """What a file's header says, believed as little as can be."""
+    """A file's header, trusted as little as possible."""
 
     path: Path
     entries: tuple[Entry, ...]  # in the order of the data
-    repeated: tuple[str, ...]  # names that stand there twice
+    repeated: tuple[str, ...]  # names that occur twice
     data_at: int
     file_size: int
 
 
 def read_index(path: Path) -> SafetensorsIndex:
-    """The header; ModelError if it is none. Nothing of the tensors is read."""
+    """Read the header, not the tensors. Raise ModelError if it is not valid."""
     with path.open("rb") as file:
         whole = file.seek(0, 2)
         if whole < 8:
@@ -72,7 +72,7 @@ def read_index(path: Path) -> SafetensorsIndex:
     try:
         header = json.loads(text, object_pairs_hook=unique)
         if not isinstance(header, dict):
-            raise ValueError("the header is no JSON object")
+            raise ValueError("the header is not a JSON object")
         header.pop("__metadata__", None)
         entries = [_entry(name, entry, 8 + size) for name, entry in header.items()]
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
@@ -82,7 +82,7 @@ def read_index(path: Path) -> SafetensorsIndex:
 
 
 def read_safetensors(path: Path) -> list[Tensor]:
-    """The tensors of a file, in the order of its data; nothing of them is read yet."""
+    """Return the tensors of a file, in the order of its data, not yet read."""
     index = read_index(path)
     with path.open("rb") as file:
         data = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
@@ -92,7 +92,7 @@ def read_safetensors(path: Path) -> list[Tensor]:
 def write_safetensors(
     file: BinaryIO, tensors: Sequence[Tensor], written: Callable[[int], None]
 ) -> None:
-    """A whole file; ``written`` is told the bytes of each tensor. Large numbers stand first."""
+    """Write a whole file, wide numbers first. ``written`` is called with each tensor's bytes."""
     ordered = sorted(tensors, key=lambda tensor: (-int(PLAIN[tensor.encoding][-1]), tensor.name))
     header: dict[str, Any] = {"__metadata__": {"format": "pt"}}
     offset = 0
@@ -127,11 +127,11 @@ def _entry(name: str, entry: Any, data_at: int) -> Entry:
 def _tensor(path: Path, entry: Entry, data: memoryview) -> Tensor:
     name, start, end = entry.name, entry.start, entry.end
     if entry.dtype not in PLAIN:
-        raise _damaged(path, f"{name} is of the type {entry.dtype}, which cannot be read here")
+        raise _damaged(path, f"{name} has the type {entry.dtype}, which cannot be read here")
     if end > len(data) or end - start != sizes_of(entry.dtype, entry.shape)[0]:
-        raise _damaged(path, f"{name} does not fit into the file")
+        raise _damaged(path, f"{name} exceeds the file")
     return Tensor(name, entry.dtype, entry.shape, end - start, lambda: data[start:end])
 
 
 def _damaged(path: Path, why: str) -> ModelError:
-    return ModelError(f"{path} is a damaged safetensors file ({why}): fetch it again")
+    return ModelError(f"{path}: is a damaged safetensors file ({why}). Download it again.")

@@ -1,1 +1,1 @@
-"""The formats of model files, one file each: they register themselves."""
+"""Register the formats of model files, one module each."""

@@ -1,4 +1,4 @@
-"""The .apr format, version 2."""
+"""Register the .apr format, version 2."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""GGUF, llama.cpp's format."""
+"""Register GGUF, llama.cpp's format."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ def _tensors(checkpoint: Checkpoint, where: str) -> list[Tensor]:
         name = FREQUENCIES if tensor.name == FREQUENCIES else gguf_name(tensor.name)
         if name is None:
             raise ModelError(
-                f"{where} has a tensor {tensor.name} that GGUF has no name for: keep the model in "
-                "the format it has"
+                f"{where}: has a tensor {tensor.name} without a name in GGUF. Keep the model in "
+                "its format."
             )
         turned = with_rotary(tensor, checkpoint.rotary, wants, config)
         found.append(dataclasses.replace(turned, name=name))
@@ -80,6 +80,6 @@ formats.register("gguf")(
         holds=lambda tensor: tensor.encoding in GGML_NUMBERS and has_whole_rows(tensor),
         write=_write,
         suffix=".gguf",
-        wide_vectors=True,  # llama.cpp computes with no others
+        wide_vectors=True,  # llama.cpp accepts no others
     )
 )

@@ -1,4 +1,4 @@
-"""Folders as transformers saves them."""
+"""Register Hugging Face folders in transformers' layout."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What engines share that run in processes of their own."""
+"""Share code between engines that run in their own processes."""

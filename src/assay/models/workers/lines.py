@@ -1,4 +1,4 @@
-"""A worker's end of the lines that ``workers.messages`` describes."""
+"""Exchange the lines that ``workers.messages`` describes, on the worker's side."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ REPORT_S = 1.0  # between two reports of tokens
 
 
 class Lines(Generic[S]):
-    """What the harness sends, and replies to it, from any thread.
+    """Receive the harness's messages and send replies, from any thread.
 
-    The input is read from the start, and its end ends the process, even one that still loads: the
-    harness is gone then. Pauses are for those who wait for company. ``kinds`` are those of the
-    engine's own messages.
+    The input is read from the start. Its end ends the process, even while it loads, because the
+    harness has ended. Pauses tell workers that wait for a fuller batch to continue. ``kinds`` are
+    those of the engine's own messages.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class Lines(Generic[S]):
         self._kinds, self._pauses = (*TO_WORKER, *kinds), pauses
         self._gpu_peak: Callable[[], int] | None = None
         self._replies = os.fdopen(os.dup(1), "w", encoding="utf-8")
-        os.dup2(2, 1)  # what an engine prints must not mix with the replies
+        os.dup2(2, 1)  # an engine's output must not mix with the replies
         self._lock = threading.Lock()
         self._generated, self._reported = 0, time.monotonic()
         self.settings: S = codec.from_json(settings, json.loads(sys.stdin.readline()))
@@ -67,13 +67,13 @@ class Lines(Generic[S]):
         scoring: Scoring | None = None,
         gpu_peak: Callable[[], int] | None = None,
     ) -> None:
-        """``gpu_peak`` tells the bytes of GPU memory that this process has had at most."""
+        """Report that the model is loaded. ``gpu_peak`` returns the process's peak of GPU bytes."""
         self._gpu_peak = gpu_peak if used_gpu else None
         self.reply(facts)
         self.reply(Ready(used_gpu, in_hand, scoring))
 
     def fatal(self, error: Exception) -> None:
-        """Say in one line why the model cannot be loaded or run, and end."""
+        """Report in one line why the model cannot be loaded or run, and end."""
         lines = str(error).strip().splitlines()
         self.reply(Fatal(lines[0] if lines else type(error).__name__))
         os._exit(0)
@@ -109,7 +109,7 @@ class Lines(Generic[S]):
 
 
 def _peak_memory() -> int:
-    """In bytes. Not by getrusage: that counts what the harness had when it started this process."""
+    """Return bytes. getrusage would include the harness's memory at the start of this process."""
     for line in Path("/proc/self/status").read_text().splitlines():
         if line.startswith("VmHWM:"):
             return int(line.split()[1]) * 1024

@@ -1,6 +1,6 @@
-"""What travels between the harness and an engine's process: one JSON line each, {"Kind": {…}}.
+"""Messages between the harness and an engine's process: one JSON line each, {"Kind": {…}}.
 
-The first line to a process has its settings, without a kind. Engines have types of their own for
+The first line to a process has its settings, without a kind. Engines have their own types for
 these and for their facts.
 """
 
@@ -18,12 +18,12 @@ from assay.types import Prompt, Request
 
 @dataclass(frozen=True, slots=True)
 class WorkerSettings:
-    """What a process is told before it loads; engines add their own fields."""
+    """Settings that a process gets before it loads. Engines add their own fields."""
 
 
 @dataclass(frozen=True, slots=True)
 class TemplateSettings:
-    """What a process must know to render the chat template."""
+    """Settings that a process needs to render the chat template."""
 
     thinking: str = ""  # as in EngineOptions
     variables: tuple[NamedValue, ...] = ()
@@ -31,7 +31,7 @@ class TemplateSettings:
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """A completion to be made. Answers come in any order, with the same id."""
+    """Request a completion. Answers arrive in any order, with the same id."""
 
     id: int
     request: Request
@@ -39,24 +39,24 @@ class Ask:
 
 @dataclass(frozen=True, slots=True)
 class Render:
-    """The question how the model is given this prompt; ``RenderReply`` answers it."""
+    """Ask how the model is given this prompt. ``RenderReply`` answers."""
 
     prompt: Prompt
 
 
 @dataclass(frozen=True, slots=True)
 class AskUsage:
-    """The question how much memory the process has taken; ``Usage`` answers it."""
+    """Ask for the memory that the process has used. ``Usage`` answers."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """No request follows for now: none need wait for company."""
+    """Announce that no request follows for now, so none need wait for a fuller batch."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tokenize:
-    """A text to be split; ``special``: marks in the text are tokens. ``TokensReply`` answers it."""
+    """Ask to split a text; ``special``: marks in it are tokens. ``TokensReply`` answers."""
 
     text: str
     special: bool
@@ -64,9 +64,9 @@ class Tokenize:
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """The question for log-probabilities of the last tokens (0: all), or for all logits.
+    """Ask for log-probabilities of the last tokens (0: all), or for all logits.
 
-    ``LogprobsReply`` answers it; logits of the one sequence are written to the path ``logits``.
+    ``LogprobsReply`` answers. Logits of the one sequence are written to the path ``logits``.
     """
 
     sequences: tuple[tuple[int, ...], ...]
@@ -76,7 +76,7 @@ class Score:
 
 @dataclass(frozen=True, slots=True)
 class Scoring:
-    """How a process scores given tokens: tokens of a sequence at most, and sequences at once."""
+    """Limits of a process that scores: tokens per sequence, and sequences per question."""
 
     context: int
     at_once: int
@@ -84,10 +84,10 @@ class Scoring:
 
 @dataclass(frozen=True, slots=True)
 class Ready:
-    """The model is loaded; the facts of the engine came before this.
+    """Report that the model is loaded. The facts of the engine precede this message.
 
-    ``in_hand`` is how many requests it wants to hold, so that none of its sequences is ever idle; 0
-    if it was started to score alone. ``scoring`` is None if it answers no questions about tokens.
+    ``in_hand`` is the number of requests it needs so that no sequence is ever idle; 0 if it was
+    started only to score. ``scoring`` is None if it answers no questions about tokens.
     """
 
     used_gpu: bool
@@ -97,21 +97,21 @@ class Ready:
 
 @dataclass(frozen=True, slots=True)
 class Fatal:
-    """The process ends, now or later, and this is why."""
+    """Report why the process ends, now or later."""
 
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class Generated:
-    """Tokens so far, now and then."""
+    """Report the number of tokens so far, now and then."""
 
     tokens: int
 
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """The answer to ``Ask``; without a text if there is an error."""
+    """Answer ``Ask``. There is no text if there is an error."""
 
     id: int
     text: str = ""
@@ -132,7 +132,7 @@ class RenderReply:
 @dataclass(frozen=True, slots=True)
 class TokensReply:
     ids: tuple[int, ...] = ()
-    first_bytes: int = 0  # of the text that the first token stands for
+    first_bytes: int = 0  # of the first token's text
     error: str | None = None
 
 
@@ -150,14 +150,14 @@ TO_HARNESS: tuple[type, ...] = (
 
 
 def encode(message: object) -> str:
-    """Return the line of a message."""
+    """Return the line for a message."""
     return json.dumps({type(message).__name__: codec.to_json(message)}) + "\n"
 
 
 def decode(line: str, kinds: tuple[type, ...]) -> Any:
-    """Return the message of a line, which is of one of these kinds; ValueError if it is not."""
+    """Return the message in a line. Raise ValueError unless it is of one of these kinds."""
     ((name, content),) = json.loads(line).items()
     for kind in kinds:
         if kind.__name__ == name:
             return codec.from_json(kind, content)
-    raise ValueError(f"a line of the unknown kind {name}")
+    raise ValueError(f"a line of unknown kind {name}")

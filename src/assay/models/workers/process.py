@@ -1,9 +1,9 @@
-"""Engines in processes of their own: one JSON line in and out per prompt.
+"""Run engines in processes of their own: one JSON line in and out per prompt.
 
-Apart from the harness because bindings replace signal handlers, print, and abort the whole process
-on some damaged files, and because what waits for a GPU can only be stopped by a kill. A worker
-module reads its settings, then questions until its input ends, and sends its facts, ``Ready`` and
-replies, or ``Fatal`` and ends. ``workers.messages`` has all of them.
+They are separate from the harness because bindings replace signal handlers, print, and abort the
+whole process on some damaged files. Only a kill stops a process that waits for a GPU. A worker
+module reads its settings, then questions until its input ends. It sends its facts, ``Ready`` and
+replies, or sends ``Fatal`` and ends. ``workers.messages`` has all of them.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ F = TypeVar("F", bound=EngineFacts)
 
 @dataclass(frozen=True, slots=True)
 class Worker(Generic[F]):
-    """The module that serves, the engine and the model as users know them, and its facts' type."""
+    """The module that serves, the user's names for engine and model, and the type of its facts."""
 
     module: str
     engine: str
@@ -65,7 +65,7 @@ class Worker(Generic[F]):
 
 
 class EngineProcess(Generic[F]):
-    """A model that loads, then answers in any order. ``kill`` may come from any thread."""
+    """A model that loads, then answers in any order. Any thread may call ``kill``."""
 
     def __init__(self, worker: Worker[F], settings: WorkerSettings) -> None:
         self._worker, self._loaded = worker, False
@@ -99,7 +99,7 @@ class EngineProcess(Generic[F]):
     def reply(self, kind: type[T]) -> T:
         """Return the next reply, which is of this kind.
 
-        ModelError if the process is gone, or says why it cannot go on.
+        Raise ModelError if the process has ended, or reports why it cannot continue.
         """
         while isinstance(reply := self._next(), Generated):
             self.on_generated(reply.tokens)
@@ -115,15 +115,16 @@ class EngineProcess(Generic[F]):
             code, reason = self._process.wait(), self._last_words()
             self.close()
             raise ModelError(
-                f"{engine} ended while it ran {model} (exit {code}"
-                f"{', ' + reason if reason else ''}); what was made is kept, run again to continue"
+                f"{model}: {engine} ended unexpectedly (exit {code}"
+                f"{', ' + reason if reason else ''}). "
+                "Completed work is saved; run the same command to resume."
             )
         reply: object = decode(line, (*TO_HARNESS, self._worker.facts))
         if isinstance(reply, Fatal):
             reason = reply.reason or self._last_words()
             self.close()
             doing = "run" if self._loaded else "load"
-            raise ModelError(f"{engine} cannot {doing} {model}: {reason}")
+            raise ModelError(f"{model}: {engine} cannot {doing} it: {reason}")
         return reply
 
     def kill(self) -> None:
@@ -131,7 +132,7 @@ class EngineProcess(Generic[F]):
         self._process.wait()
 
     def close(self) -> None:
-        """Kill, and free what reading needs: only for the thread that reads."""
+        """Kill the process and free its pipes. Only for the thread that reads."""
         self.kill()
         for stream in (self._process.stdin, self._process.stdout, self._log):
             with contextlib.suppress(BrokenPipeError):
@@ -139,7 +140,7 @@ class EngineProcess(Generic[F]):
 
     def _write(self, line: str) -> None:
         assert self._process.stdin is not None
-        with contextlib.suppress(BrokenPipeError):  # it ended; the next answer says how
+        with contextlib.suppress(BrokenPipeError):  # it has ended; the next answer has the reason
             self._process.stdin.write(line)
             self._process.stdin.flush()
 
@@ -151,9 +152,9 @@ class EngineProcess(Generic[F]):
 
 
 class ProcessModel(Generic[F]):
-    """A model whose engine starts with the first request and ends with the last, unless it is kept.
+    """A model whose engine starts with the first request and ends with the last, unless kept.
 
-    Engines inherit it: they say which module serves, and with which settings.
+    Engines inherit it. They define which module serves, and its settings.
     """
 
     identity: ModelIdentity
@@ -170,22 +171,22 @@ class ProcessModel(Generic[F]):
         self._kept = False
 
     def settings(self, first: Request) -> WorkerSettings:
-        """What the worker is told before it loads; ``first`` is typical of the requests."""
+        """Return the worker's settings. ``first`` is typical of the requests."""
         raise NotImplementedError
 
     def scoring_settings(self) -> WorkerSettings:
-        """The same for a worker of ``scoring_module``."""
+        """Return the settings for a worker of ``scoring_module``."""
         raise NotImplementedError
 
     def start_generating(self, first: Request) -> object:
-        """Return the message after which a loaded process that only scored takes requests too."""
+        """Return the message that makes a process which only scored accept requests too."""
         raise NotImplementedError
 
     def gpu(self) -> str:
         return driver_gpu()
 
     def scoring_process(self) -> EngineProcess[F]:
-        """Return a loaded process that scores; ``end_scoring`` gives it back."""
+        """Return a loaded process that scores. ``end_scoring`` returns it."""
         shared = self.scoring_module == self._worker.module
         found = self._process if shared else self._scoring
         if found is None:
@@ -203,13 +204,13 @@ class ProcessModel(Generic[F]):
         return found
 
     def end_scoring(self, *, keep: bool = False) -> None:
-        """End the process, unless the model is kept loaded, or this one can serve the next call."""
+        """End the process, unless the model is kept loaded or the next call can use the process."""
         if not self._kept and not (keep and self._process is not None):
             self.end()
 
     @property
     def has_marks(self) -> bool:
-        """Whether thoughts may be marked in what the model says."""
+        """Return whether the model's texts may have marked thoughts."""
         return self.identity.prompt_form == "chat" and has_thoughts(self.template)
 
     @property
@@ -217,23 +218,23 @@ class ProcessModel(Generic[F]):
         return self.has_marks and self.options.thinking != OFF
 
     def template_settings(self) -> TemplateSettings:
-        """Return what a worker must know to render the chat template."""
+        """Return the settings that a worker needs to render the chat template."""
         return TemplateSettings(self.options.thinking, template_variables(self.options))
 
     def render(self, prompt: Prompt) -> Rendered:
         with self._serving():
-            process = self._started(Request("", 0, prompt, Decoding(max_tokens=1), 0))
+            process = self._start(Request("", 0, prompt, Decoding(max_tokens=1), 0))
             process.send(Render(prompt))
             reply = process.reply(RenderReply)
         if reply.error:
-            raise ModelError(f"{self.identity.name} cannot be given this prompt: {reply.error}")
+            raise ModelError(f"{self.identity.name}: cannot be given this prompt ({reply.error}).")
         return reply.rendered
 
     def generate(self, requests: Iterable[Request]) -> Iterator[Completion]:
         waiting: dict[int, Request] = {}
         with self._serving():
             for number, request in enumerate(requests):
-                process = self._started(request)
+                process = self._start(request)
                 process.send(Ask(number, request))
                 waiting[number] = request
                 if len(waiting) >= process.in_hand:
@@ -270,7 +271,7 @@ class ProcessModel(Generic[F]):
 
     @contextlib.contextmanager
     def _serving(self) -> Iterator[None]:
-        """End the engine afterwards, unless it is kept and nothing is left unanswered."""
+        """End the engine afterwards, unless it is kept and every request is answered."""
         answered = False
         try:
             yield
@@ -280,19 +281,19 @@ class ProcessModel(Generic[F]):
                 self.end()
 
     def end(self) -> None:
-        """End what is loaded; only for the thread that reads its answers."""
+        """End every loaded process. Only for the thread that reads the answers."""
         for process in (self._process, self._scoring):
             if process is not None:
                 process.close()
         self._process = self._scoring = None
 
-    def _started(self, request: Request) -> EngineProcess[F]:
+    def _start(self, request: Request) -> EngineProcess[F]:
         process = self._process
         if process is None or not process.in_hand:
             if self.reporter is not None:
                 self.reporter.loading()
             if process is None:
-                # Known before it is loaded, so that close() can end the loading too.
+                # Stored before it is loaded, so that close() can end the loading too.
                 process = self._process = EngineProcess(self._worker, self.settings(request))
             else:
                 process.send(self.start_generating(request))

@@ -1,4 +1,4 @@
-"""A prompt as the tokens that a model is given."""
+"""Convert a prompt to the tokens that a model is given."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PROBE = (Message("user", "hello"),)
 
 
 def template_of(tokenizer: Any, variables: Sequence[NamedValue] = ()) -> Callable[[Any], str]:
-    """Return what makes a text of messages, up to where the model begins to answer."""
+    """Return a function that renders messages up to the point where the model answers."""
 
     def apply(messages: Any) -> str:
         return str(
@@ -35,7 +35,7 @@ def template_of(tokenizer: Any, variables: Sequence[NamedValue] = ()) -> Callabl
 
 
 def template_process(tokenizer: Any, settings: TemplateSettings) -> TemplateProcess:
-    """Return what renders prompts with a worker's settings; ValueError if it cannot switch."""
+    """Return a renderer with a worker's settings. Raise ValueError if it cannot switch thinking."""
     if settings.thinking:
 
         def render(variables: Sequence[NamedValue]) -> str:
@@ -56,12 +56,12 @@ def check_switch(render: Callable[[Sequence[NamedValue]], str]) -> None:
 
 
 def prompt_text(render: Render, prompt: Prompt) -> str:
-    """Messages by the chat template, which says what stands at the end; a text as it is."""
+    """Render messages with the chat template, up to the answer. Return a text as it is."""
     return render(prompt.messages) if prompt.messages else prompt.text
 
 
 def prompt_tokens(tokenizer: Any, render: Render, prompt: Prompt) -> list[int]:
-    """Special tokens that the prompt spells out itself are not added once more."""
+    """Return the prompt's tokens. Special tokens that it spells out are not added again."""
     text = prompt_text(render, prompt)
     spelt_out = bool(tokenizer.bos_token) and text.startswith(tokenizer.bos_token)
     tokens: list[int] = tokenizer.encode(
@@ -71,12 +71,12 @@ def prompt_tokens(tokenizer: Any, render: Render, prompt: Prompt) -> list[int]:
 
 
 def rendered(tokenizer: Any, render: Render, prompt: Prompt) -> RenderReply:
-    """Return how a prompt is given to the model."""
+    """Return the prompt as the model is given it."""
     try:
         text, tokens = prompt_text(render, prompt), prompt_tokens(tokenizer, render, prompt)
     except TemplateLimitError:
         raise
-    except Exception as failure:  # a template may refuse a conversation in any way
+    except Exception as failure:  # a template may raise anything
         return RenderReply(Rendered(""), f"it cannot be rendered: {failure}")
     pieces = [tokenizer.decode([token], clean_up_tokenization_spaces=False) for token in tokens]
     return RenderReply(Rendered(text, tuple(tokens), tuple(pieces)))

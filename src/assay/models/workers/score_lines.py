@@ -1,4 +1,4 @@
-"""Questions about given tokens, answered by a worker's engine."""
+"""Answer questions about given tokens with a worker's engine."""
 
 from __future__ import annotations
 
@@ -20,33 +20,33 @@ class Engine(Protocol):
     def bytes_of(self, token: int) -> int: ...
 
     def logits(self, tokens: Sequence[int]) -> NDArray[np.float32]:
-        """After every token."""
+        """Return logits after every token."""
         ...
 
     def logprobs(self, sequences: Sequence[Sequence[int]], last: int) -> list[list[float]]:
-        """Of the last tokens of each sequence, at least one of which is left out."""
+        """Return log-probabilities of the last tokens of each sequence, never of its first."""
         ...
 
 
 def answered(
     engine: Engine, question: Tokenize | Score, context: int
 ) -> TokensReply | LogprobsReply:
-    """Return the reply, whatever happens: the harness would wait for ever without one."""
+    """Return a reply in every case: without one the harness would wait forever."""
     try:
         if isinstance(question, Tokenize):
-            return _tokenized(engine, question)
-        return _scored(engine, question, context)
+            return _tokenize(engine, question)
+        return _score(engine, question, context)
     except Exception as error:
         kind = TokensReply if isinstance(question, Tokenize) else LogprobsReply
         return kind(error=str(error) or type(error).__name__)
 
 
-def _tokenized(engine: Engine, question: Tokenize) -> TokensReply:
+def _tokenize(engine: Engine, question: Tokenize) -> TokensReply:
     tokens = engine.tokenize(question.text, special=question.special)
     return TokensReply(tuple(tokens), engine.bytes_of(tokens[0]) if tokens else 0)
 
 
-def _scored(engine: Engine, question: Score, context: int) -> LogprobsReply:
+def _score(engine: Engine, question: Score, context: int) -> LogprobsReply:
     sequences = question.sequences
     if longest := [len(tokens) for tokens in sequences if len(tokens) > context]:
         raise ValueError(f"{longest[0]} tokens do not fit into {context}")
@@ -55,13 +55,13 @@ def _scored(engine: Engine, question: Score, context: int) -> LogprobsReply:
         return LogprobsReply()
     shortest = min(map(len, sequences))
     if shortest < 2:
-        raise ValueError("one token alone has no probability")
+        raise ValueError("a single token has no probability")
     found = engine.logprobs(sequences, min(question.last or shortest, shortest - 1))
     return LogprobsReply(tuple(map(tuple, found)))
 
 
 def logprobs_of(logits: NDArray[np.float32], tokens: Sequence[int]) -> list[float]:
-    """Of each token by the row before it, in double precision where sums are long."""
+    """Return each token's log-probability by the row before it. Long sums use double precision."""
     found = []
     for row, token in zip(logits, tokens, strict=True):
         top = row.max()

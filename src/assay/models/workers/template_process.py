@@ -1,9 +1,9 @@
-"""Chat templates of transformers' tokenizers, rendered in a process with limits.
+"""Render chat templates of transformers' tokenizers in a process with limits.
 
-A template is a program that comes with a model: it may loop for ever, or write gigabytes, and a
-single power of two large numbers holds Python's lock so that no other thread can stop it. The
-process is a fork of the engine's, so that the tokenizer's own method renders; it is forked with the
-first conversation, while the engine has nothing else to do.
+A template is a program that comes with a model. It may loop forever or write gigabytes, and a
+single power of two large numbers holds Python's lock, so that no other thread can stop it. The
+process is a fork of the engine's, so that the tokenizer's own method renders. It is forked with the
+first conversation, while the engine is idle.
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ PR_SET_PDEATHSIG = 1
 
 
 class TemplateLimitError(Exception):
-    """A chat template took more than it may: no prompt of this model can be rendered safely."""
+    """A chat template exceeded a limit: no prompt of this model can be rendered safely."""
 
 
 class TemplateProcess:
-    """Renders messages by ``apply``, one conversation at a time."""
+    """Render messages with ``apply``, one conversation at a time."""
 
     def __init__(self, apply: Callable[[Any], str], seconds: float = SECONDS) -> None:
         self._apply, self._seconds = apply, seconds
         self._child = 0  # none yet
 
     def render(self, messages: Sequence[Message]) -> str:
-        """Return the text; ValueError if the template refuses, TemplateLimitError if it exceeds."""
+        """Return the text. Raise ValueError if the template refuses, or TemplateLimitError."""
         question = json.dumps([codec.to_json(message) for message in messages]).encode() + b"\n"
         if not self._child:
             self._start()
@@ -79,7 +79,7 @@ class TemplateProcess:
         os.close(answers)
 
     def _read(self) -> bytes:
-        """Return a line of the child's, which is killed if it takes too long."""
+        """Return a line of the child process. Kill it if that takes too long."""
         deadline = time.monotonic() + self._seconds
         found = bytearray()
         while not found.endswith(b"\n"):
@@ -97,7 +97,7 @@ class TemplateProcess:
 
 
 def _serve(apply: Callable[[Any], str], questions: int, answers: int) -> None:
-    """Answer until the engine is gone."""
+    """Answer until the engine has ended."""
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     os.closerange(0, 2)
     os.closerange(3, min(questions, answers))
@@ -113,7 +113,7 @@ def _answer(apply: Callable[[Any], str], messages: Any) -> dict[str, str]:
         text = apply(messages)
     except MemoryError:
         return {"limit": f"rendering its chat template takes more than {MEMORY >> 30} GB"}
-    except Exception as error:  # a template may refuse a conversation in any way
+    except Exception as error:  # a template may raise anything
         return {"error": str(error)[:1000] or type(error).__name__}
     if len(text) > CHARACTERS:
         return {"limit": f"its chat template renders more than {CHARACTERS:,} characters"}

@@ -1,8 +1,8 @@
-"""APR and GGUF files, run by the ``apr`` binary of aprender: ``apr run MODEL --batch-jsonl IN``.
+"""Run APR and GGUF files with aprender's ``apr`` binary: ``apr run MODEL --batch-jsonl IN``.
 
-It takes a file of prompts, answers them one after the other, a JSON line each, and has one
-temperature and top-k for all of them. It takes no seed and no stop words, and puts every prompt
-into one user turn of ChatML, whatever template the model has.
+``apr`` reads a file of prompts and writes one JSON line per answer, in order. One temperature and
+one top-k hold for all prompts. It accepts no seed and no stop words. It puts every prompt into one
+ChatML user turn, whatever template the model has.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from assay.types import Completion, Decoding, Prompt, Request
 
 MAGICS = (b"APR\0", b"GGUF")
-# Written by apr itself; here for its digest.
+# A copy of apr's own template, needed for its digest.
 TEMPLATE = "<|im_start|>user\n{prompt}<|im_end|>\n<|im_start|>assistant\n"
 DEVICE_FLAGS = {"auto": (), "cpu": ("--no-gpu",), "cuda": ("--gpu",)}
 QUESTION_TIMEOUT_S = 60.0
@@ -51,7 +51,7 @@ class AprFacts(EngineFacts):
 
 
 class AprCliModel:
-    """A file that ``apr`` can run; it is started once, with all the requests."""
+    """A file that ``apr`` can run. The process starts once, with all requests."""
 
     def __init__(self, reference: str, options: EngineOptions) -> None:
         self._path = Path(reference).resolve()
@@ -59,16 +59,16 @@ class AprCliModel:
         refused = options.dtype or options.adapter or options.logprobs or options.threads
         if refused or options.parallel > 1:
             raise UsageError(
-                "apr has no --dtype, --adapter, --logprobs, --threads or --parallel (assay bench: "
-                "--batch 1)"
+                "--dtype, --adapter, --logprobs, --threads, --parallel: apr has no such setting. "
+                "Drop the option (in assay bench use --batch 1)."
             )
         refuse(options, "apr-cli", "thinking", "revision", "engine_options")
         if options.prompt_form == "text":
-            raise UsageError("apr puts every prompt into a chat turn: no --prompt-form text")
+            raise UsageError("--prompt-form text: apr puts every prompt into a chat turn. Drop it.")
         self._binary = _binary()
         self._device = options.device
         self._process: subprocess.Popen[str] | None = None
-        self._facts = AprFacts(_asked(self._binary, "--version"))
+        self._facts = AprFacts(_run_binary(self._binary, "--version"))
         self.identity = ModelIdentity(
             name=options.name or default_name(self._path),
             engine="apr-cli",
@@ -84,21 +84,21 @@ class AprCliModel:
         return ""
 
     def render(self, prompt: Prompt) -> Rendered:
-        """As apr writes it; it tells no tokens."""
+        """Return the prompt as apr writes it. apr reports no tokens."""
         if why := apr_batch.unsuited(prompt):
             raise ModelError(why)
         return Rendered(TEMPLATE.format(prompt=prompt.messages[0].content))
 
     def generate(self, requests: Iterable[Request]) -> Iterator[Completion]:
-        """Takes all requests at once, as ``apr`` reads them from a file; gives none twice."""
+        """Yield completions. Take all requests at once, since ``apr`` reads them from a file."""
         with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryFile() as log:
             batch = Path(folder) / "prompts.jsonl"
             waiting, refused = apr_batch.write(requests, batch)
-            if refused and not waiting:  # a setting of all, not of one prompt
+            if refused and not waiting:  # the setting is wrong for all prompts, not for one
                 raise ModelError(refused[0].error)
             if waiting:
                 decoding = next(iter(waiting.values())).decoding
-                self._process = self._started(decoding, batch, log)
+                self._process = self._start(decoding, batch, log)
                 try:
                     yield from self._answers(self._process, waiting, log)
                 finally:
@@ -112,14 +112,14 @@ class AprCliModel:
         return nullcontext("every call")
 
     def usage(self) -> None:
-        """Not known."""
+        """Return nothing: apr reports no memory."""
 
     def close(self) -> None:
         if (process := self._process) is not None:
             process.kill()
             process.wait()
 
-    def _started(self, decoding: Decoding, batch: Path, log: IO[bytes]) -> subprocess.Popen[str]:
+    def _start(self, decoding: Decoding, batch: Path, log: IO[bytes]) -> subprocess.Popen[str]:
         self._facts = replace(self._facts, seeded=decoding.temperature == 0)
         return subprocess.Popen(
             [
@@ -147,7 +147,7 @@ class AprCliModel:
         with process.stdout as lines:
             while waiting and (line := lines.readline()):
                 if not line.startswith("{"):
-                    continue  # a word to the user
+                    continue  # a message for the user
                 completion = apr_batch.read(line, waiting)
                 if completion.error is None:
                     self._check_device(completion)
@@ -156,41 +156,42 @@ class AprCliModel:
                 yield completion
         if waiting:
             raise ModelError(
-                f"apr ended while it ran {self._path} (exit {process.wait()}"
-                f"{_last_line(log)}) with {len(waiting)} prompts to go; "
-                "what was made is kept, run again to continue"
+                f"{self._path}: apr ended unexpectedly (exit {process.wait()}"
+                f"{_last_line(log)}) with {len(waiting)} prompts left. "
+                "Completed work is saved; run the same command to resume."
             )
 
     def _check_device(self, completion: Completion) -> None:
         if self._device == "cuda" and not completion.used_gpu:
-            raise ModelError("apr did not use a GPU: install a build that can, or --device cpu")
+            raise ModelError(
+                "apr did not use a GPU. Install a build with GPU support, or use --device cpu."
+            )
         self._facts = replace(self._facts, device="gpu" if completion.used_gpu else "cpu")
 
 
 def _check_file(path: Path) -> None:
     if not path.is_file():
-        raise ModelError(f"no model file at {path}")
+        raise ModelError(f"{path}: is not a file. Give the path of a model file.")
     with path.open("rb") as file:
         start = file.read(4)
     if start not in MAGICS:
-        raise ModelError(f"{path} starts with {start!r}: apr runs .apr and .gguf files in batches")
+        raise ModelError(f"{path}: starts with {start!r}. Give a .apr or .gguf file.")
 
 
 def _binary() -> str:
     binary = shutil.which("apr")
     if binary is None:
         raise ModelError(
-            "apr-cli needs aprender's binary apr on PATH: "
-            "get one with cargo install apr-cli --features inference"
+            "apr: is not on PATH. Install it with: cargo install apr-cli --features inference"
         )
-    if "--batch-jsonl" not in _asked(binary, "run", "--help"):
+    if "--batch-jsonl" not in _run_binary(binary, "run", "--help"):
         raise ModelError(
-            f"{binary} has no run --batch-jsonl: install a newer one, with --features inference"
+            f"{binary}: has no run --batch-jsonl. Install a newer one, with --features inference."
         )
     return binary
 
 
-def _asked(binary: str, *arguments: str) -> str:
+def _run_binary(binary: str, *arguments: str) -> str:
     try:
         done = subprocess.run(
             [binary, *arguments],
@@ -201,7 +202,7 @@ def _asked(binary: str, *arguments: str) -> str:
             timeout=QUESTION_TIMEOUT_S,
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise ModelError(f"cannot run {binary} ({error}): install it anew") from error
+        raise ModelError(f"{binary}: cannot be run ({error}). Reinstall it.") from error
     return done.stdout.strip()
 
 

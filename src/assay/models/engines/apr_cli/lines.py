@@ -1,4 +1,4 @@
-"""The lines of ``apr run --batch-jsonl``: prompts into a file, answers out of its output."""
+"""Write prompts for ``apr run --batch-jsonl`` and parse the answers in its output."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 
     from assay.types import Request
 
-# Samples like their task's first one before chance is no explanation any more.
+# Samples equal to their task's first one that are too many for chance.
 ALIKE = 20
 
 
 def write(requests: Iterable[Request], path: Path) -> tuple[dict[str, Request], list[Completion]]:
-    """Make the file: the requests in it, by their names there, and errors in place of the others.
+    """Write the requests to a file. Return them by their names in it, and errors for the others.
 
-    Without their texts, which may be many: only what an answer needs is kept.
+    Prompt texts are not returned: there may be many. Only what an answer needs is kept.
     """
     waiting: dict[str, Request] = {}
     refused: list[Completion] = []
@@ -45,19 +45,19 @@ def write(requests: Iterable[Request], path: Path) -> tuple[dict[str, Request], 
 
 
 def read(line: str, waiting: dict[str, Request]) -> Completion:
-    """The completion that a line of output tells of, no longer waited for."""
+    """Return the completion in a line of output and remove its request from ``waiting``."""
     try:
         answer = _parse(line)
-        # A line that apr could not read has no name; it goes from the first to the last.
+        # A line that apr could not read has no name. apr answers in the order of the file.
         return _completion(answer, waiting.pop(answer.task_id or next(iter(waiting))))
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ModelError(
-            f"apr wrote a line that is no answer ({type(error).__name__}: {error}): {line[:80]!r}"
+            f"apr wrote an invalid answer ({type(error).__name__}: {error}): {line[:80]!r}"
         ) from error
 
 
 class Variety:
-    """Notices where each sample of a prompt is the same: some versions draw with a fixed seed."""
+    """Detect that all samples of a prompt are equal: some versions of apr use a fixed seed."""
 
     def __init__(self) -> None:
         self._first: dict[str, int] = {}
@@ -74,15 +74,15 @@ class Variety:
             self._alike += 1
         if self._alike >= ALIKE and not self._varied:
             raise ModelError(
-                "this apr draws all samples of a prompt alike, so more of them tell nothing: "
-                "use --n-samples 1, or another engine"
+                "this version of apr draws the same text for all samples of a prompt. "
+                "Use --n-samples 1, or another engine."
             )
 
 
 def unsuited(prompt: Prompt) -> str:
-    """Why apr cannot be sent this prompt, if so."""
+    """Return why apr cannot be sent this prompt, or an empty text if it can."""
     if len(prompt.messages) != 1 or prompt.messages[0].role != "user":
-        return "apr takes one user message and nothing else: ask in the chat form"
+        return "apr accepts one user message and nothing else. Use --prompt-form chat."
     return ""
 
 
@@ -93,10 +93,10 @@ def _refusal(request: Request, first: Request) -> str:
     neutral = Decoding()
     for name in ("top_p", "min_p", "repetition_penalty"):
         if (wanted := getattr(decoding, name)) != getattr(neutral, name):
-            return f"apr has no {name.replace('_', '-')} in its batch mode (asked for: {wanted})"
+            return f"apr has no {name.replace('_', '-')} in its batch mode (requested: {wanted})"
     one, other = ((d.temperature, d.top_k) for d in (first.decoding, decoding))
     if one != other:
-        return f"apr takes one temperature and top-k for all prompts: {one}, not {other}"
+        return f"apr accepts one temperature and top-k for all prompts: {one}, not {other}"
     return ""
 
 
@@ -132,7 +132,7 @@ def _completion(answer: _Answer, request: Request) -> Completion:
         sample=request.sample,
         text=text,
         finish_reason="error" if answer.error else "stop" if whole else "length",
-        prompt_tokens=0,  # not told
+        prompt_tokens=0,  # not reported
         tokens_generated=answer.tokens,
         inference_ms=answer.ms,
         seed=request.seed,
@@ -142,6 +142,6 @@ def _completion(answer: _Answer, request: Request) -> Completion:
 
 
 def _cut(text: str, stop: tuple[str, ...]) -> tuple[str, bool]:
-    """The text before the first stop word, and whether there was one."""
+    """Return the text before the first stop word, and whether there was one."""
     ends = [at for word in stop if (at := text.find(word)) >= 0]
     return text[: min(ends)] if ends else text, bool(ends)

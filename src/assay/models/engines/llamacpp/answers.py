@@ -1,4 +1,4 @@
-"""Gathers what llama.cpp streams for the samples of one prompt."""
+"""Collect what llama.cpp streams for the samples of one prompt."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class _Sample:
 
 
 class Answers:
-    """Of the samples with these ids. Holds the prefill lock until the first token has come.
+    """Collect the samples with these ids. Hold the prefill lock until the first token has arrived.
 
     ``tell`` gets each sample's reply as soon as it is finished.
     """
@@ -58,12 +58,12 @@ class Answers:
             text = choice.get("text") or choice.get("delta", {}).get("content") or ""
             sample.texts.append(text)
             if text:
-                self._count_tokens(1)  # nearly: several tokens can make one character
+                self._count_tokens(1)  # approximate: several tokens can make one character
             tokens = (choice.get("logprobs") or {}).get("content", [])
             sample.logprobs += [token["logprob"] for token in tokens]
             if reason := choice.get("finish_reason"):
                 sample.finish_reason, self._finished = reason, number
-        if usage := chunk.get("usage"):  # comes right after a sample's last piece
+        if usage := chunk.get("usage"):  # arrives right after a sample's last piece
             self._samples[self._finished].usage = usage
             self._conclude(self._finished)
         return False  # go on
@@ -72,7 +72,7 @@ class Answers:
         self._error = reason or "llama.cpp gave no reason"
 
     def end(self) -> None:
-        """Nothing more comes: what was not told is told now."""
+        """Send the replies of all samples that have none yet: nothing more will arrive."""
         self._release()
         for number in range(len(self._samples)):
             self._conclude(number)
@@ -87,7 +87,7 @@ class Answers:
         if sample.told:
             return
         sample.told = True
-        error = "" if sample.finish_reason else self._error or "llama.cpp broke the answer off"
+        error = "" if sample.finish_reason else self._error or "llama.cpp ended the answer early"
         reply = Reply(
             id=sample.id,
             text="".join(sample.texts),

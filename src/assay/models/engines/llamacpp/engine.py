@@ -1,4 +1,4 @@
-"""GGUF files, run by llama.cpp."""
+"""Run GGUF files with llama.cpp."""
 
 from __future__ import annotations
 
@@ -46,18 +46,18 @@ if TYPE_CHECKING:
     from assay.types import Request
 
 WORKER = "assay.models.engines.llamacpp.worker"
-# Tokens/s on 2 CPU cores, HumanEval and its prompts. Greedy: one by one 68, 8 at a time 74, 16: 81,
-# 32: 50 (all attend as far as the longest does). Ten samples a prompt: 12 at a time 119, 24: 135.
+# Tokens per second on 2 CPU cores with HumanEval's prompts. Greedy, by batch size: 1: 68, 8: 74,
+# 16: 81, 32: 50 (all attend as far as the longest). Ten samples per prompt: 12: 119, 24: 135.
 PARALLEL = 16
 PROMPT_TOKENS = 2048
-SCORED_TOKENS = 2048  # at a time: longer ones need much memory for their logits
-# Measured to multiply alike, alone and in company, on a CPU. Floats do not; others are not known.
+SCORED_TOKENS = 2048  # at a time: logits of more need much memory
+# Formats whose products on a CPU do not depend on the batch (measured). Floats do; others unknown.
 INVARIANT = {GGML_NUMBERS[name] for name in ("Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0")}
 MEMORY_SHARE = 0.25  # of what is free, for keys and values
 
 
 class GgufModel(ProcessModel[LlamaFacts]):
-    """A GGUF file; llama.cpp is started with the first request and ended with the last."""
+    """A GGUF file. llama.cpp starts with the first request and ends with the last."""
 
     scoring_module = "assay.models.engines.llamacpp.scores"
 
@@ -65,11 +65,13 @@ class GgufModel(ProcessModel[LlamaFacts]):
         self._path = Path(reference).resolve()
         super().__init__(Worker(WORKER, "llama.cpp", str(self._path), LlamaFacts))
         if not self._path.exists():
-            raise ModelError(f"no model file at {reference}")
+            raise ModelError(f"{reference}: is not a file. Give the path of a model file.")
         if importlib.util.find_spec("xllamacpp") is None:
-            raise ModelError(f"GGUF models need llama.cpp: install it with {install_hint('gguf')}")
+            raise ModelError(f"llama.cpp: is not installed. Run {install_hint('gguf')}.")
         if options.dtype or options.adapter:
-            raise UsageError("llama.cpp runs a GGUF file as it is: no --dtype, no --adapter")
+            raise UsageError(
+                "--dtype, --adapter: llama.cpp runs a GGUF file as it is. Drop the option."
+            )
         require_gpu(options.device)
         refuse(options, "gguf", "revision")
         self._own_options = own_options(options)
@@ -127,7 +129,10 @@ class GgufModel(ProcessModel[LlamaFacts]):
         return None if tokens is None or tags is None else Budget(tokens, *tags)
 
     def gpu(self) -> str:
-        """Asked in a process of its own: what the binding loads stays loaded."""
+        """Return the GPU that llama.cpp will use.
+
+        Asked in a process of its own: what the binding loads stays loaded.
+        """
         found = "" if self.options.device == "cpu" else driver_gpu()
         if not found:
             return ""

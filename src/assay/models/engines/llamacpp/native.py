@@ -1,8 +1,8 @@
-"""llama.cpp's C interface, as the binding's library exports it: logits of every position.
+"""Call llama.cpp's C interface, as exported by the binding's library, for logits of every position.
 
-The binding itself has only a server, which tells probabilities of what it generates. Parameters
-are structures whose fields come and go with versions; only the first ones are set here, which have
-been the same for years, and what they hold before is checked. A structure that is larger than the
+The binding itself has only a server, which reports probabilities of what it generates. Parameters
+are structures whose fields change between versions. Only the first ones are set here, which have
+been the same for years, and their previous values are checked. A structure that is larger than the
 library's is harmless: it is the last argument.
 """
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-# Context: tokens, tokens a call, tokens a computation, sequences.
+# Context: tokens, tokens per call, tokens per computation, sequences.
 CONTEXT_DEFAULTS = (512, 2048, 512, 1)
 MICRO_BATCH = 512
 GPU_LAYERS_AT = 4  # in a model's parameters, counted in 32-bit numbers
@@ -44,7 +44,7 @@ class _Batch(ctypes.Structure):
 _LOG = ctypes.CFUNCTYPE(None, ctypes.c_int, ctypes.c_char_p, ctypes.c_void_p)
 
 
-_SILENCE = _LOG(lambda *_: None)  # llama.cpp is talkative; it must live as long as the library
+_SILENCE = _LOG(lambda *_: None)  # silences llama.cpp; must live as long as the library
 
 
 class NativeModel:
@@ -60,7 +60,7 @@ class NativeModel:
         parameters.numbers[GPU_LAYERS_AT] = ALL_LAYERS if use_gpu else 0
         self._model = lib.llama_model_load_from_file(path.encode(), parameters)
         if not self._model:
-            raise ValueError("llama.cpp refuses the file")
+            raise ValueError("llama.cpp cannot load the file")
         self._vocabulary = lib.llama_model_get_vocab(self._model)
         self.vocabulary_size = lib.llama_vocab_n_tokens(self._vocabulary)
         self.context = context
@@ -69,7 +69,7 @@ class NativeModel:
         lib.llama_set_n_threads(self._context, threads, threads)
 
     def tokenize(self, text: str, *, special: bool) -> list[int]:
-        """With what the model wants at the start."""
+        """Return the tokens of a text, with the token that the model expects at the start."""
         data = text.encode()
         room = (ctypes.c_int32 * (len(data) + 8))()
         count = self._lib.llama_tokenize(
@@ -80,13 +80,13 @@ class NativeModel:
         return list(room[:count])
 
     def bytes_of(self, token: int) -> int:
-        """Of the text that a token stands for; none for marks."""
+        """Return the bytes of the text that a token stands for; none for special tokens."""
         room = ctypes.create_string_buffer(1024)
         piece = self._lib.llama_token_to_piece(self._vocabulary, token, room, len(room), 0, False)
         return max(0, int(piece))
 
     def logits(self, tokens: Sequence[int], last: int) -> NDArray[np.float32]:
-        """After each of the last tokens; the array is overwritten by the next call."""
+        """Return logits after each of the last tokens. The next call overwrites the array."""
         lib, batch = self._lib, self._batch
         lib.llama_memory_clear(lib.llama_get_memory(self._context), True)
         batch.n_tokens = len(tokens)
@@ -107,13 +107,12 @@ class NativeModel:
         parameters = lib.llama_context_default_params()
         if tuple(parameters.numbers[:4]) != CONTEXT_DEFAULTS:
             raise ValueError(
-                "this version of xllamacpp has other parameters than are known here: install "
-                "xllamacpp 2026.10"
+                "this version of xllamacpp has different parameters. Install xllamacpp 2026.10."
             )
         parameters.numbers[:3] = [length, length, min(length, MICRO_BATCH)]
         context = lib.llama_init_from_model(self._model, parameters)
         if not context or lib.llama_n_ctx(context) < length or lib.llama_n_batch(context) < length:
-            raise ValueError(f"llama.cpp could not make room for {length} tokens")
+            raise ValueError(f"llama.cpp could not allocate memory for {length} tokens")
         return int(context)
 
 

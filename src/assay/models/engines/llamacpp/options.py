@@ -1,4 +1,4 @@
-"""llama.cpp's own settings that a user may choose with --engine-option."""
+"""Check and apply llama.cpp's own settings, which users choose with --engine-option."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def check_option_names(options: Iterable[NamedValue]) -> None:
 
 
 def apply_options(params: Any, options: Sequence[NamedValue]) -> None:
-    """Set attributes of CommonParams; ValueError if a value does not fit."""
+    """Set attributes of CommonParams. Raise ValueError if a value does not fit."""
     check_option_names(options)
     for name, value in by_name(options).items():
         *outer, last = name.split(".")

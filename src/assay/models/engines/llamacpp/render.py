@@ -1,4 +1,4 @@
-"""How llama.cpp gives a prompt to its model, by its own word."""
+"""Ask llama.cpp how it renders a prompt for its model."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ LOOK_EVERY_S = 0.1
 
 
 def added_start(address: str) -> str:
-    """The token, as text, that llama.cpp puts before every prompt; nothing if it puts none."""
-    start = _asked(f"{address}/tokenize", {"content": "", "add_special": True})["tokens"]
-    return str(_asked(f"{address}/props")["bos_token"]) if start else ""
+    """Return the text of the token that llama.cpp puts before every prompt, or an empty text."""
+    start = _request(f"{address}/tokenize", {"content": "", "add_special": True})["tokens"]
+    return str(_request(f"{address}/props")["bos_token"]) if start else ""
 
 
 def rendered(address: str, prompt: Prompt, variables: Sequence[NamedValue] = ()) -> RenderReply:
-    """Return how a prompt is given to the model."""
+    """Return the prompt as the model gets it."""
     text = prompt.text.removeprefix(added_start(address))
     try:
         if prompt.messages:
             text = render_within_limits(address, prompt.messages, variables)
-        # As for a completion: with a first token, if the model wants one, and special ones as such.
+        # As for a completion: with a first token if the model expects one, special tokens parsed.
         ways = {"add_special": True, "parse_special": True, "with_pieces": True}
-        tokens = _asked(f"{address}/tokenize", {"content": text, **ways})["tokens"]
+        tokens = _request(f"{address}/tokenize", {"content": text, **ways})["tokens"]
     except ValueError as failure:
         return RenderReply(Rendered(text), str(failure))
     ids = tuple(int(token["id"]) for token in tokens)
@@ -49,10 +49,10 @@ def rendered(address: str, prompt: Prompt, variables: Sequence[NamedValue] = ())
 def apply_template(
     address: str, messages: Sequence[Message], variables: Sequence[NamedValue] = ()
 ) -> str:
-    """Return the text that llama.cpp makes of messages; ValueError if the template refuses."""
+    """Return messages rendered by llama.cpp. Raise ValueError if the template refuses them."""
     said = [codec.to_json(message) for message in messages]
     body = {"messages": said, "chat_template_kwargs": by_name(variables)}
-    return str(_asked(f"{address}/apply-template", body)["prompt"])
+    return str(_request(f"{address}/apply-template", body)["prompt"])
 
 
 def render_within_limits(
@@ -61,9 +61,9 @@ def render_within_limits(
     variables: Sequence[NamedValue] = (),
     seconds: float = SECONDS,
 ) -> str:
-    """Do the same; TemplateLimitError after so many seconds, or when it takes too much memory.
+    """Render like ``apply_template``, but raise TemplateLimitError when time or memory runs out.
 
-    What llama.cpp still does then ends with this process alone.
+    llama.cpp cannot be interrupted: what it still computes then ends only with this process.
     """
     found: queue.SimpleQueue[str | Exception] = queue.SimpleQueue()
 
@@ -94,14 +94,14 @@ def render_within_limits(
 
 
 def _own_memory() -> int:
-    """Return the bytes that belong to this process alone: without files that it has mapped."""
+    """Return the bytes that belong to this process alone, without the files that it has mapped."""
     for line in Path("/proc/self/status").read_text().splitlines():
         if line.startswith("RssAnon:"):
             return int(line.split()[1]) * 1024
     return 0
 
 
-def _asked(address: str, body: object = None) -> Any:
+def _request(address: str, body: object = None) -> Any:
     data = None if body is None else json.dumps(body).encode()
     request = urllib.request.Request(address, data, {"Content-Type": "application/json"})
     try:
@@ -113,5 +113,5 @@ def _asked(address: str, body: object = None) -> Any:
 
 
 def _text(piece: str | list[int]) -> str:
-    """Parts of a character come as bytes."""
+    """Return a token's text. Parts of a character arrive as bytes."""
     return piece if isinstance(piece, str) else bytes(piece).decode(errors="replace")

@@ -1,4 +1,4 @@
-"""llama.cpp as a scoring worker (see ``workers.score_lines``). It ends when its input does."""
+"""Score tokens with llama.cpp as a worker (see ``workers.score_lines``). It ends with its input."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What llama.cpp's processes are told, and what they report."""
+"""Settings that llama.cpp's processes get, and facts that they report."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from assay.models.workers.messages import TemplateSettings, WorkerSettings
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """The most tokens of a thought, and the marks around one."""
+    """The largest number of tokens of a thought, and the marks around one."""
 
     tokens: int
     start: str
@@ -20,7 +20,7 @@ class Budget:
 
 @dataclass(frozen=True, slots=True)
 class LlamaSettings(WorkerSettings):
-    """``invariant``: a CPU multiplies these weights alike, alone and in company."""
+    """``invariant``: on a CPU, results with these weights do not depend on the batch."""
 
     path: str
     parallel: int

@@ -1,9 +1,8 @@
 """Check in a process with limits that llama.cpp can render a GGUF file's chat template.
 
-llama.cpp renders the template already while it loads a file, to learn what it can do, with no limit
-of time or memory and nothing that could stop it. Run as a script with PATH [TEMPLATE], this module
-loads a file as sparingly as it can be loaded and renders one message. It counts CPU time, so that a
-slow disk makes no difference.
+llama.cpp renders the template while it loads a file, to detect its features, without a limit of
+time or memory. Run as a script with PATH [TEMPLATE], this module loads as little of the file as
+possible and renders one message. It counts CPU time, so that a slow disk makes no difference.
 """
 
 from __future__ import annotations
@@ -34,25 +33,25 @@ SAID = (Message("user", "hello"),)
 def check_template(path: Path, known_by: str) -> None:
     """Raise ModelError if llama.cpp cannot render the file's chat template within the limits.
 
-    ``known_by`` names template, tokenizer and llama.cpp; what was found good once is remembered.
+    ``known_by`` names template, tokenizer and llama.cpp. A passed check is cached under it.
     """
     note = cache_dir() / "templates" / hashlib.sha256(known_by.encode()).hexdigest()
     if note.exists():
         return
-    if not _is_rendered(path):
-        # Not for another reason, such as a damaged file: the engine itself says that better.
-        if _is_rendered(path, HARMLESS):
+    if not _can_render(path):
+        # Ignore other reasons, such as a damaged file: the engine has a better message for them.
+        if _can_render(path, HARMLESS):
             raise ModelError(
                 f"{path}: rendering its chat template takes more than {CPU_S} s or "
                 f"{MEMORY >> 30} GB. Do not use this file, or repair its template."
             )
         return
-    with contextlib.suppress(OSError):  # without a cache it is only slower
+    with contextlib.suppress(OSError):  # without a cache it is slower, nothing else
         note.parent.mkdir(parents=True, exist_ok=True)
         note.touch()
 
 
-def _is_rendered(path: Path, template: str = "") -> bool:
+def _can_render(path: Path, template: str = "") -> bool:
     try:
         done = subprocess.run(
             [sys.executable, "-m", "assay.models.engines.llamacpp.template", str(path), template],

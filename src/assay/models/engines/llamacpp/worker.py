@@ -1,4 +1,4 @@
-"""llama.cpp behind the lines of ``workers.process``. It ends when its input does."""
+"""Serve llama.cpp over the lines of ``workers.process``. The process ends with its input."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from assay.types import Message, Prompt, Request
 
 BATCH_TOKENS = 2048
-# Cuts are made after the temperature, as in other engines; llama.cpp's own order has it last.
+# Top-k, top-p and min-p follow the temperature, as in other engines. llama.cpp has it last.
 SAMPLERS = [
     "penalties", "dry", "top_n_sigma", "temperature", "top_k", "typ_p", "top_p", "min_p", "xtc",
 ]  # fmt: skip
@@ -48,7 +48,7 @@ def main() -> None:
     facts = LlamaFacts(
         device="gpu" if used_gpu else "cpu",
         parallel=parallel,
-        # GPU kernels choose their way of adding up by the batch.
+        # GPU kernels choose the order of additions by batch size.
         batch_invariant=parallel == 1 or (settings.invariant and not used_gpu),
         threads=settings.threads,
         engine_options=settings.options or None,
@@ -57,7 +57,7 @@ def main() -> None:
         facts,
         used_gpu=used_gpu,
         in_hand=2 * parallel,
-        # All is allocated when it loads, and nothing given back.
+        # All memory is allocated while loading, and none is freed later.
         gpu_peak=lambda: free_before - _free_gpu_memory(),
     )
     _Dispatcher(server, lines, parallel, added_start(server.listening_address)).serve()
@@ -66,8 +66,8 @@ def main() -> None:
 def wait_without_spinning() -> None:
     """Let threads of llama.cpp sleep while they wait for each other. Call before it is loaded.
 
-    They meet several hundred times per token. A thread that spins there takes the time that the
-    one it waits for needs, where others compute too. On two cores with a load average of 2 to 6
+    They meet several hundred times per token. On busy cores a thread that spins takes the time
+    that the thread it waits for needs. On two cores with a load average of 2 to 6
     ``eval mini`` took 272 s, and 44 s without spinning (see benchmarks/busy.py). The binding's
     llama.cpp computes with OpenMP, which takes this setting from the environment alone. ``poll`` is
     the setting of builds without OpenMP.
@@ -76,11 +76,11 @@ def wait_without_spinning() -> None:
 
 
 def _load(settings: LlamaSettings) -> tuple[Any, bool]:
-    """The server, set so that a text does not depend on what else is generated beside it.
+    """Load the server with settings that make a text independent of the rest of the batch.
 
-    Measured on CPU (HumanEval prompts, greedy, 4 and 8 at a time against one by one): equal with
-    a key-value cache for each sequence, no flash attention, no reused prefixes and prompts
-    evaluated one after the other, each whole; with any of these left out some texts differ.
+    Measured on CPU (HumanEval prompts, greedy, batches of 4 and 8 against one by one): equal with
+    a key-value cache for each sequence, no flash attention, no reused prefixes, and prompts
+    evaluated one after the other, each whole. With any of these left out some texts differ.
     """
     import xllamacpp
 
@@ -105,13 +105,15 @@ def _load(settings: LlamaSettings) -> tuple[Any, bool]:
 
 
 def wants_gpu(device: str) -> bool:
-    """Whether to use a GPU; ValueError if there is none for one who insists."""
+    """Return whether to use a GPU. Raise ValueError if one is required and there is none."""
     import xllamacpp
 
     kinds = [found["type"].name for found in xllamacpp.get_device_info()]
     has_gpu = any("GPU" in kind for kind in kinds)
     if device == "cuda" and not has_gpu:
-        raise ValueError("this llama.cpp sees no GPU: install a build that does, or --device cpu")
+        raise ValueError(
+            "this build of llama.cpp finds no GPU. Install one that does, or use --device cpu."
+        )
     return has_gpu and device != "cpu"
 
 
@@ -127,9 +129,9 @@ def _render_probe(address: str, variables: Sequence[NamedValue]) -> str:
 
 
 def _body(request: Request, settings: LlamaSettings, start: str) -> dict[str, Any]:
-    """The request in llama.cpp's words; every sampler setting is said, none left to its default.
+    """Return the request in llama.cpp's terms, with every sampler setting explicit.
 
-    ``start`` is what llama.cpp puts before every prompt itself.
+    ``start`` is what llama.cpp itself puts before every prompt.
     """
     decoding, prompt = request.decoding, request.prompt
     body = {
@@ -141,7 +143,7 @@ def _body(request: Request, settings: LlamaSettings, start: str) -> dict[str, An
         "repeat_penalty": decoding.repetition_penalty,
         "seed": request.seed,
         "stop": list(prompt.stop),
-        "cache_prompt": False,  # a reused prefix was computed beside other prompts
+        "cache_prompt": False,  # a reused prefix was computed in another batch
         "stream": True,
         "stream_options": {"include_usage": True},
     }
@@ -149,7 +151,7 @@ def _body(request: Request, settings: LlamaSettings, start: str) -> dict[str, An
         body["samplers"] = SAMPLERS
     chosen = {option.name for option in settings.options}
     if decoding.repetition_penalty != 1 and "sampling.penalty_last_n" not in chosen:
-        # All of the prompt and the text, as other engines count.
+        # The whole prompt and text, as in other engines.
         body["repeat_last_n"] = settings.context
     if settings.logprobs:
         body["n_probs"] = 1
@@ -168,10 +170,10 @@ def _body(request: Request, settings: LlamaSettings, start: str) -> dict[str, An
 
 
 class _Dispatcher:
-    """Hands requests to llama.cpp as sequences become free, samples of one prompt together.
+    """Send requests to llama.cpp as sequences become free, samples of one prompt together.
 
-    Those are asked for as one, so that the prompt is evaluated once: the server gives every further
-    sample the next seed, and a copy of the prompt's keys and values.
+    Samples of one prompt are one request, so the prompt is evaluated once. The server gives every
+    further sample the next seed, and a copy of the prompt's keys and values.
     """
 
     def __init__(
@@ -213,7 +215,7 @@ class _Dispatcher:
                 self._server.handle_chat_completions if chat else self._server.handle_completions
             )
             handle(body, answers.add)
-        except Exception as error:  # every request gets a reply, or the harness waits for ever
+        except Exception as error:  # without a reply the harness would wait forever
             answers.fail(str(error))
         finally:
             answers.end()
@@ -226,7 +228,7 @@ class _Dispatcher:
             self._lines.fatal(error)
 
     def _try_template(self, messages: tuple[Message, ...]) -> None:
-        """Render once under a watch: in a completion nothing could end an endless template."""
+        """Render once within limits: during a completion nothing could end an endless template."""
         if not messages or messages == self._rendered:
             return
         try:
@@ -235,7 +237,7 @@ class _Dispatcher:
         except TemplateLimitError as error:
             self._lines.fatal(error)
         except Exception:
-            return  # the completion fails in the same way, and says why
+            return  # the completion fails in the same way, with the reason
         self._rendered = messages
 
     def _first(self) -> Ask | Render:
@@ -247,7 +249,7 @@ class _Dispatcher:
         return first
 
     def _group(self, first: Ask) -> list[Ask]:
-        """Return the request and, where it has some, further samples of the same prompt."""
+        """Return the request and further samples of the same prompt, if there are any."""
         group = [first]
         while len(group) < self._most:
             try:

@@ -1,4 +1,4 @@
-"""Servers that speak OpenAI"s interface."""
+"""Use servers with OpenAI's interface."""
 
 from assay.models.engines.openai import engine
 

@@ -1,15 +1,15 @@
-"""What a server answers, gathered chunk by chunk."""
+"""Collect a server's answer chunk by chunk."""
 
 from __future__ import annotations
 
 import statistics
 from typing import Any
 
-MOST_TOKENS = 1 << 40  # that a server can say it has read or made
+MOST_TOKENS = 1 << 40  # the largest token count that is accepted from a server
 
 
 class Answer:
-    """A completion that grows; ``finish_reason`` is empty until it is whole."""
+    """A completion that grows. ``finish_reason`` is empty until it is complete."""
 
     def __init__(self, most_characters: int) -> None:
         self._characters_left = most_characters
@@ -21,7 +21,7 @@ class Answer:
         self._logprobs: list[float] = []
 
     def add(self, message: Any) -> None:
-        """A chunk of a stream, or the whole answer at once; ValueError if it is neither."""
+        """Add a chunk of a stream, or the whole answer. Raise ValueError if it is neither."""
         try:
             choices = message.get("choices") or []
             if len(choices) > 1:
@@ -32,11 +32,11 @@ class Answer:
                 self.prompt_tokens = _count(usage, "prompt_tokens")
                 self.tokens_generated = _count(usage, "completion_tokens")
         except (AttributeError, KeyError, TypeError) as error:
-            raise ValueError(f"an answer of unknown shape ({error})") from error
+            raise ValueError(f"unknown answer format ({error})") from error
 
     @property
     def text(self) -> str:
-        """With the reasoning that some servers take out of it put back in front."""
+        """Return the text, preceded by the reasoning that some servers return separately."""
         said, reasoning = "".join(self._texts), "".join(self._reasoning)
         return f"<think>{reasoning}</think>\n{said}" if reasoning else said
 
@@ -46,14 +46,14 @@ class Answer:
 
     def _add(self, choice: Any) -> None:
         if choice.get("index"):
-            raise ValueError("a second choice, where one was asked for")
+            raise ValueError("a second choice, but one was requested")
         said = choice.get("delta") or choice.get("message") or {}
-        # Two names for one thing; servers that use both send it twice.
+        # Two names for one field. Servers that use both send the text twice.
         reasoning = _text(said.get("reasoning_content") or said.get("reasoning"))
         text = _text(choice.get("text") or said.get("content"))
         self._characters_left -= len(reasoning) + len(text)
         if self._characters_left < 0:
-            raise ValueError("more text than the tokens that were asked for can have")
+            raise ValueError("more text than the requested number of tokens can have")
         self._reasoning.append(reasoning)
         self._texts.append(text)
         self.finish_reason = _text(choice.get("finish_reason")) or self.finish_reason
@@ -63,7 +63,7 @@ class Answer:
 
 
 def _count(usage: Any, name: str) -> int:
-    """Return a number of tokens; ValueError for whatever cannot be one."""
+    """Return a number of tokens. Raise ValueError if it is not one."""
     value = usage.get(name)
     if value is None:
         return 0
@@ -77,13 +77,13 @@ def _count(usage: Any, name: str) -> int:
 def _logprob(value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise TypeError(f"a log-probability expected, found {type(value).__name__}")
-    if not -MOST_TOKENS <= value <= MOST_TOKENS:  # nor is NaN
+    if not -MOST_TOKENS <= value <= MOST_TOKENS:  # also true for NaN
         raise ValueError(f"a log-probability is {_quote(value)}")
     return float(value)
 
 
 def _quote(value: Any) -> str:
-    """Return a value short enough for a message; a number may have thousands of digits."""
+    """Return a value short enough for a message. A number may have thousands of digits."""
     text = repr(value)
     return text if len(text) <= 40 else f"{text[:40]}…"
 

@@ -1,4 +1,4 @@
-"""A request in the words of OpenAI's interface, and what servers say when they refuse it."""
+"""Build requests for OpenAI's interface, and parse the errors of servers that refuse them."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from assay.models import EngineOptions
     from assay.types import Request
 
-# What the run can do without when a server does not know it; that is recorded.
+# Fields that are left out if a server does not know them. The results record that.
 DISPENSABLE = {
-    "max_tokens",  # some know it as max_completion_tokens only
+    "max_tokens",  # some servers only know max_completion_tokens
     "min_p",
     "repetition_penalty",
     "seed",
@@ -30,11 +30,11 @@ DISPENSABLE = {
     "repeat_penalty",
     "repeat_last_n",
 }
-# What is said though it changes nothing; another value is what the run was asked for.
+# Neutral values, which change nothing. Any other value was requested by the user.
 NEUTRAL = {"top_p": 1.0, "min_p": 0.0, "repetition_penalty": 1.0}
-# What the run was asked for: without it the completions would be another protocol's.
+# Fields of the protocol: without them the completions would belong to another one.
 ESSENTIAL = {"temperature", "stop", "logprobs", "max_completion_tokens"}
-WHOLE_TEXT = 1 << 16  # tokens that count as repeated; some servers have no word for all
+WHOLE_TEXT = 1 << 16  # tokens that count as repeated; some servers have no value for all
 REFUSAL = re.compile(
     r"un(?:known|supported|recogni[sz]ed|expected)|does(?: not|n't) (?:support|accept|allow)"
     r"|not (?:\w+ )?(?:supported|permitted|allowed|recogni[sz]ed)|forbidden"
@@ -56,17 +56,17 @@ RESERVED = {
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """A request as JSON. ``needed``: fields without which it would be another evaluation's."""
+    """A request as JSON. ``needed`` lists fields that the evaluation cannot do without."""
 
     fields: dict[str, Any]
     needed: frozenset[str]
 
     def encode(self) -> bytes:
-        """Return what is sent: ASCII, since prompts and names may hold what UTF-8 does not have."""
+        """Return the request as ASCII: prompts and names may have what UTF-8 cannot encode."""
         return json.dumps(self.fields).encode()
 
     def show(self, names: Collection[str]) -> str:
-        """Return those of these fields that it has, for people."""
+        """Return those of these fields that the request has, as readable text."""
         shown = {name: self.fields[name] for name in names if name in self.fields}
         return json.dumps(shown, indent=1, ensure_ascii=False)
 
@@ -79,7 +79,7 @@ def request_body(
     left_out: Collection[str],
     extra: Sequence[NamedValue] = (),
 ) -> Body:
-    """Every sampler setting is said: servers have defaults of their own, some from the model."""
+    """Build a request with every sampler setting explicit: servers have different defaults."""
     decoding, prompt = request.decoding, request.prompt
     body = {
         "model": model,
@@ -91,8 +91,8 @@ def request_body(
         "stream": True,
         "stream_options": {"include_usage": True},
     }
-    if decoding.temperature > 0:  # greedy is said by the temperature alone
-        body["top_k"] = decoding.top_k or -1  # the word for "no cut" that all servers know
+    if decoding.temperature > 0:  # temperature 0 alone means greedy
+        body["top_k"] = decoding.top_k or -1  # all servers know -1 for "no limit"
         body["min_p"] = decoding.min_p
     if decoding.repetition_penalty != 1:  # llama.cpp's server and Ollama have another name
         body |= {"repeat_penalty": decoding.repetition_penalty, "repeat_last_n": WHOLE_TEXT}
@@ -115,7 +115,7 @@ def request_body(
 
 
 def extra_fields(options: EngineOptions) -> tuple[NamedValue, ...]:
-    """Return the fields of a request that the user names; UsageError for one that is not free."""
+    """Return the request fields that the user names. Raise UsageError for a reserved one."""
     own, variables = own_options(options), template_variables(options)
     refuse_reserved(own, RESERVED)
     if not variables:
@@ -125,7 +125,7 @@ def extra_fields(options: EngineOptions) -> tuple[NamedValue, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Complaint:
-    """What a server says of an error; ``field`` and ``code`` where it names them."""
+    """A server's error message. ``field`` and ``code`` are set where the server names them."""
 
     text: str
     field: str = ""
@@ -133,7 +133,7 @@ class Complaint:
 
 
 def complaint(answer: Any) -> Complaint:
-    """Out of an error's JSON, of which there are several shapes, or whatever else came."""
+    """Parse an error answer: JSON in one of several shapes, or any other text."""
     error = answer.get("error", answer) if isinstance(answer, dict) else answer
     if not isinstance(error, dict):
         return Complaint(_text(error))
@@ -142,9 +142,9 @@ def complaint(answer: Any) -> Complaint:
 
 
 def refused_fields(found: Complaint, fields: Collection[str]) -> set[str]:
-    """Those of a request's fields that the server does not know or want.
+    """Return the request's fields that the server does not know or refuses.
 
-    A complaint about a field's value, such as a length beyond the context, is none about the field.
+    A complaint about a field's value, such as a length beyond the context, does not count.
     """
     if not REFUSAL.search(f"{found.text} {found.code}".replace("_", " ")):
         return set()
@@ -157,5 +157,5 @@ def _text(said: Any) -> str:
     try:
         text = said if isinstance(said, str) else json.dumps(said)
     except RecursionError:
-        text = "an error that is nested too deep"
+        text = "an error that is nested too deeply"
     return " ".join(text.split())

@@ -1,4 +1,4 @@
-"""One HTTP connection per thread, each of which can be shut while its thread waits for it."""
+"""Keep one HTTP connection per thread. Each can be shut while its thread waits for it."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ CONNECT_S = 10.0
 
 
 class Clients:
-    """Clients for any number of threads. A thread keeps its own, and so its connection."""
+    """Clients for any number of threads. A thread keeps its own client, and so its connection."""
 
     def __init__(self, key: str, login: tuple[str, str] | None, timeout_s: float) -> None:
         import httpx
 
-        headers = {"Accept-Encoding": "identity"}  # what is not packed cannot be a bomb
+        headers = {"Accept-Encoding": "identity"}  # prevents decompression bombs
         if key:
             headers["Authorization"] = f"Bearer {key}"
         self._connect = functools.partial(
@@ -31,7 +31,7 @@ class Clients:
             auth=login,
             timeout=httpx.Timeout(timeout_s, connect=CONNECT_S, pool=None),
             limits=httpx.Limits(max_connections=1),
-            verify=httpx.create_ssl_context(),  # once: it takes longer than all else
+            verify=httpx.create_ssl_context(),  # once: the slowest part of the set-up
         )
         self._stopped = False
         self._lock = threading.Lock()
@@ -51,7 +51,7 @@ class Clients:
         return found
 
     def stop(self) -> None:
-        """End whatever waits for the server, now and later. May be called from any thread."""
+        """End every present and later wait for the server. Callable from any thread."""
         with self._lock:
             self._stopped = True
             for client in self._opened:
@@ -75,7 +75,7 @@ class Client:
 
     @contextlib.contextmanager
     def stream(self, method: str, url: str, body: bytes | None) -> Iterator[httpx.Response]:
-        """Send a request; redirects are not followed, so that no key goes anywhere else."""
+        """Send a request. Redirects are not followed, so that the key goes nowhere else."""
         headers = {} if body is None else {"Content-Type": "application/json"}
         traced = {"trace": self._trace}
         with self._http.stream(
@@ -85,10 +85,10 @@ class Client:
 
     @contextlib.contextmanager
     def deadline(self, seconds: float) -> Iterator[threading.Event]:
-        """Shut the connection after so many seconds; the event tells whether that was done.
+        """Shut the connection after so many seconds. The event says whether that happened.
 
-        A read timeout alone is never reached by a server that sends a byte now and then, and only
-        a shutdown ends a thread that waits in the middle of headers or of a handshake.
+        A server that sends a byte now and then never reaches a read timeout. Only a shutdown ends a
+        thread that waits in the middle of headers or of a handshake.
         """
         self._expired = expired = threading.Event()
 
@@ -105,7 +105,7 @@ class Client:
             timer.cancel()
 
     def stop(self) -> None:
-        """End the wait of the thread that uses the connection, and any later one."""
+        """End the wait of the thread that uses the connection, and any later wait."""
         self._stopped = True
         self._shut()
 

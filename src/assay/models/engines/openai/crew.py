@@ -1,4 +1,4 @@
-"""Many hands for work that mostly waits: bounded, lazy, stopped from any thread."""
+"""Run many requests at a time in threads: bounded, lazy, and stoppable from any thread."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ JOIN_S = 2.0
 
 
 class Crew(Generic[T, R]):
-    """``hands`` threads that do ``work``, an item each at a time.
+    """``hands`` threads that do ``work``, each on one item at a time.
 
     To stop, ``stopped`` is set and ``wake`` called, which must end whatever the work waits for.
     """
@@ -39,9 +39,10 @@ class Crew(Generic[T, R]):
         self._done: queue.SimpleQueue[R | BaseException] = queue.SimpleQueue()
 
     def run(self, items: Iterable[T]) -> Iterator[R]:
-        """The results as they are made. Never are more than ``hands`` items taken and not given
-        back, so a kill costs no more than these. The first failure is raised after all that is
-        finished by then has been given out.
+        """Yield the results as they are finished.
+
+        At most ``hands`` items are taken and not yet returned, so a kill loses no more than
+        these. The first failure is raised after all results that were finished before it.
         """
         out = 0
         try:
@@ -55,7 +56,7 @@ class Crew(Generic[T, R]):
                 yield self._next()
                 out -= 1
         except Exception:
-            yield from self._finished()
+            yield from self._drain()
             raise
         finally:
             self.stop()
@@ -67,7 +68,9 @@ class Crew(Generic[T, R]):
         self._wake()
         for _ in self._threads:
             self._todo.put(None)
-        self._done.put(ModelError("stopped; what was made is kept, run again to continue"))
+        self._done.put(
+            ModelError("Interrupted. Completed work is saved; run the same command to resume.")
+        )
 
     def _hand_out(self, item: T) -> None:
         if len(self._threads) < self._hands:
@@ -90,7 +93,7 @@ class Crew(Generic[T, R]):
             raise result
         return result
 
-    def _finished(self) -> Iterator[R]:
+    def _drain(self) -> Iterator[R]:
         with contextlib.suppress(queue.Empty):
             while True:
                 result = self._done.get_nowait()
@@ -98,7 +101,7 @@ class Crew(Generic[T, R]):
                     yield result
 
     def _join(self) -> None:
-        """Not for ever: what hangs in the system is left to end by its own time limit."""
+        """Wait for the threads a limited time. A thread that hangs ends at its own time limit."""
         deadline = time.monotonic() + JOIN_S
         for thread in self._threads:
             thread.join(max(0.0, deadline - time.monotonic()))

@@ -1,4 +1,4 @@
-"""Any server that speaks OpenAI's interface: vLLM, llama.cpp's, SGLang, Ollama, hosted ones."""
+"""Use any server with OpenAI's interface: vLLM, llama.cpp's, SGLang, Ollama, hosted ones."""
 
 from __future__ import annotations
 
@@ -44,12 +44,12 @@ class ServerFacts(EngineFacts):
 
 
 class OpenAIModel:
-    """A model behind a server, which is asked for its name and little else when this is made."""
+    """A model behind a server. Creating it only asks the server which models it has."""
 
     def __init__(self, reference: str, options: EngineOptions) -> None:
         if options.dtype or options.adapter or options.threads or options.device != "auto":
             raise UsageError(
-                "the server decides how it runs: no --dtype, --adapter, --device, --threads"
+                "--dtype, --adapter, --device, --threads: the server has its own. Drop the option."
             )
         refuse(options, "openai", "revision")
         if thinking_budget(options) is not None:
@@ -76,7 +76,7 @@ class OpenAIModel:
         self.identity = ModelIdentity(
             name=options.name or self._name,
             engine="openai",
-            # Nobody can see the weights behind a server: this is all there is to know them by.
+            # The weights behind a server cannot be seen. These facts identify them.
             weights_sha256=codec.digest(
                 {
                     "base_url": self._address.shown,
@@ -94,7 +94,7 @@ class OpenAIModel:
         return ""
 
     def render(self, prompt: Prompt) -> Rendered:
-        """What is sent: the server makes a text and tokens of it."""
+        """Return what is sent. The server makes a text and tokens of it."""
         body = request_body(
             self._name, Request("", 0, prompt, Decoding(), 0),
             logprobs=False, left_out=(), extra=self._extra,
@@ -129,7 +129,7 @@ class OpenAIModel:
         return nullcontext("elsewhere")
 
     def usage(self) -> None:
-        """Not known."""
+        """Return nothing: servers do not report their memory."""
 
     def close(self) -> None:
         if (crew := self._crew) is not None:
@@ -141,8 +141,8 @@ def _only(listed: list[ListedModel] | None, shown: str) -> str:
     if len(names) == 1:
         return names[0]
     some = ", ".join(names[:MOST_NAMED]) + (", …" if len(names) > MOST_NAMED else "")
-    what = f"has {len(names)} models ({some})" if names else "does not tell what models it has"
-    raise ModelError(f"{shown} {what}: give the name of one after openai:")
+    what = f"has {len(names)} models ({some})" if names else "does not list its models"
+    raise ModelError(f"{shown}: {what}. Give the name of one as openai:NAME.")
 
 
 def _is_no_file(path: object) -> bool:  # noqa: ARG001 - a server is only ever named

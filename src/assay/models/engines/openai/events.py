@@ -1,4 +1,4 @@
-"""Server-sent events: the data of each, out of bytes that may be cut anywhere."""
+"""Parse server-sent events out of bytes that may be cut anywhere."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 def events(pieces: Iterable[bytes]) -> Iterator[bytes]:
-    """What stands after ``data:``. An event that the end cut off is given too, as far as it came.
+    """Yield the text after each ``data:``. Yield an event cut off by the end as far as it came.
 
     Lines end at line feeds alone: JSON may hold the other characters that Python splits lines at.
     """

@@ -30,7 +30,7 @@ LISTING = AnswerLimits(LISTING_S, LISTING_BYTES)
 
 
 def answer_limits(max_tokens: int, options: EngineOptions) -> AnswerLimits:
-    """Return the limits of a completion of up to ``max_tokens``."""
+    """Return the limits for a completion of up to ``max_tokens``."""
     return AnswerLimits(
         options.answer_timeout or options.timeout + max_tokens * SECONDS_PER_TOKEN,
         MORE_BYTES + max_tokens * BYTES_PER_TOKEN,

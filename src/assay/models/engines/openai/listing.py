@@ -1,4 +1,4 @@
-"""The models that a server says it has."""
+"""Parse a server's list of models."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ from typing import Any
 
 from assay.models.named_values import NamedValue
 
-# Of what servers tell of a model, what stays when they are started again: ``created`` does not.
+# Facts about a model that a restart of the server does not change. ``created`` changes.
 LASTING = ("root", "owned_by")
 LASTING_META = ("n_params", "n_vocab", "n_embd", "size")  # llama.cpp's
 
 
 @dataclass(frozen=True, slots=True)
 class ListedModel:
-    """``lasting`` is what the server tells of it that a restart does not change."""
+    """A listed model. ``lasting`` holds the facts that a restart of the server does not change."""
 
     name: str
     lasting: tuple[NamedValue, ...] = ()
 
 
-def parse_listing(told: Any) -> list[ListedModel]:
-    """Return the models of an answer, of which there are several shapes; others are left out."""
-    listed = told.get("data") if isinstance(told, dict) else told
+def parse_listing(answer: Any) -> list[ListedModel]:
+    """Parse the models out of an answer in any of several shapes. Skip other entries."""
+    listed = answer.get("data") if isinstance(answer, dict) else answer
     if not isinstance(listed, list):
         return []
     return [
@@ -33,9 +33,9 @@ def parse_listing(told: Any) -> list[ListedModel]:
     ]
 
 
-def _lasting(told: Any) -> tuple[NamedValue, ...]:
-    meta = told.get("meta")
+def _lasting(answer: Any) -> tuple[NamedValue, ...]:
+    meta = answer.get("meta")
     about = meta if isinstance(meta, dict) else {}
-    found = [(name, told[name]) for name in LASTING if name in told]
+    found = [(name, answer[name]) for name in LASTING if name in answer]
     found += [(name, about[name]) for name in LASTING_META if name in about]
     return tuple(NamedValue(name, json.dumps(value)) for name, value in found)

@@ -1,4 +1,4 @@
-"""Requests and tokens per minute, and how long to wait before something is tried again."""
+"""Limit requests and tokens per minute, and compute the wait before a retry."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ LOOK_AGAIN_S = 0.5
 
 
 class Gate:
-    """Lets requests through evenly spread over the minute, from any thread; 0 means no limit."""
+    """Spread requests evenly over the minute, from any thread; 0 means no limit."""
 
     def __init__(self, requests_per_minute: float, tokens_per_minute: float) -> None:
         self._request_s = 60 / requests_per_minute if requests_per_minute else 0.0
@@ -23,7 +23,7 @@ class Gate:
         self._lock = threading.Lock()
 
     def wait_s(self, tokens: int) -> float:
-        """0 and the request is let through, or how long it has to wait before it asks again."""
+        """Return 0 and admit the request, or return the seconds to wait before asking again."""
         with self._lock:
             now = time.monotonic()
             wait = max(self._requests_from, self._tokens_from, self._held_until) - now
@@ -35,23 +35,23 @@ class Gate:
             return 0.0
 
     def settle(self, asked: int, used: int) -> None:
-        """A request that was let through for ``asked`` tokens took ``used``."""
+        """Correct the count of an admitted request from ``asked`` to ``used`` tokens."""
         with self._lock:
             self._tokens_from -= (asked - used) * self._token_s
 
     def hold(self, seconds: float) -> None:
-        """Let nothing through for so long: the server asks for it."""
+        """Admit nothing for so many seconds, as the server demands."""
         with self._lock:
             self._held_until = max(self._held_until, time.monotonic() + seconds)
 
 
 def pause_s(failed: int) -> float:
-    """Before the next try when so many have failed: doubled each time, with jitter."""
+    """Return the seconds before the next try: doubled after each failure, with jitter."""
     return random.uniform(0.5, 1.5) * min(FIRST_PAUSE_S * 2.0 ** (failed - 1), LONGEST_PAUSE_S)
 
 
 def retry_after_s(header: str, now: datetime | None = None) -> float:
-    """The seconds that a Retry-After header asks for, as a number or a date; 0 if it makes none."""
+    """Return the seconds in a Retry-After header, a number or a date; 0 if it is not valid."""
     try:
         return max(0.0, float(header)) if float(header) < float("inf") else 0.0
     except ValueError:

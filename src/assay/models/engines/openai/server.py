@@ -1,4 +1,4 @@
-"""One OpenAI-compatible server over HTTP: a request, its answer, and what failures mean."""
+"""Send requests to an OpenAI-compatible server over HTTP, and classify its failures."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ if TYPE_CHECKING:
 
 ERROR_BYTES = 1 << 16
 LONGEST_QUOTE = 300
-SHORTEST_SECRET = 4  # "x" as a stand-in for a key is in every message
+SHORTEST_SECRET = 4  # a placeholder key such as "x" occurs in every message
 PASSING = {408, 409, 425, 429}
 
 
 class PassingError(Exception):
-    """Worth another try, after ``after_s`` seconds if the server says so.
+    """A failure worth a retry, after ``after_s`` seconds if the server says so.
 
-    ``is_slow``: it took all the time that an answer may take, so it is tried only once more.
+    ``is_slow``: it used the whole time of an answer, so it is retried only once.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class PassingError(Exception):
 
 
 class RefusedError(Exception):
-    """The server does not want this request, however often it is sent."""
+    """The server refuses this request, however often it is sent."""
 
     def __init__(self, text: str, found: Complaint) -> None:
         super().__init__(text)
@@ -63,7 +63,7 @@ class RefusedError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where a server is. ``shown`` holds no credentials and is all that is ever told."""
+    """The address of a server. ``shown`` has no credentials; messages use nothing else."""
 
     shown: str
     query: str = ""
@@ -81,7 +81,7 @@ class Address:
 def parse_address(url: str) -> Address:
     if not url:
         raise UsageError(
-            "the openai engine needs the address of a server: give --base-url or OPENAI_BASE_URL"
+            "the openai engine needs the address of a server. Give --base-url or OPENAI_BASE_URL."
         )
     try:
         parts = urllib.parse.urlsplit(url)
@@ -89,7 +89,9 @@ def parse_address(url: str) -> Address:
     except ValueError:
         host, port = None, None
     if not host or parts.scheme not in ("http", "https"):
-        raise UsageError("the base URL is no address like http://127.0.0.1:8000/v1: correct it")
+        raise UsageError(
+            "--base-url: is not an address such as http://127.0.0.1:8000/v1. Correct it."
+        )
     name = f"[{host}]" if ":" in host else host
     shown = f"{parts.scheme}://{name}{f':{port}' if port else ''}{parts.path.rstrip('/')}"
     login = None
@@ -100,39 +102,42 @@ def parse_address(url: str) -> Address:
 
 
 def check_key(key: str) -> str:
-    """The key as it can be sent; what cannot be would be quoted by the error about it."""
+    """Return the key if it can be sent. An HTTP error about a bad key would quote it."""
     key = key.strip()
     if not key.isascii() or not key.isprintable():
-        raise UsageError("OPENAI_API_KEY holds characters that no key has: set it anew")
+        raise UsageError(
+            "OPENAI_API_KEY: has characters that are not allowed in a key. Set it again."
+        )
     return key
 
 
 class Server:
-    """For any number of threads. ``missed`` counts the connections that failed since it last
-    answered, whatever it said.
+    """A server, for any number of threads.
+
+    ``missed`` counts the failed connections since the last answer of any kind.
     """
 
     def __init__(self, address: Address, key: str, *, timeout_s: float) -> None:
         if importlib.util.find_spec("httpx") is None:
-            raise ModelError(
-                f"the openai engine needs httpx: install it with {install_hint('openai')}"
-            )
+            raise ModelError(f"httpx: is not installed. Run {install_hint('openai')}.")
         self.address = address
         self.missed = 0
         self._key, self._timeout_s = key, timeout_s
         try:
             self._clients = Clients(key, address.login, timeout_s)
         except (ImportError, ValueError) as error:  # of a proxy named in the environment
-            raise ModelError(f"no connection to {address.shown} can be made: {error}") from error
+            raise ModelError(
+                f"{address.shown}: cannot connect ({error}). Check the proxy settings."
+            ) from error
 
     def models(self) -> list[ListedModel] | None:
-        """What the server says it has; None if it does not tell."""
+        """Return the models that the server lists; None if it does not list them."""
         try:
             with self._response("GET", "models", None, LISTING.seconds) as response:
                 try:
-                    told = _parsed(_read(response, LISTING.bytes))
+                    told = _parse(_read(response, LISTING.bytes))
                 except ValueError as error:
-                    raise PassingError(f"broken JSON in the list of models ({error})") from error
+                    raise PassingError(f"the list of models is not valid ({error})") from error
         except RefusedError:
             return None
         return parse_listing(told)
@@ -145,9 +150,9 @@ class Server:
                     self._check(message)
                     answer.add(message)
             except ValueError as error:
-                raise PassingError(f"broken JSON in the answer ({error})") from error
+                raise PassingError(f"the answer is not valid ({error})") from error
         if answer.finish_reason in ("", "abort", "error"):
-            raise PassingError("the answer was broken off")
+            raise PassingError("the answer ended early")
         return answer
 
     def wake(self) -> None:
@@ -157,8 +162,8 @@ class Server:
     def close(self) -> None:
         self._clients.close()
 
-    def _quoted(self, text: str) -> str:
-        """The text, cut short, without our secrets: some servers quote these in their errors."""
+    def _quote(self, text: str) -> str:
+        """Return the text, shortened and without secrets: some servers quote these in errors."""
         for secret in (self._key, *self.address.secrets):
             if len(secret) >= SHORTEST_SECRET:
                 text = text.replace(secret, "…")
@@ -168,8 +173,8 @@ class Server:
     def _response(
         self, method: str, endpoint: str, body: bytes | None, seconds: float
     ) -> Iterator[httpx.Response]:
-        """A good answer's; everything else becomes one of the errors above or ModelError."""
-        slow = f"time-out: the answer took more than {seconds:g} s"
+        """Yield a successful response. All else becomes one of the errors above or ModelError."""
+        slow = f"timeout: the answer took more than {seconds:g} s"
         client = self._clients.of_thread()
         with client.deadline(seconds) as expired:
             try:
@@ -194,76 +199,78 @@ class Server:
                 if not response.is_success:
                     self._fail(response, endpoint)
                 if (encoding := response.headers.get("Content-Encoding", "identity")) != "identity":
-                    raise PassingError(self._quoted(f"the answer is packed ({encoding})"))
+                    raise PassingError(self._quote(f"the answer is compressed ({encoding})"))
                 yield response
         except (httpx.ConnectError, httpx.ConnectTimeout) as error:
             self.missed += 1
-            why = self._quoted(f"no connection: {error}")
+            why = self._quote(f"no connection: {error}")
             raise PassingError(why, unreachable=True) from error
         except httpx.TimeoutException as error:
-            raise PassingError(f"time-out: nothing came for {self._timeout_s:g} s") from error
+            raise PassingError(f"timeout: no data for {self._timeout_s:g} s") from error
         except httpx.RequestError as error:
-            raise PassingError(self._quoted(f"connection lost: {error}")) from error
+            raise PassingError(self._quote(f"connection lost: {error}")) from error
 
     def _fail(self, response: httpx.Response, endpoint: str) -> None:
         raw = b"".join(_pieces(response, ERROR_BYTES))
         try:
-            found = complaint(_parsed(raw))
+            found = complaint(_parse(raw))
         except ValueError:
             found = complaint(raw.decode(errors="replace"))
         status, shown = response.status_code, self.address.shown
-        said = self._quoted(f"{status}: {found.text or response.reason_phrase}")
+        said = self._quote(f"{status}: {found.text or response.reason_phrase}")
         if status in (401, 403):
-            advice = "set another OPENAI_API_KEY" if self._key else "set OPENAI_API_KEY"
-            raise ModelError(f"{shown} does not let us in ({said}): {advice}")
+            advice = "Set another OPENAI_API_KEY" if self._key else "Set OPENAI_API_KEY"
+            raise ModelError(f"{shown}: authentication failed ({said}). {advice}.")
         if status == 402 or found.code == "insufficient_quota":
-            raise ModelError(f"{shown} wants to be paid ({said}): see to it, then run again")
+            raise ModelError(
+                f"{shown}: payment required ({said}). Pay, then run the same command to resume."
+            )
         if response.is_redirect:
-            raise ModelError(f"{shown} has moved ({status}): give its new address as --base-url")
+            raise ModelError(f"{shown}: has moved ({status}). Give its new address as --base-url.")
         if status == 404 and endpoint != "models":
             raise ModelError(
-                f"{shown} has no {endpoint}, or not this model ({said}): check the name after "
-                "openai: and --base-url, which mostly ends in /v1"
+                f"{shown}: has no {endpoint}, or not this model ({said}). Check the name after "
+                "openai: and --base-url, which usually ends in /v1."
             )
         if status in PASSING or status >= 500:
             raise PassingError(said, after_s=retry_after_s(response.headers.get("Retry-After", "")))
         raise RefusedError(said, found)
 
     def _check(self, message: Any) -> None:
-        """An error that comes when the answer has already begun."""
+        """Raise for an error that arrives after the answer has started."""
         if not isinstance(message, dict) or not message.get("error"):
             return
         found = complaint(message)
-        said = self._quoted(f"the server says: {found.text}")
+        said = self._quote(f"the server says: {found.text}")
         if found.code[:1] == "4" and found.code.isdecimal() and int(found.code) not in PASSING:
             raise RefusedError(said, found)
         raise PassingError(said)
 
 
 def _messages(response: httpx.Response, most: int) -> Iterator[Any]:
-    """The chunks of a stream, or the one message of a server that does not stream."""
+    """Yield the chunks of a stream, or the single message of a server that does not stream."""
     if "text/event-stream" not in response.headers.get("Content-Type", ""):
-        yield _parsed(_read(response, most))
+        yield _parse(_read(response, most))
         return
-    # Read to the end, not to the mark of it: only then is the connection good for another request.
-    for data in events(_bounded(response, most)):
+    # Read to the end, not to the end mark: only then can the connection be used again.
+    for data in events(_read_bounded(response, most)):
         if data.strip() != b"[DONE]":
-            yield _parsed(data)
+            yield _parse(data)
 
 
-def _parsed(data: bytes) -> Any:
+def _parse(data: bytes) -> Any:
     try:
         return json.loads(data, parse_constant=_refuse_constant)
     except RecursionError as error:
-        raise ValueError("nested too deep") from error
+        raise ValueError("nested too deeply") from error
 
 
 def _refuse_constant(name: str) -> None:
     raise ValueError(f"{name} is not JSON")
 
 
-def _bounded(response: httpx.Response, most: int) -> Iterator[bytes]:
-    """Give the body as it comes, ValueError when it is longer than ``most`` bytes."""
+def _read_bounded(response: httpx.Response, most: int) -> Iterator[bytes]:
+    """Yield the body as it arrives. Raise ValueError if it is longer than ``most`` bytes."""
     left = most
     for piece in response.iter_raw():
         left -= len(piece)
@@ -273,11 +280,11 @@ def _bounded(response: httpx.Response, most: int) -> Iterator[bytes]:
 
 
 def _read(response: httpx.Response, most: int) -> bytes:
-    return b"".join(_bounded(response, most))
+    return b"".join(_read_bounded(response, most))
 
 
 def _pieces(response: httpx.Response, most: int) -> Iterator[bytes]:
-    """Give the start of a body, at least ``most`` bytes of it if it has so many."""
+    """Yield the start of a body: at least ``most`` bytes if it has so many."""
     for piece in response.iter_raw():
         yield piece
         most -= len(piece)

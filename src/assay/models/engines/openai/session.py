@@ -1,4 +1,4 @@
-"""The requests of one run: paced, tried again, without what the server refuses."""
+"""Send the requests of one run: paced, retried, without the fields that the server refuses."""
 
 from __future__ import annotations
 
@@ -32,51 +32,52 @@ if TYPE_CHECKING:
 
 TRIES = 7
 SLOW_TRIES = 2  # each of them took all the time that an answer may take
-LONGEST_WAIT_S = 600.0  # that a server may ask for
-CHARACTERS_PER_TOKEN = 4  # a guess, put right as soon as the server has counted
+LONGEST_WAIT_S = 600.0  # the longest wait that a server may demand
+CHARACTERS_PER_TOKEN = 4  # a guess, corrected as soon as the server has counted
 
 
 class Session:
-    """``complete`` may run in many threads; it ends soon once ``stopped`` is set."""
+    """Complete requests in many threads. ``complete`` returns soon once ``stopped`` is set."""
 
     def __init__(self, address: Address, key: str, options: EngineOptions, model: str = "") -> None:
         self.stopped = threading.Event()
         self.server = Server(address, key, timeout_s=options.timeout)
         self.left_out: frozenset[str] = frozenset()
-        self.without_logprobs = False  # though they were asked for
+        self.without_logprobs = False  # although they were requested
         self._left_out_lock = threading.Lock()
         self._model, self._logprobs, self._options = model, options.logprobs, options
         self._extra = extra_fields(options)
         self._gate = Gate(options.requests_per_minute, options.tokens_per_minute)
 
     def complete(self, request: Request) -> Completion:
-        """ModelError if the server is of no use for any request."""
+        """Return the completion. Raise ModelError if the server cannot serve any request."""
         try:
-            return self._persist(lambda attempt: self._made(request, attempt))
+            return self._persist(lambda attempt: self._attempt(request, attempt))
         except RefusedError as error:
             return failed(*request.key, str(error), request.seed)
         except PassingError as error:
             if error.unreachable and self.server.missed >= TRIES:
                 raise ModelError(
-                    f"{self.server.address.shown} is gone ({error}, {TRIES} times): start it "
-                    "again, then run the same command, which continues"
+                    f"{self.server.address.shown}: does not respond ({error}, {TRIES} times). "
+                    "Start it again, then run the same command to resume."
                 ) from error
             tries = SLOW_TRIES if error.is_slow else TRIES
             return failed(*request.key, f"{error} (tried {tries} times)", request.seed)
 
     def models(self) -> list[ListedModel] | None:
-        """What the server says it has; None if it does not tell."""
+        """Return the models that the server lists; None if it does not list them."""
         try:
             return self._persist(lambda _: self.server.models(), unless_unreachable=True)
         except PassingError as error:
             raise ModelError(
-                f"no answer from {self.server.address.shown} ({error}): start the server, "
-                "or correct --base-url"
+                f"{self.server.address.shown}: does not respond ({error}). Start the server, "
+                "or correct --base-url."
             ) from error
 
     def _persist(self, work: Callable[[int], T], *, unless_unreachable: bool = False) -> T:
-        """What ``work`` gives, told how often it has failed before; its last PassingError if it
-        never succeeds.
+        """Call ``work`` with the number of failures so far, until it succeeds.
+
+        Raise its last PassingError if it never does.
         """
         failed = slow = 0
         while True:
@@ -93,14 +94,14 @@ class Session:
     def _wait_after(self, trouble: PassingError, failed: int) -> None:
         if trouble.after_s > LONGEST_WAIT_S:
             raise ModelError(
-                f"{self.server.address.shown} wants no requests for {trouble.after_s:.0f} s "
-                f"({trouble}): run the same command then, it continues"
+                f"{self.server.address.shown}: accepts no requests for {trouble.after_s:.0f} s "
+                f"({trouble}). Wait, then run the same command to resume."
             )
         if trouble.after_s:
-            self._gate.hold(trouble.after_s)  # it says so to one and means all
+            self._gate.hold(trouble.after_s)  # the demand of one response holds for all requests
         self._sleep(max(trouble.after_s, pause_s(failed)))
 
-    def _made(self, request: Request, attempt: int) -> Completion:
+    def _attempt(self, request: Request, attempt: int) -> Completion:
         prompt = request.prompt
         endpoint = "chat/completions" if prompt.messages else "completions"
         characters = len(prompt.text) + sum(len(m.content) for m in prompt.messages)
@@ -126,11 +127,11 @@ class Session:
             return _completion(request, answer, time.perf_counter() - started, attempt)
 
     def _leave_out(self, fields: set[str], essential: Collection[str], error: RefusedError) -> None:
-        """Do without these from now on, or raise: the error is another or they are needed."""
+        """Leave these fields out from now on, or raise if they are needed or are not the cause."""
         if needed := fields.intersection(essential):
             raise ModelError(
-                f"{self.server.address.shown} refuses {', '.join(sorted(needed))} ({error}): "
-                "give other settings"
+                f"{self.server.address.shown}: refuses {', '.join(sorted(needed))} ({error}). "
+                "Use other settings."
             ) from error
         if not fields & DISPENSABLE:
             raise error
@@ -139,7 +140,7 @@ class Session:
 
     def _sleep(self, seconds: float) -> None:
         if self.stopped.wait(seconds):
-            raise ModelError("stopped")
+            raise ModelError("Interrupted.")
 
 
 def _completion(request: Request, answer: Answer, seconds: float, retries: int) -> Completion:
@@ -152,7 +153,7 @@ def _completion(request: Request, answer: Answer, seconds: float, retries: int) 
         tokens_generated=answer.tokens_generated,
         inference_ms=round(seconds * 1000, 3),
         seed=request.seed,
-        used_gpu=False,  # servers do not tell
+        used_gpu=False,  # servers do not report it
         logprob=answer.logprob,
         retries=retries,
     )

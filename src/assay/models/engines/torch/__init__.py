@@ -1,4 +1,4 @@
-"""Hugging Face models and .apr files, run by torch."""
+"""Run Hugging Face models and .apr files with torch."""
 
 from assay.models.engines.torch import apr_files, engine
 

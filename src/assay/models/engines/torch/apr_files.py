@@ -1,4 +1,4 @@
-"""``.apr`` files, version 2, run by the hf engine."""
+"""Run ``.apr`` files, version 2, with the hf engine."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 def _open(reference: str, options: EngineOptions) -> TorchModel:
     path = Path(reference)
     if not path.is_file():
-        raise ModelError(f"no model file at {reference}")
-    read_apr(path)  # says what is wrong with the file before torch is asked for
+        raise ModelError(f"{reference}: is not a file. Give the path of a model file.")
+    read_apr(path)  # reports a damaged file before torch is needed
     return open_file(path, options, "apr")
 
 

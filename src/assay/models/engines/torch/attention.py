@@ -1,7 +1,7 @@
-"""Attention of the slots: a new token of every sequence over its own past, as long as it is.
+"""Compute attention for the slots: one new token of every sequence over its own past.
 
-A Triton kernel on a GPU reads only what a sequence has, and keys once for all the heads that share
-them; elsewhere it is torch's own attention with a mask.
+On a GPU, a Triton kernel reads only what a sequence has, and reads keys once for all the heads that
+share them. Elsewhere torch's own attention is used with a mask.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ NAME = "assay_slots"
 def over_prompt(
     query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, scale: float, window: int
 ) -> torch.Tensor:
-    """Causal attention inside prompts, padded to the right."""
+    """Compute causal attention inside prompts, padded to the right."""
     import torch
 
     mask = None
@@ -40,11 +40,11 @@ def over_past(
     scale: float,
     window: int,
 ) -> torch.Tensor:
-    """One token of each sequence, at ``position``, over all before it and itself."""
+    """Compute attention of one token per sequence, at ``position``, over itself and all before."""
     import torch
 
     if query.is_cuda and has_kernel():
-        return _launched(query, keys, values, position, scale, window)
+        return _launch_kernel(query, keys, values, position, scale, window)
     at = torch.arange(longest, device=query.device)
     mask = at <= position[:, None]
     if window:
@@ -60,7 +60,7 @@ def has_kernel() -> bool:
     return importlib.util.find_spec("triton") is not None
 
 
-def _launched(
+def _launch_kernel(
     query: torch.Tensor,
     keys: torch.Tensor,
     values: torch.Tensor,
@@ -92,13 +92,13 @@ def _power_of_two(number: int) -> int:
 
 
 def register(state: Any) -> None:
-    """Make transformers' models use this; ``state`` says what is computed now."""
+    """Make transformers' models use this attention. ``state`` says what is computed now."""
     from transformers import AttentionInterface
 
     def attend(
         module: Any, query: Any, key: Any, value: Any, attention_mask: Any, **settings: Any
     ) -> tuple[Any, None]:
-        del attention_mask  # transformers makes none for an attention that it does not know
+        del attention_mask  # transformers passes none to an unknown attention function
         scale = settings.get("scaling") or module.head_dim**-0.5
         window = settings.get("sliding_window") or 0
         for unknown in ("softcap", "s_aux", "position_bias"):

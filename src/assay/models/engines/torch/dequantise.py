@@ -2,7 +2,7 @@
 
 Each function takes the bytes of blocks, one block per row, and returns float32 numbers, one block
 per row. The operations and their order are those of the gguf package, so results are equal bit by
-bit; what these functions lack, that package dequantises.
+bit. That package dequantises the formats that are missing here.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def _half(column: Tensor) -> Tensor:
 
 
 def _bits(packed: Tensor, width: int, run: int) -> Tensor:
-    """Unpack numbers of ``width`` bits: from each run of bytes first the lowest bits, then on."""
+    """Unpack numbers of ``width`` bits. Each run of bytes gives its lowest bits first."""
     shifts = torch.arange(0, 8, width, dtype=torch.uint8, device=packed.device).view(1, 1, -1, 1)
     runs = packed.reshape(len(packed), -1, 1, run)
     return ((runs >> shifts) & ((1 << width) - 1)).flatten(1)
@@ -66,7 +66,7 @@ def _q3_k(blocks: Tensor) -> Tensor:
     high, low = _bits(blocks[:, :32], 1, 32), _bits(blocks[:, 32:96], 2, 32)
     scales = _bits(blocks[:, 96:104], 4, 8) | (_bits(blocks[:, 104:108], 2, 4) << 4)
     scale = (_half(blocks[:, 108:110]) * (scales.float() - 32)).unsqueeze(-1)
-    numbers = (low | (high << 2)).float() - 4  # the third bit stands for the absence of -4
+    numbers = (low | (high << 2)).float() - 4  # if the third bit is clear, 4 is subtracted
     return (scale * numbers.view(-1, 16, 16)).flatten(1)
 
 

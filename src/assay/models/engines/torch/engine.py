@@ -1,4 +1,4 @@
-"""Hugging Face models, run by torch with slots of our own (see ``slots``)."""
+"""Run Hugging Face models with torch and assay's own slots (see ``slots``)."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 PACKAGES = ("torch", "transformers")
 WORKER = "assay.models.engines.torch.worker"
 DTYPES = {"cpu": "float32", "cuda": "bfloat16"}
-# Settings of a model's configuration that are not the user's to override.
+# Settings of a model's configuration that the user cannot override.
 RESERVED = {
     "dtype": "--dtype",
     "torch_dtype": "--dtype",
@@ -56,7 +56,7 @@ RESERVED = {
 
 
 class TorchModel(ProcessModel[TorchFacts]):
-    """A model of any format that torch runs; it is loaded with the first request."""
+    """A model of any format that torch runs. It is loaded with the first request."""
 
     scoring_module = WORKER
 
@@ -73,7 +73,7 @@ class TorchModel(ProcessModel[TorchFacts]):
         self.identity, self.template = identity, template
         if thinking_budget(options) is not None:
             raise UsageError(
-                f"--thinking {options.thinking}: the {identity.engine} engine cannot bound "
+                f"--thinking {options.thinking}: the {identity.engine} engine cannot limit "
                 "thoughts. Use --thinking on or off."
             )
         check_chat_settings(options, identity.prompt_form, template, identity.name)
@@ -109,7 +109,7 @@ class TorchModel(ProcessModel[TorchFacts]):
 
 
 def device_for(options: EngineOptions) -> str:
-    """Asked of the driver, not of torch: a torch that cannot use the GPU is an error then."""
+    """Return the device, as the driver reports it: a torch that cannot use the GPU is an error."""
     if options.device != "auto":
         return options.device
     return "cuda" if driver_gpu() else "cpu"
@@ -120,11 +120,11 @@ def dtype_for(options: EngineOptions) -> str:
 
 
 def need_packages(options: EngineOptions) -> None:
-    """Raise an error if torch, transformers or the device are not there."""
+    """Raise an error if torch, transformers or the device is missing."""
     require_gpu(options.device)
     if missing := [name for name in PACKAGES if importlib.util.find_spec(name) is None]:
         raise ModelError(
-            f"this model needs {' and '.join(missing)}: install them with {install_hint('hf')}"
+            f"this model needs {' and '.join(missing)}. Install them with {install_hint('hf')}."
         )
 
 
@@ -132,16 +132,16 @@ def _open(reference: str, options: EngineOptions) -> TorchModel:
     if Path(reference).is_file():
         return open_file(Path(reference), options, "hf")
     need_packages(options)
-    folder, adapter = _resolved(reference, options.adapter, options.revision)
+    folder, adapter = _resolve_folders(reference, options.adapter, options.revision)
     identity = folder_identity("hf", reference, folder, adapter, dtype_for(options), options)
     return TorchModel(folder, options, identity, chat_template(folder), adapter)
 
 
 def open_file(path: Path, options: EngineOptions, engine: str) -> TorchModel:
-    """A checkpoint in one file: a GGUF's weights in torch, or another format's."""
+    """Open a checkpoint in one file: a GGUF file's weights in torch, or another format."""
     need_packages(options)
     if options.adapter:
-        raise UsageError("--adapter needs a Hugging Face folder: assay convert makes one")
+        raise UsageError("--adapter: needs a Hugging Face folder. Create one with assay convert.")
     refuse(options, engine, "revision")
     checkpoint = read_checkpoint(path)
     check_sizes(checkpoint.config, path.stat().st_size, path)
@@ -159,11 +159,11 @@ def open_file(path: Path, options: EngineOptions, engine: str) -> TorchModel:
     return TorchModel(path.resolve(), options, identity, template)
 
 
-def _resolved(reference: str, adapter: str, revision: str) -> tuple[Path, Path | None]:
-    """The model's folder and the adapter's; a folder of LoRA weights names its model itself."""
+def _resolve_folders(reference: str, adapter: str, revision: str) -> tuple[Path, Path | None]:
+    """Return the folders of model and adapter. A folder of LoRA weights names its model itself."""
     if not adapter and Path(reference, ADAPTER).is_file():
         base = adapter_setting(Path(reference), "base_model_name_or_path", str)
-        return _resolved(base, reference, revision)
+        return _resolve_folders(base, reference, revision)
     return model_folder(reference, revision), adapter_folder(adapter)
 
 

@@ -1,4 +1,4 @@
-"""The Triton kernel of ``attention``. Imported on a GPU alone."""
+"""Compute ``attention`` with a Triton kernel. Imported only on a GPU."""
 
 # mypy: ignore-errors
 # ruff: noqa: N803 - compile-time constants are in capitals
@@ -17,7 +17,7 @@ def decode_attention(
     GROUP: tl.constexpr, ROWS: tl.constexpr, KEY: tl.constexpr, KEY_PADDED: tl.constexpr,
     VALUE: tl.constexpr, VALUE_PADDED: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """One sequence and one key head: online softmax over blocks of its past."""
+    """Compute one sequence and one key head: online softmax over blocks of its past."""
     row = tl.program_id(0).to(tl.int64)
     head = tl.program_id(1)
     length = tl.load(position + row).to(tl.int32) + 1

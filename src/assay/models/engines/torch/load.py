@@ -1,4 +1,4 @@
-"""Loads a model and its tokenizer into torch, whichever format they come in."""
+"""Load a model and its tokenizer into torch, in any format."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from assay.models.named_values import NamedValue, by_name
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-# Tokens that end an answer in one family or another; models do not always declare all of theirs.
+# Tokens that end an answer in some family. Models do not always declare all of theirs.
 TURN_ENDS = (
     "<|im_end|>", "<|endoftext|>", "<|eot_id|>", "<|end_of_text|>", "<end_of_turn>", "<|end|>",
     "</s>", "<|EOT|>", "<|return|>",
@@ -45,7 +45,7 @@ class Loaded:
     dtype: str
 
     def facts(self) -> TorchFacts:
-        """What a result must record of how it runs."""
+        """Return the facts that a result must record about how the model runs."""
         return TorchFacts(
             transformers=transformers.__version__,
             torch=str(torch.__version__),
@@ -56,7 +56,7 @@ class Loaded:
 
 
 def set_threads(count: int) -> None:
-    """Compute with so many threads on a CPU; 0 is torch's choice, at most one per usable core."""
+    """Compute with so many threads on a CPU. 0 means torch's choice within the usable cores."""
     torch.set_num_threads(count or min(torch.get_num_threads(), usable_cores()))
 
 
@@ -66,7 +66,7 @@ def load(settings: TorchSettings) -> Loaded:
     transformers.logging.set_verbosity_error()
     transformers.logging.disable_progress_bar()
     if device == "cuda" and not torch.cuda.is_available():
-        raise ValueError("torch sees no GPU: give --device cpu, or install a torch for this GPU")
+        raise ValueError("torch finds no GPU. Use --device cpu, or install torch for this GPU.")
     read = _from_folder if Path(settings.path).is_dir() else _from_file
     model, tokenizer = read(settings)
     if settings.adapter:
@@ -89,7 +89,7 @@ def _from_folder(settings: TorchSettings) -> tuple[Any, Any]:
     config = AutoConfig.from_pretrained(path)
     _override(config, settings.overrides)
     if getattr(config, "quantization_config", None):
-        # bitsandbytes, GPTQ, AWQ: their own loaders decide about number formats.
+        # bitsandbytes, GPTQ, AWQ: their own loaders choose number formats.
         model = AutoModelForCausalLM.from_pretrained(path, config=config, device_map={"": device})
     else:
         model = AutoModelForCausalLM.from_pretrained(path, config=config, dtype=dtype).to(device)
@@ -97,7 +97,7 @@ def _from_folder(settings: TorchSettings) -> tuple[Any, Any]:
 
 
 def _override(config: Any, overrides: Sequence[NamedValue]) -> None:
-    """Change settings that the configuration has; ValueError for others."""
+    """Change settings that the configuration has. Raise ValueError for others."""
     for name, value in by_name(overrides).items():
         if name.startswith("_") or name not in config.to_dict():
             raise ValueError(
@@ -114,7 +114,7 @@ def _from_file(settings: TorchSettings) -> tuple[Any, Any]:
     with torch.device("meta"):  # shapes without numbers
         empty = AutoModelForCausalLM.from_config(config, dtype=dtype)
     weights = read_weights(checkpoint.hf_tensors(), empty, settings.device)
-    # As of a folder: tied weights are tied, and buffers that no file has are computed.
+    # As for a folder: tie tied weights, and compute buffers that no file has.
     model = type(empty).from_pretrained(
         None, config=config, state_dict=weights, dtype=dtype, device_map={"": settings.device}
     )
@@ -132,7 +132,7 @@ def _ends(model: Any, tokenizer: Any) -> tuple[int, ...]:
     declared = model.generation_config.eos_token_id
     found = set(declared if isinstance(declared, list) else [declared])
     known = tokenizer.get_added_vocab()
-    # Where a turn has channels, this ends one of them: the thoughts.
+    # In templates with channels, this ends one channel: the thoughts.
     ends = set(TURN_ENDS) - ({"<|end|>"} if "<|channel|>" in known else set())
     found |= {tokenizer.eos_token_id, *(known[text] for text in ends if text in known)}
     return tuple(sorted(token for token in found if token is not None))

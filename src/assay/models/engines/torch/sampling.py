@@ -1,7 +1,7 @@
-"""Choosing tokens on the device: greedy, or sampled by seeds of each sequence's own.
+"""Choose tokens on the device: greedy, or sampled with each sequence's own seed.
 
-The noise of a token is a hash of (seed, how many tokens came before, token), so a sample is the
-same whatever is generated beside it, in whichever order, as long as the logits are.
+The noise of a token is a hash of (seed, number of tokens before it, token). So a sample does not
+depend on the batch or on the order, as long as the logits do not.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import torch
 
-# splitmix64's multipliers as signed numbers, and odd ones that spread the parts of the key.
+# splitmix64's multipliers as signed numbers, and odd numbers that spread the parts of the key.
 MIX = (-4658895280553007687, -7723592293110705685)
 SPREAD = (-7046029254386353131, 3935559000370003845, 2691343689449507681)
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """What a step must be able to do for all its sequences. Their own settings are data."""
+    """Features that a step must have for all its sequences. Their settings are data."""
 
     width: int  # candidates: 1 is greedy, 0 the whole vocabulary
     nucleus: bool = False  # whether any has top_p below 1
@@ -29,7 +29,7 @@ class Choice:
 
 @dataclass(slots=True)
 class Settings:
-    """Of every slot, on the device."""
+    """Settings of every slot, on the device."""
 
     temperature: torch.Tensor
     top_k: torch.Tensor
@@ -52,30 +52,30 @@ def choose(
     choice: Choice,
     seen: torch.Tensor | None = None,
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Tokens and their log-probabilities under the model (not under the cut distribution).
+    """Return tokens and their log-probabilities under the model (not under the cut distribution).
 
-    ``seen`` marks the tokens of each sequence so far; a repetition penalty is for these.
+    ``seen`` marks the tokens of each sequence so far, for the repetition penalty.
     """
     import torch
 
     total = torch.logsumexp(logits.float(), dim=-1)
     if seen is None:
-        token, value = _chosen(logits, made, settings, choice)
+        token, value = _choose(logits, made, settings, choice)
         return token, value - total
     penalised = penalise(logits, seen, settings.repetition_penalty)
-    token, _ = _chosen(penalised, made, settings, choice)
+    token, _ = _choose(penalised, made, settings, choice)
     return token, logits.gather(1, token[:, None])[:, 0].float() - total
 
 
 def penalise(logits: torch.Tensor, seen: torch.Tensor, penalty: torch.Tensor) -> torch.Tensor:
-    """Return logits with those of tokens that were seen made smaller, as transformers does it."""
+    """Return logits with those of seen tokens reduced, as transformers does."""
     import torch
 
     by = penalty[:, None].to(logits.dtype)
     return torch.where(seen, torch.where(logits > 0, logits / by, logits * by), logits)
 
 
-def _chosen(
+def _choose(
     logits: torch.Tensor, made: torch.Tensor, settings: Settings, choice: Choice
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Return tokens and their logits."""
@@ -109,17 +109,17 @@ def _chosen(
 
 
 def gumbel(seed: Any, made: Any, token: torch.Tensor) -> torch.Tensor:
-    """Standard Gumbel noise; the largest of logit + noise is a sample of the softmax."""
+    """Return standard Gumbel noise. The largest of logit + noise is a sample of the softmax."""
     import torch
 
     key = seed * SPREAD[0] + made * SPREAD[1] + token * SPREAD[2]
     for shift, factor in zip((30, 27), MIX, strict=True):
-        key = (key ^ _shifted(key, shift)) * factor
-    key = key ^ _shifted(key, 31)
-    uniform = (_shifted(key, 40).to(torch.float32) + 0.5) * 2.0**-24
+        key = (key ^ _shift_right(key, shift)) * factor
+    key = key ^ _shift_right(key, 31)
+    uniform = (_shift_right(key, 40).to(torch.float32) + 0.5) * 2.0**-24
     return -torch.log(-torch.log(uniform))
 
 
-def _shifted(key: torch.Tensor, by: int) -> torch.Tensor:
-    """To the right, zeros moving in: torch's own shift keeps the sign."""
+def _shift_right(key: torch.Tensor, by: int) -> torch.Tensor:
+    """Shift to the right, filling with zeros: torch's own shift keeps the sign."""
     return (key >> by) & ((1 << (64 - by)) - 1)

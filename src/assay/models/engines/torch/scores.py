@@ -1,4 +1,4 @@
-"""What a model in torch makes of given tokens (see ``workers.score_lines``)."""
+"""Score given tokens with a model in torch (see ``workers.score_lines``)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ AT_ONCE = {"cpu": 1, "cuda": 16}  # sequences in one pass; a CPU is as fast with
 
 
 class TorchScores:
-    """Computes with the attention that the model had when this was made: transformers' own."""
+    """Score with the attention that the model had when this was created: transformers' own."""
 
     def __init__(self, loaded: Loaded) -> None:
         self._loaded = loaded
@@ -38,14 +38,16 @@ class TorchScores:
         return len(text.encode())
 
     def logits(self, tokens: Sequence[int]) -> NDArray[np.float32]:
-        found: NDArray[np.float32] = self._computed([list(tokens)], 0)[0].float().cpu().numpy()
+        found: NDArray[np.float32] = (
+            self._compute_logits([list(tokens)], 0)[0].float().cpu().numpy()
+        )
         return found
 
     def logprobs(self, sequences: Sequence[Sequence[int]], last: int) -> list[list[float]]:
-        """Together where they are equally long."""
+        """Return log-probabilities. Sequences of equal length are computed together."""
         if len({len(tokens) for tokens in sequences}) > 1:
             return [self.logprobs([tokens], last)[0] for tokens in sequences]
-        logits = self._computed(sequences, last + 1)[:, :-1]
+        logits = self._compute_logits(sequences, last + 1)[:, :-1]
         wanted = torch.tensor([tokens[-last:] for tokens in sequences], device=logits.device)
         found = [
             row.float().log_softmax(-1).gather(-1, token[:, None])[:, 0].cpu()
@@ -53,7 +55,7 @@ class TorchScores:
         ]
         return [row.double().tolist() for row in found]
 
-    def _computed(self, sequences: Sequence[Sequence[int]], last: int) -> Any:
+    def _compute_logits(self, sequences: Sequence[Sequence[int]], last: int) -> Any:
         model = self._loaded.model
         tokens = torch.tensor(sequences, device=self._loaded.device)
         generating = model.config._attn_implementation  # the slots' own, if there are any

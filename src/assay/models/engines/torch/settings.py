@@ -1,4 +1,4 @@
-"""What the hf engine's process is told, and what it reports."""
+"""Settings that the hf engine's process gets, and facts that it reports."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from assay.models.workers.messages import TemplateSettings, WorkerSettings
 
 @dataclass(frozen=True, slots=True)
 class Generate:
-    """How to generate. As a message: a process that only scored takes requests from now on."""
+    """How to generate. Sent as a message, it lets a process that only scored accept requests."""
 
-    parallel: int  # 0: as many as memory has room for
+    parallel: int  # 0: as many as fit into memory
     max_tokens: int
     template: TemplateSettings = field(default_factory=TemplateSettings)
 
 
 @dataclass(frozen=True, slots=True)
 class TorchSettings(WorkerSettings):
-    """``overrides`` are settings of the model's configuration. Without ``generate`` it scores."""
+    """``overrides`` change the model's configuration. Without ``generate`` it only scores."""
 
     path: str
     device: str

@@ -1,8 +1,8 @@
-"""Slots for sequences on the device: their keys and values, their state, and steps for all of them.
+"""Hold sequences in slots on the device: their keys, values and state, and steps for all of them.
 
-Every slot is a sequence at its own position. Busy ones are kept together at the front, so a step
-computes as many as there are. On a GPU a step is one CUDA graph: a small model's hundreds of
-kernels cost more to launch than to run. Gradients must be off.
+Every slot is a sequence at its own position. Busy slots stay together at the front, so a step
+computes only these. On a GPU a step is one CUDA graph: a small model's hundreds of kernels cost
+more to launch than to run. Gradients must be off.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from assay.models.engines.torch.sampling import Choice, Settings, choose
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-# Sizes that graphs are made for; between two of them the rest is computed for nothing.
+# Sizes of graphs. A step between two sizes uses the larger one and wastes the rest.
 SIZES = (1, 2, 4, 8, 16, 32, 48, 64, 96, 128, 192, 256, 384, 512, 640, 768, 896, 1024, 1152, 1280,
          1408, 1536, 1664, 1792, 1920, 2048)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
 class Prefilled:
-    """A prompt that was read: what its continuations begin with."""
+    """A prompt that was read, from which its continuations start."""
 
     keys: torch.Tensor  # layers, heads, tokens, width
     values: torch.Tensor
@@ -40,7 +40,7 @@ class Prefilled:
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """How one sequence is continued."""
+    """Settings for the continuation of one sequence."""
 
     new_tokens: int
     temperature: float
@@ -52,7 +52,7 @@ class Wish:
 
 
 class _Gathering(Cache):  # type: ignore[misc]
-    """Takes what a forward pass over prompts computes."""
+    """Collect the keys and values that a forward pass over prompts computes."""
 
     def __init__(self) -> None:
         super().__init__(layers=[])
@@ -66,7 +66,7 @@ class _Gathering(Cache):  # type: ignore[misc]
 
 
 class _Past(Cache):  # type: ignore[misc]
-    """The first ``rows`` slots' keys and values; a token's own go to its sequence's position."""
+    """Keys and values of the first ``rows`` slots. A token's own go to its sequence's position."""
 
     def __init__(self, slots: Slots, rows: int) -> None:
         super().__init__(layers=[])
@@ -85,7 +85,7 @@ class _Past(Cache):  # type: ignore[misc]
 
 @dataclass(slots=True)
 class _Computing:
-    """What the attention function must know of the pass it is called in."""
+    """State that the attention function needs about the pass in which it is called."""
 
     position: torch.Tensor | None = None
     longest: int = 0
@@ -93,7 +93,7 @@ class _Computing:
 
 @dataclass(slots=True)
 class Reader:
-    """Runs the model over prompts, and knows the shapes of what a sequence needs."""
+    """Run the model over prompts, and provide the shapes of what a sequence needs."""
 
     model: Any
     pad: int
@@ -129,7 +129,7 @@ class Reader:
 
 
 class Slots:
-    """Sequences under way. ``count`` of them are busy, in the slots 0 to ``count`` - 1."""
+    """Sequences in progress. Slots 0 to ``count`` - 1 are busy."""
 
     def __init__(
         self,
@@ -161,7 +161,7 @@ class Slots:
         self._wanted = state(torch.int64)
         self._done = torch.ones(size, dtype=torch.bool, device=device)
         self._logprob = state(torch.float32)
-        self._out = state(torch.int64, new_tokens + 1)  # the last column takes what is not wanted
+        self._out = state(torch.int64, new_tokens + 1)  # the last column takes discarded tokens
         self._settings = Settings(
             temperature=state(torch.float32),
             top_k=state(torch.int64),
@@ -170,13 +170,13 @@ class Slots:
             min_p=state(torch.float32),
             repetition_penalty=state(torch.float32),
         )
-        # Of each slot the tokens it has had; kept only once a sequence wants them punished.
+        # The tokens that each slot has had. Kept only once a sequence has a repetition penalty.
         self._seen: torch.Tensor | None = None
         self._vocabulary = typical.logits.shape[-1]
         self._ends = torch.tensor(list(ends), device=device)
 
     def place(self, begun: Sequence[tuple[Prefilled, Sequence[Wish]]]) -> None:
-        """Begin sequences in the next free slots: for each prompt, as many as there are wishes."""
+        """Start sequences in the next free slots: for each prompt, one per wish."""
         wishes = [wish for _, of_prompt in begun for wish in of_prompt]
         prompts = [prompt for prompt, of_prompt in begun for _ in of_prompt]
         first, last = self.count, self.count + len(wishes)
@@ -191,7 +191,7 @@ class Slots:
         self._made[rows], self._logprob[rows], self._done[rows] = 0, 0, False
         settings = self._settings
         for state, values in (
-            # Of the last token that was read; the next one's position is after it.
+            # The position of the last token that was read. The next token follows it.
             (self.position, [prompt.length - 1 for prompt in prompts]),
             (self._wanted, [wish.new_tokens for wish in wishes]),
             (settings.temperature, [wish.temperature for wish in wishes]),
@@ -219,7 +219,7 @@ class Slots:
             self._seen[row, torch.tensor(prompt.tokens, device=self._out.device)] = True
 
     def advance(self, steps: int, choice: Choice) -> None:
-        """As many tokens more for every busy slot; those that are done stay as they are."""
+        """Generate so many more tokens in every busy slot. Finished sequences stay as they are."""
         rows = self.count
         if self.uses_graphs:
             rows = min(self.size, next((size for size in SIZES if size >= rows), rows))
@@ -230,11 +230,11 @@ class Slots:
                 self._step(rows, choice)
 
     def done(self) -> set[int]:
-        """The busy slots whose sequence has ended."""
+        """Return the busy slots whose sequence has ended."""
         return {slot for slot, done in enumerate(self._done[: self.count].tolist()) if done}
 
     def tokens(self, slots: Sequence[int]) -> list[list[int]]:
-        """What these slots have made so far."""
+        """Return the tokens that these slots have generated so far."""
         chosen = torch.tensor(list(slots), device=self._out.device)
         made, out = self._made[chosen].tolist(), self._out[chosen].tolist()
         return [row[:count] for row, count in zip(out, made, strict=True)]
@@ -245,7 +245,7 @@ class Slots:
         return [float(mean) for mean in means.tolist()]
 
     def free(self, slots: Sequence[int]) -> list[tuple[int, int]]:
-        """Give slots up. The last busy ones move into the holes: (from, to) of each."""
+        """Free slots. The last busy slots move into the holes; return (from, to) of each."""
         gone, moves = set(slots), []
         keep = self.count - len(gone)
         holes = sorted(slot for slot in gone if slot < keep)
@@ -266,7 +266,7 @@ class Slots:
 
     def _move(self, source: torch.Tensor, target: torch.Tensor) -> None:
         used = int(self.position[source].max()) + 1
-        for layer in range(self.keys.shape[0]):  # one at a time: a copy of all would need memory
+        for layer in range(self.keys.shape[0]):  # one at a time: a copy of all takes memory
             self.keys[layer, target, :, :used] = self.keys[layer, source, :, :used]
             self.values[layer, target, :, :used] = self.values[layer, source, :, :used]
         for state in (*self._states(), self._wanted, *self._settings.all()):
@@ -285,7 +285,7 @@ class Slots:
         self._take(logits, slice(0, rows), choice)
 
     def _take(self, logits: torch.Tensor, rows: slice, choice: Choice) -> None:
-        """Choose the next token of these slots and write it down."""
+        """Choose the next token of these slots and store it."""
         made, done = self._made[rows], self._done[rows]
         seen = self._seen[rows] if choice.penalty and self._seen is not None else None
         token, logprob = choose(logits, made, self._settings.of(rows), choice, seen)
@@ -299,17 +299,17 @@ class Slots:
         ended = (token[:, None] == self._ends).any(dim=1)
         self._done[rows] |= ended | (self._made[rows] >= self._wanted[rows])
         self._token[rows] = token
-        # A finished one stays where it is: its position must not leave the slot.
+        # A finished sequence stays at its position, which must not leave the slot.
         self.position[rows] += ~self._done[rows]
 
     def _replay(self, rows: int, choice: Choice) -> None:
         graph = self._graphs.get((rows, choice))
         if graph is None:
-            graph = self._graphs[rows, choice] = self._captured(rows, choice)
+            graph = self._graphs[rows, choice] = self._capture(rows, choice)
         graph.replay()
 
-    def _captured(self, rows: int, choice: Choice) -> Any:
-        """A step as a graph. Warming it up must not change any sequence's state."""
+    def _capture(self, rows: int, choice: Choice) -> Any:
+        """Capture a step as a graph. Its warm-up must not change any sequence's state."""
         kept = [state.clone() for state in self._states()]
         stream = torch.cuda.Stream()
         stream.wait_stream(torch.cuda.current_stream())
@@ -333,7 +333,7 @@ class Slots:
 
 
 def choice_for(wishes: Sequence[Wish]) -> Choice:
-    """The least that serves them all."""
+    """Return the smallest choice that suits all of them."""
     sampled = [wish for wish in wishes if wish.temperature > 0]
     penalty = any(wish.repetition_penalty != 1 for wish in wishes)
     if not sampled:
@@ -350,6 +350,6 @@ def choice_for(wishes: Sequence[Wish]) -> Choice:
 
 
 def bytes_per_token(typical: Prefilled) -> int:
-    """Of keys and values."""
+    """Return the bytes of keys and values per token."""
     tensors: tuple[torch.Tensor, ...] = (typical.keys, typical.values)
     return sum(t[:, :, 0].numel() * t.element_size() for t in tensors)

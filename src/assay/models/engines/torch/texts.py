@@ -1,4 +1,4 @@
-"""Between texts and tokens, in threads beside what the device computes."""
+"""Convert between texts and tokens, in threads, while the device computes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from assay.models.workers.lines import Lines
     from assay.types import Prompt, Request
 
-MARGIN = 8  # tokens that may decode to nothing of their own: parts of a character
+MARGIN = 8  # tokens that may decode to no text alone: parts of a character
 
 
 @dataclass(slots=True)
@@ -35,7 +35,7 @@ class TokenAsk:
     stop: tuple[str, ...]
     error: str = ""
     started: float = 0.0
-    left: int = 0  # tokens that it may still make
+    left: int = 0  # tokens that it may still generate
 
     @property
     def length(self) -> int:
@@ -44,7 +44,7 @@ class TokenAsk:
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """What came of it; no tokens if there is an error."""
+    """The result of a request; no tokens if there is an error."""
 
     ask: TokenAsk
     tokens: list[int]
@@ -53,13 +53,13 @@ class Made:
 
 
 class Texts:
-    """``asked`` fills with requests as tokens, and questions about tokens; texts go back."""
+    """Convert requests to tokens in ``asked``, with questions about tokens, and tokens to texts."""
 
     def __init__(
         self, loaded: Loaded, lines: Lines[TorchSettings], template: TemplateSettings
     ) -> None:
         self._loaded, self._lines = loaded, lines
-        self._hidden = _hidden(loaded.tokenizer)
+        self._hidden = _find_hidden(loaded.tokenizer)
         self._render = template_process(loaded.tokenizer, template).render
         self._last: tuple[Prompt | None, tuple[int, ...], str] = None, (), ""
         self._made: queue.SimpleQueue[Made] = queue.SimpleQueue()
@@ -80,14 +80,14 @@ class Texts:
     def stopped(
         self, asks: Sequence[TokenAsk], tokens: Sequence[list[int]], new: int
     ) -> list[bool]:
-        """Whether a stop word is in the text, looked for at its end: in the ``new`` tokens."""
+        """Return whether a stop word is in the text. Search only its end, the ``new`` tokens."""
         tails = [
             made[-(new + max(map(len, ask.stop)) + MARGIN) :]
             for ask, made in zip(asks, tokens, strict=True)
         ]
         return [
             any(word in text for word in ask.stop)
-            for ask, text in zip(asks, self._decoded(tails), strict=True)
+            for ask, text in zip(asks, self._decode(tails), strict=True)
         ]
 
     def _take(self) -> None:
@@ -128,12 +128,12 @@ class Texts:
         return TokenAsk(identifier, tokens, wish, prompt.stop, error)
 
     def _tokens(self, prompt: Prompt) -> tuple[tuple[int, ...], str]:
-        """The prompt's tokens, and why it cannot be continued."""
+        """Return the prompt's tokens, and an error if it cannot be continued."""
         try:
             tokens = tuple(prompt_tokens(self._loaded.tokenizer, self._render, prompt))
         except TemplateLimitError:
             raise
-        except Exception as error:  # a template may refuse a conversation in any way
+        except Exception as error:  # a template may raise anything
             return (), f"the prompt cannot be rendered: {error}"
         if not tokens:
             return (), "the prompt is empty"
@@ -147,14 +147,14 @@ class Texts:
             made = [self._made.get()]
             while not self._made.empty():
                 made.append(self._made.get())
-            # Some tokenizers drop a leading space; only what follows another token keeps it.
-            before = self._decoded([one.ask.prompt[-1:] for one in made])
-            whole = self._decoded([(*one.ask.prompt[-1:], *one.tokens) for one in made])
+            # Some tokenizers drop a leading space unless another token precedes it.
+            before = self._decode([one.ask.prompt[-1:] for one in made])
+            whole = self._decode([(*one.ask.prompt[-1:], *one.tokens) for one in made])
             for one, start, text in zip(made, before, whole, strict=True):
                 self._reply(one, text[len(start) :])
 
-    def _decoded(self, tokens: Sequence[Sequence[int]]) -> list[str]:
-        """As the tokens say, without the tidying of spaces that some models' settings ask for."""
+    def _decode(self, tokens: Sequence[Sequence[int]]) -> list[str]:
+        """Decode tokens exactly, without the clean-up of spaces in some models' settings."""
         tokenizer, hidden = self._loaded.tokenizer, self._hidden
         shown = [[token for token in one if token not in hidden] for one in tokens]
         if tokenizer.is_fast:
@@ -182,8 +182,8 @@ class Texts:
         )
 
 
-def _hidden(tokenizer: Any) -> frozenset[int]:
-    """Special tokens that are no part of the text: all but the marks of thoughts."""
+def _find_hidden(tokenizer: Any) -> frozenset[int]:
+    """Return the special tokens that do not belong to the text: all but the marks of thoughts."""
     special = {
         token: str(added)
         for token, added in tokenizer.added_tokens_decoder.items()

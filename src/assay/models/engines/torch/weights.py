@@ -1,4 +1,4 @@
-"""Weights of a model file as torch tensors, dequantised by several threads or by the GPU."""
+"""Read the weights of a model file as torch tensors, dequantised by threads or by the GPU."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ def read_weights(
 ) -> dict[str, torch.Tensor]:
     """Return the tensors of a file in the number formats of ``model``, whose own have no memory.
 
-    They are made on ``device``: a GPU is sent the quantised bytes and dequantises them itself.
-    ValueError if the file lacks a weight of the model, has others, or has them in other shapes.
+    They are created on ``device``. A GPU gets the quantised bytes and dequantises them itself.
+    Raise ValueError if the file lacks a weight of the model, has others, or other shapes.
     """
     missing: dict[str, torch.Tensor] = dict(model.state_dict())
     weights: dict[str, torch.Tensor] = {}
@@ -74,9 +74,9 @@ def dequantise_on(tensor: Tensor, device: str) -> torch.Tensor:
 
 @contextlib.contextmanager
 def _one_thread_a_copy() -> Iterator[int]:
-    """Yield how many threads torch would compute with; inside, it computes with one.
+    """Yield the number of threads that torch would use. Inside, torch uses one.
 
-    Threads that copy would otherwise each wait for threads of their own.
+    Otherwise each copying thread would wait for threads of its own.
     """
     threads = torch.get_num_threads()
     torch.set_num_threads(1)

