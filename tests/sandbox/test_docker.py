@@ -266,7 +266,7 @@ def test_an_image_from_a_base_image(assay: Cli, tmp_path: Path) -> None:
 @pytest.mark.usefixtures("engine")
 def test_images_that_cannot_be(assay: Cli, tmp_path: Path) -> None:
     for arguments, words in (
-        (("--rootfs", str(tmp_path / "nowhere")), "no root file system at"),
+        (("--rootfs", str(tmp_path / "nowhere")), "not a root file system"),
         (("--base", "assay-no-such-image"), "docker: "),
     ):
         done = assay("sandbox", "build-image", *arguments)
@@ -283,8 +283,8 @@ def test_without_an_engine_one_line_says_what_to_do(
     monkeypatch.setenv("ASSAY_CONTAINER_ENGINE", "no-such-engine")
     done = assay(*asked)
     assert done.returncode == 2
-    assert "no container engine here" in done.stderr
-    assert done.stderr.splitlines()[-1].startswith("assay: no container engine")
+    assert "container engine: " in done.stderr
+    assert done.stderr.splitlines()[-1].startswith("assay: container engine: ")
 
 
 def test_an_engine_that_does_not_answer(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -50,22 +50,22 @@ RETURNS = re.compile(r"^return\b", re.M)
 
 
 RULES = {
-    "thinking": "thoughts before the answer",
-    "marks": "a chat template's marks, and what stands behind them",
+    "thinking": "reasoning before the answer",
+    "marks": "markers of a chat template, and everything after them",
     "escaped": "line breaks written as text",
     "fenced": "everything outside the code block that defines the entry point",
-    "unclosed": "the same, for a block that the text's end cuts off",
-    "bare": "talk around code that has no fences",
+    "unclosed": "the same, for a block that is cut off by the end of the text",
+    "bare": "text around code that has no fences",
     "repl": "prompts and output of an interactive session",
-    "typeset": "characters that a page was set with",
-    "body": "a function's body, put behind the prompt",
-    "indented": "indentation that all lines have",
-    "salvaged": "what stands behind the longest part that is Python",
-    "method": "a method, made a function",
-    "joined": "code blocks with helpers, put in front",
+    "typeset": "typographic spaces, quotes and signs",
+    "body": "a function's body, appended to the prompt",
+    "indented": "indentation common to all lines",
+    "salvaged": "everything after the longest part that is valid Python",
+    "method": "a method, turned into a function",
+    "joined": "code blocks with helpers, added before the code",
     "repeated": "further definitions of the entry point",
     "demo": "code after the function that neither it nor the tests need",
-    "hints": "names of typing that nobody imported",
+    "hints": "missing imports from typing",
 }
 
 

@@ -43,7 +43,7 @@ def judge(
     benchmark: str, programs: Mapping[SampleKey, str], workers: int, data_dir: Path | None
 ) -> dict[SampleKey, PeerVerdict]:
     if benchmark not in SETS:
-        raise UsageError(f"EvalPlus does not have {benchmark}: it has {', '.join(SETS)}")
+        raise UsageError(f"EvalPlus: does not have {benchmark}. Choose {', '.join(SETS)}.")
     data_name, groups = SETS[benchmark][1], SETS[benchmark][3]
     evalplus = _EvalPlus(_command(), benchmark, _unpacked(data_name, _cache(), data_dir), workers)
     order = _in_order(programs)
@@ -52,7 +52,7 @@ def judge(
         return _verdicts(statuses, order, groups)
     except (KeyError, ValueError) as error:
         raise SandboxError(
-            f"EvalPlus's results are not those of its samples ({error!r})"
+            f"EvalPlus: its results do not match its samples ({error!r})."
         ) from error
 
 
@@ -77,7 +77,7 @@ class _EvalPlus:
             pickles = {Path(name).name: content for name, content in outputs.items()}
             if not any(name.endswith(".pkl") for name in pickles):
                 raise SandboxError(
-                    f"{self.command} keeps no expected outputs as EvalPlus 0.3.1 does: use that"
+                    f"{self.command}: does not cache expected outputs. Install EvalPlus 0.3.1."
                 )
             write_expected(target, pickles)
         return target
@@ -88,7 +88,7 @@ class _EvalPlus:
             order, SETS[self.benchmark][3], {"XDG_CACHE_HOME": str(expected)}, RESULTS, expected
         )
         if RESULTS not in outputs:
-            raise SandboxError("EvalPlus wrote no results")
+            raise SandboxError("EvalPlus: wrote no results.")
         return outputs[RESULTS]
 
     def _run(
@@ -169,7 +169,7 @@ def read_statuses(content: bytes, groups: tuple[str, ...]) -> Statuses:
             for task_id, s in json.loads(content)["eval"].items()
         }
     except (ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
-        raise SandboxError(f"EvalPlus wrote no results that can be read ({error!r})") from error
+        raise SandboxError(f"EvalPlus: its results cannot be parsed ({error!r}).") from error
 
 
 def _status(value: object) -> str:
@@ -182,8 +182,8 @@ def _command() -> str:
     found = shutil.which(os.environ.get(VARIABLE, "") or COMMAND)
     if found is None:
         raise SandboxError(
-            f"no {COMMAND} on PATH: install EvalPlus in an environment of its own and set "
-            f"{VARIABLE} to its {COMMAND}"
+            f"{COMMAND}: not on PATH. Install EvalPlus in a separate environment and set "
+            f"{VARIABLE} to its {COMMAND}."
         )
     return str(Path(found).absolute())
 

@@ -56,12 +56,12 @@ def passed_gate(
     kept, key = KeptData(cache_dir() / "gate"), _key(model, device, likeness)
     if (before := kept.get(key)) is not None:
         return dataclasses.replace(codec.from_json(Gate, before), cached=True)
-    note(f"parity gate: {device} against this machine's CPU in float32")
+    note(f"parity gate: comparing {device} with this machine's CPU in float32")
     try:
         on_cpu = _on_cpu(spec, options)
         found = compare_devices(on_cpu, model, device, likeness, keep=shared is not None)
     except ModelError as error:
-        raise ModelError(f"parity gate: {error} (--no-parity-gate evaluates without)") from error
+        raise ModelError(f"parity gate: {error} (--no-parity-gate skips this check)") from error
     if found.state == "passed":
         kept.put(key, json.loads(codec.dumps(found)))
     return found
@@ -76,14 +76,16 @@ def compare_devices(
         expected = [scorer.logits(ids) for ids in prompts]
     with open_scorer(on_gpu, keep=keep) as scorer:
         if not scorer.used_gpu:
-            raise ModelError(f"the engine did not use {device}: give --device cpu, or mend it")
+            raise ModelError(
+                f"the engine did not use {device}. Give --device cpu, or fix the engine."
+            )
         rows = [
             compared(one, scorer.logits(ids)) for one, ids in zip(expected, prompts, strict=True)
         ]
     found = agreement(rows)
     findings = logit_findings(found, likeness)
     reasons = tuple(
-        f"{one.name} {one.value:.5f}, at least {one.bound:g} is asked for"
+        f"{one.name} {one.value:.5f}, below {one.bound:g}"
         for one in findings
         if one.decision != "GO"
     )
@@ -125,22 +127,22 @@ def require_parity(
 ) -> Gate:
     """Return what the gate says, for the result; raise an error if that forbids to go on."""
     if publishable and not wanted:
-        raise UsageError("--publishable results pass the parity gate: drop --no-parity-gate")
+        raise UsageError("--publishable: needs the parity gate. Omit --no-parity-gate.")
     if not wanted:
         return Gate("off")
     found = passed_gate(spec, options, load_policy().gate, note, model=model)
     if found.state == "failed":
         raise ModelError(
-            f"{found.device} does not compute as the CPU does ({'; '.join(found.reasons)}): mend "
-            "its driver or library, or give --device cpu"
+            f"{found.device} and CPU logits differ ({'; '.join(found.reasons)}). Check the driver "
+            "and library versions, or give --device cpu."
         )
     if publishable and found.state == "no-gpu":
         raise UsageError(
-            "a publishable result is made on a GPU, and none would be used here: give a model that "
-            "runs on one, or drop --publishable"
+            "--publishable: needs a GPU, and this run would use none. Give a model that runs on "
+            "a GPU, or omit --publishable."
         )
     if found.state == "passed":
-        known = " (known)" if found.cached else ""
-        note(f"parity gate: {found.device} computes as the CPU does{known}")
+        known = " (cached)" if found.cached else ""
+        note(f"parity gate: {found.device} and CPU logits agree{known}")
     # Whether it was known before is no part of where completions are made.
     return dataclasses.replace(found, cached=False)

@@ -52,7 +52,9 @@ class Perplexity:
 def windows(tokens: int, window: int, stride: int) -> Iterator[Window]:
     """Every token but the first is asked about once, with as much before it as fits."""
     if not 1 <= stride < window:
-        raise UsageError(f"--stride must be from 1 to {window - 1}, below the window, got {stride}")
+        raise UsageError(
+            f"--stride: {stride} is out of range. Give 1 to {window - 1}, below the window."
+        )
     start, asked = 0, 1
     while asked < tokens:
         end = min(start + window, tokens)
@@ -71,7 +73,7 @@ def from_cross_entropy(nats: float) -> float:
 def bits_per_byte(nats: float, text_bytes: int) -> float:
     """Of a text's whole loss."""
     if text_bytes < 1:
-        raise ValueError("a text has a byte at least")
+        raise ValueError("the text is empty")
     return nats / math.log(2) / text_bytes
 
 
@@ -105,13 +107,15 @@ def measure(
 ) -> Perplexity:
     """Measure a text; the reporter learns how many of its tokens were asked about."""
     if window > scorer.context:
-        raise UsageError(f"--window {window} is more than the model can see: {scorer.context}")
+        raise UsageError(
+            f"--window: {window} exceeds the model's context. Give at most {scorer.context}."
+        )
     window = window or min(WINDOW, scorer.context)
     stride = stride or window // 2
     tokens = scorer.tokenize(text)
     plan = list(windows(len(tokens.ids), window, stride))
     if not plan:
-        raise UsageError("the text is too short: it needs two tokens at least")
+        raise UsageError("the text is too short. Give one with at least two tokens.")
     losses: list[float] = []
     counts: list[int] = []
     for group in _alike(plan, scorer.at_once):

@@ -50,7 +50,7 @@ class Policy:
 
     def tier(self, name: str) -> Tier:
         if name not in self.tiers:
-            raise UsageError(f"the policy has no tier {name}: choose {', '.join(self.tiers)}")
+            raise UsageError(f"tier {name}: not in the policy. Choose {', '.join(self.tiers)}.")
         return self.tiers[name]
 
 

@@ -36,7 +36,7 @@ def load_text(
 ) -> Text:
     """The pinned text of this name or the file there; whole lines up to a limit, if one is set."""
     if limit_bytes < 0:
-        raise UsageError(f"--bytes must be 0 or more, got {limit_bytes}")
+        raise UsageError(f"--bytes: {limit_bytes} is negative. Give 0 or more.")
     names = [BUILT_IN]
     names += [known for known in data.data_files.names() if data.data_files.get(known).is_text]
     if name == BUILT_IN:
@@ -48,7 +48,7 @@ def load_text(
     if limit_bytes:
         content = _first_lines(content, limit_bytes)
     if not content.strip():
-        raise UsageError(f"{name} has no text to measure on: give another, or more --bytes")
+        raise UsageError(f"{name}: has no text to measure. Give another file, or more --bytes.")
     return Text(name, content, hashlib.sha256(content.encode()).hexdigest())
 
 

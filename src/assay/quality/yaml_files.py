@@ -23,7 +23,7 @@ class _Loader(yaml.SafeLoader):
         if self.check_event(yaml.AliasEvent):
             node = super().compose_node(parent, index)
             if id(node) not in self._counts:
-                raise yaml.YAMLError("an alias stands inside of what it names")
+                raise yaml.YAMLError("an alias is inside the value that it names")
             self._add(self._counts[id(node)])
             return node
         before = self._count
@@ -39,12 +39,12 @@ class _Loader(yaml.SafeLoader):
     def _add(self, count: int) -> None:
         self._count += count
         if self._count > MOST_VALUES:
-            raise yaml.YAMLError(f"more than {MOST_VALUES:,} values, aliases written out")
+            raise yaml.YAMLError(f"more than {MOST_VALUES:,} values after expanding aliases")
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         found = super().construct_mapping(node, deep)
         if len(found) != len(node.value):
-            raise yaml.YAMLError("a name is there twice")
+            raise yaml.YAMLError("a key is there twice")
         return found
 
 

@@ -25,11 +25,13 @@ def pass_at_k(n: int, c: int, k: int) -> float:
     finished with ``expm1``, so that a tiny chance does not cancel to zero.
     """
     if n < 1:
-        raise UsageError(f"pass@k needs at least one sample, got n={n}")
+        raise UsageError(f"pass@k: needs at least one sample, got n={n}.")
     if not 0 <= c <= n:
-        raise UsageError(f"the number of right samples must lie in 0..{n}, got c={c}")
+        raise UsageError(f"pass@k: the number of correct samples must be in 0..{n}, got c={c}.")
     if not 1 <= k <= n:
-        raise UsageError(f"pass@{k} needs 1 <= k <= n, got n={n}: generate more samples or lower k")
+        raise UsageError(
+            f"pass@{k}: needs 1 <= k <= n, got n={n}. Generate more samples or lower k."
+        )
     if c == 0:
         return 0.0
     if n - c < k:

@@ -53,9 +53,11 @@ class BenchConfig:
         for batch in self.batches:
             _check("--batch", batch, 1, MOST_BATCH)
         if not self.batches or len(set(self.batches)) != len(self.batches):
-            raise UsageError("--batch must be numbers of sequences, each once, such as 1,2,4")
+            raise UsageError(
+                "--batch: not a list of different batch sizes. Give some, such as 1,2,4."
+            )
         if self.engine.batch_mode == "off" and max(self.batches) > 1:
-            raise UsageError("--batch-mode off makes one sequence at a time: give --batch 1")
+            raise UsageError("--batch: --batch-mode off has batch size 1 only. Give --batch 1.")
 
     def options(self) -> EngineOptions:
         """With room for the largest batch."""
@@ -162,7 +164,7 @@ class _Bench:
 
     def _timed(self, what: str, sequences: int, prompt_tokens: int, new_tokens: int) -> Timed:
         """From the first request to the last answer, by our own clock."""
-        self._reporter.preparing(f"{what}, {sequences} at a time", self._done, self._steps)
+        self._reporter.preparing(f"{what}, batch size {sequences}", self._done, self._steps)
         self._done += 1
         decoding = Decoding(max_tokens=new_tokens)
         asked = [
@@ -175,8 +177,8 @@ class _Bench:
         for completion in made:
             if completion.error is not None:
                 raise ModelError(
-                    f"{self._model.identity.name} did not complete a prompt of about "
-                    f"{prompt_tokens} tokens: {completion.error}"
+                    f"{self._model.identity.name}: did not complete a prompt of about "
+                    f"{prompt_tokens} tokens ({completion.error})."
                 )
         self._used_gpu |= any(completion.used_gpu for completion in made)
         return Timed(
@@ -213,4 +215,4 @@ def _rounded(value: T) -> T:
 
 def _check(flag: str, value: int, least: int, most: int) -> None:
     if not least <= value <= most:
-        raise UsageError(f"{flag} must be {least} to {most}, got {value}")
+        raise UsageError(f"{flag}: {value} is out of range. Give {least} to {most}.")

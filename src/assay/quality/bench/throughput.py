@@ -63,7 +63,7 @@ class Figures:
 def rate(tokens: int, seconds: float) -> float:
     """Tokens a second."""
     if tokens < 0 or not 0 < seconds < float("inf"):
-        raise ValueError(f"{tokens} tokens in {seconds} s is no rate")
+        raise ValueError(f"{tokens} tokens in {seconds} s: not a rate")
     return tokens / seconds
 
 

@@ -86,10 +86,10 @@ def common_faults(parts: Sequence[Part], taken: Sequence[Part] = ()) -> Iterator
     sizes = {file: file.stat().st_size for file in {part.file for part in parts}}
     for part in parts:
         if not part.encoding:
-            yield f"{part.name} is of a type that is not known here"
+            yield f"{part.name} has an unknown type"
         elif part.size not in bytes_needed(part):
             yield (
-                f"{part.name} has {part.size:,} bytes, {part.encoding} of the shape "
+                f"{part.name} has {part.size:,} bytes, but {part.encoding} of the shape "
                 f"{list(part.shape)} has {bytes_needed(part)[0]:,}"
             )
         if part.end > sizes[part.file]:

@@ -36,7 +36,7 @@ def open_engine(model: ModelReference, shared: Callable[[], Model] | None = None
     """
     engine = model.engine or find_format(model.path) or "hf"
     if engine not in EXTRAS:
-        raise SkippedError(f"{engine} is not run by a check")
+        raise SkippedError(f"a check does not run {engine}")
     extra = EXTRAS[engine]
     if missing := [name for name in PACKAGES[extra] if importlib.util.find_spec(name) is None]:
         raise SkippedError(f"needs {' and '.join(missing)}: {install_hint(extra)}")
@@ -56,7 +56,7 @@ def forward(model: Model) -> str:
 
     numbers = np.isfinite(logits)
     if not numbers.all():
-        raise ModelError(f"{(~numbers).sum():,} of {logits.size:,} logits are no numbers")
+        raise ModelError(f"{(~numbers).sum():,} of {logits.size:,} logits are not finite")
     rows, width = logits.shape
     return f"{rows} tokens, {width:,} logits each, from {logits.min():.1f} to {logits.max():.1f}"
 
@@ -65,10 +65,10 @@ def sample(model: Model) -> str:
     """The likeliest tokens after a line of code must be text."""
     done = _completed(model)
     if not done.text and done.tokens_generated <= 1:
-        return f"after {START!r} the model ends at once"
+        return f"after {START!r} the model generates nothing"
     if not done.text.strip("\ufffd\x00"):
-        raise ModelError(f"{done.tokens_generated} tokens decode to no text: {done.text!r}")
-    return f"{START!r} goes on {done.text!r}"
+        raise ModelError(f"{done.tokens_generated} tokens do not decode to text: {done.text!r}")
+    return f"the model continues {START!r} with {done.text!r}"
 
 
 def round_trip(model: Model) -> str:
@@ -85,15 +85,15 @@ def round_trip(model: Model) -> str:
         at = found + len(part)
     if at < len(text) and not back.endswith("\ufffd"):
         raise ModelError(same_text(text, back))
-    return f"{len(TEXTS)} texts are the same after {len(rendered.tokens)} tokens"
+    return f"{len(TEXTS)} texts survive a round trip through {len(rendered.tokens)} tokens"
 
 
 def chat(model: Model) -> str:
     """The chat template by the engine's own hand."""
     text = model.render(Prompt(messages=(Message("user", MESSAGE),))).text
     if MESSAGE not in text:
-        raise ModelError(f"what is said to the model is not in what comes out: {text[:80]!r}")
-    return f"a message of {len(MESSAGE)} characters becomes {len(text)}"
+        raise ModelError(f"the rendered chat does not contain the message: {text[:80]!r}")
+    return f"a message of {len(MESSAGE)} characters renders to {len(text)}"
 
 
 def _completed(model: Model) -> Completion:

@@ -86,7 +86,7 @@ def _stages(case: _Case) -> Iterator[Stage]:
 
 def _blocked(name: str, case: _Case, done: dict[str, Stage]) -> Stage | None:
     if name in BY_ENGINE and not case.run:
-        return Stage(name, "skipped", "not asked for")
+        return Stage(name, "skipped", "not requested")
     for need in NEEDS.get(name, () if name == "container" else tuple(done)):
         if done[need].status == "fail" or (name in NEEDS and done[need].status == "skipped"):
             return Stage(name, "skipped", f"{need} did not pass")
@@ -106,7 +106,7 @@ def _tried(name: str, work: Callable[[], str], path: Path) -> Stage:
     except OSError as error:
         status, reason = "fail", f"it cannot be read: {error.strerror or error}"
     except CONFUSION as error:
-        status, reason = "fail", f"it cannot be understood ({type(error).__name__}: {error})"
+        status, reason = "fail", f"it cannot be parsed ({type(error).__name__}: {error})"
     return Stage(name, status, _line(reason.removeprefix(f"{path}").lstrip(" /")))
 
 
@@ -129,7 +129,7 @@ class _Case:
         if not self.path.is_file() and not self.path.is_dir():
             raise ModelError("it is neither a file nor a folder")
         if not (name := find_format(self.path)):
-            raise ModelError(f"it is {describe_file(self.path)}, no model that can be read")
+            raise ModelError(f"it is {describe_file(self.path)}, not a supported model format")
         title = formats.get(name).title
         if self.path.is_dir():
             names = weight_files(self.path)
@@ -145,7 +145,9 @@ class _Case:
         if not parts:
             raise ModelError("there are no tensors")
         _none(self._opened.faults(parts))
-        return f"{len(parts):,} tensors, each inside the file and of the size of its shape"
+        return (
+            f"{len(parts):,} tensors, each inside the file and with the size that its shape needs"
+        )
 
     def values(self) -> str:
         from assay.quality.check.values import not_finite

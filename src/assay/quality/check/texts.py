@@ -82,7 +82,9 @@ def _ask(question: Question) -> str:
     try:
         reply = codec.from_json(Reply, json.loads(done.stdout))
     except ValueError as error:
-        raise ModelError(f"the library that reads it ends with exit {done.returncode}") from error
+        raise ModelError(
+            f"the library that reads it ended with exit code {done.returncode}"
+        ) from error
     if reply.outcome == "missing":
         raise EngineOnlyError(f"needs {reply.reason}: {install_hint('hf')}")
     if reply.outcome == "fail":
@@ -119,7 +121,7 @@ def _round_trips(asked: Tokenizer) -> Reply:
     vocabulary = tokenizer.get_vocab(with_added_tokens=False)
     largest = max(vocabulary.values(), default=-1)
     if 0 < asked.rows <= largest:
-        sizes = f"there are tokens up to {largest:,}, the vocabulary's size is {asked.rows:,}"
+        sizes = f"there are tokens up to {largest:,}, but the vocabulary's size is {asked.rows:,}"
         return Reply("fail", sizes)
     count = 0
     for text in TEXTS:
@@ -128,7 +130,7 @@ def _round_trips(asked: Tokenizer) -> Reply:
         if difference := same_text(text, tokenizer.decode(tokens, skip_special_tokens=False)):
             return Reply("fail", difference)
     size = f"{tokenizer.get_vocab_size():,} tokens"
-    return Reply("pass", f"{size}; {len(TEXTS)} texts are the same after {count} tokens")
+    return Reply("pass", f"{size}; {len(TEXTS)} texts survive a round trip through {count} tokens")
 
 
 def _render(template: Template) -> Reply:
@@ -142,9 +144,9 @@ def _render(template: Template) -> Reply:
     message = {"role": "user", "content": MESSAGE}
     text = rendered(template.text, [message], template.marks)
     if MESSAGE not in text:
-        problem = f"what is said to the model is not in what comes out: {text[:80]!r}"
+        problem = f"the rendered chat does not contain the message: {text[:80]!r}"
         return Reply("fail", problem)
-    return Reply("pass", f"a message of {len(MESSAGE)} characters becomes {len(text)}")
+    return Reply("pass", f"a message of {len(MESSAGE)} characters renders to {len(text)}")
 
 
 if __name__ == "__main__":

@@ -130,9 +130,9 @@ def read_contracts(file: str, text: str) -> list[Contract]:
     try:
         documents = parse_yaml(text)
     except ValueError as error:
-        raise ContractError(f"{file}: is not valid YAML ({error})") from error
+        raise ContractError(f"{file}: is not valid YAML ({error}).") from error
     if not documents:
-        raise ContractError(f"{file}: holds no contract")
+        raise ContractError(f"{file}: has no contract. See docs/quality.md.")
     return [_read(file, document) for document in documents]
 
 
@@ -151,7 +151,7 @@ def _check(terms: Terms) -> None:
     """Raise ValueError for what types do not tell."""
     for name in ("obligations", "falsification_tests", "wrong_subjects"):
         if not getattr(terms, name):
-            raise ValueError(f"{name} must be a list with something in it")
+            raise ValueError(f"{name} must be a list with at least one entry")
     for test in terms.falsification_tests:
         test.arguments()
         if (test.expect is NOT_GIVEN) == (not test.raises):
@@ -159,11 +159,11 @@ def _check(terms: Terms) -> None:
     checks = [check.id for check in terms.checks]
     for ids in (checks, [wrong.id for wrong in terms.wrong_subjects]):
         if twice := [identifier for identifier in ids if ids.count(identifier) > 1]:
-            raise ValueError(f"{twice[0]} is there twice")
+            raise ValueError(f"{twice[0]} is defined twice")
     for wrong in terms.wrong_subjects:
         compile_expression(wrong.subject)
         if unknown := set(wrong.breaks) - set(checks):
-            raise ValueError(f"{wrong.id} breaks {sorted(unknown)[0]}, which is not there")
+            raise ValueError(f"{wrong.id} breaks {sorted(unknown)[0]}, which does not exist")
     for obligation in terms.obligations:
         compile_expression(obligation.holds)
 
@@ -171,9 +171,9 @@ def _check(terms: Terms) -> None:
 def _cases(terms: Terms) -> tuple[dict[str, object], ...]:
     fitting = tuple(case for case in _combinations(terms.domain) if _fits(terms.where, case))
     if not fitting:
-        raise ValueError("the domain is empty: nothing would be shown")
+        raise ValueError("the domain is empty, so nothing would be checked")
     if any("f" in case for case in fitting):
-        raise ValueError("f is the subject: name what is in the domain otherwise")
+        raise ValueError("f is the subject, so no variable of the domain can have that name")
     return fitting
 
 
@@ -181,7 +181,7 @@ def _combinations(domain: object) -> Iterable[dict[str, object]]:
     if isinstance(domain, list) and all(isinstance(case, dict) for case in domain):
         return domain
     if not isinstance(domain, dict):
-        raise ValueError("the domain must be names with values, or a list of cases")
+        raise ValueError("the domain must map names to values, or be a list of cases")
     values = [_values(name, given) for name, given in domain.items()]
     if math.prod(map(len, values)) > MOST_CASES:
         raise ValueError(f"the domain has more than {MOST_CASES} combinations")

@@ -57,7 +57,7 @@ def contract_files() -> list[Traversable]:
     files = folder.iterdir() if folder.is_dir() else ()
     found = sorted((f for f in files if f.name.endswith(".yaml")), key=lambda file: file.name)
     if not found:
-        raise ContractError("this installation has no contracts: install assay again")
+        raise ContractError("contracts: missing from this installation. Install assay again.")
     return found
 
 
@@ -68,7 +68,7 @@ def load(files: Sequence[Traversable]) -> list[Contract]:
         found += read_contracts(file.name, text)
     names = [contract.name for contract in found]
     if twice := [name for name in names if names.count(name) > 1]:
-        raise ContractError(f"two contracts are named {twice[0]}: rename one")
+        raise ContractError(f"contract {twice[0]}: defined twice. Rename one.")
     return found
 
 
@@ -111,10 +111,10 @@ def _subject(contract: Contract) -> Subject:
         found: Subject = getattr(importlib.import_module(module), function)
     except (ImportError, AttributeError, ValueError) as error:
         raise ContractError(
-            f"{contract.file}, contract {contract.name}: no subject {name} ({error})"
+            f"{contract.file}, contract {contract.name}: unknown subject {name} ({error})."
         ) from error
     if not callable(found):
-        raise ContractError(f"{contract.file}, contract {contract.name}: {name} is no function")
+        raise ContractError(f"{contract.file}, contract {contract.name}: {name} is not a function.")
     return found
 
 
@@ -136,7 +136,7 @@ def _broken(
     for case in contract.cases:
         try:
             if not eval(holds, {**KNOWN, "f": subject, **case}):
-                return f"not for {_shown(case)}"
+                return f"does not hold for {_shown(case)}"
         except Exception as error:
             if wrong:
                 raise
@@ -156,10 +156,10 @@ def _failed(test: FalsificationTest, subject: Subject, *, wrong: bool) -> str:
             raise
         return f"raised {error!r}"
     if test.raises:
-        return f"gave {_shown(given)}, and raised no {test.raises}"
+        return f"returned {_shown(given)} and did not raise {test.raises}"
     if _alike(codec.to_json(given), test.expect, test.tolerance):
         return ""
-    return f"gave {_shown(given)}, not {_shown(test.expect)}"
+    return f"returned {_shown(given)}, not {_shown(test.expect)}"
 
 
 def _alike(given: Any, expected: Any, tolerance: float) -> bool:

@@ -36,7 +36,7 @@ def compared(reference: ArrayLike, candidate: ArrayLike) -> Rows:
 
     one, other = np.atleast_2d(np.asarray(reference)), np.atleast_2d(np.asarray(candidate))
     if len(one) != len(other) or not one.size:
-        raise UsageError(f"{len(one)} and {len(other)} rows of logits do not compare")
+        raise UsageError(f"{len(one)} and {len(other)} rows of logits cannot be compared")
     width = min(one.shape[1], other.shape[1])
     one, other = (rows[:, :width].astype(np.float64) for rows in (one, other))
     lengths = np.linalg.norm(one, axis=1) * np.linalg.norm(other, axis=1)

@@ -124,7 +124,7 @@ def plot(found: Parity) -> str:
     """SVG: KL by position."""
     return line_plot(
         found.kl_by_position, "KL of the reference from the candidate", "position in the prompt",
-        "nats a token",
+        "nats per token",
     )  # fmt: skip
 
 

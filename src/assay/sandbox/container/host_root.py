@@ -60,7 +60,10 @@ def _libraries(files: Iterable[Path]) -> set[Path]:
     )  # fmt: skip
     found = {Path(path) for path in LIBRARY.findall(done.stdout)}
     if not found:
-        raise SandboxError(f"ldd does not tell what Python needs: {done.stderr.strip()[:200]}")
+        raise SandboxError(
+            f"ldd: lists no shared libraries of Python ({done.stderr.strip()[:200]}). "
+            "Give --rootfs another root file system."
+        )
     return found
 
 

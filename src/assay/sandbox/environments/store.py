@@ -150,15 +150,15 @@ def find(name: str, tier: str = "") -> Environment:
     recipe = _recipe(name)
     if recipe.allowed and tier == "landlock":
         raise SandboxError(
-            f"environment '{name}' needs namespaces, which tier {tier} has not: "
-            "'assay sandbox doctor' says how to get tier root or user"
+            f"environment '{name}': needs namespaces, which tier {tier} does not have. "
+            "Use tier root or user; 'assay sandbox doctor' says what they need."
         )
     identity = _identity(recipe)
     folder = _folder(identity)
     if folder.exists():
         check_private(folder, readable=True)
     if not (folder / READY).exists():
-        raise SandboxError(f"environment '{name}' is missing: run 'assay env {name}'")
+        raise SandboxError(f"environment '{name}': missing. Run 'assay env {name}'.")
     variables = tuple((key, value.replace(FOLDER, str(folder))) for key, value in recipe.variables)
     return Environment(name, identity, folder, recipe.python, variables, recipe.allowed)
 
@@ -202,7 +202,7 @@ def states() -> list[State]:
 
 def _recipe(name: str) -> Recipe:
     if name not in RECIPES:
-        raise UsageError(f"unknown environment '{name}': choose {', '.join(RECIPES)}")
+        raise UsageError(f"environment '{name}': unknown. Choose {', '.join(RECIPES)}.")
     return RECIPES[name]
 
 
@@ -216,8 +216,8 @@ def _folder(identity: str) -> Path:
     parent = (cache_dir() / "environments").resolve()
     if any(parent.is_relative_to(folder) for folder in PROGRAMS_OWN):
         raise SandboxError(
-            f"environments cannot lie in {parent}, since programs get a /{parent.parts[1]} folder "
-            "of their own: set ASSAY_CACHE_DIR to another place"
+            f"{parent}: cannot hold environments, because programs have their own "
+            f"/{parent.parts[1]} folder. Set ASSAY_CACHE_DIR to another folder."
         )
     return parent / identity
 

@@ -49,12 +49,12 @@ def _settings(tier: Tier, job: Job) -> WorkerSettings:
 def _first_worker(wanted: str) -> tuple[Tier, Worker, tuple[str, ...]]:
     """Return the strongest tier this machine allows, or the one asked for and no other."""
     if wanted not in ("auto", *TIERS):
-        raise SandboxError(f"unknown sandbox tier '{wanted}': choose auto, {', '.join(TIERS)}")
+        raise SandboxError(f"sandbox tier '{wanted}': unknown. Choose auto, {', '.join(TIERS)}.")
     not_for_us: list[str] = []
     refusals: list[str] = []
     for tier in TIERS.values() if wanted == "auto" else [TIERS[wanted]]:
         if (tier.name == "root") != _is_full_root() and tier.name != "landlock":
-            not_for_us.append(f"{tier.name}: run as {'root' if _is_full_root() else 'no root'}")
+            not_for_us.append(f"{tier.name}: {'not for root' if _is_full_root() else 'needs root'}")
             continue
         try:
             settings = _settings(tier, PROBE)
@@ -62,8 +62,8 @@ def _first_worker(wanted: str) -> tuple[Tier, Worker, tuple[str, ...]]:
         except SandboxError as error:
             refusals.append(f"{tier.name}: {error}")
     raise SandboxError(
-        f"this machine does not allow the process sandbox ({'; '.join(not_for_us + refusals)}): "
-        "'assay sandbox doctor' says what it needs"
+        f"process sandbox: does not work here ({'; '.join(not_for_us + refusals)}). "
+        "Run 'assay sandbox doctor' to see what it needs."
     )
 
 

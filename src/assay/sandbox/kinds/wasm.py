@@ -295,5 +295,5 @@ def _note(text: str) -> None:
 @sandboxes.register("wasm")
 def _open(workers: int, tier: str) -> WasmSandbox:
     if tier not in ("auto", TIER):
-        raise SandboxError(f"wasm has one tier, {TIER}: drop --sandbox-tier {tier}")
+        raise SandboxError(f"--sandbox-tier {tier}: wasm has one tier, {TIER}. Omit the option.")
     return WasmSandbox(workers or usable_cores())

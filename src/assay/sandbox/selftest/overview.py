@@ -48,7 +48,9 @@ def _examined(kind: str, workers: int) -> KindReport:
         rate = MEASURED / (time.monotonic() - started)
     finally:
         sandbox.close()
-    refusal = "" if passed == MEASURED else f"{MEASURED - passed} of {MEASURED} right programs fail"
+    refusal = (
+        "" if passed == MEASURED else f"{MEASURED - passed} of {MEASURED} correct programs fail"
+    )
     return KindReport(
         kind, refusal, about.tier, about.python, about.guarantees, about.gaps, round(rate, 1)
     )

@@ -90,7 +90,7 @@ def about(machine_code: Path) -> Build:
 def _build(folder: Path, note: Callable[[str], None]) -> None:
     from wasmtime import component
 
-    note("building CPython for WebAssembly, once: half a minute")
+    note("building CPython for WebAssembly (once, about half a minute)")
     with tempfile.TemporaryDirectory(dir=folder) as temporary:
         wasm = Path(temporary, "component.wasm")
         _componentize(Path(temporary), wasm)
@@ -131,7 +131,7 @@ def _componentize(folder: Path, target: Path) -> None:
     )  # fmt: skip
     if done.returncode:
         last = (done.stderr.strip() or done.stdout.strip()).splitlines()[-1:] or ["no reason"]
-        raise SandboxError(f"componentize-py failed ({last[0]}): install it anew")
+        raise SandboxError(f"componentize-py: failed ({last[0]}). Install it again.")
 
 
 def _write_host_names(target: Path) -> None:
@@ -147,7 +147,7 @@ def _need_packages() -> None:
         _versions()
     except importlib.metadata.PackageNotFoundError as error:
         raise SandboxError(
-            f"the wasm sandbox needs {error.name}: install it with {install_hint('wasm')}"
+            f"wasm sandbox: needs {error.name}. Install it with {install_hint('wasm')}."
         ) from error
 
 

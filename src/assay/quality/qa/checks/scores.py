@@ -41,10 +41,9 @@ def _scores(examination: Examination, benchmark: str) -> list[Item]:
     ]
     newest = next((result for result in results if _is_whole(result)), None)
     if newest is None:
-        partial = f" ({len(results)} incomplete or of selected problems)" if results else ""
-        reason = (
-            f"no result of this model over the whole benchmark{partial}: run assay eval {benchmark}"
-        )
+        partial = f" ({len(results)} incomplete or for selected problems)" if results else ""
+        remedy = f"run 'assay eval {benchmark}'"
+        reason = f"no result of this model for the whole benchmark{partial}; {remedy}"
         return [Item(f"{benchmark} {figure}", "INCONCLUSIVE", reason) for figure in wanted]
     examination.digests[f"result {newest.run}"] = hashlib.sha256(
         RESULT_FILES.read_bytes(newest.path)
@@ -81,7 +80,7 @@ def _score(benchmark: str, figure: str, least: float, result: Result) -> Item:
     name = f"{benchmark} {figure}"
     found = {f"pass_at_{k}": one for k, one in result.pass_at.items()}.get(figure)
     if found is None:
-        return Item(name, "INCONCLUSIVE", f"{result.run} does not tell it")
+        return Item(name, "INCONCLUSIVE", f"{result.run} does not contain it")
     return Item(
         name,
         at_least(found.low, found.high, least),
