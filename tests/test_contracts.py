@@ -97,7 +97,7 @@ def test_another_function_breaks_it(tmp_path: Path, subject: str, ids: set[str])
 def test_a_counterexample_is_shown(tmp_path: Path) -> None:
     obligation = {"id": "positive", "statement": "", "holds": "f(x) < 3"}
     found = broken(tmp_path, obligations=[SOUND["obligations"][0], obligation])
-    assert found["positive"] == "not for {'x': 9, 'y': 0.25}"
+    assert found["positive"] == "does not hold for {'x': 9, 'y': 0.25}"
     obligation = {"id": "positive", "statement": "", "holds": "f(x - 1) >= 0"}
     found = broken(tmp_path, obligations=[SOUND["obligations"][0], obligation])
     assert found["positive"].startswith("for {'x': 0, 'y': 0.25}: ValueError(")
@@ -281,4 +281,4 @@ def test_an_installed_package_has_them(tmp_path: Path) -> None:
         timeout=60,
     )
     assert done.returncode == 2
-    assert "has no contracts" in done.stderr
+    assert "contracts: missing" in done.stderr

@@ -45,8 +45,6 @@ PATTERNS = {re.compile(rf"\b({old})\b", re.I): new for old, new in RETIRED.items
 NOT_YET_CONVERTED = {
     # docs
     "CHANGELOG.md",
-    "SECURITY.md",
-    "docs/sandbox.md",
     # help texts
     "assay bench",
     "assay data verify",

@@ -347,5 +347,7 @@ def test_an_environment_that_programs_could_not_see_is_refused(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("ASSAY_CACHE_DIR", "/tmp/assay")
-    with pytest.raises(SandboxError, match="programs get a /tmp folder .*set ASSAY_CACHE_DIR"):
+    with pytest.raises(
+        SandboxError, match="programs have their own /tmp folder.*Set ASSAY_CACHE_DIR"
+    ):
         environments.find("bigcodebench")
