@@ -53,7 +53,7 @@ _TYPES = {
 
 
 class Opaque:
-    """Stands for a value that was no plain data."""
+    """Stand for a value that was not plain data."""
 
     __slots__ = ("kind",)
     __hash__ = None  # type: ignore[assignment]
@@ -69,7 +69,7 @@ class Opaque:
 
 
 class Large:
-    """Stands for a value that is known by its digest alone."""
+    """Stand for a value that is known only by its digest."""
 
     __slots__ = ("digest",)
     __hash__ = None  # type: ignore[assignment]
@@ -85,7 +85,7 @@ class Large:
 
 
 def encode(value: Any, depth: int = 0) -> Any:
-    """The value as JSON-ready data."""
+    """Return the value as JSON-ready data."""
     kind = type(value)
     if kind is str or kind is bool or kind is float or value is None:
         return value
@@ -130,7 +130,7 @@ def _encode_int(number: int) -> Any:
 
 
 def _is_json(values: list[Any]) -> bool:
-    """Whether all of them stand for themselves, told without a look at each."""
+    """Return whether all of them are JSON values themselves, without looking at each."""
     kinds = set(map(type, values))
     if kinds == {int}:
         return bool(min(values) > -_DECIMAL and max(values) < _DECIMAL)
@@ -140,8 +140,8 @@ def _is_json(values: list[Any]) -> bool:
 def abridged(value: Any) -> Any:
     """Return the value as JSON-ready data, or its digest if it is large.
 
-    Only equal values have the same digest, so there is no tolerance. Lists and tuples of nothing
-    but floats are compared with one: they cross in full.
+    Only equal values have the same digest, so there is no tolerance. Lists and tuples of floats
+    only are compared with a tolerance, so they are sent in full.
     """
     if _room_left(value, LARGE) >= 0 or (_are_floats(value) and len(value) <= MOST_ITEMS):
         return encode(value)
@@ -155,7 +155,7 @@ def _are_floats(value: Any) -> bool:
 
 
 def _room_left(value: Any, room: int) -> int:
-    """What is left of ``room`` items and characters, or something negative."""
+    """Return what is left of ``room`` items and characters. A negative number means too much."""
     if isinstance(value, str | bytes):
         return room - len(value)
     if isinstance(value, int):  # as small as the float that may equal it
@@ -170,7 +170,7 @@ def _room_left(value: Any, room: int) -> int:
 
 
 def decode(data: Any) -> Any:
-    """Return the value of encoded data. Raise ValueError if it is none or would be huge."""
+    """Return the value of encoded data. Raise ValueError if it is malformed or huge."""
     return _decode(data, [ROOM])
 
 
@@ -199,7 +199,7 @@ def _take(room: list[int], items: int) -> None:
 
 
 def has_opaque(data: Any) -> bool:
-    """Return whether encoded data stands for something that is no plain data."""
+    """Return whether encoded data contains a value that was not plain data."""
     if isinstance(data, dict):
         return "opaque" in data or any(map(has_opaque, data.values()))
     return isinstance(data, list) and any(map(has_opaque, data))

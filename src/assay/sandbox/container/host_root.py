@@ -1,4 +1,4 @@
-"""A small root file system of this machine's own Python, for hosts that cannot pull an image."""
+"""Build a small root file system from this machine's Python, for hosts without an image."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LIBRARY = re.compile(r"(/\S+) \(0x")
 
 
 def write_host_root(target: Path) -> None:
-    """As a tar file: Python with its standard library and what these need, at their own places."""
+    """Write a tar file with Python, its standard library, and what both need, at their paths."""
     interpreter = Path(sys.executable).resolve()
     standard = Path(sysconfig.get_path("stdlib", vars={"base": sys.base_prefix})).resolve()
     modules = list(_below(standard))
@@ -53,7 +53,7 @@ def _below(folder: Path) -> Iterator[Path]:
 
 
 def _libraries(files: Iterable[Path]) -> set[Path]:
-    """The shared libraries of these, by the names under which they are looked for."""
+    """Return the shared libraries of these files, by the paths at which they are loaded."""
     done = subprocess.run(
         ["ldd", *map(str, files)],
         stdin=subprocess.DEVNULL, capture_output=True, text=True, env={"PATH": os.defpath},
@@ -68,7 +68,7 @@ def _libraries(files: Iterable[Path]) -> set[Path]:
 
 
 def _add(archive: tarfile.TarFile, source: Path, place: Path) -> None:
-    """Its content, readable for everybody, under this name."""
+    """Add a file's content under this name, readable for everybody."""
     member = archive.gettarinfo(str(source.resolve()), str(place).lstrip("/"))
     member.mode = 0o755 if os.access(source, os.X_OK) else 0o644
     member.uid = member.gid = 0

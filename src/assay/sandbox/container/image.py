@@ -1,4 +1,4 @@
-"""The image that containers are started from, known by its digest."""
+"""Find or build the image that containers are started from, known by its digest."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ PACKAGES = "python3-minimal,python3"
 
 
 def image_id(engine: Engine) -> str:
-    """Of the image that was built here, or of the one that the user names by its digest."""
+    """Return the id of the image that was built here, or that the user names by its digest."""
     chosen = os.environ.get(CHOICE, "")
     if chosen and "sha256:" not in chosen:
         raise SandboxError(f"{CHOICE}: {chosen} has no digest. Give name@sha256:… or sha256:….")
@@ -45,7 +45,7 @@ def image_id(engine: Engine) -> str:
 
 
 def build_image(base: str, root: Path | None, note: Callable[[str], None]) -> str:
-    """Make the image, from a base image or from a root file system; its digest."""
+    """Build the image from a base image or a root file system, and return its digest."""
     engine = find_engine()
     if root is not None:
         with _root_archive(root, note) as archive, archive.open("rb") as content:
@@ -72,7 +72,7 @@ def _record(engine: Engine) -> Path:
 
 @contextlib.contextmanager
 def _root_archive(root: Path, note: Callable[[str], None]) -> Iterator[Path]:
-    """A tar file of a root file system: this host's Python, a new Debian, a folder, or as it is."""
+    """Yield a tar file of a root file system: this host's Python, Debian, a folder or a file."""
     if root.is_file():
         yield root
         return

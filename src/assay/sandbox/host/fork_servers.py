@@ -1,4 +1,4 @@
-"""What sandboxes share that keep fork servers warm, wherever these run."""
+"""Share the code of all sandboxes that keep fork servers warm, wherever these run."""
 
 from __future__ import annotations
 
@@ -38,9 +38,10 @@ CONTROL = Job("", 0, Program("def f(x):\n    return x + 1\n", ""), Tests("f", "a
 
 
 class ForkServerSandbox(WarmWorkers[Worker]):
-    """A fork server for each worker, kept warm between calls of ``judge``.
+    """Keep one fork server per worker warm between calls of ``judge``.
 
-    Kinds inherit it: they say what a worker for a job is set up with, and start it.
+    A sandbox kind inherits from this class. It provides a worker's settings for a job, and starts
+    it.
     """
 
     def __init__(self, workers: int, first: Worker) -> None:
@@ -50,7 +51,10 @@ class ForkServerSandbox(WarmWorkers[Worker]):
         self._machine = Machine()
 
     def _settings(self, job: Job) -> WorkerSettings:
-        """All of a job that a worker cannot change later; SandboxError if it cannot be had."""
+        """Return the settings that a worker cannot change later.
+
+        Raise SandboxError if there are none.
+        """
         raise NotImplementedError
 
     def _new_worker(self, settings: WorkerSettings) -> Worker:
@@ -97,19 +101,19 @@ class ForkServerSandbox(WarmWorkers[Worker]):
         return job, report
 
     def _others_s(self) -> float:
-        """Return the CPU seconds of all processes of the machine but those of the sandbox."""
+        """Return the CPU seconds of all processes of the machine except the sandbox's."""
         with self._lock:
             workers = list(self._alive)
         return self._machine.busy_s() - sum(worker.cpu_s() for worker in workers)
 
     def _control_passes(self, job: Job) -> bool:
-        """Return whether a worker like that of a job judges an honest program right."""
+        """Return whether a worker like that of a job judges an honest program correctly."""
         tests = dataclasses.replace(CONTROL.tests, integrity=job.tests.integrity)
         control = dataclasses.replace(job, program=CONTROL.program, tests=tests)
         return verdict_of(control, self._report(control, lambda: None)).status == "pass"
 
     def _report(self, job: Job, doze: Callable[[], None]) -> Report | SandboxFailure:
-        """Return what was seen of a program."""
+        """Return the outcome of running a program."""
         tests = job.tests
         order = Order(task_of(job), _limits(job))
         timeout_s = job.limits.wall_s * PATIENCE + GRACE_S
@@ -145,10 +149,10 @@ class ForkServerSandbox(WarmWorkers[Worker]):
 
 
 def _is_own_wait(report: Report, limits: types.Limits, others_s: float) -> bool:
-    """Return whether a program that ran alone got all that it needed to reach its CPU limit.
+    """Return whether a program that ran alone got all it needed to reach its CPU limit.
 
-    Its own waiting for a CPU proves nothing: a program that naps waits after each nap, as often as
-    it likes. One that was ended before the last extension was awake for as long as it may be.
+    Its own waiting for a CPU proves nothing: a program that sleeps often also waits after each
+    sleep. A program that was ended before the last extension was awake for as long as it may be.
     """
     return report.pressure == "cpu" and (
         others_s < STARVED * limits.wall_s
@@ -170,7 +174,7 @@ def _is_lost(report: Report | SandboxFailure) -> bool:
 
 
 def settings_for(job: Job, tier: str, start: Start) -> WorkerSettings:
-    """What a worker is set up with once; the other limits can change from job to job."""
+    """Return the settings of a worker for a job. Other limits can change from job to job."""
     limits = job.limits
     inside = Settings(
         tier,
@@ -185,7 +189,7 @@ def settings_for(job: Job, tier: str, start: Start) -> WorkerSettings:
 
 
 def _host_oom_kills() -> int:
-    """How often the kernel has killed a process for lack of memory since it started."""
+    """Return how many processes the kernel has killed for lack of memory since it started."""
     with contextlib.suppress(OSError):
         for line in Path("/proc/vmstat").read_text().splitlines():
             if line.startswith("oom_kill "):
@@ -194,7 +198,7 @@ def _host_oom_kills() -> int:
 
 
 def _limits(job: Job) -> Limits:
-    """A case may take several times what the reference took for its slowest."""
+    """Return the limits of a job. A case may take several times the reference's slowest time."""
     limits = job.limits
     call_cpu_s = limits.call_cpu_s
     if call_cpu_s and job.tests.cases:
@@ -210,7 +214,7 @@ def _limits(job: Job) -> Limits:
 
 
 def task_of(job: Job) -> Task:
-    """Return what the process of a program is told of a job: not the tests if these are apart."""
+    """Return what the process of a program learns about a job. Separated tests are left out."""
     tests = job.tests
     code = tests.code if tests.integrity == "shared" else ""
     return Task(tests.preamble, job.program.code, code, tests.entry_point, tests.cases is not None)

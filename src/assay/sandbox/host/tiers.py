@@ -1,4 +1,4 @@
-"""The tiers of the process sandbox, strongest first: what each promises and what it does not."""
+"""List the tiers of the process sandbox, strongest first, with their guarantees and gaps."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ HOST_NUMBERS = "process ids and inode numbers are the host's, and count what oth
 
 @dataclass(frozen=True, slots=True)
 class Tier:
-    """``remedy`` is for people on whose machine it does not work."""
+    """Describe a tier. ``remedy`` says what a machine needs for it."""
 
     name: str
     guarantees: tuple[str, ...]

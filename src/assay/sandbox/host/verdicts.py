@@ -1,4 +1,4 @@
-"""From what a fork server and its oracle saw to a verdict."""
+"""Turn what a fork server and its oracle saw into a verdict."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ BROKE_WORKER = "broke-worker"  # twice, while an honest program passes in such a
 
 
 def verdict_of(job: Job, outcome: Outcome) -> Verdict:
-    """Return the verdict on a program by what became of it."""
+    """Return the verdict on a program from the outcome of its run."""
     if isinstance(outcome, SandboxFailure):
         return invalid(job, "sandbox-error", outcome.why)
     if isinstance(outcome, BrokeWorker):
@@ -52,7 +52,7 @@ def verdict_of(job: Job, outcome: Outcome) -> Verdict:
 
 
 def invalid(job: Job, reason: str, detail: str) -> Verdict:
-    """What is no failure of the program."""
+    """Return an invalid verdict, for what is not a failure of the program."""
     return Verdict(job.task_id, job.sample, "invalid", reason, detail, rule=job.program.rule)
 
 
@@ -72,7 +72,7 @@ def _signal_name(number: int) -> str:
 
 
 def _untold(report: Report, limits: Limits) -> tuple[str, str]:
-    """Return reason and detail of the verdict on a program that ended before its tests did."""
+    """Return the reason and detail for a program that ended before its tests did."""
     code, stopped, output = report.exit_code, report.stopped, report.output_tail.strip()
     if stopped == "memory" or report.out_of_memory:
         reason, detail = "memory", f"used more than {limits.memory_mb} MB"

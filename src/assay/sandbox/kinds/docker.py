@@ -1,4 +1,4 @@
-"""Programs in containers of Docker or podman: one for each worker, with a fork server inside."""
+"""Run programs in containers of Docker or podman: one per worker, with a fork server inside."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ENGINE_BACK_S = 60.0  # an engine that is restarted takes this long at most
 
 
 class DockerSandbox(ForkServerSandbox):
-    """Containers that are kept warm; each ends with the harness, however that ends."""
+    """Keep containers warm. Each ends with the harness, however that ends."""
 
     def __init__(self, workers: int) -> None:
         self._engine = find_engine()

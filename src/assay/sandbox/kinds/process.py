@@ -1,4 +1,4 @@
-"""Programs in processes of their own, isolated by the kernel; needs neither root nor Docker."""
+"""Run programs in separate processes, isolated by the kernel. Needs neither root nor Docker."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from assay.types import Job
 
 
 class ProcessSandbox(ForkServerSandbox):
-    """Fork servers on this very machine, isolated as one of the tiers says."""
+    """Keep fork servers on this machine, isolated by one of the tiers."""
 
     def __init__(self, workers: int, tier: str = "auto") -> None:
         self.tier, first, self._refused = _first_worker(tier)
@@ -47,7 +47,7 @@ def _settings(tier: Tier, job: Job) -> WorkerSettings:
 
 
 def _first_worker(wanted: str) -> tuple[Tier, Worker, tuple[str, ...]]:
-    """Return the strongest tier this machine allows, or the one asked for and no other."""
+    """Return the strongest tier this machine allows, or only the requested one."""
     if wanted not in ("auto", *TIERS):
         raise SandboxError(f"sandbox tier '{wanted}': unknown. Choose auto, {', '.join(TIERS)}.")
     not_for_us: list[str] = []
@@ -68,7 +68,7 @@ def _first_worker(wanted: str) -> tuple[Tier, Worker, tuple[str, ...]]:
 
 
 def _is_full_root() -> bool:
-    """Whether this is root with other users to change to, not the sole user of a namespace."""
+    """Return whether this is root with other users to change to, not a namespace's only user."""
     mapped = Path("/proc/self/uid_map").read_text().splitlines()
     return os.geteuid() == 0 and any(int(line.split()[2]) > 1 << 20 for line in mapped)
 

@@ -26,7 +26,7 @@ def refused_call(x86_64, aarch64, *arguments):
 
 @dataclass(frozen=True, slots=True)
 class Attack:
-    """A hostile program and the reasons with which it may end; anything else got through.
+    """Describe a hostile program and the reasons with which it may end. Others are breaches.
 
     In ``program``, ``@SECRET@``, ``@FOLDER@``, ``@TCP@``, ``@UDP@``, ``@ABSTRACT@`` and ``@MARK@``
     stand for a file and folder of the host, addresses that listen there, and a process name that

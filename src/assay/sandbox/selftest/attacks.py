@@ -1,4 +1,4 @@
-"""What hostile programs try, and what a sandbox must make of it.
+"""Define what hostile programs try, and the outcomes that a sandbox must have.
 
 The same battery is ``assay sandbox selftest`` and the conformance suite of every sandbox kind.
 """

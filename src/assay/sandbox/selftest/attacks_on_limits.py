@@ -1,4 +1,4 @@
-"""Attacks that use more than a program may, by ways that a count of processes does not see.
+"""Define attacks that exceed limits in ways that a count of processes does not see.
 
 Each uses at most 2 GB and a few seconds where nothing stops it. A comment marks those that got
 through while limits were counted from what processes show of themselves.

@@ -1,4 +1,4 @@
-"""Runs the attacks against a sandbox and looks at the host afterwards."""
+"""Run the attacks against a sandbox and check the host afterwards."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ UNTRIED, LACKS = "unsupported", "the guest lacks"  # what a program cannot begin
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """What one attack came to."""
+    """Hold the outcome of one attack."""
 
     attack: str
     promised: bool
@@ -35,7 +35,7 @@ class Observation:
 
 
 def run_battery(sandbox: Sandbox, attacks: tuple[Attack, ...] = BATTERY) -> Iterator[Observation]:
-    """One observation per attack, as it is made; each is followed by an honest program."""
+    """Yield one observation per attack. An honest program runs after each."""
     capabilities = sandbox.capabilities()
     tier, honest_program = capabilities.tier, HONEST
     if not capabilities.files:
@@ -71,7 +71,7 @@ def _judged(sandbox: Sandbox, program: str, attack: Attack) -> Verdict:
 
 
 class _Host:
-    """Bait on the host: a file, a folder, addresses that listen, a name for processes."""
+    """Put bait on the host: a file, a folder, listening addresses, a name for processes."""
 
     def __enter__(self) -> _Host:
         self._folder = tempfile.TemporaryDirectory(prefix="assay-bait-")
@@ -118,7 +118,7 @@ class _Host:
         return program
 
     def harm(self) -> str:
-        """What an attack did to the host, in words; nothing if it did nothing."""
+        """Return what an attack did to the host, or an empty text if it did nothing."""
         if self._state() != self._before:
             return "a host file was changed"
         if self._heard:

@@ -1,4 +1,4 @@
-"""All kinds of sandbox on this machine: which work, what each promises, how fast it is."""
+"""Show all kinds of sandbox on this machine: which work, what they promise, how fast they are."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ WARM_UP, MEASURED = 20, 300
 
 @dataclass(frozen=True, slots=True)
 class KindReport:
-    """One kind; ``refusal`` is empty where it works."""
+    """Describe one kind. ``refusal`` is empty if it works."""
 
     kind: str
     refusal: str
@@ -30,7 +30,7 @@ class KindReport:
 
 
 def overview(workers: int = 0) -> Iterator[KindReport]:
-    """Try every kind for real, with small programs that pass."""
+    """Try every kind with small programs that pass, and yield the results."""
     for kind in sandboxes.names():
         yield _examined(kind, workers or usable_cores())
 

@@ -1,4 +1,4 @@
-"""CPython as a WebAssembly component, built once and kept, with its digest, in the cache."""
+"""Build CPython as a WebAssembly component once, and cache it with its digest."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ STACK_BYTES = (2 << 20) - (1 << 16)  # wasmtime allows no more
 
 @dataclass(frozen=True, slots=True)
 class Lacks:
-    """Names of this Python's standard library that the guest lacks."""
+    """List names of this Python's standard library that the guest lacks."""
 
     modules: tuple[str, ...]
     names: dict[str, tuple[str, ...]]  # by module
@@ -46,10 +46,10 @@ class Lacks:
 
 @dataclass(frozen=True, slots=True)
 class Build:
-    """What a component is and was made with.
+    """Describe a component and what it was built with.
 
-    Builds are not alike to the byte (componentize-py issue 247): not even the order of sets of
-    strings is that of another build, so that results name theirs.
+    Two builds are not identical to the byte (componentize-py issue 247). Even the order of sets of
+    strings differs between builds, so results name their build.
     """
 
     sha256: dict[str, str]  # by file
@@ -59,7 +59,7 @@ class Build:
 
 
 def open_engine() -> Any:
-    """Of wasmtime, the same for compiling and for running."""
+    """Return a wasmtime engine, configured alike for compiling and for running."""
     import wasmtime
 
     config = wasmtime.Config()
@@ -69,7 +69,7 @@ def open_engine() -> Any:
 
 
 def compiled(note: Callable[[str], None]) -> Path:
-    """The file that wasmtime loads; made now if it is not there or not what it was."""
+    """Return the file that wasmtime loads. Build it if it is missing or was changed."""
     _need_packages()
     folder = cache_dir() / "wasm" / _digest_of_inputs()[:16]
     machine_code, record = folder / "component.cwasm", folder / "component.json"
@@ -80,7 +80,7 @@ def compiled(note: Callable[[str], None]) -> Path:
 
 
 def about(machine_code: Path) -> Build:
-    """Return what is recorded of a component that is there."""
+    """Return what is recorded about an existing component."""
     build = _recorded(machine_code.with_suffix(".json"))
     if build is None:
         raise SandboxError(f"{machine_code}: its record is gone. Run the same command again.")
@@ -135,7 +135,7 @@ def _componentize(folder: Path, target: Path) -> None:
 
 
 def _write_host_names(target: Path) -> None:
-    """What other sandboxes have and the guest may lack: asked of no program, in a process apart."""
+    """Write, in a separate process, the standard library's names that a guest may lack."""
     script = [sys.executable, "-I", "-S", "-W", "ignore", str(HERE / "host_names.py"), str(target)]
     subprocess.run(
         script, capture_output=True, stdin=subprocess.DEVNULL, check=True, timeout=BUILD_S
@@ -166,7 +166,7 @@ def _digest_of_inputs() -> str:
 
 
 def _is_as_recorded(path: Path, record: Path) -> bool:
-    """Machine code from a file is as trusted as the file: it is checked each time."""
+    """Return whether a file has its recorded digest. Machine code is checked each time."""
     build = _recorded(record)
     try:
         return build is not None and build.sha256[path.name] == file_sha256(path)
@@ -175,7 +175,7 @@ def _is_as_recorded(path: Path, record: Path) -> bool:
 
 
 def _recorded(record: Path) -> Build | None:
-    """Return what is recorded of a build of this user, or nothing."""
+    """Return the record of this user's build, or None."""
     try:
         found = read_sealed(record, PURPOSE)
         return codec.from_json(Build, json.loads(found)) if found else None

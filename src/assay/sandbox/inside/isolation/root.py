@@ -1,4 +1,4 @@
-"""Namespaces, and a root folder that holds only what Python needs."""
+"""Enter namespaces, and a root folder that holds only what Python needs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,10 @@ EMPTY = "size=4k,nr_inodes=1,mode=555"
 
 
 def enter_namespaces(*, through_user_namespace: bool) -> None:
-    """New mount, network, IPC and host-name namespaces; the next child is pid 1 of a new one."""
+    """Enter new mount, network, IPC and host-name namespaces.
+
+    The next child is pid 1 of another.
+    """
     if not through_user_namespace:
         kernel.unshare(ALL_NAMESPACES)
         return
@@ -41,7 +44,7 @@ def enter_namespaces(*, through_user_namespace: bool) -> None:
 def enter_private_root(
     shown: list[str], hidden: list[str], files_mb: int, allowed: Container[str]
 ) -> None:
-    """Leave the host's files: read-only system and Python folders, an own /proc, a small /tmp."""
+    """Leave the host's files: read-only system and Python folders, own /proc, small /tmp."""
     build({path: path for path in shown}, hidden)
     if "loopback" in allowed:
         loopback.switch_on(STAGING)
@@ -57,7 +60,7 @@ def enter_private_root(
 def build(
     shown: dict[str, str], hidden: list[str], prepare: Callable[[], None] = lambda: None
 ) -> None:
-    """Show files of the host, by their places, read-only in a root to be; cover what is hidden.
+    """Show host files at their paths, read-only, in a future root. Cover what is hidden.
 
     ``prepare`` is called while the new root is empty.
     """
@@ -78,7 +81,7 @@ def build(
 
 
 def enter() -> None:
-    """Make what was built the root, read-only, and let go of the old one."""
+    """Make what was built the root, read-only, and detach the old one."""
     os.chdir(STAGING)
     kernel.pivot_root_here()
     kernel.set_mount_attributes("/", _attributes(device=False), recursive=False)
@@ -92,13 +95,13 @@ def mount_scratch(path: str, files_mb: int) -> None:
 
 
 def scratch_state() -> object:
-    """Return what is not a clean folder's if a program has made or changed anything in it."""
+    """Return a state that differs from a clean folder's if a program has changed the folder."""
     room, folder = os.statvfs(SCRATCH), os.stat(SCRATCH)
     return room.f_bfree, room.f_ffree, folder.st_mode, folder.st_ctime_ns, folder.st_mtime_ns
 
 
 def renew_scratch(files_mb: int) -> None:
-    """Replace it in one step, however deep or full the old one is; inode numbers begin again."""
+    """Replace the folder in one step, however deep or full it is. Inode numbers restart."""
     kernel.unmount(SCRATCH)
     mount_scratch(SCRATCH, files_mb)
 

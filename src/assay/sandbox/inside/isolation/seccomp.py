@@ -1,7 +1,7 @@
-"""The system calls a program may not make.
+"""Filter the system calls that a program may not make.
 
-A deny-list that no unknown call passes: another architecture's calls kill, calls newer than this
-table do not exist. Python and its libraries fall back from calls that do not exist.
+This is a deny-list that no unknown call passes. Calls of another architecture kill the process, and
+calls newer than this table do not exist. Python and its libraries have alternatives for those.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ Instruction = tuple[int, int, int, int]  # code, jump if true, jump if false, va
 
 
 class Filter:
-    """A filter that binds the process that installs it, and all it starts, for good."""
+    """Bind the process that installs the filter, and all it starts, for good."""
 
     def __init__(self, program: list[Instruction]) -> None:
         packed = b"".join(struct.pack("HBBI", *instruction) for instruction in program)
@@ -124,7 +124,7 @@ class Filter:
 def install(
     *, families: tuple[int, ...], watched: bool, changes: Calls | None = None, forks: bool = False
 ) -> None:
-    """Bind this process: see ``build``."""
+    """Bind this process (see ``build``)."""
     machine = os.uname().machine
     Filter(
         build(machine, families=families, watched=watched, changes=changes or {}, forks=forks)
@@ -194,7 +194,7 @@ def build(
 
 
 def build_last(machine: str) -> list[Instruction]:
-    """Return what a fork server's programs may not do on top of what it may not itself."""
+    """Return what a fork server's programs may not do, in addition to its own filter."""
     column, _ = ARCHITECTURES[machine]
     program: list[Instruction] = [(LOAD, 0, 0, NUMBER)]
     for name in FORK_SERVERS:

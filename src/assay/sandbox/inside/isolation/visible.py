@@ -30,7 +30,7 @@ def shown_paths() -> list[str]:
 
 
 def system_folders() -> list[str]:
-    """Return the system's folders; those that are links lead into the others."""
+    """Return the system's folders. Those that are links lead into the others."""
     return [path for path in SYSTEM_FOLDERS if os.path.isdir(path) and not os.path.islink(path)]
 
 
@@ -39,7 +39,7 @@ def system_files() -> list[str]:
 
 
 def python_folders() -> list[str]:
-    """Return where modules come from: the standard library and an environment's packages."""
+    """Return the folders of modules: the standard library and an environment's packages."""
     folders = [
         folder
         for prefix in dict.fromkeys((sys.base_prefix, sys.base_exec_prefix))
@@ -50,7 +50,7 @@ def python_folders() -> list[str]:
 
 
 def hidden_folders(shown: Iterable[str]) -> list[str]:
-    """Return the folders of packages below ``shown``, but for those of an environment."""
+    """Return the package folders below ``shown``, except those of an environment."""
     environment = [] if sys.flags.no_site else [os.path.realpath(sys.prefix)]
     found = {
         os.path.realpath(f"{place}/{name}")

@@ -1,4 +1,4 @@
-"""Runs a program and its tests in this interpreter and says how it went.
+"""Run a program and its tests in this interpreter, and report the outcome.
 
 Sharing the interpreter is what a verdict's ``integrity: shared`` means.
 """
@@ -32,7 +32,7 @@ BY_ERRNO = {
 
 
 def prepared(preamble: types.CodeType) -> dict[str, object]:
-    """The namespace of a module that holds the benchmark's own preamble."""
+    """Return the namespace of a module in which the benchmark's preamble has run."""
     # A real module, since dataclasses, pickle and typing look their classes' module up.
     module = types.ModuleType("candidate")
     sys.modules["candidate"] = module
@@ -69,7 +69,7 @@ explain: Callable[[BaseException], tuple[str, str] | None] = _unexplained
 
 
 def told(error: BaseException) -> tuple[str, str]:
-    """A verdict's reason and detail."""
+    """Return a verdict's reason and detail."""
     try:
         explained = explain(error)
     except BaseException:  # the program's own attributes: they may do anything

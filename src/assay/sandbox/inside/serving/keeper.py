@@ -1,4 +1,4 @@
-"""Takes jobs, has a process forked for each, watches it, and tells what was seen."""
+"""Take jobs, have a process forked for each, watch it, and report what was seen."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ CREDENTIALS = struct.Struct("iII")
 
 
 class Process:
-    """A process that was forked, and waits until it is told what to run."""
+    """Hold a forked process that waits until it learns what to run."""
 
     def __init__(self, place: Place, *, apart: bool) -> None:
         self.control, theirs = _socket.socketpair()
@@ -51,7 +51,7 @@ class Process:
             os.close(their_output)
 
     def send(self, message: bytes) -> tuple[int, bytes]:
-        """Send what to run; return the process's pid, 0 if there is none, and its first word."""
+        """Send what to run. Return the process's pid (0 if there is none) and its first message."""
         pid, said = 0, b""
         try:
             # Most messages fit between the two; the rest waits until somebody listens.
@@ -81,7 +81,7 @@ class Process:
 
 
 class Keeper:
-    """Judges one program after the other; nothing of one is there for the next."""
+    """Judge one program after the other. Nothing of one remains for the next."""
 
     def __init__(self, place: Place, machine: Machine, *, apart: bool) -> None:
         self._place = place
@@ -93,11 +93,11 @@ class Keeper:
         self._codes: Latest[tuple[str, str], bytes] = Latest()
 
     def prepare(self) -> None:
-        """Have the next program's process forked while the harness thinks of what to run in it."""
+        """Have the next program's process forked while the harness chooses what to run in it."""
         self._next = self._next or Process(self._place, apart=self._apart)
 
     def judge(self, message: list[Any]) -> Seen:
-        """Run one program to its end or a limit, remove all traces, tell what was seen."""
+        """Run one program to its end or a limit, remove all traces, report what was seen."""
         task, limits = read_order(message)
         try:
             codes = self._compiled(task.preamble, task.tests)
@@ -161,7 +161,7 @@ class Keeper:
     def _pass_on(
         self, channel: _socket.socket | None, cpu_s: float = 0.0, call_cpu_s: float = 0.0
     ) -> None:
-        """Send it to the oracle, if there is one, which waits for one message a program."""
+        """Send it to the oracle, if there is one. The oracle waits for one message per program."""
         if not self._apart:
             return
         clock, passed = self._clock, []
@@ -172,7 +172,7 @@ class Keeper:
         self._link.sendmsg([TURN.pack(clock.kind, clock.start, cpu_s, call_cpu_s)], passed)
 
     def _compiled(self, preamble: str, tests: str) -> bytes:
-        """Compile the benchmark's own code: the same for every sample of a problem."""
+        """Compile the benchmark's own code, which is the same for every sample of a problem."""
         key = (preamble, tests)
         if key not in self._codes.items:
             codes = judge.compiled(preamble, judge.PREAMBLE), judge.compiled(tests, judge.TESTS)
@@ -181,5 +181,5 @@ class Keeper:
 
 
 def _unfit(why: str) -> Seen:
-    """Tell why a program could not be run at all."""
+    """Report why a program could not be run at all."""
     return Seen(Result("unfit", detail=why))

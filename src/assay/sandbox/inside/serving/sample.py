@@ -1,4 +1,4 @@
-"""The program's own process: its limits, its descriptors, its run."""
+"""Run the program in its own process: its limits, its descriptors, its run."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SEPARATOR, LENIENT = "\0", "surrogatepass"
 
 
 class Orders(NamedTuple):
-    """What the keeper tells the process of one program: what to run, and how to tell the end."""
+    """Tell the process of one program what to run, and how to report the end."""
 
     program: str
     tests: str
@@ -37,7 +37,7 @@ class Orders(NamedTuple):
 
 
 def limit_worker(limits: WorkerLimits, processes: int) -> None:
-    """Set what is the same for all programs of a worker: they inherit it, none pays for it."""
+    """Set what is the same for all programs of a worker, once. They inherit it."""
     memory = _address_space() + limits.memory_mb * MIB
     files = limits.files_mb * MIB
     for kind, value in (
@@ -57,8 +57,9 @@ def limit_worker(limits: WorkerLimits, processes: int) -> None:
 def run(control: int, output: int, channel: int, enter: Callable[[], None]) -> NoReturn:
     """Isolate this process, then learn what to run and run it.
 
-    ``control`` leads to the keeper, ``output`` is a pipe; standard input is /dev/null already. With
-    a ``channel`` the tests are elsewhere, and the keeper only hears of failures of ours.
+    ``control`` leads to the keeper, ``output`` is a pipe, and standard input is already /dev/null.
+    With a ``channel`` the tests are elsewhere, and the keeper receives only failures of the
+    harness.
     """
     apart = channel >= 0
     output, channel = os.dup(output), os.dup(channel) if apart else -1
@@ -102,7 +103,7 @@ def run(control: int, output: int, channel: int, enter: Callable[[], None]) -> N
 
 
 def _tell(*parts: str) -> NoReturn:
-    """Send them whatever the program left behind, even if an error comes up on the way."""
+    """Send the result, whatever the program left behind, even if an error occurs on the way."""
     try:
         os.write(CONTROL, SEPARATOR.join(parts).encode(errors=LENIENT))
     finally:
@@ -110,9 +111,9 @@ def _tell(*parts: str) -> NoReturn:
 
 
 def checked(data: bytes, token: str) -> Result | None:
-    """Return the verdict, if the stream holds just that with the right token.
+    """Return the verdict, if the stream holds exactly that with the right token.
 
-    Called by the keeper: once the program has begun, it may have written all of it.
+    Called by the keeper. Once the program has started, it may have written all of it.
     """
     begun = data.startswith(BEGUN)
     try:

@@ -1,4 +1,4 @@
-"""A process that isolates itself, then serves: as keeper of programs, or as their oracle."""
+"""Isolate this process, then serve as keeper of programs or as their oracle."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MOST_DESCRIPTORS = 1 << 20
 
 
 class Role(Protocol):
-    """Answers one message after the other; ``prepare`` comes before each, as soon as can be."""
+    """Define a role that answers messages one by one. ``prepare`` is called early, before each."""
 
     def prepare(self) -> None: ...
     def judge(self, message: list[Any]) -> Seen | Result: ...

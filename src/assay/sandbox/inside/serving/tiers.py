@@ -36,7 +36,7 @@ WORDS = 500  # of a zygote that cannot start
 
 
 def in_namespaces(settings: Settings, *, as_root: bool) -> Place:
-    """Return in the keeper only."""
+    """Set up namespaces for the worker, and return in the keeper only."""
     limits, allowed = settings.limits, settings.allowed
     shown, hidden = _visible(settings.private)
     limit = cgroup.open_limit(limits.memory_mb, limits.processes)
@@ -105,7 +105,7 @@ def in_namespaces(settings: Settings, *, as_root: bool) -> Place:
 
 
 def by_landlock(settings: Settings, *, in_container: bool = False) -> Place:
-    """Return in the keeper only."""
+    """Set up Landlock for the worker, and return in the keeper only."""
     if landlock.version() < landlock.WITH_SCOPES:
         raise OSError("Landlock of Linux 6.12 or later is needed")
     limits = settings.limits
@@ -163,7 +163,7 @@ def by_landlock(settings: Settings, *, in_container: bool = False) -> Place:
 
 
 def isolate_oracle(settings: Settings) -> None:
-    """Isolate the process that runs tests like the programs, apart from them."""
+    """Isolate the process that runs tests like the programs, separately from them."""
     limits, tier = settings.limits, settings.tier
     shown, hidden = _visible(())
     if tier in ("root", "user"):
@@ -184,9 +184,9 @@ def isolate_oracle(settings: Settings) -> None:
 
 
 def _forks_victims(forker: Forker) -> Callable[[], bool]:
-    """Fork such that memory that runs out ends the child, not this process beside it in a cgroup.
+    """Make forks such that lack of memory ends the child, not this process in the same cgroup.
 
-    The child inherits it; to set it there would cost each program 0.1 ms.
+    The child inherits the setting. Setting it in the child would cost each program 0.1 ms.
     """
     score = os.open("/proc/self/oom_score_adj", os.O_RDWR)
     own = os.read(score, 16)
@@ -209,18 +209,18 @@ def _visible(private: Iterable[str]) -> tuple[list[str], list[str]]:
 
 
 def _changes(uid: int | None) -> seccomp.Calls:
-    """Return the calls by which programs, of this user or their own, could change host files."""
+    """Return the calls by which programs, as this user or another, could change host files."""
     return seccomp.CHANGES_BY_OWNERS if uid is None else seccomp.CHANGES_BY_WRITERS
 
 
 def _families(allowed: Iterable[str]) -> tuple[int, ...]:
-    """Return the kinds of sockets; those of the internet leave counters behind in a namespace."""
+    """Return the allowed socket families. Internet sockets leave counters in a namespace."""
     with_loopback = (seccomp.AF_INET, seccomp.AF_INET6) if "loopback" in allowed else ()
     return (seccomp.AF_UNIX, *with_loopback)
 
 
 def _wait_outside(limit: cgroup.TreeLimit | None, leave: Callable[[], None] = lambda: None) -> None:
-    """Fork; return in the child. The parent keeps no descriptor and cleans up after it."""
+    """Fork, and return in the child. The parent keeps no descriptor and cleans up after it."""
     kernel.prctl(kernel.PR_SET_CHILD_SUBREAPER, 1)  # where no namespace ends with its first process
     child = os.fork()
     if child == 0:
@@ -243,7 +243,7 @@ def _wait_outside(limit: cgroup.TreeLimit | None, leave: Callable[[], None] = la
 
 
 def _end_descendants() -> None:
-    """Kill all that is left below this process, however fast it forks."""
+    """Kill everything that is left below this process, however fast it forks."""
     tree = Tree()
     while left := tree.descendants(MANY):
         for pid in left:
@@ -256,7 +256,7 @@ def _end_descendants() -> None:
 
 
 def _fork_zygote(become_zygote: Callable[[int], NoReturn]) -> tuple[int, int]:
-    """Fork, and wait until the child serves; return its pid and the socket that leads to it."""
+    """Fork, and wait until the child serves. Return its pid and the socket that leads to it."""
     ours, theirs = _socket.socketpair(_socket.AF_UNIX, _socket.SOCK_SEQPACKET)
     child = os.fork()
     if child == 0:
@@ -285,7 +285,7 @@ def _others_can_enter(path: str) -> bool:
 
 
 def start(settings: Settings) -> Place:
-    """Make the place that the tier names; OSError if this machine does not allow it."""
+    """Set up the tier's place. Raise OSError if this machine does not allow it."""
     try:
         os.close(os.pidfd_open(os.getpid()))  # the keeper needs them; some containers refuse
     except OSError as error:

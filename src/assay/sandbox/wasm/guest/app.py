@@ -1,4 +1,4 @@
-"""The component's Python: judges programs with the code that the fork server uses too."""
+"""Judge programs inside the component, with the code that the fork server uses too."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ sys.maxsize = (1 << 63) - 1
 
 
 class _State:
-    """Of this instance: a program, or the tests of several."""
+    """Hold the state of this instance: a program, or the tests of several."""
 
     namespace: dict[str, object]
     unloaded: dict[str, str] | None
@@ -53,7 +53,7 @@ class _State:
 
 
 class LackingTests:
-    """Tests that import what this guest lacks: nobody is called."""
+    """Stand for tests that import what this guest lacks. They call no program."""
 
     def __init__(self, lack: str) -> None:
         self._lack = lack
@@ -67,7 +67,7 @@ kept: Latest[str, trial.Tests | LackingTests] = Latest()
 
 
 class WitWorld(wit_world.WitWorld):  # type: ignore[misc]
-    """What the component exports; made anew for each call."""
+    """Implement the component's exports. A new object is created for each call."""
 
     def about(self) -> str:
         python = f"{sys.implementation.name} {sys.version.split()[0]}"
@@ -84,7 +84,7 @@ class WitWorld(wit_world.WitWorld):  # type: ignore[misc]
         )
 
     def lack(self, job: str) -> str:
-        """Called before anything of the program runs, so that it cannot answer itself."""
+        """Return the first import that the guest lacks. Called before any of the program runs."""
         task = Task(*json.loads(job))
         for name, text in (("preamble", task.preamble), ("tests", task.tests)):
             if found := absent.imports.find(text, trusted=True):
@@ -134,7 +134,7 @@ class WitWorld(wit_world.WitWorld):  # type: ignore[misc]
 
 
 def _told(message: Any, dumps: Any = json.dumps) -> str:
-    """Nothing if the program has made even the telling fail, which is its own failure."""
+    """Return the message as JSON, or an empty text if the program broke even that."""
     try:
         return str(dumps(message))
     except BaseException:
@@ -142,7 +142,7 @@ def _told(message: Any, dumps: Any = json.dumps) -> str:
 
 
 class _Calls:
-    """The program in the other instance, which answers piece by piece."""
+    """Call the program in the other instance, which answers in pieces."""
 
     def __init__(self) -> None:
         self._answers: list[Any] = []
@@ -161,7 +161,7 @@ class _Calls:
         return trial.checked(self._answers.pop())
 
     def _hear(self, asked: str) -> None:
-        """All that it answers until it has worked for a while."""
+        """Collect all answers until the program has worked for a while."""
         self._answers = _answers(wit_world.call(asked))
         self._heard += len(self._answers)
         self._pending -= len(self._answers)
@@ -171,7 +171,7 @@ class _Calls:
 
 
 def _answers(text: str) -> list[Any]:
-    """Return what a program answered, the last first; nothing if that is not a list of answers."""
+    """Return a program's answers, last first, or an empty list if they are malformed."""
     try:
         answers = json.loads(text)
     except (ValueError, RecursionError, MemoryError):

@@ -46,7 +46,7 @@ DEEPEST = 10  # errors that are each the cause of the next
 
 
 class Lacks:
-    """Made of all names of the host's library: modules with their names, and encodings."""
+    """Hold all names of the host's library: modules with their names, and encodings."""
 
     def __init__(self, modules: dict[str, list[str]], encodings: list[str]) -> None:
         names = {
@@ -58,7 +58,7 @@ class Lacks:
         self.encodings = {name for name in encodings if not _is_known(name)}
 
     def explain(self, error: BaseException) -> tuple[str, str] | None:
-        """Return a verdict's reason and detail if the guest's lack explains the error."""
+        """Return a verdict's reason and detail if something the guest lacks explains the error."""
         known = error
         for _ in range(DEEPEST):
             code, operation = _origin(error)
@@ -101,7 +101,7 @@ class Lacks:
 
 
 def _origin(error: BaseException) -> tuple[str, str]:
-    """The file of the code in which it was raised, and the instruction."""
+    """Return the file of the code that raised the error, and the instruction."""
     entry: TracebackType | None = error.__traceback__
     while entry is not None and entry.tb_next is not None:
         entry = entry.tb_next
