@@ -1,10 +1,11 @@
-"""Plain data across a border of trust, as JSON: a closed set of types, and never code.
+"""Encode plain data across a trust boundary, as JSON: a closed set of types, and never code.
 
-What JSON has stands for itself; everything else is an object of one key, the name of its type. A
-subclass crosses as the data of its base, so that its own comparisons stay behind. What is no plain
-data arrives as ``Opaque``, equal to nothing. Large values can cross as digests.
+A JSON value stands for itself. Everything else is an object with one key, the name of its type. A
+subclass is sent as the data of its base class, so that its own comparisons are never used. Anything
+that is not plain data arrives as ``Opaque``, which equals nothing. Large values can be sent as
+digests.
 
-The fork server loads this file by its path: it imports the standard library alone.
+The fork server loads this file by its path, so it imports the standard library only.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""From a model's text to a program. Pure functions, one file per kind of rule."""
+"""Extract a program from a model's text. Pure functions, one file per kind of rule."""
 
 from __future__ import annotations
 
@@ -82,9 +82,9 @@ class Step:
 def extract(
     text: str, problem: Problem, form: PromptForm, without: frozenset[str] = frozenset()
 ) -> Program:
-    """The program in ``text`` that defines the problem's entry point, or ``NO_CODE``.
+    """Return the program in ``text`` that defines the problem's entry point, or ``NO_CODE``.
 
-    ``without`` leaves rules out, to see what they are good for.
+    ``without`` leaves rules out, to show what they contribute.
     """
     return program(text, explained(text, problem, form, without))
 
@@ -99,7 +99,7 @@ def program(text: str, steps: list[Step] | None) -> Program:
 def explained(
     text: str, problem: Problem, form: PromptForm, without: frozenset[str] = frozenset()
 ) -> list[Step] | None:
-    """The rules that lead from the text to the program, in order; None if it holds none."""
+    """Return the rules that lead from the text to the program, in order, or None without one."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a model's odd escapes are nobody's business here
         return _Extraction(problem, form, without).steps(text)
@@ -110,7 +110,7 @@ def alternative(
 ) -> Program | None:
     """Return the program with its demonstration, if the steps have cut that off in doubt.
 
-    It is a whole program as well. Only if the first fails does anybody need it.
+    It is a whole program as well. It is needed only if the first one fails.
     """
     for number, step in enumerate(steps or ()):
         if steps and step.uncut is not None:
@@ -147,7 +147,7 @@ class _Extraction:
         return steps
 
     def finish(self, steps: list[Step], text: str) -> None:
-        """Apply what comes after any cut."""
+        """Apply the rules that come after any cut."""
         preamble = self._problem.tests.preamble
         self._apply("hints", lambda code: with_hints(code, preamble), steps, text)
 
@@ -168,9 +168,9 @@ class _Extraction:
         return with_helpers(code, blocks, self._name, self._problem.tests.preamble)
 
     def _found(self, text: str) -> list[Step] | None:
-        """The first way to Python that defines the name.
+        """Return the first steps to Python code that defines the name.
 
-        Or else to what only begins to, or at least looks as if it tried.
+        Otherwise return steps to code that only starts to define it, or that looks like an attempt.
         """
         begun: list[Step] = []
         hopeless: list[Step] = []
@@ -187,7 +187,7 @@ class _Extraction:
         return begun or hopeless or None
 
     def _ways(self, steps: list[Step]) -> Iterator[list[Step]]:
-        """Yield the steps as they are, then mended."""
+        """Yield the steps as they are, then with fixes."""
         yield from ([step] for step in steps)
         yield from ([step, mended] for step in steps for mended in self._mended(step.after))
 
@@ -197,7 +197,7 @@ class _Extraction:
         return self._is_program(code)
 
     def _sources(self, text: str) -> Iterator[list[Step]]:
-        """Yield the places where the code may be, the likeliest first, several readings of each."""
+        """Yield the places where the code may be, the likeliest first, each in several forms."""
         if self._form == "text" and _goes_on(text):
             yield self._continued(text, self._body(text))
         # Some chats are begun for the model: its first fence closes what it did not open.
@@ -241,7 +241,7 @@ class _Extraction:
                 yield Step(rule, code, changed)
 
     def _body(self, text: str) -> str:
-        """Up to where a base model begins the same function again."""
+        """Return the text up to where a base model begins the same function again."""
         again = definition(self._name).search(text)
         return text[: again.start()] if again and text[: again.start()].strip() else text
 
@@ -250,7 +250,7 @@ class _Extraction:
 
 
 def _goes_on(text: str) -> bool:
-    """Whether a text begins inside a function: indented, behind perhaps a few empty lines."""
+    """Return whether a text begins inside a function: indented, perhaps after empty lines."""
     return text.lstrip("\n")[:1] in (" ", "\t")
 
 

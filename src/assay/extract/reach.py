@@ -1,4 +1,4 @@
-"""Names at the top level of a program: what each statement binds and reads, what leads where."""
+"""Find the names at the top level of a program: what each statement binds and reads."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ GLOBAL = (symtable.GLOBAL_IMPLICIT, symtable.GLOBAL_EXPLICIT)  # type: ignore[at
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Part:
-    """Statements that share a line at the top level, and the names that they are about."""
+    """Hold statements that share a line at the top level, and the names that they use."""
 
     statements: tuple[ast.stmt, ...]
     binds: frozenset[str]
@@ -39,17 +39,17 @@ class Part:
 
     @property
     def gives(self) -> frozenset[str]:
-        """Return the names that are something else after it."""
+        """Return the names that have another value after it."""
         return self.binds | self.alters
 
     @property
     def defines(self) -> bool:
-        """Return whether it holds functions and classes alone."""
+        """Return whether it contains only functions and classes."""
         return all(isinstance(s, Definition) for s in self.statements)
 
     @property
     def imports(self) -> bool:
-        """Return whether it holds an import."""
+        """Return whether it contains an import."""
         return any(isinstance(s, Import) for s in self.statements)
 
     @property
@@ -65,7 +65,7 @@ Provides = Callable[[Part, str], bool]
 def reach(
     names: Iterable[str], among: Sequence[Part], provides: Provides = lambda *_: True
 ) -> set[str]:
-    """Return the names, those that are read by what provides them, and so on."""
+    """Return the names, those that their definitions read, and so on."""
     by_name: dict[str, list[Part]] = {}
     for part in among:
         for name in part.gives:
@@ -83,7 +83,7 @@ def reach(
 
 
 def parts(code: str, module: ast.Module) -> list[Part] | None:
-    """Return the parts of a program in order, or None if its names are not worth the time."""
+    """Return the parts of a program in order, or None if its names would take too long."""
     table = names_in(code)
     if table is None or len(module.body) > MOST_STATEMENTS:
         return None
@@ -96,7 +96,7 @@ def parts(code: str, module: ast.Module) -> list[Part] | None:
 
 
 def _groups(statements: Iterable[ast.stmt]) -> Iterator[tuple[ast.stmt, ...]]:
-    """Yield the statements, those together that only a semicolon divides."""
+    """Yield the statements, grouped if only a semicolon separates them."""
     group: list[ast.stmt] = []
     for statement in statements:
         if group and first_line(statement) > (group[-1].end_lineno or 0):
@@ -146,7 +146,7 @@ def _read_scopes(scopes: list[symtable.SymbolTable]) -> tuple[set[str], set[str]
 
 
 def _walk(statements: Iterable[ast.stmt]) -> Iterator[ast.AST]:
-    """Yield what is executed at the top level: nothing inside functions and classes."""
+    """Yield what is executed at the top level, without the insides of functions and classes."""
     waiting: list[ast.AST] = list(statements)
     while waiting:
         node = waiting.pop()

@@ -1,4 +1,4 @@
-"""An installed EvalPlus (its command ``evalplus.evaluate``), in its own environment."""
+"""Run an installed EvalPlus (its command ``evalplus.evaluate``), in its own environment."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def judge(
 
 @dataclass(frozen=True, slots=True)
 class _EvalPlus:
-    """Its command for one benchmark, which reads ``records``."""
+    """Run its command for one benchmark, which reads ``records``."""
 
     command: str
     benchmark: str
@@ -68,7 +68,7 @@ class _EvalPlus:
     def expected(self) -> Path:
         """Return the folder with the outputs that EvalPlus expects, which it computes once.
 
-        No program of others takes part in that run, and no other run may write there.
+        No untrusted program takes part in that run, and no other run may write there.
         """
         made_by = hashlib.sha256(os.fsencode(self.command)).hexdigest()[:16]
         target = _cache() / f"{EXPECTED}-{self.records.stem}-{made_by}"
@@ -123,7 +123,7 @@ class _EvalPlus:
 
 
 def tree_limits(samples: int, workers: int, *, trusted: bool = False) -> TreeLimits:
-    """Return limits that EvalPlus never needs unless a program keeps it from ending.
+    """Return limits that EvalPlus exceeds only if a program keeps it from ending.
 
     It gives each program 4 GB, and 64 seconds of wall time for each of two groups of tests. The
     expected outputs take a few minutes.
@@ -148,7 +148,7 @@ def _cache() -> Path:
 
 
 def write_expected(target: Path, pickles: Mapping[str, bytes]) -> None:
-    """Write all or nothing; the user that the peer runs as reads it too."""
+    """Write all files or nothing. The user that the peer runs as can read them."""
     with tempfile.TemporaryDirectory(dir=target.parent) as folder:
         inner = Path(folder, EXPECTED, "evalplus")
         inner.mkdir(parents=True)
@@ -162,7 +162,7 @@ def write_expected(target: Path, pickles: Mapping[str, bytes]) -> None:
 
 
 def read_statuses(content: bytes, groups: tuple[str, ...]) -> Statuses:
-    """Parse what EvalPlus wrote. Programs could write there too: it may be anything."""
+    """Parse what EvalPlus wrote. Programs could write there too, so it may be anything."""
     try:
         return {
             task_id: [tuple(_status(sample[f"{group}_status"]) for group in groups) for sample in s]
@@ -189,7 +189,7 @@ def _command() -> str:
 
 
 def _unpacked(name: str, folder: Path, data_dir: Path | None) -> Path:
-    """The benchmark's verified data, as EvalPlus reads it."""
+    """Return the path of the benchmark's verified data, in the form that EvalPlus reads."""
     content = data.locate(data.data_files.get(name), data_dir=data_dir).read_bytes()
     if content[:2] == b"\x1f\x8b":
         content = gzip.decompress(content)
@@ -209,7 +209,7 @@ def _task_ids(records: Path) -> list[str]:
 
 
 def _in_order(programs: Mapping[SampleKey, str]) -> Order:
-    """By task; EvalPlus numbers samples as they come."""
+    """Return the samples by task. EvalPlus numbers samples in their order."""
     found: dict[str, list[tuple[SampleKey, str]]] = defaultdict(list)
     for key in sorted(programs, key=lambda key: key[1]):
         found[key[0]].append((key, programs[key]))
@@ -217,7 +217,7 @@ def _in_order(programs: Mapping[SampleKey, str]) -> Order:
 
 
 def _write_samples(path: Path, order: Order, task_ids: list[str]) -> None:
-    """EvalPlus wants a sample of every task: tasks without one get an empty program."""
+    """Write the samples. EvalPlus needs all tasks, so tasks without one get an empty program."""
     with path.open("w", encoding="utf-8") as file:
         for task_id in task_ids:
             for code in [code for _, code in order.get(task_id, [])] or [""]:

@@ -1,8 +1,8 @@
-"""Before a GPU makes completions: does it compute what a CPU does in float32?
+"""Check, before a GPU generates completions, that its logits match a CPU's in float32.
 
 A GPU's kernels, number formats and drivers can be wrong in ways that only lower a score. So the
-logits of fixed prompts are compared once for each set of weights, device, driver and libraries;
-a pass is kept in the cache.
+logits of fixed prompts are compared once for each set of weights, device, driver and libraries. A
+pass is cached.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ def passed_gate(
     *,
     model: Model | None = None,
 ) -> Gate:
-    """Compare, or remember that it was compared; ModelError if the engine tells no logits.
+    """Compare, or use a cached pass. Raise ModelError if the engine provides no logits.
 
-    ``model`` is what is evaluated then. If its engine was loaded, it stays so for the next call.
+    ``model`` is evaluated afterwards. If its engine was loaded, it stays loaded for the next call.
     """
     shared = model if not options.engine_options else None
     # Of how the device computes, not of how the model is asked.
@@ -70,7 +70,7 @@ def passed_gate(
 def compare_devices(
     on_cpu: Model, on_gpu: Model, device: str, likeness: Likeness, *, keep: bool = False
 ) -> Gate:
-    """Compare logits, one model after the other; ``keep`` leaves the GPU's for its next call."""
+    """Compare logits, one model after the other. ``keep`` leaves the GPU's model loaded."""
     with open_scorer(on_cpu) as scorer:
         prompts = [scorer.tokenize(p.text).ids for p in fixed_prompts(PROMPTS, "text")]
         expected = [scorer.logits(ids) for ids in prompts]
@@ -99,7 +99,7 @@ def _on_cpu(spec: str, options: EngineOptions) -> Model:
 
 
 def _key(model: Model, device: str, likeness: Likeness) -> str:
-    """Of everything that could change the outcome."""
+    """Return a digest of everything that could change the outcome."""
     identity = model.identity
     versions = {name: _version(name) for name in LIBRARIES}
     about = (
@@ -125,7 +125,7 @@ def require_parity(
     wanted: bool,
     note: Callable[[str], None],
 ) -> Gate:
-    """Return what the gate says, for the result; raise an error if that forbids to go on."""
+    """Return the gate's outcome for the result. Raise an error if the run must not continue."""
     if publishable and not wanted:
         raise UsageError("--publishable: needs the parity gate. Omit --no-parity-gate.")
     if not wanted:

@@ -26,7 +26,7 @@ SILENT = Silent()
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """Tokens ``start`` to ``end``, of which those from ``asked`` on are asked about."""
+    """Hold tokens ``start`` to ``end``, of which those from ``asked`` on are predicted."""
 
     start: int
     asked: int
@@ -35,7 +35,10 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class Perplexity:
-    """Of one text; the standard error is that of the cross entropy, windows being independent."""
+    """Hold the perplexity of one text.
+
+    The standard error is that of the cross entropy, with independent windows.
+    """
 
     cross_entropy: float
     perplexity: float
@@ -50,7 +53,7 @@ class Perplexity:
 
 
 def windows(tokens: int, window: int, stride: int) -> Iterator[Window]:
-    """Every token but the first is asked about once, with as much before it as fits."""
+    """Yield windows that predict every token but the first once, with the longest context."""
     if not 1 <= stride < window:
         raise UsageError(
             f"--stride: {stride} is out of range. Give 1 to {window - 1}, below the window."
@@ -63,7 +66,7 @@ def windows(tokens: int, window: int, stride: int) -> Iterator[Window]:
 
 
 def from_cross_entropy(nats: float) -> float:
-    """Perplexity: among how many equally likely tokens the model would be as unsure."""
+    """Return perplexity: the number of equally likely tokens with the same uncertainty."""
     try:
         return math.exp(nats)
     except OverflowError:
@@ -71,7 +74,7 @@ def from_cross_entropy(nats: float) -> float:
 
 
 def bits_per_byte(nats: float, text_bytes: int) -> float:
-    """Of a text's whole loss."""
+    """Return bits per byte from a text's total loss."""
     if text_bytes < 1:
         raise ValueError("the text is empty")
     return nats / math.log(2) / text_bytes
@@ -80,7 +83,7 @@ def bits_per_byte(nats: float, text_bytes: int) -> float:
 def summary(
     losses: Sequence[float], counts: Sequence[int], text_bytes: int, window: int, stride: int
 ) -> Perplexity:
-    """From each window's sum of -ln p and its number of tokens."""
+    """Compute perplexity from each window's sum of -ln p and its number of tokens."""
     tokens = sum(counts)
     entropy = math.fsum(losses) / tokens
     error = _standard_error(losses, counts, entropy)
@@ -105,7 +108,7 @@ def measure(
     stride: int = 0,
     reporter: Reporter = SILENT,
 ) -> Perplexity:
-    """Measure a text; the reporter learns how many of its tokens were asked about."""
+    """Measure a text. The reporter gets the number of tokens predicted so far."""
     if window > scorer.context:
         raise UsageError(
             f"--window: {window} exceeds the model's context. Give at most {scorer.context}."
@@ -129,7 +132,7 @@ def measure(
 
 
 def _alike(plan: Sequence[Window], most: int) -> Iterator[list[Window]]:
-    """Windows that can be computed together: as long, and asked about as many tokens."""
+    """Yield windows that can be computed together: same length, same number of predictions."""
     group: list[Window] = []
     for one in plan:
         if group and (len(group) == most or _shape(group[0]) != _shape(one)):
@@ -144,7 +147,7 @@ def _shape(window: Window) -> tuple[int, int]:
 
 
 def _standard_error(losses: Sequence[float], counts: Sequence[int], mean: float) -> float | None:
-    """Of a ratio of sums, between windows: tokens of one window are not independent."""
+    """Return the standard error of a ratio of sums. Tokens of one window are dependent."""
     if len(losses) < 2:
         return None
     residuals = [loss - mean * count for loss, count in zip(losses, counts, strict=True)]

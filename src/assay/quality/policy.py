@@ -1,4 +1,4 @@
-"""Thresholds from a YAML file; what a file leaves out is as in our own."""
+"""Read thresholds from a YAML file. Our own file has the defaults."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ POLICIES = Reader(UsageError, "Give a YAML file; see docs/quality.md", 1 << 18, 
 
 @dataclass(frozen=True, slots=True)
 class Likeness:
-    """How alike logits must be at least; no perplexity for the gate."""
+    """Hold how similar logits must be. The gate has no bound for perplexity."""
 
     cosine: float
     top1: float
@@ -30,7 +30,7 @@ class Likeness:
 
 @dataclass(frozen=True, slots=True)
 class Tier:
-    """What a model must show; None: nothing."""
+    """Hold what a model must show. None means nothing."""
 
     check: bool = False
     text: str = BUILT_IN
@@ -55,7 +55,7 @@ class Policy:
 
 
 def load_policy(path: Path | None = None) -> Policy:
-    """Return our policy, changed by what the file says; raise UsageError if it is not a policy."""
+    """Return our policy with the file's changes. Raise UsageError if it is not a policy."""
     merged = _parse(resources.files("assay.quality").joinpath("policy.yaml").read_text(), "policy")
     if path is not None:
         merged = _merge(merged, _parse(POLICIES.read_text(path), str(path)))
@@ -75,7 +75,7 @@ def _parse(text: str, name: str) -> object:
 
 
 def _merge(ours: object, theirs: object) -> object:
-    """Take theirs, and ours where they have entries and leave one out."""
+    """Return their entries, and ours where they leave one out."""
     if not isinstance(ours, dict) or not isinstance(theirs, dict):
         return theirs
     changed = {str(name): _merge(ours.get(str(name)), value) for name, value in theirs.items()}

@@ -1,4 +1,4 @@
-"""Texts that models are measured on: pinned ones by name, or any file."""
+"""Load texts that models are measured on: pinned ones by name, or any file."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ BUILT_IN = "built-in"
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """A text, or its first lines; the digest is that of what is here."""
+    """Hold a text, or its first lines. The digest covers exactly what is here."""
 
     name: str
     content: str
@@ -34,7 +34,7 @@ def load_text(
     announce: Callable[[str], None] = lambda _: None,
     data_dir: Path | None = None,
 ) -> Text:
-    """The pinned text of this name or the file there; whole lines up to a limit, if one is set."""
+    """Return the pinned text of this name, or the file. A limit cuts it to whole lines."""
     if limit_bytes < 0:
         raise UsageError(f"--bytes: {limit_bytes} is negative. Give 0 or more.")
     names = [BUILT_IN]
@@ -53,7 +53,7 @@ def load_text(
 
 
 def _built_in() -> str:
-    """Code and its descriptions: the built-in benchmark's solutions."""
+    """Return code and its descriptions: the built-in benchmark's solutions."""
     return "\n".join(problem.reference for problem in benchmarks.load("mini").problems)
 
 
@@ -63,7 +63,7 @@ def _read(path: Path, names: list[str]) -> str:
 
 
 def _first_lines(content: str, limit: int) -> str:
-    """As many bytes at most; a first line that is longer is cut at a character."""
+    """Return whole lines up to the limit. A longer first line is cut at a character."""
     cut = content.encode()[:limit].decode(errors="ignore")
     whole = cut[: cut.rfind("\n") + 1]
     return cut if len(cut) == len(content) or not whole else whole

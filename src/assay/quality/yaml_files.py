@@ -1,4 +1,4 @@
-"""YAML of a user: plain values, without what makes a large one of a small file."""
+"""Read a user's YAML: plain values only, and no small file that expands to a large one."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ MOST_VALUES = 100_000
 
 
 class _Loader(yaml.SafeLoader):
-    """PyYAML's safe loader with bounds for the depth and for what aliases multiply."""
+    """Limit the depth, and what aliases multiply, in PyYAML's safe loader."""
 
     def __init__(self, text: str) -> None:
         super().__init__(text)
@@ -55,7 +55,7 @@ _Loader.add_implicit_resolver(
 
 
 def parse_yaml(text: str) -> list[Any]:
-    """Return the documents that are not empty; ValueError says in one line what is wrong."""
+    """Return the documents that are not empty. Raise ValueError with one line if invalid."""
     try:
         documents = list(yaml.load_all(text, _Loader))
     except Exception as error:  # for odd scalars, PyYAML raises whatever int() or float() do

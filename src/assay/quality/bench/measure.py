@@ -1,4 +1,4 @@
-"""How fast a model is as the harness runs it: rounds of the same work, timed from outside."""
+"""Measure how fast a model is as the harness runs it: rounds of the same work, timed outside."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ MOST_TOKENS, MOST_BATCH, MOST_ROUNDS = 1 << 20, 4096, 1000
 
 @dataclass(frozen=True, slots=True)
 class BenchConfig:
-    """What is measured. ``seed`` chooses the texts."""
+    """Configure what is measured. ``seed`` chooses the texts."""
 
     model: str
     engine: EngineOptions = EngineOptions()  # noqa: RUF009 - frozen
@@ -60,7 +60,7 @@ class BenchConfig:
             raise UsageError("--batch: --batch-mode off has batch size 1 only. Give --batch 1.")
 
     def options(self) -> EngineOptions:
-        """With room for the largest batch."""
+        """Return the engine's options with room for the largest batch."""
         return dataclasses.replace(
             self.engine,
             parallel=self.engine.parallel or max(self.batches),
@@ -76,14 +76,14 @@ def bench(config: BenchConfig, reporter: Reporter = SILENT) -> BenchResult:
 
 
 def bench_model(model: Model, config: BenchConfig, reporter: Reporter = SILENT) -> BenchResult:
-    """Measure a model that was opened with room for the largest batch; do not close it."""
+    """Measure a model that was opened with room for the largest batch, and do not close it."""
     started = datetime.datetime.now(datetime.UTC)
     with model.kept_loaded() as loading:
         return _Bench(config, model, loading, reporter).result(started)
 
 
 class _Bench:
-    """One model that stays loaded while it is measured."""
+    """Measure one model that stays loaded."""
 
     def __init__(
         self, config: BenchConfig, model: Model, loading: Loading, reporter: Reporter
@@ -141,7 +141,7 @@ class _Bench:
         )
 
     def _load(self) -> float | None:
-        """How much longer the first request takes than the same kind once more, if it loads."""
+        """Return how much longer the first request takes than a second one of the same kind."""
         loaded = self._model.usage() is not None
         cold, warm = (self._timed("loading", 1, SHORT, 1).seconds for _ in range(2))
         self._counts = bool(self._model.render(self._prompt(SHORT)).tokens)
@@ -163,7 +163,7 @@ class _Bench:
         )
 
     def _timed(self, what: str, sequences: int, prompt_tokens: int, new_tokens: int) -> Timed:
-        """From the first request to the last answer, by our own clock."""
+        """Time requests from the first one to the last answer, by the harness's own clock."""
         self._reporter.preparing(f"{what}, batch size {sequences}", self._done, self._steps)
         self._done += 1
         decoding = Decoding(max_tokens=new_tokens)
@@ -201,7 +201,7 @@ def _median(found: Spread | None) -> float | None:
 
 
 def _rounded(value: T) -> T:
-    """Round all numbers of a record: microseconds and millionths of a token are noise."""
+    """Round all numbers of a record. Microseconds and millionths of a token are noise."""
     found: Any = value
     if isinstance(found, float):
         found = round(found, DIGITS)

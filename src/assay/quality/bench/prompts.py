@@ -1,4 +1,4 @@
-"""Prompts of a wanted length, no two of which begin alike: engines and servers keep prefixes."""
+"""Make prompts of a given length. No two start alike, because engines cache prefixes."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ SENTENCES = (
 
 
 def texts(seed: int) -> Iterator[Iterator[str]]:
-    """Endless texts, each an endless iterator of words that begins with a number of its own."""
+    """Yield endless texts, each an endless iterator of words that starts with its own number."""
     draw = random.Random(seed)
     for number in itertools.count(draw.randrange(1_000_000)):
         yield _words(number, random.Random(draw.getrandbits(64)))
@@ -59,9 +59,9 @@ def prompt_of(
     form: PromptForm,
     count: Callable[[Prompt], int | None],
 ) -> Prompt:
-    """A prompt of as many tokens as wanted, or as few less as whole words allow.
+    """Return a prompt of this many tokens, or slightly fewer because words are kept whole.
 
-    ``count`` tells a prompt's tokens; where it does not know, the words are a guess.
+    ``count`` returns a prompt's tokens. If it does not know, the number of words is a guess.
     """
     words: list[str] = []
     fits, too_many = 0, sys.maxsize  # words

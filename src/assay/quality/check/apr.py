@@ -1,4 +1,4 @@
-"""``.apr`` files for a check."""
+"""Open ``.apr`` files for a check."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 def open_apr(path: Path) -> Opened:
-    """Both sums are checked: the header's, and the whole file's, which reads it."""
+    """Open a file and verify both checksums: the header's, and the whole file's."""
     head = read_head(path)
     check_sum(path)
     metadata = head.metadata
@@ -104,7 +104,7 @@ def _ours(metadata: AprMetadata) -> dict[str, Any]:
 
 
 def _need_family(metadata: AprMetadata) -> None:
-    """Another program's metadata are only understood for families that are known."""
+    """Raise an error unless the family is known: only then is foreign metadata understood."""
     if _ours(metadata):
         return
     named = (metadata.get(key) for key in ("architecture", "model_type", "model.architecture"))

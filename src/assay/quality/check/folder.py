@@ -1,4 +1,4 @@
-"""Hugging Face folders for a check."""
+"""Open Hugging Face folders for a check."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def _faults(parts: Sequence[Part], files: Sequence[SafetensorsIndex], path: Path
 
 
 def _holes(file: SafetensorsIndex) -> Iterator[str]:
-    """The format has the data without anything between, from the header to the file's end."""
+    """Yield gaps. The format allows none between the header and the end of the file."""
     at, end = file.data_at, file.file_size
     for start, after in [*((entry.start, entry.end) for entry in file.entries), (end, end)]:
         if start > at:

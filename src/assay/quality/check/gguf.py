@@ -1,4 +1,4 @@
-"""GGUF files for a check."""
+"""Open GGUF files for a check."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def gguf_settings(
     where: str,
     rows: int | None = None,
 ) -> Settings:
-    """Return the settings. The vocabulary has so many ``rows``, or as many as the tokenizer."""
+    """Return the settings. The vocabulary has ``rows`` entries, or as many as the tokenizer."""
     family = metadata.get("general.architecture")
     if family is None:
         raise ModelError("the metadata has no general.architecture")
@@ -90,7 +90,7 @@ def gguf_settings(
 
 
 def gguf_tokenizer(metadata: Mapping[str, Any], where: str) -> Tokenizer:
-    """Checks the vocabulary itself; then the library's tokenizer, if it is of a kind known here."""
+    """Check the vocabulary itself, then return the library's tokenizer if its kind is known."""
     get = {k.removeprefix("tokenizer.ggml."): v for k, v in metadata.items()}.get
     kind, tokens = get("model"), get("tokens")
     if kind is None or not isinstance(tokens, list) or not tokens:

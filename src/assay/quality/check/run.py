@@ -1,4 +1,4 @@
-"""What a check asks of the engine that runs a model, once its file seems sound."""
+"""Check a model with the engine that runs it, once its file seems sound."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ UNKNOWN = ("attention with ", "does not recognize this architecture")
 
 
 def open_engine(model: ModelReference, shared: Callable[[], Model] | None = None) -> Model:
-    """Return the model, not yet loaded; raise SkippedError if its engine cannot be used here.
+    """Return the model, not yet loaded. Raise SkippedError if its engine cannot be used here.
 
     ``shared`` opens the model for those who use it after the check.
     """
@@ -46,7 +46,7 @@ def open_engine(model: ModelReference, shared: Callable[[], Model] | None = None
 
 
 def forward(model: Model) -> str:
-    """One pass over a few tokens: every number that comes out must be finite."""
+    """Run one pass over a few tokens. Every number in the result must be finite."""
     try:
         with open_scorer(model) as scorer:
             logits = scorer.logits(scorer.tokenize(START).ids)
@@ -62,7 +62,7 @@ def forward(model: Model) -> str:
 
 
 def sample(model: Model) -> str:
-    """The likeliest tokens after a line of code must be text."""
+    """Generate the likeliest tokens after a line of code. They must be text."""
     done = _completed(model)
     if not done.text and done.tokens_generated <= 1:
         return f"after {START!r} the model generates nothing"
@@ -72,7 +72,7 @@ def sample(model: Model) -> str:
 
 
 def round_trip(model: Model) -> str:
-    """By the engine's own tokenizer, all texts at once because each question loads the model."""
+    """Encode and decode texts with the engine's tokenizer, all at once to load it only once."""
     text = "\n".join(TEXTS)
     rendered = model.render(Prompt(text=text))
     back = "".join(rendered.pieces)
@@ -89,7 +89,7 @@ def round_trip(model: Model) -> str:
 
 
 def chat(model: Model) -> str:
-    """The chat template by the engine's own hand."""
+    """Render the chat template with the engine."""
     text = model.render(Prompt(messages=(Message("user", MESSAGE),))).text
     if MESSAGE not in text:
         raise ModelError(f"the rendered chat does not contain the message: {text[:80]!r}")
@@ -108,7 +108,7 @@ def _completed(model: Model) -> Completion:
 
 
 def _known(error: ModelError) -> Exception:
-    """The same, unless it only says that the engine does not know this kind of model."""
+    """Return the error, or a SkippedError if the engine does not know this kind of model."""
     if any(words in str(error) for words in UNKNOWN):
         return SkippedError(f"the engine does not know this kind of model: {error}")
     return error

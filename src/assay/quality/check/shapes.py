@@ -1,4 +1,4 @@
-"""Whether a model's tensors are those that its settings ask for, in families that are known."""
+"""Check whether a model's tensors fit its settings, in known model families."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ _IN_LAYER = re.compile(r"model\.layers\.(\d{1,9})\.(.+)")
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """The numbers that decide a model's shapes."""
+    """Hold the numbers that decide a model's shapes."""
 
     family: str
     layers: int
@@ -70,7 +70,7 @@ class Settings:
 
 
 def settings_of(config: Mapping[str, Any]) -> Settings:
-    """Of a config.json's words; Skipped where its family has other shapes than those known here."""
+    """Return the settings of a config.json. Raise SkippedError if the family is unknown."""
     family = config.get("model_type")
     if family not in {known.model_type for known in ARCHITECTURES}:
         raise SkippedError(f"unknown tensor shapes for the model family '{family}'")
@@ -109,7 +109,7 @@ def settings_of(config: Mapping[str, Any]) -> Settings:
 
 
 def wrong_shapes(settings: Settings, shapes: Mapping[str, tuple[int, ...]]) -> Iterator[str]:
-    """Of the tensors that are there."""
+    """Yield the existing tensors that have a wrong shape."""
     outside = {EMBEDDING: "VH", HEAD: "VH", NORM: "H"}
     for name, shape in shapes.items():
         inside = _IN_LAYER.fullmatch(name)
@@ -122,7 +122,7 @@ def wrong_shapes(settings: Settings, shapes: Mapping[str, tuple[int, ...]]) -> I
 
 
 def missing(settings: Settings, shapes: Mapping[str, tuple[int, ...]]) -> Iterator[str]:
-    """Which tensors there should be, and layers that there should not."""
+    """Yield the tensors that are missing, and layers that should not exist."""
     if settings.layers > len(shapes):
         yield f"there are {len(shapes):,} tensors for {settings.layers:,} layers"
         return

@@ -1,4 +1,4 @@
-"""Whether a model's file is sound: stages from its first bytes to a text that it makes."""
+"""Check whether a model's file is sound: stages from its first bytes to a generated text."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ SILENT = Silent()
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """One thing that was looked at, and what was found, in a line."""
+    """Hold one thing that was checked, and the finding, in one line."""
 
     name: str
     status: Status
@@ -66,7 +66,7 @@ def check(
 ) -> Iterator[Stage]:
     """Yield the stages of the model that ``spec`` names, each as soon as it is done.
 
-    Without ``run`` the engine is left alone. ``model`` opens the model for those who use it after
+    Without ``run`` the engine is not used. ``model`` opens the model for those who use it after
     this, and is then not closed here.
     """
     return _stages(_Case(parse_reference(spec, reporter.note), run, reporter, model))
@@ -111,7 +111,7 @@ def _tried(name: str, work: Callable[[], str], path: Path) -> Stage:
 
 
 class _Case:
-    """A model under examination; what stages have in common is read once."""
+    """Hold a model under examination. What stages have in common is read once."""
 
     def __init__(
         self,
@@ -228,14 +228,14 @@ class _Case:
         return self._model
 
     def _by_engine(self, work: Callable[[Model], str], why: EngineOnlyError) -> str:
-        """What only the engine can do, if it may: a damaged file is not given to it."""
+        """Run what needs the engine, if allowed. The engine never gets a damaged file."""
         if not self.run or not self.sound:
             raise why
         return work(self._engine())
 
 
 def _none(faults: Iterable[str]) -> None:
-    """Raise if there are any, with the first and how many more."""
+    """Raise an error if there are any faults, with the first and the number of others."""
     found = list(faults)
     if found:
         more = f" (and {len(found) - 1:,} more like it)" if len(found) > 1 else ""
@@ -243,7 +243,7 @@ def _none(faults: Iterable[str]) -> None:
 
 
 def _line(text: str) -> str:
-    """One line that a terminal shows as it is; names in a damaged file may be anything."""
+    """Return one line that is safe for a terminal. Names in a damaged file may be anything."""
     line = " ".join(text.splitlines())
     shown = "".join(letter if letter.isprintable() else "\ufffd" for letter in line)
     return shown if len(shown) <= LONGEST_REASON else shown[: LONGEST_REASON - 1] + "…"

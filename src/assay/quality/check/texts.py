@@ -1,8 +1,8 @@
-"""A tokenizer and a chat template, tried in a process of their own.
+"""Try a tokenizer and a chat template in a separate process.
 
-A template is a program and a tokenizer's file is read by a library that may abort, so both have a
-limit of memory and of time. ``python -m assay.quality.check.texts`` reads a Question as JSON and
-prints a Reply.
+A template is a program, and a library that may abort reads a tokenizer's file. So both have limits
+on memory and time. ``python -m assay.quality.check.texts`` reads a Question as JSON and prints a
+Reply.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ MESSAGE = "Add one and two."
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What is tried: one of the two."""
+    """Hold what is tried: one of the two."""
 
     tokenizer: Tokenizer | None = None
     template: Template | None = None
@@ -43,14 +43,14 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """The outcome and its reason; for ``missing`` that is the name of a package."""
+    """Hold the outcome and its reason. For ``missing`` that is the name of a package."""
 
     outcome: Literal["pass", "fail", "missing"]
     reason: str
 
 
 def tried_tokenizer(tokenizer: Tokenizer) -> str:
-    """Return what passed; ModelError if something did not, Skipped where it cannot be tried."""
+    """Return what passed. Raise ModelError if it failed, SkippedError if it cannot be tried."""
     return _ask(Question(tokenizer=tokenizer))
 
 
@@ -59,7 +59,7 @@ def tried_template(template: Template) -> str:
 
 
 def same_text(text: str, back: str) -> str:
-    """How a text differs from what came back, if it does. SentencePiece adds a space."""
+    """Return how a text differs from what came back, if it does. SentencePiece adds a space."""
     if back.removeprefix(" ") == text.removeprefix(" "):
         return ""
     at = next((n for n, (a, b) in enumerate(zip(text, back, strict=False)) if a != b), None)

@@ -58,7 +58,7 @@ KNOWN: dict[str, object] = {
 
 @dataclass(frozen=True, slots=True)
 class Obligation:
-    """Must be true for every case of the domain."""
+    """Hold an expression that must be true for every case of the domain."""
 
     id: str
     statement: str
@@ -67,7 +67,7 @@ class Obligation:
 
 @dataclass(frozen=True, slots=True)
 class FalsificationTest:
-    """One call, and what must come of it: a value, or an exception by its name."""
+    """Hold one call and its expected outcome: a value, or the name of an exception."""
 
     id: str
     given: object
@@ -87,7 +87,7 @@ class FalsificationTest:
 
 @dataclass(frozen=True, slots=True)
 class WrongSubject:
-    """A function that breaks what it names, which shows that these can be broken."""
+    """Hold a function that breaks the named checks, which shows that these can fail."""
 
     id: str
     subject: str
@@ -96,7 +96,7 @@ class WrongSubject:
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """A contract as it is written."""
+    """Hold a contract as it is written."""
 
     contract: str
     subject: str
@@ -114,7 +114,7 @@ class Terms:
 
 @dataclass(frozen=True, slots=True)
 class Contract:
-    """A contract that was found sound in itself, with every case of its domain."""
+    """Hold a valid contract, with every case of its domain."""
 
     file: str
     terms: Terms
@@ -126,7 +126,7 @@ class Contract:
 
 
 def read_contracts(file: str, text: str) -> list[Contract]:
-    """Return the contracts of a file; ContractError says what is wrong with it."""
+    """Return the contracts of a file. Raise ContractError that says what is wrong with it."""
     try:
         documents = parse_yaml(text)
     except ValueError as error:
@@ -148,7 +148,7 @@ def _read(file: str, document: object) -> Contract:
 
 
 def _check(terms: Terms) -> None:
-    """Raise ValueError for what types do not tell."""
+    """Raise ValueError for errors that types do not show."""
     for name in ("obligations", "falsification_tests", "wrong_subjects"):
         if not getattr(terms, name):
             raise ValueError(f"{name} must be a list with at least one entry")
@@ -207,7 +207,7 @@ def _fits(where: str, case: dict[str, object]) -> bool:
 
 @functools.cache
 def compile_expression(text: str) -> CodeType:
-    """Compile an expression of a contract once; ValueError if it is not one."""
+    """Compile an expression of a contract once. Raise ValueError if it is not one."""
     try:
         return compile(text, "<contract>", "eval")
     except (SyntaxError, ValueError, MemoryError, RecursionError) as error:

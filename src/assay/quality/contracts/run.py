@@ -1,7 +1,7 @@
 """Execute contracts: obligations over their whole domain, single tests, and wrong subjects.
 
-A contract that cannot fail shows nothing. So every obligation and every test must be broken by one
-of the contract's wrong subjects, and a wrong subject must break what it says it breaks.
+A contract that cannot fail shows nothing. So one of the contract's wrong subjects must break every
+obligation and every test, and a wrong subject must break what it claims to break.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ SHOWN = 120  # characters of a value
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One line of a contract, executed."""
+    """Hold the outcome of one line of a contract."""
 
     contract: str
     id: str
@@ -91,7 +91,7 @@ def execute(contract: Contract) -> Iterator[Check]:
 
 
 def _useless(contract: Contract, wrong: WrongSubject, subject: Subject) -> str:
-    """Return why a wrong subject shows nothing; nothing if it breaks all that it names."""
+    """Return why a wrong subject shows nothing, or an empty text if it breaks all it names."""
     try:
         other = eval(compile_expression(wrong.subject), {**KNOWN, "f": subject})
         kept = [
@@ -125,9 +125,9 @@ def _broken(
     *,
     wrong: bool = False,
 ) -> str:
-    """Return how it is broken; nothing if it holds.
+    """Return how a check fails, or an empty text if it holds.
 
-    A wrong subject must break it by what it gives: one that cannot even be called would break
+    A wrong subject must break it by its results. One that cannot even be called would break
     everything and show nothing, so its exceptions are raised.
     """
     if isinstance(check, FalsificationTest):
@@ -163,7 +163,7 @@ def _failed(test: FalsificationTest, subject: Subject, *, wrong: bool) -> str:
 
 
 def _alike(given: Any, expected: Any, tolerance: float) -> bool:
-    """Numbers within the tolerance, all else exactly; tuples count as lists."""
+    """Compare numbers within the tolerance, all else exactly. Tuples count as lists."""
     if _is_number(given) and _is_number(expected):
         both_nan = math.isnan(given) and math.isnan(expected)
         return both_nan or bool(given == expected or abs(given - expected) <= tolerance)

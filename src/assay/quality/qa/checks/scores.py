@@ -1,4 +1,4 @@
-"""Hold scores of this model's earlier evaluations against lower bounds."""
+"""Compare scores of this model's earlier evaluations with lower bounds."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def _scores(examination: Examination, benchmark: str) -> list[Item]:
 
 
 def _is_same_model(recorded: ModelIdentity | None, identity: ModelIdentity) -> bool:
-    """Tell whether a result is of this model: weights, adapter, number format, prompt form."""
+    """Return whether a result is for this model: weights, adapter, number format, prompt form."""
     return recorded is not None and all(
         getattr(recorded, name) == getattr(identity, name) for name in IDENTITY
     )
@@ -72,7 +72,7 @@ def _is_asked_as_usual(protocol: RecordedProtocol) -> bool:
 
 
 def _is_whole(result: Result) -> bool:
-    """Tell whether a result is about all problems; those of earlier versions do not say so."""
+    """Return whether a result covers all problems. Those of earlier versions do not say so."""
     return result.coverage is not None and result.coverage.complete and result.coverage.whole
 
 

@@ -1,4 +1,4 @@
-"""Measure quickly how fast the model generates, and hold that against a bound."""
+"""Measure quickly how fast the model generates, and compare that with a bound."""
 
 from __future__ import annotations
 

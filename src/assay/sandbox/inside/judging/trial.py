@@ -265,7 +265,7 @@ def _unfit(why: str) -> Result:
 
 
 def _error(failure: Failure) -> Exception:
-    """Return the exception that the program raised, if the tests may want to catch it."""
+    """Return an exception like the one that the program raised, for tests that catch it."""
     kind = getattr(builtins, failure.raised, None)
     if isinstance(kind, type) and issubclass(kind, Exception):
         with contextlib.suppress(TypeError):  # some need more than a message

@@ -87,7 +87,8 @@ class _Unstopped(ast.NodeTransformer):
     def __init__(self, names: set[str], inside_functions: bool) -> None:
         """Set up rewriting.
 
-        ``inside_functions``: the tests catch no errors of their own functions.
+        ``inside_functions``: the tests catch no errors of their own functions, so their statements
+        can be rewritten too.
         """
         self._names, self._inside_functions = names, inside_functions
 
