@@ -186,7 +186,7 @@ _FEEDERS: dict[type, Callable[[Update, Any], None]] = {
     _Unequal: lambda update, _: update(_unequal()),
 }
 _FED = _FEEDERS.keys()
-# As the base alone has it: a subclass may have overridden its methods.
+# The base class's own methods, because a subclass may have overridden them.
 _BASES: tuple[tuple[type, Callable[[Any], Any]], ...] = (
     (int, int.__pos__),
     (float, float.__pos__),

@@ -22,12 +22,12 @@ DEEPEST = 200
 LARGE = 1 << 16  # items and characters
 MOST_ITEMS = 1_000_000  # of a range, of floats in full, of an iterator, which may have no end
 DECIMAL_BITS = 8192  # larger integers are written in hexadecimal, which is never slow
-# Limits of a decoded value: a small message must not become a huge or a slow one.
+# Limits of a decoded value: a small message must not become a huge or slow value.
 ROOM = 2 * MOST_ITEMS  # items
 TAG_ROOM = 16  # items that a tagged value counts for: an empty deque takes 624 bytes
 MOST_BITS = 8 * LARGE  # of an integer: to compare 4 million bits with a Decimal takes 86 s
 
-# The bases' own methods: a subclass may have overridden its own.
+# The base classes' own methods, because a subclass may have overridden them.
 _CONTAINERS: tuple[tuple[type, str, Callable[[Any], Any]], ...] = (
     (tuple, "tuple", tuple.__iter__),
     (list, "list", list.__iter__),
@@ -237,7 +237,7 @@ def _complex(content: Any) -> complex:
     return complex(float.__pos__(real), float.__pos__(imag))
 
 
-# Imported when needed: every page of a fork server makes every fork dearer.
+# Imported when needed: every page of a fork server makes every fork more expensive.
 def _decimal(text: Any) -> Any:
     from decimal import Decimal
 
@@ -250,7 +250,7 @@ def _decimal(text: Any) -> Any:
 def _fraction(text: Any) -> Any:
     from fractions import Fraction
 
-    # Not by itself: it would make an integer of 1e999999999.
+    # Not by its own method, which would make an integer of 1e999999999.
     return Fraction(*map(int, _checked(text, str).split("/")))
 
 
@@ -277,7 +277,7 @@ _DECODERS: dict[str, Callable[[Any, list[int]], Any]] = {
     "dict": lambda pairs, room: dict(_items(pairs, room)),
     "set": lambda items, room: set(_items(items, room)),
     "frozenset": lambda items, room: frozenset(_items(items, room)),
-    # As Python makes a set of constants.
+    # In the way Python builds a set of constants.
     "folded": lambda items, room: set(frozenset(_items(items, room))),
     "deque": lambda items, room: deque(_items(items, room)),
     "keys": lambda items, room: dict.fromkeys(_items(items, room)).keys(),

@@ -134,7 +134,7 @@ class _Extraction:
             self._apply("escaped", with_line_breaks, steps, text)
             prepared = steps[-1].after if steps else text
             if not (steps and self._is_program(prepared)):
-                found = self._found(prepared)
+                found = self._find(prepared)
                 if found is None:
                     return None
                 steps += [step for step in found if step.before.strip() != step.after.strip()]
@@ -167,7 +167,7 @@ class _Extraction:
     def _joined(self, code: str, blocks: list[str]) -> str:
         return with_helpers(code, blocks, self._name, self._problem.tests.preamble)
 
-    def _found(self, text: str) -> list[Step] | None:
+    def _find(self, text: str) -> list[Step] | None:
         """Return the first steps to Python code that defines the name.
 
         Otherwise return steps to code that only starts to define it, or that looks like an attempt.
@@ -189,7 +189,7 @@ class _Extraction:
     def _ways(self, steps: list[Step]) -> Iterator[list[Step]]:
         """Yield the steps as they are, then with fixes."""
         yield from ([step] for step in steps)
-        yield from ([step, mended] for step in steps for mended in self._mended(step.after))
+        yield from ([step, fixed] for step in steps for fixed in self._fix(step.after))
 
     def _is_answer(self, source: str, code: str) -> bool:
         if source == "body":
@@ -199,8 +199,8 @@ class _Extraction:
     def _sources(self, text: str) -> Iterator[list[Step]]:
         """Yield the places where the code may be, the likeliest first, each in several forms."""
         if self._form == "text" and _goes_on(text):
-            yield self._continued(text, self._body(text))
-        # Some chats are begun for the model: its first fence closes what it did not open.
+            yield self._continue_prompt(text, self._body(text))
+        # Some prompts open a code block for the model, so its first fence closes that block.
         begun = definition(self._name).search(FENCE.split(text, maxsplit=1)[0])
         blocks = fenced_blocks(text)
         if not begun:
@@ -212,9 +212,9 @@ class _Extraction:
             yield [Step("repl", text, typed)]
         for block in blocks:
             if _is_body(block.code):
-                yield self._continued(text, block.code)
+                yield self._continue_prompt(text, block.code)
         if self._form == "text" and not blocks:
-            yield self._continued(text, self._body(text))
+            yield self._continue_prompt(text, self._body(text))
 
     def _fenced(self, text: str, blocks: list[Block]) -> list[Step]:
         return [
@@ -223,10 +223,10 @@ class _Extraction:
             if self._name in block.code
         ]
 
-    def _continued(self, text: str, body: str) -> list[Step]:
+    def _continue_prompt(self, text: str, body: str) -> list[Step]:
         return [Step("body", text, code) for code in continued(self._problem.prompt, body)]
 
-    def _mended(self, code: str) -> Iterator[Step]:
+    def _fix(self, code: str) -> Iterator[Step]:
         name = self._name
         changes: dict[str, Callable[[], str]] = {
             "indented": lambda: textwrap.dedent(code),

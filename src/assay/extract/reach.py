@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from assay.extract.python import ASSIGNS, Definition, first_line, flags_of, names_in
 
 Import = ast.Import | ast.ImportFrom
-# At the top level. Models write fewer; a text of as many as it can hold would take half a minute.
+# At the top level. Models write fewer. The longest possible text would take half a minute.
 MOST_STATEMENTS = 10_000
-# Of these, what is executed where they stand; the rest is a scope of its own.
+# The parts of these that are executed in place. The rest is a separate scope.
 NOT_INSIDE: dict[type[ast.AST], tuple[str, ...]] = {
     ast.FunctionDef: ("decorator_list", "args", "returns"),
     ast.AsyncFunctionDef: ("decorator_list", "args", "returns"),
@@ -124,7 +124,7 @@ def _part(statements: tuple[ast.stmt, ...], scopes: list[symtable.SymbolTable]) 
             case ast.Attribute() | ast.Subscript() | ast.Assign() | ast.AugAssign():
                 alters.update(_altered(node))
             case ast.stmt() | ast.ExceptHandler() | ast.pattern():
-                binds.update(_bound(node))
+                binds.update(_names_bound(node))
     return Part(statements, *map(frozenset, (binds, alters, reads, sets, calls, runs)))
 
 
@@ -161,7 +161,7 @@ def _walk(statements: Iterable[ast.stmt]) -> Iterator[ast.AST]:
                 waiting.append(child)
 
 
-def _bound(node: ast.AST) -> list[str]:
+def _names_bound(node: ast.AST) -> list[str]:
     match node:
         case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
             return [node.name]

@@ -8,7 +8,7 @@ from pathlib import Path
 from assay.errors import SandboxError
 
 SYSTEM = tuple(map(Path, ("/usr", "/lib", "/lib32", "/lib64", "/bin")))
-# Made inside; something of the host's there would be hidden or hide it.
+# Created inside. Host files at these places would be hidden, or would hide them.
 RESERVED = tuple(map(Path, ("/proc", "/sys", "/dev")))
 
 

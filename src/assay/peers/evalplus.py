@@ -134,7 +134,7 @@ def tree_limits(samples: int, workers: int, *, trusted: bool = False) -> TreeLim
         processes=256 + 16 * workers,
         wall_s=wall_s,
         cpu_s=wall_s * (workers + 1),
-        # Results have some KB a sample; parsing takes 20 times that memory. Trusted runs write
+        # Results have some KB per sample. Parsing takes 20 times that memory. Trusted runs write
         # expected outputs instead, 255 MB for HumanEval+.
         output_mb=1024 if trusted else 32 + samples // 64,
         files_mb=2048,

@@ -47,7 +47,7 @@ def passed_gate(
     ``model`` is evaluated afterwards. If its engine was loaded, it stays loaded for the next call.
     """
     shared = model if not options.engine_options else None
-    # Of how the device computes, not of how the model is asked.
+    # Only what affects how the device computes, not how the model is prompted.
     options = dataclasses.replace(options, thinking="", engine_options=())
     model = shared or models.open_model(spec, options, note)
     device = model.gpu()
@@ -144,5 +144,5 @@ def require_parity(
     if found.state == "passed":
         known = " (cached)" if found.cached else ""
         note(f"parity gate: {found.device} and CPU logits agree{known}")
-    # Whether it was known before is no part of where completions are made.
+    # Whether the pass was cached is not part of the environment of completions.
     return dataclasses.replace(found, cached=False)

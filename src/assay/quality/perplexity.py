@@ -1,10 +1,10 @@
-"""How well a model foretells a text, token by token.
+"""Measure how well a model predicts a text, token by token (perplexity).
 
-A text of N tokens is read through windows: each sees up to ``window`` tokens and is asked about
-those that no window before it was asked about, ``stride`` of them but in the first. The cross
-entropy is the mean of -ln p over all tokens that were asked about (all but the first of the text,
-which has nothing before it); perplexity is e to the power of it. Bits per byte divide the same sum
-by the bytes of these tokens, which makes models of different vocabularies comparable.
+A text of N tokens is read through windows of up to ``window`` tokens. Each window predicts the
+tokens that no window before it predicted: ``stride`` of them, except in the first window. The cross
+entropy is the mean of -ln p over all predicted tokens, which are all but the first of the text.
+Perplexity is e to the power of it. Bits per byte divide the same sum by the bytes of these tokens,
+which makes models with different vocabularies comparable.
 """
 
 from __future__ import annotations

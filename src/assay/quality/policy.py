@@ -38,7 +38,7 @@ class Tier:
     perplexity_max: float | None = None
     tokens_per_second_min: float | None = None
     parity: bool = False
-    # By benchmark and figure, lower bounds.
+    # Lower bounds by benchmark and figure.
     scores: dict[str, dict[str, float]] = field(default_factory=dict)
 
 
@@ -60,7 +60,7 @@ def load_policy(path: Path | None = None) -> Policy:
     if path is not None:
         merged = _merge(merged, _parse(POLICIES.read_text(path), str(path)))
     try:
-        json.dumps(merged, allow_nan=False)  # NaN and infinity are no thresholds
+        json.dumps(merged, allow_nan=False)  # NaN and infinity are not thresholds
         return codec.from_json(Policy, merged)
     except (TypeError, ValueError, OverflowError) as error:
         raise UsageError(f"{path}: is not a policy ({error}). See docs/quality.md.") from error

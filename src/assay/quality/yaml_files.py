@@ -48,7 +48,7 @@ class _Loader(yaml.SafeLoader):
         return found
 
 
-# YAML 1.1, which PyYAML reads, takes 1e-9 for a text.
+# PyYAML reads YAML 1.1, in which 1e-9 is a string.
 _Loader.add_implicit_resolver(
     "tag:yaml.org,2002:float", re.compile(r"[-+]?\d+[eE][-+]?\d+"), list("-+0123456789")
 )

@@ -24,7 +24,7 @@ def wilson(p: float, n: float) -> tuple[float, float]:
 def clustered_wilson(values: Sequence[float], samples: int) -> tuple[float, float]:
     """Return the interval of the mean of per-problem values in [0, 1] from ``samples`` samples.
 
-    With one sample a problem it is Wilson's. With several, samples of one problem are not
+    With one sample per problem it is Wilson's. With several, samples of one problem are not
     independent: Wilson's interval at the effective sample size ``p(1-p) / SE^2`` with the
     between-problem standard error, made smaller for few problems by Student's t, and never more
     than the number of samples (Dean and Pagano 2015; Korn and Graubard 1998). Unlike a normal

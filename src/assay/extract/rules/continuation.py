@@ -18,7 +18,7 @@ def continued(prompt: str, text: str) -> Iterator[str]:
         return
     start = prompt if prompt.endswith("\n") or text.startswith("\n") else f"{prompt}\n"
     yield f"{prompt}{text}\n"
-    # A tokenizer or a server has eaten the white space in front.
+    # A tokenizer or a server may have removed the leading white space.
     yield f"{start}{INDENT}{text.lstrip()}\n"
     yield f"{start}{textwrap.indent(textwrap.dedent(text.lstrip(chr(10))), INDENT)}\n"
 

@@ -24,10 +24,10 @@ from assay.extract.python import (
 from assay.extract.reach import Part, parts, reach
 from assay.types import Tests
 
-# What stands at the left margin and is no definition, no import, no comment, no bracket's end.
+# A line at the left margin that is not a definition, import, comment or closing bracket.
 ACTS = re.compile(r"^(?!def |class |async |import |from |@|#|\"\"\"|'''|[)\]}])\S", re.M)
 AT_MARGIN = re.compile(r"^[^\s#)\]}]", re.M)
-# With these a program reaches names that it does not spell.
+# With these a program can use names that are not written in it.
 DYNAMIC = frozenset({"eval", "exec", "globals", "locals", "setattr", "vars"})
 
 BUILTINS = frozenset(dir(builtins))

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-# On a line of its own, or behind words: "Here it is: ```python".
+# On its own line, or after words: "Here it is: ```python".
 # No two parts of the pattern can share a run of spaces: that would take quadratic time.
 OPENS = re.compile(r"^([^`~\n]*)(`{3,}|~{3,})[ \t]*(?:[\w+#.-]+[ \t\r]*|\r[ \t\r]*)?$")
-DEEPER = 4  # columns: a fence in a docstring is no end of the program
+DEEPER = 4  # columns: a fence in a docstring does not end the program
 
 
 @dataclass(frozen=True, slots=True)

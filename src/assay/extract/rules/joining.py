@@ -35,7 +35,7 @@ def with_helpers(code: str, blocks: Sequence[str], name: str, preamble: str) -> 
             chosen.add(index)
             missing |= unbound(pieces[index]) - KNOWN
     joined = "\n".join([*(pieces[i] for i in sorted(chosen)), code])
-    # Such an import has to be the first statement of all.
+    # Such an import must be the first statement.
     return joined if joined.rfind("from __future__") <= 0 else code
 
 

@@ -55,7 +55,7 @@ def bare_code(text: str, name: str) -> list[str]:
         before = [line.strip() for line in before]
     start = next((i for i, line in enumerate(before) if STARTS_CODE.match(line)), len(before))
     wanted = [before[start:], [line for line in before if IMPORT.match(line)], _decorators(before)]
-    # What looks like talk may stand in a docstring.
+    # What looks like prose may be in a docstring.
     found = [
         "".join(f"{line}\n" for line in lines) + part
         for part in (before_talk(code), code)

@@ -23,5 +23,5 @@ def _without(text: str, opened: str, closed: str) -> str:
             break
         end = closing + len(closed)
     kept.append(text[end:])
-    # Templates that open the thought themselves leave the model to close it.
+    # If the template opens the reasoning itself, the model only closes it.
     return "".join(kept).rpartition(closed)[2]

@@ -105,7 +105,7 @@ class _Bench:
         self._round("warming up", warming_up=True)
         total = self._config.rounds
         rounds = [self._round(f"round {number} of {total}") for number in range(1, total + 1)]
-        found = _rounded(figures(rounds, loads_every_call=self._loading == "every call"))
+        found = _round_numbers(figures(rounds, loads_every_call=self._loading == "every call"))
         usage = self._model.usage()
         identity = self._model.identity
         return BenchResult(
@@ -120,7 +120,7 @@ class _Bench:
             peak_memory_mb=usage.peak_mb if usage else None,
             gpu_peak_memory_mb=usage.gpu_peak_mb if usage else None,
             figures=found,
-            rounds=tuple(map(_rounded, rounds)),
+            rounds=tuple(map(_round_numbers, rounds)),
             settings=self._settings(),
             loading=self._loading,
             model_identity=identity,
@@ -143,26 +143,30 @@ class _Bench:
     def _load(self) -> float | None:
         """Return how much longer the first request takes than a second one of the same kind."""
         loaded = self._model.usage() is not None
-        cold, warm = (self._timed("loading", 1, SHORT, 1).seconds for _ in range(2))
+        cold, warm = (self._time_requests("loading", 1, SHORT, 1).seconds for _ in range(2))
         self._counts = bool(self._model.render(self._prompt(SHORT)).tokens)
         if self._counts and self._config.engine.prompt_form == "auto":
-            self._form = "text"  # so that the model goes on, and does not answer and end
+            self._form = (
+                "text"  # so that the model continues the text instead of answering and stopping
+            )
         loads = self._loading == "kept" and not loaded
         return round(max(0.0, cold - warm), 3) if loads else None
 
     def _round(self, name: str, *, warming_up: bool = False) -> Round:
         wanted, new = self._config.prompt_tokens, self._config.new_tokens
         return Round(
-            first_token=self._timed(name, 1, wanted, 1),
-            alone=self._timed(name, 1, wanted, new),
+            first_token=self._time_requests(name, 1, wanted, 1),
+            alone=self._time_requests(name, 1, wanted, new),
             # To warm up, every number of sequences must have been run, but not for long.
             batches=tuple(
-                self._timed(name, batch, wanted, min(SHORT, new) if warming_up else new)
+                self._time_requests(name, batch, wanted, min(SHORT, new) if warming_up else new)
                 for batch in self._config.batches
             ),
         )
 
-    def _timed(self, what: str, sequences: int, prompt_tokens: int, new_tokens: int) -> Timed:
+    def _time_requests(
+        self, what: str, sequences: int, prompt_tokens: int, new_tokens: int
+    ) -> Timed:
         """Time requests from the first one to the last answer, by the harness's own clock."""
         self._reporter.preparing(f"{what}, batch size {sequences}", self._done, self._steps)
         self._done += 1
@@ -200,16 +204,16 @@ def _median(found: Spread | None) -> float | None:
     return None if found is None else found.median
 
 
-def _rounded(value: T) -> T:
+def _round_numbers(value: T) -> T:
     """Round all numbers of a record. Microseconds and millionths of a token are noise."""
     found: Any = value
     if isinstance(found, float):
         found = round(found, DIGITS)
     elif isinstance(found, tuple):
-        found = tuple(map(_rounded, found))
+        found = tuple(map(_round_numbers, found))
     elif dataclasses.is_dataclass(found) and not isinstance(found, type):
         names = (field.name for field in dataclasses.fields(found))
-        found = dataclasses.replace(found, **{n: _rounded(getattr(found, n)) for n in names})
+        found = dataclasses.replace(found, **{n: _round_numbers(getattr(found, n)) for n in names})
     return found  # type: ignore[no-any-return]
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 WORDS_PER_TOKEN = 0.75  # where nobody counts
 TRIES = 8
 ASKING = "Tell how this goes on, at length, and do not come to an end:\n\n"
-# Sentences that fit behind one another in any order, so that a text of them wants to go on.
+# Sentences that can follow each other in any order, so that a model continues a text of them.
 SENTENCES = (
     "The ferry left the pier before the fog had lifted, and nobody waved.",
     "Marta counted the crates twice and wrote the smaller number into the book.",

@@ -70,7 +70,7 @@ def rate(tokens: int, seconds: float) -> float:
 def decode_rate(tokens: int, seconds: float, first_token_s: float) -> float | None:
     """Return tokens per second after the first token, which is timed separately.
 
-    Return None if nothing follows the first token, or if its time is only noise.
+    Return None if nothing follows the first token, or if the rest took no measurable time.
     """
     if tokens < 2 or seconds <= first_token_s:
         return None

@@ -102,7 +102,7 @@ def gguf_tokenizer(metadata: Mapping[str, Any], where: str) -> Tokenizer:
             raise ModelError(f"there are {len(tokens):,} tokens, but {len(found):,} of {name}")
     for name in MARKS:
         number = get(f"{name}_token_id")
-        # Files say "none" by the largest number that there is.
+        # In files, the largest possible number means "none".
         if isinstance(number, int) and not 0 <= number < len(tokens) and number != 0xFFFFFFFF:
             raise ModelError(f"{name}_token_id is {number}, of {len(tokens):,} tokens")
     if kind != "gpt2":
@@ -146,7 +146,7 @@ def _faults(parts: Sequence[Part], header: GgufHeader) -> Iterator[str]:
         width = part.shape[-1] if part.shape else 1
         if part.encoding and width % BLOCKS[part.encoding][0]:
             yield f"{part.name} has rows of {width:,}, which is not a whole number of blocks"
-    # The sizes are computed from the shapes; that nothing is left between is what proves them.
+    # The sizes are computed from the shapes. They are right if there are no gaps.
     at = min((part.start for part in parts), default=0)
     for part in parts:
         if part.start != at:

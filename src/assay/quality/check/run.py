@@ -25,7 +25,7 @@ START = "def add(a, b):\n    return"
 TOKENS = 8
 PACKAGES = {"gguf": ("xllamacpp",), "hf": ("torch", "transformers")}
 EXTRAS = {"gguf": "gguf", "hf": "hf", "apr": "hf"}  # by engine
-# How engines say that they do not know a kind of model; the file may be sound all the same.
+# Messages of engines that do not know a kind of model. The file may still be sound.
 UNKNOWN = ("attention with ", "does not recognize this architecture")
 
 
@@ -78,7 +78,7 @@ def round_trip(model: Model) -> str:
     back = "".join(rendered.pieces)
     back = back[max(0, back.find(text[:8])) :]  # without what the engine puts before
     at = 0
-    # A token that is a part of a character comes back as the sign for none.
+    # A token that is a part of a character is decoded as the replacement character.
     for part in re.split("\ufffd+", back):
         if (found := text.find(part, at)) < 0 or (not at and found):
             raise ModelError(same_text(text, back))

@@ -40,7 +40,7 @@ OPTIONAL = {
     "mlp.up_proj.bias": "F",
     "mlp.down_proj.bias": "H",
 }
-# What some families have besides.
+# Tensors that only some families have.
 OF_FAMILY = {
     "qwen2": tuple(ATTENTION_BIAS),
     "qwen3": ("self_attn.q_norm.weight", "self_attn.k_norm.weight"),

@@ -30,7 +30,7 @@ STAGES = (
     "container", "header", "index", "values", "shapes", "layers", "tokenizer", "template",
     "forward", "sample",
 )  # fmt: skip
-# What must have passed before a stage can say anything; the engine wants all of them not to fail.
+# Stages that must pass before a stage. The engine's stages need that none before has failed.
 NEEDS = {
     "header": ("container",),
     "index": ("container", "header"),
@@ -40,7 +40,7 @@ NEEDS = {
 BY_ENGINE = ("forward", "sample")
 OPENERS = {"apr": open_apr, "gguf": open_gguf, "hf": open_folder}  # by format
 LONGEST_REASON = 300
-# What reading metadata leads to that a writer, or damage, has made into something else.
+# Errors from reading metadata that a writer, or damage, has turned into something else.
 CONFUSION = (
     ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError,
     MemoryError,
@@ -77,7 +77,7 @@ def _stages(case: _Case) -> Iterator[Stage]:
     try:
         for name in STAGES:
             case.sound = all(stage.status != "fail" for stage in done.values())
-            stage = _blocked(name, case, done) or _tried(name, getattr(case, name), case.path)
+            stage = _blocked(name, case, done) or _try_stage(name, getattr(case, name), case.path)
             done[name] = stage
             yield stage
     finally:
@@ -93,7 +93,7 @@ def _blocked(name: str, case: _Case, done: dict[str, Stage]) -> Stage | None:
     return None
 
 
-def _tried(name: str, work: Callable[[], str], path: Path) -> Stage:
+def _try_stage(name: str, work: Callable[[], str], path: Path) -> Stage:
     status: Status = "pass"
     try:
         reason = work()
@@ -152,10 +152,10 @@ class _Case:
     def values(self) -> str:
         from assay.quality.check.values import not_finite
 
-        def told(done: int, total: int) -> None:
+        def report(done: int, total: int) -> None:
             self._reporter.preparing("values", done, total)
 
-        found = not_finite(self._parts, told)
+        found = not_finite(self._parts, report)
         _none(f"{name} has NaN or infinity in {count:,} place(s)" for name, count in found.items())
         size = sum(part.size for part in self._parts)
         return f"no NaN and no infinity in {size / 1e6:,.1f} MB of weights"

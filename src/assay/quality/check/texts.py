@@ -23,7 +23,7 @@ from assay.quality.check.opened import EngineOnlyError, Template, Tokenizer
 MEMORY = 2 << 30
 TEMPLATE_S = 3
 ALL_S = 120
-# Composed characters: some tokenizers compose them.
+# Composed characters, because some tokenizers compose them.
 TEXTS = (
     "def add(a, b):\n    return a + b  # 1 + 1 == 2\n",
     "\tif x:\n\t\tpass\n\n\n  two  spaces   three\n",

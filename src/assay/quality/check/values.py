@@ -66,7 +66,7 @@ FLOATS: dict[str, tuple[Bits, ...]] = {
 
 
 def not_finite(parts: Sequence[Part], progress: Callable[[int, int], None]) -> dict[str, int]:
-    """Yield how many blocks (or numbers) of a tensor are NaN or infinite, if any."""
+    """Return how many blocks (or numbers) of each tensor are NaN or infinite, if any."""
     total, done, found = sum(part.size for part in parts), 0, {}
     for file, some in _by_file(parts).items():
         with file.open("rb") as opened:
@@ -79,7 +79,7 @@ def not_finite(parts: Sequence[Part], progress: Callable[[int, int], None]) -> d
 
 
 def _by_file(parts: Sequence[Part]) -> dict[Path, list[Part]]:
-    """Yield each file's tensors in the order of their positions."""
+    """Return each file's tensors in the order of their positions."""
     ordered: dict[Path, list[Part]] = {}
     for part in sorted(parts, key=lambda part: part.start):
         ordered.setdefault(part.file, []).append(part)

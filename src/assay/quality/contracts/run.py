@@ -77,7 +77,7 @@ def execute(contract: Contract) -> Iterator[Check]:
     terms, subject = contract.terms, _subject(contract)
     can_fail = {identifier for wrong in terms.wrong_subjects for identifier in wrong.breaks}
     for check in terms.checks:
-        broken = _broken(contract, check, subject)
+        broken = _find_failure(contract, check, subject)
         if not broken and check.id not in can_fail:
             broken = "no wrong subject shows that it can fail"
         is_test = isinstance(check, FalsificationTest)
@@ -85,22 +85,22 @@ def execute(contract: Contract) -> Iterator[Check]:
         tried = "" if is_test else f"{len(contract.cases)} cases"
         yield Check(contract.name, check.id, kind, check.statement, not broken, broken or tried)
     for wrong in terms.wrong_subjects:
-        useless = _useless(contract, wrong, subject)
+        useless = _find_fault(contract, wrong, subject)
         statement = f"breaks {', '.join(wrong.breaks)}"
         yield Check(contract.name, wrong.id, "wrong subject", statement, not useless, useless)
 
 
-def _useless(contract: Contract, wrong: WrongSubject, subject: Subject) -> str:
+def _find_fault(contract: Contract, wrong: WrongSubject, subject: Subject) -> str:
     """Return why a wrong subject shows nothing, or an empty text if it breaks all it names."""
     try:
         other = eval(compile_expression(wrong.subject), {**KNOWN, "f": subject})
         kept = [
             check.id
             for check in contract.terms.checks
-            if check.id in wrong.breaks and not _broken(contract, check, other, wrong=True)
+            if check.id in wrong.breaks and not _find_failure(contract, check, other, wrong=True)
         ]
     except Exception as error:
-        return f"fails in another way: {_shown(error)}"
+        return f"fails in another way: {_show(error)}"
     return f"does not break {', '.join(kept)}" if kept else ""
 
 
@@ -118,7 +118,7 @@ def _subject(contract: Contract) -> Subject:
     return found
 
 
-def _broken(
+def _find_failure(
     contract: Contract,
     check: Obligation | FalsificationTest,
     subject: Subject,
@@ -131,20 +131,20 @@ def _broken(
     everything and show nothing, so its exceptions are raised.
     """
     if isinstance(check, FalsificationTest):
-        return _failed(check, subject, wrong=wrong)
+        return _run_test(check, subject, wrong=wrong)
     holds = compile_expression(check.holds)
     for case in contract.cases:
         try:
             if not eval(holds, {**KNOWN, "f": subject, **case}):
-                return f"does not hold for {_shown(case)}"
+                return f"does not hold for {_show(case)}"
         except Exception as error:
             if wrong:
                 raise
-            return f"for {_shown(case)}: {error!r}"
+            return f"for {_show(case)}: {error!r}"
     return ""
 
 
-def _failed(test: FalsificationTest, subject: Subject, *, wrong: bool) -> str:
+def _run_test(test: FalsificationTest, subject: Subject, *, wrong: bool) -> str:
     positional, named = test.arguments()
     try:
         given = subject(*positional, **named)
@@ -156,10 +156,10 @@ def _failed(test: FalsificationTest, subject: Subject, *, wrong: bool) -> str:
             raise
         return f"raised {error!r}"
     if test.raises:
-        return f"returned {_shown(given)} and did not raise {test.raises}"
+        return f"returned {_show(given)} and did not raise {test.raises}"
     if _alike(codec.to_json(given), test.expect, test.tolerance):
         return ""
-    return f"returned {_shown(given)}, not {_shown(test.expect)}"
+    return f"returned {_show(given)}, not {_show(test.expect)}"
 
 
 def _alike(given: Any, expected: Any, tolerance: float) -> bool:
@@ -182,6 +182,6 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, numbers.Real) and not isinstance(value, bool)
 
 
-def _shown(value: Any) -> str:
+def _show(value: Any) -> str:
     text = repr(value)
     return text if len(text) <= SHOWN else text[:SHOWN] + "…"

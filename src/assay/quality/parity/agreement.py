@@ -31,7 +31,7 @@ def likeness(reference: ArrayLike, candidate: ArrayLike) -> Agreement:
 
 
 def compared(reference: ArrayLike, candidate: ArrayLike) -> Rows:
-    """Compare row by row. Vocabularies may have different padding, so compare the shared part."""
+    """Compare row by row. Only the shared part counts if vocabularies are padded differently."""
     import numpy as np
 
     one, other = np.atleast_2d(np.asarray(reference)), np.atleast_2d(np.asarray(candidate))

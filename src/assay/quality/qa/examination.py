@@ -58,7 +58,7 @@ class Examination:
     ) -> None:
         self.subject, self.policy, self.reporter = subject, policy, reporter
         self.tier_name, self.tier = tier, policy.tier(tier)
-        # Of everything that was looked at, by what it is.
+        # Digests of everything that was examined, by its description.
         self.digests: dict[str, str] = {"policy": codec.digest(policy)}
         self.loaded, self._is_kept = contextlib.ExitStack(), False
 

@@ -14,10 +14,10 @@ from pathlib import Path
 from assay.errors import SandboxError
 
 LEFT_OUT = {"__pycache__", "ensurepip", "idlelib", "site-packages", "test", "tests", "turtledemo"}
-# Programs that call others expect no more than these.
+# Programs that call other commands expect only these.
 TOOLS = ("sh", "cat", "echo", "ls", "sleep", "true", "false", "env", "wc", "sort", "head", "tail")
 FILES = ("/etc/localtime", "/usr/share/zoneinfo/UTC")
-# A tmpfs that is mounted on a folder takes its mode over.
+# A tmpfs that is mounted on a folder takes over the folder's mode.
 FOLDERS = {"tmp": 0o1777, "proc": 0o755, "sys": 0o755, "dev": 0o755, "etc": 0o755, "usr/bin": 0o755}
 LIBRARY = re.compile(r"(/\S+) \(0x")
 

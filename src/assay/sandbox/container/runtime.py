@@ -19,7 +19,7 @@ ENGINES = ("docker", "podman")
 TOOL = "ASSAY_CONTAINER_ENGINE"
 QUESTION_S = 60.0
 REMOVAL_S = 20.0
-# In the words of Docker, of podman and of the library that they speak to their engines with.
+# Messages of Docker, of podman and of the library by which they talk to their engines.
 GONE = re.compile(
     r"[Cc]annot connect|unable to connect|connection refused|connection reset|error during connect"
     r"|shutting down|broken pipe|closed network connection|\bEOF\b"

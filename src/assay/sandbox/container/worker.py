@@ -27,7 +27,7 @@ from assay.sandbox.inside.serving.container import LINK, PIECE
 from assay.sandbox.inside.serving.messages import RoleName, WorkerLimits
 
 INTERPRETER = ("python3", "-P", "-S", "-s", "-B")
-# Our code comes over the stream: an image needs no more than Python.
+# assay's code comes over the stream, so an image needs only Python.
 CODE = "/dev/shm/assay.zip"
 SCRIPT = (
     "import os, sys\n"
@@ -40,8 +40,8 @@ SCRIPT = (
 )
 OWN_MB = 256  # of the container's memory for fork server and oracle, above the program's
 OWN_PROCESSES = 16
-# A user of its own for each container, since processes are counted per user. Engines that are not
-# root's, or map users, know the first 65,536 alone.
+# Each container has its own user, because processes are counted per user. Engines that do not run
+# as root, or that map users, know only the first 65,536.
 FIRST_UID, UIDS = 20_000, 40_000
 _uids = itertools.count(secrets.randbelow(UIDS))
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 TOLD_EVERY = 25  # packages
-# Isolated: what PYTHONPATH holds must not count as installed.
+# Isolated, because packages on PYTHONPATH must not count as installed.
 PIP = ("-I", "-m", "pip", "--disable-pip-version-check", "--no-input")
 
 

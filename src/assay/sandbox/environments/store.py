@@ -20,8 +20,8 @@ from assay.errors import SandboxError, UsageError
 LOCKS = Path(__file__).parent / "locks"
 READY = "ready.json"  # written last: a folder without it is not finished
 PROGRAMS_OWN = ("/tmp", "/dev", "/proc", "/scratch")  # not the host's, in a sandbox
-# What the namespaces give beyond the usual: TCP and UDP between a program's own processes; how
-# many processors and how much memory the machine has.
+# What namespaces can give in addition: TCP and UDP between a program's own processes, and the
+# machine's number of processors and size of memory.
 Allowance = Literal["loopback", "figures"]
 FOLDER = "{folder}"  # in a variable: the environment's own
 

@@ -28,7 +28,7 @@ class Dozing:
         before, used_before = self._seen
         used, runnable = work_of(self._pid)
         now, _ = self._seen = time.monotonic(), used
-        # The first look has nothing to compare with.
+        # The first look has no earlier one to compare with.
         if used_before and not runnable and used - used_before < WORKING * (now - before):
             self._tell()
             self._tell = None

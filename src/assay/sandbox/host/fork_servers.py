@@ -72,7 +72,7 @@ class ForkServerSandbox(WarmWorkers[Worker]):
                 yield verdict_of(job, outcome), with_outputs(job.tests.cases, told)
 
     def _reports(self, jobs: Iterable[Job]) -> Generator[tuple[Job, Outcome], None, None]:
-        # A dozing one keeps its process and all that it has imported: not too many of them.
+        # A dozing program keeps its process and its imports, so their number is limited.
         return self._stream(jobs, self._run, 3 + self._workers // 2)
 
     def _run(self, job: Job, doze: Callable[[], None]) -> tuple[Job, Outcome]:
@@ -82,7 +82,7 @@ class ForkServerSandbox(WarmWorkers[Worker]):
         for attempt in range(1, ATTEMPTS):
             if not report.doubtful:
                 break
-            # The machine or another program may be the cause: once more, alone.
+            # The machine or another program may be the cause, so run it again, alone.
             time.sleep(PAUSE_S * attempt)
             with self._alone.exclusive():
                 lost += _is_lost(report)
@@ -118,7 +118,7 @@ class ForkServerSandbox(WarmWorkers[Worker]):
         order = Order(task_of(job), _limits(job))
         timeout_s = job.limits.wall_s * PATIENCE + GRACE_S
         kills = self._host_kills
-        # An environment that is not there is no failure of this one program: it ends the whole.
+        # A missing environment is not a failure of this one program, so it ends the whole run.
         settings = self._settings(job)
         try:
             worker = self._take(
@@ -142,7 +142,7 @@ class ForkServerSandbox(WarmWorkers[Worker]):
             return report
         killed = report.exit_code == -signal.SIGKILL and report.stopped is None
         if killed and not report.out_of_memory:
-            # Too dear to be read for every program: the count before may be older than this one.
+            # Too expensive to read for every program, so the earlier count may be older.
             self._host_kills = _host_oom_kills()
             return dataclasses.replace(report, killed_by_host=self._host_kills > kills)
         return report

@@ -21,7 +21,7 @@ SIDE_CHANNELS = (
     "side channels: timing, load, and numbers that the kernel counts for the whole machine "
     "(inodes of pipes and sockets, socket cookies)"
 )
-# Where no cgroup can be had.
+# Gaps where no cgroup is available.
 WATCHED = (
     "memory and CPU time of the tree are looked at 50 times a second, not limited by the kernel",
     "SIGCHLD is never delivered: children that nobody waits for would vanish uncounted",

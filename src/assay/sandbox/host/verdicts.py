@@ -9,7 +9,7 @@ from assay.sandbox.host.report import BrokeWorker, Outcome, Report, SandboxFailu
 from assay.sandbox.inside.judging.messages import Result
 from assay.types import Cases, Job, Limits, Status, Verdict
 
-# Results that are no failure of the program, and the reasons that verdicts give for them.
+# Results that are not a failure of the program, and the verdicts' reasons for them.
 INVALID = {"unfit": "sandbox-error", "unsupported": "unsupported"}
 LONGEST_LINE = 400  # characters of a program's last line in a verdict's detail
 BROKE_WORKER = "broke-worker"  # twice, while an honest program passes in such a worker
@@ -26,14 +26,14 @@ def verdict_of(job: Job, outcome: Outcome) -> Verdict:
         )  # fmt: skip
     report, told = outcome, outcome.told or outcome.result
     if told and told.status == "ended" and report.result:
-        told = report.result  # it ended before it had begun, and said why
+        told = report.result  # it ended before it had started, and said why
     told = told or Result("ended")
     if told.status in INVALID:
         return invalid(job, INVALID[told.status], told.detail)
     status: Status = "pass" if told.status == "pass" else "fail"
     reason, detail = told.reason, told.detail
     if told.status == "ended" or (report.out_of_memory and status == "fail"):
-        reason, detail = _untold(report, job.limits)
+        reason, detail = _explain_end(report, job.limits)
     return Verdict(
         task_id=job.task_id,
         sample=job.sample,
@@ -71,7 +71,7 @@ def _signal_name(number: int) -> str:
         return f"signal {number}"
 
 
-def _untold(report: Report, limits: Limits) -> tuple[str, str]:
+def _explain_end(report: Report, limits: Limits) -> tuple[str, str]:
     """Return the reason and detail for a program that ended before its tests did."""
     code, stopped, output = report.exit_code, report.stopped, report.output_tail.strip()
     if stopped == "memory" or report.out_of_memory:

@@ -209,7 +209,7 @@ class _Worker:
         except (OSError, ValueError) as error:
             self.is_well = False
             raise _LostError(str(error) or "it ended") from error
-        # Its own watchdog is to notice first, and knows better.
+        # Its own watchdog should notice first, because it knows more.
         report = self._receive(limits.wall_s * PATIENCE + limits.cpu_s + TESTS_S + GRACE_S)
         if report.forgotten or report.ended == "wall":
             self.is_well = False  # a new one is simpler than to know what this one still has

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from assay.types import Integrity
 
-# Programs raise this themselves when something was allowed that must not be.
+# Attack programs raise this error when something was allowed that must not be.
 HELPERS = """
 import ctypes, os, socket, sys, time
 libc = ctypes.CDLL(None, use_errno=True)

@@ -43,8 +43,8 @@ def run_battery(sandbox: Sandbox, attacks: tuple[Attack, ...] = BATTERY) -> Iter
     with _Host() as host:
         for attack in attacks:
             verdicts = [
-                _judged(sandbox, host.filled(attack.program), attack),
-                _judged(
+                _judge(sandbox, host.fill(attack.program), attack),
+                _judge(
                     sandbox,
                     honest_program,
                     replace(attack, tests=HONEST_TESTS, cpu_s=10, wall_s=30),
@@ -63,7 +63,7 @@ def run_battery(sandbox: Sandbox, attacks: tuple[Attack, ...] = BATTERY) -> Iter
             yield Observation(attack.name, promised, contained, observed)
 
 
-def _judged(sandbox: Sandbox, program: str, attack: Attack) -> Verdict:
+def _judge(sandbox: Sandbox, program: str, attack: Attack) -> Verdict:
     limits = Limits(cpu_s=attack.cpu_s, wall_s=attack.wall_s)
     tests = Tests("f", attack.tests, integrity=attack.integrity)
     (verdict,) = sandbox.judge([Job("attack", 0, Program(program, "attack"), tests, limits)])
@@ -104,7 +104,7 @@ class _Host:
             listening.close()
         self._folder.cleanup()
 
-    def filled(self, program: str) -> str:
+    def fill(self, program: str) -> str:
         words = {
             "@SECRET@": str(self._secret),
             "@FOLDER@": str(self._secret.parent),

@@ -36,12 +36,12 @@ class Diagnosis:
 
 def diagnose() -> Diagnosis:
     """Try every tier, and return the results."""
-    tiers = tuple(_examined(name) for name in TIERS)
+    tiers = tuple(_examine(name) for name in TIERS)
     chosen = next((tier.name for tier in tiers if not tier.refusal), "")
     return Diagnosis(_features(), tiers, chosen)
 
 
-def _examined(name: str) -> TierReport:
+def _examine(name: str) -> TierReport:
     tier = TIERS[name]
     refusal, guarantees, gaps = "", tier.guarantees, tier.gaps
     try:

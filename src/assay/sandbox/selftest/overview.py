@@ -32,10 +32,10 @@ class KindReport:
 def overview(workers: int = 0) -> Iterator[KindReport]:
     """Try every kind with small programs that pass, and yield the results."""
     for kind in sandboxes.names():
-        yield _examined(kind, workers or usable_cores())
+        yield _examine(kind, workers or usable_cores())
 
 
-def _examined(kind: str, workers: int) -> KindReport:
+def _examine(kind: str, workers: int) -> KindReport:
     try:
         sandbox = open_sandbox(kind, workers)
     except SandboxError as error:

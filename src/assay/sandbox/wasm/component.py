@@ -24,7 +24,7 @@ from assay.errors import SandboxError
 PACKAGES = ("wasmtime", "componentize-py")
 HERE = Path(__file__).parent
 GUEST, JUDGING = HERE / "guest", HERE.parent / "inside" / "judging"
-# What the guest shares with the fork server: nothing that knows of a kernel.
+# What the guest shares with the fork server: nothing that depends on a kernel.
 SHARED = (
     "__init__", "calling", "digests", "foresee", "judge", "latest", "messages", "plain", "trial",
     "unstopped", "wire",
@@ -81,7 +81,7 @@ def compiled(note: Callable[[str], None]) -> Path:
 
 def about(machine_code: Path) -> Build:
     """Return what is recorded about an existing component."""
-    build = _recorded(machine_code.with_suffix(".json"))
+    build = _read_record(machine_code.with_suffix(".json"))
     if build is None:
         raise SandboxError(f"{machine_code}: its record is gone. Run the same command again.")
     return build
@@ -100,14 +100,14 @@ def _build(folder: Path, note: Callable[[str], None]) -> None:
         record = Path(temporary, "component.json")
         names = (wasm.name, machine_code.name)
         digests = {name: file_sha256(Path(temporary, name)) for name in names}
-        told = json.loads(_told_by_guest(machine_code))
-        build = codec.from_json(Build, {"sha256": digests, "packages": _versions(), **told})
+        answer = json.loads(_ask_guest(machine_code))
+        build = codec.from_json(Build, {"sha256": digests, "packages": _versions(), **answer})
         write_sealed(record, PURPOSE, codec.pretty(build).encode())
         for name in (*names, record.name):  # the record last: it says that all is there
             os.replace(Path(temporary, name), folder / name)
 
 
-def _told_by_guest(machine_code: Path) -> str:
+def _ask_guest(machine_code: Path) -> str:
     worker = [sys.executable, "-m", "assay.sandbox.wasm.worker", str(machine_code), "about"]
     done = subprocess.run(worker, capture_output=True, text=True, check=True, timeout=BUILD_S)
     return done.stdout
@@ -156,7 +156,11 @@ def _versions() -> dict[str, str]:
 
 
 def _digest_of_inputs() -> str:
-    here = [platform.machine(), sys.platform, *sys.version_info[:2]]  # whose names it is told
+    here = [
+        platform.machine(),
+        sys.platform,
+        *sys.version_info[:2],
+    ]  # the guest gets this Python's names
     digest = hashlib.sha256(json.dumps([_versions(), STACK_BYTES, here]).encode())
     sources = [JUDGING / f"{name}.py" for name in SHARED]
     guest = [GUEST / name for name in ("app.py", "imports.py", "lacks.py", "world.wit")]
@@ -167,14 +171,14 @@ def _digest_of_inputs() -> str:
 
 def _is_as_recorded(path: Path, record: Path) -> bool:
     """Return whether a file has its recorded digest. Machine code is checked each time."""
-    build = _recorded(record)
+    build = _read_record(record)
     try:
         return build is not None and build.sha256[path.name] == file_sha256(path)
     except (OSError, KeyError):
         return False
 
 
-def _recorded(record: Path) -> Build | None:
+def _read_record(record: Path) -> Build | None:
     """Return the record of this user's build, or None."""
     try:
         found = read_sealed(record, PURPOSE)

@@ -14,7 +14,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-# What opens windows, prints poems or is not for programs.
+# Modules that open windows, print poems or are not meant for programs.
 LEFT_OUT = {
     "antigravity", "ensurepip", "idlelib", "lib2to3", "pydoc_data", "test", "this", "tkinter",
     "turtle", "turtledemo", "venv",

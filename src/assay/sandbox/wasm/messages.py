@@ -7,7 +7,7 @@ from typing import Any, Literal, NamedTuple
 from assay.sandbox.inside.judging.messages import Result, Task, read_result
 
 # How a program's instance ended: by a limit, the stack of WebAssembly, an answer that cannot be
-# heard, a call that took too long, answers that keep the tests busy; by itself or by an error.
+# read, a call that took too long, answers that keep the tests busy, by itself, or by an error.
 How = Literal["", "cpu", "wall", "stack", "answer", "call", "busy tests", "exit", "trap"]
 
 

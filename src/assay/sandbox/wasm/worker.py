@@ -28,14 +28,14 @@ from assay.sandbox.wasm.messages import GuestLimits, GuestReport, How, Request, 
 
 MIB = 1 << 20
 TESTS_MB = 1024  # memory of the instance with the tests
-ROOM_MB = 1024  # of this process beside its instances: answers are copied here
+ROOM_MB = 1024  # of this process without its instances: answers are copied here
 TESTS_CPU_S = 60.0  # of the tests' own work for one program
 PIECE_S = 0.02  # of calls, before their answers are heard
 AGAIN_S = 0.5  # to find which call of a piece was the long one
 LARGEST_ANSWER = 64 << 20
 MOST_ITEMS = 2_000_000  # of an answer: each takes up to 100 bytes when it is read
 DEEPEST_ANSWER = 2 * plain.DEEPEST + 8  # a value's nesting in plain data, and an answer's own
-# Or a text, in which brackets mean nothing: possessive, so that no text is read twice.
+# Or a string, in which brackets mean nothing. Possessive, so that no text is read twice.
 BRACKET = re.compile(r'[][{}]|"(?:[^"\\]|\\.)*+"?', re.DOTALL)
 MUCH = 16 << 20  # said by one program: what it leaves in this process ends with the process
 ENDS: dict[str, How] = {"interrupt": "cpu", "stack exhausted": "stack", "Exited with": "exit"}
@@ -208,23 +208,23 @@ class Machine:
                 self._oracle.call("keep", key, request.tests, cpu_s=TESTS_CPU_S)
             except EndedError as error:
                 unfit = Result("unfit", detail=f"the tests ended: {error}")
-                return self._forgotten(GuestReport(unfit))
+                return self._forget(GuestReport(unfit))
         with closing(Program(self, request.task, request.limits)) as program:
             report = self._run(key, request.seed, program)
-            return self._forgotten(report) if program.is_loud else report
+            return self._forget(report) if program.is_loud else report
 
     def _run(self, key: str, seed: str, program: Program) -> GuestReport:
         try:
             if lack := program.lack():
                 return GuestReport(Result("unsupported", detail=lack))
             if not key:
-                return _heard(program.judged())
+                return _parse_report(program.judged())
             program.load()
         except EndedError as error:
             return _ended(None, error.end)
-        return self._tried(key, seed, program)
+        return self._run_tests(key, seed, program)
 
-    def _tried(self, key: str, seed: str, program: Program) -> GuestReport:
+    def _run_tests(self, key: str, seed: str, program: Program) -> GuestReport:
         assert self._oracle is not None
         oracle = self._oracle
         left_s, resumed = TESTS_CPU_S, self.clock.now_s()
@@ -244,17 +244,17 @@ class Machine:
             told = read_result(json.loads(oracle.call("trial", key, seed, cpu_s=left_s)))
         except EndedError as error:
             if program.end is not None:
-                return self._forgotten(_ended(None, program.end))
+                return self._forget(_ended(None, program.end))
             if error.end.how == "cpu":
-                return self._forgotten(GuestReport(ended="busy tests"))
-            return self._forgotten(GuestReport(lost=f"the tests ended: {error}"))
+                return self._forget(GuestReport(ended="busy tests"))
+            return self._forget(GuestReport(lost=f"the tests ended: {error}"))
         finally:
             self._answers = None
         if told.status == "unsupported":
             return GuestReport(told)
         return _ended(told, program.end)
 
-    def _forgotten(self, report: GuestReport) -> GuestReport:
+    def _forget(self, report: GuestReport) -> GuestReport:
         """Close the tests' instance, which has ended or may be damaged, and return the report."""
         if self._oracle is not None:
             self._oracle.close()
@@ -276,7 +276,7 @@ def _ended(told: Result | None, end: End | None) -> GuestReport:
     return GuestReport(told, end.how, end.detail)
 
 
-def _heard(text: str) -> GuestReport:
+def _parse_report(text: str) -> GuestReport:
     """Return the report of a program that may have written all of it itself.
 
     It can claim that it passed, which is what ``shared`` means. It cannot leave the score or say

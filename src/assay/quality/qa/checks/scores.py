@@ -59,7 +59,7 @@ def _is_same_model(recorded: ModelIdentity | None, identity: ModelIdentity) -> b
 
 
 def _is_asked_as_usual(protocol: RecordedProtocol) -> bool:
-    """Tell whether a result is of the model as it is: no prompt or option of the user's own."""
+    """Return whether a result uses none of the user's own prompts or options."""
     asking = protocol.asking
     return (
         asking is not None

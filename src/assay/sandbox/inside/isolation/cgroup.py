@@ -119,7 +119,7 @@ class VersionTwo(TreeLimit):
         os.write(self._entry, b"0")
 
     def restart(self) -> None:
-        # Since Linux 6.12 a write begins a new peak; before, it is that of all programs so far.
+        # Since Linux 6.12 a write starts a new peak. Before, it is the peak of all programs so far.
         with contextlib.suppress(OSError):
             os.pwrite(self._peak, b"reset", 0)
         self.clock.restart()

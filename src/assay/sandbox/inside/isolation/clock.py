@@ -11,8 +11,8 @@ import os
 import struct
 import time
 
-# To the oracle, with a channel and a clock: the clock's kind and start, the limits of the whole
-# program and of one call.
+# Sent to the oracle with a channel and a clock: the clock's kind and start, the limits of the
+# whole program and of one call.
 TURN = struct.Struct("=cddd")
 # What the file holds: a number, cpu.stat of cgroup version 2, or what the keeper publishes.
 NANOSECONDS, CPU_STAT, PUBLISHED = b"n", b"c", b"p"

@@ -175,13 +175,13 @@ class NamespaceInit:
         """Return its pid and its namespace's descriptor. The previous one must have ended."""
         unshare(CLONE_NEWPID)
         try:
-            # The descriptors are shared too: as copies they would be open for as long as it lives.
+            # The descriptors are shared too: copies would stay open for as long as it lives.
             flags = CLONE_VM | CLONE_FILES | signal.SIGCHLD
             pid = int(self._clone(self._function, self._top, flags, None))
             if pid == -1:
                 errno = ctypes.get_errno()
                 raise OSError(errno, f"clone: {os.strerror(errno)}")
-            # Not by its pid: a process that cannot be looked into does not show its namespaces.
+            # Not by its pid: a process that cannot be inspected does not show its namespaces.
             name = "self/ns/pid_for_children"
             return pid, os.open(name, os.O_RDONLY, dir_fd=self._proc)
         finally:

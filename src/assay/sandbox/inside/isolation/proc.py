@@ -7,7 +7,7 @@ import os
 from . import kernel
 from .kernel import MS_BIND, MS_NODEV, MS_NOEXEC, MS_NOSUID
 
-# How many processors, how much memory, how busy: what psutil reads. Nothing of other processes.
+# What psutil reads: processors, memory and load. Nothing about other processes.
 FIGURES = ("cpuinfo", "loadavg", "meminfo", "stat", "uptime")
 TARGET = "/proc"
 FLAGS = MS_NOSUID | MS_NODEV | MS_NOEXEC

@@ -14,7 +14,7 @@ ALL_NAMESPACES = (
 )  # fmt: skip
 NOBODY = 65534
 STAGING = "/tmp"  # exists everywhere; covered only in our own mount namespace
-# Two deep, for Landlock: a rule for the outer folder holds for what is mounted on the inner one.
+# Two levels, for Landlock: a rule for the outer folder covers what is mounted on the inner one.
 SCRATCH_RULE = "/scratch"
 SCRATCH = f"{SCRATCH_RULE}/tmp"
 PROC = "/proc"
@@ -65,7 +65,7 @@ def build(
     ``prepare`` is called while the new root is empty.
     """
     kernel.mount("none", "/", "", MS_REC | MS_PRIVATE)
-    # Held open first: whatever lies below the staging folder is about to be covered.
+    # Opened first, because everything below the staging folder is about to be covered.
     sources = {place: os.open(path, os.O_PATH) for place, path in shown.items()}
     options = "size=1m,nr_inodes=1k,mode=755"
     kernel.mount("tmpfs", STAGING, "tmpfs", MS_NOSUID | MS_NODEV, options)
@@ -89,7 +89,7 @@ def enter() -> None:
 
 def mount_scratch(path: str, files_mb: int) -> None:
     options = f"size={files_mb}m,nr_inodes={INODES},mode=1777"
-    # No times of access: they would tell of programs that change nothing.
+    # No access times: they would reveal programs that change nothing.
     flags = MS_NOSUID | MS_NODEV | kernel.MS_NOATIME
     kernel.mount("tmpfs", path, "tmpfs", flags, options)
 

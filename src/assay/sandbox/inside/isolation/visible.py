@@ -87,7 +87,7 @@ def readable_pieces(shown: Iterable[str], hidden: list[str]) -> Iterator[str]:
             yield path
             continue
         entries = sorted(os.scandir(path), key=lambda entry: entry.name)
-        # A rule for a link would be one for its target, which may lie anywhere.
+        # A rule for a link would apply to its target, which may be anywhere.
         inner = [entry.path for entry in entries if not entry.is_symlink()]
         yield from readable_pieces(inner, hidden)
 

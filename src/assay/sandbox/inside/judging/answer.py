@@ -32,7 +32,7 @@ def serve(
     answers = Answers(channel)
     if call_cpu_s:
         wire.send(channel, [])  # the time for loading is not the first call's
-    # An answer before a call that never ends is heard, whatever the machine does meanwhile.
+    # An answer before a call that never ends arrives, whatever the machine does meanwhile.
     answers.flush_every(call_cpu_s / LOOKS if call_cpu_s else LOOK_S)
     while True:
         for positional, named in wire.receive_calls(channel):

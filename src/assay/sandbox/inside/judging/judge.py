@@ -17,7 +17,7 @@ PREAMBLE, PROGRAM, TESTS = "<preamble>", "<program>", "<tests>"
 DETAIL_LIMIT = 500
 PASSED = Result("pass", "passed")
 NOT_PYTHON = (SyntaxError, ValueError, RecursionError, MemoryError)  # raised by compile
-# Limits and walls of the sandbox that a program runs into show as these errors.
+# A program that reaches a limit or a barrier of the sandbox gets one of these errors.
 BY_ERRNO = {
     errno.ENOMEM: "memory",
     errno.EAGAIN: "processes",
@@ -33,7 +33,7 @@ BY_ERRNO = {
 
 def prepared(preamble: types.CodeType) -> dict[str, object]:
     """Return the namespace of a module in which the benchmark's preamble has run."""
-    # A real module, since dataclasses, pickle and typing look their classes' module up.
+    # A real module, because dataclasses, pickle and typing look up the module of a class.
     module = types.ModuleType("candidate")
     sys.modules["candidate"] = module
     namespace = module.__dict__
@@ -64,7 +64,7 @@ def _unexplained(_error: BaseException) -> tuple[str, str] | None:
     return None
 
 
-# Set where the interpreter itself lacks something: reason and detail of an error that shows it.
+# Set if the interpreter itself lacks something: returns reason and detail of such an error.
 explain: Callable[[BaseException], tuple[str, str] | None] = _unexplained
 
 

@@ -65,7 +65,7 @@ class CodeTests:
     def __init__(self, body: TestBody) -> None:
         self._text, self._name = body.code, body.entry_point
         self._preamble = judge.compiled(body.preamble, judge.PREAMBLE)
-        # One message takes all calls of most tests to the program.
+        # For most tests, one message carries all calls to the program.
         self._foreseen = foresee.calls(self._text, self._name)
         if self._foreseen and foresee.has_sets(self._text, self._name):
             self._requests = wire.dump_recipes(foresee.recipes(self._text, self._name))

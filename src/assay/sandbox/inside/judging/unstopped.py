@@ -21,7 +21,7 @@ MOST_ITEMS = 10_000  # of a generator that all() or any() would have left
 (HANDLED,) = ast.parse(
     f"try: pass\nexcept Exception as __assay_error__: {NOTE}(__assay_error__)"
 ).body
-# Definitions, and what has to stand where it stands.
+# Definitions, and statements that must stay in their place.
 LEFT_ALONE = (
     ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom, ast.Global,
     ast.Nonlocal,
@@ -66,7 +66,7 @@ def decide(stop: bool, items: Iterator[Any]) -> bool:
     return found is stop
 
 
-HELPERS = {CHOOSE: choose, DECIDE: decide}  # that the compiled code needs, beside ``NOTE``
+HELPERS = {CHOOSE: choose, DECIDE: decide}  # the compiled code needs these and ``NOTE``
 
 
 def _calling(tree: ast.Module, names: set[str]) -> set[str]:

@@ -38,7 +38,7 @@ class Process:
         self.output, their_output = os.pipe()
         os.set_blocking(self.output, False)
         given = [theirs.fileno(), their_output]
-        # Tests elsewhere call the program through a channel.
+        # Tests in another process call the program through a channel.
         self.oracles: _socket.socket | None = None
         self.channel: _socket.socket | None = None
         if apart:
@@ -54,7 +54,7 @@ class Process:
         """Send what to run. Return the process's pid (0 if there is none) and its first message."""
         pid, said = 0, b""
         try:
-            # Most messages fit between the two; the rest waits until somebody listens.
+            # Most messages fit into the socket's buffer. The rest waits until the other side reads.
             sent = self.control.send(message[:FITTING])
             pid, said = self._first_word()
             self.control.settimeout(None)
@@ -112,7 +112,7 @@ class Keeper:
         process, self._next = self._next, None
         assert process is not None
         try:
-            # Marshal writes no tuple that has a name.
+            # marshal cannot write named tuples.
             pid, said = process.send(wire.measured(dumps((list(orders), codes))))
             if pid:
                 return self._watched(limits, token, process, pid, said)
@@ -137,9 +137,9 @@ class Keeper:
         status, cpu_s = self._place.end(pid)
         watch.finish(limit.clock.now_s() if limit else cpu_s)
         os.close(ended)
-        # What it told is read only now: nobody has to wake up for it.
+        # Its report is read only now, so that no process has to wake up for it.
         for source, text in ((process.output, output), (process.control.fileno(), result)):
-            # Not until its end: the other end may be on its way through a socket, held by nobody.
+            # Not up to the end of the stream: its other end may be in transit through a socket.
             os.set_blocking(source, False)
             with contextlib.suppress(BlockingIOError):
                 while text.read_from(source):

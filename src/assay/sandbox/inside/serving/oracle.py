@@ -157,7 +157,7 @@ class Oracle:
         if channel is None:
             return Result("ended")
         try:
-            # Tests that draw their inputs draw the same for every program, and none can foresee it.
+            # Random inputs are the same for every program, and no program can predict them.
             random.seed(turn.seed)
             with limit_work(CPU_S):
                 return tests.run(channel)
@@ -204,7 +204,7 @@ def limit_work(cpu_s: float) -> Iterator[None]:
 
     signal.signal(signal.SIGPROF, look)
     signal.setitimer(signal.ITIMER_PROF, cpu_s / LOOKS, cpu_s / LOOKS)
-    # Ends this process, should one step of the tests never return to Python.
+    # Ends this process if one step of the tests never returns to Python.
     signal.setitimer(signal.ITIMER_VIRTUAL, BACKSTOP * cpu_s)
     try:
         yield

@@ -65,7 +65,7 @@ class Namespaces(Place):
         self, zygote: int, link: int, limit: cgroup.TreeLimit | None, files_mb: int
     ) -> None:
         super().__init__(zygote, link, limit)
-        # A program's init shares our memory: a handler of ours must never run in it.
+        # A program's init shares this process's memory, so a signal handler must never run in it.
         signal.signal(signal.SIGINT, signal.SIG_DFL)
         self._init = kernel.NamespaceInit(self.tree.proc)
         self._first = 0
@@ -137,7 +137,7 @@ class Landlocked(Place):
         return self.tree.open_files(processes, sample.OPEN_FILES)
 
     def clean_up(self) -> None:
-        # Times alone do not do: before Linux 6.13 they are those of the last tick.
+        # Times alone are not enough: before Linux 6.13 they are those of the last tick.
         if self._state() != self._clean or os.listdir(self.scratch):
             _empty(self.scratch)
             self._clean = self._state()

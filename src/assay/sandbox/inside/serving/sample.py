@@ -17,10 +17,10 @@ MIB = 1 << 20
 OPEN_FILES = 256
 CONTROL, CHANNEL = 3, 4  # a program's
 JOBS, REPORTS, LINK = 3, 4, 5  # a server's
-BACKSTOP = 4  # times the limit: ticks were 1.6 times the time used beside a busy process
+BACKSTOP = 4  # times the limit: next to a busy process, ticks were 1.6 times the time used
 HERE, BEGUN = b"h", b"+"  # sent before the program has a say
 TOO_LONG = "the program's own text takes more memory than it may have"
-# Of what a process tells at its end. Not JSON: in a fork, what its encoder touches costs 0.1 ms.
+# Separates what a process reports at its end. Not JSON: in a fork, its encoder costs 0.1 ms.
 SEPARATOR, LENIENT = "\0", "surrogatepass"
 
 
@@ -65,7 +65,7 @@ def run(control: int, output: int, channel: int, enter: Callable[[], None]) -> N
     output, channel = os.dup(output), os.dup(channel) if apart else -1
     os.dup2(control, CONTROL)
     try:
-        # Its own: flags and locks of a shared one would be there for the next program.
+        # Its own, because flags and locks of a shared one would remain for the next program.
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
         os.setsid()
         enter()
@@ -79,7 +79,7 @@ def run(control: int, output: int, channel: int, enter: Callable[[], None]) -> N
         # The fields of Orders, without its class: in a fork, what that touches costs page faults.
         program, text, entry_point, abridged, cpu_s, call_cpu_s, token = orders
         preamble, tests = marshal.loads(codes)
-        # The keeper's exact clock decides. This one counts ticks, and is there if nobody looks.
+        # The keeper's exact clock decides. This one counts ticks and is only a fallback.
         ticks_s = math.ceil(BACKSTOP * cpu_s)
         resource.setrlimit(resource.RLIMIT_CPU, (ticks_s, ticks_s + 1))
         namespace = judge.prepared(preamble)
@@ -89,7 +89,7 @@ def run(control: int, output: int, channel: int, enter: Callable[[], None]) -> N
             del orders, token  # what nobody needs, no program finds
     except MemoryError:
         _tell(TOO_LONG)
-    except BaseException as error:  # ours, not the program's, which has not begun
+    except BaseException as error:  # the harness's failure, because the program has not started
         _tell(f"{type(error).__name__}: {error}")
     try:
         if apart:

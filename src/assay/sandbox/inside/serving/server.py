@@ -15,7 +15,7 @@ from .messages import About, RoleName, Seen, Settings, read_beginning
 from .sample import JOBS, LINK, REPORTS
 from .watch import HarnessGoneError
 
-# What programs import most; the rest costs its import in each program.
+# What programs import most. The rest is imported by each program itself.
 WARM = (
     "bisect", "collections", "copy", "functools", "heapq", "itertools", "math", "operator", "re",
     "string", "typing",
@@ -55,7 +55,7 @@ def main() -> None:
 
 
 def _keeper(settings: Settings) -> tuple[Role, About]:
-    # While files are in reach.
+    # Done while files are accessible.
     from ..isolation.machine import Machine
     from . import keeper, tiers
 

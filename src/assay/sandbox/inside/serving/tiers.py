@@ -54,13 +54,13 @@ def in_namespaces(settings: Settings, *, as_root: bool) -> Place:
         rules = landlock.Rules(("/",), (root.SCRATCH_RULE, *visible.DEVICES), alone=False)
         last = seccomp.Filter(seccomp.build_last(os.uname().machine))
         flags = kernel.CLONE_NEWNS if with_figures else 0
-        # The kernel takes them from a process that becomes another user, unless told not to.
+        # The kernel drops capabilities when a process changes its user, unless that is switched off.
         keeps_capabilities = uid is None or not kernel.loses_capabilities()
         forker = Forker(flags, hooks=bool(settings.imports))
         fork = _forks_victims(forker) if limit else forker.is_child
         if limit:
             limit.enter()
-        # A user namespace counts ours too: the one outside, keeper, zygote, a program's init.
+        # A user namespace counts these too: the process outside, keeper, zygote, a program's init.
         sample.limit_worker(limits, limits.processes + (0 if as_root else 4))
         kernel.keep_capabilities(
             kernel.CAP_SYS_ADMIN, kernel.CAP_SETUID, kernel.CAP_SETGID, kernel.CAP_SETPCAP
@@ -226,11 +226,11 @@ def _wait_outside(limit: cgroup.TreeLimit | None, leave: Callable[[], None] = la
     if child == 0:
         kernel.die_with_parent()
         return
-    # From a harness that waits no longer.
+    # Sent by a harness that no longer waits.
     signal.signal(signal.SIGTERM, lambda *_: os.kill(child, signal.SIGKILL))
     try:
         kernel.prctl(kernel.PR_SET_DUMPABLE, 0)
-        # The harness is told by these closing that the worker is gone.
+        # When these close, the harness knows that the worker is gone.
         for descriptor in (0, 1, 2, sample.JOBS, sample.REPORTS, sample.LINK):
             os.close(descriptor)
         os.waitpid(child, 0)

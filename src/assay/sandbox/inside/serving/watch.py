@@ -63,7 +63,7 @@ class Watch:
         self._counted = place.limit is not None  # by a cgroup: the looks are a second line
         self._look_every_s = LOOK_RARELY_S if self._counted else LOOK_EVERY_S
         self._started = time.monotonic()
-        # Of the machine, since the first look: most programs end before it.
+        # Figures of the machine since the first look. Most programs end before it.
         self._busy_s: float | None = None
         self._idle_s = 0.0
         self._looked_s = 0.0
@@ -112,11 +112,11 @@ class Watch:
                 if descriptor != printed:
                     self.stopped = "answered"
                     return
-                # Nothing, should a program have read its own output in between.
+                # Nothing, if a program has read its own output meanwhile.
                 with contextlib.suppress(BlockingIOError):
                     if not output.read_from(printed):
                         poll.unregister(printed)
-            # Looks go on when the deadline is extended.
+            # Looks continue when the deadline is extended.
             if self.elapsed >= next_look:
                 self._look()
                 next_look = self.elapsed + self._pause_s()

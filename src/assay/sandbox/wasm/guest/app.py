@@ -17,7 +17,7 @@ from inside.judging import calling, judge, plain, trial, wire
 from inside.judging.latest import Latest
 from inside.judging.messages import TEXTS, Result, Task, TestBody
 
-# There are no files at run time: what programs may import is in memory from the start.
+# There are no files at run time, so what programs may import is in memory from the start.
 LEFT_OUT = {
     "antigravity", "ensurepip", "idlelib", "lib2to3", "pdb", "pydoc_data", "test", "this",
     "tkinter", "turtle", "turtledemo", "venv",
@@ -37,7 +37,7 @@ absent = lacks.Lacks(host_names.MODULES, host_names.ENCODINGS)
 for _names in (host_names.MODULES, host_names.ENCODINGS):
     _names.clear()
 judge.explain = absent.explain
-# Programs take it for infinity, and mean that of 64 bits.
+# Programs use it as infinity, and expect the value of 64 bits.
 sys.maxsize = (1 << 63) - 1
 
 
@@ -128,7 +128,7 @@ class WitWorld(wit_world.WitWorld):  # type: ignore[misc]
         kept.add(key, LackingTests(lack) if lack else trial.made(body), len(tests))
 
     def trial(self, key: str, seed: str) -> str:
-        # Tests that draw their inputs draw the same for every program, and none can foresee it.
+        # Random inputs are the same for every program, and no program can predict them.
         random.seed(seed)
         return json.dumps(kept.items[key].run(_Calls()))
 
@@ -147,7 +147,9 @@ class _Calls:
     def __init__(self) -> None:
         self._answers: list[Any] = []
         self._heard = self._pending = 0  # answers to the calls that were sent last
-        self._ended = False  # which is told when the next answer is wanted: that call is to blame
+        self._ended = (
+            False  # reported when the next answer is needed, because that call is to blame
+        )
 
     def send(self, calls: bytes, count: int) -> None:
         self._heard, self._pending = 0, count

@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-# Most texts are never parsed: large ones cost time and stack. Whoever hides an import from this
-# pattern gains nothing, since the import then fails like any other error.
+# Most texts are never parsed, because large ones cost time and stack. Hiding an import from this
+# pattern gains nothing, because the import then fails like any other error.
 IMPORT = re.compile(r"^[ \t]*(?:import|from)[ \t](.*)", re.MULTILINE)
 WORD = re.compile(r"[\w.]+")
 NOT_PYTHON = (SyntaxError, ValueError, RecursionError, MemoryError)  # raised by ast.parse

@@ -17,13 +17,13 @@ from inside.judging import judge
 
 LACKS = "the guest lacks"
 LIBRARY = ("/python/", "<frozen ")  # where the standard library's code comes from
-# Of files, processes and sockets, of which there are none: nothing else gets such an error here.
+# Errors of files, processes and sockets, which do not exist here: nothing else raises them.
 FILES = {
     errno.ENOENT, errno.ENOTDIR, errno.EACCES, errno.EPERM, errno.EBADF, errno.ENOSYS,
     errno.ENOTSUP, errno.EOPNOTSUPP, getattr(errno, "ENOTCAPABLE", errno.ENOSYS),
 }  # fmt: skip
 TOO_WIDE = "cannot fit 'int' into an index-sized integer"
-# Of an operator: a sequence or a number of more than 2 GiB, natively a MemoryError.
+# Raised by an operator: a sequence or number of more than 2 GiB, natively a MemoryError.
 TOO_LARGE = {TOO_WIDE, "too many digits in integer"}
 MESSAGES = {
     "RuntimeError": {
