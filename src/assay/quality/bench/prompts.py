@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from assay.types import PromptForm
 
-WORDS_PER_TOKEN = 0.75  # where nobody counts
+WORDS_PER_TOKEN = 0.75  # used if the engine does not count tokens
 TRIES = 8
 ASKING = "Tell how this goes on, at length, and do not come to an end:\n\n"
 # Sentences that can follow each other in any order, so that a model continues a text of them.

@@ -102,7 +102,7 @@ def main() -> None:
         reply = Reply("missing", str(error.name))
     except MemoryError:
         reply = Reply("fail", f"it takes more than {MEMORY >> 30} GB of memory")
-    except BaseException as error:  # a panic of the library is no Exception
+    except BaseException as error:  # a panic of the library is not an Exception
         reply = Reply("fail", f"{type(error).__name__}: {error}")
     print(codec.dumps(reply))
 

@@ -34,9 +34,9 @@ def image_id(engine: Engine) -> str:
     chosen = os.environ.get(CHOICE, "")
     if chosen and "sha256:" not in chosen:
         raise SandboxError(f"{CHOICE}: {chosen} has no digest. Give name@sha256:… or sha256:….")
-    wanted = chosen or _built(engine)
+    wanted = chosen or _image_name(engine)
     try:
-        return str(engine.inspected("image", wanted)["Id"])
+        return str(engine.inspect("image", wanted)["Id"])
     except SandboxError as error:
         if "o such image" not in str(error) and "not known" not in str(error):
             raise
@@ -50,19 +50,19 @@ def build_image(base: str, root: Path | None, note: Callable[[str], None]) -> st
     if root is not None:
         with _root_archive(root, note) as archive, archive.open("rb") as content:
             note(f"importing {archive.stat().st_size / 2**20:.0f} MB")
-            found = engine.asked("import", "-", NAME, given=content, timeout_s=BUILD_S)
+            found = engine.run("import", "-", NAME, given=content, timeout_s=BUILD_S)
     else:
         note(f"building from {base}")
         with tempfile.TemporaryDirectory() as folder:
             Path(folder, "Dockerfile").write_text(DOCKERFILE.format(base=base))
-            engine.asked("build", "--network=none", "--tag", NAME, folder, timeout_s=BUILD_S)
+            engine.run("build", "--network=none", "--tag", NAME, folder, timeout_s=BUILD_S)
         found = NAME
-    found = str(engine.inspected("image", found.splitlines()[-1])["Id"])
+    found = str(engine.inspect("image", found.splitlines()[-1])["Id"])
     write_sealed(_record(engine), NAME, found.encode())
     return found
 
 
-def _built(engine: Engine) -> str:
+def _image_name(engine: Engine) -> str:
     return (read_sealed(_record(engine), NAME) or NAME.encode()).decode()
 
 

@@ -39,7 +39,7 @@ class Engine:
 
     tool: str
 
-    def asked(
+    def run(
         self, *arguments: str, given: IO[bytes] | None = None, timeout_s: float = QUESTION_S
     ) -> str:
         """Return what a command prints. Raise SandboxError with its last line if it fails."""
@@ -72,10 +72,10 @@ class Engine:
 
     def is_podman(self) -> bool:
         """Return whether the command is podman, under whatever name."""
-        return "podman" in self.asked("--version")
+        return "podman" in self.run("--version")
 
-    def inspected(self, kind: str, name: str) -> dict[str, Any]:
-        (found,) = json.loads(self.asked(kind, "inspect", name))
+    def inspect(self, kind: str, name: str) -> dict[str, Any]:
+        (found,) = json.loads(self.run(kind, "inspect", name))
         return dict(found)
 
     def wait_until_there(self, seconds: float) -> None:
@@ -83,7 +83,7 @@ class Engine:
         deadline = time.monotonic() + seconds
         while True:
             try:
-                self.asked("version", timeout_s=10)
+                self.run("version", timeout_s=10)
             except EngineGoneError:
                 if time.monotonic() > deadline:
                     raise
@@ -94,7 +94,7 @@ class Engine:
     def remove_leftovers(self) -> None:
         """Remove containers of this machine's ended harnesses, as far as possible."""
         with contextlib.suppress(SandboxError):
-            for container in self.asked(
+            for container in self.run(
                 "ps", "--all", "--quiet", "--no-trunc", "--filter", f"label={WORKER_LABEL}"
             ).split():
                 if _is_gone(self._owner_of(container)):
@@ -103,12 +103,12 @@ class Engine:
     def remove(self, container: str) -> None:
         """Remove a container, if the engine answers and the container still exists."""
         with contextlib.suppress(SandboxError):
-            self.asked("rm", "--force", container, timeout_s=REMOVAL_S)
+            self.run("rm", "--force", container, timeout_s=REMOVAL_S)
 
     def _owner_of(self, container: str) -> str:
         """Return a container's owner label. Of the two engines only Docker can list labels."""
         try:
-            labels = self.inspected("container", container)["Config"]["Labels"]
+            labels = self.inspect("container", container)["Config"]["Labels"]
         except SandboxError:  # it has ended by itself meanwhile
             return ""
         return str((labels or {}).get(OWNER_LABEL, ""))

@@ -124,7 +124,7 @@ class _Stream:
             begin = wire.dumps([settings.interpreter, ENVIRONMENT])
             deadline = time.monotonic() + settings.start_s
             try:
-                self._write(f"{len(code):>10}".encode() + code + _measured(begin), deadline)
+                self._write(f"{len(code):>10}".encode() + code + _with_length(begin), deadline)
                 length = int.from_bytes(self._read(4, deadline), "big")
                 self.python = str(wire.loads(self._read(length, deadline)))
             except (OSError, EOFError, ValueError, WorkerLostError) as error:
@@ -137,7 +137,7 @@ class _Stream:
         """Return the pid of the container's first process on this machine, or 0 if unknown."""
         if not self._pid:
             with contextlib.suppress(SandboxError):
-                self._pid = int(self._engine.inspected("container", self._name)["State"]["Pid"])
+                self._pid = int(self._engine.inspect("container", self._name)["State"]["Pid"])
         return self._pid
 
     def send(self, name: bytes, data: bytes) -> None:
@@ -195,7 +195,7 @@ class _Inside(Server):
         self._stream, self._name = stream, name
 
     def send_encoded(self, message: bytes) -> None:
-        self._stream.send(self._name, _measured(message))
+        self._stream.send(self._name, _with_length(message))
 
     def receive_any(self, deadline: float, dozing: Dozing | None = None) -> list[Any] | str:
         return self._stream.message(self._name, deadline, dozing)
@@ -224,7 +224,7 @@ def unused_uid() -> int:
     return next(uid for uid in candidates if uid not in used)
 
 
-def _measured(message: bytes) -> bytes:
+def _with_length(message: bytes) -> bytes:
     return len(message).to_bytes(4, "big") + message
 
 

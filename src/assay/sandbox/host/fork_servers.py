@@ -95,7 +95,7 @@ class ForkServerSandbox(WarmWorkers[Worker]):
                     assert isinstance(report, SandboxFailure)
                     return job, BrokeWorker(report.why)
             if report.killed_by_host:
-                break  # alone, within its limits: this was its own doing
+                break  # it ran alone, within its limits, so it is the cause itself
         if report.pressure:
             return job, SandboxFailure(PRESSURE[report.pressure])
         return job, report

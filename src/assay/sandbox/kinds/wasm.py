@@ -212,7 +212,7 @@ class _Worker:
         # Its own watchdog should notice first, because it knows more.
         report = self._receive(limits.wall_s * PATIENCE + limits.cpu_s + TESTS_S + GRACE_S)
         if report.forgotten or report.ended == "wall":
-            self.is_well = False  # a new one is simpler than to know what this one still has
+            self.is_well = False  # a new one is simpler than tracking what this one still has
         return report
 
     def kill(self) -> None:

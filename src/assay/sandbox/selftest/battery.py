@@ -21,7 +21,10 @@ HONEST = (
 )
 HONEST_WITHOUT_FILES = "def f(x):\n    return x + 1\n"
 HONEST_TESTS = "assert f(1) == 2"
-UNTRIED, LACKS = "unsupported", "the guest lacks"  # what a program cannot begin, it cannot do
+UNTRIED, LACKS = (
+    "unsupported",
+    "the guest lacks",
+)  # a program that cannot start an attack is contained
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +103,9 @@ class _Host:
         del os.environ["ASSAY_CANARY"]
         for listening in self._sockets.values():
             with contextlib.suppress(OSError):
-                listening.shutdown(socket.SHUT_RDWR)  # or who waits there would keep it open
+                listening.shutdown(
+                    socket.SHUT_RDWR
+                )  # otherwise the waiting thread would keep it open
             listening.close()
         self._folder.cleanup()
 

@@ -64,7 +64,7 @@ class Tree:
                 count += max(0, len(self._names(f"{pid}/fd")) - USUAL_FILES)
             except FileNotFoundError:
                 continue  # it has just ended
-            except OSError:  # it has ended and nobody waited for it, or does not let us look
+            except OSError:  # it has ended and nobody waited for it, or it cannot be inspected
                 count += most if self._stat(pid)[:1] != [ZOMBIE] else 0
         return count
 

@@ -11,7 +11,7 @@ from typing import Any, Final, Literal, NamedTuple
 # "ended": the program did, before its tests; "unfit": the tests cannot be run at all;
 # "unsupported": this interpreter lacks what the program or its tests import.
 Status = Literal["pass", "fail", "ended", "unfit", "unsupported"]
-TEXTS: Final = 4  # fields of a result that a program's own process may tell
+TEXTS: Final = 4  # fields of a result that a program's own process may report
 
 
 class Task(NamedTuple):

@@ -31,7 +31,7 @@ def main() -> None:
         poll.register(descriptor, select.POLLIN)
     wire.send(1, f"{sys.implementation.name} {sys.version.split()[0]}")
     held = bytearray()
-    with contextlib.suppress(OSError, EOFError):  # somebody is gone, and the worker with it
+    with contextlib.suppress(OSError, EOFError):  # the other side is gone, and the worker with it
         while True:
             ready = poll.poll(HOLD_MS if held else None)
             complete = not ready

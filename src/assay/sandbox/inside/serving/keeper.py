@@ -62,7 +62,7 @@ class Process:
                 self.control.sendall(memoryview(message)[sent:])
         except TimeoutError:
             raise EOFError("the fork server does not answer") from None
-        except ConnectionError:  # it ended before it had read it all
+        except ConnectionError:  # it ended before it had read everything
             pass
         return pid, said
 
@@ -145,7 +145,7 @@ class Keeper:
                 while text.read_from(source):
                     pass
         self._place.clean_up()
-        late = watch.stopped == "cpu"  # no verdict of its own counts that comes after its time
+        late = watch.stopped == "cpu"  # a verdict after its time limit does not count
         return Seen(
             None if late else sample.checked(bytes(result.data), token),
             os.waitstatus_to_exitcode(status),

@@ -18,7 +18,7 @@ OPEN_FILES = 256
 CONTROL, CHANNEL = 3, 4  # a program's
 JOBS, REPORTS, LINK = 3, 4, 5  # a server's
 BACKSTOP = 4  # times the limit: next to a busy process, ticks were 1.6 times the time used
-HERE, BEGUN = b"h", b"+"  # sent before the program has a say
+HERE, BEGUN = b"h", b"+"  # sent before the program runs
 TOO_LONG = "the program's own text takes more memory than it may have"
 # Separates what a process reports at its end. Not JSON: in a fork, its encoder costs 0.1 ms.
 SEPARATOR, LENIENT = "\0", "surrogatepass"
@@ -86,7 +86,7 @@ def run(control: int, output: int, channel: int, enter: Callable[[], None]) -> N
         os.write(CONTROL, BEGUN)
         if apart:
             os.close(CONTROL)
-            del orders, token  # what nobody needs, no program finds
+            del orders, token  # programs must not find what is no longer needed
     except MemoryError:
         _tell(TOO_LONG)
     except BaseException as error:  # the harness's failure, because the program has not started
@@ -97,7 +97,7 @@ def run(control: int, output: int, channel: int, enter: Callable[[], None]) -> N
             answer.serve(namespace, program, entry_point, to_data, call_cpu_s, CHANNEL)
         verdict = judge.judge(namespace, program, tests, text)
         calling.flush_output()
-    except BaseException:  # a program can make even the telling fail, which is its own failure
+    except BaseException:  # a program can break even the report, which is its own failure
         os._exit(1)
     _tell(token, *(text.replace(SEPARATOR, "") for text in verdict[:TEXTS]))
 

@@ -36,7 +36,7 @@ class Kept:
         """Read what is available, and return False at the end."""
         try:
             piece = os.read(descriptor, PIECE)
-        except ConnectionResetError:  # it ended without having heard all
+        except ConnectionResetError:  # it ended without reading everything
             return False
         self.take(piece)
         return bool(piece)
@@ -60,7 +60,7 @@ class Watch:
         self._machine = machine
         if isinstance(clock, PublishedClock):
             clock.publish(0.0, time.monotonic_ns())
-        self._counted = place.limit is not None  # by a cgroup: the looks are a second line
+        self._counted = place.limit is not None  # by a cgroup: the looks are an additional check
         self._look_every_s = LOOK_RARELY_S if self._counted else LOOK_EVERY_S
         self._started = time.monotonic()
         # Figures of the machine since the first look. Most programs end before it.
