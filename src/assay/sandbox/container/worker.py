@@ -52,7 +52,7 @@ def run_arguments(
     """Return the arguments of the engine's ``run`` command."""
     processes = limits.processes + OWN_PROCESSES
     room = f"rw,nosuid,nodev,mode=1777,size={limits.files_mb}m"
-    if not podman:  # which refuses the word
+    if not podman:  # podman refuses this option
         room += ",nr_inodes=4096"
     return [
         "run", "--rm", "--interactive", "--name", name,

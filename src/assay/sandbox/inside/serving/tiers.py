@@ -54,7 +54,7 @@ def in_namespaces(settings: Settings, *, as_root: bool) -> Place:
         rules = landlock.Rules(("/",), (root.SCRATCH_RULE, *visible.DEVICES), alone=False)
         last = seccomp.Filter(seccomp.build_last(os.uname().machine))
         flags = kernel.CLONE_NEWNS if with_figures else 0
-        # The kernel drops capabilities when a process changes its user, unless configured otherwise.
+        # The kernel drops capabilities when the user changes, unless configured to keep them.
         keeps_capabilities = uid is None or not kernel.loses_capabilities()
         forker = Forker(flags, hooks=bool(settings.imports))
         fork = _forks_victims(forker) if limit else forker.is_child
