@@ -97,7 +97,7 @@ def test_another_function_breaks_it(tmp_path: Path, subject: str, ids: set[str])
 def test_a_counterexample_is_shown(tmp_path: Path) -> None:
     obligation = {"id": "positive", "statement": "", "holds": "f(x) < 3"}
     found = broken(tmp_path, obligations=[SOUND["obligations"][0], obligation])
-    assert found["positive"] == "not for {'x': 9, 'y': 0.25}"
+    assert found["positive"] == "does not hold for {'x': 9, 'y': 0.25}"
     obligation = {"id": "positive", "statement": "", "holds": "f(x - 1) >= 0"}
     found = broken(tmp_path, obligations=[SOUND["obligations"][0], obligation])
     assert found["positive"].startswith("for {'x': 0, 'y': 0.25}: ValueError(")
@@ -174,11 +174,11 @@ def with_test(**fields: Any) -> dict[str, Any]:
         (["a list"], "expected an object, found list"),
         (without("subject"), "field 'subject' is missing"),
         (without("obligations"), "field 'obligations' is missing"),
-        ({**SOUND, "obligations": []}, "obligations must be a list with something in it"),
+        ({**SOUND, "obligations": []}, "obligations must be a list with at least one entry"),
         (without("wrong_subjects"), "field 'wrong_subjects' is missing"),
-        ({**SOUND, "subject": "math:nothing"}, "no subject math:nothing"),
-        ({**SOUND, "subject": "nowhere:f"}, "no subject nowhere:f"),
-        ({**SOUND, "subject": "math:pi"}, "math:pi is no function"),
+        ({**SOUND, "subject": "math:nothing"}, "unknown subject math:nothing"),
+        ({**SOUND, "subject": "nowhere:f"}, "unknown subject nowhere:f"),
+        ({**SOUND, "subject": "math:pi"}, "math:pi is not a function"),
         ({**SOUND, "domian": {}}, "unknown field 'domian'"),
         ({**SOUND, "domain": {"x": 3}}, "the domain of x must be a list or {from: 1, to: 9}"),
         ({**SOUND, "domain": {"x": {"from": 1, "to": 10**9}}}, "more than 1000000 combinations"),
@@ -195,10 +195,10 @@ def with_test(**fields: Any) -> dict[str, Any]:
         ),
         (with_test(expect=1, given=2), "given must hold the arguments"),
         (with_test(expect=1, expects=2), "unknown field 'expects'"),
-        ({**SOUND, "obligations": SOUND["obligations"] * 2}, "inverse is there twice"),
+        ({**SOUND, "obligations": SOUND["obligations"] * 2}, "inverse is defined twice"),
         (
             {**SOUND, "wrong_subjects": [{"id": "w", "subject": "f", "breaks": ["lost"]}]},
-            "w breaks lost, which is not there",
+            "w breaks lost, which does not exist",
         ),
         ({**SOUND, "wrong_subjects": [{"id": "w", "subject": "f"}]}, "field 'breaks' is missing"),
     ],
@@ -213,13 +213,13 @@ def test_what_is_no_contract_is_refused(tmp_path: Path, contract: Any, why: str)
 
 def test_files_that_are_no_contracts_are_refused(tmp_path: Path) -> None:
     path = written(tmp_path, SOUND, SOUND)
-    with pytest.raises(ContractError, match="two contracts are named root"):
+    with pytest.raises(ContractError, match="contract root: defined twice"):
         load([path])
     path.write_text("a: [1")
     with pytest.raises(ContractError, match="is not valid YAML"):
         load([path])
     path.write_text("# nothing\n")
-    with pytest.raises(ContractError, match="holds no contract"):
+    with pytest.raises(ContractError, match="has no contract"):
         load([path])
     path.write_bytes(b"\xff\xfe\x00")
     with pytest.raises(ContractError, match="is not UTF-8"):
@@ -241,8 +241,10 @@ def test_the_command(assay: Cli, tmp_path: Path) -> None:
     path = written(tmp_path, {**SOUND, "subject": "math:fabs"})
     done = assay("contracts", path)
     assert done.returncode == 2
-    assert "broken  gave 2.0, not 1.41421" in done.stdout
-    assert done.stderr.startswith("assay: 3 checks are broken, first: root, inverse: not for ")
+    assert "broken  returned 2.0, not 1.41421" in done.stdout
+    assert done.stderr.startswith(
+        "assay: 3 checks are broken, first: root, inverse: does not hold for "
+    )
     done = assay("contracts", path, "--json")
     assert done.returncode == 2
     by_id = {check["id"]: check for check in json.loads(done.stdout)["checks"]}
@@ -279,4 +281,4 @@ def test_an_installed_package_has_them(tmp_path: Path) -> None:
         timeout=60,
     )
     assert done.returncode == 2
-    assert "has no contracts" in done.stderr
+    assert "contracts: missing" in done.stderr

@@ -141,7 +141,7 @@ def test_a_split_is_not_judged_by_the_tests_of_the_whole(
     asked = ("--benchmark", "humanevalplus", "--split", "mini", "--problems", "1")
     done = run_command("score", path, *asked, "--engine", "evalplus", folder=tmp_path)
     assert done.code == 2
-    assert "EvalPlus does not have humanevalplus-mini" in done.err
+    assert "EvalPlus: does not have humanevalplus-mini" in done.err
 
 
 def test_a_program_that_needs_its_demonstration_is_explained(

@@ -1,9 +1,9 @@
-"""Digests of plain data: alike for values that are equal, different for all others.
+"""Compute digests of plain data that are equal exactly for equal values.
 
-A value compares by its digest exactly as it does in full: as ``==`` has it of decoded data. Numbers
-of all types compare by value; a NaN, and what is no plain data, equals nothing.
+A digest compares exactly as the decoded value does with ``==``. Numbers of all types compare by
+value. A NaN, and anything that is not plain data, equals nothing.
 
-The fork server loads this file by its path: it imports the standard library alone.
+The fork server loads this file by its path, so it imports the standard library only.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ _head, _double = struct.Struct("<cQ").pack, struct.Struct("<cd").pack
 
 
 class _Pair(tuple[bytes, Any, Any]):
-    """A number that equals no int and no float: a letter for its kind, and what it consists of."""
+    """Represent a number that equals no int and no float: a letter for its kind, and its parts."""
 
     __slots__ = ()
 
 
 class _Unequal:
-    """Stands for what equals nothing."""
+    """Stand for a value that equals nothing."""
 
 
 def digest(value: Any) -> str:
@@ -44,12 +44,12 @@ def digest(value: Any) -> str:
 
 
 def is_rational(kind: type) -> bool:
-    """Check for Decimal and Fraction without an import of either."""
+    """Return whether the type is Decimal or Fraction, without importing either."""
     return (kind.__module__, kind.__name__) in RATIONALS
 
 
 def is_moderate(number: Any) -> bool:
-    """Check that a Decimal is small as an integer too; a Fraction says how large it is."""
+    """Return whether a Decimal is small as an integer too. A Fraction shows how large it is."""
     if not hasattr(number, "adjusted") or not number.is_finite():
         return True
     return len(number.as_tuple().digits) <= MOST_DIGITS and abs(number.adjusted()) <= MOST_DIGITS
@@ -64,13 +64,13 @@ def _hash(value: Any) -> bytes:
 
 
 def _feed(update: Update, value: Any) -> None:
-    """Feed a hash with a letter for the kind of a value, its length if that varies, its parts."""
+    """Feed a hash with a letter for a value's kind, its length if that varies, and its parts."""
     value = _base(value)
     _FEEDERS[type(value)](update, value)
 
 
 def _base(value: Any) -> Any:
-    """Return the value as it is once decoded; a number as an int or a float if it equals one."""
+    """Return the value as it is once decoded. A number is an int or a float if it equals one."""
     kind = type(value)
     if kind in _FEEDERS:
         return value
@@ -119,7 +119,7 @@ def _unequal() -> bytes:
 
 
 def _feed_items(update: Update, letter: bytes, items: Any) -> None:
-    """Feed a sequence's items, at once where they are alike, which equal items always are."""
+    """Feed a sequence's items, at once if they are alike, which equal items always are."""
     kinds = set(map(type, items))
     if not kinds <= _FED:
         items = [_base(item) for item in items]
@@ -145,7 +145,7 @@ def _feed_items(update: Update, letter: bytes, items: Any) -> None:
 
 
 def _are_doubles(numbers: Any) -> bool:
-    """Check that all are exact as floats and none is a NaN, which only the sum shows for sure."""
+    """Return whether all are exact as floats and none is a NaN, which only the sum shows."""
     if not (min(numbers) >= -_EXACT and max(numbers) <= _EXACT):
         return False
     total = sum(numbers)
@@ -186,7 +186,7 @@ _FEEDERS: dict[type, Callable[[Update, Any], None]] = {
     _Unequal: lambda update, _: update(_unequal()),
 }
 _FED = _FEEDERS.keys()
-# As the base alone has it: a subclass may have overridden its methods.
+# The base class's own methods, because a subclass may have overridden them.
 _BASES: tuple[tuple[type, Callable[[Any], Any]], ...] = (
     (int, int.__pos__),
     (float, float.__pos__),

@@ -1,10 +1,11 @@
-"""Plain data across a border of trust, as JSON: a closed set of types, and never code.
+"""Encode plain data across a trust boundary, as JSON: a closed set of types, and never code.
 
-What JSON has stands for itself; everything else is an object of one key, the name of its type. A
-subclass crosses as the data of its base, so that its own comparisons stay behind. What is no plain
-data arrives as ``Opaque``, equal to nothing. Large values can cross as digests.
+A JSON value stands for itself. Everything else is an object with one key, the name of its type. A
+subclass is sent as the data of its base class, so that its own comparisons are never used. Anything
+that is not plain data arrives as ``Opaque``, which equals nothing. Large values can be sent as
+digests.
 
-The fork server loads this file by its path: it imports the standard library alone.
+The fork server loads this file by its path, so it imports the standard library only.
 """
 
 from __future__ import annotations
@@ -21,12 +22,12 @@ DEEPEST = 200
 LARGE = 1 << 16  # items and characters
 MOST_ITEMS = 1_000_000  # of a range, of floats in full, of an iterator, which may have no end
 DECIMAL_BITS = 8192  # larger integers are written in hexadecimal, which is never slow
-# Limits of a decoded value: a small message must not become a huge or a slow one.
+# Limits of a decoded value: a small message must not become a huge or slow value.
 ROOM = 2 * MOST_ITEMS  # items
 TAG_ROOM = 16  # items that a tagged value counts for: an empty deque takes 624 bytes
 MOST_BITS = 8 * LARGE  # of an integer: to compare 4 million bits with a Decimal takes 86 s
 
-# The bases' own methods: a subclass may have overridden its own.
+# The base classes' own methods, because a subclass may have overridden them.
 _CONTAINERS: tuple[tuple[type, str, Callable[[Any], Any]], ...] = (
     (tuple, "tuple", tuple.__iter__),
     (list, "list", list.__iter__),
@@ -53,7 +54,7 @@ _TYPES = {
 
 
 class Opaque:
-    """Stands for a value that was no plain data."""
+    """Stand for a value that was not plain data."""
 
     __slots__ = ("kind",)
     __hash__ = None  # type: ignore[assignment]
@@ -69,7 +70,7 @@ class Opaque:
 
 
 class Large:
-    """Stands for a value that is known by its digest alone."""
+    """Stand for a value that is known only by its digest."""
 
     __slots__ = ("digest",)
     __hash__ = None  # type: ignore[assignment]
@@ -85,7 +86,7 @@ class Large:
 
 
 def encode(value: Any, depth: int = 0) -> Any:
-    """The value as JSON-ready data."""
+    """Return the value as JSON-ready data."""
     kind = type(value)
     if kind is str or kind is bool or kind is float or value is None:
         return value
@@ -130,7 +131,7 @@ def _encode_int(number: int) -> Any:
 
 
 def _is_json(values: list[Any]) -> bool:
-    """Whether all of them stand for themselves, told without a look at each."""
+    """Return whether all of them are JSON values themselves, without looking at each."""
     kinds = set(map(type, values))
     if kinds == {int}:
         return bool(min(values) > -_DECIMAL and max(values) < _DECIMAL)
@@ -140,8 +141,8 @@ def _is_json(values: list[Any]) -> bool:
 def abridged(value: Any) -> Any:
     """Return the value as JSON-ready data, or its digest if it is large.
 
-    Only equal values have the same digest, so there is no tolerance. Lists and tuples of nothing
-    but floats are compared with one: they cross in full.
+    Only equal values have the same digest, so there is no tolerance. Lists and tuples of floats
+    only are compared with a tolerance, so they are sent in full.
     """
     if _room_left(value, LARGE) >= 0 or (_are_floats(value) and len(value) <= MOST_ITEMS):
         return encode(value)
@@ -155,7 +156,7 @@ def _are_floats(value: Any) -> bool:
 
 
 def _room_left(value: Any, room: int) -> int:
-    """What is left of ``room`` items and characters, or something negative."""
+    """Return what is left of ``room`` items and characters. A negative number means too much."""
     if isinstance(value, str | bytes):
         return room - len(value)
     if isinstance(value, int):  # as small as the float that may equal it
@@ -170,7 +171,7 @@ def _room_left(value: Any, room: int) -> int:
 
 
 def decode(data: Any) -> Any:
-    """Return the value of encoded data. Raise ValueError if it is none or would be huge."""
+    """Return the value of encoded data. Raise ValueError if it is malformed or huge."""
     return _decode(data, [ROOM])
 
 
@@ -199,7 +200,7 @@ def _take(room: list[int], items: int) -> None:
 
 
 def has_opaque(data: Any) -> bool:
-    """Return whether encoded data stands for something that is no plain data."""
+    """Return whether encoded data contains a value that was not plain data."""
     if isinstance(data, dict):
         return "opaque" in data or any(map(has_opaque, data.values()))
     return isinstance(data, list) and any(map(has_opaque, data))
@@ -236,7 +237,7 @@ def _complex(content: Any) -> complex:
     return complex(float.__pos__(real), float.__pos__(imag))
 
 
-# Imported when needed: every page of a fork server makes every fork dearer.
+# Imported when needed: every page of a fork server makes every fork more expensive.
 def _decimal(text: Any) -> Any:
     from decimal import Decimal
 
@@ -249,7 +250,7 @@ def _decimal(text: Any) -> Any:
 def _fraction(text: Any) -> Any:
     from fractions import Fraction
 
-    # Not by itself: it would make an integer of 1e999999999.
+    # Not by its own method, which would make an integer of 1e999999999.
     return Fraction(*map(int, _checked(text, str).split("/")))
 
 
@@ -276,7 +277,7 @@ _DECODERS: dict[str, Callable[[Any, list[int]], Any]] = {
     "dict": lambda pairs, room: dict(_items(pairs, room)),
     "set": lambda items, room: set(_items(items, room)),
     "frozenset": lambda items, room: frozenset(_items(items, room)),
-    # As Python makes a set of constants.
+    # In the way Python builds a set of constants.
     "folded": lambda items, room: set(frozenset(_items(items, room))),
     "deque": lambda items, room: deque(_items(items, room)),
     "keys": lambda items, room: dict.fromkeys(_items(items, room)).keys(),

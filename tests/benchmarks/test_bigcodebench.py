@@ -175,6 +175,6 @@ def test_a_missing_environment_is_told_before_anything_is_generated(
         done = assay(*arguments, env=cache)
         assert done.returncode == 2
         assert done.stderr.strip().endswith(
-            "environment 'bigcodebench' is missing: run 'assay env bigcodebench'"
+            "environment 'bigcodebench': missing. Run 'assay env bigcodebench'."
         )
     assert not (tmp_path / "results").exists()

@@ -119,12 +119,12 @@ def test_a_server(assay: Cli) -> None:
         (("nowhere.gguf",), "nowhere.gguf: is not a file or folder"),
         (("default", "--batch", "1,two"), "--batch must be numbers such as 1,2,4, got '1,two'"),
         (("default", "--batch", ""), "--batch must be numbers such as 1,2,4"),
-        (("default", "--batch", "0"), "--batch must be 1 to 4096, got 0"),
-        (("default", "--batch", "2,2"), "each once"),
-        (("default", "--batch-mode", "off"), "give --batch 1"),
-        (("default", "--rounds", "0"), "--rounds must be 1 to 1000, got 0"),
-        (("default", "--prompt-tokens", "0"), "--prompt-tokens must be 1 to"),
-        (("default", "--new-tokens", "1"), "--new-tokens must be 2 to"),
+        (("default", "--batch", "0"), "--batch: 0 is out of range. Give 1 to 4096"),
+        (("default", "--batch", "2,2"), "not a list of different batch sizes"),
+        (("default", "--batch-mode", "off"), "Give --batch 1"),
+        (("default", "--rounds", "0"), "--rounds: 0 is out of range. Give 1 to 1000"),
+        (("default", "--prompt-tokens", "0"), "--prompt-tokens: 0 is out of range. Give 1 to"),
+        (("default", "--new-tokens", "1"), "--new-tokens: 1 is out of range. Give 2 to"),
         (("default", "--output", "/proc/none/here.json"), "choose another --output"),
         (("default", "--output", "."), "is a directory"),
     ],
@@ -143,4 +143,4 @@ def test_recorded_completions_have_no_speed(assay: Cli, tmp_path: Path) -> None:
     path = write_completions(tmp_path / "made.jsonl", [("t", "x = 1")])
     done = assay("bench", path)
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
-    assert "made did not complete a prompt" in done.stderr
+    assert "made: did not complete a prompt" in done.stderr

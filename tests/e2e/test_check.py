@@ -25,7 +25,7 @@ def test_a_sound_file(assay: Cli, small: Path) -> None:
     assert (done.returncode, done.stderr) == (0, "")
     lines = done.stdout.splitlines()
     assert lines[0].split()[:2] == ["container", "pass"]
-    assert lines[8].split(None, 2) == ["forward", "skipped", "not asked for"]
+    assert lines[8].split(None, 2) == ["forward", "skipped", "not requested"]
     assert lines[-1] == f"{small} is sound: 8 passed, 0 failed, 2 skipped"
     again = assay("check", small, "--json", env={"ASSAY_CHECK_RUN": "0"})
     told = json.loads(again.stdout)
@@ -92,7 +92,7 @@ def test_a_model_is_named_as_for_eval(engine: str, small: Path, tmp_path: Path) 
 def test_an_engine_that_checks_no_files_is_skipped(small: Path, tmp_path: Path) -> None:
     done = run_command("check", f"apr-cli:{small}", folder=tmp_path)
     assert (done.code, done.err) == (0, "")
-    assert "forward    skipped  apr-cli is not run by a check" in done.out
+    assert "forward    skipped  a check does not run apr-cli" in done.out
 
 
 def test_convert_takes_the_same_names(small: Path, tmp_path: Path) -> None:

@@ -31,6 +31,6 @@ def test_selftest_prints_a_table_and_keeps_its_promises(assay: Cli) -> None:
 def test_an_unknown_tier_is_refused(assay: Cli) -> None:
     done = assay("sandbox", "selftest", "--sandbox-tier", "steel")
     assert done.returncode == 2
-    assert "unknown sandbox tier 'steel'" in done.stderr
+    assert "sandbox tier 'steel': unknown" in done.stderr
     done = assay("eval", "mini", "--sandbox-tier", "steel", "--model", "replay:/dev/null")
     assert done.returncode == 2

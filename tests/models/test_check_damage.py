@@ -73,7 +73,7 @@ def test_the_models_were_sound_before(bases: Path, form: str) -> None:
     stages = list(check(str(bases / form), run=False))
     assert [stage.name for stage in stages] == list(STAGES)
     assert [stage.status for stage in stages] == ["pass"] * 8 + ["skipped"] * 2
-    assert stages[-1].reason == "not asked for"
+    assert stages[-1].reason == "not requested"
 
 
 def static(path: Path) -> list[Stage]:

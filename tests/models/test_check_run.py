@@ -39,7 +39,7 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_gguf_by_llama_cpp(small: Path) -> None:
     stages = found(small)
     assert statuses(stages) == ["pass"] * 10
-    assert "goes on" in stages["sample"].reason
+    assert "the model continues" in stages["sample"].reason
 
 
 def test_a_tokenizer_and_a_template_by_llama_cpp(
@@ -52,12 +52,12 @@ def test_a_tokenizer_and_a_template_by_llama_cpp(
     here = Path(__file__).parents[2] / "src"
     monkeypatch.setenv("PYTHONPATH", f"{tmp_path / 'hidden'}:{here}")
     stages = {stage.name: stage for stage in check(str(path), run=False)}
-    assert "'deepseek-coder' is llama.cpp's alone" in stages["tokenizer"].reason
+    assert "only llama.cpp has the pre-tokenizer 'deepseek-coder'" in stages["tokenizer"].reason
     assert stages["template"].reason == "needs jinja2: pip install 'assay-eval[hf]'"
     monkeypatch.setattr(check_run, "TEXTS", ("def f(x):\n\treturn x", "naïve 中文 🙂"))
     stages = found(path)
-    assert stages["tokenizer"].reason.startswith("2 texts are the same after")
-    assert stages["template"].reason.startswith("a message of 16 characters becomes 38")
+    assert stages["tokenizer"].reason.startswith("2 texts survive a round trip")
+    assert stages["template"].reason.startswith("a message of 16 characters renders to 38")
 
 
 def test_sentencepiece_by_llama_cpp(tmp_path: Path) -> None:
@@ -76,7 +76,7 @@ def test_sentencepiece_by_llama_cpp(tmp_path: Path) -> None:
     )
     stages = found(path)
     assert statuses(stages) == ["pass"] * 10
-    assert stages["tokenizer"].reason.startswith("4 texts are the same after")
+    assert stages["tokenizer"].reason.startswith("4 texts survive a round trip")
 
 
 class Rendering:
@@ -107,7 +107,7 @@ def test_what_comes_back_from_an_engine(
     monkeypatch.setattr(check_run, "TEXTS", ("def f(): ï", "x = 1"))
     model: Any = Rendering(*pieces)
     if not why:
-        assert "2 texts are the same" in check_run.round_trip(model)
+        assert "2 texts survive a round trip" in check_run.round_trip(model)
         return
     with pytest.raises(ModelError) as caught:
         check_run.round_trip(model)
@@ -164,4 +164,4 @@ def test_the_default_model() -> None:
     stages = found("default")
     assert statuses(stages) == ["pass"] * 10
     assert "30 layers of 576, 9 heads of 64 (3 for keys)" in stages["shapes"].reason
-    assert "goes on ' a + b" in stages["sample"].reason
+    assert "with ' a + b" in stages["sample"].reason

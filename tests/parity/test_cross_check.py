@@ -130,7 +130,7 @@ def test_programs_get_nothing_of_the_host(
 def test_results_that_are_not_evalpluss(status: object) -> None:
     """A program can write them: what is not a status of its reaches no terminal."""
     forged = json.dumps({"eval": {"HumanEval/0": [{"base_status": status}]}}).encode()
-    with pytest.raises(SandboxError, match="no results that can be read .*unknown status"):
+    with pytest.raises(SandboxError, match="its results cannot be parsed .*unknown status"):
         evalplus_peer.read_statuses(forged, ("base",))
 
 
@@ -162,7 +162,7 @@ def test_without_it_one_line_says_what_to_do(
     samples = write_completions(tmp_path / "s.jsonl", references(mini))
     done = assay("score", samples, "--benchmark", "mini", "--engine", "evalplus")
     assert done.returncode == 2
-    assert "EvalPlus does not have mini" in done.stderr
+    assert "EvalPlus: does not have mini" in done.stderr
     done = assay("score", samples, "--benchmark", "mini", "--cross-check")
     assert done.returncode == 2
     assert "--engine evalplus" in done.stderr
@@ -175,6 +175,6 @@ def test_without_it_one_line_says_what_to_do(
     asked = ("--benchmark", "humaneval", "--problems", "2", "--engine", "evalplus")
     done = assay("score", samples, *asked)
     assert done.returncode == 2
-    assert done.stderr.splitlines()[-1].startswith("assay: no evalplus.evaluate on PATH: install")
+    assert done.stderr.splitlines()[-1].startswith("assay: evalplus.evaluate: not on PATH. Install")
     assert "set ASSAY_EVALPLUS" in done.stderr.splitlines()[-1]
     assert "Traceback" not in done.stderr

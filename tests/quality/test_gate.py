@@ -137,8 +137,8 @@ def test_a_run_without_a_gpu_is_marked_and_not_published(
     assert result["environment"]["parity_gate"]["state"] == "no-gpu"
     assert "not publishable" in assay(*asked).stdout
     for flags, words in (
-        (("--publishable",), "a publishable result is made on a GPU"),
-        (("--publishable", "--no-parity-gate"), "drop --no-parity-gate"),
+        (("--publishable",), "--publishable: needs a GPU"),
+        (("--publishable", "--no-parity-gate"), "Omit --no-parity-gate"),
     ):
         done = assay(*asked, *flags)
         assert done.returncode == 2

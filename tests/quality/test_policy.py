@@ -70,7 +70,7 @@ def test_what_is_no_policy_is_said(tmp_path: Path, text: str, words: str) -> Non
 def test_a_missing_file_and_an_unknown_tier(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="none.yaml: no such file"):
         load_policy(tmp_path / "none.yaml")
-    with pytest.raises(UsageError, match="choose smoke, release"):
+    with pytest.raises(UsageError, match="Choose smoke, release"):
         load_policy().tier("gold")
 
 

@@ -114,7 +114,7 @@ def test_an_unknown_tier_is_one_line(assay: Cli, folder: Path) -> None:
     done = assay("qa", folder, "--tier", "gold")
     assert done.returncode == 2
     assert done.stderr.splitlines()[-1] == (
-        "assay: the policy has no tier gold: choose smoke, release"
+        "assay: tier gold: not in the policy. Choose smoke, release."
     )
 
 
@@ -126,7 +126,7 @@ def test_a_part_of_a_benchmark_decides_nothing(assay: Cli, folder: Path, tmp_pat
     assert code == 3
     (item,) = told["items"]
     assert item["reason"].startswith(
-        "no result of this model over the whole benchmark (1 incomplete or of selected problems)"
+        "no result of this model for the whole benchmark (1 incomplete or for selected problems)"
     )
 
 
@@ -141,7 +141,7 @@ def test_a_result_with_engine_options_is_another_models(
     code, told = asked(assay, folder, tmp_path, "{scores: {mini: {pass_at_1: 0}}}")
     assert code == 3
     (item,) = told["items"]
-    assert item["reason"].startswith("no result of this model over the whole benchmark: ")
+    assert item["reason"].startswith("no result of this model for the whole benchmark; ")
 
 
 def test_a_result_of_another_model_or_way_of_asking_decides_nothing(

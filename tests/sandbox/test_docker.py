@@ -53,7 +53,7 @@ def job(code: str, tests: str = "assert f() == 1", sample: int = 0) -> Job:
 
 def containers() -> list[str]:
     asked = ("ps", "--all", "--quiet", "--no-trunc", "--filter", f"label={WORKER_LABEL}")
-    return Engine("docker").asked(*asked).split()
+    return Engine("docker").run(*asked).split()
 
 
 def until(condition: object, seconds: float = 20.0) -> bool:
@@ -84,7 +84,7 @@ def test_references_pass(sandbox: Sandbox, humaneval: Benchmark) -> None:
 @docker
 def test_what_is_asked_of_the_engine(sandbox: Sandbox) -> None:
     list(sandbox.judge([job("def f(): return 1")]))
-    (found, *_) = json.loads(Engine("docker").asked("inspect", containers()[0]))
+    (found, *_) = json.loads(Engine("docker").run("inspect", containers()[0]))
     host, config = found["HostConfig"], found["Config"]
     assert host["NetworkMode"] == "none"
     assert host["ReadonlyRootfs"] is True
@@ -102,7 +102,7 @@ def test_a_killed_container_costs_no_verdict(sandbox: Sandbox) -> None:
         assert until(containers)
         time.sleep(1.0)
         for container in containers():
-            Engine("docker").asked("kill", container)
+            Engine("docker").run("kill", container)
 
     threading.Thread(target=kill, daemon=True).start()
     (verdict,) = sandbox.judge([job(SLEEPER.format(seconds=3))])
@@ -118,7 +118,7 @@ def test_a_paused_container_costs_no_verdict(
     list(sandbox.judge([job("def f(): return 1")]))
     paused = containers()
     for container in paused:
-        Engine("docker").asked("pause", container)
+        Engine("docker").run("pause", container)
     tests = Tests("f", f"assert f() == 1  # {'-' * 4_000_000}", integrity="separated")
     limits = Limits(wall_s=3.0)
     verdicts = list(sandbox.judge([Job("t", 0, Program("def f(): return 1", ""), tests, limits)]))
@@ -195,9 +195,9 @@ def test_leftovers_of_the_dead_are_removed_and_no_others(
         "foreign": "/".join(["elsewhere", *mine[1:]]),
         "alive": runtime.owner(),
     }
-    image = json.loads(engine.asked("image", "inspect", "assay-sandbox"))[0]["Id"]
+    image = json.loads(engine.run("image", "inspect", "assay-sandbox"))[0]["Id"]
     made = {
-        name: engine.asked(
+        name: engine.run(
             "run", "--detach", "--network=none", "--label", f"{WORKER_LABEL}=1",
             "--label", f"{OWNER_LABEL}={owner}", "--entrypoint=python3", image,
             "-c", "import time; time.sleep(120)",
@@ -249,7 +249,7 @@ def test_an_image_from_a_base_image(assay: Cli, tmp_path: Path) -> None:
         return done.stdout.strip()
 
     from_root = build("--rootfs", "host")
-    Engine("docker").asked("tag", from_root, "assay-test-base")
+    Engine("docker").run("tag", from_root, "assay-test-base")
     from_base = build("--base", "assay-test-base")
     assert from_base.startswith("sha256:")
     assert from_base != from_root
@@ -266,7 +266,7 @@ def test_an_image_from_a_base_image(assay: Cli, tmp_path: Path) -> None:
 @pytest.mark.usefixtures("engine")
 def test_images_that_cannot_be(assay: Cli, tmp_path: Path) -> None:
     for arguments, words in (
-        (("--rootfs", str(tmp_path / "nowhere")), "no root file system at"),
+        (("--rootfs", str(tmp_path / "nowhere")), "not a root file system"),
         (("--base", "assay-no-such-image"), "docker: "),
     ):
         done = assay("sandbox", "build-image", *arguments)
@@ -283,8 +283,8 @@ def test_without_an_engine_one_line_says_what_to_do(
     monkeypatch.setenv("ASSAY_CONTAINER_ENGINE", "no-such-engine")
     done = assay(*asked)
     assert done.returncode == 2
-    assert "no container engine here" in done.stderr
-    assert done.stderr.splitlines()[-1].startswith("assay: no container engine")
+    assert "container engine: " in done.stderr
+    assert done.stderr.splitlines()[-1].startswith("assay: container engine: ")
 
 
 def test_an_engine_that_does_not_answer(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

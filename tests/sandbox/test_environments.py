@@ -179,7 +179,7 @@ def test_the_hosts_loopback_is_another(open_sandbox_of_namespaces: Sandbox) -> N
 @pytest.mark.usefixtures("cache")
 def test_a_tier_that_cannot_give_what_is_allowed_is_refused() -> None:
     sandbox = open_sandbox("process", 1, "landlock")
-    with pytest.raises(SandboxError, match="needs namespaces, which tier landlock has not"):
+    with pytest.raises(SandboxError, match="needs namespaces, which tier landlock does not have"):
         judged(sandbox, "", "open")
     sandbox.close()
 
@@ -235,7 +235,7 @@ def test_an_import_that_starts_a_thread_is_not_warmed(
 @pytest.mark.usefixtures("cache")
 def test_a_missing_environment_ends_the_run_with_its_remedy() -> None:
     sandbox = open_sandbox("process", 1)
-    with pytest.raises(SandboxError, match="'tiny' is missing: run 'assay env tiny'"):
+    with pytest.raises(SandboxError, match="'tiny': missing. Run 'assay env tiny'"):
         judged(sandbox, "")
     sandbox.close()
 
@@ -272,7 +272,7 @@ def test_comments_in_a_lock_change_nothing(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("cache")
 def test_a_missing_python_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(environments.RECIPES, "tiny", tiny(tmp_path, python="2.5"))
-    with pytest.raises(SandboxError, match="needs Python 2.5: install it so that python2.5 is on"):
+    with pytest.raises(SandboxError, match="needs Python 2.5. Install it so that python2.5 is on"):
         environments.create("tiny")
 
 
@@ -283,7 +283,9 @@ def test_a_package_that_cannot_be_had_leaves_no_environment(
 ) -> None:
     broken = tiny(tmp_path, "texttable==0.0.0.1\n")
     monkeypatch.setitem(environments.RECIPES, "tiny", broken)
-    with pytest.raises(SandboxError, match="was not made .*run 'assay env tiny' again") as caught:
+    with pytest.raises(
+        SandboxError, match="was not created .*run 'assay env tiny' again"
+    ) as caught:
         environments.create("tiny")
     assert "\n" not in str(caught.value)
     with pytest.raises(SandboxError, match="missing"):
@@ -320,7 +322,7 @@ def test_a_killed_creation_is_made_again(cache: Path, tmp_path: Path) -> None:
 @pytest.mark.usefixtures("cache")
 def test_an_unknown_environment_names_the_known_ones() -> None:
     for function in (environments.find, environments.create, environments.remove):
-        with pytest.raises(UsageError, match="unknown environment 'x': choose bigcodebench"):
+        with pytest.raises(UsageError, match="environment 'x': unknown. Choose bigcodebench"):
             function("x")
 
 
@@ -345,5 +347,7 @@ def test_an_environment_that_programs_could_not_see_is_refused(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("ASSAY_CACHE_DIR", "/tmp/assay")
-    with pytest.raises(SandboxError, match="programs get a /tmp folder .*set ASSAY_CACHE_DIR"):
+    with pytest.raises(
+        SandboxError, match="programs have their own /tmp folder.*Set ASSAY_CACHE_DIR"
+    ):
         environments.find("bigcodebench")

@@ -355,7 +355,7 @@ def test_a_machine_without_namespaces_is_refused_not_served_naked(tmp_path: Path
         capture_output=True,
         text=True,
     )
-    assert done.stdout.startswith("refused: this machine does not allow the process sandbox"), done
+    assert done.stdout.startswith("refused: process sandbox: does not work here"), done
 
 
 def test_a_program_that_sleeps_gives_its_place_to_another(sandbox: Sandbox) -> None:

@@ -132,4 +132,4 @@ def test_a_weaker_tier_is_never_taken_for_the_one_asked(readable_source: Path, t
         text=True,
     )
     assert done.returncode == 1
-    assert "SandboxError: this machine does not allow the process sandbox" in done.stderr
+    assert "SandboxError: process sandbox: does not work here" in done.stderr

@@ -1,4 +1,4 @@
-"""From a model's text to a program. Pure functions, one file per kind of rule."""
+"""Extract a program from a model's text. Pure functions, one file per kind of rule."""
 
 from assay.extract.extraction import (
     NO_CODE,

@@ -1,4 +1,4 @@
-"""Threads that share one lazy source of batches."""
+"""Run threads that share one lazy source of batches."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ R = TypeVar("R")
 
 
 class Flow(Generic[T, R]):
-    """``work`` on every batch, by at most ``most`` threads, in the order of completion.
+    """Run ``work`` on every batch with at most ``most`` threads, in the order of completion.
 
-    ``batches`` is read from these threads, one at a time, and may block. A further thread starts
-    whenever a batch was full: there may be a backlog then.
+    The threads read ``batches`` one at a time, and this may block. Another thread starts whenever a
+    batch was full, because there may be a backlog then.
     """
 
     def __init__(
@@ -35,7 +35,10 @@ class Flow(Generic[T, R]):
         self._results: queue.Queue[R | BaseException | None] = queue.Queue(most)
 
     def results(self) -> Iterator[R]:
-        """Yield what the work gives. An error is raised after the work already taken is done."""
+        """Yield the results of the work.
+
+        An error is raised after the work already taken is done.
+        """
         failure: BaseException | None = None
         self._start_thread()
         try:

@@ -1,4 +1,4 @@
-"""What the harness and a worker process tell each other about one text, as lists of JSON."""
+"""Define messages between the harness and a worker process about one text, as JSON lists."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from assay.types import Program, PromptForm
 
 
 class TextRequest(NamedTuple):
-    """A text to take a program from, and all of its problem that the rules look at."""
+    """Hold a text to extract a program from, and what the rules need of its problem."""
 
     text: str
     prompt: str
@@ -23,7 +23,7 @@ class TextRequest(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """The lines that one rule removed (-) and added (+)."""
+    """Hold the lines that one rule removed (-) and added (+)."""
 
     rule: str
     lines: tuple[str, ...]
@@ -31,7 +31,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """The program in a text, another one to be judged if it fails, or why there is none."""
+    """Hold the program in a text, an alternative if it fails, or why there is none."""
 
     program: Program | None = None
     alternative: Program | None = None
@@ -40,13 +40,13 @@ class Reply:
 
 
 def encode_reply(reply: Reply) -> list[Any]:
-    """Return a reply as JSON can write it: a program is its code and its rule."""
+    """Return a reply as JSON-ready data: a program is its code and its rule."""
     programs = [one and [one.code, one.rule] for one in (reply.program, reply.alternative)]
     return [*programs, [[change.rule, change.lines] for change in reply.changes], reply.error]
 
 
 def decode_reply(data: list[Any]) -> Reply:
-    """Read a reply; ValueError or TypeError if it is none."""
+    """Parse a reply. Raise ValueError or TypeError if it is malformed."""
     program, alternative, changes, error = data
     if not isinstance(error, str):
         raise TypeError("an error must be a string")

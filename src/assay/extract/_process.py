@@ -1,4 +1,4 @@
-"""One worker process as the harness sees it: what it is sent, what it answers, how it fails."""
+"""Control one worker process from the harness: what it is sent, its answers, its failures."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class ExtractionRequest:
-    """A text to take a program from."""
+    """Hold a text to extract a program from."""
 
     text: str
     problem: Problem
@@ -51,7 +51,7 @@ class ExtractionRequest:
 
 @dataclass(frozen=True, slots=True)
 class Extraction:
-    """The program in a text, or the reason and detail of the verdict if there is none."""
+    """Hold the program in a text, or the reason and detail of the verdict if there is none."""
 
     program: Program
     reason: str = ""
@@ -61,7 +61,7 @@ class Extraction:
 
 
 class LostError(Exception):
-    """A worker ended or gave no answer. ``certain`` if nothing but the text can be the cause."""
+    """Report that a worker ended or gave no answer. ``certain``: only the text can be the cause."""
 
     def __init__(self, why: str, *, certain: bool = False) -> None:
         super().__init__(why)
@@ -69,7 +69,7 @@ class LostError(Exception):
 
 
 class WorkerProcess:
-    """A process that is ready for batches. Only ``kill`` may be called from any thread."""
+    """Hold a process that is ready for batches. Only ``kill`` may be called from any thread."""
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
@@ -98,7 +98,7 @@ class WorkerProcess:
             raise _cannot_start(error) from error
 
     def extract(self, batch: Sequence[ExtractionRequest]) -> list[Extraction]:
-        """Return the extraction of each request; LostError if the process fails at any."""
+        """Return the extraction of each request. Raise LostError if the process fails at any."""
         message = json.dumps([_encode(request) for request in batch]).encode() + b"\n"
         try:
             self._connection.settimeout(self._limits.wall_s)
@@ -113,12 +113,12 @@ class WorkerProcess:
             raise LostError(f"the worker process gave a wrong answer: {error}") from error
 
     def kill(self) -> None:
-        """End the process; whoever waits for it gets a LostError."""
+        """End the process. A thread that waits for it gets a LostError."""
         self._process.kill()
         self._process.wait()
 
     def close(self) -> None:
-        """End the process and free what it takes here."""
+        """End the process and free its resources here."""
         self.kill()
         self._release()
 

@@ -1,7 +1,7 @@
-"""A worker process: batches of texts in, programs out, one line of JSON for each batch.
+"""Run as a worker process: batches of texts in, programs out, one line of JSON per batch.
 
-A batch is a list of requests, the reply a list of replies (``_messages.py``). It runs with the
-standard library alone; ``_process.py`` starts it.
+A batch is a list of requests, and the reply is a list of replies (``_messages.py``). It uses only
+the standard library. ``_process.py`` starts it.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def _limit(kind: int, value: int) -> None:
 
 
 def _die_with(lifeline: int) -> None:
-    """End this process as soon as the other end of a pipe is closed, whatever it does then.
+    """End this process as soon as the other end of a pipe is closed, whatever it is doing.
 
     The kernel sends SIGIO, whose default action needs no interpreter.
     """

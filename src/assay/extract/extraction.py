@@ -1,4 +1,4 @@
-"""From a model's text to a program. Pure functions, one file per kind of rule."""
+"""Extract a program from a model's text. Pure functions, one file per kind of rule."""
 
 from __future__ import annotations
 
@@ -50,22 +50,22 @@ RETURNS = re.compile(r"^return\b", re.M)
 
 
 RULES = {
-    "thinking": "thoughts before the answer",
-    "marks": "a chat template's marks, and what stands behind them",
+    "thinking": "reasoning before the answer",
+    "marks": "markers of a chat template, and everything after them",
     "escaped": "line breaks written as text",
     "fenced": "everything outside the code block that defines the entry point",
-    "unclosed": "the same, for a block that the text's end cuts off",
-    "bare": "talk around code that has no fences",
+    "unclosed": "the same, for a block that is cut off by the end of the text",
+    "bare": "text around code that has no fences",
     "repl": "prompts and output of an interactive session",
-    "typeset": "characters that a page was set with",
-    "body": "a function's body, put behind the prompt",
-    "indented": "indentation that all lines have",
-    "salvaged": "what stands behind the longest part that is Python",
-    "method": "a method, made a function",
-    "joined": "code blocks with helpers, put in front",
+    "typeset": "typographic spaces, quotes and signs",
+    "body": "a function's body, appended to the prompt",
+    "indented": "indentation common to all lines",
+    "salvaged": "everything after the longest part that is valid Python",
+    "method": "a method, turned into a function",
+    "joined": "code blocks with helpers, added before the code",
     "repeated": "further definitions of the entry point",
     "demo": "code after the function that neither it nor the tests need",
-    "hints": "names of typing that nobody imported",
+    "hints": "missing imports from typing",
 }
 
 
@@ -82,9 +82,9 @@ class Step:
 def extract(
     text: str, problem: Problem, form: PromptForm, without: frozenset[str] = frozenset()
 ) -> Program:
-    """The program in ``text`` that defines the problem's entry point, or ``NO_CODE``.
+    """Return the program in ``text`` that defines the problem's entry point, or ``NO_CODE``.
 
-    ``without`` leaves rules out, to see what they are good for.
+    ``without`` leaves rules out, to show what they contribute.
     """
     return program(text, explained(text, problem, form, without))
 
@@ -99,7 +99,7 @@ def program(text: str, steps: list[Step] | None) -> Program:
 def explained(
     text: str, problem: Problem, form: PromptForm, without: frozenset[str] = frozenset()
 ) -> list[Step] | None:
-    """The rules that lead from the text to the program, in order; None if it holds none."""
+    """Return the rules that lead from the text to the program, in order, or None without one."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a model's odd escapes are nobody's business here
         return _Extraction(problem, form, without).steps(text)
@@ -110,7 +110,7 @@ def alternative(
 ) -> Program | None:
     """Return the program with its demonstration, if the steps have cut that off in doubt.
 
-    It is a whole program as well. Only if the first fails does anybody need it.
+    It is a whole program as well. It is needed only if the first one fails.
     """
     for number, step in enumerate(steps or ()):
         if steps and step.uncut is not None:
@@ -134,7 +134,7 @@ class _Extraction:
             self._apply("escaped", with_line_breaks, steps, text)
             prepared = steps[-1].after if steps else text
             if not (steps and self._is_program(prepared)):
-                found = self._found(prepared)
+                found = self._find(prepared)
                 if found is None:
                     return None
                 steps += [step for step in found if step.before.strip() != step.after.strip()]
@@ -147,7 +147,7 @@ class _Extraction:
         return steps
 
     def finish(self, steps: list[Step], text: str) -> None:
-        """Apply what comes after any cut."""
+        """Apply the rules that come after any cut."""
         preamble = self._problem.tests.preamble
         self._apply("hints", lambda code: with_hints(code, preamble), steps, text)
 
@@ -167,10 +167,10 @@ class _Extraction:
     def _joined(self, code: str, blocks: list[str]) -> str:
         return with_helpers(code, blocks, self._name, self._problem.tests.preamble)
 
-    def _found(self, text: str) -> list[Step] | None:
-        """The first way to Python that defines the name.
+    def _find(self, text: str) -> list[Step] | None:
+        """Return the first steps to Python code that defines the name.
 
-        Or else to what only begins to, or at least looks as if it tried.
+        Otherwise return steps to code that only starts to define it, or that looks like an attempt.
         """
         begun: list[Step] = []
         hopeless: list[Step] = []
@@ -187,9 +187,9 @@ class _Extraction:
         return begun or hopeless or None
 
     def _ways(self, steps: list[Step]) -> Iterator[list[Step]]:
-        """Yield the steps as they are, then mended."""
+        """Yield the steps as they are, then with fixes."""
         yield from ([step] for step in steps)
-        yield from ([step, mended] for step in steps for mended in self._mended(step.after))
+        yield from ([step, fixed] for step in steps for fixed in self._fix(step.after))
 
     def _is_answer(self, source: str, code: str) -> bool:
         if source == "body":
@@ -197,10 +197,10 @@ class _Extraction:
         return self._is_program(code)
 
     def _sources(self, text: str) -> Iterator[list[Step]]:
-        """Yield the places where the code may be, the likeliest first, several readings of each."""
+        """Yield the places where the code may be, the likeliest first, each in several forms."""
         if self._form == "text" and _goes_on(text):
-            yield self._continued(text, self._body(text))
-        # Some chats are begun for the model: its first fence closes what it did not open.
+            yield self._continue_prompt(text, self._body(text))
+        # Some prompts open a code block for the model, so its first fence closes that block.
         begun = definition(self._name).search(FENCE.split(text, maxsplit=1)[0])
         blocks = fenced_blocks(text)
         if not begun:
@@ -212,9 +212,9 @@ class _Extraction:
             yield [Step("repl", text, typed)]
         for block in blocks:
             if _is_body(block.code):
-                yield self._continued(text, block.code)
+                yield self._continue_prompt(text, block.code)
         if self._form == "text" and not blocks:
-            yield self._continued(text, self._body(text))
+            yield self._continue_prompt(text, self._body(text))
 
     def _fenced(self, text: str, blocks: list[Block]) -> list[Step]:
         return [
@@ -223,10 +223,10 @@ class _Extraction:
             if self._name in block.code
         ]
 
-    def _continued(self, text: str, body: str) -> list[Step]:
+    def _continue_prompt(self, text: str, body: str) -> list[Step]:
         return [Step("body", text, code) for code in continued(self._problem.prompt, body)]
 
-    def _mended(self, code: str) -> Iterator[Step]:
+    def _fix(self, code: str) -> Iterator[Step]:
         name = self._name
         changes: dict[str, Callable[[], str]] = {
             "indented": lambda: textwrap.dedent(code),
@@ -241,7 +241,7 @@ class _Extraction:
                 yield Step(rule, code, changed)
 
     def _body(self, text: str) -> str:
-        """Up to where a base model begins the same function again."""
+        """Return the text up to where a base model begins the same function again."""
         again = definition(self._name).search(text)
         return text[: again.start()] if again and text[: again.start()].strip() else text
 
@@ -250,7 +250,7 @@ class _Extraction:
 
 
 def _goes_on(text: str) -> bool:
-    """Whether a text begins inside a function: indented, behind perhaps a few empty lines."""
+    """Return whether a text begins inside a function: indented, perhaps after empty lines."""
     return text.lstrip("\n")[:1] in (" ", "\t")
 
 

@@ -21,7 +21,7 @@ REMEMBERED = 4
 
 @lru_cache(REMEMBERED)
 def parsed(code: str) -> ast.Module | None:
-    """Its syntax tree, which nobody may change."""
+    """Return the syntax tree, which must not be changed."""
     try:
         return ast.parse(code)
     except NOT_PYTHON:
@@ -30,7 +30,7 @@ def parsed(code: str) -> ast.Module | None:
 
 @lru_cache(REMEMBERED)
 def _names(code: str) -> symtable.SymbolTable | int:
-    """Its names, in half the time of a syntax tree; or the line where it stops being Python."""
+    """Return the names, in half the time of a syntax tree, or the line where Python ends."""
     try:
         return symtable.symtable(code, "", "exec")
     except SyntaxError as error:
@@ -40,13 +40,13 @@ def _names(code: str) -> symtable.SymbolTable | int:
 
 
 def forget() -> None:
-    """Free the remembered readings: those of a long text take hundreds of megabytes."""
+    """Free the cached parse results. Those of a long text take hundreds of megabytes."""
     parsed.cache_clear()
     _names.cache_clear()
 
 
 def wrong_line(code: str) -> int | None:
-    """Return the line, from 0, where it stops being Python; None if it is Python to its end."""
+    """Return the line, from 0, where it stops being Python, or None if all of it is Python."""
     names = _names(code)
     return names if isinstance(names, int) else None
 
@@ -58,7 +58,7 @@ def names_in(code: str) -> symtable.SymbolTable | None:
 
 
 def bound(code: str) -> set[str]:
-    """The names that its top level binds; none if it is no Python."""
+    """Return the names that the top level binds, or none if it is not Python."""
     names = _names(code)
     if isinstance(names, int):
         return set()
@@ -66,12 +66,12 @@ def bound(code: str) -> set[str]:
 
 
 def defines(code: str, name: str) -> bool:
-    """Whether it is Python that binds ``name`` at the top level."""
+    """Return whether it is Python that binds ``name`` at the top level."""
     return name in code and name in bound(code)
 
 
 def unbound(code: str) -> set[str]:
-    """Names that some scope uses and none binds; none if it is no Python."""
+    """Return names that some scope uses and none binds, or none if it is not Python."""
     names = _names(code)
     if isinstance(names, int):
         return set()
@@ -104,7 +104,7 @@ def first_line(statement: ast.stmt) -> int:
 
 
 def without_statements(code: str, statements: Iterable[ast.stmt]) -> str:
-    """The lines of the code but for those of these statements at its top level."""
+    """Return the lines of the code without those of these statements at its top level."""
     gone: set[int] = set()
     for statement in statements:
         first = first_line(statement)
@@ -116,6 +116,6 @@ def without_statements(code: str, statements: Iterable[ast.stmt]) -> str:
 
 
 def definition(name: str) -> re.Pattern[str]:
-    """The line, at any indentation, that begins to define ``name``."""
+    """Return the line, at any indentation, that begins to define ``name``."""
     s = r"[^\S\n]"  # a page may have other spaces
     return re.compile(rf"^{s}*(?:async{s}+)?(?:def|class){s}+{re.escape(name)}\b", re.M)

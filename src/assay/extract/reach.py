@@ -1,4 +1,4 @@
-"""Names at the top level of a program: what each statement binds and reads, what leads where."""
+"""Find the names at the top level of a program: what each statement binds and reads."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from assay.extract.python import ASSIGNS, Definition, first_line, flags_of, names_in
 
 Import = ast.Import | ast.ImportFrom
-# At the top level. Models write fewer; a text of as many as it can hold would take half a minute.
+# At the top level. Models write fewer. The longest possible text would take half a minute.
 MOST_STATEMENTS = 10_000
-# Of these, what is executed where they stand; the rest is a scope of its own.
+# The parts of these that are executed in place. The rest is a separate scope.
 NOT_INSIDE: dict[type[ast.AST], tuple[str, ...]] = {
     ast.FunctionDef: ("decorator_list", "args", "returns"),
     ast.AsyncFunctionDef: ("decorator_list", "args", "returns"),
@@ -27,7 +27,7 @@ GLOBAL = (symtable.GLOBAL_IMPLICIT, symtable.GLOBAL_EXPLICIT)  # type: ignore[at
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Part:
-    """Statements that share a line at the top level, and the names that they are about."""
+    """Hold statements that share a line at the top level, and the names that they use."""
 
     statements: tuple[ast.stmt, ...]
     binds: frozenset[str]
@@ -39,17 +39,17 @@ class Part:
 
     @property
     def gives(self) -> frozenset[str]:
-        """Return the names that are something else after it."""
+        """Return the names that have another value after it."""
         return self.binds | self.alters
 
     @property
     def defines(self) -> bool:
-        """Return whether it holds functions and classes alone."""
+        """Return whether it contains only functions and classes."""
         return all(isinstance(s, Definition) for s in self.statements)
 
     @property
     def imports(self) -> bool:
-        """Return whether it holds an import."""
+        """Return whether it contains an import."""
         return any(isinstance(s, Import) for s in self.statements)
 
     @property
@@ -65,7 +65,7 @@ Provides = Callable[[Part, str], bool]
 def reach(
     names: Iterable[str], among: Sequence[Part], provides: Provides = lambda *_: True
 ) -> set[str]:
-    """Return the names, those that are read by what provides them, and so on."""
+    """Return the names, those that their definitions read, and so on."""
     by_name: dict[str, list[Part]] = {}
     for part in among:
         for name in part.gives:
@@ -83,7 +83,7 @@ def reach(
 
 
 def parts(code: str, module: ast.Module) -> list[Part] | None:
-    """Return the parts of a program in order, or None if its names are not worth the time."""
+    """Return the parts of a program in order, or None if its names would take too long."""
     table = names_in(code)
     if table is None or len(module.body) > MOST_STATEMENTS:
         return None
@@ -96,7 +96,7 @@ def parts(code: str, module: ast.Module) -> list[Part] | None:
 
 
 def _groups(statements: Iterable[ast.stmt]) -> Iterator[tuple[ast.stmt, ...]]:
-    """Yield the statements, those together that only a semicolon divides."""
+    """Yield the statements, grouped if only a semicolon separates them."""
     group: list[ast.stmt] = []
     for statement in statements:
         if group and first_line(statement) > (group[-1].end_lineno or 0):
@@ -124,7 +124,7 @@ def _part(statements: tuple[ast.stmt, ...], scopes: list[symtable.SymbolTable]) 
             case ast.Attribute() | ast.Subscript() | ast.Assign() | ast.AugAssign():
                 alters.update(_altered(node))
             case ast.stmt() | ast.ExceptHandler() | ast.pattern():
-                binds.update(_bound(node))
+                binds.update(_names_bound(node))
     return Part(statements, *map(frozenset, (binds, alters, reads, sets, calls, runs)))
 
 
@@ -146,7 +146,7 @@ def _read_scopes(scopes: list[symtable.SymbolTable]) -> tuple[set[str], set[str]
 
 
 def _walk(statements: Iterable[ast.stmt]) -> Iterator[ast.AST]:
-    """Yield what is executed at the top level: nothing inside functions and classes."""
+    """Yield what is executed at the top level, without the insides of functions and classes."""
     waiting: list[ast.AST] = list(statements)
     while waiting:
         node = waiting.pop()
@@ -161,7 +161,7 @@ def _walk(statements: Iterable[ast.stmt]) -> Iterator[ast.AST]:
                 waiting.append(child)
 
 
-def _bound(node: ast.AST) -> list[str]:
+def _names_bound(node: ast.AST) -> list[str]:
     match node:
         case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
             return [node.name]

@@ -1,8 +1,8 @@
-"""Extraction in worker processes: no text can end, stop or fill the harness.
+"""Extract in worker processes, so that no text can end, stop or fill the harness.
 
 A worker limits its CPU time per text and its memory, and ends with the harness. Texts are sent in
-batches. A batch at which a worker fails is sent again to other workers, one text at a time; a text
-at which a worker fails alone has no program, with the reason ``extraction``.
+batches. If a worker fails at a batch, its texts are sent to other workers, one at a time. A text at
+which a worker fails alone has no program, with the reason ``extraction``.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ T = TypeVar("T")
 
 
 class Extractor:
-    """Worker processes that start when there is work for them and stay until ``close``."""
+    """Manage worker processes that start when there is work and stay until ``close``."""
 
     def __init__(self, workers: int = 0, limits: Limits = DEFAULT_LIMITS) -> None:
         cores = usable_cores()
@@ -81,8 +81,8 @@ class Extractor:
     ) -> Iterator[tuple[T, Extraction]]:
         """Yield the same in the order of completion.
 
-        ``requests`` is read from other threads, one at a time, and may block after a ``PAUSE``:
-        what came before is not held back until a batch is full.
+        Other threads read ``requests``, one at a time, and this may block after a ``PAUSE``. What
+        came before is not held back until a batch is full.
         """
         flow = Flow(self._extract_tagged, batched(requests), is_full, self._most)
         for batch in flow.results():
@@ -149,7 +149,7 @@ class Extractor:
 def batched(
     requests: Iterable[tuple[T, ExtractionRequest] | None],
 ) -> Iterator[Sequence[tuple[T, ExtractionRequest]]]:
-    """Yield the requests in batches that are full, or that a pause or the end cuts off."""
+    """Yield the requests in batches that are full, or end at a pause or at the end."""
     batch: list[tuple[T, ExtractionRequest]] = []
     for item in requests:
         if item is not PAUSE:

@@ -1,4 +1,4 @@
-"""Other harnesses that are installed here: the same programs, judged by their own commands."""
+"""Judge the same programs with other harnesses that are installed here."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from assay.types import SampleKey
 
 @dataclass(frozen=True, slots=True)
 class PeerVerdict:
-    """Whether a program passes, in all and by group of tests, and what the peer says of it."""
+    """Hold whether a program passes, in all and by group of tests, and what the peer reports."""
 
     passed: bool
     groups: dict[str, bool] = field(default_factory=dict)

@@ -8,13 +8,13 @@ from pathlib import Path
 from assay.errors import SandboxError
 
 SYSTEM = tuple(map(Path, ("/usr", "/lib", "/lib32", "/lib64", "/bin")))
-# Made inside; something of the host's there would be hidden or hide it.
+# Created inside. Host files at these places would be hidden, or would hide them.
 RESERVED = tuple(map(Path, ("/proc", "/sys", "/dev")))
 
 
 @dataclass(frozen=True, slots=True)
 class Installation:
-    """``shown``: host files by the place where the command expects them; ``hidden``: less these."""
+    """Hold ``shown``, host files by the places where the command expects them, and ``hidden``."""
 
     shown: dict[str, str]
     hidden: tuple[str, ...] = ()
@@ -23,8 +23,8 @@ class Installation:
 def find_installation(command: Path) -> Installation:
     """Return the command's virtual environment and that environment's Python.
 
-    A command outside of an environment brings its own file alone, unless it is in the ``bin`` of
-    a Python installation. Folders that hold the user's home are refused.
+    A command outside of an environment needs only its own file, unless it is in the ``bin`` of a
+    Python installation. Folders that hold the user's home are refused.
     """
     for path in (command, command.resolve()):
         environment = path.parent.parent
@@ -41,7 +41,7 @@ def find_installation(command: Path) -> Installation:
 
 
 def show(*paths: Path) -> dict[str, str]:
-    """Map places to host files: each path as it is named, and where its links lead."""
+    """Map places to host files: each path as it is named, and as its links resolve."""
     shown = {}
     for path in paths:
         named, real = path.absolute(), path.resolve()
@@ -53,7 +53,7 @@ def show(*paths: Path) -> dict[str, str]:
 
 
 def _base(configuration: Path) -> Path | None:
-    """Return the prefix of the Python that an environment was made from."""
+    """Return the prefix of the Python that an environment was created from."""
     for line in configuration.read_text().splitlines():
         name, _, value = line.partition("=")
         if name.strip() == "home" and value.strip():
@@ -63,7 +63,7 @@ def _base(configuration: Path) -> Path | None:
 
 
 def _site_packages(base: Path) -> list[str]:
-    """Return the packages of a Python that is not the system's; its environments have their own."""
+    """Return the packages of a Python that is not the system's. Its environments have their own."""
     places = [place for place in show(base) if Path(place).is_dir()]
     return [str(path) for p in places for path in Path(p).glob("lib/python3*/site-packages")]
 

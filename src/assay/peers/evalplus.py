@@ -1,4 +1,4 @@
-"""An installed EvalPlus (its command ``evalplus.evaluate``), in its own environment."""
+"""Run an installed EvalPlus (its command ``evalplus.evaluate``), in its own environment."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def judge(
     benchmark: str, programs: Mapping[SampleKey, str], workers: int, data_dir: Path | None
 ) -> dict[SampleKey, PeerVerdict]:
     if benchmark not in SETS:
-        raise UsageError(f"EvalPlus does not have {benchmark}: it has {', '.join(SETS)}")
+        raise UsageError(f"EvalPlus: does not have {benchmark}. Choose {', '.join(SETS)}.")
     data_name, groups = SETS[benchmark][1], SETS[benchmark][3]
     evalplus = _EvalPlus(_command(), benchmark, _unpacked(data_name, _cache(), data_dir), workers)
     order = _in_order(programs)
@@ -52,13 +52,13 @@ def judge(
         return _verdicts(statuses, order, groups)
     except (KeyError, ValueError) as error:
         raise SandboxError(
-            f"EvalPlus's results are not those of its samples ({error!r})"
+            f"EvalPlus: its results do not match its samples ({error!r})."
         ) from error
 
 
 @dataclass(frozen=True, slots=True)
 class _EvalPlus:
-    """Its command for one benchmark, which reads ``records``."""
+    """Run its command for one benchmark, which reads ``records``."""
 
     command: str
     benchmark: str
@@ -68,7 +68,7 @@ class _EvalPlus:
     def expected(self) -> Path:
         """Return the folder with the outputs that EvalPlus expects, which it computes once.
 
-        No program of others takes part in that run, and no other run may write there.
+        No untrusted program takes part in that run, and no other run may write there.
         """
         made_by = hashlib.sha256(os.fsencode(self.command)).hexdigest()[:16]
         target = _cache() / f"{EXPECTED}-{self.records.stem}-{made_by}"
@@ -77,7 +77,7 @@ class _EvalPlus:
             pickles = {Path(name).name: content for name, content in outputs.items()}
             if not any(name.endswith(".pkl") for name in pickles):
                 raise SandboxError(
-                    f"{self.command} keeps no expected outputs as EvalPlus 0.3.1 does: use that"
+                    f"{self.command}: does not cache expected outputs. Install EvalPlus 0.3.1."
                 )
             write_expected(target, pickles)
         return target
@@ -88,7 +88,7 @@ class _EvalPlus:
             order, SETS[self.benchmark][3], {"XDG_CACHE_HOME": str(expected)}, RESULTS, expected
         )
         if RESULTS not in outputs:
-            raise SandboxError("EvalPlus wrote no results")
+            raise SandboxError("EvalPlus: wrote no results.")
         return outputs[RESULTS]
 
     def _run(
@@ -123,7 +123,7 @@ class _EvalPlus:
 
 
 def tree_limits(samples: int, workers: int, *, trusted: bool = False) -> TreeLimits:
-    """Return limits that EvalPlus never needs unless a program keeps it from ending.
+    """Return limits that EvalPlus exceeds only if a program keeps it from ending.
 
     It gives each program 4 GB, and 64 seconds of wall time for each of two groups of tests. The
     expected outputs take a few minutes.
@@ -134,7 +134,7 @@ def tree_limits(samples: int, workers: int, *, trusted: bool = False) -> TreeLim
         processes=256 + 16 * workers,
         wall_s=wall_s,
         cpu_s=wall_s * (workers + 1),
-        # Results have some KB a sample; parsing takes 20 times that memory. Trusted runs write
+        # Results have some KB per sample. Parsing takes 20 times that memory. Trusted runs write
         # expected outputs instead, 255 MB for HumanEval+.
         output_mb=1024 if trusted else 32 + samples // 64,
         files_mb=2048,
@@ -148,7 +148,7 @@ def _cache() -> Path:
 
 
 def write_expected(target: Path, pickles: Mapping[str, bytes]) -> None:
-    """Write all or nothing; the user that the peer runs as reads it too."""
+    """Write all files or nothing. The user that the peer runs as can read them."""
     with tempfile.TemporaryDirectory(dir=target.parent) as folder:
         inner = Path(folder, EXPECTED, "evalplus")
         inner.mkdir(parents=True)
@@ -162,14 +162,14 @@ def write_expected(target: Path, pickles: Mapping[str, bytes]) -> None:
 
 
 def read_statuses(content: bytes, groups: tuple[str, ...]) -> Statuses:
-    """Parse what EvalPlus wrote. Programs could write there too: it may be anything."""
+    """Parse what EvalPlus wrote. Programs could write there too, so it may be anything."""
     try:
         return {
             task_id: [tuple(_status(sample[f"{group}_status"]) for group in groups) for sample in s]
             for task_id, s in json.loads(content)["eval"].items()
         }
     except (ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
-        raise SandboxError(f"EvalPlus wrote no results that can be read ({error!r})") from error
+        raise SandboxError(f"EvalPlus: its results cannot be parsed ({error!r}).") from error
 
 
 def _status(value: object) -> str:
@@ -182,14 +182,14 @@ def _command() -> str:
     found = shutil.which(os.environ.get(VARIABLE, "") or COMMAND)
     if found is None:
         raise SandboxError(
-            f"no {COMMAND} on PATH: install EvalPlus in an environment of its own and set "
-            f"{VARIABLE} to its {COMMAND}"
+            f"{COMMAND}: not on PATH. Install EvalPlus in a separate environment and set "
+            f"{VARIABLE} to its {COMMAND}."
         )
     return str(Path(found).absolute())
 
 
 def _unpacked(name: str, folder: Path, data_dir: Path | None) -> Path:
-    """The benchmark's verified data, as EvalPlus reads it."""
+    """Return the path of the benchmark's verified data, in the form that EvalPlus reads."""
     content = data.locate(data.data_files.get(name), data_dir=data_dir).read_bytes()
     if content[:2] == b"\x1f\x8b":
         content = gzip.decompress(content)
@@ -209,7 +209,7 @@ def _task_ids(records: Path) -> list[str]:
 
 
 def _in_order(programs: Mapping[SampleKey, str]) -> Order:
-    """By task; EvalPlus numbers samples as they come."""
+    """Return the samples by task. EvalPlus numbers samples in their order."""
     found: dict[str, list[tuple[SampleKey, str]]] = defaultdict(list)
     for key in sorted(programs, key=lambda key: key[1]):
         found[key[0]].append((key, programs[key]))
@@ -217,7 +217,7 @@ def _in_order(programs: Mapping[SampleKey, str]) -> Order:
 
 
 def _write_samples(path: Path, order: Order, task_ids: list[str]) -> None:
-    """EvalPlus wants a sample of every task: tasks without one get an empty program."""
+    """Write the samples. EvalPlus needs all tasks, so tasks without one get an empty program."""
     with path.open("w", encoding="utf-8") as file:
         for task_id in task_ids:
             for code in [code for _, code in order.get(task_id, [])] or [""]:

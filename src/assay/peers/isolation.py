@@ -1,4 +1,4 @@
-"""Run a peer's whole command in a sandbox: peers execute programs without isolating them."""
+"""Run a peer's whole command in a sandbox, because peers run programs without isolation."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ STOPPED = {
 
 @dataclass(frozen=True, slots=True)
 class PeerCommand:
-    """A command of another harness, and all that it may see.
+    """Hold a command of another harness, and all that it may see.
 
     ``inputs`` are files that are copied into the folder ``WORK``. ``readable`` are files and
     folders that the command sees in their own places. ``outputs`` are the names of files in
@@ -98,7 +98,7 @@ def _settings(command: PeerCommand) -> Settings:
 def _supervise(settings: Settings) -> tuple[Report, dict[str, bytes]]:
     """Return the supervisor's report and the files after it.
 
-    The supervisor ends, and with it everything that it has started, when its input is closed.
+    The supervisor ends when its input is closed, and with it everything that it has started.
     """
     supervisor = subprocess.Popen(
         [sys.executable, "-I", "-S", "-B", "-c", SCRIPT, *map(str, CODE)],
@@ -139,7 +139,7 @@ def _end(supervisor: subprocess.Popen[bytes]) -> None:
 
 
 def _last_line(report: Report) -> str:
-    """Return what the command said last; programs may have written that too."""
+    """Return the last line of the command's output. Programs may have written that too."""
     lines = [line.strip() for line in report.stderr.splitlines() if line.strip()]
     return (
         clean_line(lines[-1][-LONGEST_MESSAGE:])

@@ -1,4 +1,4 @@
-"""Go, no go, or not known: bounds held against intervals; pure functions."""
+"""Decide GO, NO-GO or INCONCLUSIVE from intervals and bounds. Pure functions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ EXIT_CODES: dict[Decision, int] = {"GO": 0, "NO-GO": 1, "INCONCLUSIVE": 3}
 
 
 def at_least(low: float, high: float, bound: float) -> Decision:
-    """Whether what lies between ``low`` and ``high`` is ``bound`` or more."""
+    """Decide whether the value between ``low`` and ``high`` is ``bound`` or more."""
     if math.isnan(low) or math.isnan(high):
         return "NO-GO"
     if low >= bound:
@@ -22,12 +22,12 @@ def at_least(low: float, high: float, bound: float) -> Decision:
 
 
 def at_most(low: float, high: float, bound: float) -> Decision:
-    """Whether it is ``bound`` or less."""
+    """Decide whether the value is ``bound`` or less."""
     return at_least(-high, -low, -bound)
 
 
 def overall(decisions: Iterable[Decision]) -> Decision:
-    """No go if one says so; go only if all do, and there is one."""
+    """Return NO-GO if any decision is that, and GO only if all are, and there is one."""
     found = set(decisions)
     if "NO-GO" in found:
         return "NO-GO"

@@ -1,8 +1,8 @@
-"""Before a GPU makes completions: does it compute what a CPU does in float32?
+"""Check, before a GPU generates completions, that its logits match a CPU's in float32.
 
 A GPU's kernels, number formats and drivers can be wrong in ways that only lower a score. So the
-logits of fixed prompts are compared once for each set of weights, device, driver and libraries;
-a pass is kept in the cache.
+logits of fixed prompts are compared once for each set of weights, device, driver and libraries. A
+pass is cached.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ def passed_gate(
     *,
     model: Model | None = None,
 ) -> Gate:
-    """Compare, or remember that it was compared; ModelError if the engine tells no logits.
+    """Compare, or use a cached pass. Raise ModelError if the engine provides no logits.
 
-    ``model`` is what is evaluated then. If its engine was loaded, it stays so for the next call.
+    ``model`` is evaluated afterwards. If its engine was loaded, it stays loaded for the next call.
     """
     shared = model if not options.engine_options else None
-    # Of how the device computes, not of how the model is asked.
+    # Only what affects how the device computes, not how the model is prompted.
     options = dataclasses.replace(options, thinking="", engine_options=())
     model = shared or models.open_model(spec, options, note)
     device = model.gpu()
@@ -56,12 +56,12 @@ def passed_gate(
     kept, key = KeptData(cache_dir() / "gate"), _key(model, device, likeness)
     if (before := kept.get(key)) is not None:
         return dataclasses.replace(codec.from_json(Gate, before), cached=True)
-    note(f"parity gate: {device} against this machine's CPU in float32")
+    note(f"parity gate: comparing {device} with this machine's CPU in float32")
     try:
         on_cpu = _on_cpu(spec, options)
         found = compare_devices(on_cpu, model, device, likeness, keep=shared is not None)
     except ModelError as error:
-        raise ModelError(f"parity gate: {error} (--no-parity-gate evaluates without)") from error
+        raise ModelError(f"parity gate: {error} (--no-parity-gate skips this check)") from error
     if found.state == "passed":
         kept.put(key, json.loads(codec.dumps(found)))
     return found
@@ -70,20 +70,22 @@ def passed_gate(
 def compare_devices(
     on_cpu: Model, on_gpu: Model, device: str, likeness: Likeness, *, keep: bool = False
 ) -> Gate:
-    """Compare logits, one model after the other; ``keep`` leaves the GPU's for its next call."""
+    """Compare logits, one model after the other. ``keep`` leaves the GPU's model loaded."""
     with open_scorer(on_cpu) as scorer:
         prompts = [scorer.tokenize(p.text).ids for p in fixed_prompts(PROMPTS, "text")]
         expected = [scorer.logits(ids) for ids in prompts]
     with open_scorer(on_gpu, keep=keep) as scorer:
         if not scorer.used_gpu:
-            raise ModelError(f"the engine did not use {device}: give --device cpu, or mend it")
+            raise ModelError(
+                f"the engine did not use {device}. Give --device cpu, or fix the engine."
+            )
         rows = [
             compared(one, scorer.logits(ids)) for one, ids in zip(expected, prompts, strict=True)
         ]
     found = agreement(rows)
     findings = logit_findings(found, likeness)
     reasons = tuple(
-        f"{one.name} {one.value:.5f}, at least {one.bound:g} is asked for"
+        f"{one.name} {one.value:.5f}, below {one.bound:g}"
         for one in findings
         if one.decision != "GO"
     )
@@ -97,7 +99,7 @@ def _on_cpu(spec: str, options: EngineOptions) -> Model:
 
 
 def _key(model: Model, device: str, likeness: Likeness) -> str:
-    """Of everything that could change the outcome."""
+    """Return a digest of everything that could change the outcome."""
     identity = model.identity
     versions = {name: _version(name) for name in LIBRARIES}
     about = (
@@ -123,24 +125,24 @@ def require_parity(
     wanted: bool,
     note: Callable[[str], None],
 ) -> Gate:
-    """Return what the gate says, for the result; raise an error if that forbids to go on."""
+    """Return the gate's outcome for the result. Raise an error if the run must not continue."""
     if publishable and not wanted:
-        raise UsageError("--publishable results pass the parity gate: drop --no-parity-gate")
+        raise UsageError("--publishable: needs the parity gate. Omit --no-parity-gate.")
     if not wanted:
         return Gate("off")
     found = passed_gate(spec, options, load_policy().gate, note, model=model)
     if found.state == "failed":
         raise ModelError(
-            f"{found.device} does not compute as the CPU does ({'; '.join(found.reasons)}): mend "
-            "its driver or library, or give --device cpu"
+            f"{found.device} and CPU logits differ ({'; '.join(found.reasons)}). Check the driver "
+            "and library versions, or give --device cpu."
         )
     if publishable and found.state == "no-gpu":
         raise UsageError(
-            "a publishable result is made on a GPU, and none would be used here: give a model that "
-            "runs on one, or drop --publishable"
+            "--publishable: needs a GPU, and this run would use none. Give a model that runs on "
+            "a GPU, or omit --publishable."
         )
     if found.state == "passed":
-        known = " (known)" if found.cached else ""
-        note(f"parity gate: {found.device} computes as the CPU does{known}")
-    # Whether it was known before is no part of where completions are made.
+        known = " (cached)" if found.cached else ""
+        note(f"parity gate: {found.device} and CPU logits agree{known}")
+    # Whether the pass was cached is not part of the environment of completions.
     return dataclasses.replace(found, cached=False)

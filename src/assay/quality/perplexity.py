@@ -1,10 +1,10 @@
-"""How well a model foretells a text, token by token.
+"""Measure how well a model predicts a text, token by token (perplexity).
 
-A text of N tokens is read through windows: each sees up to ``window`` tokens and is asked about
-those that no window before it was asked about, ``stride`` of them but in the first. The cross
-entropy is the mean of -ln p over all tokens that were asked about (all but the first of the text,
-which has nothing before it); perplexity is e to the power of it. Bits per byte divide the same sum
-by the bytes of these tokens, which makes models of different vocabularies comparable.
+A text of N tokens is read through windows of up to ``window`` tokens. Each window predicts the
+tokens that no window before it predicted: ``stride`` of them, except in the first window. The cross
+entropy is the mean of -ln p over all predicted tokens, which are all but the first of the text.
+Perplexity is e to the power of it. Bits per byte divide the same sum by the bytes of these tokens,
+which makes models with different vocabularies comparable.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ SILENT = Silent()
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """Tokens ``start`` to ``end``, of which those from ``asked`` on are asked about."""
+    """Hold tokens ``start`` to ``end``, of which those from ``asked`` on are predicted."""
 
     start: int
     asked: int
@@ -35,7 +35,10 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class Perplexity:
-    """Of one text; the standard error is that of the cross entropy, windows being independent."""
+    """Hold the perplexity of one text.
+
+    The standard error is that of the cross entropy, with independent windows.
+    """
 
     cross_entropy: float
     perplexity: float
@@ -50,9 +53,11 @@ class Perplexity:
 
 
 def windows(tokens: int, window: int, stride: int) -> Iterator[Window]:
-    """Every token but the first is asked about once, with as much before it as fits."""
+    """Yield windows that predict every token but the first once, with the longest context."""
     if not 1 <= stride < window:
-        raise UsageError(f"--stride must be from 1 to {window - 1}, below the window, got {stride}")
+        raise UsageError(
+            f"--stride: {stride} is out of range. Give 1 to {window - 1}, below the window."
+        )
     start, asked = 0, 1
     while asked < tokens:
         end = min(start + window, tokens)
@@ -61,7 +66,7 @@ def windows(tokens: int, window: int, stride: int) -> Iterator[Window]:
 
 
 def from_cross_entropy(nats: float) -> float:
-    """Perplexity: among how many equally likely tokens the model would be as unsure."""
+    """Return perplexity: the number of equally likely tokens with the same uncertainty."""
     try:
         return math.exp(nats)
     except OverflowError:
@@ -69,16 +74,16 @@ def from_cross_entropy(nats: float) -> float:
 
 
 def bits_per_byte(nats: float, text_bytes: int) -> float:
-    """Of a text's whole loss."""
+    """Return bits per byte from a text's total loss."""
     if text_bytes < 1:
-        raise ValueError("a text has a byte at least")
+        raise ValueError("the text is empty")
     return nats / math.log(2) / text_bytes
 
 
 def summary(
     losses: Sequence[float], counts: Sequence[int], text_bytes: int, window: int, stride: int
 ) -> Perplexity:
-    """From each window's sum of -ln p and its number of tokens."""
+    """Compute perplexity from each window's sum of -ln p and its number of tokens."""
     tokens = sum(counts)
     entropy = math.fsum(losses) / tokens
     error = _standard_error(losses, counts, entropy)
@@ -103,15 +108,17 @@ def measure(
     stride: int = 0,
     reporter: Reporter = SILENT,
 ) -> Perplexity:
-    """Measure a text; the reporter learns how many of its tokens were asked about."""
+    """Measure a text. The reporter gets the number of tokens predicted so far."""
     if window > scorer.context:
-        raise UsageError(f"--window {window} is more than the model can see: {scorer.context}")
+        raise UsageError(
+            f"--window: {window} exceeds the model's context. Give at most {scorer.context}."
+        )
     window = window or min(WINDOW, scorer.context)
     stride = stride or window // 2
     tokens = scorer.tokenize(text)
     plan = list(windows(len(tokens.ids), window, stride))
     if not plan:
-        raise UsageError("the text is too short: it needs two tokens at least")
+        raise UsageError("the text is too short. Give one with at least two tokens.")
     losses: list[float] = []
     counts: list[int] = []
     for group in _alike(plan, scorer.at_once):
@@ -125,7 +132,7 @@ def measure(
 
 
 def _alike(plan: Sequence[Window], most: int) -> Iterator[list[Window]]:
-    """Windows that can be computed together: as long, and asked about as many tokens."""
+    """Yield windows that can be computed together: same length, same number of predictions."""
     group: list[Window] = []
     for one in plan:
         if group and (len(group) == most or _shape(group[0]) != _shape(one)):
@@ -140,7 +147,7 @@ def _shape(window: Window) -> tuple[int, int]:
 
 
 def _standard_error(losses: Sequence[float], counts: Sequence[int], mean: float) -> float | None:
-    """Of a ratio of sums, between windows: tokens of one window are not independent."""
+    """Return the standard error of a ratio of sums. Tokens of one window are dependent."""
     if len(losses) < 2:
         return None
     residuals = [loss - mean * count for loss, count in zip(losses, counts, strict=True)]

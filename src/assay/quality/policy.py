@@ -1,4 +1,4 @@
-"""Thresholds from a YAML file; what a file leaves out is as in our own."""
+"""Read thresholds from a YAML file. Our own file has the defaults."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ POLICIES = Reader(UsageError, "Give a YAML file; see docs/quality.md", 1 << 18, 
 
 @dataclass(frozen=True, slots=True)
 class Likeness:
-    """How alike logits must be at least; no perplexity for the gate."""
+    """Hold how similar logits must be. The gate has no bound for perplexity."""
 
     cosine: float
     top1: float
@@ -30,7 +30,7 @@ class Likeness:
 
 @dataclass(frozen=True, slots=True)
 class Tier:
-    """What a model must show; None: nothing."""
+    """Hold what a model must show. None means nothing."""
 
     check: bool = False
     text: str = BUILT_IN
@@ -38,7 +38,7 @@ class Tier:
     perplexity_max: float | None = None
     tokens_per_second_min: float | None = None
     parity: bool = False
-    # By benchmark and figure, lower bounds.
+    # Lower bounds by benchmark and figure.
     scores: dict[str, dict[str, float]] = field(default_factory=dict)
 
 
@@ -50,17 +50,17 @@ class Policy:
 
     def tier(self, name: str) -> Tier:
         if name not in self.tiers:
-            raise UsageError(f"the policy has no tier {name}: choose {', '.join(self.tiers)}")
+            raise UsageError(f"tier {name}: not in the policy. Choose {', '.join(self.tiers)}.")
         return self.tiers[name]
 
 
 def load_policy(path: Path | None = None) -> Policy:
-    """Return our policy, changed by what the file says; raise UsageError if it is not a policy."""
+    """Return our policy with the file's changes. Raise UsageError if it is not a policy."""
     merged = _parse(resources.files("assay.quality").joinpath("policy.yaml").read_text(), "policy")
     if path is not None:
         merged = _merge(merged, _parse(POLICIES.read_text(path), str(path)))
     try:
-        json.dumps(merged, allow_nan=False)  # NaN and infinity are no thresholds
+        json.dumps(merged, allow_nan=False)  # NaN and infinity are not thresholds
         return codec.from_json(Policy, merged)
     except (TypeError, ValueError, OverflowError) as error:
         raise UsageError(f"{path}: is not a policy ({error}). See docs/quality.md.") from error
@@ -75,7 +75,7 @@ def _parse(text: str, name: str) -> object:
 
 
 def _merge(ours: object, theirs: object) -> object:
-    """Take theirs, and ours where they have entries and leave one out."""
+    """Return their entries, and ours where they leave one out."""
     if not isinstance(ours, dict) or not isinstance(theirs, dict):
         return theirs
     changed = {str(name): _merge(ours.get(str(name)), value) for name, value in theirs.items()}

@@ -1,4 +1,4 @@
-"""Texts that models are measured on: pinned ones by name, or any file."""
+"""Load texts that models are measured on: pinned ones by name, or any file."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ BUILT_IN = "built-in"
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """A text, or its first lines; the digest is that of what is here."""
+    """Hold a text, or its first lines. The digest covers exactly what is here."""
 
     name: str
     content: str
@@ -34,9 +34,9 @@ def load_text(
     announce: Callable[[str], None] = lambda _: None,
     data_dir: Path | None = None,
 ) -> Text:
-    """The pinned text of this name or the file there; whole lines up to a limit, if one is set."""
+    """Return the pinned text of this name, or the file. A limit cuts it to whole lines."""
     if limit_bytes < 0:
-        raise UsageError(f"--bytes must be 0 or more, got {limit_bytes}")
+        raise UsageError(f"--bytes: {limit_bytes} is negative. Give 0 or more.")
     names = [BUILT_IN]
     names += [known for known in data.data_files.names() if data.data_files.get(known).is_text]
     if name == BUILT_IN:
@@ -48,12 +48,12 @@ def load_text(
     if limit_bytes:
         content = _first_lines(content, limit_bytes)
     if not content.strip():
-        raise UsageError(f"{name} has no text to measure on: give another, or more --bytes")
+        raise UsageError(f"{name}: has no text to measure. Give another file, or more --bytes.")
     return Text(name, content, hashlib.sha256(content.encode()).hexdigest())
 
 
 def _built_in() -> str:
-    """Code and its descriptions: the built-in benchmark's solutions."""
+    """Return code and its descriptions: the built-in benchmark's solutions."""
     return "\n".join(problem.reference for problem in benchmarks.load("mini").problems)
 
 
@@ -63,7 +63,7 @@ def _read(path: Path, names: list[str]) -> str:
 
 
 def _first_lines(content: str, limit: int) -> str:
-    """As many bytes at most; a first line that is longer is cut at a character."""
+    """Return whole lines up to the limit. A longer first line is cut at a character."""
     cut = content.encode()[:limit].decode(errors="ignore")
     whole = cut[: cut.rfind("\n") + 1]
     return cut if len(cut) == len(content) or not whole else whole

@@ -1,4 +1,4 @@
-"""YAML of a user: plain values, without what makes a large one of a small file."""
+"""Read a user's YAML: plain values only, and no small file that expands to a large one."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ MOST_VALUES = 100_000
 
 
 class _Loader(yaml.SafeLoader):
-    """PyYAML's safe loader with bounds for the depth and for what aliases multiply."""
+    """Limit the depth, and what aliases multiply, in PyYAML's safe loader."""
 
     def __init__(self, text: str) -> None:
         super().__init__(text)
@@ -23,7 +23,7 @@ class _Loader(yaml.SafeLoader):
         if self.check_event(yaml.AliasEvent):
             node = super().compose_node(parent, index)
             if id(node) not in self._counts:
-                raise yaml.YAMLError("an alias stands inside of what it names")
+                raise yaml.YAMLError("an alias is inside the value that it names")
             self._add(self._counts[id(node)])
             return node
         before = self._count
@@ -39,23 +39,23 @@ class _Loader(yaml.SafeLoader):
     def _add(self, count: int) -> None:
         self._count += count
         if self._count > MOST_VALUES:
-            raise yaml.YAMLError(f"more than {MOST_VALUES:,} values, aliases written out")
+            raise yaml.YAMLError(f"more than {MOST_VALUES:,} values after expanding aliases")
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         found = super().construct_mapping(node, deep)
         if len(found) != len(node.value):
-            raise yaml.YAMLError("a name is there twice")
+            raise yaml.YAMLError("a key is there twice")
         return found
 
 
-# YAML 1.1, which PyYAML reads, takes 1e-9 for a text.
+# PyYAML reads YAML 1.1, in which 1e-9 is a string.
 _Loader.add_implicit_resolver(
     "tag:yaml.org,2002:float", re.compile(r"[-+]?\d+[eE][-+]?\d+"), list("-+0123456789")
 )
 
 
 def parse_yaml(text: str) -> list[Any]:
-    """Return the documents that are not empty; ValueError says in one line what is wrong."""
+    """Return the documents that are not empty. Raise ValueError with one line if invalid."""
     try:
         documents = list(yaml.load_all(text, _Loader))
     except Exception as error:  # for odd scalars, PyYAML raises whatever int() or float() do

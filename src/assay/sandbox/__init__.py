@@ -1,4 +1,4 @@
-"""Sandboxes by kind: untrusted programs in, verdicts out."""
+"""Judge untrusted programs in sandboxes of several kinds."""
 
 from assay.sandbox.sandbox import Sandbox, open_sandbox, sandboxes
 from assay.types import Capabilities

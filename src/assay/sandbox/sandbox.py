@@ -1,4 +1,4 @@
-"""What every kind of sandbox gives: programs in, verdicts out."""
+"""Define what every kind of sandbox does: programs in, verdicts out."""
 
 from __future__ import annotations
 
@@ -10,27 +10,27 @@ from assay.types import Capabilities, Cases, Job, Verdict
 
 
 class Sandbox(Protocol):
-    """Judges programs where they can do no harm."""
+    """Judge programs where they can do no harm."""
 
     def capabilities(self) -> Capabilities:
-        """What it promises on this machine; part of every result."""
+        """Return what the sandbox promises on this machine. It is part of every result."""
         ...
 
     def judge(self, jobs: Iterable[Job]) -> Iterator[Verdict]:
-        """One verdict per job, as each is reached, in any order.
+        """Yield one verdict per job, as each is reached, in any order.
 
-        Jobs are taken when a worker is free, from the workers' threads one at a time, so a lazy
-        iterable is never read far ahead and may block until the next job exists. Closing the
-        iterator kills what still runs. What goes wrong on our side is an ``invalid`` verdict.
+        Jobs are taken when a worker is free, from the workers' threads one at a time. So a lazy
+        iterable is never read far ahead, and it may block until the next job exists. Closing the
+        iterator kills what still runs. A failure of the harness is an ``invalid`` verdict.
         """
         ...
 
     def outputs(self, jobs: Iterable[Job]) -> Iterator[tuple[Verdict, Cases | None]]:
-        """The cases of each job with what its program returns for them, unless it fails."""
+        """Yield each job's verdict and cases with the program's outputs, or None if it fails."""
         ...
 
     def close(self) -> None:
-        """Give back what is kept warm; what still runs is killed."""
+        """Release what is kept warm, and kill what still runs."""
         ...
 
 
@@ -40,8 +40,8 @@ sandboxes: Registry[Callable[[int, str], Sandbox]] = Registry(
 
 
 def open_sandbox(kind: str, workers: int, tier: str = "auto") -> Sandbox:
-    """A sandbox that works on this machine, or SandboxError saying what it lacks.
+    """Open a sandbox on this machine. Raise SandboxError that says what it lacks.
 
-    ``tier`` asks for one strength of isolation; a weaker one is never taken in its place.
+    ``tier`` requests one strength of isolation. A weaker one is never used instead.
     """
     return sandboxes.get(kind)(workers, tier)

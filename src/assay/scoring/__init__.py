@@ -1,4 +1,4 @@
-"""From verdicts to pass@k: pure functions."""
+"""Compute pass@k from verdicts. Pure functions."""
 
 from assay.scoring.coverage import Coverage, coverage
 from assay.scoring.estimates import (

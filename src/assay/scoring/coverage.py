@@ -1,4 +1,4 @@
-"""How much of a benchmark a score is about."""
+"""Compute how much of a benchmark a score covers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from assay.scoring.pass_at_k import Tally
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """Problems and samples that were judged, beside those that should have been.
+    """Count the problems and samples that were judged, and those that should have been.
 
     A problem counts as judged when all of its samples have a verdict that is not invalid.
     """
@@ -23,14 +23,14 @@ class Coverage:
 
     @property
     def complete(self) -> bool:
-        """Tell whether every sample of every selected problem was judged."""
+        """Return whether every sample of every selected problem was judged."""
         return (
             self.judged_problems == self.selected_problems and self.judged_samples == self.samples
         )
 
     @property
     def whole(self) -> bool:
-        """Tell whether all problems of the benchmark were selected."""
+        """Return whether all problems of the benchmark were selected."""
         return self.selected_problems == self.benchmark_problems
 
 

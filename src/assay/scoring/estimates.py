@@ -1,4 +1,4 @@
-"""From verdicts to pass@k: pure functions."""
+"""Compute pass@k from verdicts. Pure functions."""
 
 from __future__ import annotations
 
@@ -21,7 +21,10 @@ STANDARD_KS = (1, 10, 100)
 
 
 def tally(task_ids: Sequence[str], verdicts: Iterable[Verdict]) -> list[Tally]:
-    """Right and judged samples per problem, in the order of ``task_ids``; invalid ones left out."""
+    """Return the right and judged samples per problem, in the order of ``task_ids``.
+
+    Invalid samples are left out.
+    """
     judged: dict[str, list[bool]] = defaultdict(list)
     for verdict in verdicts:
         if verdict.status != "invalid":
@@ -36,7 +39,7 @@ def as_failed(verdicts: Iterable[Verdict]) -> list[Verdict]:
 
 @dataclass(frozen=True, slots=True)
 class GroupScore:
-    """What a run scores if the tests of this group and of those before it are all there are."""
+    """Hold the score of a run if only this group's tests and those before it existed."""
 
     name: str
     tests_passed: float  # mean share of the group's own tests, over the samples
@@ -46,7 +49,7 @@ class GroupScore:
 def group_scores(
     task_ids: Sequence[str], verdicts: Sequence[Verdict], groups: Sequence[str]
 ) -> list[GroupScore]:
-    """A score for each group of tests, in their order: the last is that of the whole."""
+    """Return a score for each group of tests, in their order. The last is the whole score."""
     scores = []
     right = [v.status != "invalid" for v in verdicts]
     for group in groups:
@@ -64,7 +67,7 @@ def group_scores(
 
 @dataclass(frozen=True, slots=True)
 class BestOfN:
-    """What a run scores if one of its n samples per problem is chosen and the others are not."""
+    """Hold the score of a run if one of its n samples per problem is chosen."""
 
     method: str
     n: int
@@ -76,14 +79,14 @@ class BestOfN:
 def estimate_of_chosen(
     chosen: Mapping[str, int], verdicts: Mapping[SampleKey, Verdict]
 ) -> Estimate | None:
-    """The share of chosen samples that are right, one a problem."""
+    """Return the share of chosen samples that are right, one per problem."""
     return estimate(
         [Tally(t, 1, int(verdicts[t, s].status == "pass")) for t, s in chosen.items()], k=1
     )
 
 
 def estimate(tallies: Iterable[Tally], k: int) -> Estimate | None:
-    """pass@k, averaged over the problems that have k judged samples; None where none has."""
+    """Return pass@k, averaged over the problems with k judged samples, or None if none has."""
     enough = [t for t in tallies if t.n >= k]
     if not enough:
         return None
@@ -93,5 +96,5 @@ def estimate(tallies: Iterable[Tally], k: int) -> Estimate | None:
 
 
 def estimates(tallies: Sequence[Tally], ks: Iterable[int] = STANDARD_KS) -> list[Estimate]:
-    """Every pass@k of ``ks`` that these samples can give."""
+    """Return every pass@k of ``ks`` that these samples allow."""
     return [e for k in ks if (e := estimate(tallies, k)) is not None]

@@ -1,4 +1,4 @@
-"""95 % intervals for a mean over problems."""
+"""Compute 95 % intervals for a mean over problems."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Z95 = 1.959963984540054
 
 
 def wilson(p: float, n: float) -> tuple[float, float]:
-    """Wilson's score interval for a proportion ``p`` seen in ``n`` independent trials."""
+    """Return Wilson's score interval for a proportion ``p`` seen in ``n`` independent trials."""
     z2 = Z95 * Z95
     centre = p + z2 / (2 * n)
     half = Z95 * math.sqrt(p * (1 - p) / n + z2 / (4 * n * n))
@@ -22,9 +22,9 @@ def wilson(p: float, n: float) -> tuple[float, float]:
 
 
 def clustered_wilson(values: Sequence[float], samples: int) -> tuple[float, float]:
-    """Interval of the mean of per-problem values in [0, 1] made from ``samples`` samples.
+    """Return the interval of the mean of per-problem values in [0, 1] from ``samples`` samples.
 
-    With one sample a problem it is Wilson's. With several, samples of one problem are not
+    With one sample per problem it is Wilson's. With several, samples of one problem are not
     independent: Wilson's interval at the effective sample size ``p(1-p) / SE^2`` with the
     between-problem standard error, made smaller for few problems by Student's t, and never more
     than the number of samples (Dean and Pagano 2015; Korn and Graubard 1998). Unlike a normal
@@ -44,7 +44,7 @@ def clustered_wilson(values: Sequence[float], samples: int) -> tuple[float, floa
 
 @functools.cache
 def student_t_975(freedom: int) -> float:
-    """The 97.5 % quantile of Student's t, by bisection over its integral."""
+    """Return the 97.5 % quantile of Student's t, by bisection over its integral."""
     power: float = -(freedom + 1) / 2
     log_scale = math.lgamma(-power) - math.lgamma(freedom / 2) - math.log(freedom * math.pi) / 2
 

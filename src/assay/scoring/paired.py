@@ -1,10 +1,10 @@
-"""Two runs over the same problems."""
+"""Compare two runs over the same problems."""
 
 from __future__ import annotations
 
 
 def sign_test(gained: int, lost: int) -> float:
-    """Exact two-sided p-value (McNemar) that these flips are a fair coin's."""
+    """Return the exact two-sided p-value (McNemar) that these flips are a fair coin's."""
     flips = gained + lost
     if flips == 0:
         return 1.0

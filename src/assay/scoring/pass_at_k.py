@@ -1,4 +1,4 @@
-"""The unbiased estimator of pass@k (Chen et al. 2021, arXiv 2107.03374)."""
+"""Estimate pass@k without bias (Chen et al. 2021, arXiv 2107.03374)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from assay.errors import UsageError
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """Count one problem's judged samples (``n``, invalid ones apart) and those that passed."""
+    """Count one problem's judged samples (``n``, without invalid ones) and those that passed."""
 
     task_id: str
     n: int
@@ -18,18 +18,20 @@ class Tally:
 
 
 def pass_at_k(n: int, c: int, k: int) -> float:
-    """``1 - C(n-c, k) / C(n, k)``: the chance that k of n samples (c right) hold a right one.
+    """Return the chance that k of n samples (c right) contain a right one.
 
-    Summed in log space over the shorter of two equal products,
-    ``prod(1 - c/(n-j), j < k)`` and ``prod(1 - k/(n-j), j < c)``, so that nothing overflows, and
+    This is ``1 - C(n-c, k) / C(n, k)``, summed in log space over the shorter of two equal products,
+    ``prod(1 - c/(n-j), j < k)`` and ``prod(1 - k/(n-j), j < c)``, so that nothing overflows. It is
     finished with ``expm1``, so that a tiny chance does not cancel to zero.
     """
     if n < 1:
-        raise UsageError(f"pass@k needs at least one sample, got n={n}")
+        raise UsageError(f"pass@k: needs at least one sample, got n={n}.")
     if not 0 <= c <= n:
-        raise UsageError(f"the number of right samples must lie in 0..{n}, got c={c}")
+        raise UsageError(f"pass@k: the number of correct samples must be in 0..{n}, got c={c}.")
     if not 1 <= k <= n:
-        raise UsageError(f"pass@{k} needs 1 <= k <= n, got n={n}: generate more samples or lower k")
+        raise UsageError(
+            f"pass@{k}: needs 1 <= k <= n, got n={n}. Generate more samples or lower k."
+        )
     if c == 0:
         return 0.0
     if n - c < k:

@@ -1,1 +1,1 @@
-"""Rules that lead from a text to a program, one file per kind."""
+"""Hold the rules that lead from a text to a program, one file per kind."""

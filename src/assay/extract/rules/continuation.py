@@ -1,4 +1,4 @@
-"""Text that goes on where the prompt ends: the body of a function."""
+"""Append a text that continues the prompt: the body of a function."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ INDENT = "    "
 
 
 def continued(prompt: str, text: str) -> Iterator[str]:
-    """The prompt with the text behind it, as it is and with the indentation that it may lack."""
+    """Yield the prompt followed by the text, as it is and with the indentation it may lack."""
     text = text.partition("\n```")[0].rstrip()  # perhaps it closes a fence that it never opened
     if not text.strip():
         return
     start = prompt if prompt.endswith("\n") or text.startswith("\n") else f"{prompt}\n"
     yield f"{prompt}{text}\n"
-    # A tokenizer or a server has eaten the white space in front.
+    # A tokenizer or a server may have removed the leading white space.
     yield f"{start}{INDENT}{text.lstrip()}\n"
     yield f"{start}{textwrap.indent(textwrap.dedent(text.lstrip(chr(10))), INDENT)}\n"
 
 
 def goes_beyond(code: str, prompt: str, name: str) -> bool:
-    """Whether the function has more to it than the prompt, which may be Python by itself."""
+    """Return whether the function has more than the prompt, which may be valid Python itself."""
     module, begun = parsed(code), prompt.rstrip().count("\n") + 1
     if module is None or any(isinstance(statement, ast.Return) for statement in module.body):
         return False

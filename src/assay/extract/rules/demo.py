@@ -1,7 +1,7 @@
-"""Code after a program that only shows or tries it: calls, prints, assertions, a main block.
+"""Remove code after a program that only demonstrates it: calls, prints, a main block.
 
-The entry point needs some of what stands there: definitions, imports and constants. They are found
-by the names that lead from the entry point, and from the tests, to them. The rest goes as a whole.
+The entry point needs some of the code there: definitions, imports and constants. They are found by
+following names from the entry point, and from the tests. The rest is removed as a whole.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from assay.extract.python import (
 from assay.extract.reach import Part, parts, reach
 from assay.types import Tests
 
-# What stands at the left margin and is no definition, no import, no comment, no bracket's end.
+# A line at the left margin that is not a definition, import, comment or closing bracket.
 ACTS = re.compile(r"^(?!def |class |async |import |from |@|#|\"\"\"|'''|[)\]}])\S", re.M)
 AT_MARGIN = re.compile(r"^[^\s#)\]}]", re.M)
-# With these a program reaches names that it does not spell.
+# With these a program can use names that are not written in it.
 DYNAMIC = frozenset({"eval", "exec", "globals", "locals", "setattr", "vars"})
 
 BUILTINS = frozenset(dir(builtins))
@@ -35,7 +35,7 @@ BUILTINS = frozenset(dir(builtins))
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """A program without its demonstration. With it, too, if the cut is in doubt."""
+    """Hold a program without its demonstration. Also with it, if the cut is in doubt."""
 
     code: str
     uncut: str | None = None
@@ -44,8 +44,8 @@ class Cut:
 def cut_demo(code: str, tests: Tests) -> Cut:
     """Remove the statements after the entry point that neither it nor the tests need.
 
-    They are no part of what was asked for, and a slip in them would fail a right program; so would
-    words around it that happen to be expressions, such as ``python`` or ``[BEGIN]``.
+    Nobody asked for them, and a mistake in them would fail a right program. So would words around
+    it that happen to be expressions, such as ``python`` or ``[BEGIN]``.
     """
     name = tests.entry_point
     if not _may_have_demo(code, name) or (module := parsed(code)) is None:
@@ -64,7 +64,7 @@ def cut_demo(code: str, tests: Tests) -> Cut:
 
 
 class _Program:
-    """The parts of a program before and after its entry point, and which of them it needs."""
+    """Hold the parts of a program before and after its entry point, and which of them it needs."""
 
     def __init__(self, before: Sequence[Part], after: Sequence[Part], tests: Tests) -> None:
         self._name = tests.entry_point
@@ -79,7 +79,7 @@ class _Program:
     def _find_shown(self, taken: frozenset[str]) -> dict[str, int]:
         """Return the names that a demonstration uses for something else, and from where on.
 
-        It gives a new value to what is defined already, or it works with what the entry point or
+        It gives a new value to what is already defined, or it works with what the entry point or
         another part of the demonstration returned.
         """
         shown: dict[str, int] = {}
@@ -100,7 +100,7 @@ class _Program:
         ]
 
     def may_miss(self, demo: Sequence[Part]) -> bool:
-        """Return whether the program may behave in another way without its demonstration."""
+        """Return whether the program may behave differently without its demonstration."""
         # A main block never runs: programs are modules of another name.
         live = [part for part in demo if not all(map(_is_main_block, part.statements))]
         if any(part.gives & self._needed for part in live):
@@ -117,12 +117,12 @@ class _Program:
         return bool(touched & (self._data() | DYNAMIC))
 
     def _data(self) -> set[str]:
-        """Return the needed names that are neither functions nor classes nor imports."""
+        """Return the needed names that are not functions, classes or imports."""
         given = (part.sets if part.defines else part.gives for part in self._parts)
         return set().union(*given) & self._needed - self._imported - {self._name}
 
     def _provides(self, part: Part, name: str) -> bool:
-        """Return whether the name is what this part makes it, and no demonstration."""
+        """Return whether this part defines the name, not a demonstration."""
         if part in self._place and not part.defines:
             return self._place[part] < self._shown.get(name, len(self._place))
         return True
@@ -139,7 +139,7 @@ def _names_in(code: str) -> frozenset[str]:
 
 
 def _may_have_demo(code: str, name: str) -> bool:
-    """Return whether it is worth parsing: most answers end with the function."""
+    """Return whether it is worth parsing. Most answers end with the function."""
     entry = definition(name).search(code)
     return bool(ACTS.search(code) or (entry and AT_MARGIN.search(code, entry.end())))
 
@@ -160,7 +160,7 @@ def _is_main_block(statement: ast.stmt) -> bool:
 
 
 def _handed_to(part: Part) -> set[str]:
-    """Return the names in decorators and bases: what they stand for sees the definition."""
+    """Return the names in decorators and bases, which receive the definition."""
     heads = [
         expression
         for s in part.statements
@@ -171,7 +171,7 @@ def _handed_to(part: Part) -> set[str]:
 
 
 def _is_idle(statement: ast.stmt) -> bool:
-    """An expression that could do nothing but fail."""
+    """Return whether an expression can do nothing but fail."""
     return isinstance(statement, ast.Expr) and not any(
         isinstance(node, ast.Call | ast.Constant | ast.Await | ast.NamedExpr)
         for node in ast.walk(statement)

@@ -1,26 +1,26 @@
-"""Markdown code fences."""
+"""Find Markdown code fences."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
 
-# On a line of its own, or behind words: "Here it is: ```python".
+# On its own line, or after words: "Here it is: ```python".
 # No two parts of the pattern can share a run of spaces: that would take quadratic time.
 OPENS = re.compile(r"^([^`~\n]*)(`{3,}|~{3,})[ \t]*(?:[\w+#.-]+[ \t\r]*|\r[ \t\r]*)?$")
-DEEPER = 4  # columns: a fence in a docstring is no end of the program
+DEEPER = 4  # columns: a fence in a docstring does not end the program
 
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """The inside of one fence; not closed when the text ends first."""
+    """Hold the inside of one fence, which is not closed if the text ends first."""
 
     code: str
     closed: bool
 
 
 def fenced_blocks(text: str) -> list[Block]:
-    """All fenced blocks in order. A fence closes with the character and length that opened it."""
+    """Return all fenced blocks in order. A fence closes with its own character and length."""
     blocks: list[Block] = []
     opened, column = "", 0
     inside: list[str] = []
@@ -40,7 +40,7 @@ def fenced_blocks(text: str) -> list[Block]:
 
 
 def _before_the_end(line: str, opened: str, column: int) -> str | None:
-    """What stands before the fence that closes a block; None if none does."""
+    """Return what comes before the closing fence of a block, or None without one."""
     line = line.rstrip()
     if not line.endswith(opened):
         return None

@@ -1,4 +1,4 @@
-"""Names of ``typing`` that annotations use and nobody imported."""
+"""Import names of ``typing`` that annotations use without an import."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ IMPORTED = re.compile(r"^from typing import (.*)|^from __future__ import annotat
 
 
 def with_hints(code: str, preamble: str) -> str:
-    """The code with an import of them in front."""
+    """Return the code with an import of the missing names before it."""
     missing = NAMES.intersection(CAPITALISED.findall(code))
     if not missing:
         return code

@@ -1,4 +1,4 @@
-"""Programs in pieces: helpers in one code block, the function that calls them in another."""
+"""Join programs in pieces: helpers in one code block, the function that calls them in another."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ KNOWN = frozenset(dir(builtins))
 
 
 def with_helpers(code: str, blocks: Sequence[str], name: str, preamble: str) -> str:
-    """With those blocks in front that define what the code needs and nobody else defines.
+    """Return the code after those blocks that define what it needs and nothing else defines.
 
-    Another definition of ``name`` is another answer, no helper.
+    Another definition of ``name`` is another answer, not a helper.
     """
     if len(blocks) < 2 or not (missing := unbound(f"{preamble}\n{code}") - KNOWN):
         return code
@@ -35,12 +35,12 @@ def with_helpers(code: str, blocks: Sequence[str], name: str, preamble: str) -> 
             chosen.add(index)
             missing |= unbound(pieces[index]) - KNOWN
     joined = "\n".join([*(pieces[i] for i in sorted(chosen)), code])
-    # Such an import has to be the first statement of all.
+    # Such an import must be the first statement.
     return joined if joined.rfind("from __future__") <= 0 else code
 
 
 def _definitions(block: str) -> str:
-    """What a block defines, without what it only tries."""
+    """Return what a block defines, without its demonstrations."""
     block = textwrap.dedent(block)
     module = parsed(block)
     if module is None:

@@ -1,4 +1,4 @@
-"""Marks of a chat template that a tokenizer wrote out; line breaks that were written as text."""
+"""Remove markers of a chat template, and restore line breaks that were written as text."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ESCAPED = re.compile(r"\\[nt\"'\\]")
 
 
 def without_marks(text: str) -> str:
-    """From behind the marks it begins with up to the next one, where another turn begins."""
+    """Return the text from after its first markers up to the next one, where a turn begins."""
     start = 0
     while mark := MARK.search(text, start):
         if text[start : mark.start()].strip():
@@ -25,7 +25,7 @@ def without_marks(text: str) -> str:
 
 
 def with_line_breaks(text: str) -> str:
-    """A text of one line that says ``\\n`` where it should break, as JSON in JSON does."""
+    """Return a text of one line with real breaks for ``\\n``, as in JSON inside JSON."""
     if "\n" in text.strip() or r"\n" not in text:
         return text
     return ESCAPED.sub(lambda found: ESCAPES[found[0]], text)

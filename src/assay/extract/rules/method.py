@@ -1,4 +1,4 @@
-"""Programs that define what was asked for as a method."""
+"""Turn a method into the requested function."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from assay.extract.python import parsed
 
 
 def with_function(code: str, name: str) -> str:
-    """The code with a function ``name`` that is the method of the last class that has one."""
+    """Return the code with a function ``name`` from the last class with such a method."""
     module = parsed(code)
     if module is None:
         return code

@@ -1,4 +1,4 @@
-"""Answers that are given more than once: models that do not stop write theirs again."""
+"""Remove repeated answers: models that do not stop write theirs again."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ from assay.extract.python import Definition, definition, parsed, without_stateme
 
 
 def without_repetition(code: str, name: str) -> str:
-    """With the first definition of ``name`` that does something; the last is often cut short."""
+    """Return the code with the first definition of ``name`` that does something.
+
+    The last one is often cut short.
+    """
     if code.count(name) < 2 or len(definition(name).findall(code)) < 2:
         return code
     all_of_them = _definitions(code, name)
@@ -19,7 +22,7 @@ def without_repetition(code: str, name: str) -> str:
 
 
 def is_only_begun(code: str, name: str) -> bool:
-    """Whether ``name`` is defined, but nowhere so that it does something."""
+    """Return whether ``name`` is defined, but only by stubs."""
     found = _definitions(code, name)
     return bool(found) and all(map(_is_stub, found))
 
@@ -31,7 +34,7 @@ def _definitions(code: str, name: str) -> list[Definition]:
 
 
 def _is_stub(statement: Definition) -> bool:
-    """Nothing but a docstring, ``pass`` or an ellipsis."""
+    """Return whether a body is only a docstring, ``pass`` or an ellipsis."""
     return all(
         isinstance(inner, ast.Pass)
         or (isinstance(inner, ast.Expr) and isinstance(inner.value, ast.Constant))

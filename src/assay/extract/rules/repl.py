@@ -1,4 +1,4 @@
-"""Sessions of an interactive Python: what was typed in, without what it printed."""
+"""Take the input of an interactive Python session, without what it printed."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ PROMPT = re.compile(r"^[ \t]*(?:>>>|\.\.\.|In \[\d+\]:)(?: |$)")
 
 
 def typed_in(text: str) -> str:
-    """The code behind the prompts; nothing if there are none."""
+    """Return the code after the prompts, or nothing if there are none."""
     lines = text.split("\n")
     typed = [line[match.end() :] for line in lines if (match := PROMPT.match(line))]
     return "".join(f"{line}\n" for line in typed)

@@ -1,4 +1,4 @@
-"""Code that is no Python to its end: the longest part from its start that still is."""
+"""Keep the longest valid part of code that stops being Python."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ MOST_CUTS = 24
 
 
 def valid_prefix(code: str, name: str) -> str:
-    """Without the lines from the first wrong one on, but not without ``name``'s definition.
+    """Return the code before the first wrong line, but with the definition of ``name``.
 
-    Whole statements at the left margin go first; lines of the definition itself only if the fault
-    is there. Nothing is left of code that cannot be mended so.
+    Whole statements at the left margin are removed first; lines of the definition itself only if
+    the error is there. Nothing is left of code that cannot be fixed this way.
     """
     entry = definition(name).search(code)
     if entry is None:

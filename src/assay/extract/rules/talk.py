@@ -1,4 +1,4 @@
-"""Code in text that has no fences: where it starts and where talk goes on."""
+"""Find code in a text without fences: where it starts and where prose continues."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ TURN = re.compile(rf"^(?:{'|'.join(TALK)}):", re.M)
 
 
 def has_turns(code: str) -> bool:
-    """Whether Python goes on with what parses as a variable's annotation: ``User: thanks``."""
+    """Return whether the code has a chat turn that parses as an annotation: ``User: thanks``."""
     if not TURN.search(code):
         return False
     module = parsed(code)
@@ -38,9 +38,9 @@ def has_turns(code: str) -> bool:
 
 
 def bare_code(text: str, name: str) -> list[str]:
-    """From the first line of code to the first line of talk after ``name`` is defined.
+    """Return candidates: from the first line of code to the first prose after the definition.
 
-    Of prose that looks like code at first, only what is imported before the definition.
+    If prose looks like code at first, only the imports before the definition are used.
     """
     begins = definition(name).search(text)
     if begins is None:
@@ -55,7 +55,7 @@ def bare_code(text: str, name: str) -> list[str]:
         before = [line.strip() for line in before]
     start = next((i for i, line in enumerate(before) if STARTS_CODE.match(line)), len(before))
     wanted = [before[start:], [line for line in before if IMPORT.match(line)], _decorators(before)]
-    # What looks like talk may stand in a docstring.
+    # What looks like prose may be in a docstring.
     found = [
         "".join(f"{line}\n" for line in lines) + part
         for part in (before_talk(code), code)
@@ -65,14 +65,14 @@ def bare_code(text: str, name: str) -> list[str]:
 
 
 def before_talk(code: str) -> str:
-    """Up to the first line, but for the very first, that begins a remark or another turn."""
+    """Return the text before the first line, except line 1, that begins a remark or a turn."""
     first, *lines = code.split("\n")
     end = next((i for i, line in enumerate(lines) if ENDS_CODE.match(line)), len(lines))
     return "\n".join([first, *lines[:end]]).rstrip() + "\n"
 
 
 def _class_around(before: list[str], code: str) -> int | None:
-    """The line of the class whose method the code is, if it is one."""
+    """Return the line of the class whose method the code is, if it is one."""
     width = _indentation(code)
     for number in reversed(range(len(before))):
         if before[number].strip() and _indentation(before[number]) < width:

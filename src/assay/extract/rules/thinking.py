@@ -1,4 +1,4 @@
-"""What a model says to itself before it answers."""
+"""Remove what a model says to itself before it answers."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from assay.thoughts import TAGS
 
 
 def without_thinking(text: str) -> str:
-    """What stands outside the thoughts. One that was cut off has nothing behind it."""
+    """Return the text outside the reasoning. After reasoning that is cut off there is none."""
     for opened, closed in TAGS:
         if opened in text or closed in text:
             text = _without(text, opened, closed)
@@ -23,5 +23,5 @@ def _without(text: str, opened: str, closed: str) -> str:
             break
         end = closing + len(closed)
     kept.append(text[end:])
-    # Templates that open the thought themselves leave the model to close it.
+    # If the template opens the reasoning itself, the model only closes it.
     return "".join(kept).rpartition(closed)[2]

@@ -1,4 +1,4 @@
-"""Characters that a page was set with in place of those that were typed."""
+"""Replace typographic characters by those that were typed."""
 
 from __future__ import annotations
 
@@ -14,5 +14,5 @@ SET = re.compile("|".join(map(re.escape, PLAIN)))
 
 
 def as_typed(code: str) -> str:
-    """With plain spaces, quotes and signs, and without Markdown's backslashes."""
+    """Return the text with plain spaces, quotes and signs, without Markdown's backslashes."""
     return SET.sub(lambda found: PLAIN[found[0]], code)

@@ -1,5 +1,5 @@
-"""The supervisor that runs a peer's whole command in a sandbox; ``isolation`` starts it.
+"""Run a peer's whole command in a sandbox, by a supervisor that ``isolation`` starts.
 
-It is an interpreter of its own without site packages and shares the sandbox's system calls and
-filters (``sandbox.inside``).
+It is a separate interpreter without site packages. It shares the sandbox's system calls and filters
+(``sandbox.inside``).
 """

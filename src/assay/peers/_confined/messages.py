@@ -1,4 +1,4 @@
-"""What the harness and the supervisor tell each other, each one a list of JSON."""
+"""Define messages between the harness and the supervisor, each a JSON list."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 
 class TreeLimits(NamedTuple):
-    """Bound a command and all processes that it starts, together."""
+    """Limit a command and all processes that it starts, together."""
 
     memory_mb: int = 6144  # a single process's address space as well
     processes: int = 512  # and threads
@@ -18,7 +18,7 @@ class TreeLimits(NamedTuple):
 
 
 class Settings(NamedTuple):
-    """The command, all that it may see, and its limits."""
+    """Hold the command, all that it may see, and its limits."""
 
     command: tuple[str, ...]
     variables: dict[str, str]
@@ -31,7 +31,7 @@ class Settings(NamedTuple):
 
 
 class Report(NamedTuple):
-    """The end of the command. The contents of the files follow it."""
+    """Report the end of the command. The contents of the files follow it."""
 
     refused: str = ""  # why it cannot be isolated here
     stopped: str = ""  # the limit that it exceeded

@@ -19,14 +19,14 @@ def enter_private_root(settings: Settings, uid: int | None) -> None:
     """Leave the host's files behind, for the supervisor too.
 
     What stays is read-only: the system's folders and ``shown``, a map from places to host files,
-    less ``hidden``. ``inputs`` are copied into the scratch folder, which belongs to ``uid``.
+    without ``hidden``. ``inputs`` are copied into the scratch folder, which belongs to ``uid``.
     """
     inputs = {name: os.open(path, os.O_RDONLY) for name, path in settings.inputs.items()}
     system = (*visible.system_folders(), *visible.system_files())
     scratch = Path(root.STAGING + SCRATCH)
 
     def mount_scratch() -> None:
-        """Come first: some of the files may be shown below it."""
+        """Mount the scratch folder first, because some of the files may be shown below it."""
         scratch.mkdir()
         options = f"size={settings.limits.files_mb}m,nr_inodes={INODES},mode=1777"
         kernel.mount("tmpfs", str(scratch), "tmpfs", MS_NOSUID | MS_NODEV, options)

@@ -19,9 +19,9 @@ MACHINE_FLOOR_MB = 512  # some kernel memory is in no process's account: the las
 
 
 class Watch:
-    """Keep the end of the command's stderr, and the name of the limit that it exceeded.
+    """Hold the end of the command's stderr, and the name of the limit that it exceeded.
 
-    Called by the supervisor, whose ``/proc`` is the command's own once that has begun.
+    Called by the supervisor, whose ``/proc`` is the command's own once that has started.
     """
 
     def __init__(self, settings: Settings, limit: TreeLimit | None, machine: Machine) -> None:
@@ -37,8 +37,8 @@ class Watch:
     def run(self, process: int, stderr: int, refusal: int, harness: int) -> None:
         """Return when the command has ended or is to be killed.
 
-        ``process`` is a pidfd; ``refusal`` closes when the command begins, ``harness`` when
-        nobody waits for the command any more.
+        ``process`` is a pidfd. ``refusal`` closes when the command begins, ``harness`` when the
+        harness no longer waits for the command.
         """
         poll = select.poll()
         for descriptor in (process, stderr, refusal):
@@ -69,7 +69,7 @@ class Watch:
                 self.stopped = self._exceeded()
 
     def finish(self, stderr: int, refusal: int) -> None:
-        """Read what is left; all that could write has ended."""
+        """Read what is left. All that could write has ended."""
         while piece := os.read(refusal, PIECE):
             self.refusal += piece
         while piece := os.read(stderr, PIECE):
@@ -96,8 +96,8 @@ class Watch:
     def _cpu_used_s(self, tree: Tree, pids: list[int]) -> float:
         """Return the CPU seconds used so far.
 
-        Without a cgroup, children that nobody waited for and no look has met are not counted; the
-        wall limit bounds these.
+        Without a cgroup, children that nobody waited for and that no look has seen are not counted.
+        The wall limit bounds these.
         """
         if self._limit is not None:
             return float(self._limit.clock.now_s())

@@ -1,4 +1,4 @@
-"""How fast a model is as the harness runs it: rounds of the same work, timed from outside."""
+"""Measure how fast a model is as the harness runs it: rounds of the same work, timed outside."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ MOST_TOKENS, MOST_BATCH, MOST_ROUNDS = 1 << 20, 4096, 1000
 
 @dataclass(frozen=True, slots=True)
 class BenchConfig:
-    """What is measured. ``seed`` chooses the texts."""
+    """Configure what is measured. ``seed`` chooses the texts."""
 
     model: str
     engine: EngineOptions = EngineOptions()  # noqa: RUF009 - frozen
@@ -53,12 +53,14 @@ class BenchConfig:
         for batch in self.batches:
             _check("--batch", batch, 1, MOST_BATCH)
         if not self.batches or len(set(self.batches)) != len(self.batches):
-            raise UsageError("--batch must be numbers of sequences, each once, such as 1,2,4")
+            raise UsageError(
+                "--batch: not a list of different batch sizes. Give some, such as 1,2,4."
+            )
         if self.engine.batch_mode == "off" and max(self.batches) > 1:
-            raise UsageError("--batch-mode off makes one sequence at a time: give --batch 1")
+            raise UsageError("--batch: --batch-mode off has batch size 1 only. Give --batch 1.")
 
     def options(self) -> EngineOptions:
-        """With room for the largest batch."""
+        """Return the engine's options with room for the largest batch."""
         return dataclasses.replace(
             self.engine,
             parallel=self.engine.parallel or max(self.batches),
@@ -74,14 +76,14 @@ def bench(config: BenchConfig, reporter: Reporter = SILENT) -> BenchResult:
 
 
 def bench_model(model: Model, config: BenchConfig, reporter: Reporter = SILENT) -> BenchResult:
-    """Measure a model that was opened with room for the largest batch; do not close it."""
+    """Measure a model that was opened with room for the largest batch, and do not close it."""
     started = datetime.datetime.now(datetime.UTC)
     with model.kept_loaded() as loading:
         return _Bench(config, model, loading, reporter).result(started)
 
 
 class _Bench:
-    """One model that stays loaded while it is measured."""
+    """Measure one model that stays loaded."""
 
     def __init__(
         self, config: BenchConfig, model: Model, loading: Loading, reporter: Reporter
@@ -103,7 +105,7 @@ class _Bench:
         self._round("warming up", warming_up=True)
         total = self._config.rounds
         rounds = [self._round(f"round {number} of {total}") for number in range(1, total + 1)]
-        found = _rounded(figures(rounds, loads_every_call=self._loading == "every call"))
+        found = _round_numbers(figures(rounds, loads_every_call=self._loading == "every call"))
         usage = self._model.usage()
         identity = self._model.identity
         return BenchResult(
@@ -118,7 +120,7 @@ class _Bench:
             peak_memory_mb=usage.peak_mb if usage else None,
             gpu_peak_memory_mb=usage.gpu_peak_mb if usage else None,
             figures=found,
-            rounds=tuple(map(_rounded, rounds)),
+            rounds=tuple(map(_round_numbers, rounds)),
             settings=self._settings(),
             loading=self._loading,
             model_identity=identity,
@@ -139,30 +141,34 @@ class _Bench:
         )
 
     def _load(self) -> float | None:
-        """How much longer the first request takes than the same kind once more, if it loads."""
+        """Return how much longer the first request takes than a second one of the same kind."""
         loaded = self._model.usage() is not None
-        cold, warm = (self._timed("loading", 1, SHORT, 1).seconds for _ in range(2))
+        cold, warm = (self._time_requests("loading", 1, SHORT, 1).seconds for _ in range(2))
         self._counts = bool(self._model.render(self._prompt(SHORT)).tokens)
         if self._counts and self._config.engine.prompt_form == "auto":
-            self._form = "text"  # so that the model goes on, and does not answer and end
+            self._form = (
+                "text"  # so that the model continues the text instead of answering and stopping
+            )
         loads = self._loading == "kept" and not loaded
         return round(max(0.0, cold - warm), 3) if loads else None
 
     def _round(self, name: str, *, warming_up: bool = False) -> Round:
         wanted, new = self._config.prompt_tokens, self._config.new_tokens
         return Round(
-            first_token=self._timed(name, 1, wanted, 1),
-            alone=self._timed(name, 1, wanted, new),
+            first_token=self._time_requests(name, 1, wanted, 1),
+            alone=self._time_requests(name, 1, wanted, new),
             # To warm up, every number of sequences must have been run, but not for long.
             batches=tuple(
-                self._timed(name, batch, wanted, min(SHORT, new) if warming_up else new)
+                self._time_requests(name, batch, wanted, min(SHORT, new) if warming_up else new)
                 for batch in self._config.batches
             ),
         )
 
-    def _timed(self, what: str, sequences: int, prompt_tokens: int, new_tokens: int) -> Timed:
-        """From the first request to the last answer, by our own clock."""
-        self._reporter.preparing(f"{what}, {sequences} at a time", self._done, self._steps)
+    def _time_requests(
+        self, what: str, sequences: int, prompt_tokens: int, new_tokens: int
+    ) -> Timed:
+        """Time requests from the first one to the last answer, by the harness's own clock."""
+        self._reporter.preparing(f"{what}, batch size {sequences}", self._done, self._steps)
         self._done += 1
         decoding = Decoding(max_tokens=new_tokens)
         asked = [
@@ -175,8 +181,8 @@ class _Bench:
         for completion in made:
             if completion.error is not None:
                 raise ModelError(
-                    f"{self._model.identity.name} did not complete a prompt of about "
-                    f"{prompt_tokens} tokens: {completion.error}"
+                    f"{self._model.identity.name}: did not complete a prompt of about "
+                    f"{prompt_tokens} tokens ({completion.error})."
                 )
         self._used_gpu |= any(completion.used_gpu for completion in made)
         return Timed(
@@ -198,19 +204,19 @@ def _median(found: Spread | None) -> float | None:
     return None if found is None else found.median
 
 
-def _rounded(value: T) -> T:
-    """Round all numbers of a record: microseconds and millionths of a token are noise."""
+def _round_numbers(value: T) -> T:
+    """Round all numbers of a record. Microseconds and millionths of a token are noise."""
     found: Any = value
     if isinstance(found, float):
         found = round(found, DIGITS)
     elif isinstance(found, tuple):
-        found = tuple(map(_rounded, found))
+        found = tuple(map(_round_numbers, found))
     elif dataclasses.is_dataclass(found) and not isinstance(found, type):
         names = (field.name for field in dataclasses.fields(found))
-        found = dataclasses.replace(found, **{n: _rounded(getattr(found, n)) for n in names})
+        found = dataclasses.replace(found, **{n: _round_numbers(getattr(found, n)) for n in names})
     return found  # type: ignore[no-any-return]
 
 
 def _check(flag: str, value: int, least: int, most: int) -> None:
     if not least <= value <= most:
-        raise UsageError(f"{flag} must be {least} to {most}, got {value}")
+        raise UsageError(f"{flag}: {value} is out of range. Give {least} to {most}.")

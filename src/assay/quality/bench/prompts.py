@@ -1,4 +1,4 @@
-"""Prompts of a wanted length, no two of which begin alike: engines and servers keep prefixes."""
+"""Make prompts of a given length. No two start alike, because engines cache prefixes."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
     from assay.types import PromptForm
 
-WORDS_PER_TOKEN = 0.75  # where nobody counts
+WORDS_PER_TOKEN = 0.75  # used if the engine does not count tokens
 TRIES = 8
 ASKING = "Tell how this goes on, at length, and do not come to an end:\n\n"
-# Sentences that fit behind one another in any order, so that a text of them wants to go on.
+# Sentences that can follow each other in any order, so that a model continues a text of them.
 SENTENCES = (
     "The ferry left the pier before the fog had lifted, and nobody waved.",
     "Marta counted the crates twice and wrote the smaller number into the book.",
@@ -47,7 +47,7 @@ SENTENCES = (
 
 
 def texts(seed: int) -> Iterator[Iterator[str]]:
-    """Endless texts, each an endless iterator of words that begins with a number of its own."""
+    """Yield endless texts, each an endless iterator of words that starts with its own number."""
     draw = random.Random(seed)
     for number in itertools.count(draw.randrange(1_000_000)):
         yield _words(number, random.Random(draw.getrandbits(64)))
@@ -59,9 +59,9 @@ def prompt_of(
     form: PromptForm,
     count: Callable[[Prompt], int | None],
 ) -> Prompt:
-    """A prompt of as many tokens as wanted, or as few less as whole words allow.
+    """Return a prompt of this many tokens, or slightly fewer because words are kept whole.
 
-    ``count`` tells a prompt's tokens; where it does not know, the words are a guess.
+    ``count`` returns a prompt's tokens. If it does not know, the number of words is a guess.
     """
     words: list[str] = []
     fits, too_many = 0, sys.maxsize  # words

@@ -1,4 +1,4 @@
-"""The result of a measurement, in the shape and order of its JSON."""
+"""Define the result of a measurement, in the structure and order of its JSON."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from assay.types import ModelIdentity, PromptForm
 
 @dataclass(frozen=True, slots=True)
 class BenchSettings:
-    """The settings that were used; the seed and the prompt form may have been chosen here."""
+    """Hold the settings that were used. The seed and the prompt form may be automatic."""
 
     prompt_tokens: int
     new_tokens: int
@@ -26,7 +26,7 @@ class BenchSettings:
 
 @dataclass(frozen=True, slots=True)
 class BenchResult:
-    """Everything that was measured. docs/quality.md describes the figures."""
+    """Hold everything that was measured. docs/quality.md describes the figures."""
 
     schema: int
     model: str

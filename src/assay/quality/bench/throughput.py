@@ -1,4 +1,4 @@
-"""Rates and spreads out of durations and counts; pure functions."""
+"""Compute rates and spreads from durations and counts. Pure functions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Timed:
-    """Some sequences that were asked for at once, and how long all of them took together."""
+    """Hold some sequences that were requested at once, and how long all of them took together."""
 
     sequences: int
     seconds: float
@@ -23,7 +23,7 @@ class Timed:
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """One measurement of everything."""
+    """Hold one measurement of everything."""
 
     first_token: Timed  # one sequence, one new token
     alone: Timed  # one sequence, all new tokens
@@ -32,7 +32,7 @@ class Round:
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """The middle of some values and how far they lie apart; q1 and q3 are their quartiles."""
+    """Hold the median, range and quartiles (q1 and q3) of some values."""
 
     median: float
     min: float
@@ -52,7 +52,7 @@ class BatchFigures:
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """None: it could not be told in any round."""
+    """Hold the figures. None means that no round could measure it."""
 
     time_to_first_token_ms: Spread
     prefill_tokens_per_second: Spread | None
@@ -61,16 +61,16 @@ class Figures:
 
 
 def rate(tokens: int, seconds: float) -> float:
-    """Tokens a second."""
+    """Return tokens per second."""
     if tokens < 0 or not 0 < seconds < float("inf"):
-        raise ValueError(f"{tokens} tokens in {seconds} s is no rate")
+        raise ValueError(f"{tokens} tokens in {seconds} s: not a rate")
     return tokens / seconds
 
 
 def decode_rate(tokens: int, seconds: float, first_token_s: float) -> float | None:
-    """Tokens a second after the first one, which took its own time.
+    """Return tokens per second after the first token, which is timed separately.
 
-    None where nothing follows the first, or where noise is all there is of the time for it.
+    Return None if nothing follows the first token, or if the rest took no measurable time.
     """
     if tokens < 2 or seconds <= first_token_s:
         return None
@@ -92,7 +92,7 @@ def spread(values: Sequence[float]) -> Spread:
 
 
 def figures(rounds: Sequence[Round], *, loads_every_call: bool = False) -> Figures:
-    """What the rounds say. An engine that loads for every call shows no rate of reading."""
+    """Summarise the rounds. An engine that loads for every call has no prompt rate."""
     firsts = [one.first_token for one in rounds]
     read = [] if loads_every_call else firsts
     return Figures(

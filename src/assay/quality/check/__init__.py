@@ -1,1 +1,1 @@
-"""Whether a model file is sound: stages from its first bytes to a text that it makes."""
+"""Check whether a model file is sound: stages from its first bytes to a generated text."""

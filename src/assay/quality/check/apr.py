@@ -1,4 +1,4 @@
-"""``.apr`` files for a check."""
+"""Open ``.apr`` files for a check."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 def open_apr(path: Path) -> Opened:
-    """Both sums are checked: the header's, and the whole file's, which reads it."""
+    """Open a file and verify both checksums: the header's, and the whole file's."""
     head = read_head(path)
     check_sum(path)
     metadata = head.metadata
@@ -62,7 +62,7 @@ def _faults(parts: Sequence[Part], file: AprFile) -> Iterator[str]:
 def _settings(metadata: AprMetadata, shapes: Mapping[str, tuple[int, ...]], where: str) -> Settings:
     if "config" in (ours := _ours(metadata)):
         if not isinstance(ours["config"], dict):
-            raise ModelError("the settings are no JSON object")
+            raise ModelError("the settings are not a JSON object")
         return settings_of(ours["config"])
     _need_family(metadata)
     rows = metadata.get("vocab_size")
@@ -76,7 +76,7 @@ def _tokenizer(metadata: AprMetadata, where: str) -> Tokenizer:
         content = json.dumps(kept_tokenizer(metadata).content)
         return Tokenizer(content=content, rows=rows if isinstance(rows, int) else 0)
     if not metadata.get(VOCABULARY):
-        raise ModelError(f"there is no tokenizer: no {VOCABULARY}")
+        raise ModelError(f"there is no tokenizer ({VOCABULARY} is missing)")
     _need_family(metadata)
     return gguf_tokenizer(as_gguf(metadata, where)[0], where)
 
@@ -87,7 +87,7 @@ def _template(metadata: AprMetadata) -> Template:
     if not text:
         raise SkippedError("a base model: it has no chat template")
     if not isinstance(text, str):
-        raise ModelError("the chat template is no text")
+        raise ModelError("the chat template is not a string")
     tokens, marks = metadata.get(VOCABULARY, []), marks_of(settings)
     for name in ("bos", "eos"):
         number = metadata.get(f"tokenizer.{name}_token_id")
@@ -99,15 +99,15 @@ def _template(metadata: AprMetadata) -> Template:
 def _ours(metadata: AprMetadata) -> dict[str, Any]:
     found = metadata.get(OURS, {})
     if not isinstance(found, dict):
-        raise ModelError(f"the metadata under {OURS} are no JSON object")
+        raise ModelError(f"the metadata under {OURS} is not a JSON object")
     return found
 
 
 def _need_family(metadata: AprMetadata) -> None:
-    """Another program's metadata are only understood for families that are known."""
+    """Raise an error unless the family is known: only then is foreign metadata understood."""
     if _ours(metadata):
         return
     named = (metadata.get(key) for key in ("architecture", "model_type", "model.architecture"))
     family = str(next((name for name in named if name), "")).lower()
     if family not in {name for known in ARCHITECTURES for name in (known.name, known.model_type)}:
-        raise SkippedError(f"the family '{family}' is not known here")
+        raise SkippedError(f"unknown model family '{family}'")

@@ -1,4 +1,4 @@
-"""Hugging Face folders for a check."""
+"""Open Hugging Face folders for a check."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def _parts(file: SafetensorsIndex) -> list[Part]:
 
 
 def _faults(parts: Sequence[Part], files: Sequence[SafetensorsIndex], path: Path) -> Iterator[str]:
-    yield from (f"{name} stands twice in {f.path.name}" for f in files for name in f.repeated)
+    yield from (f"{name} is in {f.path.name} twice" for f in files for name in f.repeated)
     yield from (
         f"{part.name} ends at byte {part.end:,}, before its start" for part in parts
         if part.size < 0
@@ -62,15 +62,15 @@ def _faults(parts: Sequence[Part], files: Sequence[SafetensorsIndex], path: Path
     if (path / INDEX).is_file():
         there = {(part.name, part.file.name) for part in parts}
         lost = [name for name in shards(path).items() if name not in there]
-        yield from (f"{name} is not in {file}, where the index says" for name, file in lost)
+        yield from (f"{name} is not in {file}, although the index says so" for name, file in lost)
 
 
 def _holes(file: SafetensorsIndex) -> Iterator[str]:
-    """The format has the data without anything between, from the header to the file's end."""
+    """Yield gaps. The format allows none between the header and the end of the file."""
     at, end = file.data_at, file.file_size
     for start, after in [*((entry.start, entry.end) for entry in file.entries), (end, end)]:
         if start > at:
-            yield f"{file.path.name} has bytes of no tensor at {at:,}"
+            yield f"{file.path.name} has bytes at {at:,} that belong to no tensor"
             return
         at = max(at, after)
 
@@ -80,8 +80,8 @@ def _tokenizer(path: Path, config: Mapping[str, Any]) -> Tokenizer:
     if not file.is_file():
         others = [name for name in TOKENIZERS if (path / name).is_file() and name != SETTINGS]
         if not others:
-            raise ModelError("there is no tokenizer: no tokenizer.json")
-        raise SkippedError(f"there is no tokenizer.json, and {others[0]} is transformers' alone")
+            raise ModelError("there is no tokenizer (tokenizer.json is missing)")
+        raise SkippedError(f"there is no tokenizer.json, and only transformers reads {others[0]}")
     if (size := file.stat().st_size) > MAX_JSON:
         raise ModelError(f"tokenizer.json has {size:,} bytes, too many for a vocabulary")
     inner = config.get("text_config")

@@ -1,4 +1,4 @@
-"""GGUF files for a check."""
+"""Open GGUF files for a check."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ def open_gguf(path: Path) -> Opened:
     header = read_header(path, arrays=True, whole=False)
     for key, count in Counter(pair.key for pair in header.pairs).items():
         if count > 1:
-            raise ModelError(f"{path} says {key} {count} times: fetch it again")
+            raise ModelError(f"{path}: has {key} {count} times. Download it again.")
     metadata = header.metadata
 
     def whole() -> None:
         if (count := metadata.get("split.count", 0)) and count != 1:
             raise SkippedError(
-                f"this is one of {count} parts: join them with llama-gguf-split --merge"
+                f"this is one of {count} parts; join them with llama-gguf-split --merge"
             )
 
     def settings(shapes: Mapping[str, tuple[int, ...]]) -> Settings:
@@ -70,14 +70,14 @@ def gguf_settings(
     where: str,
     rows: int | None = None,
 ) -> Settings:
-    """Return the settings. The vocabulary has so many ``rows``, or as many as the tokenizer."""
+    """Return the settings. The vocabulary has ``rows`` entries, or as many as the tokenizer."""
     family = metadata.get("general.architecture")
     if family is None:
-        raise ModelError("the metadata say no general.architecture")
+        raise ModelError("the metadata has no general.architecture")
     if family not in {known.name for known in ARCHITECTURES}:
-        raise SkippedError(f"the shapes of the family '{family}' are not known here")
+        raise SkippedError(f"unknown tensor shapes for the model family '{family}'")
     if metadata.get(f"{family}.expert_count"):
-        raise SkippedError("the shapes of mixtures of experts are not known here")
+        raise SkippedError("unknown tensor shapes for mixtures of experts")
     for _, key in NUMBERS:
         value = metadata.get(f"{family}.{key}")
         if isinstance(value, list) and len(set(value)) > 1:
@@ -90,28 +90,28 @@ def gguf_settings(
 
 
 def gguf_tokenizer(metadata: Mapping[str, Any], where: str) -> Tokenizer:
-    """Checks the vocabulary itself; then the library's tokenizer, if it is of a kind known here."""
+    """Check the vocabulary itself, then return the library's tokenizer if its kind is known."""
     get = {k.removeprefix("tokenizer.ggml."): v for k, v in metadata.items()}.get
     kind, tokens = get("model"), get("tokens")
     if kind is None or not isinstance(tokens, list) or not tokens:
-        raise ModelError("there is no tokenizer: no tokenizer.ggml.model, or no tokens")
+        raise ModelError("there is no tokenizer (no tokenizer.ggml.model, or no tokens)")
     if not all(isinstance(token, str) for token in tokens):
-        raise ModelError("there are tokens that are no text")
+        raise ModelError("there are tokens that are not strings")
     for name in ("token_type", "scores"):
         if isinstance(found := get(name), list) and len(found) != len(tokens):
             raise ModelError(f"there are {len(tokens):,} tokens, but {len(found):,} of {name}")
     for name in MARKS:
         number = get(f"{name}_token_id")
-        # Files say "none" by the largest number that there is.
+        # In files, the largest possible number means "none".
         if isinstance(number, int) and not 0 <= number < len(tokens) and number != 0xFFFFFFFF:
             raise ModelError(f"{name}_token_id is {number}, of {len(tokens):,} tokens")
     if kind != "gpt2":
-        raise EngineOnlyError(f"a tokenizer of the kind '{kind}' is llama.cpp's alone")
+        raise EngineOnlyError(f"only llama.cpp reads a tokenizer of the kind '{kind}'")
     if not isinstance(get("merges"), list):
         raise ModelError("there are no merges, tokenizer.ggml.merges")
     pre = get("pre", "default")
     if not any(pre in known.names for known in PRE_TOKENIZERS):
-        raise EngineOnlyError(f"the pre-tokenizer '{pre}' is llama.cpp's alone")
+        raise EngineOnlyError(f"only llama.cpp has the pre-tokenizer '{pre}'")
     content = tokenizer_json(vocabulary_in(metadata, where), where).content
     return Tokenizer(content=json.dumps(content))
 
@@ -121,7 +121,7 @@ def gguf_template(metadata: Mapping[str, Any]) -> Template:
     if not text:
         raise SkippedError("a base model: it has no chat template")
     if not isinstance(text, str):
-        raise ModelError("the chat template is no text")
+        raise ModelError("the chat template is not a string")
     try:
         marks = tokenizer_config(vocabulary_in(metadata, ""), "").content
     except ModelError:  # another kind of tokenizer
@@ -145,13 +145,13 @@ def _faults(parts: Sequence[Part], header: GgufHeader) -> Iterator[str]:
     for part in parts:
         width = part.shape[-1] if part.shape else 1
         if part.encoding and width % BLOCKS[part.encoding][0]:
-            yield f"{part.name} has rows of {width:,}, which are no whole blocks"
-    # The sizes are computed from the shapes; that nothing is left between is what proves them.
+            yield f"{part.name} has rows of {width:,}, which is not a whole number of blocks"
+    # The sizes are computed from the shapes. They are right if there are no gaps.
     at = min((part.start for part in parts), default=0)
     for part in parts:
         if part.start != at:
-            yield f"{part.name} lies at byte {part.start:,}, the one before ends at {at:,}"
+            yield f"{part.name} starts at byte {part.start:,}, but the one before ends at {at:,}"
             return
         at += part.size + -part.size % header.alignment
     if parts and (rest := parts[-1].file.stat().st_size - at) > 0:
-        yield f"the last {rest:,} bytes of the file are of no tensor"
+        yield f"the last {rest:,} bytes of the file belong to no tensor"

@@ -1,4 +1,4 @@
-"""Chat templates by jinja2, with what transformers gives to them."""
+"""Render chat templates by jinja2, with the variables that transformers provides."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Generation(Extension):  # type: ignore[misc]
-    """``{% generation %}`` marks what a model has said; for us it is what is inside."""
+    """Render ``{% generation %}``, which marks a model's answer, as the text inside."""
 
     tags = {"generation"}  # noqa: RUF012 - as the library wants it
 
@@ -25,7 +25,7 @@ class Generation(Extension):  # type: ignore[misc]
 
 
 def rendered(template: str, messages: Sequence[Mapping[str, str]], marks: Mapping[str, str]) -> str:
-    """What the model is given for these messages, up to where it begins to answer."""
+    """Return the model's input for these messages, up to where its answer begins."""
     environment = ImmutableSandboxedEnvironment(
         trim_blocks=True, lstrip_blocks=True, extensions=[Generation, loopcontrols]
     )

@@ -1,4 +1,4 @@
-"""A model's file as the stages of a check see it, whatever its format."""
+"""Describe a model's file for the stages of a check, whatever its format."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ if TYPE_CHECKING:
 
 
 class SkippedError(Exception):
-    """Cannot be judged here; the text says why."""
+    """Report that this cannot be judged here. The text says why."""
 
 
 class EngineOnlyError(SkippedError):
-    """Can only be judged by the engine that runs the model."""
+    """Report that only the engine that runs the model can judge this."""
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A tensor under the file's own name, and where the file says that it lies."""
+    """Hold a tensor under the file's own name, and its position according to the file."""
 
     name: str
     encoding: str  # empty: the file's type is not known
@@ -44,7 +44,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Tokenizer:
-    """For the tokenizers library: a file, or its content."""
+    """Hold a file for the tokenizers library, or its content."""
 
     path: str = ""
     content: str = ""  # JSON
@@ -53,7 +53,7 @@ class Tokenizer:
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """For a chat; ``marks`` are the special tokens that a template may name."""
+    """Hold a chat template. ``marks`` are the special tokens that it may name."""
 
     text: str
     marks: dict[str, str]
@@ -61,7 +61,7 @@ class Template:
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """What a file says of itself, once its header is read. All may raise ModelError or Skipped."""
+    """Hold what a file's header says. All functions may raise ModelError or SkippedError."""
 
     summary: str
     parts: Callable[[], Sequence[Part]]
@@ -72,24 +72,24 @@ class Opened:
 
 
 def bytes_needed(part: Part) -> tuple[int, ...]:
-    """What its shape and encoding take; two where a format's writers differ."""
+    """Return the sizes that fit its shape and encoding: two if a format's writers differ."""
     if part.encoding in BLOCKS or part.encoding == APR_Q8:
         return sizes_of(part.encoding, part.shape)
     return (-(-math.prod(part.shape) * BITS[part.encoding] // 8),)
 
 
 def common_faults(parts: Sequence[Part], taken: Sequence[Part] = ()) -> Iterator[str]:
-    """What no format allows: names twice, wrong sizes, places outside or ``taken``, overlaps."""
+    """Yield faults in any format: repeated names, wrong sizes, bad positions, overlaps."""
     for name, count in Counter(part.name for part in parts).items():
         if count > 1:
             yield f"{count:,} tensors have the name '{name}'"
     sizes = {file: file.stat().st_size for file in {part.file for part in parts}}
     for part in parts:
         if not part.encoding:
-            yield f"{part.name} is of a type that is not known here"
+            yield f"{part.name} has an unknown type"
         elif part.size not in bytes_needed(part):
             yield (
-                f"{part.name} has {part.size:,} bytes, {part.encoding} of the shape "
+                f"{part.name} has {part.size:,} bytes, but {part.encoding} of the shape "
                 f"{list(part.shape)} has {bytes_needed(part)[0]:,}"
             )
         if part.end > sizes[part.file]:
@@ -112,7 +112,7 @@ def _overlaps(parts: Iterable[Part]) -> Iterator[str]:
 
 
 def marks_of(settings: Mapping[str, Any]) -> dict[str, str]:
-    """The special tokens of a tokenizer_config.json, which are texts or objects."""
+    """Return the special tokens of a tokenizer_config.json, which are texts or objects."""
     found = {}
     for name in ("bos_token", "eos_token", "unk_token", "pad_token"):
         token = settings.get(name)

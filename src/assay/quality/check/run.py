@@ -1,4 +1,4 @@
-"""What a check asks of the engine that runs a model, once its file seems sound."""
+"""Check a model with the engine that runs it, once its file seems sound."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ START = "def add(a, b):\n    return"
 TOKENS = 8
 PACKAGES = {"gguf": ("xllamacpp",), "hf": ("torch", "transformers")}
 EXTRAS = {"gguf": "gguf", "hf": "hf", "apr": "hf"}  # by engine
-# How engines say that they do not know a kind of model; the file may be sound all the same.
+# Messages of engines that do not know a kind of model. The file may still be sound.
 UNKNOWN = ("attention with ", "does not recognize this architecture")
 
 
 def open_engine(model: ModelReference, shared: Callable[[], Model] | None = None) -> Model:
-    """Return the model, not yet loaded; raise SkippedError if its engine cannot be used here.
+    """Return the model, not yet loaded. Raise SkippedError if its engine cannot be used here.
 
     ``shared`` opens the model for those who use it after the check.
     """
     engine = model.engine or find_format(model.path) or "hf"
     if engine not in EXTRAS:
-        raise SkippedError(f"{engine} is not run by a check")
+        raise SkippedError(f"a check does not run {engine}")
     extra = EXTRAS[engine]
     if missing := [name for name in PACKAGES[extra] if importlib.util.find_spec(name) is None]:
         raise SkippedError(f"needs {' and '.join(missing)}: {install_hint(extra)}")
@@ -46,7 +46,7 @@ def open_engine(model: ModelReference, shared: Callable[[], Model] | None = None
 
 
 def forward(model: Model) -> str:
-    """One pass over a few tokens: every number that comes out must be finite."""
+    """Run one pass over a few tokens. Every number in the result must be finite."""
     try:
         with open_scorer(model) as scorer:
             logits = scorer.logits(scorer.tokenize(START).ids)
@@ -56,44 +56,44 @@ def forward(model: Model) -> str:
 
     numbers = np.isfinite(logits)
     if not numbers.all():
-        raise ModelError(f"{(~numbers).sum():,} of {logits.size:,} logits are no numbers")
+        raise ModelError(f"{(~numbers).sum():,} of {logits.size:,} logits are not finite")
     rows, width = logits.shape
     return f"{rows} tokens, {width:,} logits each, from {logits.min():.1f} to {logits.max():.1f}"
 
 
 def sample(model: Model) -> str:
-    """The likeliest tokens after a line of code must be text."""
+    """Generate the likeliest tokens after a line of code. They must be text."""
     done = _completed(model)
     if not done.text and done.tokens_generated <= 1:
-        return f"after {START!r} the model ends at once"
+        return f"after {START!r} the model generates nothing"
     if not done.text.strip("\ufffd\x00"):
-        raise ModelError(f"{done.tokens_generated} tokens decode to no text: {done.text!r}")
-    return f"{START!r} goes on {done.text!r}"
+        raise ModelError(f"{done.tokens_generated} tokens do not decode to text: {done.text!r}")
+    return f"the model continues {START!r} with {done.text!r}"
 
 
 def round_trip(model: Model) -> str:
-    """By the engine's own tokenizer, all texts at once because each question loads the model."""
+    """Encode and decode texts with the engine's tokenizer, all at once to load it only once."""
     text = "\n".join(TEXTS)
     rendered = model.render(Prompt(text=text))
     back = "".join(rendered.pieces)
     back = back[max(0, back.find(text[:8])) :]  # without what the engine puts before
     at = 0
-    # A token that is a part of a character comes back as the sign for none.
+    # A token that is a part of a character is decoded as the replacement character.
     for part in re.split("\ufffd+", back):
         if (found := text.find(part, at)) < 0 or (not at and found):
             raise ModelError(same_text(text, back))
         at = found + len(part)
     if at < len(text) and not back.endswith("\ufffd"):
         raise ModelError(same_text(text, back))
-    return f"{len(TEXTS)} texts are the same after {len(rendered.tokens)} tokens"
+    return f"{len(TEXTS)} texts survive a round trip through {len(rendered.tokens)} tokens"
 
 
 def chat(model: Model) -> str:
-    """The chat template by the engine's own hand."""
+    """Render the chat template with the engine."""
     text = model.render(Prompt(messages=(Message("user", MESSAGE),))).text
     if MESSAGE not in text:
-        raise ModelError(f"what is said to the model is not in what comes out: {text[:80]!r}")
-    return f"a message of {len(MESSAGE)} characters becomes {len(text)}"
+        raise ModelError(f"the rendered chat does not contain the message: {text[:80]!r}")
+    return f"a message of {len(MESSAGE)} characters renders to {len(text)}"
 
 
 def _completed(model: Model) -> Completion:
@@ -108,7 +108,7 @@ def _completed(model: Model) -> Completion:
 
 
 def _known(error: ModelError) -> Exception:
-    """The same, unless it only says that the engine does not know this kind of model."""
+    """Return the error, or a SkippedError if the engine does not know this kind of model."""
     if any(words in str(error) for words in UNKNOWN):
         return SkippedError(f"the engine does not know this kind of model: {error}")
     return error

@@ -1,4 +1,4 @@
-"""Whether a model's tensors are those that its settings ask for, in families that are known."""
+"""Check whether a model's tensors fit its settings, in known model families."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ OPTIONAL = {
     "mlp.up_proj.bias": "F",
     "mlp.down_proj.bias": "H",
 }
-# What some families have besides.
+# Tensors that only some families have.
 OF_FAMILY = {
     "qwen2": tuple(ATTENTION_BIAS),
     "qwen3": ("self_attn.q_norm.weight", "self_attn.k_norm.weight"),
@@ -50,7 +50,7 @@ _IN_LAYER = re.compile(r"model\.layers\.(\d{1,9})\.(.+)")
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """The numbers that decide a model's shapes."""
+    """Hold the numbers that decide a model's shapes."""
 
     family: str
     layers: int
@@ -70,28 +70,30 @@ class Settings:
 
 
 def settings_of(config: Mapping[str, Any]) -> Settings:
-    """Of a config.json's words; Skipped where its family has other shapes than those known here."""
+    """Return the settings of a config.json. Raise SkippedError if the family is unknown."""
     family = config.get("model_type")
     if family not in {known.model_type for known in ARCHITECTURES}:
-        raise SkippedError(f"the shapes of the family '{family}' are not known here")
+        raise SkippedError(f"unknown tensor shapes for the model family '{family}'")
     if config.get("quantization_config"):
-        raise SkippedError("quantised weights have shapes of their own")
+        raise SkippedError("quantised weights have other shapes, which are not checked")
 
     def number(name: str, otherwise: int | None = None) -> int:
         value = config.get(name)
         value = otherwise if value is None else value
         if not isinstance(value, int) or value < 1:
-            raise ModelError(f"the settings say no {name}" if value is None else
-                             f"the settings say {value!r} as {name}")  # fmt: skip
+            raise ModelError(f"the settings have no {name}" if value is None else
+                             f"the settings have the wrong {name} {value!r}")  # fmt: skip
         return value
 
     hidden, heads = number("hidden_size"), number("num_attention_heads")
     kv_heads = number("num_key_value_heads", heads)
     head = number("head_dim", hidden // heads)
     if heads % kv_heads:
-        raise ModelError(f"{heads} heads cannot share the keys of {kv_heads}")
+        raise ModelError(
+            f"{heads} attention heads are not a multiple of {kv_heads} key-value heads"
+        )
     if config.get("head_dim") is None and hidden % heads:
-        raise ModelError(f"a hidden size of {hidden:,} cannot be shared by {heads} heads")
+        raise ModelError(f"the hidden size {hidden:,} is not a multiple of {heads} attention heads")
     sizes = {
         "H": hidden,
         "Q": heads * head,
@@ -107,7 +109,7 @@ def settings_of(config: Mapping[str, Any]) -> Settings:
 
 
 def wrong_shapes(settings: Settings, shapes: Mapping[str, tuple[int, ...]]) -> Iterator[str]:
-    """Of the tensors that are there."""
+    """Yield the existing tensors that have a wrong shape."""
     outside = {EMBEDDING: "VH", HEAD: "VH", NORM: "H"}
     for name, shape in shapes.items():
         inside = _IN_LAYER.fullmatch(name)
@@ -116,11 +118,11 @@ def wrong_shapes(settings: Settings, shapes: Mapping[str, tuple[int, ...]]) -> I
             letters = LAYER.get(inside[2]) or OPTIONAL.get(inside[2], "")
         expected = tuple(settings.sizes[letter] for letter in letters)
         if letters and shape != expected:
-            yield f"{name} has the shape {list(shape)}, by the settings it is {list(expected)}"
+            yield f"{name} has the shape {list(shape)}, but the settings say {list(expected)}"
 
 
 def missing(settings: Settings, shapes: Mapping[str, tuple[int, ...]]) -> Iterator[str]:
-    """Which tensors there should be, and layers that there should not."""
+    """Yield the tensors that are missing, and layers that should not exist."""
     if settings.layers > len(shapes):
         yield f"there are {len(shapes):,} tensors for {settings.layers:,} layers"
         return
@@ -138,4 +140,4 @@ def missing(settings: Settings, shapes: Mapping[str, tuple[int, ...]]) -> Iterat
                 yield f"layer {layer} has no {name}"
     numbers = {int(found[1]) for name in shapes if (found := _IN_LAYER.fullmatch(name))}
     if beyond := [number for number in sorted(numbers) if number >= settings.layers]:
-        yield f"there are tensors of layer {beyond[0]}, of {settings.layers} from 0"
+        yield f"there are tensors of layer {beyond[0]}, but layers end at {settings.layers - 1}"

@@ -1,4 +1,4 @@
-"""Whether a model's file is sound: stages from its first bytes to a text that it makes."""
+"""Check whether a model's file is sound: stages from its first bytes to a generated text."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ STAGES = (
     "container", "header", "index", "values", "shapes", "layers", "tokenizer", "template",
     "forward", "sample",
 )  # fmt: skip
-# What must have passed before a stage can say anything; the engine wants all of them not to fail.
+# Stages that must pass before a stage. The engine's stages need that none before has failed.
 NEEDS = {
     "header": ("container",),
     "index": ("container", "header"),
@@ -40,7 +40,7 @@ NEEDS = {
 BY_ENGINE = ("forward", "sample")
 OPENERS = {"apr": open_apr, "gguf": open_gguf, "hf": open_folder}  # by format
 LONGEST_REASON = 300
-# What reading metadata leads to that a writer, or damage, has made into something else.
+# Errors from reading metadata that a writer, or damage, has turned into something else.
 CONFUSION = (
     ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError,
     MemoryError,
@@ -50,7 +50,7 @@ SILENT = Silent()
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """One thing that was looked at, and what was found, in a line."""
+    """Hold one thing that was checked, and the finding, in one line."""
 
     name: str
     status: Status
@@ -66,7 +66,7 @@ def check(
 ) -> Iterator[Stage]:
     """Yield the stages of the model that ``spec`` names, each as soon as it is done.
 
-    Without ``run`` the engine is left alone. ``model`` opens the model for those who use it after
+    Without ``run`` the engine is not used. ``model`` opens the model for those who use it after
     this, and is then not closed here.
     """
     return _stages(_Case(parse_reference(spec, reporter.note), run, reporter, model))
@@ -77,7 +77,7 @@ def _stages(case: _Case) -> Iterator[Stage]:
     try:
         for name in STAGES:
             case.sound = all(stage.status != "fail" for stage in done.values())
-            stage = _blocked(name, case, done) or _tried(name, getattr(case, name), case.path)
+            stage = _blocked(name, case, done) or _try_stage(name, getattr(case, name), case.path)
             done[name] = stage
             yield stage
     finally:
@@ -86,14 +86,14 @@ def _stages(case: _Case) -> Iterator[Stage]:
 
 def _blocked(name: str, case: _Case, done: dict[str, Stage]) -> Stage | None:
     if name in BY_ENGINE and not case.run:
-        return Stage(name, "skipped", "not asked for")
+        return Stage(name, "skipped", "not requested")
     for need in NEEDS.get(name, () if name == "container" else tuple(done)):
         if done[need].status == "fail" or (name in NEEDS and done[need].status == "skipped"):
             return Stage(name, "skipped", f"{need} did not pass")
     return None
 
 
-def _tried(name: str, work: Callable[[], str], path: Path) -> Stage:
+def _try_stage(name: str, work: Callable[[], str], path: Path) -> Stage:
     status: Status = "pass"
     try:
         reason = work()
@@ -106,12 +106,12 @@ def _tried(name: str, work: Callable[[], str], path: Path) -> Stage:
     except OSError as error:
         status, reason = "fail", f"it cannot be read: {error.strerror or error}"
     except CONFUSION as error:
-        status, reason = "fail", f"it cannot be understood ({type(error).__name__}: {error})"
+        status, reason = "fail", f"it cannot be parsed ({type(error).__name__}: {error})"
     return Stage(name, status, _line(reason.removeprefix(f"{path}").lstrip(" /")))
 
 
 class _Case:
-    """A model under examination; what stages have in common is read once."""
+    """Hold a model under examination. What stages have in common is read once."""
 
     def __init__(
         self,
@@ -129,7 +129,7 @@ class _Case:
         if not self.path.is_file() and not self.path.is_dir():
             raise ModelError("it is neither a file nor a folder")
         if not (name := find_format(self.path)):
-            raise ModelError(f"it is {describe_file(self.path)}, no model that can be read")
+            raise ModelError(f"it is {describe_file(self.path)}, not a supported model format")
         title = formats.get(name).title
         if self.path.is_dir():
             names = weight_files(self.path)
@@ -145,15 +145,17 @@ class _Case:
         if not parts:
             raise ModelError("there are no tensors")
         _none(self._opened.faults(parts))
-        return f"{len(parts):,} tensors, each inside the file and of the size of its shape"
+        return (
+            f"{len(parts):,} tensors, each inside the file and with the size that its shape needs"
+        )
 
     def values(self) -> str:
         from assay.quality.check.values import not_finite
 
-        def told(done: int, total: int) -> None:
+        def report(done: int, total: int) -> None:
             self._reporter.preparing("values", done, total)
 
-        found = not_finite(self._parts, told)
+        found = not_finite(self._parts, report)
         _none(f"{name} has NaN or infinity in {count:,} place(s)" for name, count in found.items())
         size = sum(part.size for part in self._parts)
         return f"no NaN and no infinity in {size / 1e6:,.1f} MB of weights"
@@ -226,14 +228,14 @@ class _Case:
         return self._model
 
     def _by_engine(self, work: Callable[[Model], str], why: EngineOnlyError) -> str:
-        """What only the engine can do, if it may: a damaged file is not given to it."""
+        """Run what needs the engine, if allowed. The engine never gets a damaged file."""
         if not self.run or not self.sound:
             raise why
         return work(self._engine())
 
 
 def _none(faults: Iterable[str]) -> None:
-    """Raise if there are any, with the first and how many more."""
+    """Raise an error if there are any faults, with the first and the number of others."""
     found = list(faults)
     if found:
         more = f" (and {len(found) - 1:,} more like it)" if len(found) > 1 else ""
@@ -241,7 +243,7 @@ def _none(faults: Iterable[str]) -> None:
 
 
 def _line(text: str) -> str:
-    """One line that a terminal shows as it is; names in a damaged file may be anything."""
+    """Return one line that is safe for a terminal. Names in a damaged file may be anything."""
     line = " ".join(text.splitlines())
     shown = "".join(letter if letter.isprintable() else "\ufffd" for letter in line)
     return shown if len(shown) <= LONGEST_REASON else shown[: LONGEST_REASON - 1] + "…"

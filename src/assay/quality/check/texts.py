@@ -1,8 +1,8 @@
-"""A tokenizer and a chat template, tried in a process of their own.
+"""Try a tokenizer and a chat template in a separate process.
 
-A template is a program and a tokenizer's file is read by a library that may abort, so both have a
-limit of memory and of time. ``python -m assay.quality.check.texts`` reads a Question as JSON and
-prints a Reply.
+A template is a program, and a library that may abort reads a tokenizer's file. So both have limits
+on memory and time. ``python -m assay.quality.check.texts`` reads a Question as JSON and prints a
+Reply.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from assay.quality.check.opened import EngineOnlyError, Template, Tokenizer
 MEMORY = 2 << 30
 TEMPLATE_S = 3
 ALL_S = 120
-# Composed characters: some tokenizers compose them.
+# Composed characters, because some tokenizers compose them.
 TEXTS = (
     "def add(a, b):\n    return a + b  # 1 + 1 == 2\n",
     "\tif x:\n\t\tpass\n\n\n  two  spaces   three\n",
@@ -35,7 +35,7 @@ MESSAGE = "Add one and two."
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What is tried: one of the two."""
+    """Hold what is tried: one of the two."""
 
     tokenizer: Tokenizer | None = None
     template: Template | None = None
@@ -43,14 +43,14 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """The outcome and its reason; for ``missing`` that is the name of a package."""
+    """Hold the outcome and its reason. For ``missing`` that is the name of a package."""
 
     outcome: Literal["pass", "fail", "missing"]
     reason: str
 
 
 def tried_tokenizer(tokenizer: Tokenizer) -> str:
-    """Return what passed; ModelError if something did not, Skipped where it cannot be tried."""
+    """Return what passed. Raise ModelError if it failed, SkippedError if it cannot be tried."""
     return _ask(Question(tokenizer=tokenizer))
 
 
@@ -59,7 +59,7 @@ def tried_template(template: Template) -> str:
 
 
 def same_text(text: str, back: str) -> str:
-    """How a text differs from what came back, if it does. SentencePiece adds a space."""
+    """Return how a text differs from what came back, if it does. SentencePiece adds a space."""
     if back.removeprefix(" ") == text.removeprefix(" "):
         return ""
     at = next((n for n, (a, b) in enumerate(zip(text, back, strict=False)) if a != b), None)
@@ -82,7 +82,9 @@ def _ask(question: Question) -> str:
     try:
         reply = codec.from_json(Reply, json.loads(done.stdout))
     except ValueError as error:
-        raise ModelError(f"the library that reads it ends with exit {done.returncode}") from error
+        raise ModelError(
+            f"the library that reads it ended with exit code {done.returncode}"
+        ) from error
     if reply.outcome == "missing":
         raise EngineOnlyError(f"needs {reply.reason}: {install_hint('hf')}")
     if reply.outcome == "fail":
@@ -100,7 +102,7 @@ def main() -> None:
         reply = Reply("missing", str(error.name))
     except MemoryError:
         reply = Reply("fail", f"it takes more than {MEMORY >> 30} GB of memory")
-    except BaseException as error:  # a panic of the library is no Exception
+    except BaseException as error:  # a panic of the library is not an Exception
         reply = Reply("fail", f"{type(error).__name__}: {error}")
     print(codec.dumps(reply))
 
@@ -119,7 +121,7 @@ def _round_trips(asked: Tokenizer) -> Reply:
     vocabulary = tokenizer.get_vocab(with_added_tokens=False)
     largest = max(vocabulary.values(), default=-1)
     if 0 < asked.rows <= largest:
-        sizes = f"there are tokens up to {largest:,}, the vocabulary's size is {asked.rows:,}"
+        sizes = f"there are tokens up to {largest:,}, but the vocabulary's size is {asked.rows:,}"
         return Reply("fail", sizes)
     count = 0
     for text in TEXTS:
@@ -128,7 +130,7 @@ def _round_trips(asked: Tokenizer) -> Reply:
         if difference := same_text(text, tokenizer.decode(tokens, skip_special_tokens=False)):
             return Reply("fail", difference)
     size = f"{tokenizer.get_vocab_size():,} tokens"
-    return Reply("pass", f"{size}; {len(TEXTS)} texts are the same after {count} tokens")
+    return Reply("pass", f"{size}; {len(TEXTS)} texts survive a round trip through {count} tokens")
 
 
 def _render(template: Template) -> Reply:
@@ -142,9 +144,9 @@ def _render(template: Template) -> Reply:
     message = {"role": "user", "content": MESSAGE}
     text = rendered(template.text, [message], template.marks)
     if MESSAGE not in text:
-        problem = f"what is said to the model is not in what comes out: {text[:80]!r}"
+        problem = f"the rendered chat does not contain the message: {text[:80]!r}"
         return Reply("fail", problem)
-    return Reply("pass", f"a message of {len(MESSAGE)} characters becomes {len(text)}")
+    return Reply("pass", f"a message of {len(MESSAGE)} characters renders to {len(text)}")
 
 
 if __name__ == "__main__":

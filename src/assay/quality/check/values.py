@@ -1,7 +1,7 @@
-"""NaN and infinity in weights, found in the bits that are stored.
+"""Find NaN and infinity in the stored bits of weights.
 
-A quantised block is some scales and whole numbers; what comes out of it is finite if the scales
-are. So nothing is dequantised, and a file is read in pieces, however large its tensors.
+A quantised block consists of some scales and integers. Its values are finite if the scales are. So
+nothing is dequantised, and a file is read in pieces, however large its tensors are.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ PIECE = 1 << 24  # bytes read at a time
 
 @dataclass(frozen=True, slots=True)
 class Bits:
-    """A float inside a block; it is NaN or infinite if all bits of the mask are set."""
+    """Hold a float inside a block. It is NaN or infinite if all bits of the mask are set."""
 
     at: int
     kind: str  # numpy's
@@ -66,7 +66,7 @@ FLOATS: dict[str, tuple[Bits, ...]] = {
 
 
 def not_finite(parts: Sequence[Part], progress: Callable[[int, int], None]) -> dict[str, int]:
-    """How many blocks (or numbers) of a tensor are NaN or infinite, where there are some."""
+    """Return how many blocks (or numbers) of each tensor are NaN or infinite, if any."""
     total, done, found = sum(part.size for part in parts), 0, {}
     for file, some in _by_file(parts).items():
         with file.open("rb") as opened:
@@ -79,7 +79,7 @@ def not_finite(parts: Sequence[Part], progress: Callable[[int, int], None]) -> d
 
 
 def _by_file(parts: Sequence[Part]) -> dict[Path, list[Part]]:
-    """Each file's in the order in which they lie there."""
+    """Return each file's tensors in the order of their positions."""
     ordered: dict[Path, list[Part]] = {}
     for part in sorted(parts, key=lambda part: part.start):
         ordered.setdefault(part.file, []).append(part)

@@ -1,1 +1,1 @@
-"""Contracts: obligations, tests, and what must fail them."""
+"""Check contracts: obligations, tests, and subjects that must fail them."""

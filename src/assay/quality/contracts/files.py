@@ -58,7 +58,7 @@ KNOWN: dict[str, object] = {
 
 @dataclass(frozen=True, slots=True)
 class Obligation:
-    """Must be true for every case of the domain."""
+    """Hold an expression that must be true for every case of the domain."""
 
     id: str
     statement: str
@@ -67,7 +67,7 @@ class Obligation:
 
 @dataclass(frozen=True, slots=True)
 class FalsificationTest:
-    """One call, and what must come of it: a value, or an exception by its name."""
+    """Hold one call and its expected outcome: a value, or the name of an exception."""
 
     id: str
     given: object
@@ -87,7 +87,7 @@ class FalsificationTest:
 
 @dataclass(frozen=True, slots=True)
 class WrongSubject:
-    """A function that breaks what it names, which shows that these can be broken."""
+    """Hold a function that breaks the named checks, which shows that these can fail."""
 
     id: str
     subject: str
@@ -96,7 +96,7 @@ class WrongSubject:
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """A contract as it is written."""
+    """Hold a contract as it is written."""
 
     contract: str
     subject: str
@@ -114,7 +114,7 @@ class Terms:
 
 @dataclass(frozen=True, slots=True)
 class Contract:
-    """A contract that was found sound in itself, with every case of its domain."""
+    """Hold a valid contract, with every case of its domain."""
 
     file: str
     terms: Terms
@@ -126,13 +126,13 @@ class Contract:
 
 
 def read_contracts(file: str, text: str) -> list[Contract]:
-    """Return the contracts of a file; ContractError says what is wrong with it."""
+    """Return the contracts of a file. Raise ContractError that says what is wrong with it."""
     try:
         documents = parse_yaml(text)
     except ValueError as error:
-        raise ContractError(f"{file}: is not valid YAML ({error})") from error
+        raise ContractError(f"{file}: is not valid YAML ({error}).") from error
     if not documents:
-        raise ContractError(f"{file}: holds no contract")
+        raise ContractError(f"{file}: has no contract. See docs/quality.md.")
     return [_read(file, document) for document in documents]
 
 
@@ -148,10 +148,10 @@ def _read(file: str, document: object) -> Contract:
 
 
 def _check(terms: Terms) -> None:
-    """Raise ValueError for what types do not tell."""
+    """Raise ValueError for errors that types do not show."""
     for name in ("obligations", "falsification_tests", "wrong_subjects"):
         if not getattr(terms, name):
-            raise ValueError(f"{name} must be a list with something in it")
+            raise ValueError(f"{name} must be a list with at least one entry")
     for test in terms.falsification_tests:
         test.arguments()
         if (test.expect is NOT_GIVEN) == (not test.raises):
@@ -159,11 +159,11 @@ def _check(terms: Terms) -> None:
     checks = [check.id for check in terms.checks]
     for ids in (checks, [wrong.id for wrong in terms.wrong_subjects]):
         if twice := [identifier for identifier in ids if ids.count(identifier) > 1]:
-            raise ValueError(f"{twice[0]} is there twice")
+            raise ValueError(f"{twice[0]} is defined twice")
     for wrong in terms.wrong_subjects:
         compile_expression(wrong.subject)
         if unknown := set(wrong.breaks) - set(checks):
-            raise ValueError(f"{wrong.id} breaks {sorted(unknown)[0]}, which is not there")
+            raise ValueError(f"{wrong.id} breaks {sorted(unknown)[0]}, which does not exist")
     for obligation in terms.obligations:
         compile_expression(obligation.holds)
 
@@ -171,9 +171,9 @@ def _check(terms: Terms) -> None:
 def _cases(terms: Terms) -> tuple[dict[str, object], ...]:
     fitting = tuple(case for case in _combinations(terms.domain) if _fits(terms.where, case))
     if not fitting:
-        raise ValueError("the domain is empty: nothing would be shown")
+        raise ValueError("the domain is empty, so nothing would be checked")
     if any("f" in case for case in fitting):
-        raise ValueError("f is the subject: name what is in the domain otherwise")
+        raise ValueError("f is the subject, so no variable of the domain can have that name")
     return fitting
 
 
@@ -181,7 +181,7 @@ def _combinations(domain: object) -> Iterable[dict[str, object]]:
     if isinstance(domain, list) and all(isinstance(case, dict) for case in domain):
         return domain
     if not isinstance(domain, dict):
-        raise ValueError("the domain must be names with values, or a list of cases")
+        raise ValueError("the domain must map names to values, or be a list of cases")
     values = [_values(name, given) for name, given in domain.items()]
     if math.prod(map(len, values)) > MOST_CASES:
         raise ValueError(f"the domain has more than {MOST_CASES} combinations")
@@ -207,7 +207,7 @@ def _fits(where: str, case: dict[str, object]) -> bool:
 
 @functools.cache
 def compile_expression(text: str) -> CodeType:
-    """Compile an expression of a contract once; ValueError if it is not one."""
+    """Compile an expression of a contract once. Raise ValueError if it is not one."""
     try:
         return compile(text, "<contract>", "eval")
     except (SyntaxError, ValueError, MemoryError, RecursionError) as error:

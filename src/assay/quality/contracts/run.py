@@ -1,7 +1,7 @@
 """Execute contracts: obligations over their whole domain, single tests, and wrong subjects.
 
-A contract that cannot fail shows nothing. So every obligation and every test must be broken by one
-of the contract's wrong subjects, and a wrong subject must break what it says it breaks.
+A contract that cannot fail shows nothing. So one of the contract's wrong subjects must break every
+obligation and every test, and a wrong subject must break what it claims to break.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ SHOWN = 120  # characters of a value
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One line of a contract, executed."""
+    """Hold the outcome of one line of a contract."""
 
     contract: str
     id: str
@@ -57,7 +57,7 @@ def contract_files() -> list[Traversable]:
     files = folder.iterdir() if folder.is_dir() else ()
     found = sorted((f for f in files if f.name.endswith(".yaml")), key=lambda file: file.name)
     if not found:
-        raise ContractError("this installation has no contracts: install assay again")
+        raise ContractError("contracts: missing from this installation. Install assay again.")
     return found
 
 
@@ -68,7 +68,7 @@ def load(files: Sequence[Traversable]) -> list[Contract]:
         found += read_contracts(file.name, text)
     names = [contract.name for contract in found]
     if twice := [name for name in names if names.count(name) > 1]:
-        raise ContractError(f"two contracts are named {twice[0]}: rename one")
+        raise ContractError(f"contract {twice[0]}: defined twice. Rename one.")
     return found
 
 
@@ -77,7 +77,7 @@ def execute(contract: Contract) -> Iterator[Check]:
     terms, subject = contract.terms, _subject(contract)
     can_fail = {identifier for wrong in terms.wrong_subjects for identifier in wrong.breaks}
     for check in terms.checks:
-        broken = _broken(contract, check, subject)
+        broken = _find_failure(contract, check, subject)
         if not broken and check.id not in can_fail:
             broken = "no wrong subject shows that it can fail"
         is_test = isinstance(check, FalsificationTest)
@@ -85,22 +85,22 @@ def execute(contract: Contract) -> Iterator[Check]:
         tried = "" if is_test else f"{len(contract.cases)} cases"
         yield Check(contract.name, check.id, kind, check.statement, not broken, broken or tried)
     for wrong in terms.wrong_subjects:
-        useless = _useless(contract, wrong, subject)
+        useless = _find_fault(contract, wrong, subject)
         statement = f"breaks {', '.join(wrong.breaks)}"
         yield Check(contract.name, wrong.id, "wrong subject", statement, not useless, useless)
 
 
-def _useless(contract: Contract, wrong: WrongSubject, subject: Subject) -> str:
-    """Return why a wrong subject shows nothing; nothing if it breaks all that it names."""
+def _find_fault(contract: Contract, wrong: WrongSubject, subject: Subject) -> str:
+    """Return why a wrong subject shows nothing, or an empty text if it breaks all it names."""
     try:
         other = eval(compile_expression(wrong.subject), {**KNOWN, "f": subject})
         kept = [
             check.id
             for check in contract.terms.checks
-            if check.id in wrong.breaks and not _broken(contract, check, other, wrong=True)
+            if check.id in wrong.breaks and not _find_failure(contract, check, other, wrong=True)
         ]
     except Exception as error:
-        return f"fails in another way: {_shown(error)}"
+        return f"fails in another way: {_show(error)}"
     return f"does not break {', '.join(kept)}" if kept else ""
 
 
@@ -111,40 +111,40 @@ def _subject(contract: Contract) -> Subject:
         found: Subject = getattr(importlib.import_module(module), function)
     except (ImportError, AttributeError, ValueError) as error:
         raise ContractError(
-            f"{contract.file}, contract {contract.name}: no subject {name} ({error})"
+            f"{contract.file}, contract {contract.name}: unknown subject {name} ({error})."
         ) from error
     if not callable(found):
-        raise ContractError(f"{contract.file}, contract {contract.name}: {name} is no function")
+        raise ContractError(f"{contract.file}, contract {contract.name}: {name} is not a function.")
     return found
 
 
-def _broken(
+def _find_failure(
     contract: Contract,
     check: Obligation | FalsificationTest,
     subject: Subject,
     *,
     wrong: bool = False,
 ) -> str:
-    """Return how it is broken; nothing if it holds.
+    """Return how a check fails, or an empty text if it holds.
 
-    A wrong subject must break it by what it gives: one that cannot even be called would break
+    A wrong subject must break it by its results. One that cannot even be called would break
     everything and show nothing, so its exceptions are raised.
     """
     if isinstance(check, FalsificationTest):
-        return _failed(check, subject, wrong=wrong)
+        return _run_test(check, subject, wrong=wrong)
     holds = compile_expression(check.holds)
     for case in contract.cases:
         try:
             if not eval(holds, {**KNOWN, "f": subject, **case}):
-                return f"not for {_shown(case)}"
+                return f"does not hold for {_show(case)}"
         except Exception as error:
             if wrong:
                 raise
-            return f"for {_shown(case)}: {error!r}"
+            return f"for {_show(case)}: {error!r}"
     return ""
 
 
-def _failed(test: FalsificationTest, subject: Subject, *, wrong: bool) -> str:
+def _run_test(test: FalsificationTest, subject: Subject, *, wrong: bool) -> str:
     positional, named = test.arguments()
     try:
         given = subject(*positional, **named)
@@ -156,14 +156,14 @@ def _failed(test: FalsificationTest, subject: Subject, *, wrong: bool) -> str:
             raise
         return f"raised {error!r}"
     if test.raises:
-        return f"gave {_shown(given)}, and raised no {test.raises}"
+        return f"returned {_show(given)} and did not raise {test.raises}"
     if _alike(codec.to_json(given), test.expect, test.tolerance):
         return ""
-    return f"gave {_shown(given)}, not {_shown(test.expect)}"
+    return f"returned {_show(given)}, not {_show(test.expect)}"
 
 
 def _alike(given: Any, expected: Any, tolerance: float) -> bool:
-    """Numbers within the tolerance, all else exactly; tuples count as lists."""
+    """Compare numbers within the tolerance, all else exactly. Tuples count as lists."""
     if _is_number(given) and _is_number(expected):
         both_nan = math.isnan(given) and math.isnan(expected)
         return both_nan or bool(given == expected or abs(given - expected) <= tolerance)
@@ -182,6 +182,6 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, numbers.Real) and not isinstance(value, bool)
 
 
-def _shown(value: Any) -> str:
+def _show(value: Any) -> str:
     text = repr(value)
     return text if len(text) <= SHOWN else text[:SHOWN] + "…"

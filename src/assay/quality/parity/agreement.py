@@ -1,4 +1,4 @@
-"""How alike two models' logits are; pure functions over arrays of a row a token."""
+"""Compute how similar two models' logits are. Arrays have one row per token. Pure functions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """The same by position, of one prompt or several after one another."""
+    """Hold the similarity by position, for one prompt or several in sequence."""
 
     cosine: NDArray[np.float64]
     max_abs: NDArray[np.float64]
@@ -26,17 +26,17 @@ class Rows:
 
 
 def likeness(reference: ArrayLike, candidate: ArrayLike) -> Agreement:
-    """Of one prompt's logits."""
+    """Return the similarity of one prompt's logits."""
     return agreement([compared(reference, candidate)])
 
 
 def compared(reference: ArrayLike, candidate: ArrayLike) -> Rows:
-    """Row by row. Vocabularies may be padded to different sizes: what both have is compared."""
+    """Compare row by row. Only the shared part counts if vocabularies are padded differently."""
     import numpy as np
 
     one, other = np.atleast_2d(np.asarray(reference)), np.atleast_2d(np.asarray(candidate))
     if len(one) != len(other) or not one.size:
-        raise UsageError(f"{len(one)} and {len(other)} rows of logits do not compare")
+        raise UsageError(f"{len(one)} and {len(other)} rows of logits cannot be compared")
     width = min(one.shape[1], other.shape[1])
     one, other = (rows[:, :width].astype(np.float64) for rows in (one, other))
     lengths = np.linalg.norm(one, axis=1) * np.linalg.norm(other, axis=1)
@@ -52,7 +52,7 @@ def compared(reference: ArrayLike, candidate: ArrayLike) -> Rows:
 
 
 def agreement(rows: Sequence[Rows]) -> Agreement:
-    """Over all rows of all prompts; not finite numbers anywhere make the figures so."""
+    """Summarise all rows of all prompts. A number that is not finite makes the figures so."""
     import numpy as np
 
     cosine = np.concatenate([one.cosine for one in rows])
@@ -69,7 +69,7 @@ def agreement(rows: Sequence[Rows]) -> Agreement:
 
 
 def kl_by_position(rows: Sequence[Rows]) -> list[float]:
-    """The mean over prompts at each position, as far as the longest prompt goes."""
+    """Return the mean over prompts at each position, up to the longest prompt's end."""
     longest = max(len(one.kl) for one in rows)
     return [
         sum(there) / len(there)
@@ -79,7 +79,7 @@ def kl_by_position(rows: Sequence[Rows]) -> list[float]:
 
 
 def first_difference(one: Sequence[object], other: Sequence[object]) -> int | None:
-    """Where two sequences part; nowhere if they are equal."""
+    """Return where two sequences first differ, or None if they are equal."""
     for place, (mine, theirs) in enumerate(zip(one, other, strict=False)):
         if mine != theirs:
             return place

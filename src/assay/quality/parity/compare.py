@@ -1,4 +1,4 @@
-"""A model against a reference: the same prompts through both engines."""
+"""Compare a model with a reference: the same prompts through both engines."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ NEW_TOKENS = 48
 
 @dataclass(frozen=True, slots=True)
 class TokenDifference:
-    """A prompt that the two read differently; the first token where they part."""
+    """Hold a prompt that the two tokenize differently, and the first token that differs."""
 
     prompt: str
     position: int
@@ -46,7 +46,7 @@ class TokenDifference:
 
 @dataclass(frozen=True, slots=True)
 class Divergence:
-    """Where greedy texts part, in the reference's tokens; None: they do not."""
+    """Hold where greedy texts diverge, in the reference's tokens. None means that they do not."""
 
     same: int
     of: int
@@ -55,7 +55,7 @@ class Divergence:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One question, what was found, what was asked for."""
+    """Hold one question, the measured value, and its bound."""
 
     name: str
     value: float
@@ -65,7 +65,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Parity:
-    """All that was compared."""
+    """Hold all that was compared."""
 
     prompts: int
     token_differences: tuple[TokenDifference, ...]
@@ -80,7 +80,7 @@ class Parity:
 
 
 def fixed_prompts(count: int, form: str) -> list[Prompt]:
-    """Of the built-in benchmark: nothing is fetched, and they never change."""
+    """Return prompts of the built-in benchmark. They need no download and never change."""
     problems = benchmarks.load("mini").problems[:count]
     if form == "chat":
         return [Prompt(messages=(Message("user", p.prompt),)) for p in problems]
@@ -95,7 +95,7 @@ def compare(
     reporter: Reporter = SILENT,
     count: int = PROMPTS,
 ) -> Parity:
-    """Everything, then the decision; the two engines never compute at the same time."""
+    """Compare everything, then decide. The two engines never compute at the same time."""
     prompts = fixed_prompts(count, candidate.identity.prompt_form)
     with reference.kept_loaded(), candidate.kept_loaded():
         reporter.preparing("the reference reads the prompts", 0, 3)
@@ -121,15 +121,15 @@ def compare(
 
 
 def plot(found: Parity) -> str:
-    """SVG: KL by position."""
+    """Return an SVG of KL by position."""
     return line_plot(
         found.kl_by_position, "KL of the reference from the candidate", "position in the prompt",
-        "nats a token",
+        "nats per token",
     )  # fmt: skip
 
 
 def judged(found: Parity, likeness: Likeness) -> Parity:
-    """With the decision by these thresholds."""
+    """Return the comparison with the decision by these thresholds."""
     different = float(len(found.token_differences))
     findings = [
         Finding("prompts with other tokens", different, 0.0, at_most(different, different, 0.0)),
@@ -159,12 +159,12 @@ def logit_findings(found: Agreement, likeness: Likeness) -> list[Finding]:
 def _logits_compared(
     candidate: Scorer, reference: Scorer, prompts: Sequence[tuple[int, ...]]
 ) -> list[Rows]:
-    """On the reference's tokens: what is compared is one function, not two readings."""
+    """Compare logits on the reference's tokens, so that tokenizers do not matter."""
     return [compared(reference.logits(ids), candidate.logits(ids)) for ids in prompts]
 
 
 def _read(model: Model, prompts: Sequence[Prompt]) -> tuple[list[tuple[int, ...]], list[str]]:
-    """Return the prompts' tokens, and what the model, which is kept loaded, greedily answers."""
+    """Return the prompts' tokens, and the model's greedy answers. The model stays loaded."""
     decoding = Decoding(max_tokens=NEW_TOKENS)
     requests = [Request(str(n), 0, prompt, decoding, 0) for n, prompt in enumerate(prompts)]
     tokens = [model.render(prompt).tokens for prompt in prompts]

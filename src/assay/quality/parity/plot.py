@@ -1,4 +1,4 @@
-"""A line as SVG: nothing to install, and it opens in every browser."""
+"""Draw a line as SVG, which needs no library and opens in every browser."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ FONT = 'font-family="sans-serif" font-size="12"'
 
 
 def line_plot(values: Sequence[float], title: str, across: str, up: str) -> str:
-    """Values over their number, upwards by powers of ten; zeros stand at the bottom."""
+    """Return a plot of values by index, on a logarithmic axis. Zeros are at the bottom."""
     shown = [value for value in values if value > 0 and math.isfinite(value)]
     low = math.floor(math.log10(min(shown))) if shown else -1
     high = max(low + 1, math.ceil(math.log10(max(shown)))) if shown else 0

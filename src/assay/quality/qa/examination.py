@@ -1,4 +1,4 @@
-"""What the questions about a model have in common, and the registry of the questions."""
+"""Share state between the questions about a model, and register the questions."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ LONGEST = 96  # tokens of the longest text that a check generates, with its prom
 
 @dataclass(frozen=True, slots=True)
 class NoFigures:
-    """No figures are behind a decision."""
+    """Stand for a decision without figures."""
 
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One question: the decision, why, and the figures behind it, a dataclass or plain data."""
+    """Hold one question: the decision, the reason, and its figures, a dataclass or plain data."""
 
     name: str
     decision: Decision
@@ -41,7 +41,7 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """What is looked at, and how it is run."""
+    """Hold what is examined, and how it is run."""
 
     model: ModelReference
     options: EngineOptions
@@ -51,20 +51,20 @@ class Subject:
 
 
 class Examination:
-    """A model under examination by a tier of a policy. It is loaded once, for all questions."""
+    """Examine a model by a tier of a policy. It is loaded once, for all questions."""
 
     def __init__(
         self, subject: Subject, policy: Policy, tier: str, reporter: Reporter = SILENT
     ) -> None:
         self.subject, self.policy, self.reporter = subject, policy, reporter
         self.tier_name, self.tier = tier, policy.tier(tier)
-        # Of everything that was looked at, by what it is.
+        # Digests of everything that was examined, by its description.
         self.digests: dict[str, str] = {"policy": codec.digest(policy)}
         self.loaded, self._is_kept = contextlib.ExitStack(), False
 
     @cached_property
     def model(self) -> Model:
-        """The model, with room for the longest text that is asked of it."""
+        """Return the model, with room for the longest text that it must read."""
         options = dataclasses.replace(self.subject.options, longest=LONGEST)
         return models.open_model(str(self.subject.model), options)
 
@@ -78,7 +78,7 @@ class Examination:
 
 @dataclass(frozen=True, slots=True)
 class QaCheck:
-    """A question that a tier may ask; a file in ``checks`` registers it.
+    """Define a question that a tier may ask. A file in ``checks`` registers it.
 
     ``order`` decides which comes first. After a NO-GO of one that ``is_decisive`` nothing more is
     asked.

@@ -1,4 +1,4 @@
-"""Ask all questions of a tier about a model, and write down what was decided by what."""
+"""Ask all questions of a tier about a model, and record the decisions with their evidence."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """The decision, and digests of everything that was looked at; in the order of its JSON."""
+    """Hold the decision, and digests of everything examined, in the order of its JSON."""
 
     decision: Decision
     tier: str
@@ -36,7 +36,7 @@ class Evidence:
 
 
 def examine(subject: Subject, policy: Policy, tier: str, reporter: Reporter = SILENT) -> Evidence:
-    """Ask with one load of the model; a damaged file is asked nothing more."""
+    """Ask all questions with one load of the model. A damaged file gets no more questions."""
     examination = Examination(subject, policy, tier, reporter)
     with examination.loaded:
         items = tuple(_items(examination))
@@ -56,7 +56,7 @@ def _items(examination: Examination) -> Iterator[Item]:
 
 
 def _ask(name: str, check: QaCheck, examination: Examination) -> list[Item]:
-    """Return the answers. What cannot be found out is not known, never passed."""
+    """Return the answers. What cannot be found out is inconclusive, never passed."""
     try:
         return check.ask(examination)
     except AssayError as error:

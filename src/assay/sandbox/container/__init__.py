@@ -1,1 +1,1 @@
-"""Workers in containers of Docker or podman."""
+"""Run workers in containers of Docker or podman."""

@@ -1,4 +1,4 @@
-"""A small root file system of this machine's own Python, for hosts that cannot pull an image."""
+"""Build a small root file system from this machine's Python, for hosts without an image."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from pathlib import Path
 from assay.errors import SandboxError
 
 LEFT_OUT = {"__pycache__", "ensurepip", "idlelib", "site-packages", "test", "tests", "turtledemo"}
-# Programs that call others expect no more than these.
+# Programs that call other commands expect only these.
 TOOLS = ("sh", "cat", "echo", "ls", "sleep", "true", "false", "env", "wc", "sort", "head", "tail")
 FILES = ("/etc/localtime", "/usr/share/zoneinfo/UTC")
-# A tmpfs that is mounted on a folder takes its mode over.
+# A tmpfs that is mounted on a folder takes over the folder's mode.
 FOLDERS = {"tmp": 0o1777, "proc": 0o755, "sys": 0o755, "dev": 0o755, "etc": 0o755, "usr/bin": 0o755}
 LIBRARY = re.compile(r"(/\S+) \(0x")
 
 
 def write_host_root(target: Path) -> None:
-    """As a tar file: Python with its standard library and what these need, at their own places."""
+    """Write a tar file with Python, its standard library, and what both need, at their paths."""
     interpreter = Path(sys.executable).resolve()
     standard = Path(sysconfig.get_path("stdlib", vars={"base": sys.base_prefix})).resolve()
     modules = list(_below(standard))
@@ -53,19 +53,22 @@ def _below(folder: Path) -> Iterator[Path]:
 
 
 def _libraries(files: Iterable[Path]) -> set[Path]:
-    """The shared libraries of these, by the names under which they are looked for."""
+    """Return the shared libraries of these files, by the paths at which they are loaded."""
     done = subprocess.run(
         ["ldd", *map(str, files)],
         stdin=subprocess.DEVNULL, capture_output=True, text=True, env={"PATH": os.defpath},
     )  # fmt: skip
     found = {Path(path) for path in LIBRARY.findall(done.stdout)}
     if not found:
-        raise SandboxError(f"ldd does not tell what Python needs: {done.stderr.strip()[:200]}")
+        raise SandboxError(
+            f"ldd: lists no shared libraries of Python ({done.stderr.strip()[:200]}). "
+            "Give --rootfs another root file system."
+        )
     return found
 
 
 def _add(archive: tarfile.TarFile, source: Path, place: Path) -> None:
-    """Its content, readable for everybody, under this name."""
+    """Add a file's content under this name, readable for everybody."""
     member = archive.gettarinfo(str(source.resolve()), str(place).lstrip("/"))
     member.mode = 0o755 if os.access(source, os.X_OK) else 0o644
     member.uid = member.gid = 0

@@ -1,4 +1,4 @@
-"""The image that containers are started from, known by its digest."""
+"""Find or build the image that containers are started from, known by its digest."""
 
 from __future__ import annotations
 
@@ -30,41 +30,39 @@ PACKAGES = "python3-minimal,python3"
 
 
 def image_id(engine: Engine) -> str:
-    """Of the image that was built here, or of the one that the user names by its digest."""
+    """Return the id of the image that was built here, or that the user names by its digest."""
     chosen = os.environ.get(CHOICE, "")
     if chosen and "sha256:" not in chosen:
-        raise SandboxError(
-            f"{CHOICE} must name an image by its digest (name@sha256:… or sha256:…), not {chosen}"
-        )
-    wanted = chosen or _built(engine)
+        raise SandboxError(f"{CHOICE}: {chosen} has no digest. Give name@sha256:… or sha256:….")
+    wanted = chosen or _image_name(engine)
     try:
-        return str(engine.inspected("image", wanted)["Id"])
+        return str(engine.inspect("image", wanted)["Id"])
     except SandboxError as error:
         if "o such image" not in str(error) and "not known" not in str(error):
             raise
-        what = f"pull {wanted}" if chosen else "build it with 'assay sandbox build-image'"
-        raise SandboxError(f"{engine.tool} has no image for the sandbox: {what}") from error
+        remedy = f"Pull {wanted}." if chosen else "Build it with 'assay sandbox build-image'."
+        raise SandboxError(f"{engine.tool}: has no image for the sandbox. {remedy}") from error
 
 
 def build_image(base: str, root: Path | None, note: Callable[[str], None]) -> str:
-    """Make the image, from a base image or from a root file system; its digest."""
+    """Build the image from a base image or a root file system, and return its digest."""
     engine = find_engine()
     if root is not None:
         with _root_archive(root, note) as archive, archive.open("rb") as content:
             note(f"importing {archive.stat().st_size / 2**20:.0f} MB")
-            found = engine.asked("import", "-", NAME, given=content, timeout_s=BUILD_S)
+            found = engine.run("import", "-", NAME, given=content, timeout_s=BUILD_S)
     else:
         note(f"building from {base}")
         with tempfile.TemporaryDirectory() as folder:
             Path(folder, "Dockerfile").write_text(DOCKERFILE.format(base=base))
-            engine.asked("build", "--network=none", "--tag", NAME, folder, timeout_s=BUILD_S)
+            engine.run("build", "--network=none", "--tag", NAME, folder, timeout_s=BUILD_S)
         found = NAME
-    found = str(engine.inspected("image", found.splitlines()[-1])["Id"])
+    found = str(engine.inspect("image", found.splitlines()[-1])["Id"])
     write_sealed(_record(engine), NAME, found.encode())
     return found
 
 
-def _built(engine: Engine) -> str:
+def _image_name(engine: Engine) -> str:
     return (read_sealed(_record(engine), NAME) or NAME.encode()).decode()
 
 
@@ -74,7 +72,7 @@ def _record(engine: Engine) -> Path:
 
 @contextlib.contextmanager
 def _root_archive(root: Path, note: Callable[[str], None]) -> Iterator[Path]:
-    """A tar file of a root file system: this host's Python, a new Debian, a folder, or as it is."""
+    """Yield a tar file of a root file system: this host's Python, Debian, a folder or a file."""
     if root.is_file():
         yield root
         return
@@ -88,7 +86,7 @@ def _root_archive(root: Path, note: Callable[[str], None]) -> Iterator[Path]:
                 root = Path(folder, "root")
                 _bootstrap(root, note)
             if not root.is_dir():
-                raise SandboxError(f"no root file system at {root}: give a folder or a tar file")
+                raise SandboxError(f"{root}: not a root file system. Give a folder or a tar file.")
             with tarfile.open(archive, "w") as tar:
                 tar.add(root, arcname=".", filter=_without_devices)
         yield archive
@@ -101,12 +99,12 @@ def _without_devices(member: tarfile.TarInfo) -> tarfile.TarInfo | None:
 def _bootstrap(root: Path, note: Callable[[str], None]) -> None:
     tool = shutil.which("debootstrap")
     if tool is None:
-        raise SandboxError("debootstrap is not installed: install it, or give --rootfs")
-    note(f"debootstrap of {SUITE}: a minute or two")
+        raise SandboxError("debootstrap: not installed. Install it, or give --rootfs.")
+    note(f"running debootstrap for {SUITE}, which takes a minute or two")
     done = subprocess.run(
         [tool, "--variant=minbase", f"--include={PACKAGES}", SUITE, str(root)],
         stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=BUILD_S,
     )  # fmt: skip
     if done.returncode:
         last = done.stdout.strip().splitlines()[-1:] or ["no reason"]
-        raise SandboxError(f"debootstrap failed ({last[0]}): run it by hand, then give --rootfs")
+        raise SandboxError(f"debootstrap: failed ({last[0]}). Run it by hand, then give --rootfs.")

@@ -1,4 +1,4 @@
-"""A container engine by its command line: Docker, or podman, which understands the same words."""
+"""Control a container engine by its command line: Docker, or podman with the same commands."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ENGINES = ("docker", "podman")
 TOOL = "ASSAY_CONTAINER_ENGINE"
 QUESTION_S = 60.0
 REMOVAL_S = 20.0
-# In the words of Docker, of podman and of the library that they speak to their engines with.
+# Messages of Docker, of podman and of the library by which they talk to their engines.
 GONE = re.compile(
     r"[Cc]annot connect|unable to connect|connection refused|connection reset|error during connect"
     r"|shutting down|broken pipe|closed network connection|\bEOF\b"
@@ -30,19 +30,19 @@ OWNER_LABEL = "assay.harness"
 
 
 class EngineGoneError(SandboxError):
-    """The engine itself does not answer, which may pass."""
+    """Report that the engine itself does not answer, which may be temporary."""
 
 
 @dataclass(frozen=True, slots=True)
 class Engine:
-    """The command, by name or path."""
+    """Run a container engine's command, given by name or path."""
 
     tool: str
 
-    def asked(
+    def run(
         self, *arguments: str, given: IO[bytes] | None = None, timeout_s: float = QUESTION_S
     ) -> str:
-        """What a command prints; SandboxError with its last words if it fails."""
+        """Return what a command prints. Raise SandboxError with its last line if it fails."""
         try:
             done = subprocess.run(
                 [self.tool, *arguments],
@@ -53,37 +53,37 @@ class Engine:
             )
         except subprocess.TimeoutExpired as error:
             raise EngineGoneError(
-                f"{self.tool} {arguments[0]} did not answer within {timeout_s:g} s"
+                f"{self.tool} {arguments[0]}: no answer within {timeout_s:g} s. Restart the engine."
             ) from error
         if done.returncode:
             raise self.failure(done.stderr.decode(errors="replace"))
         return done.stdout.decode(errors="replace").strip()
 
     def failure(self, said: str) -> SandboxError:
-        """What its words on stderr mean."""
+        """Return the error that a message on stderr means."""
         lines = [line.strip() for line in said.splitlines()]
         telling = [line for line in lines if line and not HINT.match(line)] or ["no reason"]
         if gone := [line for line in telling if GONE.search(line)]:
             return EngineGoneError(
-                f"{self.tool} is installed but its engine does not answer ({gone[-1]}): start "
-                "it, or set DOCKER_HOST to where it listens"
+                f"{self.tool}: installed, but its engine does not answer ({gone[-1]}). Start the "
+                "engine, or set DOCKER_HOST to its address."
             )
         return SandboxError(f"{self.tool}: {telling[-1]}")
 
     def is_podman(self) -> bool:
-        """Under whatever name."""
-        return "podman" in self.asked("--version")
+        """Return whether the command is podman, under whatever name."""
+        return "podman" in self.run("--version")
 
-    def inspected(self, kind: str, name: str) -> dict[str, Any]:
-        (found,) = json.loads(self.asked(kind, "inspect", name))
+    def inspect(self, kind: str, name: str) -> dict[str, Any]:
+        (found,) = json.loads(self.run(kind, "inspect", name))
         return dict(found)
 
     def wait_until_there(self, seconds: float) -> None:
-        """While it is being restarted, say."""
+        """Wait until the engine answers, for example while it is being restarted."""
         deadline = time.monotonic() + seconds
         while True:
             try:
-                self.asked("version", timeout_s=10)
+                self.run("version", timeout_s=10)
             except EngineGoneError:
                 if time.monotonic() > deadline:
                     raise
@@ -92,47 +92,47 @@ class Engine:
                 return
 
     def remove_leftovers(self) -> None:
-        """Containers of harnesses of this machine that are gone; those that cannot be stay."""
+        """Remove containers of this machine's ended harnesses, as far as possible."""
         with contextlib.suppress(SandboxError):
-            for container in self.asked(
+            for container in self.run(
                 "ps", "--all", "--quiet", "--no-trunc", "--filter", f"label={WORKER_LABEL}"
             ).split():
                 if _is_gone(self._owner_of(container)):
                     self.remove(container)
 
     def remove(self, container: str) -> None:
-        """If the engine answers: it may be gone, or the container."""
+        """Remove a container, if the engine answers and the container still exists."""
         with contextlib.suppress(SandboxError):
-            self.asked("rm", "--force", container, timeout_s=REMOVAL_S)
+            self.run("rm", "--force", container, timeout_s=REMOVAL_S)
 
     def _owner_of(self, container: str) -> str:
-        """Of the two engines only Docker can be asked for a label in a list."""
+        """Return a container's owner label. Of the two engines only Docker can list labels."""
         try:
-            labels = self.inspected("container", container)["Config"]["Labels"]
+            labels = self.inspect("container", container)["Config"]["Labels"]
         except SandboxError:  # it has ended by itself meanwhile
             return ""
         return str((labels or {}).get(OWNER_LABEL, ""))
 
 
 def find_engine() -> Engine:
-    """The one that is asked for, or the first that is installed."""
+    """Return the engine that the user chose, or the first that is installed."""
     wanted = os.environ.get(TOOL, "")
     for tool in [wanted] if wanted else ENGINES:
         if shutil.which(tool):
             return Engine(tool)
     raise SandboxError(
-        f"no container engine here ({wanted or ' or '.join(ENGINES)} is not on PATH): install one, "
-        "or use --sandbox process"
+        f"container engine: {wanted or ' or '.join(ENGINES)} is not on PATH. Install one, or use "
+        "--sandbox process."
     )
 
 
 def owner() -> str:
-    """Name this process among all that ever were on this machine."""
+    """Return a name of this process that is unique on this machine, across restarts."""
     return "/".join((_machine(), _boot(), str(os.getpid()), _started(os.getpid())))
 
 
 def _is_gone(owner: str) -> bool:
-    """Whether it was a process of this machine and no longer runs."""
+    """Return whether it was a process of this machine that no longer runs."""
     machine, boot, pid, started = (owner.split("/") + [""] * 4)[:4]
     if machine != _machine() or not pid.isdecimal():
         return False
@@ -148,7 +148,7 @@ def _boot() -> str:
 
 
 def _started(pid: int) -> str:
-    """In ticks since the boot; nothing if it is not there."""
+    """Return when a process started, in ticks since boot, or an empty text if it is gone."""
     return next(iter(_line(f"/proc/{pid}/stat").rpartition(")")[2].split()[19:20]), "")
 
 

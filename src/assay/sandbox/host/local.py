@@ -1,4 +1,4 @@
-"""A worker's two processes on this machine, with a pair of sockets between them."""
+"""Start a worker's two processes on this machine, with a pair of sockets between them."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ START_WITH_PACKAGES_S = 300.0  # from a cold disk
 
 
 def start_with(environment: str, tier: str) -> Start:
-    """The settings that depend on the environment; SandboxError if it cannot be used."""
+    """Return the settings that depend on the environment. Raise SandboxError if it is unusable."""
     if not environment:
         return Start(INTERPRETER, START_S, private=private_paths())
     found = environments.find(environment, tier)
@@ -55,7 +55,7 @@ def start_with(environment: str, tier: str) -> Start:
 
 @functools.cache
 def private_paths() -> tuple[str, ...]:
-    """Return what holds tests, references or verdicts, and must never be visible to programs."""
+    """Return the paths that hold tests, references or verdicts. Programs must never see them."""
     found = [str(Path(assay.__file__).parent)]
     if data := os.environ.get("ASSAY_DATA_DIR"):
         found.append(data)
@@ -65,7 +65,7 @@ def private_paths() -> tuple[str, ...]:
 
 
 class LocalServers:
-    """Started when they are needed; the oracle needs the fork server's other end."""
+    """Start both servers when they are needed. The oracle needs the fork server's other end."""
 
     def __init__(self, settings: WorkerSettings) -> None:
         self._settings = settings
@@ -85,13 +85,13 @@ class LocalServers:
 
 
 def _above_standard(end: socket.socket) -> socket.socket:
-    """Move it above the standard streams, whose numbers are free if the harness has none."""
+    """Move a descriptor above the standard streams, whose numbers may be free."""
     with end:
         return socket.socket(fileno=fcntl.fcntl(end, fcntl.F_DUPFD_CLOEXEC, 3))
 
 
 class _Process(Server):
-    """One isolated process that answers messages."""
+    """Hold one isolated process that answers messages."""
 
     def __init__(self, settings: WorkerSettings, role: RoleName, link: socket.socket) -> None:
         self._lock = threading.Lock()
@@ -113,10 +113,10 @@ class _Process(Server):
         self.begin(role, link.fileno(), settings)
 
     def _ask_to_end(self) -> None:
-        """Have the process outside the sandbox end everything in it, however long that takes.
+        """Make the process outside the sandbox end everything in it, however long that takes.
 
-        Killed at once, it would leave what programs started: not every tier has a namespace that
-        ends with its first process.
+        If it were killed at once, it would leave what programs started: not every tier has a
+        namespace that ends with its first process.
         """
         self._process.send_signal(signal.SIGTERM)
         with contextlib.suppress(subprocess.TimeoutExpired):

@@ -1,4 +1,4 @@
-"""Workers that take from one lazy stream."""
+"""Run workers that take jobs from one lazy stream."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ R = TypeVar("R")
 def stream(
     items: Iterable[T], work: Callable[[T, Callable[[], None]], R], workers: int, dozing: int
 ) -> Iterator[R]:
-    """``work`` of every item, by ``workers`` threads, in the order of completion.
+    """Yield ``work`` of every item, done by ``workers`` threads, in the order of completion.
 
-    Work calls its second argument when it only waits for something; up to ``dozing`` such threads
-    are replaced by others until they are done. An error of ``items`` itself is raised after the
-    work already taken is done.
+    ``work`` calls its second argument when it only waits for something. Up to ``dozing`` such
+    threads are replaced by others until they are done. An error of ``items`` itself is raised after
+    the work already taken is done.
     """
     source = _Source(items)
     # Bounded, so that a slow reader holds the workers back.
@@ -91,7 +91,7 @@ def stream(
 
 
 class _Count:
-    """A number that several threads change."""
+    """Hold a number that several threads change."""
 
     def __init__(self) -> None:
         self.value = 0
@@ -103,7 +103,7 @@ class _Count:
 
 
 class _Source(Generic[T]):
-    """An iterator that several threads may share."""
+    """Share an iterator between several threads."""
 
     def __init__(self, items: Iterable[T]) -> None:
         self._items = iter(items)

@@ -1,4 +1,4 @@
-"""What became of a program in a worker, as the harness sees it."""
+"""Describe what happened to a program in a worker, as the harness sees it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from assay.sandbox.inside.serving.messages import Seen
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What a worker saw of a program. ``result`` is its own word, ``told`` that of its oracle."""
+    """Hold what a worker saw of a program. ``result`` comes from it, ``told`` from its oracle."""
 
     result: Result | None
     exit_code: int
@@ -27,7 +27,7 @@ class Report:
 
     @property
     def failure_of_ours(self) -> str:
-        """Return why nothing was seen of the program that counts, or nothing."""
+        """Return why the harness saw no valid outcome of the program, or an empty text."""
         for result in (self.result, self.told):
             if result and result.status == "unfit":
                 return result.detail
@@ -35,13 +35,13 @@ class Report:
 
     @property
     def doubtful(self) -> bool:
-        """Tell whether something else than the program may have caused what was seen."""
+        """Return whether something other than the program may have caused the outcome."""
         return bool(self.pressure or self.killed_by_host)
 
 
 @dataclass(frozen=True, slots=True)
 class SandboxFailure:
-    """Nothing was seen of a program, for reasons of ours; ``lost``: its worker ended."""
+    """Report that the harness failed, so nothing was seen of a program. ``lost``: worker ended."""
 
     why: str
     lost: bool = False
@@ -53,7 +53,7 @@ class SandboxFailure:
 
 @dataclass(frozen=True, slots=True)
 class BrokeWorker:
-    """A program ended its worker twice, while an honest one passes in such a worker."""
+    """Report that a program ended its worker twice, while an honest one passes in such a worker."""
 
     how: str
 
@@ -62,7 +62,7 @@ Outcome = Report | SandboxFailure | BrokeWorker
 
 
 def parse_report(data: list[Any], told: Result | None = None) -> Report | SandboxFailure:
-    """Build a report of what a keeper has ``Seen``, whose fields are the first of a report."""
+    """Build a report from what a keeper has ``Seen``. These fields are a report's first ones."""
     seen = Seen(*data)
     result = read_result(data[0]) if data[0] else None
     report = Report(result, *seen[1:], told=told)

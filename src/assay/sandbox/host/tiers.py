@@ -1,4 +1,4 @@
-"""The tiers of the process sandbox, strongest first: what each promises and what it does not."""
+"""List the tiers of the process sandbox, strongest first, with their guarantees and gaps."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SIDE_CHANNELS = (
     "side channels: timing, load, and numbers that the kernel counts for the whole machine "
     "(inodes of pipes and sockets, socket cookies)"
 )
-# Where no cgroup can be had.
+# Gaps where no cgroup is available.
 WATCHED = (
     "memory and CPU time of the tree are looked at 50 times a second, not limited by the kernel",
     "SIGCHLD is never delivered: children that nobody waits for would vanish uncounted",
@@ -31,7 +31,7 @@ HOST_NUMBERS = "process ids and inode numbers are the host's, and count what oth
 
 @dataclass(frozen=True, slots=True)
 class Tier:
-    """``remedy`` is for people on whose machine it does not work."""
+    """Describe a tier. ``remedy`` says what a machine needs for it."""
 
     name: str
     guarantees: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""From what a fork server and its oracle saw to a verdict."""
+"""Turn what a fork server and its oracle saw into a verdict."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from assay.sandbox.host.report import BrokeWorker, Outcome, Report, SandboxFailu
 from assay.sandbox.inside.judging.messages import Result
 from assay.types import Cases, Job, Limits, Status, Verdict
 
-# Results that are no failure of the program, and the reasons that verdicts give for them.
+# Results that are not a failure of the program, and the verdicts' reasons for them.
 INVALID = {"unfit": "sandbox-error", "unsupported": "unsupported"}
 LONGEST_LINE = 400  # characters of a program's last line in a verdict's detail
 BROKE_WORKER = "broke-worker"  # twice, while an honest program passes in such a worker
 
 
 def verdict_of(job: Job, outcome: Outcome) -> Verdict:
-    """Return the verdict on a program by what became of it."""
+    """Return the verdict on a program from the outcome of its run."""
     if isinstance(outcome, SandboxFailure):
         return invalid(job, "sandbox-error", outcome.why)
     if isinstance(outcome, BrokeWorker):
@@ -26,14 +26,14 @@ def verdict_of(job: Job, outcome: Outcome) -> Verdict:
         )  # fmt: skip
     report, told = outcome, outcome.told or outcome.result
     if told and told.status == "ended" and report.result:
-        told = report.result  # it ended before it had begun, and said why
+        told = report.result  # it ended before it had started, and said why
     told = told or Result("ended")
     if told.status in INVALID:
         return invalid(job, INVALID[told.status], told.detail)
     status: Status = "pass" if told.status == "pass" else "fail"
     reason, detail = told.reason, told.detail
     if told.status == "ended" or (report.out_of_memory and status == "fail"):
-        reason, detail = _untold(report, job.limits)
+        reason, detail = _explain_end(report, job.limits)
     return Verdict(
         task_id=job.task_id,
         sample=job.sample,
@@ -52,7 +52,7 @@ def verdict_of(job: Job, outcome: Outcome) -> Verdict:
 
 
 def invalid(job: Job, reason: str, detail: str) -> Verdict:
-    """What is no failure of the program."""
+    """Return an invalid verdict, for what is not a failure of the program."""
     return Verdict(job.task_id, job.sample, "invalid", reason, detail, rule=job.program.rule)
 
 
@@ -71,8 +71,8 @@ def _signal_name(number: int) -> str:
         return f"signal {number}"
 
 
-def _untold(report: Report, limits: Limits) -> tuple[str, str]:
-    """Return reason and detail of the verdict on a program that ended before its tests did."""
+def _explain_end(report: Report, limits: Limits) -> tuple[str, str]:
+    """Return the reason and detail for a program that ended before its tests did."""
     code, stopped, output = report.exit_code, report.stopped, report.output_tail.strip()
     if stopped == "memory" or report.out_of_memory:
         reason, detail = "memory", f"used more than {limits.memory_mb} MB"

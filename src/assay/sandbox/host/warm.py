@@ -1,4 +1,4 @@
-"""Workers that are kept warm between calls of a sandbox, whatever they are."""
+"""Keep workers of any kind warm between calls of a sandbox."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from assay.types import Job
 
 
 class Killable(Protocol):
-    """A worker; ``kill`` may come from any thread."""
+    """Define a worker. Any thread may call ``kill``."""
 
     def kill(self) -> None: ...
 
@@ -23,7 +23,7 @@ R = TypeVar("R")
 
 
 class WarmWorkers(Generic[W]):
-    """The workers of a sandbox: those that have nothing to do, and all that are alive."""
+    """Hold the workers of a sandbox: the idle ones, and all that are alive."""
 
     def __init__(self, workers: int, first: W) -> None:
         self._workers = workers
@@ -34,7 +34,7 @@ class WarmWorkers(Generic[W]):
         self._closed = False
 
     def close(self) -> None:
-        """End all workers; a later call of ``judge`` starts new ones."""
+        """End all workers. A later call of ``judge`` starts new ones."""
         with self._lock:
             self._closed = True
             workers, self._alive, self._idle = self._alive, set(), []
@@ -47,7 +47,7 @@ class WarmWorkers(Generic[W]):
         run: Callable[[Job, Callable[[], None]], R],
         dozing: int,
     ) -> Generator[R, None, None]:
-        """Yield what ``run`` returns for each job; end all workers if that is not awaited."""
+        """Yield what ``run`` returns for each job. End all workers if the caller stops early."""
         self._closed = False
         workers = self._workers
         if isinstance(jobs, Sized):  # a call with one program starts one thread
@@ -61,7 +61,7 @@ class WarmWorkers(Generic[W]):
                 self.close()
 
     def _take(self, fits: Callable[[W], bool], start: Callable[[], W]) -> W:
-        """Return an idle worker that fits, or a new one; too many that do not are ended."""
+        """Return an idle worker that fits, or a new one. End idle ones if there are too many."""
         with self._lock:
             if self._closed:
                 raise SandboxError("stopped")
@@ -93,7 +93,7 @@ class WarmWorkers(Generic[W]):
 
 
 class Turnstile:
-    """Many at a time, or one alone."""
+    """Admit many at a time, or one alone."""
 
     def __init__(self) -> None:
         self._condition = threading.Condition()

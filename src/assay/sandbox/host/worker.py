@@ -1,4 +1,4 @@
-"""The harness's end of one worker: a fork server for programs, and an oracle for their tests."""
+"""Talk to one worker: a fork server for programs, and an oracle for their tests."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from assay.sandbox.inside.serving.messages import (
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """How a worker's interpreter is started, and what its programs get beyond the usual."""
+    """Describe how a worker's interpreter is started, and what its programs get in addition."""
 
     interpreter: tuple[str, ...]
     start_s: float
@@ -40,7 +40,7 @@ class Start:
 
 @dataclass(frozen=True, slots=True)
 class WorkerSettings:
-    """What a worker is started with; two workers with the same can take each other's jobs."""
+    """Hold a worker's settings. Workers with equal settings can take each other's jobs."""
 
     inside: Settings
     interpreter: tuple[str, ...]
@@ -48,11 +48,14 @@ class WorkerSettings:
 
 
 class WorkerLostError(Exception):
-    """A process of the worker is gone or does not answer; its sample has no verdict."""
+    """Report that a process of the worker is gone or does not answer."""
 
 
 def end_process(process: subprocess.Popen[bytes], last_resort: Callable[[], None]) -> None:
-    """Its input closes, which it notices at once; what does not is killed after ``last_resort``."""
+    """Close the process's input, which ends it.
+
+    If it still runs after 2 s, call ``last_resort``, then kill it.
+    """
     for stream in (process.stdin, process.stdout):
         with contextlib.suppress(OSError):
             stream.close()  # type: ignore[union-attr]
@@ -67,12 +70,12 @@ def end_process(process: subprocess.Popen[bytes], last_resort: Callable[[], None
 
 
 class Server:
-    """One isolated process that answers messages, somewhere."""
+    """Define one isolated process that answers messages."""
 
     about: About
 
     def begin(self, role: RoleName, link: int, settings: WorkerSettings) -> None:
-        """Tell it what it is to be; SandboxError if it cannot."""
+        """Send the server its settings. Raise SandboxError if it cannot use them."""
         try:
             self.send(Beginning(role, link, settings.inside))
             answer = self.receive_any(time.monotonic() + settings.start_s)
@@ -88,35 +91,35 @@ class Server:
         self.send_encoded(wire.dumps(message))
 
     def send_encoded(self, message: bytes) -> None:
-        """WorkerLostError if it is gone."""
+        """Send a message. Raise WorkerLostError if the process is gone."""
         raise NotImplementedError
 
     def receive(self, deadline: float, dozing: Dozing | None = None) -> list[Any]:
-        """Return its next answer; WorkerLostError if none comes in time, or it could not go on."""
+        """Return the next answer. Raise WorkerLostError if it is late or reports a failure."""
         answer = self.receive_any(deadline, dozing)
         if isinstance(answer, str):
             raise WorkerLostError(answer)
         return answer
 
     def receive_any(self, deadline: float, dozing: Dozing | None = None) -> list[Any] | str:
-        """Return its next answer, or its last words; WorkerLostError if none comes in time."""
+        """Return the next answer, even a failure. Raise WorkerLostError if it is late."""
         raise NotImplementedError
 
     def cpu_s(self) -> float:
-        """Return the CPU seconds of it and of all it started; 0 where that cannot be seen."""
+        """Return the CPU seconds of the process and its descendants, or 0 if unknown."""
         return 0.0
 
     def dozing(self, tell: Callable[[], None]) -> Dozing | None:
-        """Who notices that it only waits; none where that cannot be seen."""
+        """Return a detector for a process that only waits, or None if that cannot be seen."""
         raise NotImplementedError
 
     def kill(self) -> None:
-        """End it and all it started."""
+        """End the process and all it started."""
         raise NotImplementedError
 
 
 class Servers(Protocol):
-    """Where a worker's two processes come from."""
+    """Define where a worker's two processes come from."""
 
     programs: Server
 
@@ -125,7 +128,7 @@ class Servers(Protocol):
 
 
 class Worker:
-    """``kill`` may come from any thread, the rest from one at a time."""
+    """Judge programs with two servers. Any thread may call ``kill``, one at a time the rest."""
 
     def __init__(self, settings: WorkerSettings, servers: Servers) -> None:
         self.settings = settings
@@ -137,15 +140,15 @@ class Worker:
 
     @property
     def limits_by(self) -> str:
-        """Return the kernel feature that holds the tree's limits; empty if they are watched."""
+        """Return the kernel feature that limits the tree, or an empty text if it is watched."""
         return self._programs.about.limits_by
 
     def judge(
         self, order: Order, timeout_s: float, doze: Callable[[], None]
     ) -> Report | SandboxFailure:
-        """What became of a program whose tests run in its own process.
+        """Return the outcome of a program whose tests run in its own process.
 
-        ``doze`` is called when it has been waiting for something, not working.
+        ``doze`` is called when the program has been waiting for something, not working.
         """
         self._programs.send(order)
         deadline = time.monotonic() + timeout_s
@@ -160,9 +163,9 @@ class Worker:
         timeout_s: float,
         doze: Callable[[], None],
     ) -> Report | SandboxFailure:
-        """Judge a program whose tests run in the oracle, which keeps them by ``key``.
+        """Judge a program whose tests run in the oracle, which caches them by ``key``.
 
-        Inputs that the tests draw depend on the ``seed``.
+        Random inputs of the tests depend on the ``seed``.
         """
         if self._oracle is None:
             self._oracle = self._started_oracle()

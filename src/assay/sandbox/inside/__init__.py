@@ -1,1 +1,1 @@
-"""What runs in the sandbox's own interpreter: imports only the standard library and siblings."""
+"""Hold what runs in the sandbox's own interpreter. It imports the standard library only."""

@@ -1,4 +1,4 @@
-"""Programs in containers of Docker or podman: one for each worker, with a fork server inside."""
+"""Run programs in containers of Docker or podman: one per worker, with a fork server inside."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ENGINE_BACK_S = 60.0  # an engine that is restarted takes this long at most
 
 
 class DockerSandbox(ForkServerSandbox):
-    """Containers that are kept warm; each ends with the harness, however that ends."""
+    """Keep containers warm. Each ends with the harness, however that ends."""
 
     def __init__(self, workers: int) -> None:
         self._engine = find_engine()
@@ -52,7 +52,7 @@ class DockerSandbox(ForkServerSandbox):
 def _settings(job: Job) -> WorkerSettings:
     if job.environment:
         raise SandboxError(
-            f"the environment {job.environment} is not in the image: use --sandbox process"
+            f"environment '{job.environment}': not in the image. Use --sandbox process."
         )
     return settings_for(job, CONTAINER.name, Start(INTERPRETER, START_S))
 
@@ -60,5 +60,5 @@ def _settings(job: Job) -> WorkerSettings:
 @sandboxes.register("docker")
 def _open(workers: int, tier: str) -> DockerSandbox:
     if tier != "auto":
-        raise SandboxError(f"the container engine decides the tier: drop --sandbox-tier {tier}")
+        raise SandboxError(f"--sandbox-tier {tier}: containers have one tier. Omit the option.")
     return DockerSandbox(workers or usable_cores())

@@ -1,4 +1,4 @@
-"""Programs in processes of their own, isolated by the kernel; needs neither root nor Docker."""
+"""Run programs in separate processes, isolated by the kernel. Needs neither root nor Docker."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from assay.types import Job
 
 
 class ProcessSandbox(ForkServerSandbox):
-    """Fork servers on this very machine, isolated as one of the tiers says."""
+    """Keep fork servers on this machine, isolated by one of the tiers."""
 
     def __init__(self, workers: int, tier: str = "auto") -> None:
         self.tier, first, self._refused = _first_worker(tier)
@@ -47,14 +47,14 @@ def _settings(tier: Tier, job: Job) -> WorkerSettings:
 
 
 def _first_worker(wanted: str) -> tuple[Tier, Worker, tuple[str, ...]]:
-    """Return the strongest tier this machine allows, or the one asked for and no other."""
+    """Return the strongest tier this machine allows, or only the requested one."""
     if wanted not in ("auto", *TIERS):
-        raise SandboxError(f"unknown sandbox tier '{wanted}': choose auto, {', '.join(TIERS)}")
+        raise SandboxError(f"sandbox tier '{wanted}': unknown. Choose auto, {', '.join(TIERS)}.")
     not_for_us: list[str] = []
     refusals: list[str] = []
     for tier in TIERS.values() if wanted == "auto" else [TIERS[wanted]]:
         if (tier.name == "root") != _is_full_root() and tier.name != "landlock":
-            not_for_us.append(f"{tier.name}: run as {'root' if _is_full_root() else 'no root'}")
+            not_for_us.append(f"{tier.name}: {'not for root' if _is_full_root() else 'needs root'}")
             continue
         try:
             settings = _settings(tier, PROBE)
@@ -62,13 +62,13 @@ def _first_worker(wanted: str) -> tuple[Tier, Worker, tuple[str, ...]]:
         except SandboxError as error:
             refusals.append(f"{tier.name}: {error}")
     raise SandboxError(
-        f"this machine does not allow the process sandbox ({'; '.join(not_for_us + refusals)}): "
-        "'assay sandbox doctor' says what it needs"
+        f"process sandbox: does not work here ({'; '.join(not_for_us + refusals)}). "
+        "Run 'assay sandbox doctor' to see what it needs."
     )
 
 
 def _is_full_root() -> bool:
-    """Whether this is root with other users to change to, not the sole user of a namespace."""
+    """Return whether this is root with other users to change to, not a namespace's only user."""
     mapped = Path("/proc/self/uid_map").read_text().splitlines()
     return os.geteuid() == 0 and any(int(line.split()[2]) > 1 << 20 for line in mapped)
 

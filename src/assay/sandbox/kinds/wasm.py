@@ -1,7 +1,7 @@
-"""Programs as WebAssembly: no kernel features needed, so also where there are none.
+"""Run programs as WebAssembly, which needs no kernel features.
 
-CPython itself is the guest, a fresh instance for each program, without files, network or clock
-tricks. A program or task that imports what the guest lacks is unsupported; nothing that a program
+CPython itself is the guest. Each program gets a new instance without files, network or clock
+tricks. A program or task that imports what the guest lacks is unsupported. Nothing that a program
 does at run time takes it out of the score.
 """
 
@@ -73,7 +73,7 @@ Outcome = Seen | BrokeWorker
 
 
 class WasmSandbox(WarmWorkers["_Worker"]):
-    """A process for each worker, kept warm between calls of ``judge``."""
+    """Keep one process per worker warm between calls of ``judge``."""
 
     def __init__(self, workers: int) -> None:
         self._component = component.compiled(_note)
@@ -112,10 +112,10 @@ class WasmSandbox(WarmWorkers["_Worker"]):
             return job, self._report_alone(job, report)
 
     def _report_alone(self, job: Job, report: Seen) -> Outcome:
-        """Judge a program that got no verdict beside others, between two control programs.
+        """Judge a program that got no verdict next to others, between two control programs.
 
-        Where they pass in the same worker the failure is the program's own; where they do not,
-        it is ours.
+        If both pass in the same worker, the failure is the program's own. Otherwise it is the
+        harness's.
         """
         failure = ""
         for attempt in range(1, ATTEMPTS):
@@ -133,7 +133,7 @@ class WasmSandbox(WarmWorkers["_Worker"]):
         return SandboxFailure(failure)
 
     def _failure_of_control(self, job: Job, report: Seen) -> str:
-        """Return why no program can be judged now, or nothing."""
+        """Return why no program can be judged now, or an empty text."""
         cpu_s = report.cpu_s if isinstance(report, GuestReport) else 0.0
         found = self._report(_control(job, cpu_s))
         if isinstance(found, SandboxFailure):
@@ -166,11 +166,11 @@ def _why_lost(report: Seen) -> str:
 
 
 class _LostError(Exception):
-    """The worker is gone or does not answer; its sample has no verdict."""
+    """Report that the worker is gone or does not answer. Its sample has no verdict."""
 
 
 class _Worker:
-    """The harness's end of a process that runs guests."""
+    """Talk to a process that runs guests."""
 
     def __init__(self, path: Path) -> None:
         command = [sys.executable, "-m", "assay.sandbox.wasm.worker", str(path)]
@@ -209,10 +209,10 @@ class _Worker:
         except (OSError, ValueError) as error:
             self.is_well = False
             raise _LostError(str(error) or "it ended") from error
-        # Its own watchdog is to notice first, and knows better.
+        # Its own watchdog should notice first, because it knows more.
         report = self._receive(limits.wall_s * PATIENCE + limits.cpu_s + TESTS_S + GRACE_S)
         if report.forgotten or report.ended == "wall":
-            self.is_well = False  # a new one is simpler than to know what this one still has
+            self.is_well = False  # a new one is simpler than tracking what this one still has
         return report
 
     def kill(self) -> None:
@@ -234,7 +234,7 @@ class _Worker:
 
 
 def _limits(job: Job) -> GuestLimits:
-    """In the guest's seconds, as those of the reference's slowest call are."""
+    """Return the limits in the guest's seconds, like those of the reference's slowest call."""
     limits = job.limits
     call_cpu_s = limits.call_cpu_s * SLOWER
     if call_cpu_s and job.tests.cases:
@@ -243,9 +243,9 @@ def _limits(job: Job) -> GuestLimits:
 
 
 def _control(job: Job, cpu_s: float) -> Job:
-    """Return a program that needs twice the CPU time which another got until it was ended.
+    """Return a program that needs twice the CPU time that another got until it was ended.
 
-    It has the same wall limit: it is ended as well if the machine gives it no larger share.
+    It has the same wall limit, so it is ended as well if the machine gives it no larger share.
     """
     code = CONTROL.format(rounds=round(2 * cpu_s * ROUNDS_PER_S))
     limits = dataclasses.replace(job.limits, cpu_s=4 * job.limits.cpu_s, call_cpu_s=0.0)
@@ -274,7 +274,7 @@ def _as_if_native(report: GuestReport) -> Report:
 
 
 def _cut_off(told: Result, how: How, detail: str) -> Result:
-    """Return the result of a program whose instance ended; failing test and groups stay."""
+    """Return the result of a program whose instance ended. The failing test and groups stay."""
     reasons = {
         "stack": ("exception", "RecursionError: the stack of WebAssembly is exhausted"),
         "answer": ("exit", detail),
@@ -295,5 +295,5 @@ def _note(text: str) -> None:
 @sandboxes.register("wasm")
 def _open(workers: int, tier: str) -> WasmSandbox:
     if tier not in ("auto", TIER):
-        raise SandboxError(f"wasm has one tier, {TIER}: drop --sandbox-tier {tier}")
+        raise SandboxError(f"--sandbox-tier {tier}: wasm has one tier, {TIER}. Omit the option.")
     return WasmSandbox(workers or usable_cores())

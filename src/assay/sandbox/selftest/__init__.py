@@ -1,1 +1,1 @@
-"""Attacks on a sandbox, and what this machine offers it."""
+"""Attack a sandbox, and show what this machine offers it."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from assay.types import Integrity
 
-# Programs raise this themselves when something was allowed that must not be.
+# Attack programs raise this error when something was allowed that must not be.
 HELPERS = """
 import ctypes, os, socket, sys, time
 libc = ctypes.CDLL(None, use_errno=True)
@@ -26,7 +26,7 @@ def refused_call(x86_64, aarch64, *arguments):
 
 @dataclass(frozen=True, slots=True)
 class Attack:
-    """A hostile program and the reasons with which it may end; anything else got through.
+    """Describe a hostile program and the reasons with which it may end. Others are breaches.
 
     In ``program``, ``@SECRET@``, ``@FOLDER@``, ``@TCP@``, ``@UDP@``, ``@ABSTRACT@`` and ``@MARK@``
     stand for a file and folder of the host, addresses that listen there, and a process name that

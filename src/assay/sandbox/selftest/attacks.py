@@ -1,4 +1,4 @@
-"""What hostile programs try, and what a sandbox must make of it.
+"""Define what hostile programs try, and the outcomes that a sandbox must have.
 
 The same battery is ``assay sandbox selftest`` and the conformance suite of every sandbox kind.
 """
@@ -89,7 +89,7 @@ NUMBERS = (
         "deep folders",
         "import os\nfor i in range(1500): os.mkdir('d'); os.chdir('d')", ("passed", "files"),
     ),
-    Attack("scratch folder spoiled", "import os\nos.chmod('.', 0)", ("passed", "forbidden")),
+    Attack("scratch folder damaged", "import os\nos.chmod('.', 0)", ("passed", "forbidden")),
     Attack("unreadable folder left", "import os\nos.mkdir('d', 0)\nopen('f', 'w').close()"),
 )  # fmt: skip
 
@@ -235,12 +235,12 @@ VERDICTS = (
         ("exception",),
     ),
     Attack(
-        "error that takes the telling down",
+        "error that breaks its own report",
         "import json, sys\nsys.setrecursionlimit(50)\n"
         "class Deep(Exception):\n    def __str__(self): return self.__str__()\n"
         "json.dumps = None\nraise Deep", ("exception", "exit"),
     ),
-    Attack("a signal is told as what it was", "import os; os.kill(os.getpid(), 11)", ("signal",)),
+    Attack("a signal is reported as such", "import os; os.kill(os.getpid(), 11)", ("signal",)),
     Attack(
         "object that equals everything",
         "class Liar:\n    def __eq__(self, other): return True\ndef f(): return Liar()",
@@ -267,7 +267,7 @@ SEPARATED = tuple(
 )
 
 LEAVE_BEHIND = Attack("leftovers, part one", "open('left', 'w').write('x')")
-LOOK_FOR_IT = Attack("leftovers of the program before", "import os\nassert os.listdir('.') == []")
+LOOK_FOR_IT = Attack("leftovers of the previous program", "import os\nassert os.listdir('.') == []")
 
 BATTERY = (
     *TIME, *MEMORY, *NUMBERS, *ON_LIMITS, *FILES, *NETWORK, *JUDGE, *KERNEL, *VERDICTS, *SEPARATED,

@@ -1,4 +1,4 @@
-"""Attacks that use more than a program may, by ways that a count of processes does not see.
+"""Define attacks that exceed limits in ways that a count of processes does not see.
 
 Each uses at most 2 GB and a few seconds where nothing stops it. A comment marks those that got
 through while limits were counted from what processes show of themselves.
@@ -71,7 +71,7 @@ CPU = (
         ("timeout",), cpu_s=2, wall_s=30,
     ),
     Attack(
-        "CPU by siblings, whom the keeper has to wait for",
+        "CPU by siblings, which the keeper must wait for",
         HELPERS + CLONE + "for i in range(30):\n    if clone(0x8000 | 17) == 0:\n"
         "        while time.process_time() < 0.3: pass\n        os._exit(0)\n"
         "    time.sleep(0.15)\ntime.sleep(10)",
@@ -130,7 +130,7 @@ MEMORY = (
         ("memory", "forbidden", "files", "processes", "passed"), wall_s=25,
     ),
     Attack(
-        "memory: sockets on their way in sockets",
+        "memory: sockets in transit through sockets",
         HELPERS + FILL + "import array\nways = [socket.socketpair() for _ in range(9)]\n"
         "for near, far in ways:\n    for _ in range(200):\n        a, b = socket.socketpair()\n"
         "        fill(a)\n        fill(b)\n"
@@ -164,7 +164,7 @@ NUMBERS = (
         ("processes",),
     ),
     Attack(
-        "daemons in a Landlock domain of their own",
+        "daemons in their own Landlock domain",
         HELPERS + "import struct\nfor _ in range(9):\n    if not os.fork():\n        os.setsid()\n"
         "        for _ in range(16):\n"
         "            rules = libc.syscall(444, struct.pack('QQQ', 0xffff, 3, 3), 24, 0)\n"
@@ -179,7 +179,7 @@ NUMBERS = (
         "        libc.prctl(15, b'@MARK@', 0, 0, 0)\n        time.sleep(60)\ntime.sleep(0.3)",
     ),
     Attack(
-        "a process that hops from one to the next",
+        "a process that forks and exits in turns",
         HELPERS + "if not os.fork():\n    os.setsid()\n    libc.prctl(15, b'@MARK@', 0, 0, 0)\n"
         "    while True:\n        if os.fork(): os._exit(0)\ntime.sleep(0.3)",
         ("passed", "processes", "exit"),  # the one that may fork no more says so too

@@ -1,4 +1,4 @@
-"""Runs the attacks against a sandbox and looks at the host afterwards."""
+"""Run the attacks against a sandbox and check the host afterwards."""
 
 from __future__ import annotations
 
@@ -21,12 +21,15 @@ HONEST = (
 )
 HONEST_WITHOUT_FILES = "def f(x):\n    return x + 1\n"
 HONEST_TESTS = "assert f(1) == 2"
-UNTRIED, LACKS = "unsupported", "the guest lacks"  # what a program cannot begin, it cannot do
+UNTRIED, LACKS = (
+    "unsupported",
+    "the guest lacks",
+)  # a program that cannot start an attack is contained
 
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """What one attack came to."""
+    """Hold the outcome of one attack."""
 
     attack: str
     promised: bool
@@ -35,7 +38,7 @@ class Observation:
 
 
 def run_battery(sandbox: Sandbox, attacks: tuple[Attack, ...] = BATTERY) -> Iterator[Observation]:
-    """One observation per attack, as it is made; each is followed by an honest program."""
+    """Yield one observation per attack. An honest program runs after each."""
     capabilities = sandbox.capabilities()
     tier, honest_program = capabilities.tier, HONEST
     if not capabilities.files:
@@ -43,8 +46,8 @@ def run_battery(sandbox: Sandbox, attacks: tuple[Attack, ...] = BATTERY) -> Iter
     with _Host() as host:
         for attack in attacks:
             verdicts = [
-                _judged(sandbox, host.filled(attack.program), attack),
-                _judged(
+                _judge(sandbox, host.fill(attack.program), attack),
+                _judge(
                     sandbox,
                     honest_program,
                     replace(attack, tests=HONEST_TESTS, cpu_s=10, wall_s=30),
@@ -63,7 +66,7 @@ def run_battery(sandbox: Sandbox, attacks: tuple[Attack, ...] = BATTERY) -> Iter
             yield Observation(attack.name, promised, contained, observed)
 
 
-def _judged(sandbox: Sandbox, program: str, attack: Attack) -> Verdict:
+def _judge(sandbox: Sandbox, program: str, attack: Attack) -> Verdict:
     limits = Limits(cpu_s=attack.cpu_s, wall_s=attack.wall_s)
     tests = Tests("f", attack.tests, integrity=attack.integrity)
     (verdict,) = sandbox.judge([Job("attack", 0, Program(program, "attack"), tests, limits)])
@@ -71,7 +74,7 @@ def _judged(sandbox: Sandbox, program: str, attack: Attack) -> Verdict:
 
 
 class _Host:
-    """Bait on the host: a file, a folder, addresses that listen, a name for processes."""
+    """Put bait on the host: a file, a folder, listening addresses, a name for processes."""
 
     def __enter__(self) -> _Host:
         self._folder = tempfile.TemporaryDirectory(prefix="assay-bait-")
@@ -100,11 +103,13 @@ class _Host:
         del os.environ["ASSAY_CANARY"]
         for listening in self._sockets.values():
             with contextlib.suppress(OSError):
-                listening.shutdown(socket.SHUT_RDWR)  # or who waits there would keep it open
+                listening.shutdown(
+                    socket.SHUT_RDWR
+                )  # otherwise the waiting thread would keep it open
             listening.close()
         self._folder.cleanup()
 
-    def filled(self, program: str) -> str:
+    def fill(self, program: str) -> str:
         words = {
             "@SECRET@": str(self._secret),
             "@FOLDER@": str(self._secret.parent),
@@ -118,7 +123,7 @@ class _Host:
         return program
 
     def harm(self) -> str:
-        """What an attack did to the host, in words; nothing if it did nothing."""
+        """Return what an attack did to the host, or an empty text if it did nothing."""
         if self._state() != self._before:
             return "a host file was changed"
         if self._heard:

@@ -1,4 +1,4 @@
-"""What this machine offers a sandbox."""
+"""Find out what this machine offers a sandbox."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ VERSIONS = {"cgroup": "version 1", "cgroup2": "version 2"}
 
 @dataclass(frozen=True, slots=True)
 class TierReport:
-    """One tier on this machine; ``refusal`` is empty where it works."""
+    """Describe one tier on this machine. ``refusal`` is empty if it works."""
 
     name: str
     refusal: str
@@ -27,7 +27,7 @@ class TierReport:
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """``chosen`` is the tier that ``auto`` takes, empty if there is none."""
+    """Describe the machine. ``chosen`` is the tier that ``auto`` uses, or empty if none works."""
 
     features: dict[str, str]
     tiers: tuple[TierReport, ...]
@@ -35,13 +35,13 @@ class Diagnosis:
 
 
 def diagnose() -> Diagnosis:
-    """Try every tier for real."""
-    tiers = tuple(_examined(name) for name in TIERS)
+    """Try every tier, and return the results."""
+    tiers = tuple(_examine(name) for name in TIERS)
     chosen = next((tier.name for tier in tiers if not tier.refusal), "")
     return Diagnosis(_features(), tiers, chosen)
 
 
-def _examined(name: str) -> TierReport:
+def _examine(name: str) -> TierReport:
     tier = TIERS[name]
     refusal, guarantees, gaps = "", tier.guarantees, tier.gaps
     try:

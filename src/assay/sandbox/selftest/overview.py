@@ -1,4 +1,4 @@
-"""All kinds of sandbox on this machine: which work, what each promises, how fast it is."""
+"""Show all kinds of sandbox on this machine: which work, what they promise, how fast they are."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ WARM_UP, MEASURED = 20, 300
 
 @dataclass(frozen=True, slots=True)
 class KindReport:
-    """One kind; ``refusal`` is empty where it works."""
+    """Describe one kind. ``refusal`` is empty if it works."""
 
     kind: str
     refusal: str
@@ -30,12 +30,12 @@ class KindReport:
 
 
 def overview(workers: int = 0) -> Iterator[KindReport]:
-    """Try every kind for real, with small programs that pass."""
+    """Try every kind with small programs that pass, and yield the results."""
     for kind in sandboxes.names():
-        yield _examined(kind, workers or usable_cores())
+        yield _examine(kind, workers or usable_cores())
 
 
-def _examined(kind: str, workers: int) -> KindReport:
+def _examine(kind: str, workers: int) -> KindReport:
     try:
         sandbox = open_sandbox(kind, workers)
     except SandboxError as error:
@@ -48,7 +48,9 @@ def _examined(kind: str, workers: int) -> KindReport:
         rate = MEASURED / (time.monotonic() - started)
     finally:
         sandbox.close()
-    refusal = "" if passed == MEASURED else f"{MEASURED - passed} of {MEASURED} right programs fail"
+    refusal = (
+        "" if passed == MEASURED else f"{MEASURED - passed} of {MEASURED} correct programs fail"
+    )
     return KindReport(
         kind, refusal, about.tier, about.python, about.guarantees, about.gaps, round(rate, 1)
     )

@@ -1,1 +1,1 @@
-"""Programs as WebAssembly: the component, and the process that runs it."""
+"""Run programs as WebAssembly: the component, and the process that runs it."""

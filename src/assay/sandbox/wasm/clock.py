@@ -1,4 +1,4 @@
-"""The time of a process that runs WebAssembly: its epochs, and an end for what only waits."""
+"""Measure time in a process that runs WebAssembly, and end programs that only wait."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ STARVED = 0.1  # of the wall limit spent waiting for a CPU
 
 
 class Clock(threading.Thread):
-    """Lets the engine's epochs pass with the CPU time of the thread that runs programs."""
+    """Advance the engine's epochs with the CPU time of the thread that runs programs."""
 
     def __init__(self, engine: Any) -> None:
         super().__init__(daemon=True)
@@ -34,7 +34,7 @@ class Clock(threading.Thread):
             self.catch_up()
 
     def catch_up(self) -> None:
-        """Let all epochs pass that are due; this thread may have had to wait for a core."""
+        """Advance all epochs that are due. This thread may have waited for a core."""
         with self._lock:
             while self._ticks < self.now_s() / TICK_S:
                 self._ticks += 1
@@ -58,7 +58,7 @@ def _cpu_clock() -> Callable[[], float]:
 
 
 class Watchdog(threading.Thread):
-    """Ends the process with a last word when a program only waits: epochs do not pass then."""
+    """End the process with a last message when a program only waits, so that no epochs pass."""
 
     def __init__(self, replies: int, clock: Clock) -> None:
         super().__init__(daemon=True)
@@ -93,7 +93,7 @@ class Watchdog(threading.Thread):
         return time.monotonic() - self._since, self._clock.now_s() - self._cpu
 
     def _look(self, wall_s: float) -> None:
-        """Neither work counts here nor, within reason, time without a core."""
+        """Check the program's time. Work does not count here, nor does some waiting for a core."""
         used_wall_s, used_cpu_s = self._used()
         idle_s = used_wall_s - used_cpu_s
         if idle_s <= wall_s:

@@ -1,4 +1,4 @@
-"""CPython as a WebAssembly component, built once and kept, with its digest, in the cache."""
+"""Build CPython as a WebAssembly component once, and cache it with its digest."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from assay.errors import SandboxError
 PACKAGES = ("wasmtime", "componentize-py")
 HERE = Path(__file__).parent
 GUEST, JUDGING = HERE / "guest", HERE.parent / "inside" / "judging"
-# What the guest shares with the fork server: nothing that knows of a kernel.
+# What the guest shares with the fork server: nothing that depends on a kernel.
 SHARED = (
     "__init__", "calling", "digests", "foresee", "judge", "latest", "messages", "plain", "trial",
     "unstopped", "wire",
@@ -37,7 +37,7 @@ STACK_BYTES = (2 << 20) - (1 << 16)  # wasmtime allows no more
 
 @dataclass(frozen=True, slots=True)
 class Lacks:
-    """Names of this Python's standard library that the guest lacks."""
+    """List names of this Python's standard library that the guest lacks."""
 
     modules: tuple[str, ...]
     names: dict[str, tuple[str, ...]]  # by module
@@ -46,10 +46,10 @@ class Lacks:
 
 @dataclass(frozen=True, slots=True)
 class Build:
-    """What a component is and was made with.
+    """Describe a component and what it was built with.
 
-    Builds are not alike to the byte (componentize-py issue 247): not even the order of sets of
-    strings is that of another build, so that results name theirs.
+    Two builds are not identical to the byte (componentize-py issue 247). Even the order of sets of
+    strings differs between builds, so results name their build.
     """
 
     sha256: dict[str, str]  # by file
@@ -59,7 +59,7 @@ class Build:
 
 
 def open_engine() -> Any:
-    """Of wasmtime, the same for compiling and for running."""
+    """Return a wasmtime engine, configured alike for compiling and for running."""
     import wasmtime
 
     config = wasmtime.Config()
@@ -69,7 +69,7 @@ def open_engine() -> Any:
 
 
 def compiled(note: Callable[[str], None]) -> Path:
-    """The file that wasmtime loads; made now if it is not there or not what it was."""
+    """Return the file that wasmtime loads. Build it if it is missing or was changed."""
     _need_packages()
     folder = cache_dir() / "wasm" / _digest_of_inputs()[:16]
     machine_code, record = folder / "component.cwasm", folder / "component.json"
@@ -80,8 +80,8 @@ def compiled(note: Callable[[str], None]) -> Path:
 
 
 def about(machine_code: Path) -> Build:
-    """Return what is recorded of a component that is there."""
-    build = _recorded(machine_code.with_suffix(".json"))
+    """Return what is recorded about an existing component."""
+    build = _read_record(machine_code.with_suffix(".json"))
     if build is None:
         raise SandboxError(f"{machine_code}: its record is gone. Run the same command again.")
     return build
@@ -90,7 +90,7 @@ def about(machine_code: Path) -> Build:
 def _build(folder: Path, note: Callable[[str], None]) -> None:
     from wasmtime import component
 
-    note("building CPython for WebAssembly, once: half a minute")
+    note("building CPython for WebAssembly (once, about half a minute)")
     with tempfile.TemporaryDirectory(dir=folder) as temporary:
         wasm = Path(temporary, "component.wasm")
         _componentize(Path(temporary), wasm)
@@ -100,14 +100,14 @@ def _build(folder: Path, note: Callable[[str], None]) -> None:
         record = Path(temporary, "component.json")
         names = (wasm.name, machine_code.name)
         digests = {name: file_sha256(Path(temporary, name)) for name in names}
-        told = json.loads(_told_by_guest(machine_code))
-        build = codec.from_json(Build, {"sha256": digests, "packages": _versions(), **told})
+        answer = json.loads(_ask_guest(machine_code))
+        build = codec.from_json(Build, {"sha256": digests, "packages": _versions(), **answer})
         write_sealed(record, PURPOSE, codec.pretty(build).encode())
         for name in (*names, record.name):  # the record last: it says that all is there
             os.replace(Path(temporary, name), folder / name)
 
 
-def _told_by_guest(machine_code: Path) -> str:
+def _ask_guest(machine_code: Path) -> str:
     worker = [sys.executable, "-m", "assay.sandbox.wasm.worker", str(machine_code), "about"]
     done = subprocess.run(worker, capture_output=True, text=True, check=True, timeout=BUILD_S)
     return done.stdout
@@ -131,11 +131,11 @@ def _componentize(folder: Path, target: Path) -> None:
     )  # fmt: skip
     if done.returncode:
         last = (done.stderr.strip() or done.stdout.strip()).splitlines()[-1:] or ["no reason"]
-        raise SandboxError(f"componentize-py failed ({last[0]}): install it anew")
+        raise SandboxError(f"componentize-py: failed ({last[0]}). Install it again.")
 
 
 def _write_host_names(target: Path) -> None:
-    """What other sandboxes have and the guest may lack: asked of no program, in a process apart."""
+    """Write, in a separate process, the standard library's names that a guest may lack."""
     script = [sys.executable, "-I", "-S", "-W", "ignore", str(HERE / "host_names.py"), str(target)]
     subprocess.run(
         script, capture_output=True, stdin=subprocess.DEVNULL, check=True, timeout=BUILD_S
@@ -147,7 +147,7 @@ def _need_packages() -> None:
         _versions()
     except importlib.metadata.PackageNotFoundError as error:
         raise SandboxError(
-            f"the wasm sandbox needs {error.name}: install it with {install_hint('wasm')}"
+            f"wasm sandbox: needs {error.name}. Install it with {install_hint('wasm')}."
         ) from error
 
 
@@ -156,7 +156,11 @@ def _versions() -> dict[str, str]:
 
 
 def _digest_of_inputs() -> str:
-    here = [platform.machine(), sys.platform, *sys.version_info[:2]]  # whose names it is told
+    here = [
+        platform.machine(),
+        sys.platform,
+        *sys.version_info[:2],
+    ]  # the guest gets this Python's names
     digest = hashlib.sha256(json.dumps([_versions(), STACK_BYTES, here]).encode())
     sources = [JUDGING / f"{name}.py" for name in SHARED]
     guest = [GUEST / name for name in ("app.py", "imports.py", "lacks.py", "world.wit")]
@@ -166,16 +170,16 @@ def _digest_of_inputs() -> str:
 
 
 def _is_as_recorded(path: Path, record: Path) -> bool:
-    """Machine code from a file is as trusted as the file: it is checked each time."""
-    build = _recorded(record)
+    """Return whether a file has its recorded digest. Machine code is checked each time."""
+    build = _read_record(record)
     try:
         return build is not None and build.sha256[path.name] == file_sha256(path)
     except (OSError, KeyError):
         return False
 
 
-def _recorded(record: Path) -> Build | None:
-    """Return what is recorded of a build of this user, or nothing."""
+def _read_record(record: Path) -> Build | None:
+    """Return the record of this user's build, or None."""
     try:
         found = read_sealed(record, PURPOSE)
         return codec.from_json(Build, json.loads(found)) if found else None

@@ -1,4 +1,4 @@
-"""Run apart, by the Python of this machine: writes down the names of its standard library.
+"""Write the names of this machine's standard library. Run as a separate process.
 
 python -I -S _host_names.py OUTPUT
 """
@@ -14,7 +14,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-# What opens windows, prints poems or is not for programs.
+# Modules that open windows, print poems or are not meant for programs.
 LEFT_OUT = {
     "antigravity", "ensurepip", "idlelib", "lib2to3", "pydoc_data", "test", "this", "tkinter",
     "turtle", "turtledemo", "venv",
@@ -22,7 +22,7 @@ LEFT_OUT = {
 
 
 def modules(name: str) -> Iterator[str]:
-    """It and those in it."""
+    """Yield a module's name and those of the modules in it."""
     yield name
     with contextlib.suppress(BaseException):
         for inner in pkgutil.iter_modules(importlib.import_module(name).__path__, f"{name}."):
@@ -31,7 +31,7 @@ def modules(name: str) -> Iterator[str]:
 
 
 def names(module: str) -> list[str] | None:
-    """Nothing if it is for another system."""
+    """Return a module's names, or None if it is for another system."""
     with contextlib.suppress(BaseException):
         return [name for name in dir(importlib.import_module(module)) if not name.startswith("_")]
     return None

@@ -1,4 +1,4 @@
-"""What the harness and a process that runs WebAssembly tell each other, each one a list of JSON."""
+"""Define messages between the harness and a process that runs WebAssembly, as JSON lists."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import Any, Literal, NamedTuple
 from assay.sandbox.inside.judging.messages import Result, Task, read_result
 
 # How a program's instance ended: by a limit, the stack of WebAssembly, an answer that cannot be
-# heard, a call that took too long, answers that keep the tests busy; by itself or by an error.
+# read, a call that took too long, answers that keep the tests busy, by itself, or by an error.
 How = Literal["", "cpu", "wall", "stack", "answer", "call", "busy tests", "exit", "trap"]
 
 
 class GuestLimits(NamedTuple):
-    """The limits of one program, in the guest's seconds."""
+    """Hold the limits of one program, in the guest's seconds."""
 
     cpu_s: float
     call_cpu_s: float
@@ -22,7 +22,7 @@ class GuestLimits(NamedTuple):
 
 
 class Request(NamedTuple):
-    """A program to be judged."""
+    """Hold a program to be judged."""
 
     task: Task
     key: str  # of separated tests; empty: the tests are in the task
@@ -32,7 +32,7 @@ class Request(NamedTuple):
 
 
 class GuestReport(NamedTuple):
-    """What became of a program. ``lost`` says why nothing was seen of it, which blames nobody."""
+    """Hold the outcome of a program. ``lost`` says why nothing was seen of it, without blame."""
 
     result: Result | None = None
     ended: How = ""
@@ -45,7 +45,7 @@ class GuestReport(NamedTuple):
 
     @property
     def doubtful(self) -> bool:
-        """Tell whether the program has no verdict yet, by its own failure or ours."""
+        """Return whether the program has no verdict yet, by its own failure or the harness's."""
         return bool(self.starved or self.lost)
 
 

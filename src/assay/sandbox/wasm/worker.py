@@ -1,6 +1,6 @@
-"""A process that runs programs as WebAssembly, one after the other; it can be killed at any time.
+"""Run programs as WebAssembly, one after the other, in a process that can be killed any time.
 
-It gets requests and replies with what the programs' verdicts are made of (``messages.py``).
+It receives requests and replies with what the programs' verdicts are made from (``messages.py``).
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from assay.sandbox.wasm.messages import GuestLimits, GuestReport, How, Request, 
 
 MIB = 1 << 20
 TESTS_MB = 1024  # memory of the instance with the tests
-ROOM_MB = 1024  # of this process beside its instances: answers are copied here
+ROOM_MB = 1024  # of this process without its instances: answers are copied here
 TESTS_CPU_S = 60.0  # of the tests' own work for one program
 PIECE_S = 0.02  # of calls, before their answers are heard
 AGAIN_S = 0.5  # to find which call of a piece was the long one
 LARGEST_ANSWER = 64 << 20
 MOST_ITEMS = 2_000_000  # of an answer: each takes up to 100 bytes when it is read
 DEEPEST_ANSWER = 2 * plain.DEEPEST + 8  # a value's nesting in plain data, and an answer's own
-# Or a text, in which brackets mean nothing: possessive, so that no text is read twice.
+# Or a string, in which brackets mean nothing. Possessive, so that no text is read twice.
 BRACKET = re.compile(r'[][{}]|"(?:[^"\\]|\\.)*+"?', re.DOTALL)
 MUCH = 16 << 20  # said by one program: what it leaves in this process ends with the process
 ENDS: dict[str, How] = {"interrupt": "cpu", "stack exhausted": "stack", "Exited with": "exit"}
@@ -50,10 +50,9 @@ class End:
 
 
 class EndedError(Exception):
-    """Raised when an instance ends before it answers.
+    """Report that an instance ended before it answered.
 
-    Whoever remembers that keeps its ``end`` alone: an error refers to frames, and these to the
-    instance with all its memory.
+    Keep only its ``end``: an error refers to frames, and these to the instance with all its memory.
     """
 
     def __init__(self, how: How, detail: str) -> None:
@@ -62,7 +61,7 @@ class EndedError(Exception):
 
 
 class Guest:
-    """One instance of the component."""
+    """Hold one instance of the component."""
 
     def __init__(self, machine: Machine, memory_mb: int) -> None:
         self._clock = machine.clock
@@ -74,7 +73,7 @@ class Guest:
         self._functions: dict[str, component.Func] = {}
 
     def call(self, name: str, *arguments: str, cpu_s: float) -> str:
-        """EndedError if it does not return, within so many CPU seconds."""
+        """Call a function. Raise EndedError if it does not return within the CPU seconds."""
         if name not in self._functions:
             self._functions[name] = self._instance.get_func(self._store, name)
         function = self._functions[name]
@@ -89,17 +88,17 @@ class Guest:
         return str(result)
 
     def close(self) -> None:
-        """Give its memory back now, whoever still refers to it."""
+        """Free its memory now, even if something still refers to it."""
         self._store.close()
 
     def allow(self, cpu_s: float) -> None:
-        """So much from now on, also in the midst of a call."""
+        """Set the CPU time allowed from now on, also during a call."""
         self._clock.catch_up()
         self._store.set_epoch_deadline(max(1, round(cpu_s / TICK_S)))
 
 
 class Program:
-    """An instance with a program, within the program's limits; ``end`` says how it ended."""
+    """Hold an instance with a program, within its limits. ``end`` says how it ended."""
 
     def __init__(self, machine: Machine, task: Task, limits: GuestLimits) -> None:
         self._machine, self._task, self._limits = machine, task, limits
@@ -114,11 +113,11 @@ class Program:
 
     @property
     def is_loud(self) -> bool:
-        """Return whether its answers may slow later programs down."""
+        """Return whether its answers may slow down later programs."""
         return self._said >= MUCH
 
     def lack(self) -> str:
-        """Return what it imports that the guest lacks; to be called before anything else."""
+        """Return what it imports that the guest lacks. Call this before anything else."""
         return self._call("lack", json.dumps(self._task), self._left_s)
 
     def judged(self) -> str:
@@ -128,7 +127,7 @@ class Program:
         self._load(0, PIECE_S, self._left_s)
 
     def answer(self, asked: str) -> str:
-        """Return its answers for as long as a piece lasts; none once it has ended."""
+        """Return its answers while a piece lasts, or none once it has ended."""
         if self.end:
             return ""
         heard, calls = (int(asked), "") if asked[:1].isdigit() else (0, asked)
@@ -149,7 +148,7 @@ class Program:
         return self._again(heard) if self._task.abridged else ""
 
     def _again(self, heard: int) -> str:
-        """What it answered in the piece that was cut off, from a new instance, call by call."""
+        """Return the answers of the interrupted piece, from a new instance, call by call."""
         self._guest.close()
         self._guest = Guest(self._machine, self._limits.memory_mb)
         answers: list[str] = []
@@ -165,7 +164,7 @@ class Program:
         return text if len(text) <= LARGEST_ANSWER else ""
 
     def _load(self, skip: int, piece_s: float, cpu_s: float) -> None:
-        """Have it ready for calls: it leaves the first ones out, and answers piece by piece."""
+        """Make it ready for calls. It skips the first ones and answers in pieces."""
         self._call("load", json.dumps([self._task, skip, piece_s]), cpu_s)
 
     def _call(self, name: str, argument: str, cpu_s: float) -> str:
@@ -184,7 +183,7 @@ class Program:
 
 
 class Machine:
-    """The component, and what its instances have in common."""
+    """Hold the component, and what its instances have in common."""
 
     def __init__(self, path: str) -> None:
         self.engine = open_engine()
@@ -209,29 +208,29 @@ class Machine:
                 self._oracle.call("keep", key, request.tests, cpu_s=TESTS_CPU_S)
             except EndedError as error:
                 unfit = Result("unfit", detail=f"the tests ended: {error}")
-                return self._forgotten(GuestReport(unfit))
+                return self._forget(GuestReport(unfit))
         with closing(Program(self, request.task, request.limits)) as program:
             report = self._run(key, request.seed, program)
-            return self._forgotten(report) if program.is_loud else report
+            return self._forget(report) if program.is_loud else report
 
     def _run(self, key: str, seed: str, program: Program) -> GuestReport:
         try:
             if lack := program.lack():
                 return GuestReport(Result("unsupported", detail=lack))
             if not key:
-                return _heard(program.judged())
+                return _parse_report(program.judged())
             program.load()
         except EndedError as error:
             return _ended(None, error.end)
-        return self._tried(key, seed, program)
+        return self._run_tests(key, seed, program)
 
-    def _tried(self, key: str, seed: str, program: Program) -> GuestReport:
+    def _run_tests(self, key: str, seed: str, program: Program) -> GuestReport:
         assert self._oracle is not None
         oracle = self._oracle
         left_s, resumed = TESTS_CPU_S, self.clock.now_s()
 
         def answer(asked: str) -> str:
-            """What the program uses is not the tests'."""
+            """Answer a call. The program's CPU time does not count as the tests'."""
             nonlocal left_s, resumed
             left_s -= self.clock.now_s() - resumed
             try:
@@ -245,25 +244,25 @@ class Machine:
             told = read_result(json.loads(oracle.call("trial", key, seed, cpu_s=left_s)))
         except EndedError as error:
             if program.end is not None:
-                return self._forgotten(_ended(None, program.end))
+                return self._forget(_ended(None, program.end))
             if error.end.how == "cpu":
-                return self._forgotten(GuestReport(ended="busy tests"))
-            return self._forgotten(GuestReport(lost=f"the tests ended: {error}"))
+                return self._forget(GuestReport(ended="busy tests"))
+            return self._forget(GuestReport(lost=f"the tests ended: {error}"))
         finally:
             self._answers = None
         if told.status == "unsupported":
             return GuestReport(told)
         return _ended(told, program.end)
 
-    def _forgotten(self, report: GuestReport) -> GuestReport:
-        """After the instance with all tests has ended, or may be worse than it was."""
+    def _forget(self, report: GuestReport) -> GuestReport:
+        """Close the tests' instance, which has ended or may be damaged, and return the report."""
         if self._oracle is not None:
             self._oracle.close()
         self._oracle = None
         return report._replace(forgotten=True)
 
     def _call(self, _store: Any, asked: str) -> str:
-        """Of any instance: a program that calls it hears nothing."""
+        """Answer a call from an instance. While a program runs, its own calls get an empty text."""
         answers, self._answers = self._answers, None
         try:
             return answers(asked) if answers else ""
@@ -277,10 +276,11 @@ def _ended(told: Result | None, end: End | None) -> GuestReport:
     return GuestReport(told, end.how, end.detail)
 
 
-def _heard(text: str) -> GuestReport:
+def _parse_report(text: str) -> GuestReport:
     """Return the report of a program that may have written all of it itself.
 
-    It can say that it passed, which is what ``shared`` means, but not leave the score or say much.
+    It can claim that it passed, which is what ``shared`` means. It cannot leave the score or say
+    much.
     """
     with contextlib.suppress(ValueError, RecursionError, MemoryError):
         told = json.loads(text)
@@ -297,7 +297,7 @@ def _items(text: str) -> int:
 
 
 def _is_too_deep(text: str) -> bool:
-    """Check whether to read this JSON would take more stack than the tests' instance has."""
+    """Return whether parsing this JSON would take more stack than the tests' instance has."""
     if _items(text) <= DEEPEST_ANSWER:
         return False
     depth = 0
@@ -310,7 +310,7 @@ def _is_too_deep(text: str) -> bool:
 
 
 def _limit_memory(program_mb: int) -> None:
-    """Bound what this process takes beside its instances, whatever size answers have."""
+    """Limit the memory of this process without its instances, whatever size answers have."""
     _, hard = resource.getrlimit(resource.RLIMIT_DATA)
     limit = (program_mb + TESTS_MB + ROOM_MB) * MIB
     if hard == resource.RLIM_INFINITY or limit < hard:

@@ -1,1 +1,1 @@
-"""The questions of ``assay qa``: one file each, which registers itself."""
+"""Hold the questions of ``assay qa``. Each file registers one."""

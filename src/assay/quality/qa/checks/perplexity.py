@@ -1,4 +1,4 @@
-"""Hold the model's perplexity on the tier's text against a bound."""
+"""Compare the model's perplexity on the tier's text with a bound."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Hold scores of this model's earlier evaluations against lower bounds."""
+"""Compare scores of this model's earlier evaluations with lower bounds."""
 
 from __future__ import annotations
 
@@ -41,10 +41,9 @@ def _scores(examination: Examination, benchmark: str) -> list[Item]:
     ]
     newest = next((result for result in results if _is_whole(result)), None)
     if newest is None:
-        partial = f" ({len(results)} incomplete or of selected problems)" if results else ""
-        reason = (
-            f"no result of this model over the whole benchmark{partial}: run assay eval {benchmark}"
-        )
+        partial = f" ({len(results)} incomplete or for selected problems)" if results else ""
+        remedy = f"run 'assay eval {benchmark}'"
+        reason = f"no result of this model for the whole benchmark{partial}; {remedy}"
         return [Item(f"{benchmark} {figure}", "INCONCLUSIVE", reason) for figure in wanted]
     examination.digests[f"result {newest.run}"] = hashlib.sha256(
         RESULT_FILES.read_bytes(newest.path)
@@ -53,14 +52,14 @@ def _scores(examination: Examination, benchmark: str) -> list[Item]:
 
 
 def _is_same_model(recorded: ModelIdentity | None, identity: ModelIdentity) -> bool:
-    """Tell whether a result is of this model: weights, adapter, number format, prompt form."""
+    """Return whether a result is for this model: weights, adapter, number format, prompt form."""
     return recorded is not None and all(
         getattr(recorded, name) == getattr(identity, name) for name in IDENTITY
     )
 
 
 def _is_asked_as_usual(protocol: RecordedProtocol) -> bool:
-    """Tell whether a result is of the model as it is: no prompt or option of the user's own."""
+    """Return whether a result uses none of the user's own prompts or options."""
     asking = protocol.asking
     return (
         asking is not None
@@ -73,7 +72,7 @@ def _is_asked_as_usual(protocol: RecordedProtocol) -> bool:
 
 
 def _is_whole(result: Result) -> bool:
-    """Tell whether a result is about all problems; those of earlier versions do not say so."""
+    """Return whether a result covers all problems. Those of earlier versions do not say so."""
     return result.coverage is not None and result.coverage.complete and result.coverage.whole
 
 
@@ -81,7 +80,7 @@ def _score(benchmark: str, figure: str, least: float, result: Result) -> Item:
     name = f"{benchmark} {figure}"
     found = {f"pass_at_{k}": one for k, one in result.pass_at.items()}.get(figure)
     if found is None:
-        return Item(name, "INCONCLUSIVE", f"{result.run} does not tell it")
+        return Item(name, "INCONCLUSIVE", f"{result.run} does not contain it")
     return Item(
         name,
         at_least(found.low, found.high, least),

@@ -1,4 +1,4 @@
-"""Measure quickly how fast the model generates, and hold that against a bound."""
+"""Measure quickly how fast the model generates, and compare that with a bound."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def _ask(examination: Examination) -> list[Item]:
     found = bench_model(examination.kept_model(), config)
     spread = found.figures.decode_tokens_per_second
     if spread is None:
-        return [Item(NAME, "INCONCLUSIVE", "the model ends after one token", found)]
+        return [Item(NAME, "INCONCLUSIVE", "the model stops after one token", found)]
     reason = (
         f"{spread.median:.1f} tokens/s [{spread.min:.1f}, {spread.max:.1f}], at least {least:g}"
     )

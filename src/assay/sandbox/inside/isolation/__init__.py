@@ -1,1 +1,1 @@
-"""How programs are isolated and limited: namespaces, Landlock, seccomp, cgroups."""
+"""Isolate and limit programs: namespaces, Landlock, seccomp, cgroups."""

@@ -1,4 +1,4 @@
-"""Limits for whole process trees by cgroups of version 1 or 2, where they can be written."""
+"""Limit whole process trees by cgroups of version 1 or 2, where they can be written."""
 
 from __future__ import annotations
 
@@ -17,41 +17,41 @@ HARNESS = f"{PREFIX}harness"  # where processes go that stand in the way of a su
 
 
 class MemoryEvents:
-    """Tell whether the kernel killed a process for lack of memory, and whose lack it was."""
+    """Define how to find out whether the kernel killed a process for lack of memory, and whose."""
 
     def restart(self) -> None:
-        """Begin to count for the next program."""
+        """Start counting for the next program."""
         raise NotImplementedError
 
     def killed_by(self) -> Killer:
-        """Return the limit whose lack of memory a process of the program was killed for."""
+        """Return the limit for which the kernel killed a process of the program."""
         raise NotImplementedError
 
 
 class TreeLimit(MemoryEvents):
-    """A cgroup for the zygote and all that it forks; opened before privileges are given up."""
+    """Define a cgroup for the zygote and all that it forks. It is opened while privileged."""
 
     name = ""
     clock: Clock
 
     def enter(self) -> None:
-        """Move the calling process into the cgroup; what it starts is born there."""
+        """Move the calling process into the cgroup. What it starts is in the cgroup too."""
         raise NotImplementedError
 
     def restart(self) -> None:
-        """Begin to measure the next program."""
+        """Start measuring the next program."""
         raise NotImplementedError
 
     def peak_bytes(self) -> int:
         raise NotImplementedError
 
     def remove(self) -> None:
-        """Remove the cgroup; its processes have ended."""
+        """Remove the cgroup, once its processes have ended."""
         raise NotImplementedError
 
 
 class VersionOne(TreeLimit):
-    """Memory and CPU time in two hierarchies."""
+    """Limit memory and CPU time in two hierarchies."""
 
     name = "cgroup version 1"
 
@@ -92,7 +92,7 @@ class VersionOne(TreeLimit):
 
 
 class VersionTwo(TreeLimit):
-    """One hierarchy."""
+    """Limit memory, processes and CPU time in one hierarchy."""
 
     name = "cgroup version 2"
 
@@ -119,7 +119,7 @@ class VersionTwo(TreeLimit):
         os.write(self._entry, b"0")
 
     def restart(self) -> None:
-        # Since Linux 6.12 a write begins a new peak; before, it is that of all programs so far.
+        # Since Linux 6.12 a write starts a new peak. Before, it is the peak of all programs so far.
         with contextlib.suppress(OSError):
             os.pwrite(self._peak, b"reset", 0)
         self.clock.restart()
@@ -142,7 +142,7 @@ class VersionTwo(TreeLimit):
 
 
 def open_limit(memory_mb: int, processes: int) -> TreeLimit | None:
-    """Return a new cgroup with these limits, or None where this user can make none."""
+    """Return a new cgroup with these limits, or None if this user cannot create one."""
     for kind in (VersionTwo, VersionOne):
         with contextlib.suppress(OSError):
             return kind(memory_mb, processes)
@@ -150,7 +150,7 @@ def open_limit(memory_mb: int, processes: int) -> TreeLimit | None:
 
 
 class ContainerEvents(MemoryEvents):
-    """Those of the container around this process, whose limit is that of the programs."""
+    """Read the memory events of the container around this process, which limits the programs."""
 
     def __init__(self, descriptor: int) -> None:
         self._events = descriptor
@@ -164,7 +164,7 @@ class ContainerEvents(MemoryEvents):
 
 
 def container_events() -> MemoryEvents | None:
-    """Return the events of this container, if it shows them."""
+    """Return the events of this container, or None if it does not show them."""
     for path in ("/sys/fs/cgroup/memory/memory.oom_control", "/sys/fs/cgroup/memory.events"):
         with contextlib.suppress(OSError):
             return ContainerEvents(os.open(path, os.O_RDONLY))
@@ -177,7 +177,7 @@ def _count(descriptor: int, name: bytes) -> int:
 
 
 def _mount_point(kind: str, controller: str) -> str:
-    """Return where a hierarchy is mounted; OSError if it is not."""
+    """Return where a hierarchy is mounted. Raise OSError if it is not mounted."""
     with open("/proc/self/mountinfo") as lines:
         for line in lines:
             left, _, right = line.partition(" - ")
@@ -208,8 +208,9 @@ def _make_folder(controller: str) -> str:
 def _subtree() -> str:
     """Return the nearest folder above whose children have a memory controller.
 
-    Without one, make this process's own cgroup such a folder, if it was delegated to this user: its
-    processes move into a child, since a cgroup has either processes or controlled children.
+    If there is none and this process's own cgroup was delegated to this user, make it such a
+    folder. Its processes move into a child, because a cgroup has either processes or controlled
+    children.
     """
     mounted = _mount_point("cgroup2", "")
     own = mounted + _own_group("")

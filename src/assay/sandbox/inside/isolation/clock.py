@@ -1,8 +1,8 @@
-"""The CPU time of a program, read from a file that the kernel or the keeper writes.
+"""Read the CPU time of a program from a file that the kernel or the keeper writes.
 
-All of it is the scheduler's own count, to the nanosecond. The kernel's limits and interval timers
-(RLIMIT_CPU, ITIMER_PROF) count ticks instead: a whole one for whom a tick happens to hit. Beside
-busy neighbours that was 0.4 to 1.6 times the time used.
+All of it is the scheduler's own count, in nanoseconds. The kernel's limits and interval timers
+(RLIMIT_CPU, ITIMER_PROF) count ticks instead: the process that runs during a tick is charged for
+all of it. With busy neighbours that was 0.4 to 1.6 times the time used.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ import os
 import struct
 import time
 
-# To the oracle, with a channel and a clock: the clock's kind and start, the limits of the whole
-# program and of one call.
+# Sent to the oracle with a channel and a clock: the clock's kind and start, the limits of the
+# whole program and of one call.
 TURN = struct.Struct("=cddd")
 # What the file holds: a number, cpu.stat of cgroup version 2, or what the keeper publishes.
 NANOSECONDS, CPU_STAT, PUBLISHED = b"n", b"c", b"p"
@@ -23,7 +23,7 @@ SETTLE_S, LOOK_AGAIN_S = 2.0, 0.002
 
 
 class Clock:
-    """Seconds of CPU time since ``start`` of a file that only grows."""
+    """Measure CPU seconds since ``start`` from a file whose value only grows."""
 
     def __init__(self, descriptor: int, kind: bytes, start: float = 0.0) -> None:
         self.descriptor, self.kind, self.start = descriptor, kind, start
@@ -35,18 +35,18 @@ class Clock:
         return self.total_s() - self.start
 
     def total_s(self) -> float:
-        """Return what the file says."""
+        """Return the CPU seconds in the file."""
         text = os.pread(self.descriptor, 1024, 0)
         if self.kind == PUBLISHED:
             return float(USED_AND_WHEN.unpack(text)[0] / 1e9)
         return int(text) / 1e9 if self.kind == NANOSECONDS else int(text.split(None, 2)[1]) / 1e6
 
     def lag_s(self) -> float:
-        """Return how old the file is; to be read before it."""
+        """Return how old the file is. Call this before reading the file."""
         return max(0.0, (time.monotonic_ns() - self._seen_ns()) / 1e9)
 
     def settle(self) -> None:
-        """Wait until the file says what has been used by now."""
+        """Wait until the file includes all that has been used by now."""
         now = time.monotonic_ns()
         until = now + SETTLE_S * 1e9  # the keeper may be gone
         while self._seen_ns() < now and time.monotonic_ns() < until:

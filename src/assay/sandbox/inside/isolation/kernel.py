@@ -1,4 +1,4 @@
-"""System calls that Python has no function for."""
+"""Call the kernel where Python has no function for it."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _NONE = (ctypes.c_uint32 * 6)()
 
 
 def call(name: str, *arguments: object) -> int:
-    """A function of the C library; its error as OSError."""
+    """Call a function of the C library. Raise its error as OSError."""
     result = int(getattr(_libc, name)(*arguments))
     if result == -1:
         errno = ctypes.get_errno()
@@ -43,7 +43,7 @@ def call(name: str, *arguments: object) -> int:
 
 
 def syscall(what: str, number: int, *arguments: object) -> int:
-    """A system call by number; its error as OSError."""
+    """Make a system call by number. Raise its error as OSError."""
     result = int(_libc.syscall(ctypes.c_long(number), *arguments))
     if result == -1:
         errno = ctypes.get_errno()
@@ -95,7 +95,7 @@ def set_mount_attributes(path: str, attributes: int, recursive: bool) -> None:
 
 
 def pivot_root_here() -> None:
-    """Make the working directory the root and let go of the old one."""
+    """Make the working directory the root and detach the old one."""
     syscall("pivot_root", SYS_PIVOT_ROOT[os.uname().machine], b".", b".")
     unmount(".")
     os.chdir("/")
@@ -127,7 +127,7 @@ def keep_capabilities(*numbers: int) -> None:
 
 
 def drop_capabilities() -> None:
-    """Give up all capabilities, as fast as can be."""
+    """Give up all capabilities, as fast as possible."""
     call("capset", _CAPABILITIES, _NONE)
 
 
@@ -153,11 +153,11 @@ def drop_privileges(uid: int | None) -> None:
 
 
 class NamespaceInit:
-    """The first process of a new pid namespace: it sleeps until it is killed, and all with it.
+    """Start the first process of a pid namespace, which sleeps until all in it are killed.
 
-    It shares this process's memory and calls ``pause`` of the C library on a stack of its own, so
-    that it costs 50 us where a fork of Python costs 600. Zombies wait in its namespace until that
-    ends, when the kernel adds their CPU time to its own.
+    It shares this process's memory and calls ``pause`` of the C library on its own stack. That
+    costs 50 us, while a fork of Python costs 600. Zombies wait in its namespace until that ends;
+    then the kernel adds their CPU time to its own.
     """
 
     def __init__(self, proc: int) -> None:
@@ -172,16 +172,16 @@ class NamespaceInit:
         self._outer = os.open("self/ns/pid", os.O_RDONLY, dir_fd=proc)
 
     def start(self) -> tuple[int, int]:
-        """Return its pid and its namespace's descriptor; the last one must have ended."""
+        """Return its pid and its namespace's descriptor. The previous one must have ended."""
         unshare(CLONE_NEWPID)
         try:
-            # The descriptors are shared too: as copies they would be open for as long as it lives.
+            # The descriptors are shared too: copies would stay open for as long as it lives.
             flags = CLONE_VM | CLONE_FILES | signal.SIGCHLD
             pid = int(self._clone(self._function, self._top, flags, None))
             if pid == -1:
                 errno = ctypes.get_errno()
                 raise OSError(errno, f"clone: {os.strerror(errno)}")
-            # Not by its pid: a process that cannot be looked into does not show its namespaces.
+            # Not by its pid: a process that cannot be inspected does not show its namespaces.
             name = "self/ns/pid_for_children"
             return pid, os.open(name, os.O_RDONLY, dir_fd=self._proc)
         finally:
@@ -189,13 +189,13 @@ class NamespaceInit:
 
 
 class Forker:
-    """Forks this process into a child of its parent, and learns nothing about the child.
+    """Fork this process into a child of its parent, and learn nothing about the child.
 
     ``os.fork`` would make this process the parent, which then has to hold pids and exit codes.
     """
 
     def __init__(self, flags: int, *, hooks: bool) -> None:
-        """``hooks``: whether modules may have asked to be told of a fork."""
+        """Set up forking. ``hooks``: whether modules may have registered functions for a fork."""
         machine = os.uname().machine
         self._call = ctypes.PyDLL(None, use_errno=True).syscall
         # Nothing: the pid would stay in freed memory that the next child inherits.
@@ -213,7 +213,10 @@ class Forker:
         self._after_fork = ctypes.pythonapi.PyOS_AfterFork_Child if hooks else lambda: None
 
     def is_child(self) -> bool:
-        """Fork; true in the child. A failed fork looks like a child that ends at once."""
+        """Fork, and return True in the child.
+
+        A failed fork looks like a child that ends at once.
+        """
         self._call(*self._clone)
         if (os.getpid(), os.getppid()) == self._self:
             self._call(*self._harmless)  # overwrites what the call has left on the stack: the pid

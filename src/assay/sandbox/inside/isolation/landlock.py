@@ -1,4 +1,4 @@
-"""Landlock rules."""
+"""Restrict access to files by Landlock rules."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ RIGHTS_BY_VERSION = {1: 13, 2: 14, 3: 15, 4: 15}
 
 
 def version() -> int:
-    """Of the kernel's interface; 0 where there is none."""
+    """Return the version of the kernel's Landlock interface, or 0 if there is none."""
     try:
         return kernel.syscall("landlock", SYS_CREATE, None, 0, CREATE_VERSION)
     except OSError:
@@ -33,11 +33,11 @@ def version() -> int:
 
 
 class Rules:
-    """Restrict access to files; prepared once, so that each program only has to enter it.
+    """Restrict access to files. Prepared once, so that each program only has to enter it.
 
-    ``listed`` are folders whose names can be listed, those of everything below included. ``alone``:
-    also no TCP, and no signals or abstract sockets to processes outside, for where no namespace
-    sees to that.
+    ``listed`` are folders whose names can be listed, including everything below. ``alone`` also
+    forbids TCP, and signals or abstract sockets to processes outside, for tiers without a namespace
+    that does so.
     """
 
     def __init__(
@@ -61,13 +61,13 @@ class Rules:
                 os.close(place)
 
     def enter(self) -> None:
-        """Allow this process, and all it starts, only what the rules allow."""
+        """Restrict this process, and all it starts, to what the rules allow."""
         if self._ruleset >= 0:
             kernel.syscall("landlock_restrict_self", SYS_RESTRICT, self._ruleset, 0)
 
 
 def restrict_signals() -> None:
-    """Signals from here reach only processes started from here on."""
+    """Restrict signals from here to processes that are started from now on."""
     _restrict(_create(0, 0, SCOPE_SIGNAL))
 
 

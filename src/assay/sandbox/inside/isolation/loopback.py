@@ -1,4 +1,4 @@
-"""A network of one's own processes, for tests that start a server and talk to it."""
+"""Give programs a loopback network, for tests that start a server and talk to it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ REMEMBERED = "/proc/sys/net/ipv4/tcp_max_tw_buckets"
 
 
 def switch_on(root: str) -> None:
-    """In a network namespace that has nothing else; ``root`` is the folder that becomes /."""
+    """Start the loopback device of a new network namespace. ``root`` is the future root folder."""
     import fcntl  # costs every fork pages, which workers without a loopback need not pay for
     import socket
 

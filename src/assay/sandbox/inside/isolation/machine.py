@@ -1,4 +1,4 @@
-"""The whole machine's figures, opened while its /proc is in reach."""
+"""Read the whole machine's figures, opened while its /proc is accessible."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Machine:
         return (user + nice + system + irq + softirq + steal) * TICK_S
 
     def idle_s(self) -> float:
-        """Return the seconds in which a CPU had nothing to do, of all CPUs together."""
+        """Return the seconds in which a CPU was idle, summed over all CPUs."""
         return sum(map(int, os.pread(self._stat, 512, 0).split(None, 6)[4:6])) * TICK_S
 
     def free_bytes(self) -> int:

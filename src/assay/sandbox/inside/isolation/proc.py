@@ -1,4 +1,4 @@
-"""The /proc of programs whose environment allows it: their own processes, the machine's figures."""
+"""Mount /proc for programs whose environment allows it: own processes, machine figures."""
 
 from __future__ import annotations
 
@@ -7,29 +7,29 @@ import os
 from . import kernel
 from .kernel import MS_BIND, MS_NODEV, MS_NOEXEC, MS_NOSUID
 
-# How many processors, how much memory, how busy: what psutil reads. Nothing of other processes.
+# What psutil reads: processors, memory and load. Nothing about other processes.
 FIGURES = ("cpuinfo", "loadavg", "meminfo", "stat", "uptime")
 TARGET = "/proc"
 FLAGS = MS_NOSUID | MS_NODEV | MS_NOEXEC
 
 
 def mount(target: str, *, whole: bool) -> None:
-    """Mount on a folder of the root to be, for the keeper, who looks after the processes.
+    """Mount /proc in a folder of the future root, for the keeper, which watches the processes.
 
-    Not ``whole``: without the machine's figures. In a user namespace the kernel allows a whole one
-    for programs only where one can be seen already.
+    Without ``whole``, the machine's figures are left out. In a user namespace the kernel allows a
+    whole /proc for programs only where one is visible already.
     """
     kernel.mount("proc", target, "proc", FLAGS, "" if whole else "subset=pid")
 
 
 def mount_for_program() -> None:
-    """Mount in the pid namespace of a program; its first process does not show."""
+    """Mount /proc in the pid namespace of a program. Its first process is not shown."""
     kernel.mount("proc", TARGET, "proc", FLAGS, "hidepid=2")
     cover_all_but_figures(TARGET)
 
 
 def cover_all_but_figures(target: str) -> None:
-    """Leave processes and the machine's figures of a /proc, and no settings of the kernel."""
+    """Hide all of a /proc except processes and the machine's figures."""
     for entry in os.scandir(target):
         if entry.name.isdecimal() or entry.name in FIGURES or entry.is_symlink():
             continue

@@ -1,4 +1,4 @@
-"""Namespaces, and a root folder that holds only what Python needs."""
+"""Enter namespaces, and a root folder that holds only what Python needs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ALL_NAMESPACES = (
 )  # fmt: skip
 NOBODY = 65534
 STAGING = "/tmp"  # exists everywhere; covered only in our own mount namespace
-# Two deep, for Landlock: a rule for the outer folder holds for what is mounted on the inner one.
+# Two levels, for Landlock: a rule for the outer folder covers what is mounted on the inner one.
 SCRATCH_RULE = "/scratch"
 SCRATCH = f"{SCRATCH_RULE}/tmp"
 PROC = "/proc"
@@ -23,7 +23,10 @@ EMPTY = "size=4k,nr_inodes=1,mode=555"
 
 
 def enter_namespaces(*, through_user_namespace: bool) -> None:
-    """New mount, network, IPC and host-name namespaces; the next child is pid 1 of a new one."""
+    """Enter new mount, network, IPC and host-name namespaces.
+
+    The next child is pid 1 of another.
+    """
     if not through_user_namespace:
         kernel.unshare(ALL_NAMESPACES)
         return
@@ -41,7 +44,7 @@ def enter_namespaces(*, through_user_namespace: bool) -> None:
 def enter_private_root(
     shown: list[str], hidden: list[str], files_mb: int, allowed: Container[str]
 ) -> None:
-    """Leave the host's files: read-only system and Python folders, an own /proc, a small /tmp."""
+    """Leave the host's files: read-only system and Python folders, own /proc, small /tmp."""
     build({path: path for path in shown}, hidden)
     if "loopback" in allowed:
         loopback.switch_on(STAGING)
@@ -57,12 +60,12 @@ def enter_private_root(
 def build(
     shown: dict[str, str], hidden: list[str], prepare: Callable[[], None] = lambda: None
 ) -> None:
-    """Show files of the host, by their places, read-only in a root to be; cover what is hidden.
+    """Show host files at their paths, read-only, in a future root. Cover what is hidden.
 
     ``prepare`` is called while the new root is empty.
     """
     kernel.mount("none", "/", "", MS_REC | MS_PRIVATE)
-    # Held open first: whatever lies below the staging folder is about to be covered.
+    # Opened first, because everything below the staging folder is about to be covered.
     sources = {place: os.open(path, os.O_PATH) for place, path in shown.items()}
     options = "size=1m,nr_inodes=1k,mode=755"
     kernel.mount("tmpfs", STAGING, "tmpfs", MS_NOSUID | MS_NODEV, options)
@@ -78,7 +81,7 @@ def build(
 
 
 def enter() -> None:
-    """Make what was built the root, read-only, and let go of the old one."""
+    """Make what was built the root, read-only, and detach the old one."""
     os.chdir(STAGING)
     kernel.pivot_root_here()
     kernel.set_mount_attributes("/", _attributes(device=False), recursive=False)
@@ -86,19 +89,19 @@ def enter() -> None:
 
 def mount_scratch(path: str, files_mb: int) -> None:
     options = f"size={files_mb}m,nr_inodes={INODES},mode=1777"
-    # No times of access: they would tell of programs that change nothing.
+    # No access times: they would reveal programs that change nothing.
     flags = MS_NOSUID | MS_NODEV | kernel.MS_NOATIME
     kernel.mount("tmpfs", path, "tmpfs", flags, options)
 
 
 def scratch_state() -> object:
-    """Return what is not a clean folder's if a program has made or changed anything in it."""
+    """Return a state that differs from a clean folder's if a program has changed the folder."""
     room, folder = os.statvfs(SCRATCH), os.stat(SCRATCH)
     return room.f_bfree, room.f_ffree, folder.st_mode, folder.st_ctime_ns, folder.st_mtime_ns
 
 
 def renew_scratch(files_mb: int) -> None:
-    """Replace it in one step, however deep or full the old one is; inode numbers begin again."""
+    """Replace the folder in one step, however deep or full it is. Inode numbers restart."""
     kernel.unmount(SCRATCH)
     mount_scratch(SCRATCH, files_mb)
 

@@ -1,7 +1,7 @@
-"""The system calls a program may not make.
+"""Filter the system calls that a program may not make.
 
-A deny-list that no unknown call passes: another architecture's calls kill, calls newer than this
-table do not exist. Python and its libraries fall back from calls that do not exist.
+This is a deny-list that no unknown call passes. Calls of another architecture kill the process, and
+calls newer than this table do not exist. Python and its libraries have alternatives for those.
 """
 
 from __future__ import annotations
@@ -59,8 +59,8 @@ FORBIDDEN: Calls = {
     "syslog": (103, 116), "vhangup": (153, 58), "nfsservctl": (180, 42), "uselib": (134, None),
 }  # fmt: skip
 
-# Landlock does not guard these. Where the host's files are in reach, whoever may write one may set
-# its attributes; who has their user may do all of this.
+# Landlock does not restrict these. Where the host's files are accessible, a process that may write
+# one may set its attributes, and a process of the file's owner may do all of this.
 CHANGES_BY_WRITERS: Calls = {
     "setxattr": (188, 5), "lsetxattr": (189, 6), "fsetxattr": (190, 7), "removexattr": (197, 14),
     "lremovexattr": (198, 15), "fremovexattr": (199, 16),
@@ -79,15 +79,15 @@ CLONE, CLONE3, SOCKET, PRLIMIT = (56, 220), (435, 435), (41, 198), (302, 261)
 PREADV2, OPEN, OPENAT = (327, 286), (2, None), (257, 56)
 O_TMPFILE = 0x400000
 PRCTL, SIGACTION, SETSOCKOPT = (157, 167), (13, 134), (54, 208)
-# Every CLONE_NEW*, cgroup included; and pidfds, whose inode numbers count all processes ever.
+# Every CLONE_NEW*, including cgroup. Also pidfds, whose inode numbers count all processes ever.
 CLONE_FLAGS = 0x7E020000 | 0x02000000 | kernel.CLONE_PIDFD
 AF_UNIX, AF_INET, AF_INET6 = 1, 2, 10
 SOL_SOCKET, SO_SNDBUF, SO_SNDBUFFORCE = 1, 7, 32
-# Process descriptors, and what another program does with files: F_NOTIFY of fcntl.
+# Process descriptors, and F_NOTIFY of fcntl, which shows what another program does with files.
 GETSOCKOPT, FCNTL, CLOCK_GETTIME = (55, 209), (72, 25), (228, 113)
 SO_PEERPIDFD, F_NOTIFY, OTHER_CLOCK = 77, 1026, 0x80000000
-# Numbers of mounts that are never used again: they tell that a scratch folder was mounted anew. And
-# memory from a pool of the machine, which no limit counts.
+# Mount numbers are never reused, so they show that a scratch folder was mounted again. Also memory
+# from a pool of the machine, which no limit counts.
 STATX, MMAP, STATX_MNT_ID_UNIQUE, MAP_HUGETLB = (332, 291), (9, 222), 0x4000, 0x40000
 
 LOAD, JUMP_EQ, JUMP_GT, JUMP_SET, RETURN = 0x20, 0x15, 0x25, 0x45, 0x06
@@ -104,7 +104,7 @@ Instruction = tuple[int, int, int, int]  # code, jump if true, jump if false, va
 
 
 class Filter:
-    """A filter that binds the process that installs it, and all it starts, for good."""
+    """Bind the process that installs the filter, and all it starts, for good."""
 
     def __init__(self, program: list[Instruction]) -> None:
         packed = b"".join(struct.pack("HBBI", *instruction) for instruction in program)
@@ -124,7 +124,7 @@ class Filter:
 def install(
     *, families: tuple[int, ...], watched: bool, changes: Calls | None = None, forks: bool = False
 ) -> None:
-    """Bind this process: see ``build``."""
+    """Bind this process (see ``build``)."""
     machine = os.uname().machine
     Filter(
         build(machine, families=families, watched=watched, changes=changes or {}, forks=forks)
@@ -149,10 +149,10 @@ def build(
     program = [
         (LOAD, 0, 0, ARCHITECTURE), (JUMP_EQ, 1, 0, audit), (RETURN, 0, 0, KILL),
         (LOAD, 0, 0, NUMBER), (JUMP_GT, 0, 1, NEWEST_KNOWN), (RETURN, 0, 0, MISSING),
-        # preadv2: no flags, which tell whether another program has read a file
+        # preadv2: no flags, which show whether another program has read a file
         (JUMP_EQ, 0, 4, PREADV2[column]), (LOAD, 0, 0, ARGUMENT_5), (JUMP_EQ, 1, 0, 0),
         (RETURN, 0, 0, DENY), (RETURN, 0, 0, ALLOW),
-        # open: no files without a name, which take an inode number and leave no trace of that
+        # open: no unnamed files, which use an inode number and leave no trace
         (JUMP_EQ, 0, 4, OPENAT[column]), (LOAD, 0, 0, ARGUMENT_2), (JUMP_SET, 0, 1, O_TMPFILE),
         (RETURN, 0, 0, UNSUPPORTED), (RETURN, 0, 0, ALLOW),
         *(
@@ -174,7 +174,7 @@ def build(
         # prlimit: of oneself only
         (JUMP_EQ, 0, 4, PRLIMIT[column]), (LOAD, 0, 0, ARGUMENT_0), (JUMP_EQ, 1, 0, 0),
         (RETURN, 0, 0, DENY), (RETURN, 0, 0, ALLOW),
-        # socket: known families only, none where the host's network is in reach
+        # socket: known families only, none where the host's network is accessible
         (JUMP_EQ, 0, 3 + len(families), SOCKET[column]), (LOAD, 0, 0, ARGUMENT_0),
         *((JUMP_EQ, len(families) - i, 0, family) for i, family in enumerate(families)),
         (RETURN, 0, 0, DENY), (RETURN, 0, 0, ALLOW),
@@ -194,7 +194,7 @@ def build(
 
 
 def build_last(machine: str) -> list[Instruction]:
-    """Return what a fork server's programs may not do on top of what it may not itself."""
+    """Return what a fork server's programs may not do, in addition to its own filter."""
     column, _ = ARCHITECTURES[machine]
     program: list[Instruction] = [(LOAD, 0, 0, NUMBER)]
     for name in FORK_SERVERS:
@@ -209,7 +209,7 @@ def _last(column: int) -> list[Instruction]:
         # clone: no new namespaces
         (JUMP_EQ, 0, 4, CLONE[column]), (LOAD, 0, 0, ARGUMENT_0),
         (JUMP_SET, 0, 1, CLONE_FLAGS), (RETURN, 0, 0, DENY), (RETURN, 0, 0, ALLOW),
-        # prctl: memory that a watch cannot look into
+        # prctl: no memory that a watch cannot inspect
         (JUMP_EQ, 0, 4, PRCTL[column]), (LOAD, 0, 0, ARGUMENT_0),
         (JUMP_EQ, 0, 1, kernel.PR_SET_DUMPABLE), (RETURN, 0, 0, DENY), (RETURN, 0, 0, ALLOW),
     ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""What a running process tree uses, read from /proc."""
+"""Read from /proc what a running process tree uses."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ EXACT = 2  # CPUCLOCK_SCHED, of the clocks that a process has
 def exact_cpu_s(pid: int) -> float:
     """Return the CPU seconds of one process without its children's, to the nanosecond.
 
-    The pid is that of the caller's own namespace, whatever /proc it has.
+    The pid is from the caller's own namespace, whatever /proc it has.
     """
     try:
         return time.clock_gettime(~pid << 3 | EXACT)
@@ -25,7 +25,7 @@ def exact_cpu_s(pid: int) -> float:
 
 
 class Tree:
-    """Processes by way of a descriptor of /proc, which programs need not have in their own root."""
+    """Read processes through a descriptor of /proc, which the programs' own root may lack."""
 
     def __init__(self) -> None:
         self.proc = os.open("/proc", os.O_RDONLY | os.O_DIRECTORY)
@@ -39,7 +39,7 @@ class Tree:
         return sorted(self._children("self"))
 
     def descendants(self, most: int) -> list[int]:
-        """Return the processes below this one, adopted ones included; ``most`` and a few."""
+        """Return the processes below this one, adopted ones included: ``most`` and a few more."""
         found: list[int] = []
         waiting = ["self"]
         while waiting and len(found) <= most:
@@ -64,7 +64,7 @@ class Tree:
                 count += max(0, len(self._names(f"{pid}/fd")) - USUAL_FILES)
             except FileNotFoundError:
                 continue  # it has just ended
-            except OSError:  # it has ended and nobody waited for it, or does not let us look
+            except OSError:  # it has ended and nobody waited for it, or it cannot be inspected
                 count += most if self._stat(pid)[:1] != [ZOMBIE] else 0
         return count
 
@@ -78,9 +78,9 @@ class Tree:
     def cpu_s(self, pids: Iterable[int]) -> float:
         """Return the CPU seconds of these processes and of the children they have waited for.
 
-        The /proc must be that of the caller's own pid namespace.
-        With parents before their children in ``pids``, it is never too much: those waited for
-        meanwhile count the next time, and their sum is rounded down to ticks.
+        The /proc must be that of the caller's own pid namespace. If parents come before their
+        children in ``pids``, the sum is never too large: children that end meanwhile count the next
+        time, and their sum is rounded down to ticks.
         """
         pids = list(pids)
         children_s = sum(sum(map(int, self._stat(pid)[13:15])) for pid in pids) * TICK_S
@@ -99,7 +99,7 @@ class Tree:
         return total / 1e9
 
     def memory_bytes(self, pids: Iterable[int], limit: int) -> int:
-        """Return the memory in use. Shared pages are told apart only near the limit."""
+        """Return the memory in use. Shared pages are counted once only near the limit."""
         resident = {pid: self._resident(pid) for pid in pids}
         rough = sum(resident.values())
         if rough <= limit:
@@ -107,7 +107,7 @@ class Tree:
         return sum(self._proportional(pid, rss) for pid, rss in resident.items())
 
     def _resident(self, pid: int) -> int:
-        """Return a process's memory, also when its first thread has ended and others go on."""
+        """Return a process's memory, even if its first thread has ended and others still run."""
         fields = self._read(f"{pid}/statm").split()
         if fields and fields[1] == "0" and self.threads([pid]) > 1:
             for thread in self._names_or_none(f"{pid}/task"):
@@ -117,7 +117,7 @@ class Tree:
         return int(fields[1]) * PAGE if fields else 0
 
     def _proportional(self, pid: int, otherwise: int) -> int:
-        """Return a process's share; all of its memory if it does not let us look."""
+        """Return a process's share of memory, or all of its memory if it cannot be inspected."""
         for line in self._read(f"{pid}/smaps_rollup").splitlines():
             if line.startswith("Pss:"):
                 return int(line.split()[1]) * 1024
@@ -131,7 +131,7 @@ class Tree:
             return
 
     def _stat(self, pid: int) -> list[str]:
-        """Return the fields after the name; none if it has ended."""
+        """Return the fields after the name, or none if the process has ended."""
         return self._read(f"{pid}/stat").rpartition(")")[2].split()
 
     def _owner(self, pid: int) -> int:

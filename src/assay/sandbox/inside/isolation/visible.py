@@ -30,7 +30,7 @@ def shown_paths() -> list[str]:
 
 
 def system_folders() -> list[str]:
-    """Return the system's folders; those that are links lead into the others."""
+    """Return the system's folders. Those that are links lead into the others."""
     return [path for path in SYSTEM_FOLDERS if os.path.isdir(path) and not os.path.islink(path)]
 
 
@@ -39,7 +39,7 @@ def system_files() -> list[str]:
 
 
 def python_folders() -> list[str]:
-    """Return where modules come from: the standard library and an environment's packages."""
+    """Return the folders of modules: the standard library and an environment's packages."""
     folders = [
         folder
         for prefix in dict.fromkeys((sys.base_prefix, sys.base_exec_prefix))
@@ -50,7 +50,7 @@ def python_folders() -> list[str]:
 
 
 def hidden_folders(shown: Iterable[str]) -> list[str]:
-    """Return the folders of packages below ``shown``, but for those of an environment."""
+    """Return the package folders below ``shown``, except those of an environment."""
     environment = [] if sys.flags.no_site else [os.path.realpath(sys.prefix)]
     found = {
         os.path.realpath(f"{place}/{name}")
@@ -87,7 +87,7 @@ def readable_pieces(shown: Iterable[str], hidden: list[str]) -> Iterator[str]:
             yield path
             continue
         entries = sorted(os.scandir(path), key=lambda entry: entry.name)
-        # A rule for a link would be one for its target, which may lie anywhere.
+        # A rule for a link would apply to its target, which may be anywhere.
         inner = [entry.path for entry in entries if not entry.is_symlink()]
         yield from readable_pieces(inner, hidden)
 

@@ -1,1 +1,1 @@
-"""How a program is judged; pure, wherever it runs."""
+"""Judge programs. The code does not depend on where it runs."""

@@ -1,7 +1,7 @@
-"""The program's side of separated tests: it is called with plain data and answers with plain data.
+"""Answer the calls of separated tests, in the program's process, with plain data.
 
-Nothing here is trusted by the other side. A program may answer in its own way, which gains it
-nothing: it does not know what is expected.
+The other side trusts nothing from here. A program may answer in its own way, but gains nothing: it
+does not know what is expected.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ def serve(
     call_cpu_s: float,
     channel: int,
 ) -> NoReturn:
-    """Load the program, then answer until the other side has heard enough."""
+    """Load the program, then answer until the other side needs no more."""
     unloaded = calling.load(namespace, program)
     answers = Answers(channel)
     if call_cpu_s:
         wire.send(channel, [])  # the time for loading is not the first call's
-    # An answer before a call that never ends is heard, whatever the machine does meanwhile.
+    # An answer before a call that never ends arrives, whatever the machine does meanwhile.
     answers.flush_every(call_cpu_s / LOOKS if call_cpu_s else LOOK_S)
     while True:
         for positional, named in wire.receive_calls(channel):
@@ -48,7 +48,7 @@ def serve(
 
 
 class Answers:
-    """Answers on their way; those before a long call do not wait for it."""
+    """Send answers. Those before a long call do not wait for it."""
 
     def __init__(self, channel: int) -> None:
         self._channel = channel

@@ -1,4 +1,4 @@
-"""The program's side of separated tests: loaded once, then called with plain data."""
+"""Load the program of separated tests once, then call it with plain data."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from . import judge
 
 
 def load(namespace: dict[str, object], program: str) -> dict[str, str] | None:
-    """What went wrong, if it did."""
+    """Load the program, and return what went wrong, if anything did."""
     try:
         code = judge.compiled(program, judge.PROGRAM)
     except judge.NOT_PYTHON as error:
@@ -37,7 +37,7 @@ def result(
     named: Any,
     encode: Callable[[Any], Any],
 ) -> Any:
-    """What the function returned, in a list, or how it failed."""
+    """Call the function. Return its result in a list, or how it failed."""
     try:
         if entry_point not in namespace:
             raise NameError(f"name {entry_point!r} is not defined")

@@ -1,4 +1,4 @@
-"""Which calls of a function some test code will make, read off the code without running it."""
+"""Read from test code, without running it, which calls of a function it will make."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ BENT = (
 
 
 def calls(code: str, name: str) -> list[Call]:
-    """Return the arguments of all calls of ``name``, in order; none if they are not all certain."""
+    """Return the arguments of all calls of ``name``, in order, or none if any is uncertain."""
     try:
         return [_arguments(node) for node in _calls(code, name)]
     except ValueError:
@@ -27,14 +27,14 @@ def calls(code: str, name: str) -> list[Call]:
 
 
 def has_sets(code: str, name: str) -> bool:
-    """Return whether a set is among the arguments: how one is written decides its order."""
+    """Return whether a set is among the arguments: the way it is written decides its order."""
     return any(
         isinstance(inner, ast.Set) for node in _calls(code, name) for inner in ast.walk(node)
     )
 
 
 def recipes(code: str, name: str) -> list[Any]:
-    """Return the arguments of the calls as encoded data that sets are made from as written."""
+    """Return the arguments of the calls as encoded data, which builds sets as written."""
     return [
         [
             {"tuple": [_recipe(argument) for argument in node.args]},
@@ -96,7 +96,7 @@ def _calls(code: str, name: str) -> list[ast.Call]:
 
 
 def inside_check(statements: list[ast.stmt], name: str) -> tuple[list[ast.stmt], str]:
-    """Return what runs and the function's name there, for ``def check(candidate)`` and its call."""
+    """Return the code that runs, and the function's name, for ``def check(candidate)``."""
     *before, last = statements or [ast.Pass()]
     match last:
         case ast.Expr(ast.Call(ast.Name(checker), [ast.Name(given)], [])) if given == name:

@@ -1,4 +1,4 @@
-"""Runs a program and its tests in this interpreter and says how it went.
+"""Run a program and its tests in this interpreter, and report the outcome.
 
 Sharing the interpreter is what a verdict's ``integrity: shared`` means.
 """
@@ -17,7 +17,7 @@ PREAMBLE, PROGRAM, TESTS = "<preamble>", "<program>", "<tests>"
 DETAIL_LIMIT = 500
 PASSED = Result("pass", "passed")
 NOT_PYTHON = (SyntaxError, ValueError, RecursionError, MemoryError)  # raised by compile
-# Limits and walls of the sandbox that a program runs into show as these errors.
+# A program that reaches a limit or a barrier of the sandbox gets one of these errors.
 BY_ERRNO = {
     errno.ENOMEM: "memory",
     errno.EAGAIN: "processes",
@@ -32,8 +32,8 @@ BY_ERRNO = {
 
 
 def prepared(preamble: types.CodeType) -> dict[str, object]:
-    """The namespace of a module that holds the benchmark's own preamble."""
-    # A real module, since dataclasses, pickle and typing look their classes' module up.
+    """Return the namespace of a module in which the benchmark's preamble has run."""
+    # A real module, because dataclasses, pickle and typing look up the module of a class.
     module = types.ModuleType("candidate")
     sys.modules["candidate"] = module
     namespace = module.__dict__
@@ -64,12 +64,12 @@ def _unexplained(_error: BaseException) -> tuple[str, str] | None:
     return None
 
 
-# Set where the interpreter itself lacks something: reason and detail of an error that shows it.
+# Set if the interpreter itself lacks something: returns reason and detail of such an error.
 explain: Callable[[BaseException], tuple[str, str] | None] = _unexplained
 
 
 def told(error: BaseException) -> tuple[str, str]:
-    """A verdict's reason and detail."""
+    """Return a verdict's reason and detail."""
     try:
         explained = explain(error)
     except BaseException:  # the program's own attributes: they may do anything

@@ -1,4 +1,4 @@
-"""The latest of many large things, the same on both sides of a pipe."""
+"""Cache the latest large items, identically on both sides of a pipe."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ ROOM = 8 << 20
 
 
 class Latest(Generic[K, T]):
-    """Those items whose sizes fit into ``ROOM``; which these are depends on the order alone."""
+    """Hold the latest items whose sizes fit into ``ROOM``. Only their order decides which."""
 
     def __init__(self) -> None:
         self.items: dict[K, T] = {}

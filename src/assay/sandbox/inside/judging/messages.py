@@ -1,7 +1,7 @@
-"""What travels between a harness, a program and its tests, wherever these are.
+"""Define messages between the harness, a program and its tests, wherever these are.
 
-Named tuples: JSON and marshal write them as lists, in fewer bytes than objects with named fields,
-and the process that is forked for every program does not have to import dataclasses.
+They are named tuples. JSON and marshal write these as lists, in fewer bytes than objects with named
+fields. Also, the process that is forked for every program need not import dataclasses.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from typing import Any, Final, Literal, NamedTuple
 # "ended": the program did, before its tests; "unfit": the tests cannot be run at all;
 # "unsupported": this interpreter lacks what the program or its tests import.
 Status = Literal["pass", "fail", "ended", "unfit", "unsupported"]
-TEXTS: Final = 4  # fields of a result that a program's own process may tell
+TEXTS: Final = 4  # fields of a result that a program's own process may report
 
 
 class Task(NamedTuple):
-    """A program with its tests; none if these are elsewhere."""
+    """Hold a program with its tests, or without if these are elsewhere."""
 
     preamble: str
     program: str
@@ -25,7 +25,7 @@ class Task(NamedTuple):
 
 
 class TestBody(NamedTuple):
-    """Tests that call a program from elsewhere: code, which cases are compared by."""
+    """Hold tests that call a program from elsewhere: code, which also compares cases."""
 
     entry_point: str
     code: str
@@ -35,7 +35,7 @@ class TestBody(NamedTuple):
 
 
 class Group(NamedTuple):
-    """Cases of one group, and how many of them the program got right."""
+    """Count the cases of one group, and those that the program got right."""
 
     name: str
     right: int
@@ -43,7 +43,7 @@ class Group(NamedTuple):
 
 
 class Failure(NamedTuple):
-    """How a call of a program failed; ``raised`` is empty if the program did not even load."""
+    """Describe how a call of a program failed. ``raised`` is empty if it did not even load."""
 
     raised: str
     reason: str
@@ -51,7 +51,7 @@ class Failure(NamedTuple):
 
 
 class Result(NamedTuple):
-    """What tests say of a program: a verdict, or how far they came."""
+    """Hold what tests say about a program: a verdict, or how far they came."""
 
     status: Status
     reason: str = ""
@@ -63,7 +63,7 @@ class Result(NamedTuple):
 
 
 def read_result(data: list[Any]) -> Result:
-    """Read a result as JSON brings it."""
+    """Parse a result that arrived as JSON."""
     result = Result(*data)
     if not result.groups:
         return result

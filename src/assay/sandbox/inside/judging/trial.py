@@ -1,4 +1,4 @@
-"""Runs tests that call a program through a channel; pure, wherever the two are."""
+"""Run tests that call a program through a channel, wherever the two are."""
 
 from __future__ import annotations
 
@@ -19,25 +19,25 @@ Answer = tuple[Any, Failure | None]  # a value, or a failure
 
 
 class EndedError(Exception):
-    """The program is gone, or says what no honest one says."""
+    """Report that the program is gone, or sends what no honest one sends."""
 
 
 class StopError(BaseException):
-    """Ends the tests, whatever they catch: ``Calls.stopped`` is the result."""
+    """End the tests, whatever they catch. ``Calls.stopped`` is the result."""
 
 
 class Channel(Protocol):
-    """Calls of one program."""
+    """Define calls of one program."""
 
     def send(self, calls: bytes, count: int) -> None: ...
 
     def answer(self) -> Answer:
-        """Return the next one: a value, or how the program failed to give one."""
+        """Return the next answer: a value, or how the program failed to give one."""
         ...
 
 
 def checked(answer: Any) -> Answer:
-    """What a program answered, if it is an answer; else EndedError."""
+    """Return a program's answer. Raise EndedError if it is malformed."""
     try:
         if type(answer) is list:
             (data,) = answer
@@ -48,7 +48,7 @@ def checked(answer: Any) -> Answer:
 
 
 def made(body: TestBody) -> Tests:
-    """Make tests ready to be run."""
+    """Make tests ready to run."""
     try:
         return CodeTests(body) if body.inputs is None else CaseTests(body)
     except Exception as error:
@@ -56,16 +56,16 @@ def made(body: TestBody) -> Tests:
 
 
 class CodeTests:
-    """Tests as code, in which the program's function is a name that can be called.
+    """Run tests that are code, in which the program's function is a callable name.
 
-    They go on after a failure: a program that is called no more would know that its last answer was
-    wrong, and could tell the next sample.
+    They continue after a failure. A program that is not called again would know that its last
+    answer was wrong, and could tell the next sample.
     """
 
     def __init__(self, body: TestBody) -> None:
         self._text, self._name = body.code, body.entry_point
         self._preamble = judge.compiled(body.preamble, judge.PREAMBLE)
-        # One message takes all calls of most tests to the program.
+        # For most tests, one message carries all calls to the program.
         self._foreseen = foresee.calls(self._text, self._name)
         if self._foreseen and foresee.has_sets(self._text, self._name):
             self._requests = wire.dump_recipes(foresee.recipes(self._text, self._name))
@@ -102,7 +102,7 @@ class CodeTests:
 
 
 class Calls:
-    """The program's function, as the tests see it."""
+    """Stand for the program's function in the tests."""
 
     def __init__(self, name: str, channel: Channel, foreseen: list[foresee.Call]) -> None:
         self._name, self._channel, self._foreseen = name, channel, deque(foreseen)
@@ -136,9 +136,9 @@ class Calls:
         raise self._raised
 
     def _not_plain(self) -> Result:
-        """Tell whose failure it is that a call cannot be sent.
+        """Return whose failure it is that a call cannot be sent.
 
-        The program's, if it has answered before: references show that tests pass plain data.
+        It is the program's if it has answered before: references show that tests pass plain data.
         """
         why = f"{self._name} is called with more than plain data"
         if self._answered:
@@ -146,7 +146,7 @@ class Calls:
         return _unfit(why)
 
     def hear_the_rest(self) -> None:
-        """Wait for the answers to calls that were sent but are not needed any more."""
+        """Wait for the answers to calls that were sent but are no longer needed."""
         with contextlib.suppress(EndedError):
             for _ in self._foreseen if self.stopped is None else ():
                 _, failure = self._channel.answer()
@@ -154,7 +154,7 @@ class Calls:
                     return
 
     def failed(self, error: Exception, failing_test: str) -> Result:
-        """What the tests said of the last call."""
+        """Return what the tests said about the last call."""
         if self._failure and error is self._raised:
             return judge.fail(self._failure.reason, self._failure.detail, failing_test)
         reason, detail = judge.told(error)
@@ -171,7 +171,7 @@ class Calls:
 
 
 class CaseTests:
-    """Tests as data; the code of the tests says what matches."""
+    """Run tests that are data. The code of the tests decides what matches."""
 
     def __init__(self, body: TestBody) -> None:
         self._name = body.entry_point
@@ -214,7 +214,7 @@ class CaseTests:
         return tuple(Group(name, n, len(self._inputs[name])) for name, n in right.items())
 
     def _outputs(self, channel: Channel) -> Result:
-        """What the program returns for each input, encoded."""
+        """Return the encoded output of the program for each input."""
         found: dict[str, list[Any]] = {}
         slowest_s = 0.0
         try:
@@ -243,7 +243,7 @@ class CaseTests:
 
 
 class UnfitTests:
-    """Tests that cannot be run at all."""
+    """Stand for tests that cannot be run at all."""
 
     def __init__(self, error: Exception) -> None:
         self._error = f"the benchmark's own tests fail: {type(error).__name__}: {error}"
@@ -260,12 +260,12 @@ def _right(matches: Any, arguments: list[Any], expected: Any, got: Any) -> bool:
 
 
 def _unfit(why: str) -> Result:
-    """These tests cannot be run apart from a program, which is no failure of the program."""
+    """Return that these tests cannot run apart from a program, which is not its failure."""
     return Result("unfit", detail=why)
 
 
 def _error(failure: Failure) -> Exception:
-    """What the program raised, as far as the tests may want to catch it."""
+    """Return an exception like the one that the program raised, for tests that catch it."""
     kind = getattr(builtins, failure.raised, None)
     if isinstance(kind, type) and issubclass(kind, Exception):
         with contextlib.suppress(TypeError):  # some need more than a message

@@ -1,7 +1,7 @@
-"""Test code that goes on after a failure, with the same calls as if there had been none.
+"""Make test code continue after a failure, with the same calls as if there had been none.
 
-What still depends on answers is what tests ask for: calls below an ``if`` or ``while``, after a
-failed assertion in a ``try``, and in the later parts of ``a == b == c``.
+Some calls still depend on answers because the tests say so: calls below an ``if`` or ``while``,
+after a failed assertion in a ``try``, and in the later parts of ``a == b == c``.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ MOST_ITEMS = 10_000  # of a generator that all() or any() would have left
 (HANDLED,) = ast.parse(
     f"try: pass\nexcept Exception as __assay_error__: {NOTE}(__assay_error__)"
 ).body
-# Definitions, and what has to stand where it stands.
+# Definitions, and statements that must stay in their place.
 LEFT_ALONE = (
     ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom, ast.Global,
     ast.Nonlocal,
@@ -58,7 +58,7 @@ def choose(stop: bool, *operands: Callable[[], Any]) -> Any:
 
 
 def decide(stop: bool, items: Iterator[Any]) -> bool:
-    """Return what ``any`` (stops at true) or ``all`` returns, but go on to the end."""
+    """Return what ``any`` (stops at true) or ``all`` returns, but evaluate every item."""
     found = next((True for item in items if bool(item) is stop), False)
     with contextlib.suppress(Exception):
         for _ in islice(items, MOST_ITEMS):
@@ -66,11 +66,11 @@ def decide(stop: bool, items: Iterator[Any]) -> bool:
     return found is stop
 
 
-HELPERS = {CHOOSE: choose, DECIDE: decide}  # that the compiled code needs, beside ``NOTE``
+HELPERS = {CHOOSE: choose, DECIDE: decide}  # the compiled code needs these and ``NOTE``
 
 
 def _calling(tree: ast.Module, names: set[str]) -> set[str]:
-    """Return the names by which tests call the program: its own, and functions that use one."""
+    """Return the names by which tests call the program: its own, and functions that use it."""
     functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
     while more := {f.name for f in functions if _mentions(f, names)} - names:
         names |= more
@@ -85,7 +85,11 @@ class _Unstopped(ast.NodeTransformer):
     """Rewrite statements so that no answer decides whether the next call is made."""
 
     def __init__(self, names: set[str], inside_functions: bool) -> None:
-        """``inside_functions``: tests catch no errors of their own functions, so we may."""
+        """Set up rewriting.
+
+        ``inside_functions``: the tests catch no errors of their own functions, so their statements
+        can be rewritten too.
+        """
         self._names, self._inside_functions = names, inside_functions
 
     def all(self, statements: list[ast.stmt]) -> list[ast.stmt]:
@@ -108,7 +112,7 @@ class _Unstopped(ast.NodeTransformer):
         return ast.fix_missing_locations(ast.copy_location(whole, statement))
 
     def visit_Assert(self, node: ast.Assert) -> ast.AST:
-        """Drop a message that calls the program, which happens after a wrong answer alone."""
+        """Drop a message that calls the program, which happens only after a wrong answer."""
         if node.msg and _mentions(node.msg, self._names):
             node.msg = None
         return self.generic_visit(node)
@@ -139,7 +143,7 @@ def _call(name: str, arguments: list[ast.expr]) -> ast.Call:
 
 
 def _parts(statement: ast.stmt) -> Iterator[ast.stmt]:
-    """Yield ``assert a and b`` as two: the second call must not depend on the first's result."""
+    """Yield ``assert a and b`` as two: the second call must not depend on the first result."""
     match statement:
         case ast.Assert(ast.BoolOp(ast.And(), values), message):
             for value in values:

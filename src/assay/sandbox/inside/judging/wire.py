@@ -1,4 +1,4 @@
-"""Messages through pipes: four bytes of length, then JSON."""
+"""Send messages through pipes: four bytes of length, then JSON."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def send_encoded(descriptor: int, data: bytes) -> None:
 
 
 def measured(data: bytes) -> bytes:
-    """Return a message with its length before it."""
+    """Return a message preceded by its length."""
     return struct.pack(">I", len(data)) + data
 
 
@@ -39,10 +39,10 @@ def write(descriptor: int, data: bytes) -> None:
 
 
 def dump_calls(calls: list[Call]) -> bytes:
-    """Encode calls for the program, which trusts whoever calls it, as fast as can be.
+    """Encode calls for the program, which trusts its caller, as fast as possible.
 
-    Version 2 of marshal writes values alone: later ones also write which of them are known under
-    another name, and an argument that is the expected result too would show that.
+    Version 2 of marshal writes values only. Later versions also write which of them have another
+    reference. An argument that is also the expected result would show that.
     """
     try:
         return b"m" + marshal.dumps(calls, 2)
@@ -51,7 +51,7 @@ def dump_calls(calls: list[Call]) -> bytes:
 
 
 def dump_recipes(calls: list[Any]) -> bytes:
-    """Write calls whose arguments are encoded already."""
+    """Encode calls whose arguments are encoded already."""
     return b"j" + dumps(calls)
 
 
@@ -70,7 +70,7 @@ def loads(data: bytes) -> Any:
 
 
 def receive(descriptor: int, largest: int = MAX_LENGTH) -> Any:
-    """The next message; EOFError when the other end is gone, ValueError if it is none."""
+    """Return the next message. Raise EOFError at the end, ValueError if it is malformed."""
     return json.loads(receive_encoded(descriptor, largest))
 
 
@@ -82,14 +82,14 @@ def receive_encoded(descriptor: int, largest: int = MAX_LENGTH) -> bytes:
 
 
 def receive_at_once(descriptor: int) -> bytes:
-    """Return the only message of a stream, in as few reads as can be."""
+    """Return the only message of a stream, in as few reads as possible."""
     data = os.read(descriptor, AT_ONCE)
     missing = 4 + int.from_bytes(data[:4], "big") - len(data)
     return data[4:] + _exactly(descriptor, missing) if missing else data[4:]
 
 
 def receive_frame(descriptor: int) -> tuple[bytes, bytes]:
-    """A piece of one of several streams that share a descriptor, after the stream's name."""
+    """Return the stream's name and a piece of it, from a descriptor that streams share."""
     name, length = FRAME.unpack(_exactly(descriptor, FRAME.size))
     return name, _exactly(descriptor, length)
 

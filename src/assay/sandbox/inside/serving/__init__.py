@@ -1,1 +1,1 @@
-"""The processes of a worker: keeper, zygote, program and oracle."""
+"""Run the processes of a worker: keeper, zygote, program and oracle."""

@@ -1,6 +1,7 @@
-"""A container's first process: it starts the worker's servers and carries their messages.
+"""Start the worker's servers as a container's first process, and forward their messages.
 
-Both ways in frames: a byte that names the server, four bytes of length, as much of its stream.
+In both directions there are frames: a byte that names the server, four bytes of length, and a piece
+of its stream.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ LINK = 200  # the descriptor of a server's end of what is between the two
 
 
 def main() -> None:
-    """Ends, and all else in the container with it, when its input does."""
+    """Run until the input ends. Everything else in the container ends with it."""
     servers = _started(*wire.receive(0))  # interpreter and variables
     outputs = {server.stdout.fileno(): name for name, server in servers.items()}  # type: ignore[union-attr]
     inputs = {name: server.stdin.fileno() for name, server in servers.items()}  # type: ignore[union-attr]
@@ -30,7 +31,7 @@ def main() -> None:
         poll.register(descriptor, select.POLLIN)
     wire.send(1, f"{sys.implementation.name} {sys.version.split()[0]}")
     held = bytearray()
-    with contextlib.suppress(OSError, EOFError):  # somebody is gone, and the worker with it
+    with contextlib.suppress(OSError, EOFError):  # the other side is gone, and the worker with it
         while True:
             ready = poll.poll(HOLD_MS if held else None)
             complete = not ready

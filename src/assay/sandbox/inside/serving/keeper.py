@@ -1,4 +1,4 @@
-"""Takes jobs, has a process forked for each, watches it, and tells what was seen."""
+"""Take jobs, have a process forked for each, watch it, and report what was seen."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ CREDENTIALS = struct.Struct("iII")
 
 
 class Process:
-    """A process that was forked, and waits until it is told what to run."""
+    """Hold a forked process that waits until it learns what to run."""
 
     def __init__(self, place: Place, *, apart: bool) -> None:
         self.control, theirs = _socket.socketpair()
@@ -38,7 +38,7 @@ class Process:
         self.output, their_output = os.pipe()
         os.set_blocking(self.output, False)
         given = [theirs.fileno(), their_output]
-        # Tests elsewhere call the program through a channel.
+        # Tests in another process call the program through a channel.
         self.oracles: _socket.socket | None = None
         self.channel: _socket.socket | None = None
         if apart:
@@ -51,10 +51,10 @@ class Process:
             os.close(their_output)
 
     def send(self, message: bytes) -> tuple[int, bytes]:
-        """Send what to run; return the process's pid, 0 if there is none, and its first word."""
+        """Send what to run. Return the process's pid (0 if there is none) and its first message."""
         pid, said = 0, b""
         try:
-            # Most messages fit between the two; the rest waits until somebody listens.
+            # Most messages fit into the socket's buffer. The rest waits until the other side reads.
             sent = self.control.send(message[:FITTING])
             pid, said = self._first_word()
             self.control.settimeout(None)
@@ -62,7 +62,7 @@ class Process:
                 self.control.sendall(memoryview(message)[sent:])
         except TimeoutError:
             raise EOFError("the fork server does not answer") from None
-        except ConnectionError:  # it ended before it had read it all
+        except ConnectionError:  # it ended before it had read everything
             pass
         return pid, said
 
@@ -81,7 +81,7 @@ class Process:
 
 
 class Keeper:
-    """Judges one program after the other; nothing of one is there for the next."""
+    """Judge one program after the other. Nothing of one remains for the next."""
 
     def __init__(self, place: Place, machine: Machine, *, apart: bool) -> None:
         self._place = place
@@ -93,11 +93,11 @@ class Keeper:
         self._codes: Latest[tuple[str, str], bytes] = Latest()
 
     def prepare(self) -> None:
-        """Have the next program's process forked while the harness thinks of what to run in it."""
+        """Have the next program's process forked while the harness chooses what to run in it."""
         self._next = self._next or Process(self._place, apart=self._apart)
 
     def judge(self, message: list[Any]) -> Seen:
-        """Run one program to its end or a limit, remove all traces, tell what was seen."""
+        """Run one program to its end or a limit, remove all traces, report what was seen."""
         task, limits = read_order(message)
         try:
             codes = self._compiled(task.preamble, task.tests)
@@ -112,7 +112,7 @@ class Keeper:
         process, self._next = self._next, None
         assert process is not None
         try:
-            # Marshal writes no tuple that has a name.
+            # marshal cannot write named tuples.
             pid, said = process.send(wire.measured(dumps((list(orders), codes))))
             if pid:
                 return self._watched(limits, token, process, pid, said)
@@ -137,15 +137,15 @@ class Keeper:
         status, cpu_s = self._place.end(pid)
         watch.finish(limit.clock.now_s() if limit else cpu_s)
         os.close(ended)
-        # What it told is read only now: nobody has to wake up for it.
+        # Its report is read only now, so that no process has to wake up for it.
         for source, text in ((process.output, output), (process.control.fileno(), result)):
-            # Not until its end: the other end may be on its way through a socket, held by nobody.
+            # Not up to the end of the stream: its other end may be in transit through a socket.
             os.set_blocking(source, False)
             with contextlib.suppress(BlockingIOError):
                 while text.read_from(source):
                     pass
         self._place.clean_up()
-        late = watch.stopped == "cpu"  # no verdict of its own counts that comes after its time
+        late = watch.stopped == "cpu"  # a verdict after its time limit does not count
         return Seen(
             None if late else sample.checked(bytes(result.data), token),
             os.waitstatus_to_exitcode(status),
@@ -161,7 +161,7 @@ class Keeper:
     def _pass_on(
         self, channel: _socket.socket | None, cpu_s: float = 0.0, call_cpu_s: float = 0.0
     ) -> None:
-        """Send it to the oracle, if there is one, which waits for one message a program."""
+        """Send it to the oracle, if there is one. The oracle waits for one message per program."""
         if not self._apart:
             return
         clock, passed = self._clock, []
@@ -172,7 +172,7 @@ class Keeper:
         self._link.sendmsg([TURN.pack(clock.kind, clock.start, cpu_s, call_cpu_s)], passed)
 
     def _compiled(self, preamble: str, tests: str) -> bytes:
-        """Compile the benchmark's own code: the same for every sample of a problem."""
+        """Compile the benchmark's own code, which is the same for every sample of a problem."""
         key = (preamble, tests)
         if key not in self._codes.items:
             codes = judge.compiled(preamble, judge.PREAMBLE), judge.compiled(tests, judge.TESTS)
@@ -181,5 +181,5 @@ class Keeper:
 
 
 def _unfit(why: str) -> Seen:
-    """Tell why a program could not be run at all."""
+    """Report why a program could not be run at all."""
     return Seen(Result("unfit", detail=why))

@@ -1,6 +1,6 @@
-"""What the harness and a worker's servers tell each other, each one a list of JSON.
+"""Define messages between the harness and a worker's servers, each a JSON list.
 
-A server answers with a text instead where it cannot go on: it is lost.
+A server that cannot continue answers with a text instead. It is lost then.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ RoleName = Literal["keeper", "oracle"]
 
 
 class WorkerLimits(NamedTuple):
-    """The limits that are the same for all programs of a worker."""
+    """Hold the limits that are the same for all programs of a worker."""
 
     memory_mb: int
     processes: int
@@ -21,7 +21,7 @@ class WorkerLimits(NamedTuple):
 
 
 class Settings(NamedTuple):
-    """All that a worker is set up with once and cannot change later."""
+    """Hold the settings that a worker gets once and cannot change later."""
 
     tier: str
     # Programs must not be forked from a process that has seen separated tests.
@@ -34,7 +34,7 @@ class Settings(NamedTuple):
 
 
 class Beginning(NamedTuple):
-    """The first message to a server: what it is to be."""
+    """Hold the first message to a server: its role."""
 
     role: RoleName
     link: int  # the descriptor that leads to the other server
@@ -42,13 +42,13 @@ class Beginning(NamedTuple):
 
 
 class About(NamedTuple):
-    """A server's first answer."""
+    """Hold a server's first answer."""
 
     limits_by: str = ""  # the kernel feature that holds the tree's limits; empty: a keeper watches
 
 
 class Limits(NamedTuple):
-    """The limits of one program."""
+    """Hold the limits of one program."""
 
     cpu_s: float
     call_cpu_s: float
@@ -59,14 +59,14 @@ class Limits(NamedTuple):
 
 
 class Order(NamedTuple):
-    """To the keeper: a program to be run."""
+    """Tell the keeper which program to run."""
 
     task: Task
     limits: Limits
 
 
 class Turn(NamedTuple):
-    """To the oracle: the tests of the program that the keeper runs next."""
+    """Send the oracle the tests of the program that the keeper runs next."""
 
     key: str
     seed: str  # of inputs that the tests draw
@@ -74,7 +74,7 @@ class Turn(NamedTuple):
 
 
 class Seen(NamedTuple):
-    """Of the keeper: what became of a program."""
+    """Report from the keeper what happened to a program."""
 
     result: Result | None  # its own word
     exit_code: int = 0

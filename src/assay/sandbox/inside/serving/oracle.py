@@ -1,7 +1,7 @@
-"""The process that knows the answers: it runs the tests and calls the program through a channel.
+"""Run the tests in the process that knows the answers, and call the program by a channel.
 
-It is isolated like the programs, apart from them, and judges one after the other. What it hears
-from a program is plain data; whatever else arrives counts against the program.
+It is isolated like the programs, apart from them, and judges one after the other. It accepts only
+plain data from a program. Anything else counts against the program.
 """
 
 from __future__ import annotations
@@ -39,14 +39,15 @@ PIECE = 1 << 20
 
 
 class TooSlowError(BaseException):
-    """What the program answered keeps the tests themselves busy."""
+    """Report that the program's answers keep the tests themselves busy."""
 
 
 class Channel:
-    """Calls of one program in its own process, and the CPU time that each takes there.
+    """Call one program in its own process, and measure the CPU time of each call there.
 
-    The time is the kernel's: a message is late if the program used more than a call may since the
-    one before, however many answers are in it. None counts that comes after the program's time.
+    The time is the kernel's. A message is late if, since the previous one, the program used more
+    than a call may, however many answers it holds. A message after the program's time does not
+    count.
     """
 
     def __init__(self, descriptor: int, clock: Clock, cpu_s: float, call_cpu_s: float) -> None:
@@ -73,7 +74,7 @@ class Channel:
             raise EndedError from error
 
     def answer(self) -> trial.Answer:
-        """Return the next one: a value, or how the program failed to give one."""
+        """Return the next answer: a value, or how the program failed to give one."""
         while not self._answers:
             answers = self._message()
             if self._late():
@@ -85,7 +86,7 @@ class Channel:
         return trial.checked(self._answers.popleft())
 
     def _message(self) -> list[Any]:
-        """Return the next message; an empty one if a call has taken too long."""
+        """Return the next message, or an empty one if a call has taken too long."""
         try:
             size = int.from_bytes(self._exactly(4), "big")
             if size > LARGEST_ANSWER:
@@ -118,7 +119,7 @@ class Channel:
         return b"".join(pieces)
 
     def _late(self) -> bool:
-        """Return whether a call took too long; the next one's time begins.
+        """Return whether a call took too long, and start timing the next one.
 
         Raise EndedError if the whole program's time is over.
         """
@@ -139,24 +140,24 @@ class Channel:
 
 
 class Oracle:
-    """Judges with the tests it is sent, and keeps those of the last problems."""
+    """Judge with the tests that it receives, and cache those of the last problems."""
 
     def __init__(self) -> None:
         self._link = _socket.socket(fileno=LINK)
         self._kept: Latest[str, trial.Tests] = Latest()
 
     def prepare(self) -> None:
-        """Do nothing: tests are made ready when they come."""
+        """Do nothing: tests are made ready when they arrive."""
 
     def judge(self, message: list[Any]) -> Result:
-        """Tell how the program does that the keeper starts in this turn."""
+        """Report how the program does that the keeper starts in this turn."""
         turn = Turn(*message)
         tests = self._tests(turn)
         channel, descriptors = self._channel()
         if channel is None:
             return Result("ended")
         try:
-            # Tests that draw their inputs draw the same for every program, and none can foresee it.
+            # Random inputs are the same for every program, and no program can predict them.
             random.seed(turn.seed)
             with limit_work(CPU_S):
                 return tests.run(channel)
@@ -176,7 +177,7 @@ class Oracle:
         return self._kept.items[turn.key]
 
     def _channel(self) -> tuple[Channel | None, list[int]]:
-        """Take the next program's from the keeper; none if it could not be started."""
+        """Take the next program's channel from the keeper, or None if it could not start."""
         data, passed, _, _ = self._link.recvmsg(TURN.size, _socket.CMSG_SPACE(8))
         if not data:
             raise EOFError
@@ -191,9 +192,9 @@ class Oracle:
 
 @contextlib.contextmanager
 def limit_work(cpu_s: float) -> Iterator[None]:
-    """Raise TooSlowError within the block once it has used so many CPU seconds.
+    """Raise TooSlowError within the block once it has used this many CPU seconds.
 
-    The timers count ticks and only say when to look at the exact clock.
+    The timers count ticks. They only decide when to look at the exact clock.
     """
     end_s = time.process_time() + cpu_s
 
@@ -203,7 +204,7 @@ def limit_work(cpu_s: float) -> Iterator[None]:
 
     signal.signal(signal.SIGPROF, look)
     signal.setitimer(signal.ITIMER_PROF, cpu_s / LOOKS, cpu_s / LOOKS)
-    # Ends this process, should one step of the tests never return to Python.
+    # Ends this process if one step of the tests never returns to Python.
     signal.setitimer(signal.ITIMER_VIRTUAL, BACKSTOP * cpu_s)
     try:
         yield

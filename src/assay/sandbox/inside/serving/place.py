@@ -1,4 +1,4 @@
-"""The keeper's side of where programs run: it starts and ends them, and looks at them."""
+"""Start, inspect and end programs, on the keeper's side."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ANY_CHILD = 0x40000000  # __WALL: whatever signal a child ends with
 
 
 class Place:
-    """The keeper's side: ``start`` and ``end`` programs, and look at them."""
+    """Define the keeper's side: ``start`` and ``end`` programs, and inspect them."""
 
     scratch = root.SCRATCH
 
@@ -30,25 +30,28 @@ class Place:
         self.memory: cgroup.MemoryEvents | None = limit
 
     def start(self, kind: bytes, descriptors: list[int]) -> None:
-        """Have the zygote fork a process that gets these descriptors."""
+        """Make the zygote fork a process that gets these descriptors."""
         numbers = b"".join(number.to_bytes(4, sys.byteorder) for number in descriptors)
         passed = [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, numbers)]
         self._link.sendmsg([kind], passed)
 
     def end(self, program: int) -> tuple[int, float]:
-        """Kill all processes of a program; its wait status and the CPU seconds of those ended."""
+        """Kill all processes of a program.
+
+        Return its wait status and the CPU seconds of those ended.
+        """
         raise NotImplementedError
 
     def peak_bytes(self) -> int:
-        """Return the most memory that the last program used, as far as that is known."""
+        """Return the most memory that the last program used, as far as known."""
         return self.limit.peak_bytes() if self.limit else self._peak_bytes
 
     def processes(self, most: int) -> list[int]:
-        """Return the pids of the program's processes that are alive; not all if there are more."""
+        """Return the pids of the program's live processes, or a part if there are too many."""
         raise NotImplementedError
 
     def sockets(self, processes: list[int]) -> int:
-        """Return about how many sockets the program has: memory that no process shows."""
+        """Return about how many sockets the program has. No process shows their memory."""
         raise NotImplementedError
 
     def clean_up(self) -> None:
@@ -56,13 +59,13 @@ class Place:
 
 
 class Namespaces(Place):
-    """Each program has a pid namespace of its own, which ends with its first process."""
+    """Give each program its own pid namespace, which ends with its first process."""
 
     def __init__(
         self, zygote: int, link: int, limit: cgroup.TreeLimit | None, files_mb: int
     ) -> None:
         super().__init__(zygote, link, limit)
-        # A program's init shares our memory: a handler of ours must never run in it.
+        # A program's init shares this process's memory, so a signal handler must never run in it.
         signal.signal(signal.SIGINT, signal.SIG_DFL)
         self._init = kernel.NamespaceInit(self.tree.proc)
         self._first = 0
@@ -103,7 +106,7 @@ class Namespaces(Place):
 
 
 class Landlocked(Place):
-    """In the host's namespaces; programs see the host's system folders, read-only."""
+    """Run programs in the host's namespaces. They see the host's system folders, read-only."""
 
     def __init__(
         self, zygote: int, link: int, limit: cgroup.TreeLimit | None, scratch: str
@@ -134,7 +137,7 @@ class Landlocked(Place):
         return self.tree.open_files(processes, sample.OPEN_FILES)
 
     def clean_up(self) -> None:
-        # Times alone do not do: before Linux 6.13 they are those of the last tick.
+        # Times alone are not enough: before Linux 6.13 they are those of the last tick.
         if self._state() != self._clean or os.listdir(self.scratch):
             _empty(self.scratch)
             self._clean = self._state()
@@ -151,7 +154,7 @@ def remove(folder: str) -> None:
 
 
 def _empty(folder: str) -> None:
-    """Delete all in a folder, however deep: deep folders are first brought to the top."""
+    """Delete everything in a folder, however deep. Deep folders are first moved to the top."""
     os.chmod(folder, 0o700)
     for name in os.listxattr(folder):
         os.removexattr(folder, name)

@@ -1,4 +1,4 @@
-"""The program's own process: its limits, its descriptors, its run."""
+"""Run the program in its own process: its limits, its descriptors, its run."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ MIB = 1 << 20
 OPEN_FILES = 256
 CONTROL, CHANNEL = 3, 4  # a program's
 JOBS, REPORTS, LINK = 3, 4, 5  # a server's
-BACKSTOP = 4  # times the limit: ticks were 1.6 times the time used beside a busy process
-HERE, BEGUN = b"h", b"+"  # sent before the program has a say
+BACKSTOP = 4  # times the limit: next to a busy process, ticks were 1.6 times the time used
+HERE, BEGUN = b"h", b"+"  # sent before the program runs
 TOO_LONG = "the program's own text takes more memory than it may have"
-# Of what a process tells at its end. Not JSON: in a fork, what its encoder touches costs 0.1 ms.
+# Separates what a process reports at its end. Not JSON: in a fork, its encoder costs 0.1 ms.
 SEPARATOR, LENIENT = "\0", "surrogatepass"
 
 
 class Orders(NamedTuple):
-    """What the keeper tells the process of one program: what to run, and how to tell the end."""
+    """Tell the process of one program what to run, and how to report the end."""
 
     program: str
     tests: str
@@ -37,7 +37,7 @@ class Orders(NamedTuple):
 
 
 def limit_worker(limits: WorkerLimits, processes: int) -> None:
-    """Set what is the same for all programs of a worker: they inherit it, none pays for it."""
+    """Set what is the same for all programs of a worker, once. They inherit it."""
     memory = _address_space() + limits.memory_mb * MIB
     files = limits.files_mb * MIB
     for kind, value in (
@@ -57,14 +57,15 @@ def limit_worker(limits: WorkerLimits, processes: int) -> None:
 def run(control: int, output: int, channel: int, enter: Callable[[], None]) -> NoReturn:
     """Isolate this process, then learn what to run and run it.
 
-    ``control`` leads to the keeper, ``output`` is a pipe; standard input is /dev/null already. With
-    a ``channel`` the tests are elsewhere, and the keeper only hears of failures of ours.
+    ``control`` leads to the keeper, ``output`` is a pipe, and standard input is already /dev/null.
+    With a ``channel`` the tests are elsewhere, and the keeper receives only failures of the
+    harness.
     """
     apart = channel >= 0
     output, channel = os.dup(output), os.dup(channel) if apart else -1
     os.dup2(control, CONTROL)
     try:
-        # Its own: flags and locks of a shared one would be there for the next program.
+        # Its own, because flags and locks of a shared one would remain for the next program.
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
         os.setsid()
         enter()
@@ -78,17 +79,17 @@ def run(control: int, output: int, channel: int, enter: Callable[[], None]) -> N
         # The fields of Orders, without its class: in a fork, what that touches costs page faults.
         program, text, entry_point, abridged, cpu_s, call_cpu_s, token = orders
         preamble, tests = marshal.loads(codes)
-        # The keeper's exact clock decides. This one counts ticks, and is there if nobody looks.
+        # The keeper's exact clock decides. This one counts ticks and is only a fallback.
         ticks_s = math.ceil(BACKSTOP * cpu_s)
         resource.setrlimit(resource.RLIMIT_CPU, (ticks_s, ticks_s + 1))
         namespace = judge.prepared(preamble)
         os.write(CONTROL, BEGUN)
         if apart:
             os.close(CONTROL)
-            del orders, token  # what nobody needs, no program finds
+            del orders, token  # programs must not find what is no longer needed
     except MemoryError:
         _tell(TOO_LONG)
-    except BaseException as error:  # ours, not the program's, which has not begun
+    except BaseException as error:  # the harness's failure, because the program has not started
         _tell(f"{type(error).__name__}: {error}")
     try:
         if apart:
@@ -96,13 +97,13 @@ def run(control: int, output: int, channel: int, enter: Callable[[], None]) -> N
             answer.serve(namespace, program, entry_point, to_data, call_cpu_s, CHANNEL)
         verdict = judge.judge(namespace, program, tests, text)
         calling.flush_output()
-    except BaseException:  # a program can make even the telling fail, which is its own failure
+    except BaseException:  # a program can break even the report, which is its own failure
         os._exit(1)
     _tell(token, *(text.replace(SEPARATOR, "") for text in verdict[:TEXTS]))
 
 
 def _tell(*parts: str) -> NoReturn:
-    """Send them whatever the program left behind, even if an error comes up on the way."""
+    """Send the result, whatever the program left behind, even if an error occurs on the way."""
     try:
         os.write(CONTROL, SEPARATOR.join(parts).encode(errors=LENIENT))
     finally:
@@ -110,9 +111,9 @@ def _tell(*parts: str) -> NoReturn:
 
 
 def checked(data: bytes, token: str) -> Result | None:
-    """Return the verdict, if the stream holds just that with the right token.
+    """Return the verdict, if the stream holds exactly that with the right token.
 
-    Called by the keeper: once the program has begun, it may have written all of it.
+    Called by the keeper. Once the program has started, it may have written all of it.
     """
     begun = data.startswith(BEGUN)
     try:

@@ -1,4 +1,4 @@
-"""A process that isolates itself, then serves: as keeper of programs, or as their oracle."""
+"""Isolate this process, then serve as keeper of programs or as their oracle."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .messages import About, RoleName, Seen, Settings, read_beginning
 from .sample import JOBS, LINK, REPORTS
 from .watch import HarnessGoneError
 
-# What programs import most; the rest costs its import in each program.
+# What programs import most. The rest is imported by each program itself.
 WARM = (
     "bisect", "collections", "copy", "functools", "heapq", "itertools", "math", "operator", "re",
     "string", "typing",
@@ -24,7 +24,7 @@ MOST_DESCRIPTORS = 1 << 20
 
 
 class Role(Protocol):
-    """Answers one message after the other; ``prepare`` comes before each, as soon as can be."""
+    """Define a role that answers messages one by one. ``prepare`` is called early, before each."""
 
     def prepare(self) -> None: ...
     def judge(self, message: list[Any]) -> Seen | Result: ...
@@ -55,7 +55,7 @@ def main() -> None:
 
 
 def _keeper(settings: Settings) -> tuple[Role, About]:
-    # While files are in reach.
+    # Done while files are accessible.
     from ..isolation.machine import Machine
     from . import keeper, tiers
 

@@ -36,7 +36,7 @@ WORDS = 500  # of a zygote that cannot start
 
 
 def in_namespaces(settings: Settings, *, as_root: bool) -> Place:
-    """Return in the keeper only."""
+    """Set up namespaces for the worker, and return in the keeper only."""
     limits, allowed = settings.limits, settings.allowed
     shown, hidden = _visible(settings.private)
     limit = cgroup.open_limit(limits.memory_mb, limits.processes)
@@ -54,13 +54,13 @@ def in_namespaces(settings: Settings, *, as_root: bool) -> Place:
         rules = landlock.Rules(("/",), (root.SCRATCH_RULE, *visible.DEVICES), alone=False)
         last = seccomp.Filter(seccomp.build_last(os.uname().machine))
         flags = kernel.CLONE_NEWNS if with_figures else 0
-        # The kernel takes them from a process that becomes another user, unless told not to.
+        # The kernel drops capabilities when the user changes, unless configured to keep them.
         keeps_capabilities = uid is None or not kernel.loses_capabilities()
         forker = Forker(flags, hooks=bool(settings.imports))
         fork = _forks_victims(forker) if limit else forker.is_child
         if limit:
             limit.enter()
-        # A user namespace counts ours too: the one outside, keeper, zygote, a program's init.
+        # A user namespace counts these too: the process outside, keeper, zygote, a program's init.
         sample.limit_worker(limits, limits.processes + (0 if as_root else 4))
         kernel.keep_capabilities(
             kernel.CAP_SYS_ADMIN, kernel.CAP_SETUID, kernel.CAP_SETGID, kernel.CAP_SETPCAP
@@ -105,7 +105,7 @@ def in_namespaces(settings: Settings, *, as_root: bool) -> Place:
 
 
 def by_landlock(settings: Settings, *, in_container: bool = False) -> Place:
-    """Return in the keeper only."""
+    """Set up Landlock for the worker, and return in the keeper only."""
     if landlock.version() < landlock.WITH_SCOPES:
         raise OSError("Landlock of Linux 6.12 or later is needed")
     limits = settings.limits
@@ -163,7 +163,7 @@ def by_landlock(settings: Settings, *, in_container: bool = False) -> Place:
 
 
 def isolate_oracle(settings: Settings) -> None:
-    """Isolate the process that runs tests like the programs, apart from them."""
+    """Isolate the process that runs tests like the programs, separately from them."""
     limits, tier = settings.limits, settings.tier
     shown, hidden = _visible(())
     if tier in ("root", "user"):
@@ -184,9 +184,9 @@ def isolate_oracle(settings: Settings) -> None:
 
 
 def _forks_victims(forker: Forker) -> Callable[[], bool]:
-    """Fork such that memory that runs out ends the child, not this process beside it in a cgroup.
+    """Make forks such that lack of memory ends the child, not this process in the same cgroup.
 
-    The child inherits it; to set it there would cost each program 0.1 ms.
+    The child inherits the setting. Setting it in the child would cost each program 0.1 ms.
     """
     score = os.open("/proc/self/oom_score_adj", os.O_RDWR)
     own = os.read(score, 16)
@@ -209,28 +209,28 @@ def _visible(private: Iterable[str]) -> tuple[list[str], list[str]]:
 
 
 def _changes(uid: int | None) -> seccomp.Calls:
-    """Return the calls by which programs, of this user or their own, could change host files."""
+    """Return the calls by which programs, as this user or another, could change host files."""
     return seccomp.CHANGES_BY_OWNERS if uid is None else seccomp.CHANGES_BY_WRITERS
 
 
 def _families(allowed: Iterable[str]) -> tuple[int, ...]:
-    """Return the kinds of sockets; those of the internet leave counters behind in a namespace."""
+    """Return the allowed socket families. Internet sockets leave counters in a namespace."""
     with_loopback = (seccomp.AF_INET, seccomp.AF_INET6) if "loopback" in allowed else ()
     return (seccomp.AF_UNIX, *with_loopback)
 
 
 def _wait_outside(limit: cgroup.TreeLimit | None, leave: Callable[[], None] = lambda: None) -> None:
-    """Fork; return in the child. The parent keeps no descriptor and cleans up after it."""
+    """Fork, and return in the child. The parent keeps no descriptor and cleans up after it."""
     kernel.prctl(kernel.PR_SET_CHILD_SUBREAPER, 1)  # where no namespace ends with its first process
     child = os.fork()
     if child == 0:
         kernel.die_with_parent()
         return
-    # From a harness that waits no longer.
+    # Sent by a harness that no longer waits.
     signal.signal(signal.SIGTERM, lambda *_: os.kill(child, signal.SIGKILL))
     try:
         kernel.prctl(kernel.PR_SET_DUMPABLE, 0)
-        # The harness is told by these closing that the worker is gone.
+        # When these close, the harness knows that the worker is gone.
         for descriptor in (0, 1, 2, sample.JOBS, sample.REPORTS, sample.LINK):
             os.close(descriptor)
         os.waitpid(child, 0)
@@ -243,7 +243,7 @@ def _wait_outside(limit: cgroup.TreeLimit | None, leave: Callable[[], None] = la
 
 
 def _end_descendants() -> None:
-    """Kill all that is left below this process, however fast it forks."""
+    """Kill everything that is left below this process, however fast it forks."""
     tree = Tree()
     while left := tree.descendants(MANY):
         for pid in left:
@@ -256,7 +256,7 @@ def _end_descendants() -> None:
 
 
 def _fork_zygote(become_zygote: Callable[[int], NoReturn]) -> tuple[int, int]:
-    """Fork, and wait until the child serves; return its pid and the socket that leads to it."""
+    """Fork, and wait until the child serves. Return its pid and the socket that leads to it."""
     ours, theirs = _socket.socketpair(_socket.AF_UNIX, _socket.SOCK_SEQPACKET)
     child = os.fork()
     if child == 0:
@@ -285,7 +285,7 @@ def _others_can_enter(path: str) -> bool:
 
 
 def start(settings: Settings) -> Place:
-    """Make the place that the tier names; OSError if this machine does not allow it."""
+    """Set up the tier's place. Raise OSError if this machine does not allow it."""
     try:
         os.close(os.pidfd_open(os.getpid()))  # the keeper needs them; some containers refuse
     except OSError as error:

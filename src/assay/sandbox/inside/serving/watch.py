@@ -1,4 +1,4 @@
-"""Watches one program from its start to its end or to a limit, from outside of it."""
+"""Watch one program from outside, from its start to its end or to a limit."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SOCKET_BYTES = 256 << 10  # that one socket holds at most, where no cgroup count
 
 
 class Kept:
-    """The first bytes of a stream; the rest is read and forgotten, so that no writer blocks."""
+    """Hold the first bytes of a stream. The rest is read and dropped, so that no writer blocks."""
 
     def __init__(self, room: int) -> None:
         self._room = room
@@ -33,23 +33,23 @@ class Kept:
         self.data += piece[: self._room - len(self.data)]
 
     def read_from(self, descriptor: int) -> bool:
-        """Read what there is; false at the end."""
+        """Read what is available, and return False at the end."""
         try:
             piece = os.read(descriptor, PIECE)
-        except ConnectionResetError:  # it ended without having heard all
+        except ConnectionResetError:  # it ended without reading everything
             return False
         self.take(piece)
         return bool(piece)
 
 
 class HarnessGoneError(Exception):
-    """Nobody waits for the report any more."""
+    """Report that the harness no longer waits for the report."""
 
 
 class Watch:
-    """Watch a program until it ends: ``stopped`` names the limit that ended it, if any.
+    """Watch a program until it ends. ``stopped`` names the limit that ended it, if any.
 
-    ``pressure`` says what the machine lacked for reasons that lie outside of the program.
+    ``pressure`` says what the machine lacked for reasons outside of the program.
     """
 
     def __init__(self, limits: Limits, place: Place, clock: Clock, machine: Machine) -> None:
@@ -60,10 +60,10 @@ class Watch:
         self._machine = machine
         if isinstance(clock, PublishedClock):
             clock.publish(0.0, time.monotonic_ns())
-        self._counted = place.limit is not None  # by a cgroup: the looks are a second line
+        self._counted = place.limit is not None  # by a cgroup: the looks are an additional check
         self._look_every_s = LOOK_RARELY_S if self._counted else LOOK_EVERY_S
         self._started = time.monotonic()
-        # Of the machine, since the first look: most programs end before it.
+        # Figures of the machine since the first look. Most programs end before it.
         self._busy_s: float | None = None
         self._idle_s = 0.0
         self._looked_s = 0.0
@@ -79,7 +79,7 @@ class Watch:
         return time.monotonic() - self._started
 
     def killed_by(self) -> Killer:
-        """Return whose lack of memory the kernel has killed a process of the program for."""
+        """Return the limit for which the kernel has killed a process of the program."""
         return self._place.memory.killed_by() if self._place.memory else ""
 
     def run(
@@ -92,8 +92,8 @@ class Watch:
     ) -> None:
         """Return when the program, a pidfd, ends or must end.
 
-        What comes from the pipe ``printed`` goes to ``output``. ``harness`` is the pipe that closes
-        when the harness is gone; the ``channel`` is hung up when the tests have heard enough.
+        Data from the pipe ``printed`` goes to ``output``. ``harness`` is the pipe that closes when
+        the harness is gone. The ``channel`` is closed when the tests need no more answers.
         """
         poll = select.poll()
         for descriptor in (program, printed):
@@ -112,11 +112,11 @@ class Watch:
                 if descriptor != printed:
                     self.stopped = "answered"
                     return
-                # Nothing, should a program have read its own output in between.
+                # Nothing, if a program has read its own output meanwhile.
                 with contextlib.suppress(BlockingIOError):
                     if not output.read_from(printed):
                         poll.unregister(printed)
-            # Looks go on when the deadline is extended.
+            # Looks continue when the deadline is extended.
             if self.elapsed >= next_look:
                 self._look()
                 next_look = self.elapsed + self._pause_s()
@@ -124,7 +124,7 @@ class Watch:
                 deadline = self._extended_deadline()
 
     def finish(self, cpu_s: float) -> None:
-        """Judge by the exact time of all its processes, whatever ended them."""
+        """Decide by the exact CPU time of all its processes, whatever ended them."""
         self.cpu_s = max(self.cpu_s, cpu_s)
         if isinstance(self._clock, PublishedClock):
             self._clock.publish(self.cpu_s, FOR_EVER)
@@ -153,7 +153,7 @@ class Watch:
                 self.pressure = "memory"
 
     def _pause_s(self) -> float:
-        """Return the time until the next look, which comes when the CPU time may be over."""
+        """Return the time until the next look, which comes when the CPU time may be used up."""
         left_s = self._limits.cpu_s - self.cpu_s
         return max(LOOK_EVERY_S, min(self._look_every_s, left_s))
 
@@ -166,7 +166,7 @@ class Watch:
         return used if self._counted else used + self._place.sockets(processes) * SOCKET_BYTES
 
     def _used_s(self, processes: list[int]) -> float:
-        """Return the CPU seconds of the program so far; they never become fewer."""
+        """Return the CPU seconds of the program so far. They never decrease."""
         published = isinstance(self._clock, PublishedClock)
         used = self._tree.cpu_s(processes) if published else self._clock.now_s()
         self.cpu_s = max(self.cpu_s, used)
@@ -177,8 +177,8 @@ class Watch:
     def _extended_deadline(self) -> float:
         """Return the new deadline: time without a CPU does not count, within reason.
 
-        Waiting that its own processes cause does count: at most the time that others used is taken
-        off, and none in which a CPU was idle.
+        Waiting that its own processes cause does count: at most the time that others used is
+        subtracted, and no time in which a CPU was idle.
         """
         wall = self._limits.wall_s
         processes = self._processes()

@@ -1,8 +1,8 @@
-"""The process that is forked for every program, and holds nothing of any.
+"""Fork this process for every program, without holding anything of any.
 
-All it gets is one byte and descriptors. What a program is, prints and uses is known to its own
-process and to the keeper; the child even belongs to the keeper, so that no pid or exit code is left
-here for the next program to find.
+It receives only one byte and descriptors. Only the program's own process and the keeper know what a
+program is, prints and uses. The child belongs to the keeper, so no pid or exit code is left here
+for the next program to find.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def serve(
 ) -> NoReturn:
     """Fork for each message until the keeper is gone.
 
-    ``is_child`` forks, into the pid namespace of its argument where there are any; the child calls
+    ``is_child`` forks, into the pid namespace of its argument if there are any. The child calls
     ``enter`` before it learns what to run.
     """
     keeper = _socket.socket(fileno=link)
@@ -59,7 +59,7 @@ def serve(
 
 
 def _kill_all() -> None:
-    """Kill all that was forked here and may be signalled from here: all, where Landlock rules."""
+    """Kill all that was forked here and may be signalled from here: everything, with Landlock."""
     with contextlib.suppress(OSError):
         os.kill(-1, signal.SIGKILL)
 

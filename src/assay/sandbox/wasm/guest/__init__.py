@@ -1,1 +1,1 @@
-"""What is built into the WebAssembly component: it never runs in the harness."""
+"""Hold the code that is built into the WebAssembly component. The harness never runs it."""

@@ -1,4 +1,4 @@
-"""The component's Python: judges programs with the code that the fork server uses too."""
+"""Judge programs inside the component, with the code that the fork server uses too."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from inside.judging import calling, judge, plain, trial, wire
 from inside.judging.latest import Latest
 from inside.judging.messages import TEXTS, Result, Task, TestBody
 
-# There are no files at run time: what programs may import is in memory from the start.
+# There are no files at run time, so what programs may import is in memory from the start.
 LEFT_OUT = {
     "antigravity", "ensurepip", "idlelib", "lib2to3", "pdb", "pydoc_data", "test", "this",
     "tkinter", "turtle", "turtledemo", "venv",
@@ -37,12 +37,12 @@ absent = lacks.Lacks(host_names.MODULES, host_names.ENCODINGS)
 for _names in (host_names.MODULES, host_names.ENCODINGS):
     _names.clear()
 judge.explain = absent.explain
-# Programs take it for infinity, and mean that of 64 bits.
+# Programs use it as infinity, and expect the value of 64 bits.
 sys.maxsize = (1 << 63) - 1
 
 
 class _State:
-    """Of this instance: a program, or the tests of several."""
+    """Hold the state of this instance: a program, or the tests of several."""
 
     namespace: dict[str, object]
     unloaded: dict[str, str] | None
@@ -53,7 +53,7 @@ class _State:
 
 
 class LackingTests:
-    """Tests that import what this guest lacks: nobody is called."""
+    """Stand for tests that import what this guest lacks. They call no program."""
 
     def __init__(self, lack: str) -> None:
         self._lack = lack
@@ -67,7 +67,7 @@ kept: Latest[str, trial.Tests | LackingTests] = Latest()
 
 
 class WitWorld(wit_world.WitWorld):  # type: ignore[misc]
-    """What the component exports; made anew for each call."""
+    """Implement the component's exports. A new object is created for each call."""
 
     def about(self) -> str:
         python = f"{sys.implementation.name} {sys.version.split()[0]}"
@@ -84,7 +84,7 @@ class WitWorld(wit_world.WitWorld):  # type: ignore[misc]
         )
 
     def lack(self, job: str) -> str:
-        """Called before anything of the program runs, so that it cannot answer itself."""
+        """Return the first import that the guest lacks. Called before any of the program runs."""
         task = Task(*json.loads(job))
         for name, text in (("preamble", task.preamble), ("tests", task.tests)):
             if found := absent.imports.find(text, trusted=True):
@@ -128,13 +128,13 @@ class WitWorld(wit_world.WitWorld):  # type: ignore[misc]
         kept.add(key, LackingTests(lack) if lack else trial.made(body), len(tests))
 
     def trial(self, key: str, seed: str) -> str:
-        # Tests that draw their inputs draw the same for every program, and none can foresee it.
+        # Random inputs are the same for every program, and no program can predict them.
         random.seed(seed)
         return json.dumps(kept.items[key].run(_Calls()))
 
 
 def _told(message: Any, dumps: Any = json.dumps) -> str:
-    """Nothing if the program has made even the telling fail, which is its own failure."""
+    """Return the message as JSON, or an empty text if the program broke even that."""
     try:
         return str(dumps(message))
     except BaseException:
@@ -142,12 +142,14 @@ def _told(message: Any, dumps: Any = json.dumps) -> str:
 
 
 class _Calls:
-    """The program in the other instance, which answers piece by piece."""
+    """Call the program in the other instance, which answers in pieces."""
 
     def __init__(self) -> None:
         self._answers: list[Any] = []
         self._heard = self._pending = 0  # answers to the calls that were sent last
-        self._ended = False  # which is told when the next answer is wanted: that call is to blame
+        self._ended = (
+            False  # reported when the next answer is needed, because that call is to blame
+        )
 
     def send(self, calls: bytes, count: int) -> None:
         self._heard, self._pending = 0, count
@@ -161,7 +163,7 @@ class _Calls:
         return trial.checked(self._answers.pop())
 
     def _hear(self, asked: str) -> None:
-        """All that it answers until it has worked for a while."""
+        """Collect all answers until the program has worked for a while."""
         self._answers = _answers(wit_world.call(asked))
         self._heard += len(self._answers)
         self._pending -= len(self._answers)
@@ -171,7 +173,7 @@ class _Calls:
 
 
 def _answers(text: str) -> list[Any]:
-    """Return what a program answered, the last first; nothing if that is not a list of answers."""
+    """Return a program's answers, last first, or an empty list if they are malformed."""
     try:
         answers = json.loads(text)
     except (ValueError, RecursionError, MemoryError):

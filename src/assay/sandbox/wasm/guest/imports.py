@@ -7,15 +7,15 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-# Most texts are never parsed: large ones cost time and stack. Whoever hides an import from this
-# pattern gains nothing, since the import then fails like any other error.
+# Most texts are never parsed, because large ones cost time and stack. Hiding an import from this
+# pattern gains nothing, because the import then fails like any other error.
 IMPORT = re.compile(r"^[ \t]*(?:import|from)[ \t](.*)", re.MULTILINE)
 WORD = re.compile(r"[\w.]+")
 NOT_PYTHON = (SyntaxError, ValueError, RecursionError, MemoryError)  # raised by ast.parse
 
 
 class Table:
-    """Modules and names of modules that the host's standard library has and the guest lacks."""
+    """List modules and names that the host's standard library has and the guest lacks."""
 
     def __init__(self, modules: set[str], names: dict[str, set[str]]) -> None:
         self.modules, self.names = modules, names
@@ -25,8 +25,8 @@ class Table:
     def find(self, text: str, *, trusted: bool) -> str:
         """Return the first import that the guest lacks, or nothing.
 
-        Of a program only those at the top level count: they run whatever the program does, and
-        nothing that it does at run time can change the outcome. Of trusted text all count.
+        In a program only imports at the top level count. They run whatever the program does, and
+        nothing that it does at run time can change the outcome. In trusted code all imports count.
         """
         if not any(self._words.intersection(WORD.findall(line)) for line in IMPORT.findall(text)):
             return ""
@@ -56,7 +56,7 @@ class Table:
 
 
 def _reachable(tree: ast.AST) -> Iterator[ast.AST]:
-    """Yield all statements but those of ``try``, which may have another way to go on."""
+    """Yield all statements except those inside ``try``, which may have an alternative."""
     for child in ast.iter_child_nodes(tree):
         if not isinstance(child, ast.Try):
             yield child

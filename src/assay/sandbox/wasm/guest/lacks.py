@@ -17,13 +17,13 @@ from inside.judging import judge
 
 LACKS = "the guest lacks"
 LIBRARY = ("/python/", "<frozen ")  # where the standard library's code comes from
-# Of files, processes and sockets, of which there are none: nothing else gets such an error here.
+# Errors of files, processes and sockets, which do not exist here: nothing else raises them.
 FILES = {
     errno.ENOENT, errno.ENOTDIR, errno.EACCES, errno.EPERM, errno.EBADF, errno.ENOSYS,
     errno.ENOTSUP, errno.EOPNOTSUPP, getattr(errno, "ENOTCAPABLE", errno.ENOSYS),
 }  # fmt: skip
 TOO_WIDE = "cannot fit 'int' into an index-sized integer"
-# Of an operator: a sequence or a number of more than 2 GiB, natively a MemoryError.
+# Raised by an operator: a sequence or number of more than 2 GiB, natively a MemoryError.
 TOO_LARGE = {TOO_WIDE, "too many digits in integer"}
 MESSAGES = {
     "RuntimeError": {
@@ -46,7 +46,7 @@ DEEPEST = 10  # errors that are each the cause of the next
 
 
 class Lacks:
-    """Made of all names of the host's library: modules with their names, and encodings."""
+    """Hold all names of the host's library: modules with their names, and encodings."""
 
     def __init__(self, modules: dict[str, list[str]], encodings: list[str]) -> None:
         names = {
@@ -58,7 +58,7 @@ class Lacks:
         self.encodings = {name for name in encodings if not _is_known(name)}
 
     def explain(self, error: BaseException) -> tuple[str, str] | None:
-        """Return a verdict's reason and detail if the guest's lack explains the error."""
+        """Return a verdict's reason and detail if something the guest lacks explains the error."""
         known = error
         for _ in range(DEEPEST):
             code, operation = _origin(error)
@@ -101,7 +101,7 @@ class Lacks:
 
 
 def _origin(error: BaseException) -> tuple[str, str]:
-    """The file of the code in which it was raised, and the instruction."""
+    """Return the file of the code that raised the error, and the instruction."""
     entry: TracebackType | None = error.__traceback__
     while entry is not None and entry.tb_next is not None:
         entry = entry.tb_next
