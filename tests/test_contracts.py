@@ -242,7 +242,7 @@ def test_the_command(assay: Cli, tmp_path: Path) -> None:
     done = assay("contracts", path)
     assert done.returncode == 2
     assert "broken  gave 2.0, not 1.41421" in done.stdout
-    assert done.stderr.startswith("assay: 3 checks are broken, first: root, inverse: not for ")
+    assert done.stderr.startswith("assay: 3 checks failed. The first is root, inverse: not for ")
     done = assay("contracts", path, "--json")
     assert done.returncode == 2
     by_id = {check["id"]: check for check in json.loads(done.stdout)["checks"]}

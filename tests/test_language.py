@@ -47,17 +47,7 @@ NOT_YET_CONVERTED = {
     "CHANGELOG.md",
     "SECURITY.md",
     "docs/sandbox.md",
-    # help texts
-    "assay bench",
-    "assay data verify",
-    "assay eval",
-    "assay perplexity",
-    "assay prompt",
-    "assay run",
-    "assay sandbox list",
-    "assay score",
     # errors
-    "src/assay/cli",
     "src/assay/datasets",
     "src/assay/formats",
     "src/assay/models",

@@ -142,7 +142,7 @@ def test_a_damaged_line_in_a_run_that_is_resumed(assay: Cli, model: Path, tmp_pa
     path.write_bytes(b"".join([*lines[:4], *lines[5:]]))
     again = assay("eval", "mini", "--model", model)
     assert again.returncode == 0
-    assert "continuing: 19 of 20 samples are done" in again.stderr
+    assert "resuming: 19 of 20 samples are done" in again.stderr
 
 
 def test_a_half_written_line_in_a_run_that_is_resumed(
@@ -153,7 +153,7 @@ def test_a_half_written_line_in_a_run_that_is_resumed(
     path.write_bytes(path.read_bytes()[:-30])
     again = assay("eval", "mini", "--model", model)
     assert again.returncode == 0
-    assert "continuing: 19 of 20 samples are done" in again.stderr
+    assert "resuming: 19 of 20 samples are done" in again.stderr
     assert "pass@1    100.0 %" in again.stdout
 
 

@@ -117,15 +117,15 @@ def test_a_server(assay: Cli) -> None:
     ("asked", "why"),
     [
         (("nowhere.gguf",), "no model at nowhere.gguf"),
-        (("default", "--batch", "1,two"), "--batch must be numbers such as 1,2,4, got '1,two'"),
-        (("default", "--batch", ""), "--batch must be numbers such as 1,2,4"),
+        (("default", "--batch", "1,two"), "--batch: '1,two' is not a list of numbers"),
+        (("default", "--batch", ""), "Give numbers such as 1,2,4."),
         (("default", "--batch", "0"), "--batch must be 1 to 4096, got 0"),
         (("default", "--batch", "2,2"), "each once"),
         (("default", "--batch-mode", "off"), "give --batch 1"),
         (("default", "--rounds", "0"), "--rounds must be 1 to 1000, got 0"),
         (("default", "--prompt-tokens", "0"), "--prompt-tokens must be 1 to"),
         (("default", "--new-tokens", "1"), "--new-tokens must be 2 to"),
-        (("default", "--output", "/proc/none/here.json"), "choose another --output"),
+        (("default", "--output", "/proc/none/here.json"), "Choose another --output"),
         (("default", "--output", "."), "is a directory"),
     ],
 )

@@ -195,7 +195,7 @@ def test_recorded_texts_carry_their_origin(tmp_path: Path, half: Path, whole: Pa
     assert first["config"]["max_tokens"] == 0  # nobody knows
     done = assay(tmp_path, "compare", first["run"], second["run"])
     assert done.code == 2
-    assert "the protocols differ (origin: " in done.err
+    assert "protocols differ (origin: " in done.err
 
 
 def test_a_run_without_select_keeps_what_was_selected(tmp_path: Path, mini: Benchmark) -> None:
@@ -235,5 +235,5 @@ def test_results_of_another_protocol_version_are_their_own_kind(
     old_path.write_text(json.dumps({**old, "run": old_path.stem}))
     assert "mini_20250101_000000" in assay(tmp_path, "history").out
     done = assay(tmp_path, "compare", old_path.stem, result["run"])
-    assert (done.code, "the protocols differ (version: 1 / 2)" in done.err) == (2, True)
+    assert (done.code, "protocols differ (version: 1 / 2)" in done.err) == (2, True)
     assert assay(tmp_path, "compare", old_path.stem, old_path.stem).code == 0
