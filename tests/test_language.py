@@ -51,7 +51,6 @@ NOT_YET_CONVERTED = {
     "src/assay/datasets",
     "src/assay/formats",
     "src/assay/models",
-    "src/assay/pipeline",
     "src/assay/quality",
     "src/assay/runs",
     "src/assay/sandbox",

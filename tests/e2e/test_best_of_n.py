@@ -139,7 +139,7 @@ def test_one_sample_is_no_choice(assay: Cli, mini: Benchmark, tmp_path: Path) ->
     model = write_completions(tmp_path / "m.jsonl", references(mini))
     done = assay("eval", "mini", "--model", model, "--select", "agreement")
     assert done.returncode == 0
-    assert "--select has nothing to choose from" in done.stderr
+    assert "--select: has no effect" in done.stderr
     assert "best of" not in done.stdout
 
 

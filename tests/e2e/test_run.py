@@ -172,7 +172,7 @@ def test_an_empty_file_says_so(assay: Cli, recorded: Path, tmp_path: Path) -> No
     (tmp_path / "in.jsonl").touch()
     done = assay("run", recorded, "--batch-jsonl", "in.jsonl", "--output", "out.jsonl")
     assert done.returncode == 0
-    assert "in.jsonl holds no prompts" in done.stderr
+    assert "in.jsonl: contains no prompts" in done.stderr
     assert (tmp_path / "out.jsonl").read_bytes() == b""
 
 
@@ -184,15 +184,15 @@ def test_bad_input_is_one_line(assay: Cli, recorded: Path, tmp_path: Path) -> No
     refused(assay("run", recorded, *batch, "--prompt", "p"), "either --batch-jsonl")
     refused(assay("run", "none.gguf", *batch), "no model at none.gguf")
     refused(assay("run", recorded, "--batch-jsonl", "none"), "none: no such file")
-    refused(assay("run", recorded, "--batch-jsonl", "odd.bin"), "odd.bin is no JSONL file (line 1")
+    refused(assay("run", recorded, "--batch-jsonl", "odd.bin"), "odd.bin: not a JSONL file (line 1")
     refused(assay("run", recorded, *batch, "--n-samples", "0"), "--n-samples must be")
     refused(assay("run", recorded, *batch, "--temperature", "nan"), "--temperature must be")
     refused(assay("run", recorded, *batch, "--output", "none/x"), "cannot write", "--output")
-    refused(assay("run", recorded, *batch, "--output", "in.jsonl"), "would be written over")
+    refused(assay("run", recorded, *batch, "--output", "in.jsonl"), "would be overwritten")
     refused(assay("run", recorded, *batch, "--output", "."), "is not a file")
-    refused(assay("run", recorded, "--prompt", "p", "--n-samples", "3"), "use --batch-jsonl")
-    refused(assay("run", recorded, "--prompt", "p", "--output", "x"), "use --batch-jsonl")
-    refused(assay("run", recorded, "--prompt", "p"), "gave no completion", "no sample 0 of 0")
+    refused(assay("run", recorded, "--prompt", "p", "--n-samples", "3"), "Use --batch-jsonl")
+    refused(assay("run", recorded, "--prompt", "p", "--output", "x"), "Use --batch-jsonl")
+    refused(assay("run", recorded, "--prompt", "p"), "did not complete", "no sample 0 of 0")
     refused(assay("run", recorded, *batch, "--chat", "--prompt-form", "text"), "contradict")
     assert lines(tmp_path / "in.jsonl") == [{"prompt": "p", "task_id": "a"}]
 
