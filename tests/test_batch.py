@@ -206,7 +206,7 @@ def test_continuing_in_another_way_is_refused(
     with pytest.raises(RunError) as refusal:
         run(monkeypatch, folder, model, **asked)
     assert said in str(refusal.value)
-    assert "give another --output, or --fresh to start over" in str(refusal.value)
+    assert "Give another --output, or --fresh to start over." in str(refusal.value)
     assert model.asked == []
     assert (folder / "out.jsonl").read_bytes() == before
     report, _ = run(monkeypatch, folder, model, fresh=True, **asked)
@@ -245,10 +245,10 @@ def test_more_prompts_and_fewer_are_no_other_ones(monkeypatch: Patch, folder: Pa
 def test_a_file_of_somebody_elses_is_left_alone(monkeypatch: Patch, folder: Path) -> None:
     path = folder / "out.jsonl"
     path.write_text("precious\n")
-    with pytest.raises(RunError, match=r"has lines but no out.jsonl.run.json"):
+    with pytest.raises(RunError, match=r"settings in out.jsonl.run.json are missing"):
         run(monkeypatch, folder)
     (folder / "out.jsonl.run.json").write_text("[]")
-    with pytest.raises(RunError, match="has lines but no"):
+    with pytest.raises(RunError, match="are missing or damaged"):
         run(monkeypatch, folder)
     assert path.read_text() == "precious\n"
     path.unlink()
@@ -262,10 +262,10 @@ def test_damage_in_the_middle_is_told(monkeypatch: Patch, folder: Path) -> None:
     path = folder / "out.jsonl"
     lines = path.read_text().splitlines(keepends=True)
     path.write_text("".join([lines[0], "{half\n", *lines[2:]]))
-    with pytest.raises(RunError, match="line 2 is damaged"):
+    with pytest.raises(RunError, match="line 2: damaged"):
         run(monkeypatch, folder)
     path.write_text("".join([lines[0], *lines]))
-    with pytest.raises(RunError, match="answers t0 twice: remove one"):
+    with pytest.raises(RunError, match="has two lines for t0. Remove one"):
         run(monkeypatch, folder)
 
 
@@ -283,7 +283,7 @@ def test_two_batches_do_not_share_a_file(monkeypatch: Patch, folder: Path) -> No
         def generate(self, requests: Iterable[Request]) -> Iterator[Completion]:
             for completion in super().generate(requests):
                 for fresh in (False, True):
-                    with pytest.raises(RunError, match="another process is writing"):
+                    with pytest.raises(RunError, match="another process is writing it"):
                         run(monkeypatch, folder, fresh=fresh)
                 yield completion
 

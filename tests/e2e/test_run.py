@@ -187,7 +187,7 @@ def test_bad_input_is_one_line(assay: Cli, recorded: Path, tmp_path: Path) -> No
     refused(assay("run", recorded, "--batch-jsonl", "odd.bin"), "odd.bin: not a JSONL file (line 1")
     refused(assay("run", recorded, *batch, "--n-samples", "0"), "--n-samples must be")
     refused(assay("run", recorded, *batch, "--temperature", "nan"), "--temperature must be")
-    refused(assay("run", recorded, *batch, "--output", "none/x"), "cannot write", "--output")
+    refused(assay("run", recorded, *batch, "--output", "none/x"), "cannot be written", "--output")
     refused(assay("run", recorded, *batch, "--output", "in.jsonl"), "would be overwritten")
     refused(assay("run", recorded, *batch, "--output", "."), "is not a file")
     refused(assay("run", recorded, "--prompt", "p", "--n-samples", "3"), "Use --batch-jsonl")
