@@ -128,7 +128,7 @@ def test_damaged_data_file(assay: Cli, model: Path, tmp_path: Path) -> None:
 def test_k_above_n(assay: Cli, tmp_path: Path) -> None:
     refused(assay("passk", "5", "1", "10"), "pass@10 needs 1 <= k <= n")
     (tmp_path / "t.tsv").write_text("a\t5\t1\n")
-    refused(assay("passk", "--tsv", "t.tsv", "-k", "10"), "pass@10 needs 10 samples", "a has 5")
+    refused(assay("passk", "--tsv", "t.tsv", "-k", "10"), "a: has 5 samples", "pass@10 needs 10")
     refused(assay("passk", "5"), "N C K")
     refused(assay("passk", "--tsv", "none.tsv"), "none.tsv")
 
@@ -197,7 +197,7 @@ def test_closed_streams_are_like_dev_null(tmp_path: Path, mini: Benchmark, close
 def test_no_arguments_show_the_help(assay: Cli) -> None:
     done = assay()
     assert done.returncode == 2
-    assert "Commands:" in done.stderr
+    assert "Evaluate:" in done.stderr
     assert assay("passk", "10", "0", "1").stdout == "0\n"
 
 

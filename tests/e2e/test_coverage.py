@@ -79,7 +79,7 @@ def test_missing_samples_of_a_problem_are_missing(tmp_path: Path, mini: Benchmar
                  "--temperature", "0.8")  # fmt: skip
     assert done.code == INCOMPLETE
     assert done.out.startswith(
-        "incomplete: 39 of 40 samples judged (all samples of 19 of 20 problems); the score is about"
+        "incomplete: 39 of 40 samples judged (all samples of 19 of 20 problems). The score covers"
     )
 
 

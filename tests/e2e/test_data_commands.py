@@ -47,7 +47,7 @@ def test_list_says_what_there_is_and_where(
     assert lines[0] == ["name", "version", "records", "licence", "found"]
     assert [line[0] for line in lines[1:]] == NAMES
     assert lines[3] == ["humaneval", "1.0.3", "164", "MIT", str(folder / HUMANEVAL.path)]
-    assert lines[4] == ["humanevalplus", "v0.1.10", "164", "Apache-2.0", "not", "here"]
+    assert lines[4] == ["humanevalplus", "v0.1.10", "164", "Apache-2.0", "not", "found"]
 
 
 def test_list_as_json(assay: Cli, nothing: dict[str, str], folder: Path) -> None:

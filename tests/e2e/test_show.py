@@ -114,7 +114,7 @@ def test_filters_select_samples(run: RunWriter) -> None:
     ("arguments", "message"),
     [
         (["mini/9"], "mini/9: is not a task of "),
-        (["--reason", "timeout"], "reasons in this run are generation-error, not-judged, wrong-answer"),
+        (["--reason", "timeout"], "reasons in this run are generation-error, not-judged"),
         (["mini/0", "--sample", "3"], "none of its 3 samples match the filters"),
     ],
 )
