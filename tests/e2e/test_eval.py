@@ -99,7 +99,7 @@ def test_plain_lines_without_a_terminal(assay: Cli, mini: Benchmark, tmp_path: P
     model = write_completions(tmp_path / "right.jsonl", references(mini))
     done = assay("eval", "mini", "--model", model)
     assert done.returncode == 0
-    assert "mini 20/20  pass@1 100.0 %  invalid 0" in done.stderr
+    assert "mini 20/20  pass@1 100.0 % [83.9, 100.0]  invalid 0" in done.stderr
     assert "\x1b" not in done.stderr + done.stdout
     assert "pass@1    100.0 %  [83.9, 100.0] (95 %), 20 problems" in done.stdout
 
