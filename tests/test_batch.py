@@ -206,7 +206,7 @@ def test_continuing_in_another_way_is_refused(
     with pytest.raises(RunError) as refusal:
         run(monkeypatch, folder, model, **asked)
     assert said in str(refusal.value)
-    assert "give another --output, or --fresh to start over" in str(refusal.value)
+    assert "Give another --output, or --fresh to start over." in str(refusal.value)
     assert model.asked == []
     assert (folder / "out.jsonl").read_bytes() == before
     report, _ = run(monkeypatch, folder, model, fresh=True, **asked)
@@ -227,7 +227,7 @@ def test_prompts_that_changed_under_their_names_are_refused(
         original.replace(b'"text 2"', b"2"),
     ):
         (folder / "in.jsonl").write_bytes(changed)
-        with pytest.raises(UsageError, match="asks for t2 in another way"):
+        with pytest.raises(UsageError, match="the prompt or settings of t2 differ"):
             run(monkeypatch, folder)
         assert (folder / "out.jsonl").read_bytes() == before
 
@@ -238,17 +238,17 @@ def test_more_prompts_and_fewer_are_no_other_ones(monkeypatch: Patch, folder: Pa
     (folder / "in.jsonl").write_bytes(b"".join([line(prompt="new", task_id="new"), *lines[2:]]))
     report, watcher = run(monkeypatch, folder)
     assert (report.kept, report.made) == (4, 1)
-    assert "2 lines of the output answer other prompts: left there" in watcher.notes
+    assert "2 lines of the output belong to other prompts and stay" in watcher.notes
     assert len(written(folder)) == 7
 
 
 def test_a_file_of_somebody_elses_is_left_alone(monkeypatch: Patch, folder: Path) -> None:
     path = folder / "out.jsonl"
     path.write_text("precious\n")
-    with pytest.raises(RunError, match=r"has lines but no out.jsonl.run.json"):
+    with pytest.raises(RunError, match=r"settings in out.jsonl.run.json are missing"):
         run(monkeypatch, folder)
     (folder / "out.jsonl.run.json").write_text("[]")
-    with pytest.raises(RunError, match="has lines but no"):
+    with pytest.raises(RunError, match="are missing or damaged"):
         run(monkeypatch, folder)
     assert path.read_text() == "precious\n"
     path.unlink()
@@ -262,16 +262,16 @@ def test_damage_in_the_middle_is_told(monkeypatch: Patch, folder: Path) -> None:
     path = folder / "out.jsonl"
     lines = path.read_text().splitlines(keepends=True)
     path.write_text("".join([lines[0], "{half\n", *lines[2:]]))
-    with pytest.raises(RunError, match="line 2 is damaged"):
+    with pytest.raises(RunError, match="line 2: damaged"):
         run(monkeypatch, folder)
     path.write_text("".join([lines[0], *lines]))
-    with pytest.raises(RunError, match="answers t0 twice: remove one"):
+    with pytest.raises(RunError, match="has two lines for t0. Remove one"):
         run(monkeypatch, folder)
 
 
 def test_the_prompts_are_not_written_over(monkeypatch: Patch, folder: Path) -> None:
     (folder / "out.jsonl").symlink_to(folder / "in.jsonl")
-    with pytest.raises(UsageError, match="would be written over"):
+    with pytest.raises(UsageError, match="would be overwritten"):
         run(monkeypatch, folder, fresh=True)
     assert len((folder / "in.jsonl").read_bytes().splitlines()) == 6
 
@@ -283,7 +283,7 @@ def test_two_batches_do_not_share_a_file(monkeypatch: Patch, folder: Path) -> No
         def generate(self, requests: Iterable[Request]) -> Iterator[Completion]:
             for completion in super().generate(requests):
                 for fresh in (False, True):
-                    with pytest.raises(RunError, match="another process is writing"):
+                    with pytest.raises(RunError, match="another process is writing it"):
                         run(monkeypatch, folder, fresh=fresh)
                 yield completion
 
@@ -298,13 +298,16 @@ def test_two_batches_do_not_share_a_file(monkeypatch: Patch, folder: Path) -> No
     [
         (
             b"PK\3\4\n\xff\xfe",
-            "in.jsonl is no JSONL file (line 1: not valid JSON (Expecting",
+            "in.jsonl: not a JSONL file (line 1: not valid JSON (Expecting",
         ),
-        (b"\xff\xfe{\0", "in.jsonl is no JSONL file (line 1: not UTF-8 (byte 0))"),
-        (b"\nhello\nworld\n", "in.jsonl is no JSONL file (line 2: not valid JSON ("),
-        (b'[{"prompt": "a"}]', "in.jsonl is no JSONL file (line 1: no JSON object but list)"),
-        (line(prompt="a", task_id="x") * 2, "line 2: task_id 'x' is that of line 1 too"),
-        (line(prompt="a", task_id="1") + line(prompt="a"), "line 2: task_id '1' is that of line 1"),
+        (b"\xff\xfe{\0", "in.jsonl: not a JSONL file (line 1: not UTF-8 (byte 0))"),
+        (b"\nhello\nworld\n", "in.jsonl: not a JSONL file (line 2: not valid JSON ("),
+        (b'[{"prompt": "a"}]', "in.jsonl: not a JSONL file (line 1: not a JSON object but list)"),
+        (line(prompt="a", task_id="x") * 2, "line 2: has the same task_id 'x' as line 1"),
+        (
+            line(prompt="a", task_id="1") + line(prompt="a"),
+            "line 2: has the same task_id '1' as line 1",
+        ),
     ],
 )
 def test_a_file_that_is_doubtful_as_a_whole_is_refused(
@@ -321,14 +324,14 @@ def test_an_empty_file_gives_an_empty_file(monkeypatch: Patch, folder: Path) -> 
     (folder / "in.jsonl").write_bytes(b"\n \n")
     report, watcher = run(monkeypatch, folder)
     assert report.prompts == 0
-    assert any("holds no prompts" in note for note in watcher.notes)
+    assert any("contains no prompts" in note for note in watcher.notes)
     assert (folder / "out.jsonl").read_bytes() == b""
 
 
 def test_fields_without_a_meaning_are_told(monkeypatch: Patch, folder: Path) -> None:
     (folder / "in.jsonl").write_bytes(line(prompt="a", max_token=4) + line(prompt="b", top_pp=1))
     _, watcher = run(monkeypatch, folder)
-    assert "fields without a meaning here: max_token, top_pp" in watcher.notes
+    assert "unknown fields are ignored: max_token, top_pp" in watcher.notes
 
 
 def test_the_engine_knows_the_longest_completion(monkeypatch: Patch, folder: Path) -> None:

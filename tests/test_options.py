@@ -4,9 +4,19 @@ from __future__ import annotations
 
 import importlib
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import click
+import pytest
+
+from assay.cli import _options, cli
+from assay.models.opening import backends
+from assay.peers import peers
+from assay.pipeline.cross_check import OURS
+from assay.prompts import strategies
+from assay.sandbox import sandboxes
+from assay.sandbox.host.tiers import TIERS
+from assay.selection import methods
 
 # Commands whose options mean the same although their help texts differ, by variable.
 SAME_MEANING = {
@@ -83,3 +93,36 @@ def test_every_option_has_a_variable() -> None:
     for command in leaves(importlib.import_module("assay.cli.main").cli):
         options = [p for p in command.params if isinstance(p, click.Option)]
         assert [p.name for p in options if not p.envvar] == []
+
+
+@pytest.mark.parametrize(
+    ("listed", "registered"),
+    [
+        (_options.SANDBOXES, sandboxes.names),
+        (_options.TIERS, lambda: ["auto", *TIERS]),
+        (_options.SELECTIONS, methods.names),
+        (_options.STRATEGIES, strategies.names),
+        (_options.JUDGES, lambda: [OURS, *peers.names()]),
+        (_options.ENGINES, backends.names),
+    ],
+)
+def test_help_texts_list_the_registered_choices(
+    listed: tuple[str, ...], registered: Callable[[], list[str]]
+) -> None:
+    assert sorted(listed) == sorted(registered())
+
+
+def test_choices_are_in_the_help_texts() -> None:
+    texts = {
+        flag: parameter.help or ""
+        for command in leaves(cli)
+        for parameter in command.params
+        if isinstance(parameter, click.Option) and command.name in ("eval", "score")
+        for flag in parameter.opts
+    }
+    assert "process, docker or wasm" in texts["--sandbox"]
+    assert "auto, root, user or landlock" in texts["--sandbox-tier"]
+    assert "first, logprob, examples or agreement" in texts["--select"]
+    assert "standard, cgo, few-shot or scot; all" in texts["--prompt-strategy"]
+    assert "assay or evalplus" in texts["--engine"]
+    assert "gguf, hf, openai" in texts["--model"]

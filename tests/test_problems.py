@@ -80,5 +80,5 @@ def test_an_unknown_task_is_named() -> None:
 
 
 def test_one_way_of_selecting_at_a_time() -> None:
-    with pytest.raises(UsageError, match="--problems: excludes --task"):
+    with pytest.raises(UsageError, match="--problems: cannot be combined with --task"):
         ProblemSelection("3", tasks=("toy/1",))

@@ -257,7 +257,7 @@ def test_a_batch_shows_completions_alone(clock: Clock, capsys: pytest.CaptureFix
     display.completed(completion(error="refused"))
     display.tick()
     assert lines(capsys) == [
-        "continuing: 5 of 20 completions are there",
+        "resuming: 5 of 20 completions are done",
         "in.jsonl 5/20  loading the model 0:10",
         "in.jsonl 16/20  10 tok/s  ETA 0:16",
     ]

@@ -40,8 +40,8 @@ def test_a_prompt_gets_one_system_message_and_each_stop_word_once() -> None:
         ({"temperature": 1.0, "min_p": -0.1}, "--min-p must be"),
         ({"repetition_penalty": 0.0}, "--repetition-penalty must be a finite number above 0"),
         ({"repetition_penalty": float("inf")}, "--repetition-penalty must be"),
-        ({"top_p": 0.9}, "--top-p: temperature 0 is greedy"),
-        ({"min_p": 0.1}, "--min-p: temperature 0 is greedy"),
+        ({"top_p": 0.9}, "--top-p: has no effect at temperature 0"),
+        ({"min_p": 0.1}, "--min-p: has no effect at temperature 0"),
     ],
 )
 def test_settings_without_a_meaning_are_refused(settings: dict[str, Any], problem: str) -> None:
@@ -86,7 +86,7 @@ def test_engine_settings_without_a_meaning_are_refused(
     [
         (("", ("",)), "--stop: the text is empty"),
         (("", ("a\0b",)), "--stop: contains a NUL"),
-        (("\ud800", ()), "--system: is not UTF-8"),
+        (("\ud800", ()), "--system: not UTF-8"),
     ],
 )
 def test_texts_that_cannot_be_sent_are_refused(
@@ -98,7 +98,7 @@ def test_texts_that_cannot_be_sent_are_refused(
 
 
 def test_a_base_model_has_no_system_message() -> None:
-    with pytest.raises(UsageError, match="--system: the model is asked in the text form"):
+    with pytest.raises(UsageError, match="--system: the prompt form is text"):
         resolve_asking("text", EngineOptions(), "Be brief.", ())
 
 
@@ -153,7 +153,7 @@ class Listener(Watcher):
     [
         ("chat", "t", "prompt form chat: the model's own chat template is used"),
         ("text", "t", "prompt form text: the model's chat template is not used"),
-        ("text", "", "prompt form text: the model has no chat template, so it is asked as a base "
+        ("text", "", "prompt form text: the model has no chat template, so it is used as a base "
          "model"),
     ],
 )  # fmt: skip
@@ -161,7 +161,7 @@ def test_the_prompt_form_is_said_and_recorded(
     mini: Benchmark, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     form: PromptForm, template: str, told: str,
 ) -> None:  # fmt: skip
-    """A folder that had lost its chat template was asked as a base model without a word."""
+    """A folder that had lost its chat template was used as a base model without a word."""
     model = ScriptedModel(mini)
     model.identity = ModelIdentity("m", "test", "w", form, template_sha256=template)
     monkeypatch.setattr(models, "open_model", lambda *_: model)

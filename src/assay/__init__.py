@@ -1,4 +1,4 @@
-"""Evaluate code-generating language models, every recipe identically.
+"""Evaluate code-generating language models, all with the same protocol.
 
 >>> import assay
 >>> result = assay.evaluate("humaneval", model="model.gguf")  # doctest: +SKIP
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from assay.runs.result import Result, SampleResult
     from assay.types import Benchmark, Limits, Problem, Verdict
 
-# Imported when they are first used: `import assay` itself costs next to nothing.
+# Imported when they are first used, so that `import assay` is fast.
 _HOME = {
     "assay.api": (
         "Judge", "compare", "evaluate", "judge", "load_benchmark", "load_run", "open_model",

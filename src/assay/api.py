@@ -1,4 +1,4 @@
-"""The functions of ``import assay``, silent unless they are given a reporter."""
+"""The functions of ``import assay``. They print nothing unless given a reporter."""
 
 from __future__ import annotations
 
@@ -57,8 +57,8 @@ def evaluate(
     """Evaluate a model on a benchmark, or resume the same evaluation, and return its result.
 
     The arguments are the options of ``assay eval``: ``problems`` is ``"10"`` or ``"20:40"``,
-    ``tasks`` are task ids, ``engine`` holds what only some engines have. The parity gate applies as
-    on the command line. Raises an ``AssayError`` for what a user can cause.
+    ``tasks`` are task ids, and ``engine`` holds the options of engines. The parity gate applies as
+    on the command line. Raise an ``AssayError`` for errors that a user can cause.
     """
     options = engine or EngineOptions()
     config = EvalConfig(
@@ -95,9 +95,9 @@ def run_evaluation(
     publishable: bool = False,
     parity_gate: bool = True,
 ) -> list[Result]:
-    """Run (or resume) an evaluation behind the parity gate.
+    """Run (or resume) an evaluation after the parity gate.
 
-    There is one result; with the prompt strategy ``all`` there is one for each strategy.
+    Return one result, or one for each strategy with the prompt strategy ``all``.
     """
     gate = functools.partial(
         require_parity, config.model, config.engine, publishable=publishable, wanted=parity_gate,
@@ -133,9 +133,10 @@ def judge(
 
 
 class Judge:
-    """A warm sandbox for the programs of one benchmark, to be called as often as needed.
+    """A sandbox for the programs of one benchmark that stays ready between calls.
 
-    References are checked on first use, once per machine. Use it as a context manager, or close it.
+    Reference solutions are checked on first use, once per machine. Use it as a context manager, or
+    close it.
     """
 
     def __init__(
@@ -161,7 +162,7 @@ class Judge:
             self._sandbox.close()
             raise
         self.benchmark = checked.benchmark
-        self.unscorable = checked.unscorable  # tasks whose own reference fails here, and why
+        self.unscorable = checked.unscorable  # tasks whose reference fails here, and why
         self._problems = {problem.task_id: problem for problem in self.benchmark.problems}
 
     def judge(self, programs: Programs) -> list[Verdict]:
@@ -171,11 +172,11 @@ class Judge:
         return [verdicts[number] for number in range(len(jobs))]
 
     def stream(self, programs: Programs) -> Iterator[Verdict]:
-        """Yield verdicts as they are reached; ``sample`` is the program's position."""
+        """Yield verdicts as they come. ``sample`` is the program's position."""
         return self._sandbox.judge(self._jobs(programs))
 
     def close(self) -> None:
-        """End the sandbox and what runs in it."""
+        """Stop the sandbox and everything that runs in it."""
         self._sandbox.close()
 
     def __enter__(self) -> Judge:
@@ -210,9 +211,9 @@ class Judge:
 
 
 def compare(a: Result | str | Path, b: Result | str | Path, *, force: bool = False) -> Comparison:
-    """Compare result ``b`` with result ``a``; UsageError if their protocols differ.
+    """Compare result ``b`` with result ``a``. Raise UsageError if their protocols differ.
 
-    ``force`` compares them all the same; the comparison lists the differences.
+    ``force`` compares them anyway. The comparison lists the differences.
     """
     first, second = (x if isinstance(x, Result) else load_run(x) for x in (a, b))
     found = runs.compare(first, second)
@@ -237,7 +238,7 @@ def open_model(
 def load_benchmark(
     name: str, *, data_dir: str | Path | None = None, reporter: Reporter = SILENT
 ) -> Benchmark:
-    """Return a benchmark's problems; data that is missing is downloaded and verified."""
+    """Return a benchmark with its problems. Missing data is downloaded and verified."""
     return benchmarks.load(name, reporter.note, Path(data_dir) if data_dir else None)
 
 

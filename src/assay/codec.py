@@ -1,4 +1,4 @@
-"""The one way between our dataclasses and JSON."""
+"""Convert dataclasses to JSON and back."""
 
 from __future__ import annotations
 
@@ -15,35 +15,35 @@ _hints = functools.cache(get_type_hints)  # evaluating them is most of reading a
 
 
 def to_json(value: Any) -> Any:
-    """A dataclass (or plain data) as JSON-ready data."""
+    """Return a dataclass as plain data for JSON. Other data is returned unchanged."""
     return dataclasses.asdict(value) if dataclasses.is_dataclass(value) else value  # type: ignore[arg-type]
 
 
 def dumps(value: Any) -> str:
-    """One line of ASCII JSON: lone surrogates survive it, odd line ends cannot split it."""
+    """Return one line of ASCII JSON. Lone surrogates and unusual line ends are escaped."""
     return json.dumps(to_json(value), separators=(",", ":"))
 
 
 def pretty(value: Any) -> str:
-    """JSON for a file that people read."""
+    """Return indented JSON for a file that people read."""
     return json.dumps(to_json(value), indent=2) + "\n"
 
 
 def digest(value: Any) -> str:
-    """sha256 of the canonical JSON: equal data, equal digest, whatever the field order."""
+    """Return the SHA-256 of the canonical JSON, which does not depend on the order of fields."""
     canonical = json.dumps(to_json(value), sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(canonical.encode()).hexdigest()
 
 
 def from_json(cls: type[T], data: Any) -> T:
-    """Build dataclass ``cls``; ValueError names the field that is missing, unknown or mistyped."""
+    """Build dataclass ``cls``. Raise ValueError for a missing, unknown or mistyped field."""
     return _build(cls, data, strict=True)
 
 
 def read_known(cls: type[T], data: Any) -> T:
-    """Build dataclass ``cls`` of a file that another version may have written.
+    """Build dataclass ``cls`` from a file that another version may have written.
 
-    Fields that ``cls`` does not have are left out. ValueError names what is missing or mistyped.
+    Unknown fields are ignored. Raise ValueError for a missing or mistyped field.
     """
     return _build(cls, data, strict=False)
 
@@ -65,7 +65,7 @@ def _build(cls: type[T], data: Any, *, strict: bool) -> T:
 
 
 def check_numbers(record: Any, signed: tuple[str, ...] = ("logprob", "seed")) -> None:
-    """Raise ValueError for a number that no count, size or time can be; ``signed`` may be any."""
+    """Raise ValueError for a negative or infinite number in a field that is not ``signed``."""
     for f in dataclasses.fields(record):
         value = getattr(record, f.name)
         if f.name in signed or not isinstance(value, int | float):

@@ -1,12 +1,12 @@
-"""The errors a user can cause or meet; the command line prints each as one line."""
+"""Errors that a user can cause. The command line prints each as one line."""
 
 
 class AssayError(Exception):
-    """What happened, to which file or task, and what to do next, in one line."""
+    """An error in one line: the file or option, what is wrong, and what to do."""
 
 
 class UsageError(AssayError):
-    """A command was asked for something it cannot mean."""
+    """The arguments or options are not valid."""
 
 
 class DataError(AssayError):
@@ -18,15 +18,15 @@ class ModelError(AssayError):
 
 
 class ExtractionError(AssayError):
-    """The processes that take programs out of completions cannot run."""
+    """The processes that extract programs from completions cannot run."""
 
 
 class SandboxError(AssayError):
-    """The sandbox cannot give the isolation that was asked for."""
+    """The sandbox cannot provide the requested isolation."""
 
 
 class ContractError(AssayError):
-    """A contract is broken, or cannot be read."""
+    """A contract is violated or cannot be read."""
 
 
 class RunError(AssayError):

@@ -1,4 +1,4 @@
-"""Where progress and notes go."""
+"""Interface for progress and notes."""
 
 from __future__ import annotations
 
@@ -12,28 +12,28 @@ Announce = Callable[[str], None]  # takes one line for the user
 
 
 class Reporter(Protocol):
-    """Whoever watches a run. Its methods are called from several threads."""
+    """A receiver of progress and notes. Its methods are called from several threads."""
 
     def note(self, text: str) -> None:
-        """Take one line for the user."""
+        """Report one line to the user."""
 
     def preparing(self, what: str, done: int, total: int) -> None:
-        """Take note of a step before the run, such as checking references."""
+        """Report the progress of a step before the run, such as checking references."""
 
     def begin(self, total: int, verdicts: list[Verdict], missing: int) -> None:
-        """Begin with the verdicts of an earlier run; ``missing`` completions are generated."""
+        """Report the start: verdicts of an earlier run, and the number of missing completions."""
 
     def loading(self) -> None:
-        """Take note that the engine loads the model."""
+        """Report that the engine is loading the model."""
 
     def generating(self, tokens: int) -> None:
-        """Take note that the model is loaded, and of its tokens so far, unfinished ones too."""
+        """Report the tokens generated so far, including those of unfinished completions."""
 
     def completed(self, completion: Completion) -> None:
-        """Take a completion as it is made."""
+        """Report a finished completion."""
 
     def judged(self, verdict: Verdict, cached: bool) -> None:
-        """Take a verdict; a cached one was not executed in this run."""
+        """Report a verdict. ``cached`` means that the program was not executed in this run."""
 
 
 class Silent:

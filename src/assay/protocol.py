@@ -1,4 +1,4 @@
-"""All that must be equal for two scores to be comparable: frozen, hashed, compared."""
+"""The settings that must be equal for two scores to be comparable."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ from assay import codec
 from assay.types import Decoding, Limits, PromptForm, PromptImports, Tests
 
 TEMPLATE_VARIABLES = "chat_template_kwargs"  # an option of all engines that render templates
-VERSION = 2  # of what a protocol says; results of version 1 have no such field
+VERSION = 2  # of the protocol's meaning; results of version 1 do not have the field
 
 
 @dataclass(frozen=True, slots=True)
 class Asking:
-    """How a model is asked, apart from the prompt strategy and the choice of tokens."""
+    """How a model is prompted, apart from the prompt strategy and the decoding."""
 
     prompt_form: PromptForm
-    chat_template: Literal["own", "none"]  # whether the model's own is used
+    chat_template: Literal["own", "none"]  # own: the model's chat template is used
     system: str = ""  # a system message before every prompt
-    thinking: str = "default"  # on, off, or the most tokens of a thought
-    stop: tuple[str, ...] = ()  # texts that end a completion, besides the strategy's
+    thinking: str = "default"  # on, off, or the maximum tokens of thought
+    stop: tuple[str, ...] = ()  # texts that end a completion, in addition to the strategy's
     engine_options: tuple[str, ...] = ()  # key=value, sorted
 
 
 @dataclass(frozen=True, slots=True)
 class Protocol:
-    """Two runs may be compared when every field here is equal."""
+    """The settings of a run. Two runs are comparable if all fields are equal."""
 
     version: int
     benchmark: str
@@ -46,7 +46,7 @@ class Protocol:
     limits: Limits
     sandbox: str
     python: str
-    environment: str = ""  # of packages, named with its digest; none: the standard library alone
+    environment: str = ""  # package set with its digest; none: only the standard library
     origin: str = ""  # digest of completions that were recorded elsewhere
     prompt_imports: PromptImports = "prepended"  # whether code of the prompt precedes programs
     judge: str = ""  # another harness that judged the programs; none: assay
@@ -56,7 +56,7 @@ class Protocol:
         return codec.digest(self._content())
 
     def recorded(self) -> RecordedProtocol:
-        """Return the protocol as files have it."""
+        """Return the protocol in the form that files store."""
         values = {f.name: getattr(self, f.name) for f in fields(self)}
         return RecordedProtocol(hash=self.hash, **{**values, "judge": self.judge or None})
 
@@ -64,7 +64,7 @@ class Protocol:
         return self.recorded().to_json()
 
     def _content(self) -> Any:
-        """Return all fields, but for ``judge`` if it is assay: earlier protocols have no such."""
+        """Return all fields, without ``judge`` if it is assay: earlier versions did not have it."""
         content = codec.to_json(self)
         if not self.judge:
             del content["judge"]
@@ -73,7 +73,7 @@ class Protocol:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedProtocol:
-    """A protocol as a file has it, of whatever version; what that version lacks is None."""
+    """A protocol of any version, read from a file. Fields that the version lacks are None."""
 
     hash: str
     version: int | None = None
@@ -98,13 +98,13 @@ class RecordedProtocol:
     judge: str | None = None
 
     def to_json(self) -> Any:
-        """Return the fields that there are, as a file has them."""
+        """Return the fields that are not None, in the form that files store."""
         found = {name: value for name, value in codec.to_json(self).items() if value is not None}
         return json.loads(codec.dumps(found))
 
 
 def compute_options(engine_options: Iterable[str]) -> list[str]:
-    """Return the names of the options that can make an engine compute in another way."""
+    """Return the names of the options that can change an engine's computation."""
     names = [option.partition("=")[0] for option in engine_options]
     return [name for name in names if name != TEMPLATE_VARIABLES]
 
@@ -113,9 +113,9 @@ Difference = tuple[str, object, object]  # a field's dotted name, and both value
 
 
 def differences(a: Mapping[str, object], b: Mapping[str, object]) -> list[Difference]:
-    """Return the fields in which two protocols (as JSON) differ, nested ones with a dotted name.
+    """Return the fields in which two protocols (as JSON) differ, with dotted names.
 
-    Protocols of different versions say different things: only the versions are compared then.
+    If the versions differ, only these are returned, because the other fields mean different things.
     """
     versions = a.get("version", 1), b.get("version", 1)
     if versions[0] != versions[1]:
@@ -135,6 +135,6 @@ def _differences(a: Mapping[str, object], b: Mapping[str, object]) -> list[Diffe
 
 
 def tests_digest(tests: Tests) -> str:
-    """What stands for a problem's tests, however large their cases are."""
+    """Return a digest of a problem's tests."""
     cases = tests.cases.digest if tests.cases else ""
     return codec.digest([tests.entry_point, tests.code, tests.preamble, tests.integrity, cases])

@@ -1,4 +1,4 @@
-"""Names to things: a file in a room registers itself, other packages do by entry point."""
+"""Register objects by name: modules of a package register themselves, plug-ins by entry point."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ T = TypeVar("T")
 
 
 class Registry(Generic[T]):
-    """The public modules of ``package`` and the entry points of that name, by what they register.
+    """Objects that the public modules of ``package`` and the entry points of that name register.
 
     Modules are imported at the first look-up, so they must keep heavy imports inside functions.
     """
 
     def __init__(self, noun: str, package: str, group: str = "") -> None:
-        """``group``: of the entry points, if it is not called as the package."""
+        """Create a registry. ``group`` is the entry point group if it is not the package's name."""
         self._noun = noun
         self._package = package
         self._group = group or package
@@ -43,7 +43,7 @@ class Registry(Generic[T]):
     def get(self, name: str) -> T:
         self._load()
         if name not in self._items:
-            raise UsageError(f"unknown {self._noun} '{name}': choose {', '.join(self.names())}")
+            raise UsageError(f"unknown {self._noun} '{name}'. Choose {', '.join(self.names())}.")
         return self._items[name]
 
     def _load(self) -> None:

@@ -12,11 +12,11 @@ SampleKey = tuple[str, int]  # task id, sample number
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What one program may use while it is judged."""
+    """The resources that one program may use while it is judged."""
 
     cpu_s: float = 10.0
-    call_cpu_s: float = 0.0  # for one case, at least; 0: no limit
-    wall_s: float = 30.0  # generous: it only ends sleepers, work is counted in CPU seconds
+    call_cpu_s: float = 0.0  # lower bound of the limit for one case; 0: no limit
+    wall_s: float = 30.0  # generous: it only stops sleeping programs; CPU time limits work
     memory_mb: int = 512
     processes: int = 64
     output_bytes: int = 1 << 20
@@ -25,35 +25,39 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Cases:
-    """Tests as ``plain`` data, by group: arguments, and what is expected for them."""
+    """Tests as ``plain`` data, by group: arguments and expected values."""
 
     inputs: dict[str, list[Any]]
-    expected: dict[str, list[Any]]  # empty in a benchmark: what the reference returns
-    digest: str  # of all this
+    expected: dict[str, list[Any]]  # empty in a benchmark that uses the reference's outputs
+    digest: str  # of inputs and expected values
     slowest_s: float = 0.0  # time of the reference's slowest call
 
 
 @dataclass(frozen=True, slots=True)
 class Tests:
-    """Code that runs after a program in its namespace or, ``separated``, apart: it can call it."""
+    """Test code for a program.
+
+    It runs in the program's namespace (``shared``), or in another process that calls the program
+    (``separated``).
+    """
 
     entry_point: str
     code: str
-    preamble: str = ""  # stands before the program and before the tests
+    preamble: str = ""  # code before the program and before the tests
     integrity: Integrity = "shared"
-    cases: Cases | None = None  # compared by what the code's ``matcher()`` gives for a group
+    cases: Cases | None = None  # compared by the matcher that ``matcher()`` in the code returns
     prompt_code: str = ""  # the end of the preamble, if it is taken from the prompt
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One task of a benchmark; ``reference`` is a whole program."""
+    """One task of a benchmark. ``reference`` is a whole program."""
 
     task_id: str
     prompt: str
     reference: str
     tests: Tests
-    without_rules: tuple[str, ...] = ()  # extraction rules that its programs are found without
+    without_rules: tuple[str, ...] = ()  # extraction rules that are not used for it
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +69,8 @@ class Benchmark:
     data_sha256: str
     problems: tuple[Problem, ...]
     limits: Limits = Limits()
-    imports: tuple[str, ...] = ()  # what most programs import: worth having loaded
-    environment: str = ""  # of Python packages; none: the standard library alone
+    imports: tuple[str, ...] = ()  # modules that most programs import; loaded in advance
+    environment: str = ""  # set of Python packages; none: only the standard library
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +81,7 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """What a model is sent: chat messages, or plain text where there are none."""
+    """What a model is sent: chat messages, or plain text if there are none."""
 
     messages: tuple[Message, ...] = ()
     text: str = ""
@@ -86,7 +90,7 @@ class Prompt:
 
 @dataclass(frozen=True, slots=True)
 class Decoding:
-    """How tokens are chosen. Temperature 0 is greedy; top_k 0 means no cut."""
+    """How tokens are chosen. Temperature 0 is greedy; top_k 0 means no limit."""
 
     max_tokens: int = 512
     temperature: float = 0.0
@@ -99,7 +103,7 @@ class Decoding:
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """Which of a problem's samples something is about."""
+    """The task and number of a sample."""
 
     task_id: str
     sample: int
@@ -111,7 +115,7 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class Request(Sample):
-    """One completion to be made. ``seed`` is this sample's own."""
+    """A request for one completion. ``seed`` is this sample's own."""
 
     prompt: Prompt
     decoding: Decoding
@@ -120,7 +124,7 @@ class Request(Sample):
 
 @dataclass(frozen=True, slots=True)
 class Completion(Sample):
-    """What came back for one request; ``error`` is set when nothing did."""
+    """The answer to one request. ``error`` is set if there was none."""
 
     text: str
     finish_reason: Literal["stop", "length", "prompt-too-long", "error"]
@@ -129,14 +133,14 @@ class Completion(Sample):
     inference_ms: float
     seed: int
     used_gpu: bool
-    logprob: float | None = None  # mean of the generated tokens', where the engine tells
+    logprob: float | None = None  # mean over the generated tokens, if the engine reports it
     error: str | None = None
-    retries: int = 0  # requests sent again until it came
+    retries: int = 0  # number of times that the request was repeated
 
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """Code taken out of a completion, and the rule that found it ("none": no code)."""
+    """Code extracted from a completion, and the extraction rule ("none": no code)."""
 
     code: str
     rule: str
@@ -144,19 +148,19 @@ class Program:
 
 @dataclass(frozen=True, slots=True)
 class Job(Sample):
-    """One program to be judged."""
+    """One program to judge."""
 
     program: Program
     tests: Tests
     limits: Limits = Limits()
     imports: tuple[str, ...] = ()
     environment: str = ""
-    seed: str = ""  # of inputs that tests draw; none: a secret of the sandbox
+    seed: str = ""  # for tests with random inputs; none: a secret of the sandbox
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict(Sample):
-    """How one program did. ``invalid`` is the harness's failure, never the model's."""
+    """The outcome of one program. ``invalid`` means a failure of the harness, not the model."""
 
     status: Status
     reason: str
@@ -165,9 +169,9 @@ class Verdict(Sample):
     cpu_s: float = 0.0
     wall_s: float = 0.0
     peak_mb: float = 0.0
-    integrity: Literal[Integrity, "not-run"] = "not-run"  # that: no program was judged
+    integrity: Literal[Integrity, "not-run"] = "not-run"  # not-run: no program was judged
     rule: str = ""
-    groups: dict[str, tuple[int, ...]] = field(default_factory=dict)  # of cases: right ones, all
+    groups: dict[str, tuple[int, ...]] = field(default_factory=dict)  # passed and all cases
     output: str = ""  # the end of what a failed program printed
 
 
@@ -181,7 +185,7 @@ class Estimate:
     high: float
     problems: int
     level: float = 0.95  # of the interval
-    method: str = "wilson-clustered"  # by which it was computed
+    method: str = "wilson-clustered"  # how the interval was computed
 
     @property
     def interval(self) -> tuple[float, float]:
@@ -190,7 +194,7 @@ class Estimate:
 
 @dataclass(frozen=True, slots=True)
 class ModelIdentity:
-    """What makes two models the same one."""
+    """The properties that identify a model."""
 
     name: str
     engine: str
@@ -199,12 +203,12 @@ class ModelIdentity:
     tokenizer_sha256: str = ""
     template_sha256: str = ""
     variant: str = ""  # of the weights' use: number format, adapter
-    path: str = ""  # where it was found; no part of the identity
+    path: str = ""  # where it was found; not part of the identity
 
 
 @dataclass(frozen=True, slots=True)
 class Capabilities:
-    """What a sandbox promises on this machine, and what it does not."""
+    """What a sandbox guarantees on this machine, and what it does not."""
 
     kind: str
     tier: str
@@ -212,5 +216,5 @@ class Capabilities:
     guarantees: tuple[str, ...] = ()
     gaps: tuple[str, ...] = ()
     files: bool = True  # whether programs have a folder to write into
-    refused: tuple[str, ...] = ()  # stronger tiers that were tried first, and why they do not work
-    image: str = ""  # digest of what programs run in, where that is not this machine's own Python
+    refused: tuple[str, ...] = ()  # stronger tiers that do not work here, and why
+    image: str = ""  # digest of the image that programs run in, if there is one

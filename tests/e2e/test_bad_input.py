@@ -85,9 +85,9 @@ def test_gguf_without_tensors_is_refused_by_the_engine(assay: Cli, tmp_path: Pat
 def test_results_dir_not_writable(assay: Cli, model: Path, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     done = assay("eval", "mini", "--model", model, "--results-dir", "file/results")
-    refused(done, "cannot write", "--results-dir")
+    refused(done, "cannot be written", "--results-dir")
     done = assay("eval", "mini", "--model", model, "--results-dir", "/proc/results")
-    refused(done, "cannot write", "--results-dir")
+    refused(done, "cannot be written", "--results-dir")
 
 
 def test_disk_full_while_writing_and_then_free_again(mini: Benchmark, tmp_path: Path) -> None:
@@ -109,7 +109,7 @@ def test_disk_full_while_writing_and_then_free_again(mini: Benchmark, tmp_path: 
     assert (tmp_path / "full.rc").read_text().strip() == "2"
     said = (tmp_path / "full.txt").read_text()
     assert len(said.splitlines()) == 1
-    assert "No space left on device; free some space and run the same command again" in said
+    assert "No space left on device). Free some space and run the same command" in said
     kept = [int(line.split()[0]) for line in (tmp_path / "kept.txt").read_text().splitlines()]
     assert 0 < kept[0] < 20
     assert kept[1] == 20
@@ -128,7 +128,7 @@ def test_damaged_data_file(assay: Cli, model: Path, tmp_path: Path) -> None:
 def test_k_above_n(assay: Cli, tmp_path: Path) -> None:
     refused(assay("passk", "5", "1", "10"), "pass@10 needs 1 <= k <= n")
     (tmp_path / "t.tsv").write_text("a\t5\t1\n")
-    refused(assay("passk", "--tsv", "t.tsv", "-k", "10"), "pass@10 needs 10 samples", "a has 5")
+    refused(assay("passk", "--tsv", "t.tsv", "-k", "10"), "a: has 5 samples", "pass@10 needs 10")
     refused(assay("passk", "5"), "N C K")
     refused(assay("passk", "--tsv", "none.tsv"), "none.tsv")
 
@@ -138,11 +138,11 @@ def test_a_damaged_line_in_a_run_that_is_resumed(assay: Cli, model: Path, tmp_pa
     (path,) = tmp_path.glob("results/*/verdicts.jsonl")
     lines = path.read_bytes().splitlines(keepends=True)
     path.write_bytes(b"".join([*lines[:4], b"{half a li\n", *lines[5:]]))
-    refused(assay("eval", "mini", "--model", model), "verdicts.jsonl line 5 is damaged", "delete")
+    refused(assay("eval", "mini", "--model", model), "verdicts.jsonl line 5: damaged", "Delete")
     path.write_bytes(b"".join([*lines[:4], *lines[5:]]))
     again = assay("eval", "mini", "--model", model)
     assert again.returncode == 0
-    assert "continuing: 19 of 20 samples are done" in again.stderr
+    assert "resuming: 19 of 20 samples are done" in again.stderr
 
 
 def test_a_half_written_line_in_a_run_that_is_resumed(
@@ -153,7 +153,7 @@ def test_a_half_written_line_in_a_run_that_is_resumed(
     path.write_bytes(path.read_bytes()[:-30])
     again = assay("eval", "mini", "--model", model)
     assert again.returncode == 0
-    assert "continuing: 19 of 20 samples are done" in again.stderr
+    assert "resuming: 19 of 20 samples are done" in again.stderr
     assert "pass@1    100.0 %" in again.stdout
 
 
@@ -162,7 +162,7 @@ def test_wrong_words_on_the_command_line(assay: Cli) -> None:
     refused(assay("eval", "mini", "--wat"), "--wat", "assay eval --help")
     refused(assay("evil"), "evil", "assay --help")
     refused(assay("eval", "mini", "--temperature", "hot"), "hot")
-    refused(assay("compare", "a", "b"), "no result 'a'")
+    refused(assay("compare", "a", "b"), "a: no such result")
 
 
 def test_a_run_without_any_verdict_is_no_success(assay: Cli, tmp_path: Path) -> None:
@@ -177,7 +177,7 @@ def test_a_run_without_any_verdict_is_no_success(assay: Cli, tmp_path: Path) -> 
 
 def test_what_the_system_refuses_is_one_line(assay: Cli, tmp_path: Path) -> None:
     refused(assay("eval", "mini", "--model", "x" * 300), "File name too long")
-    refused(assay("compare", ".", "x"), "no result '.'")
+    refused(assay("compare", ".", "x"), ".: no such result")
     shell = " ".join(ASSAY) + " passk 10 5 1 > /dev/full"
     done = subprocess.run(["sh", "-c", shell], cwd=tmp_path, capture_output=True, text=True)
     refused(done, "No space left")

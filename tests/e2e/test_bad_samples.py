@@ -33,7 +33,7 @@ def verdicts(assay: Cli, samples: Path, tmp_path: Path) -> list[dict[str, Any]]:
 def test_an_unknown_task(assay: Cli, mini: Benchmark, tmp_path: Path) -> None:
     texts = [*references(mini), ("HumanEval/0", "def f(): pass")]
     samples = write_completions(tmp_path / "s.jsonl", texts)
-    refused(assay, samples, "HumanEval/0, which is no task of mini: give the right --benchmark")
+    refused(assay, samples, "HumanEval/0, which is not a task of mini. Give the right --benchmark")
 
 
 def test_missing_tasks_are_told_and_left_out(assay: Cli, mini: Benchmark, tmp_path: Path) -> None:

@@ -117,15 +117,15 @@ def test_a_server(assay: Cli) -> None:
     ("asked", "why"),
     [
         (("nowhere.gguf",), "nowhere.gguf: is not a file or folder"),
-        (("default", "--batch", "1,two"), "--batch must be numbers such as 1,2,4, got '1,two'"),
-        (("default", "--batch", ""), "--batch must be numbers such as 1,2,4"),
+        (("default", "--batch", "1,two"), "--batch: '1,two' is not a list of numbers"),
+        (("default", "--batch", ""), "Give numbers such as 1,2,4."),
         (("default", "--batch", "0"), "--batch: 0 is out of range. Give 1 to 4096"),
         (("default", "--batch", "2,2"), "not a list of different batch sizes"),
         (("default", "--batch-mode", "off"), "Give --batch 1"),
         (("default", "--rounds", "0"), "--rounds: 0 is out of range. Give 1 to 1000"),
         (("default", "--prompt-tokens", "0"), "--prompt-tokens: 0 is out of range. Give 1 to"),
         (("default", "--new-tokens", "1"), "--new-tokens: 1 is out of range. Give 2 to"),
-        (("default", "--output", "/proc/none/here.json"), "choose another --output"),
+        (("default", "--output", "/proc/none/here.json"), "Choose another --output"),
         (("default", "--output", "."), "is a directory"),
     ],
 )

@@ -41,7 +41,7 @@ def test_generation_errors_make_a_score_incomplete(tmp_path: Path, half: Path) -
     done = assay(tmp_path, "eval", "mini", "--model", f"replay:{half}")
     assert done.code == INCOMPLETE
     heading, *lines = done.out.splitlines()
-    assert heading == "incomplete: 8 of 20 problems judged; the score is about these alone"
+    assert heading == "incomplete: 8 of 20 problems judged. The score covers only these."
     marks = [line.strip() for line in lines if "not publishable" in line]
     assert "marked    not publishable: 8 of 20 problems were judged" in marks
     assert "marked    not publishable: 12 of 20 samples have no verdict" in marks
@@ -67,7 +67,7 @@ def test_the_tsv_of_an_incomplete_run_is_incomplete(tmp_path: Path, half: Path) 
     run = result_of(tmp_path, *asked, code=INCOMPLETE)["run"]
     done = assay(tmp_path, "passk", "--tsv", f"results/{run}.tsv")
     assert done.code == INCOMPLETE
-    assert done.out.startswith("incomplete: 8 of 20 problems judged; the score is about these")
+    assert done.out.startswith("incomplete: 8 of 20 problems judged. The score covers only these")
     counted = result_of(tmp_path, "passk", "--tsv", f"results/{run}.tsv", code=INCOMPLETE)
     assert counted["coverage"]["judged_problems"] == 8
 
@@ -79,12 +79,12 @@ def test_missing_samples_of_a_problem_are_missing(tmp_path: Path, mini: Benchmar
                  "--temperature", "0.8")  # fmt: skip
     assert done.code == INCOMPLETE
     assert done.out.startswith(
-        "incomplete: 39 of 40 samples judged (all samples of 19 of 20 problems); the score is about"
+        "incomplete: 39 of 40 samples judged (all samples of 19 of 20 problems). The score covers"
     )
 
 
 def test_the_gap_counts_samples_if_problems_have_several(tmp_path: Path, whole: Path) -> None:
-    """A score over 20 problems was headed "0 of 20 problems judged; ... about these alone"."""
+    """A score over 20 problems was headed "0 of 20 problems judged; ..."."""
     done = assay(tmp_path, "eval", "mini", "--model", f"replay:{whole}", "--n-samples", "2")
     assert done.code == INCOMPLETE
     assert done.out.startswith("incomplete: 20 of 40 samples judged (all samples of 0 of 20 prob")
@@ -137,7 +137,7 @@ def test_half_a_file_is_not_taken_for_a_whole_one(tmp_path: Path, half: Path) ->
     assert done.code == 2
     assert done.err.splitlines()[-1].endswith(
         "has samples of 8 of 20 problems of mini. Give the whole file, or --partial to score what "
-        "there is."
+        "it has."
     )
     partial = assay(tmp_path, *asked, "--partial")
     assert partial.code == INCOMPLETE
@@ -177,8 +177,8 @@ def test_incomplete_results_are_compared_on_common_problems(
     done = assay(tmp_path, "compare", *runs, "--force")
     assert done.code == 0
     assert (
-        "warning: A is incomplete (8 of 20 problems judged); only the 8 problems that both have "
-        "judged are compared"
+        "warning: A is incomplete (8 of 20 problems judged), so only the 8 problems that were "
+        "judged in both are compared"
     ) in done.err
     assert "over 8 problems" in done.out
 
@@ -195,7 +195,7 @@ def test_recorded_texts_carry_their_origin(tmp_path: Path, half: Path, whole: Pa
     assert first["config"]["max_tokens"] == 0  # nobody knows
     done = assay(tmp_path, "compare", first["run"], second["run"])
     assert done.code == 2
-    assert "the protocols differ (origin: " in done.err
+    assert "protocols differ (origin: " in done.err
 
 
 def test_a_run_without_select_keeps_what_was_selected(tmp_path: Path, mini: Benchmark) -> None:
@@ -219,7 +219,7 @@ def test_an_earlier_choice_that_cannot_be_made_again_does_not_end_a_run(
     path.write_text(path.read_text().replace('"method": "first"', '"method": "logprob"'))
     done = assay(tmp_path, *asked)
     assert done.code == 0
-    assert "the choice by logprob is left out: " in done.err
+    assert "by logprob is left out: " in done.err
     assert assay(tmp_path, *asked, "--select", "logprob").code == 2
 
 
@@ -235,5 +235,5 @@ def test_results_of_another_protocol_version_are_their_own_kind(
     old_path.write_text(json.dumps({**old, "run": old_path.stem}))
     assert "mini_20250101_000000" in assay(tmp_path, "history").out
     done = assay(tmp_path, "compare", old_path.stem, result["run"])
-    assert (done.code, "the protocols differ (version: 1 / 2)" in done.err) == (2, True)
+    assert (done.code, "protocols differ (version: 1 / 2)" in done.err) == (2, True)
     assert assay(tmp_path, "compare", old_path.stem, old_path.stem).code == 0

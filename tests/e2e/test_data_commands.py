@@ -47,7 +47,7 @@ def test_list_says_what_there_is_and_where(
     assert lines[0] == ["name", "version", "records", "licence", "found"]
     assert [line[0] for line in lines[1:]] == NAMES
     assert lines[3] == ["humaneval", "1.0.3", "164", "MIT", str(folder / HUMANEVAL.path)]
-    assert lines[4] == ["humanevalplus", "v0.1.10", "164", "Apache-2.0", "not", "here"]
+    assert lines[4] == ["humanevalplus", "v0.1.10", "164", "Apache-2.0", "not", "found"]
 
 
 def test_list_as_json(assay: Cli, nothing: dict[str, str], folder: Path) -> None:
@@ -121,7 +121,7 @@ def test_several_that_cannot_be_had_are_a_line_each(assay: Cli, nothing: dict[st
     assert done.returncode == 2
     lines = done.stderr.splitlines()
     assert [line.split()[0] for line in lines] == ["mbpp", "mbppplus", "assay:"]
-    assert lines[2] == "assay: 2 of 2 files were not fetched"
+    assert lines[2] == "assay: 2 of 2 files were not downloaded."
 
 
 def test_data_is_read_from_the_folder_that_is_given(
@@ -152,7 +152,7 @@ def test_a_folder_that_is_not_there(assay: Cli, nothing: dict[str, str]) -> None
 def test_an_unknown_name(assay: Cli) -> None:
     done = assay("data", "verify", "humanevil")
     assert done.returncode == 2
-    assert done.stderr.startswith("assay: unknown data file 'humanevil': choose bigcodebench,")
+    assert done.stderr.startswith("assay: unknown data file 'humanevil'. Choose bigcodebench,")
 
 
 def test_a_variable_that_names_no_file_is_said_by_every_command(assay: Cli) -> None:

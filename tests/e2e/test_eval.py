@@ -121,7 +121,7 @@ def test_history_and_compare(assay: Cli, mini: Benchmark, tmp_path: Path) -> Non
     assert json.loads(assay("history", "--json").stdout)[0]["run"] == runs[1]
     refused = assay("compare", *runs)
     assert refused.returncode == 2
-    assert "the protocols differ (origin: " in refused.stderr
+    assert "protocols differ (origin: " in refused.stderr
     compared = assay("compare", *runs, "--force")
     assert compared.returncode == 0
     assert "B - A  +100.0 points" in compared.stdout

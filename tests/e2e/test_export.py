@@ -95,7 +95,9 @@ def test_what_could_not_be_judged_is_nobodys_failure(
     judged, right = run["results"]["samples"] - 1, run["results"]["samples_passed"] - 1
     target = tmp_path / "samples.jsonl"
     done = assay("export", run["run"], "--format", "human-eval", "--output", target)
-    assert done.stderr == "2 samples could not be judged: they are in no results nor scores\n"
+    assert done.stderr == (
+        "2 samples could not be judged. The exported results and scores do not include them.\n"
+    )
     assert done.returncode == INCOMPLETE
     samples, results = (lines(Path(line)) for line in done.stdout.splitlines())
     assert len(samples) == run["results"]["samples"]  # somebody else may be able to
@@ -121,7 +123,7 @@ def test_an_incomplete_result_is_exported_as_one(
     done = assay("export", run, "--format", "evalplus", "--output", target)
     assert (done.returncode, done.stderr) == (
         INCOMPLETE,
-        "incomplete: 8 of 20 problems judged; the exported results are about these alone\n",
+        "incomplete: 8 of 20 problems judged. The exported results cover only these.\n",
     )
     assert len(lines(target)) == 8
 

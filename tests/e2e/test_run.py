@@ -135,7 +135,7 @@ def test_lines_are_printed_where_no_file_is_named(
     assert done.returncode == 0
     made = [json.loads(line) for line in done.stdout.splitlines()]
     assert [(line["task_id"], line["text"]) for line in made] == [("a", "a 0"), ("1", "1 0")]
-    assert done.stderr.splitlines() == ["engine replay", "completions: 2 made"]
+    assert done.stderr.splitlines() == ["engine replay", "completions: 2 generated"]
     quiet = assay("run", recorded, "--batch-jsonl", "in.jsonl", "--json")
     assert (quiet.stdout, quiet.stderr) == (done.stdout, "")
 
@@ -153,7 +153,7 @@ def test_a_bad_line_is_a_line_of_the_output(assay: Cli, recorded: Path, tmp_path
     }  # fmt: skip
     said = done.stderr.splitlines()
     assert said[0] == "engine replay"
-    assert "2 failed, the first: 2_s0: neither prompt nor messages" in said[1]
+    assert "2 failed, first error: 2_s0: neither prompt nor messages" in said[1]
     assert "tokens in" in said[2]
 
 
@@ -163,7 +163,7 @@ def test_a_batch_without_any_completion_is_no_success(
     prompts(tmp_path / "in.jsonl", {"prompt": "p", "task_id": "unknown"})
     done = assay("run", recorded, "--batch-jsonl", "in.jsonl", "--output", "out.jsonl", "--json")
     assert done.returncode == 2
-    assert "no prompt was completed" in done.stderr
+    assert "No prompt was completed" in done.stderr
     assert "holds no sample 0 of unknown" in done.stderr
     assert lines(tmp_path / "out.jsonl")[0]["error"] == "the file holds no sample 0 of unknown"
 
@@ -172,7 +172,7 @@ def test_an_empty_file_says_so(assay: Cli, recorded: Path, tmp_path: Path) -> No
     (tmp_path / "in.jsonl").touch()
     done = assay("run", recorded, "--batch-jsonl", "in.jsonl", "--output", "out.jsonl")
     assert done.returncode == 0
-    assert "in.jsonl holds no prompts" in done.stderr
+    assert "in.jsonl: contains no prompts" in done.stderr
     assert (tmp_path / "out.jsonl").read_bytes() == b""
 
 
@@ -184,15 +184,15 @@ def test_bad_input_is_one_line(assay: Cli, recorded: Path, tmp_path: Path) -> No
     refused(assay("run", recorded, *batch, "--prompt", "p"), "either --batch-jsonl")
     refused(assay("run", "none.gguf", *batch), "none.gguf: is not a file or folder")
     refused(assay("run", recorded, "--batch-jsonl", "none"), "none: no such file")
-    refused(assay("run", recorded, "--batch-jsonl", "odd.bin"), "odd.bin is no JSONL file (line 1")
+    refused(assay("run", recorded, "--batch-jsonl", "odd.bin"), "odd.bin: not a JSONL file (line 1")
     refused(assay("run", recorded, *batch, "--n-samples", "0"), "--n-samples must be")
     refused(assay("run", recorded, *batch, "--temperature", "nan"), "--temperature must be")
-    refused(assay("run", recorded, *batch, "--output", "none/x"), "cannot write", "--output")
-    refused(assay("run", recorded, *batch, "--output", "in.jsonl"), "would be written over")
+    refused(assay("run", recorded, *batch, "--output", "none/x"), "cannot be written", "--output")
+    refused(assay("run", recorded, *batch, "--output", "in.jsonl"), "would be overwritten")
     refused(assay("run", recorded, *batch, "--output", "."), "is not a file")
-    refused(assay("run", recorded, "--prompt", "p", "--n-samples", "3"), "use --batch-jsonl")
-    refused(assay("run", recorded, "--prompt", "p", "--output", "x"), "use --batch-jsonl")
-    refused(assay("run", recorded, "--prompt", "p"), "gave no completion", "no sample 0 of 0")
+    refused(assay("run", recorded, "--prompt", "p", "--n-samples", "3"), "Use --batch-jsonl")
+    refused(assay("run", recorded, "--prompt", "p", "--output", "x"), "Use --batch-jsonl")
+    refused(assay("run", recorded, "--prompt", "p"), "did not complete", "no sample 0 of 0")
     refused(assay("run", recorded, *batch, "--chat", "--prompt-form", "text"), "contradict")
     assert lines(tmp_path / "in.jsonl") == [{"prompt": "p", "task_id": "a"}]
 
@@ -211,7 +211,7 @@ def test_one_prompt(start_slow: Start, tmp_path: Path) -> None:
     (tmp_path / "question").write_bytes(b"\xff")
     with (tmp_path / "question").open() as file:
         _, err = start_slow("--prompt", "-", stdin=file).communicate(timeout=60)
-    assert err.startswith("assay: standard input is not UTF-8")
+    assert err.startswith("assay: standard input: not UTF-8")
 
 
 def test_an_engine_that_cannot_batch_says_so(assay: Cli, recorded: Path, tmp_path: Path) -> None:

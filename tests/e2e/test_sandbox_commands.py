@@ -25,7 +25,7 @@ def test_selftest_prints_a_table_and_keeps_its_promises(assay: Cli) -> None:
     done = assay("sandbox", "selftest")
     assert done.returncode == 0, done.stdout
     assert "fork bomb" in done.stdout
-    assert "0 promises broken" in done.stdout.splitlines()[-1]
+    assert "0 guarantees broken" in done.stdout.splitlines()[-1]
 
 
 def test_an_unknown_tier_is_refused(assay: Cli) -> None:

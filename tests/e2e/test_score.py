@@ -56,7 +56,7 @@ def test_a_task_of_another_benchmark_is_named(assay: Cli, tmp_path: Path) -> Non
     samples = write_completions(tmp_path / "s.jsonl", [("HumanEval/0", "x = 1")])
     done = assay("score", samples, "--benchmark", "mini")
     assert done.returncode == 2
-    assert "HumanEval/0, which is no task of mini" in done.stderr
+    assert "HumanEval/0, which is not a task of mini" in done.stderr
 
 
 @pytest.fixture

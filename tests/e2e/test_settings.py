@@ -71,18 +71,18 @@ def test_the_prompt_command_shows_what_is_sent(server: FaultyServer, tmp_path: P
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [
-        (("eval", "mini", "--top-p", "0.9"), "--top-p: temperature 0 is greedy"),
+        (("eval", "mini", "--top-p", "0.9"), "--top-p: has no effect at temperature 0"),
         (("eval", "mini", "--temperature", "1", "--top-p", "2"), "--top-p must be"),
         (("eval", "mini", "--thinking", "a lot"), "is not valid. Use on, off"),
         (("eval", "mini", "--engine-option", "x"), "is not key=value"),
-        (("prompt", "mini", "0", "--system", "s", "--prompt-form", "text"), "--system: the model"),
+        (("prompt", "mini", "0", "--system", "s", "--prompt-form", "text"), "--system: the prompt"),
         (("prompt", "mini", "0", "--thinking", "on"), "--thinking: needs --model"),
         (("prompt", "mini", "0", "--stop", ""), "--stop: the text is empty"),
-        (("run", "default", "--prompt", "x", "--system", "s"), "--system is for conversations"),
-        (("run", "default", "--prompt", "x", "--thinking", "on"), "--thinking is for conv"),
+        (("run", "default", "--prompt", "x", "--system", "s"), "--system applies only to"),
+        (("run", "default", "--prompt", "x", "--thinking", "on"), "--thinking applies only"),
         (
             ("run", "default", "--prompt", "x", "--engine-option", 'chat_template_kwargs={"a": 1}'),
-            "--engine-option chat_template_kwargs is for conversations",
+            "--engine-option chat_template_kwargs applies only to conversations",
         ),
         (
             (

@@ -114,8 +114,8 @@ def test_filters_select_samples(run: RunWriter) -> None:
     ("arguments", "message"),
     [
         (["mini/9"], "mini/9: is not a task of "),
-        (["--reason", "timeout"], "its reasons are generation-error, not-judged, wrong-answer"),
-        (["mini/0", "--sample", "3"], "none of its 3 samples is such a one"),
+        (["--reason", "timeout"], "reasons in this run are generation-error, not-judged"),
+        (["mini/0", "--sample", "3"], "none of its 3 samples match the filters"),
     ],
 )
 def test_what_is_not_there_is_one_line(run: RunWriter, arguments: list[str], message: str) -> None:

@@ -51,7 +51,7 @@ def test_a_resumed_run_says_where_its_model_is_now(tmp_path: Path) -> None:
         again.close()
         assert again.path == first.path
         assert RunReader(first.path).about.model == after
-    assert notes == ["the model of this run was at /old/model.gguf before"]
+    assert notes == ["the model of this run has moved; it was at /old/model.gguf"]
     open_run(tmp_path, BASE, MODEL, warn=notes.append).close()  # a server's model has no path
     assert RunReader(first.path).about.model == after
     assert len(notes) == 1
@@ -119,14 +119,14 @@ def test_a_damaged_line_is_named_and_nothing_is_lost(tmp_path: Path, damage: byt
     path = run.path / "completions.jsonl"
     before = damage + path.read_bytes()
     path.write_bytes(before)
-    with pytest.raises(RunError, match=r"completions\.jsonl line 1 is damaged .*delete that line"):
+    with pytest.raises(RunError, match=r"completions\.jsonl line 1: damaged .*Delete the line"):
         open_run(tmp_path, BASE, MODEL)
     assert path.read_bytes() == before
 
 
 def test_two_processes_do_not_share_a_run(tmp_path: Path) -> None:
     run = open_run(tmp_path, BASE, MODEL)
-    with pytest.raises(RunError, match="another process is working on"):
+    with pytest.raises(RunError, match="another process is using this run"):
         open_run(tmp_path, BASE, MODEL)
     run.close()
     open_run(tmp_path, BASE, MODEL).close()

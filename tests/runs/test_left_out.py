@@ -79,7 +79,7 @@ def test_history_and_compare_mark_the_score(two_of_ten: Result) -> None:
     asked = ["--results-dir", str(folder)]
     listed = CliRunner().invoke(history, asked).output.splitlines()
     assert [line for line in listed if "100.0 % (20.0 %)" in line]
-    assert "counted as failed" in listed[-1]
+    assert "count as failed" in listed[-1]
     shown = CliRunner().invoke(compare, [str(two_of_ten.path), str(other.path), *asked])
     first, second, *_ = shown.stdout.splitlines()
     assert LEFT_OUT in first

@@ -77,7 +77,7 @@ def test_a_result_is_found_by_file_folder_or_name(tmp_path: Path) -> None:
     (tmp_path / "r.json").write_text(json.dumps(RESULT))
     for reference in (tmp_path / "r.json", tmp_path / "r", "r"):
         assert render_result(find_result(str(reference), tmp_path)) == RESULT
-    with pytest.raises(RunError, match="no result 'x'"):
+    with pytest.raises(RunError, match="x: no such result"):
         find_result("x", tmp_path)
 
 

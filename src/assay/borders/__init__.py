@@ -1,1 +1,1 @@
-"""What crosses the border to files, servers and terminals: bounded, cleaned, following no links."""
+"""Read and write files and print text safely: bounded, cleaned, without following links."""

@@ -1,8 +1,8 @@
-"""Text from elsewhere, made safe to show on a terminal.
+"""Make text from elsewhere safe to show on a terminal.
 
-Model names, task ids, server messages, file names and program output can hold escape sequences that
-move the cursor, recolour or retitle a terminal, or reverse what a reader sees. Such characters are
-shown as Python writes them in a string literal: ``\\x1b``, ``\\u202e``.
+Model names, task ids, server messages, file names and program output can contain escape sequences.
+These can move the cursor, change colours or the title of a terminal, or reverse what a reader sees.
+Such characters are shown as Python escapes: ``\\x1b``, ``\\u202e``.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ TEXT_LIMIT = 1_000_000
 LINE_LIMIT = 100_000
 CELL_LIMIT = 1_000
 TAB_WIDTH = 8
-# What would end a line, or move within it, and is only white space to a reader.
+# Characters that end a line or move within it, and that a reader sees as white space.
 _BREAKS = re.compile("[\t-\r\x1c-\x1f\x85\u2028\u2029]+")
 # Letters and marks that have no width: Python counts them as printable.
 _INVISIBLE = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u3164\uffa0")
@@ -27,7 +27,7 @@ def clean_text(text: str, limit: int = TEXT_LIMIT) -> str:
 
 
 def clean_line(text: str, limit: int = LINE_LIMIT) -> str:
-    """Return the text as one line without control characters; line ends and tabs become spaces."""
+    """Return the text as one line without control characters. Line ends and tabs become spaces."""
     return _escape(_BREAKS.sub(" ", _shorten(text, limit)))
 
 

@@ -1,7 +1,7 @@
-"""Read files that somebody else wrote: regular files only, and never more than a bound.
+"""Read untrusted files: only regular files, and never more than a limit.
 
-Every command reads a user's files through here. Nothing blocks (pipes, devices), nothing is opened
-for writing, and whatever is wrong with a file becomes one line: the file, the problem, the advice.
+Every command reads a user's files through this module. Nothing blocks (pipes, devices), and nothing
+is opened for writing. Every problem becomes one line: the file, the problem, and what to do.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ MOST_DEPTH = 100  # of JSON; our own data has less than 10
 MOST_DIGITS = 19  # of a whole number: counts, seeds and times have fewer
 MOST_LINE = 1 << 27
 MOST_LINES = 10_000_000
-# A packed file may be this much larger once it is unpacked. The most repetitive benchmark file
-# (HumanEval's multi-line infilling) has 62, a bomb 1,000.
+# A compressed file may be this many times larger when it is unpacked. The most repetitive benchmark
+# file (HumanEval's multi-line infilling) has a ratio of 62, a decompression bomb 1,000.
 MOST_RATIO = 200
-RATIO_FROM = 1 << 26  # bytes: what is smaller harms nobody, whatever its ratio
+RATIO_FROM = 1 << 26  # bytes: smaller content is harmless, whatever its ratio
 GZIP = b"\x1f\x8b"
 KINDS = {
     stat.S_IFDIR: "a folder",
@@ -59,8 +59,8 @@ def check_regular(found: os.stat_result) -> None:
 def open_regular(path: Path, *, follow: bool = True) -> IO[bytes]:
     """Open a regular file for reading. Raise OSError or ValueError for anything else.
 
-    Look before opening: opening a device can have effects. Look again afterwards: it may have been
-    replaced.
+    The type is checked before opening, because opening a device can have effects. It is checked
+    again afterwards, because the file may have been replaced.
     """
     check_regular(path.stat(follow_symlinks=follow))
     flags = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
@@ -74,7 +74,7 @@ def open_regular(path: Path, *, follow: bool = True) -> IO[bytes]:
 
 
 class _Bounded(io.RawIOBase):
-    """Count what is read, and stop where there is too much of it."""
+    """Count what is read, and raise ValueError if it is too much."""
 
     def __init__(self, packed: IO[bytes], content: IO[bytes], most: int) -> None:
         self._packed, self._content, self._most = packed, content, most
@@ -113,10 +113,10 @@ def open_bounded(path: Path, most: int, *, follow: bool = True, unpack: bool = T
 
 
 def parse_json(text: str | bytes, *, any_number: bool = False) -> Any:
-    """Parse JSON; ValueError for what is not, and for what is too deep, too large or ambiguous.
+    """Parse JSON. Raise ValueError if it is not valid, or too deep, too large or ambiguous.
 
-    ``any_number`` accepts what Python does: integers of any size, and floats that are infinite.
-    NaN and Infinity by name are accepted: engines report them as log-probabilities.
+    ``any_number`` accepts integers of any size and infinite floats, as Python does. The names NaN
+    and Infinity are always accepted, because engines report them as log-probabilities.
     """
     if isinstance(text, bytes):
         text = text.decode("utf-8-sig")
@@ -137,7 +137,7 @@ def parse_json(text: str | bytes, *, any_number: bool = False) -> Any:
 
 
 def _check_depth(text: str) -> None:
-    """Raise ValueError for nesting that functions of ours could not follow."""
+    """Raise ValueError for nesting that is too deep for recursive functions."""
     if text.count("[") + text.count("{") <= MOST_DEPTH:
         return
     depth = 0
@@ -171,16 +171,16 @@ def _unambiguous(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """Read files of one kind: with its error, the advice in the error, and its bounds.
+    """Read files of one kind, with an error type, advice and limits.
 
-    ``follow`` is for paths that the user named; inside a folder that may be another's it is off.
+    ``follow`` links only for paths that the user named, not inside a folder from someone else.
     """
 
     error: _ErrorType
-    advice: str  # a sentence without its end
+    advice: str  # a sentence without its period
     most: int = 1 << 26
     follow: bool = True
-    unpack: bool = True  # what is gzipped
+    unpack: bool = True  # whether to decompress gzip files
     most_line: int = MOST_LINE
 
     def read_bytes(self, path: Path) -> bytes:
@@ -199,7 +199,7 @@ class Reader:
             return parse_json(self.read_bytes(path))
 
     def lines(self, path: Path) -> Iterator[bytes]:
-        """Yield the lines with their ends, one in memory at a time."""
+        """Yield the lines with their ends, one at a time."""
         with self.reporting(path), self._open(path) as file:
             number = 0
             while line := file.readline(self.most_line + 1):
@@ -215,7 +215,7 @@ class Reader:
 
     @contextlib.contextmanager
     def reporting(self, path: object) -> Iterator[None]:
-        """Turn whatever reading can raise into one line."""
+        """Turn every error of reading into an error of one line."""
         try:
             yield
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:

@@ -1,7 +1,7 @@
-"""Write files so that no link is followed, no file is half written, and none is lost.
+"""Write files without following links, leaving partial files or losing data.
 
-A whole file is written under a fresh name and renamed. Lines are appended only to a regular file
-that has one name: through a link, symbolic or hard, they would change another file.
+A whole file is written under a new name and renamed. Lines are appended only to a regular file
+without other names, because a symbolic or hard link would change another file.
 """
 
 from __future__ import annotations
@@ -25,25 +25,25 @@ _SAFE = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 
 @contextlib.contextmanager
 def reporting(path: Path) -> Iterator[None]:
-    """Turn the system's refusals into one line that says what to do."""
+    """Turn errors of the operating system into one line that says what to do."""
     try:
         yield
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            advice = "free some space and run the same command again, what was written is kept"
+            advice = "Free some space and run the same command to resume"
         elif error.errno == errno.ELOOP:
             raise RunError(_refusal(path, "is a symbolic link")) from error
         else:
-            advice = "make it writable or choose another place (--results-dir, --output)"
-        raise RunError(f"cannot write {path}: {error.strerror}; {advice}") from error
+            advice = "Make it writable, or choose another place (--results-dir, --output)"
+        raise RunError(f"{path}: cannot be written ({error.strerror}). {advice}.") from error
 
 
 def write_whole(
     path: Path, content: str | bytes, mode: int = 0o666, *, durable: bool = True
 ) -> None:
-    """Replace the file in one step: readers see the old content or the new, never a part.
+    """Replace the file in one step. Readers see the old content or the new, never a part.
 
-    What is not ``durable`` may be lost with the machine's power, which saves a wait for the disk.
+    Without ``durable`` there is no wait for the disk, and a power failure can lose the content.
     """
     if isinstance(content, str):
         content = content.encode("utf-8", "backslashreplace")  # half of a surrogate pair
@@ -65,20 +65,20 @@ def _fresh(path: Path, mode: int) -> Iterator[tuple[int, Path]]:
 
 
 def create_beside(path: Path, mode: int = 0o666) -> tuple[int, Path]:
-    """Create a file under a name that nobody can foresee, in the same folder as ``path``."""
+    """Create a file with an unpredictable name in the same folder as ``path``."""
     check_replaceable(path)
     partial = path.with_name(f".{secrets.token_hex(8)}.part")
     return os.open(partial, os.O_RDWR | os.O_CREAT | os.O_EXCL | _SAFE, mode), partial
 
 
 def replace(partial: Path, path: Path) -> None:
-    """Rename, unless something else than a file has come into its place."""
+    """Rename ``partial`` to ``path``, unless ``path`` is something other than a file."""
     check_replaceable(path)
     partial.replace(path)
 
 
 def check_replaceable(path: Path) -> None:
-    """Raise RunError for a name that stands for a link, a folder, a pipe or a device."""
+    """Raise RunError if the path is a link, a folder, a pipe or a device."""
     with contextlib.suppress(FileNotFoundError):
         mode = path.lstat().st_mode
         if not stat.S_ISREG(mode):
@@ -87,7 +87,7 @@ def check_replaceable(path: Path) -> None:
 
 
 def open_private(path: Path, flags: int = 0) -> int:
-    """Open or create a file for reading and writing that is known by this name alone."""
+    """Open or create a file for reading and writing. Raise RunError if it has other names."""
     with reporting(path):
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | _SAFE | flags, 0o666)
     found = os.fstat(descriptor)
@@ -109,7 +109,7 @@ def write_all(descriptor: int, content: bytes) -> None:
 
 
 def make_folder(path: Path) -> None:
-    """Create the folder and those above it; RunError if a link or a file is in its place."""
+    """Create the folder and its parents. Raise RunError if it is a link or a file."""
     with reporting(path):
         path.mkdir(parents=True, exist_ok=True)
     if path.is_symlink():

@@ -1,4 +1,4 @@
-"""The command line: parses, calls, prints."""
+"""Command line: parse options, call the library, print results."""
 
 from assay.cli.main import cli, main
 

@@ -31,42 +31,58 @@ def option(flag: str, *names: str, **settings: Any) -> Callable[[Any], Any]:
     return click.option(flag, *names, **settings)
 
 
+def list_choices(names: tuple[str, ...]) -> str:
+    """Return names as ``a, b or c``."""
+    return f"{', '.join(names[:-1])} or {names[-1]}"
+
+
+# Choices that help texts list. The registries would import every plug-in for each command;
+# tests/test_options.py compares these names with them.
+SANDBOXES = ("process", "docker", "wasm")
+TIERS = ("auto", "root", "user", "landlock")
+SELECTIONS = ("first", "logprob", "examples", "agreement")
+STRATEGIES = ("standard", "cgo", "few-shot", "scot")
+JUDGES = ("assay", "evalplus")
+ENGINES = ("apr", "apr-cli", "gguf", "hf", "openai", "replay", "vllm")
+TIER_HELP = f"Isolation tier: {list_choices(TIERS)}. auto uses the strongest available."
+
+
 results_dir = option(
     "--results-dir",
     type=click.Path(path_type=Path, file_okay=False),
     default="results",
-    help="Folder of runs and results.",
+    help="Folder for runs and results files.",
 )
 data_dir = option(
     "--data",
     "data_dir",
     type=click.Path(path_type=Path, file_okay=False, exists=True),
     envvar="ASSAY_DATA_DIR",
-    help="Folder with benchmark data, looked into first.",
+    help="Folder with benchmark data files, searched before the cache.",
 )
 resume = option(
     "--resume/--fresh",
     "resume",
     default=True,
     envvar="ASSAY_RESUME",
-    help="Continue what was begun, if there is something, or start anew.",
+    help="Resume the newest run with the same settings, or start a new run.",
 )
 model_name = option(
-    "--name", envvar="ASSAY_NAME", default="", help="Name of the model in results; default: found "
-    "from file, folder, adapter, size and number format.",
+    "--name", envvar="ASSAY_NAME", default="", help="Name of the model in results; default: made "
+    "from its file or folder, adapter, size and number format.",
 )  # fmt: skip
-as_json = option("--json", "as_json", is_flag=True, help="Print JSON and nothing else.")
+as_json = option("--json", "as_json", is_flag=True, help="Print the output as JSON.")
 prompt_imports = option(
     "--prompt-imports",
     type=click.Choice(get_args(PromptImports)),
     default="prepended",
-    help="prepended: imports and helpers of the prompt stand before every program; none: a "
-    "program must bring what it needs, as in EvalPlus.",
+    help="prepended: put imports and helpers of the prompt before every program; none: run "
+    "programs without them, as EvalPlus does.",
 )
 
 
 def modelling(command: Callable[..., Any]) -> Callable[..., Any]:
-    """How a model is run: the command gets ``engine``, an EngineOptions."""
+    """Add the options for running a model. The command gets ``engine``, an EngineOptions."""
 
     @functools.wraps(command)
     def with_engine(**asked: Any) -> Any:
@@ -81,20 +97,21 @@ def modelling(command: Callable[..., Any]) -> Callable[..., Any]:
             type=click.Choice(["auto", "on", "off"]),
             default="auto",
             envvar=["ASSAY_BATCH_MODE", "APR_BATCH_MODE"],
-            help="off: one prompt at a time; on: an error if the engine cannot batch.",
+            help="auto: batch if the engine can; on: fail if it cannot; off: run one prompt at a "
+            "time.",
         ),
-        option("--parallel", type=int, default=0, help="Sequences at a time; 0: as many as pay."),
+        option("--parallel", type=int, default=0, help="Batch size; 0 chooses automatically."),
         option(
             "--threads",
             type=int,
             default=0,
-            help="Threads that compute on a CPU; 0: one per usable core.",
+            help="Number of CPU threads; 0 uses one per available core.",
         ),
         option(
             "--device",
             type=click.Choice(["auto", "cpu", "cuda"]),
             default="auto",
-            help="auto: a GPU if the engine can use one here.",
+            help="Device to run the model on; auto uses a GPU if the engine finds one.",
         ),
         option(
             "--dtype",
@@ -102,37 +119,49 @@ def modelling(command: Callable[..., Any]) -> Callable[..., Any]:
             default="",
             help="Number format of the hf engine; default: float32 on a CPU, bfloat16 on a GPU.",
         ),
-        option("--adapter", default="", help="Folder of LoRA weights to put on the model."),
+        option("--adapter", default="", help="Folder with LoRA weights to apply to the model."),
         option(
             "--prompt-form",
             type=click.Choice(["auto", "chat", "text"]),
             default="auto",
-            help="auto: chat if the model has a chat template.",
+            help="Form of the prompts; auto uses chat if the model has a chat template.",
         ),
         model_name,
-        option("--base-url", default="", help="Of the server, for the openai engine."),
+        option("--base-url", default="", help="URL of the server for the openai engine."),
         option("--logprobs", is_flag=True, help="Record each completion's mean log-probability."),
         option(
-            "--timeout", type=float, default=300.0, help="Seconds without a word from the server."
+            "--timeout", type=float, default=300.0, help="Read timeout for a server in seconds."
         ),
         option(
             "--answer-timeout",
             type=float,
             default=0.0,
-            help="Total time limit per answer of a server in seconds; 0: --timeout plus one second "
-            "per token of --max-tokens.",
+            help="Time limit for a server's whole answer in seconds; 0 means --timeout plus one "
+            "second per token of --max-tokens.",
         ),
-        option("--requests-per-minute", type=int, default=0, help="Sent to a server; 0: any."),
-        option("--tokens-per-minute", type=int, default=0, help="Of a server, in and out; 0: any."),
-        option("--price-in", type=float, default=0.0, help="Of a million prompt tokens."),
-        option("--price-out", type=float, default=0.0, help="Of a million generated tokens."),
-        option("--revision", default="", help="Branch, tag or commit of a hub id."),
+        option(
+            "--requests-per-minute",
+            type=int,
+            default=0,
+            help="Rate limit for requests to a server; 0 means no limit.",
+        ),
+        option(
+            "--tokens-per-minute",
+            type=int,
+            default=0,
+            help="Rate limit for prompt and generated tokens of a server; 0 means no limit.",
+        ),
+        option("--price-in", type=float, default=0.0, help="Price of a million prompt tokens."),
+        option("--price-out", type=float, default=0.0, help="Price of a million generated tokens."),
+        option(
+            "--revision", default="", help="Branch, tag or commit of a Hugging Face hub repository."
+        ),
         option(
             "--engine-option",
             "engine_options",
             multiple=True,
             metavar="KEY=VALUE",
-            help="Setting that only this engine has; the value is JSON or text. Can be repeated.",
+            help="Setting specific to the engine; the value is JSON or text. Can be repeated.",
         ),
     )[::-1]:
         decorated = one(decorated)
@@ -140,7 +169,7 @@ def modelling(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def sampling(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options of ``Sampling``: the command gets one; options beat the preset."""
+    """Add the options of ``Sampling``. The command gets one; options override the preset."""
 
     @functools.wraps(command)
     def with_preset(preset: str | None, **asked: Any) -> Any:
@@ -157,41 +186,45 @@ def sampling(command: Callable[..., Any]) -> Callable[..., Any]:
             "--preset",
             type=click.Choice(list(PRESETS)),
             help="greedy: one sample, temperature 0; pass1: 10, pass10: 100 samples, temperature "
-            "0.8, top-k 40. Options beside it beat it.",
+            "0.8, top-k 40. Explicit options override the preset.",
         ),
         option("--n-samples", type=int, default=1, help="Completions per problem or prompt."),
-        option("--temperature", type=float, default=0.0, help="0 is greedy."),
+        option("--temperature", type=float, default=0.0, help="Sampling temperature; 0 is greedy."),
         option(
             "--top-k",
             type=int,
-            help="Default 40 when the temperature is above 0; 0 means no cut.",
+            help="Sample from the K likeliest tokens; 0 means no limit. Default: 40 if the "
+            "temperature is above 0.",
         ),
         option(
             "--top-p",
             type=float,
             default=1.0,
-            help="Sample from the likeliest tokens with this total probability; 1 means no cut.",
+            help="Sample from the likeliest tokens with this total probability; 1 means no limit.",
         ),
         option(
             "--min-p",
             type=float,
             default=0.0,
-            help="Leave out tokens less likely than this share of the likeliest; 0 means no cut.",
+            help="Exclude tokens less likely than this share of the likeliest; 0 means no limit.",
         ),
         option(
             "--repetition-penalty",
             type=float,
             default=1.0,
-            help="Penalty for tokens of the prompt and of the text so far; 1 means none.",
+            help="Penalty for tokens already in the prompt or the completion; 1 means none.",
         ),
         option(
             "--max-tokens",
             type=int,
-            help=f"Longest completion; default {MAX_TOKENS}, in evaluations {MAX_TOKENS_THINKING} "
-            "for a model whose chat template lets it think.",
+            help=f"Maximum tokens per completion; default: {MAX_TOKENS}, or in evaluations "
+            f"{MAX_TOKENS_THINKING} if the model's chat template lets it think.",
         ),
         option(
-            "--seed", type=int, default=0, help="Of sampling; each sample gets its own from it."
+            "--seed",
+            type=int,
+            default=0,
+            help="Seed for sampling; every sample's own seed is derived from it.",
         ),
     )[::-1]:
         decorated = one(decorated)
@@ -199,21 +232,21 @@ def sampling(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def asking(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options that change what a model is sent. Stands above ``modelling``."""
+    """Add the options that change what a model is sent. Apply it above ``modelling``."""
     for one in (
         option("--system", default="", help="System message before every conversation."),
         option(
             "--stop",
             multiple=True,
             metavar="TEXT",
-            help="Text that ends a completion, besides the strategy's own. Can be repeated.",
+            help="Text that ends a completion, in addition to the strategy's own. Can be repeated.",
         ),
         option(
             "--thinking",
             default="",
             metavar="on|off|N",
-            help="Whether the model thinks before it answers, or at most N tokens of thought; "
-            "default: as its chat template does.",
+            help="Whether the model thinks before it answers, or the maximum tokens of thought; "
+            "default: what its chat template does.",
         ),
     )[::-1]:
         command = one(command)
@@ -256,25 +289,33 @@ def judging(command: Callable[..., Any]) -> Callable[..., Any]:
             type=click.Path(path_type=Path, dir_okay=False),
             help="Only the problems whose task ids are listed in this file, one per line.",
         ),
-        option("--split", default="", help="Part of the benchmark, such as train of mbpp."),
-        option("--sandbox", default="process", help="Where programs are executed."),
-        option("--sandbox-tier", default="auto", help="Least isolation: root, user, landlock."),
+        option("--split", default="", help="Part of the benchmark, such as train for mbpp."),
+        option("--sandbox", default="process", help=f"Sandbox kind: {list_choices(SANDBOXES)}."),
+        option("--sandbox-tier", default="auto", help=TIER_HELP),
         option(
-            "--workers", type=int, default=0, help="Programs judged at a time; 0: one per core."
+            "--workers",
+            type=int,
+            default=0,
+            help="Number of programs to judge at a time; 0 uses one per core.",
         ),
         prompt_imports,
-        option("--check-references", is_flag=True, help="Run the reference solutions once more."),
+        option(
+            "--check-references",
+            is_flag=True,
+            help="Run the reference solutions again instead of using cached verdicts.",
+        ),
         option(
             "--select",
             default="",
-            help="Score one chosen sample a problem too: first, logprob, examples, agreement.",
+            help="Also score one sample per problem, chosen without the tests by "
+            f"{list_choices(SELECTIONS)}. Default: none.",
         ),
         option(
             "--tests-seed",
             default="",
-            help="Seed of tests that draw their inputs; empty draws a secret one for each run.",
+            help="Seed for tests with random inputs. Default: a new secret seed for every run.",
         ),
-        option("--no-cache", is_flag=True, help="Execute also what was executed before."),
+        option("--no-cache", is_flag=True, help="Ignore cached verdicts."),
         data_dir,
         results_dir,
         resume,

@@ -1,4 +1,4 @@
-"""Print: the one place where commands write to the terminal, and where all of it is made safe."""
+"""Print safely: commands write to the terminal only through this module."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ import click
 from assay import codec
 from assay.borders.printable import clean_line, clean_text
 
-INCOMPLETE = 3  # exit code: the result is kept, but some problems or samples have no verdict
+INCOMPLETE = 3  # exit code: the result is saved, but some problems or samples have no verdict
 
 
 @dataclass(frozen=True, slots=True)
 class Styled:
-    """A part of a line in bold or in a colour, where the terminal can show it."""
+    """A part of a line in bold or in a colour, if the terminal can show it."""
 
     text: str
     colour: str | None = None
@@ -41,7 +41,7 @@ def echo_text(text: str, *, err: bool = False) -> None:
 
 
 def echo_json(value: Any) -> None:
-    """Print one line of ASCII JSON. Numbers that JSON does not have become null."""
+    """Print one line of ASCII JSON. NaN and infinity become null."""
     data = codec.to_json(value)
     try:
         json.dumps(data, allow_nan=False)
@@ -51,7 +51,7 @@ def echo_json(value: Any) -> None:
 
 
 def note(text: str) -> None:
-    """Print one line on stderr, at once."""
+    """Print one line on stderr."""
     echo(text, err=True)
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from assay.types import Completion, Verdict
 
 FIRST_LINE_S, NEXT_LINE_S = 10.0, 30.0
-LEAST_DONE, LEAST_S, LEAST_SHARE = 5, 10.0, 0.02  # for a time left to mean something
+LEAST_DONE, LEAST_S, LEAST_SHARE = 5, 10.0, 0.02  # before a time left is estimated
 
 Stage = Literal["waiting", "loading", "generating"]
 
@@ -27,13 +27,13 @@ def is_line_due(now: float, began: float, last: float | None) -> bool:
 
 
 def seconds_left(done: int, left: int, seconds: float) -> float | None:
-    """Return the time for what is left at the same speed; None while too little has been done."""
+    """Return the time left at the speed so far, or None while too little is done."""
     enough = done >= LEAST_DONE and done >= LEAST_SHARE * (done + left) and seconds >= LEAST_S
     return left * seconds / done if enough else None
 
 
 def render_seconds(seconds: float) -> str:
-    """Return minutes and seconds, or hours too."""
+    """Return a duration as minutes and seconds, with hours if there are any."""
     minutes, rest = divmod(int(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
@@ -43,28 +43,28 @@ def render_seconds(seconds: float) -> str:
 class Generation:
     """Completions being generated. The time before the model is loaded does not count."""
 
-    total: int  # to be made now, without those of an earlier run
+    total: int  # to generate now, without those of an earlier run
     opened: float
     stage: Stage = "waiting"
     done: int = 0
-    failed: int = 0  # these take another time than those that are done
-    tokens: int = 0  # as far as the engine reports them, those of unfinished completions too
-    done_tokens: int = 0  # of completions
+    failed: int = 0  # counted apart: failing takes a different time
+    tokens: int = 0  # reported by the engine, with those of unfinished completions
+    done_tokens: int = 0  # tokens of finished completions
     began: float | None = None
-    last: float = 0.0  # completion
+    last: float = 0.0  # time of the last completion
 
     def load(self, now: float) -> None:
-        """Take note that the model is being loaded."""
+        """Record that the model is being loaded."""
         self.stage, self.opened = "loading", now
 
     def report(self, tokens: int, now: float) -> None:
-        """Take note that the model is loaded and has generated so many tokens."""
+        """Record that the model is loaded and has generated this many tokens."""
         self.stage = "generating"
         self.began = now if self.began is None else self.began
         self.tokens = max(self.tokens, tokens)
 
     def add(self, made: Completion, now: float) -> None:
-        """Add a completion. An engine that reports nothing else began when it was sent this one."""
+        """Add a completion. Without earlier reports, generation began when it was requested."""
         if made.error is not None:
             self.failed += 1
             return
@@ -80,22 +80,23 @@ class Generation:
         return self.total - self.done - self.failed
 
     def seconds(self, now: float) -> float:
-        """Return the time spent on generating; it stops with the last completion."""
+        """Return the time spent generating, up to the last completion."""
         if self.began is None:
             return 0.0
         return (now if self.left else self.last) - self.began
 
     def tokens_per_second(self, now: float) -> float | None:
-        """Return the speed of all sequences together; None in the first second."""
+        """Return the speed of all sequences together, or None in the first second."""
         seconds = self.seconds(now)
         return self.tokens / seconds if self.tokens and seconds >= 1 else None
 
     def seconds_left(self, now: float) -> float | None:
-        """Return the time for the missing completions; None while nobody can tell.
+        """Return the time for the missing completions, or None while unknown.
 
-        By finished completions it would be too long, because many more are under way; by tokens too
-        short, because short completions finish first. In simulated runs, 16 at a time, the one was
-        up to 3 times what was left and the other down to a third; their mean was within 2 times.
+        An estimate from finished completions is too long, because many more are in progress. One
+        from tokens is too short, because short completions finish first. In simulated runs with
+        batch size 16 they were up to 3 times and down to a third of the true time. Their mean was
+        within a factor of 2.
         """
         seconds = self.seconds(now)
         by_count = seconds_left(self.done, self.left, seconds)
@@ -105,14 +106,14 @@ class Generation:
         return (by_count + max(0.0, missing) * seconds / self.tokens) / 2
 
     def describe_wait(self, now: float) -> str:
-        """Return what is done before the first token, and for how long; nothing after it."""
+        """Return the stage before the first token and its duration, or an empty text after it."""
         if not self.left or self.stage == "generating":
             return ""
         doing = "loading the model" if self.stage == "loading" else "waiting for the model"
         return f"{doing} {render_seconds(now - self.opened)}"
 
     def describe_pace(self, now: float, left: float | None) -> list[str]:
-        """Return the speed and the time left, as far as they are known."""
+        """Return the speed and the time left, each only if known."""
         rate = self.tokens_per_second(now)
         speed = [] if rate is None else [f"{rate:.0f} tok/s"]
         return speed if left is None else [*speed, f"ETA {render_seconds(left)}"]
@@ -120,15 +121,15 @@ class Generation:
 
 @dataclass(slots=True)
 class RunProgress:
-    """A run from its beginning: what is generated and what is judged."""
+    """Progress of a run: completions generated and samples judged."""
 
     total: int
     generation: Generation
     judged: int = 0
     invalid: int = 0
-    executed: int = 0  # verdicts of now, neither of an earlier run nor from the cache
-    began: float | None = None  # executing
-    tallies: dict[str, tuple[int, int]] = field(default_factory=dict)  # valid and right samples
+    executed: int = 0  # new verdicts: neither from an earlier run nor from the cache
+    began: float | None = None  # when the first execution began
+    tallies: dict[str, tuple[int, int]] = field(default_factory=dict)  # valid and passing samples
 
     def resume(self, verdicts: Iterable[Verdict]) -> None:
         """Add the verdicts of an earlier run."""
@@ -151,7 +152,7 @@ class RunProgress:
         self.tallies[verdict.task_id] = valid + 1, right + (verdict.status == "pass")
 
     def seconds_left(self, now: float) -> float | None:
-        """Return the time until all is judged; None while nobody can tell."""
+        """Return the time until all samples are judged, or None while unknown."""
         judging = None
         if self.began is not None:
             judging = seconds_left(self.executed, self.total - self.judged, now - self.began)
@@ -161,7 +162,7 @@ class RunProgress:
         return None if generating is None else max(generating, judging or 0.0)
 
     def text(self, now: float) -> str:
-        """Return the line: the stage, how far it is, the score so far, speed and time left."""
+        """Return the line: stage, progress, score so far, speed and time left."""
         generation = self.generation
         parts = [wait] if (wait := generation.describe_wait(now)) else []
         if generation.left and not wait:
@@ -182,9 +183,9 @@ class RunProgress:
 
 @dataclass(slots=True)
 class BatchProgress:
-    """Completions that nobody judges."""
+    """Progress of a batch of completions without verdicts."""
 
-    before: int  # made by an earlier run
+    before: int  # completions of an earlier run
     generation: Generation
 
     @property
@@ -196,7 +197,7 @@ class BatchProgress:
         return self.total - self.generation.left
 
     def text(self, now: float) -> str:
-        """Return the line: how far it is, and the wait or the speed and the time left."""
+        """Return the line: progress, and the waiting time or the speed and the time left."""
         generation = self.generation
         wait = generation.describe_wait(now)
         pace = generation.describe_pace(now, generation.seconds_left(now))
@@ -205,21 +206,21 @@ class BatchProgress:
 
 @dataclass(slots=True)
 class StepProgress:
-    """Work of known size before or besides a run. What comes before it is not in its time left."""
+    """Progress of other work of known size. Its time left counts from the first report."""
 
     what: str
     opened: float
     done: int = 0
     total: int = 0
-    first: tuple[int, float] | None = None  # what was done when it began, and when that was
+    first: tuple[int, float] | None = None  # amount done and time at the first report
 
     def report(self, done: int, total: int, now: float) -> None:
-        """Take note of how much is done."""
+        """Record how much is done."""
         self.done, self.total = done, total
         self.first = self.first or (done, now)
 
     def text(self, now: float) -> str:
-        """Return the line: what is done, how far it is, and the time left."""
+        """Return the line: the work, its progress and the time left."""
         if self.first is None or not self.total:
             return f"{self.what} {render_seconds(now - self.opened)}"
         before, began = self.first

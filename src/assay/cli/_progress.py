@@ -1,4 +1,4 @@
-"""Show progress: one live line, a line now and then in a log, or nothing."""
+"""Show progress: a live line on a terminal, regular lines in a log, or nothing."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ if TYPE_CHECKING:
     from assay.types import Completion, Verdict
 
 TICK_S = 1.0
-REFRESH_S = 0.1  # of the live line: the score so far takes time to compute
+REFRESH_S = 0.1  # shortest time between updates of the live line: its score takes time to compute
 
 
 class Display:
-    """Notes, and how far the work is. On stderr, so that stdout holds the result alone.
+    """Print notes and progress on stderr, so that stdout contains only the result.
 
-    On a terminal that is a live line, elsewhere a line every 30 s, also while nothing happens.
+    Progress is a live line on a terminal, elsewhere one line every 30 s even if nothing changes.
     """
 
     def __init__(
@@ -68,7 +68,7 @@ class Display:
     def __enter__(self) -> Self:
         if not self._quiet:
             ticker = threading.Thread(target=self._tick_on, daemon=True)
-            with contextlib.suppress(RuntimeError):  # no thread to be had: no lines, but the work
+            with contextlib.suppress(RuntimeError):  # without a thread: work, but print no lines
                 ticker.start()
                 self._ticker = ticker
         return self
@@ -90,7 +90,7 @@ class Display:
             note(text)
 
     def tick(self) -> None:
-        """Bring the live line up to date, or print a line if one is due."""
+        """Update the live line, or print a line if one is due."""
         if self._quiet:
             return
         with self._lock:
@@ -102,7 +102,7 @@ class Display:
                 self._print(text, now)
 
     def _status(self, now: float) -> tuple[int, int, str]:
-        """Return how much is done of how much, and the line."""
+        """Return the amount done, the total, and the line."""
         return 0, 0, f"running {render_seconds(now - self._opened)}"
 
     def _tick_on(self) -> None:
@@ -123,7 +123,7 @@ class Display:
 
 
 class ProgressDisplay(Display):
-    """The one live display: a ``Reporter`` for runs, batches and other work of known size."""
+    """A ``Reporter`` that displays runs, batches and other work of known size."""
 
     def __init__(
         self,
@@ -153,14 +153,14 @@ class ProgressDisplay(Display):
         generation = Generation(missing, self._clock())
         if not self._judges:
             if missing < total:
-                self.note(f"continuing: {total - missing} of {total} completions are there")
+                self.note(f"resuming: {total - missing} of {total} completions are done")
             with self._lock:
                 self._batch = BatchProgress(total - missing, generation)
             return
         if verdicts and len(verdicts) < total:
-            self.note(f"continuing: {len(verdicts)} of {total} samples are done")
+            self.note(f"resuming: {len(verdicts)} of {total} samples are done")
         elif verdicts:
-            self.note("this run is complete; --fresh evaluates anew")
+            self.note("This run is already complete. Use --fresh to evaluate again.")
         with self._lock:
             self._run = RunProgress(total, generation)
             self._run.resume(verdicts)
@@ -198,7 +198,7 @@ class ProgressDisplay(Display):
         return progress.generation if progress else None
 
     def _refresh(self) -> None:
-        """Bring the live line up to date, unless that was done just now."""
+        """Update the live line, unless it was updated a moment ago."""
         now = self._clock()
         if self._live and now - self._refreshed >= REFRESH_S:
             self._refreshed = now

@@ -25,36 +25,38 @@ def _batches(_context: click.Context, _parameter: click.Parameter, value: str) -
     try:
         return tuple(int(part) for part in value.split(","))
     except ValueError as error:
-        raise UsageError(f"--batch must be numbers such as 1,2,4, got {value!r}") from error
+        raise UsageError(
+            f"--batch: {value!r} is not a list of numbers. Give numbers such as 1,2,4."
+        ) from error
 
 
 @click.command()
 @click.argument("model", default=models.DEFAULT)
-@option("--prompt-tokens", type=int, default=128, help="Length of every prompt.")
-@option("--new-tokens", type=int, default=128, help="Longest completion.")
+@option("--prompt-tokens", type=int, default=128, help="Length of every prompt in tokens.")
+@option("--new-tokens", type=int, default=128, help="Maximum tokens per completion.")
 @option(
     "--batch",
     "batches",
     default="1,2,4,8",
     callback=_batches,
-    help="Numbers of sequences that are asked for at once.",
+    help="Batch sizes to measure, separated by commas.",
 )
-@option("--rounds", type=int, default=3, help="How often all is measured, after a warm-up.")
+@option("--rounds", type=int, default=3, help="Number of measurements after a warm-up.")
 @option(
     "--seed", type=int, envvar="ASSAY_BENCH_SEED",
-    help="Chooses the texts; default: 0, for servers new ones each time.",
+    help="Seed that chooses the prompts. Default: 0, or a new one per run for a server.",
 )  # fmt: skip
 @option(
     "--output", type=click.Path(path_type=Path, dir_okay=False), envvar="ASSAY_BENCH_OUTPUT",
-    help="JSON file to write.",
+    help="JSON file to write the measurements to.",
 )  # fmt: skip
 @modelling
 @as_json
 def bench(as_json: bool, output: Path | None, **asked: Any) -> None:
-    """Measure how fast MODEL (or `default`) is as the harness runs it.
+    """Measure the speed of MODEL (default: the built-in model) as evaluations run it.
 
-    Load time, time to the first token, tokens a second for one sequence and for several at once,
-    memory: medians over the rounds, with the least and the most.
+    Prints load time, time to the first token, tokens per second for every batch size, and memory.
+    Each figure is the median over the rounds with minimum and maximum.
 
     \b
     Examples:
@@ -75,13 +77,14 @@ def bench(as_json: bool, output: Path | None, **asked: Any) -> None:
 
 
 def _prepare(output: Path) -> None:
-    """Better refused now than after the measurement."""
+    """Raise an error for an output file that cannot be written, before the measurement."""
     try:
         output.parent.mkdir(parents=True, exist_ok=True)
         check_replaceable(output)
     except OSError as error:
         raise RunError(
-            f"cannot make {output.parent} ({error.strerror}): choose another --output"
+            f"{output.parent}: cannot create the folder ({error.strerror}). "
+            "Choose another --output."
         ) from error
 
 
@@ -97,14 +100,14 @@ def _lines(result: BenchResult) -> list[str]:
     lines += [
         f"  first token  {_spread(figures.time_to_first_token_ms)} ms after a prompt of "
         f"{first.prompt_tokens or 'an unknown number of'} tokens{loaded}",
-        f"  reading      {_spread(figures.prefill_tokens_per_second)} tokens/s of the prompt",
+        f"  prefill      {_spread(figures.prefill_tokens_per_second)} tokens/s of the prompt",
         f"  decoding     {_spread(figures.decode_tokens_per_second)} tokens/s, one sequence",
     ]
     if result.peak_memory_mb is not None:
         on_gpu = result.gpu_peak_memory_mb
         more = "" if on_gpu is None else f", {on_gpu:.0f} MB on the GPU"
         lines.append(f"  memory       {result.peak_memory_mb:.0f} MB{more}")
-    rows: list[tuple[str, ...]] = [("batch", "tokens/s", "min", "max", "made", "of")]
+    rows: list[tuple[str, ...]] = [("batch", "tokens/s", "min", "max", "generated", "of")]
     for batch in figures.batches:
         wanted = batch.sequences * settings.new_tokens * settings.rounds
         numbers = _numbers(batch.tokens_per_second)
@@ -113,7 +116,7 @@ def _lines(result: BenchResult) -> list[str]:
 
 
 def _spread(found: Spread | None) -> str:
-    """``95.1 [94.0, 96.2]``: the median, the least and the most."""
+    """Return median, minimum and maximum as ``95.1 [94.0, 96.2]``."""
     median, low, high = _numbers(found)
     return "-" if found is None else f"{median} [{low}, {high}]"
 

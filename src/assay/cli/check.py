@@ -24,13 +24,13 @@ COLOURS = {"pass": "green", "fail": "red", "skipped": "yellow"}
     "run",
     default=True,
     envvar="ASSAY_CHECK_RUN",
-    help="Whether to run the model once its file is found sound.",
+    help="Whether to run the model if its file is sound.",
 )
 @as_json
 def check_model(model: str, run: bool, as_json: bool) -> None:
-    """Tell whether the file of MODEL (.gguf, .apr, a Hugging Face folder, or `default`) is sound.
+    """Check whether MODEL (.gguf, .apr, a Hugging Face folder, or `default`) is sound.
 
-    The exit code is 1 if a stage fails.
+    Checks the model's file, then runs it. The exit code is 1 if a stage fails.
 
     \b
     Examples:
@@ -54,8 +54,8 @@ def check_model(model: str, run: bool, as_json: bool) -> None:
         found = [codec.to_json(stage) for stage in stages]
         echo_json({"model": model, "sound": sound, "stages": found})
     else:
-        told = f"{counts['pass']} passed, {counts['fail']} failed, {counts['skipped']} skipped"
-        echo(f"{model} is {'sound' if sound else 'not sound'}: {told}")
+        summary = f"{counts['pass']} passed, {counts['fail']} failed, {counts['skipped']} skipped"
+        echo(f"{model} is {'sound' if sound else 'not sound'}: {summary}")
     if not sound:
         click.get_current_context().exit(UNSOUND)
 

@@ -23,13 +23,13 @@ from assay.report.summary import (
 @results_dir
 @option(
     "--force", is_flag=True, envvar="ASSAY_COMPARE_FORCE",
-    help="Compare runs of different protocols, with a warning.",
+    help="Compare even if the protocols differ, with a warning.",
 )  # fmt: skip
 @as_json
 def compare(a: str, b: str, results_dir: Path, force: bool, as_json: bool) -> None:
-    """Compare result B with result A: scores, difference, problems that flipped.
+    """Compare result B with result A: scores, their difference, and problems that changed.
 
-    A and B are results files, or the names of runs that `assay history` lists.
+    A and B are results files, or names of runs as listed by `assay history`.
 
     \b
     Example:
@@ -39,7 +39,7 @@ def compare(a: str, b: str, results_dir: Path, force: bool, as_json: bool) -> No
     found = runs.compare(first, second)
     differing = describe_differences(found.protocol_differences)
     if differing and not force:
-        raise UsageError(f"the protocols differ ({differing}): --force compares all the same")
+        raise UsageError(f"The protocols differ ({differing}). Use --force to compare anyway.")
     if differing:
         echo(f"warning: the protocols differ ({differing})", err=True)
     for warning in describe_incomplete(found, first, second):

@@ -24,14 +24,46 @@ BROKEN = 1
 
 @click.command("compare-hf")
 @click.argument("model", default=models.DEFAULT)
-@option("--hf", "reference", default="", help="The reference; default: the same file in torch.")
-@option("--prompts", type=click.IntRange(1, 20), default=PROMPTS, help="How many are compared.")
-@option("--dataset", default=BUILT_IN, help="For the perplexities: built-in, a name or a file.")
-@option("--bytes", "limit", type=int, default=0, help="Only the text's first lines.")
-@option("--precision", "kind", default="auto", help="Whose thresholds hold: same, 8-bit, 4-bit.")
-@option("--policy", type=click.Path(path_type=Path, dir_okay=False), help="Other thresholds.")
-@option("--plot", "plot_path", type=click.Path(path_type=Path), help="SVG of KL by position.")
-@option("--device", type=click.Choice(["auto", "cpu", "cuda"]), default="cpu", help="Of MODEL.")
+@option(
+    "--hf",
+    "reference",
+    default="",
+    help="Reference model. Default: the same file, run by the hf engine.",
+)
+@option("--prompts", type=click.IntRange(1, 20), default=PROMPTS, help="Number of prompts.")
+@option(
+    "--dataset",
+    default=BUILT_IN,
+    help="Text for the perplexities: built-in, the name of a pinned text, or a text file.",
+)
+@option(
+    "--bytes",
+    "limit",
+    type=int,
+    default=0,
+    help="Use only the first lines of the text, up to this many bytes; 0 uses all.",
+)
+@option(
+    "--precision",
+    "kind",
+    default="auto",
+    help="Thresholds to apply: auto, same, 8-bit or 4-bit. auto depends on the model's weights.",
+)
+@option(
+    "--policy",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="YAML file with thresholds. Default: the built-in policy.",
+)
+@option(
+    "--plot",
+    "plot_path",
+    type=click.Path(path_type=Path),
+    help="SVG file to write with the KL divergence by position.",
+)
+@option(
+    "--device", type=click.Choice(["auto", "cpu", "cuda"]), default="cpu",
+    help="Device to run MODEL on.",
+)  # fmt: skip
 @data_dir
 @as_json
 def compare_hf(
@@ -40,6 +72,8 @@ def compare_hf(
     as_json: bool,
 ) -> None:  # fmt: skip
     """Compare MODEL with a Hugging Face reference in float32: tokens, logits, texts, perplexity.
+
+    The exit code is 1 if a threshold is not met.
 
     \b
     Examples:
@@ -52,7 +86,10 @@ def compare_hf(
         path = named.path
         kind = precision(path) if kind == "auto" else kind
         if kind not in thresholds:
-            raise UsageError(f"no thresholds for {kind}: choose {', '.join(thresholds)}")
+            raise UsageError(
+                f"--precision: the policy has no thresholds for {kind}. "
+                f"Choose {', '.join(thresholds)}."
+            )
         text = load_text(dataset, limit, display.note, data_dir).content
         candidate = models.open_model(str(named), EngineOptions(device=device))
         against = models.open_model(
@@ -61,14 +98,14 @@ def compare_hf(
         found = compare(candidate, against, thresholds[kind], text, display, prompts)
     if plot_path is not None:
         write_whole(plot_path, plot(found))
-    told: dict[str, Any] = {
+    record: dict[str, Any] = {
         "model": codec.to_json(candidate.identity),
         "reference": codec.to_json(against.identity),
         "precision": kind,
         **codec.to_json(found),
     }
     if as_json:
-        echo_json(told)
+        echo_json(record)
     else:
         echo(*_lines(found, kind))
     if found.decision != "GO":
@@ -88,8 +125,8 @@ def _lines(found: Parity, kind: str) -> list[str]:
         f"logits        cosine {alike.cosine_mean:.6f} (least {alike.cosine_min:.6f}), "
         f"max difference {alike.max_abs_difference:.3f}, {alike.positions} positions",
         f"top 1         {100 * alike.top1_agreement:.2f} % the same",
-        f"KL            mean {alike.kl_mean:.3g}, max {alike.kl_max:.3g} nats a token",
-        f"greedy texts  {parted.same} of {parted.of} the same; others part at token "
+        f"KL            mean {alike.kl_mean:.3g}, max {alike.kl_max:.3g} nats per token",
+        f"greedy texts  {parted.same} of {parted.of} the same; others differ from token "
         + (", ".join(str(at) for at in parted.positions if at is not None) or "-"),
         f"perplexity    {found.candidate_perplexity:.4f}, the reference "
         f"{found.reference_perplexity:.4f} ({100 * found.perplexity_gap:+.2f} %)",

@@ -18,10 +18,11 @@ from assay.report.text import table
 @click.argument("files", nargs=-1, type=click.Path(path_type=Path, exists=True, dir_okay=False))
 @as_json
 def contracts(files: tuple[Path, ...], as_json: bool) -> None:
-    """Execute the project's contracts, or those in FILES: what its functions must always do.
+    """Check the project's contracts, or those in FILES.
 
-    A contract names a function, a domain, what must hold for all of it, single tests, and wrong
-    functions that must break these. Its expressions are evaluated: give only FILES you trust.
+    A contract names a function, its domain, properties that hold everywhere in it, single tests,
+    and wrong functions that must violate these. Contracts contain expressions that are evaluated.
+    Use only FILES that you trust.
 
     \b
     Example:
@@ -37,16 +38,17 @@ def contracts(files: tuple[Path, ...], as_json: bool) -> None:
     broken = [check for check in checks if not check.ok]
     if as_json:
         terms = [contract.terms for contract in loaded]
-        told = [{"contract": t.contract, "subject": t.subject, "source": t.source} for t in terms]
-        listed = list(map(codec.to_json, checks))
-        echo_json({"contracts": told, "checks": listed, "broken": len(broken)})
+        rows = [{"contract": t.contract, "subject": t.subject, "source": t.source} for t in terms]
+        results = list(map(codec.to_json, checks))
+        echo_json({"contracts": rows, "checks": results, "broken": len(broken)})
     else:
         echo(*_table(checks))
         echo(f"{len(loaded)} contracts, {len(checks)} checks, {len(broken)} broken")
     if broken:
         first = broken[0]
         raise ContractError(
-            f"{len(broken)} checks are broken, first: {first.contract}, {first.id}: {first.detail}"
+            f"{len(broken)} checks failed. The first is {first.contract}, {first.id}: "
+            f"{first.detail}"
         )
 
 

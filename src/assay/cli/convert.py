@@ -21,16 +21,16 @@ MEGABYTE = 1_000_000
     "--dtype",
     type=click.Choice(["float32", "float16", "bfloat16"]),
     envvar="ASSAY_CONVERT_DTYPE",  # ASSAY_DTYPE is that of generation
-    help="Number format of all weights; default: each stays as it is stored.",
+    help="Number format of all weights. Default: the format that each is stored in.",
 )
 @option(
-    "--force", is_flag=True, envvar="ASSAY_CONVERT_FORCE", help="Replace TARGET if it is there."
+    "--force", is_flag=True, envvar="ASSAY_CONVERT_FORCE", help="Overwrite TARGET if it exists."
 )
 @as_json
 def convert(source: str, target: Path, dtype: str | None, force: bool, as_json: bool) -> None:
-    """Write the model SOURCE (or `default`) as TARGET: .gguf, .apr, or else a folder.
+    """Convert the model SOURCE (or `default`) to TARGET: .gguf, .apr, or a Hugging Face folder.
 
-    Weights that TARGET can hold as they are stored go over bit by bit; others become float32.
+    Weights are copied exactly if TARGET supports their format. Others are stored as float32.
 
     \b
     Examples:

@@ -21,7 +21,7 @@ names = click.argument("names", nargs=-1, metavar="[NAME]...")
 
 @click.group()
 def data() -> None:
-    """See, fetch and check the data of the benchmarks.
+    """List, download and verify the data files of the benchmarks.
 
     \b
     Examples:
@@ -47,7 +47,7 @@ def list_(data_dir: Path | None, as_json: bool) -> None:
         return
     headings = ("name", "version", "records", "licence", "found")
     lines = [
-        (f.name, f.version, str(f.records), f.licence, one.path or "not here")
+        (f.name, f.version, str(f.records), f.licence, one.path or "not found")
         for one in found
         for f in [one.file]
     ]
@@ -59,7 +59,7 @@ def list_(data_dir: Path | None, as_json: bool) -> None:
 @data_dir
 @as_json
 def download(names: tuple[str, ...], data_dir: Path | None, as_json: bool) -> None:
-    """Fetch the named data files, or all, into the cache; what is here already stays.
+    """Download the named data files, or all, into the cache. Files that exist are kept.
 
     \b
     Example:
@@ -77,39 +77,39 @@ def download(names: tuple[str, ...], data_dir: Path | None, as_json: bool) -> No
     if len(failed) > 1:
         for one in failed:
             note(one.detail)
-        raise DataError(f"{len(failed)} of {len(fetched) + len(failed)} files were not fetched")
+        raise DataError(f"{len(failed)} of {len(fetched) + len(failed)} files were not downloaded.")
     if failed:
         raise DataError(failed[0].detail)
 
 
 @data.command("verify")
 @names
-@option("--run-references", is_flag=True, help="Also judge every reference solution.")
+@option("--run-references", is_flag=True, help="Also run and judge every reference solution.")
 @data_dir
 @as_json
 def verify_(
     names: tuple[str, ...], run_references: bool, data_dir: Path | None, as_json: bool
 ) -> None:
-    """Check the data files that are here: every record is counted and part of the digest.
+    """Verify the data files on this machine: the number of records and the digest of each.
 
-    Exit code 1 when one is damaged. Reference solutions that fail on this machine are no damage;
-    their tasks cannot be scored here.
+    The exit code is 1 if a file is damaged. A reference solution that fails on this machine does
+    not count as damage, but its task cannot be scored here.
 
     \b
     Example:
       assay data verify
     """
     found = [verify_data(wanted, data_dir) for wanted in choose_files(names)]
-    told: dict[str, dict[str, str]] = {}
+    references: dict[str, dict[str, str]] = {}
     for one in found if run_references else ():
         if one.state == "ok":
             with ProgressDisplay(one.file.name, quiet=as_json) as display:
-                told[one.file.name] = check_data_references(one.file.name, data_dir, display)
+                references[one.file.name] = check_data_references(one.file.name, data_dir, display)
     if as_json:
-        echo_json([_describe_verified(one, told.get(one.file.name)) for one in found])
+        echo_json([_describe_verified(one, references.get(one.file.name)) for one in found])
     else:
         echo(*table([(one.file.name, one.state, one.detail or one.path or "") for one in found]))
-        for name, reasons in told.items():
+        for name, reasons in references.items():
             echo(*_describe_references(name, reasons))
     if any(one.state == "damaged" for one in found):
         click.get_current_context().exit(DAMAGED)

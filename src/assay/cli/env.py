@@ -13,7 +13,7 @@ from assay.sandbox.environments import store as environments
 
 
 class _Environments(click.Group):
-    """Every environment is a command of its own: ``assay env bigcodebench``."""
+    """A group with one command per environment: ``assay env bigcodebench``."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return [*environments.RECIPES, *super().list_commands(ctx)]
@@ -28,13 +28,13 @@ class _Environments(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if args and self.get_command(ctx, args[0]) is None and not args[0].startswith("-"):
             known = ", ".join(self.list_commands(ctx))
-            raise UsageError(f"unknown environment '{args[0]}': choose {known}")
+            raise UsageError(f"unknown environment '{args[0]}'. Choose {known}.")
         return super().resolve_command(ctx, args)
 
 
 @click.group(cls=_Environments)
 def env() -> None:
-    """Environments of Python packages that some benchmarks need, apart from assay's own.
+    """Manage environments with the Python packages that some benchmarks need.
 
     \b
     Examples:
@@ -47,7 +47,7 @@ def env() -> None:
 @env.command("list")
 @as_json
 def list_all(as_json: bool) -> None:
-    """List the environments and whether they are there.
+    """List the environments and whether they are installed.
 
     \b
     Example:
@@ -65,7 +65,7 @@ def list_all(as_json: bool) -> None:
 @env.command()
 @click.argument("name")
 def remove(name: str) -> None:
-    """Delete an environment, old versions of it included.
+    """Delete an environment and its old versions.
 
     \b
     Example:
@@ -75,14 +75,14 @@ def remove(name: str) -> None:
     for folder in folders:
         echo(f"removed {folder}")
     if not folders:
-        echo(f"environment '{name}' is not there")
+        echo(f"environment '{name}' is not installed")
 
 
 def _creation(name: str) -> click.Command:
     def create() -> None:
-        made = environments.create(name, note)
-        echo(f"environment '{name}' is ready: {made.folder}")
+        environment = environments.create(name, note)
+        echo(f"environment '{name}' is ready: {environment.folder}")
 
     count = len(environments.RECIPES[name].packages())
-    summary = f"Create the environment '{name}' ({count} pinned packages) unless it is there."
+    summary = f"Create the environment '{name}' ({count} pinned packages) unless it exists."
     return click.Command(name, callback=create, help=summary, short_help=summary)

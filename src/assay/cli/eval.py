@@ -7,7 +7,16 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from assay import api, codec, runs
-from assay.cli._options import asking, judging, modelling, option, sampling
+from assay.cli._options import (
+    ENGINES,
+    STRATEGIES,
+    asking,
+    judging,
+    list_choices,
+    modelling,
+    option,
+    sampling,
+)
 from assay.cli._output import INCOMPLETE, echo, echo_json
 from assay.cli._progress import ProgressDisplay
 from assay.errors import RunError
@@ -25,21 +34,26 @@ if TYPE_CHECKING:
 @click.command("eval")
 @click.argument("benchmark")
 @option(
-    "--model", default="default", help="A model file, engine:reference, or the built-in default."
-)
+    "--model", default="default",
+    help="Model file, Hugging Face folder, ENGINE:REFERENCE, or default for the built-in model. "
+    f"Engines: {', '.join(ENGINES)}.",
+)  # fmt: skip
 @sampling
 @asking
 @option(
     "--prompt-strategy",
     default="standard",
-    help="How the problem is put to the model; all: every way in turn, compared.",
+    help=f"Prompt strategy: {list_choices(STRATEGIES)}; all evaluates and compares every one.",
 )
-@option("--publishable", is_flag=True, help="Refuse what no result may be published of: CPUs.")
+@option(
+    "--publishable", is_flag=True,
+    help="Fail unless the run uses a GPU that passed the parity check.",
+)  # fmt: skip
 @option(
     "--parity-gate/--no-parity-gate",
     "parity_gate",
     default=True,
-    help="First compare a GPU's logits with the CPU's, once for a model and a device.",
+    help="Whether to compare GPU and CPU logits first, once per model and device.",
 )
 @modelling
 @judging
@@ -70,7 +84,7 @@ def evaluate(
 
 
 def exit_if_incomplete(results: Sequence[Result]) -> None:
-    """End the command with an exit code of its own if a score is about less than was asked for."""
+    """Exit with code 3 if a score covers fewer samples than requested."""
     if not all(result.complete for result in results):
         click.get_current_context().exit(INCOMPLETE)
 
@@ -85,10 +99,12 @@ def show_all(results: Sequence[Result], *, as_json: bool) -> None:
 
 
 def show(result: Result, *, as_json: bool) -> None:
-    """Print a result; RunError if nothing could be judged."""
+    """Print a result. Raise RunError if no sample could be judged."""
     if as_json:
         echo_json(runs.render_result(result))
     else:
         echo(*summarize(result))
     if not result.pass_at:
-        raise RunError(f"no sample could be judged: see verdicts.jsonl beside {result.path}")
+        raise RunError(
+            f"{result.path}: no sample could be judged. See verdicts.jsonl in the run's folder."
+        )

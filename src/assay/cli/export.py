@@ -21,19 +21,19 @@ from assay.report.text import describe_gap
     "form",
     type=click.Choice(list(FORMATS)),
     required=True,
-    help="Whose files to write.",
+    help="Harness whose file format to write.",
 )
 @option(
     "--output", type=click.Path(path_type=Path), required=True, envvar="ASSAY_EXPORT_OUTPUT",
-    help="File of samples, or folder.",
+    help="Samples file or folder to write.",
 )  # fmt: skip
 @results_dir
 @data_dir
 def export(run: str, form: str, output: Path, results_dir: Path, data_dir: Path | None) -> None:
-    """Write a run's samples and results as another harness does.
+    """Export a run's samples and results in the file format of another harness.
 
-    RUN is a results file, or the name of a run that `assay history` lists. The exit code is 3 if
-    that result is incomplete.
+    RUN is a results file, or the name of a run as listed by `assay history`. The exit code is 3 if
+    the result is incomplete.
 
     \b
     Example:
@@ -41,15 +41,16 @@ def export(run: str, form: str, output: Path, results_dir: Path, data_dir: Path 
     """
     result = runs.find_result(run, results_dir)
     folder = runs.find_run_folder(result, results_dir)
-    made = write_run(result, folder, form, output, data_dir=data_dir)
-    for path in made.paths:
+    exported = write_run(result, folder, form, output, data_dir=data_dir)
+    for path in exported.paths:
         echo(str(path))
     if gap := describe_gap(result.coverage):
-        echo(f"incomplete: {gap}; the exported results are about these alone", err=True)
-    if made.left_out:
+        echo(f"incomplete: {gap}. The exported results cover only these.", err=True)
+    if exported.left_out:
         echo(
-            f"{made.left_out} samples could not be judged: they are in no results nor scores",
+            f"{exported.left_out} samples could not be judged. "
+            "The exported results and scores do not include them.",
             err=True,
         )
-    if gap or made.left_out:
+    if gap or exported.left_out:
         click.get_current_context().exit(INCOMPLETE)

@@ -21,8 +21,8 @@ SHOWN = 6  # removed lines of a step, at each end
 
 @click.command()
 @click.argument("samples_file", metavar="SAMPLES.jsonl")
-@option("--benchmark", required=True, help="The benchmark the samples are for.")
-@option("--explain", is_flag=True, help="Say what every rule removed and added.")
+@option("--benchmark", required=True, help="Benchmark that the samples belong to.")
+@option("--explain", is_flag=True, help="Show what every rule removed and added.")
 @prompt_imports
 @data_dir
 @as_json
@@ -34,7 +34,7 @@ def extract(
     data_dir: Path | None,
     as_json: bool,
 ) -> None:
-    """Show the programs in recorded completions, without executing anything.
+    """Extract the programs from recorded completions, without executing them.
 
     \b
     Example:

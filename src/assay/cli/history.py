@@ -40,7 +40,7 @@ def history(
 ) -> None:
     """List the runs of a results folder, newest first.
 
-    Settings are listed where the runs differ in them.
+    Settings are shown only if the runs differ in them.
 
     \b
     Examples:
@@ -57,6 +57,6 @@ def history(
     elif runs:
         echo(*history_table(runs))
     elif found:
-        echo(f"None of the {len(found)} runs in {results_dir} is such a one. Drop a filter.")
+        echo(f"None of the {len(found)} runs in {results_dir} match the filters. Drop a filter.")
     else:
         echo(f"No runs in {results_dir}. Start one with `assay eval`.")

@@ -1,4 +1,4 @@
-"""The command line: parses, calls, prints."""
+"""Command line: parse options, call the library, print results."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ class Commands(click.Group):
 )
 @click.version_option(__version__, prog_name="assay")
 def cli() -> None:
-    """Evaluate code-generating language models, every recipe identically.
+    """Evaluate code-generating language models, all with the same protocol.
 
     \b
     Example:
@@ -97,7 +97,7 @@ def cli() -> None:
 
 
 def main() -> None:
-    """Run the command line; what a user can cause ends in one line and exit code 2."""
+    """Run the command line. Print an error that a user can cause as one line; exit with code 2."""
     signal.signal(signal.SIGTERM, _interrupt)
     _open_closed_streams()
     try:
@@ -118,7 +118,7 @@ def main() -> None:
             INTERRUPTED,
         )
     except BrokenPipeError:
-        # The reader of our output went away; Python must not trip over it again at exit.
+        # The reader of our output has closed it. Python would fail on it again at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(FAILURE)
     except OSError as error:
@@ -127,9 +127,10 @@ def main() -> None:
 
 
 def _open_closed_streams() -> None:
-    """Open /dev/null in place of closed standard streams: a file of ours must not get their number.
+    """Open /dev/null in place of closed standard streams.
 
-    What a library prints would end up in that file.
+    Otherwise a file that is opened later gets their number, and what a library prints ends up in
+    that file.
     """
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:

@@ -22,8 +22,15 @@ MOST_SAMPLES = 10_000_000
 @click.argument("n", type=int, required=False)
 @click.argument("c", type=int, required=False)
 @click.argument("k", type=int, required=False)
-@option("--tsv", type=click.Path(path_type=Path), help="Score a per-problem TSV instead of N C K.")
-@option("-k", "only_k", type=int, multiple=True, envvar="ASSAY_K", help="With --tsv: this k.")
+@option(
+    "--tsv",
+    type=click.Path(path_type=Path),
+    help="Per-problem TSV file to score instead of N C K.",
+)
+@option(
+    "-k", "only_k", type=int, multiple=True, envvar="ASSAY_K",
+    help="Value of k for --tsv. Can be repeated. Default: 1, 10 and 100.",
+)  # fmt: skip
 @as_json
 def passk(
     n: int | None,
@@ -33,7 +40,7 @@ def passk(
     only_k: tuple[int, ...],
     as_json: bool,
 ) -> None:
-    """Unbiased pass@K of N samples with C right ones, or of a per-problem TSV.
+    """Compute the unbiased pass@K of N samples with C correct ones, or of a per-problem TSV.
 
     \b
     Examples:
@@ -44,9 +51,9 @@ def passk(
         _show_tsv(tsv, only_k, as_json=as_json)
         return
     if n is None or c is None or k is None:
-        raise UsageError("give N C K, or --tsv FILE")
+        raise UsageError("Arguments are missing. Give N C K, or --tsv FILE.")
     if max(n, k) > MOST_SAMPLES:
-        raise UsageError(f"N and K must be at most {MOST_SAMPLES:,}")
+        raise UsageError(f"N and K: too large. Give at most {MOST_SAMPLES:,}.")
     value = scoring.pass_at_k(n, c, k)
     if as_json:
         echo_json({f"pass_at_{k}": value})
@@ -59,12 +66,12 @@ def _show_tsv(path: Path, only_k: tuple[int, ...], *, as_json: bool) -> None:
     found = _estimates(path, tallies, only_k)
     coverage = scoring.coverage(tallies, max(tally.n for tally in tallies), len(tallies))
     if as_json:
-        told = {f"pass_at_{e.k}": codec.to_json(e) for e in found}
+        record = {f"pass_at_{e.k}": codec.to_json(e) for e in found}
         if not coverage.complete:
-            told["coverage"] = render_coverage(coverage)
-        echo_json(told)
+            record["coverage"] = render_coverage(coverage)
+        echo_json(record)
     elif gap := describe_gap(coverage):
-        echo(f"incomplete: {gap}; the score is about these alone")
+        echo(f"incomplete: {gap}. The score covers only these.")
     for e in [] if as_json else found:
         interval = f"[{e.low:.6f}, {e.high:.6f}] ({level(e)})"
         echo(f"pass@{e.k} {e.value:.6f} {interval}, {e.problems} problems")
@@ -76,10 +83,10 @@ def _estimates(path: Path, tallies: list[Tally], only_k: tuple[int, ...]) -> lis
     for tally in tallies:
         if only_k and tally.n < max(only_k):
             raise UsageError(
-                f"pass@{max(only_k)} needs {max(only_k)} samples of every problem, "
-                f"{tally.task_id} has {tally.n}: lower -k"
+                f"{tally.task_id}: has {tally.n} samples, but pass@{max(only_k)} needs "
+                f"{max(only_k)} per problem. Lower -k."
             )
     found = scoring.estimates(tallies, only_k or scoring.STANDARD_KS)
     if not found:
-        raise UsageError(f"{path} holds no judged samples")
+        raise UsageError(f"{path}: contains no judged samples. Choose another file.")
     return found

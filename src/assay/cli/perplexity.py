@@ -21,10 +21,24 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("model", default=models.DEFAULT)
-@option("--dataset", default=WIKITEXT, help="A pinned text by name, or a text file.")
-@option("--bytes", "limit", type=int, default=0, help="Only the first lines, so many bytes.")
-@option("--window", type=int, default=0, help=f"Tokens seen at once; 0: {WINDOW}, if they fit.")
-@option("--stride", type=int, default=0, help="Tokens asked about at once; 0: half a window.")
+@option("--dataset", default=WIKITEXT, help="Name of a pinned text, or a text file.")
+@option(
+    "--bytes",
+    "limit",
+    type=int,
+    default=0,
+    help="Use only the first lines of the text, up to this many bytes; 0 uses all.",
+)
+@option(
+    "--window",
+    type=int,
+    default=0,
+    help=f"Context length in tokens; 0 means {WINDOW}, or the model's maximum if that is less.",
+)
+@option(
+    "--stride", type=int, default=0,
+    help="Number of tokens predicted per window; 0 means half a window.",
+)  # fmt: skip
 @modelling
 @data_dir
 @as_json
@@ -32,7 +46,7 @@ def perplexity(
     model: str, dataset: str, limit: int, window: int, stride: int, data_dir: Path | None,
     as_json: bool, engine: models.EngineOptions,
 ) -> None:  # fmt: skip
-    """Measure how well MODEL foretells a text: cross entropy, perplexity, bits per byte.
+    """Measure how well MODEL predicts a text: cross entropy, perplexity, bits per byte.
 
     \b
     Examples:
@@ -48,7 +62,7 @@ def perplexity(
             found = measure(scorer, text.content, window, stride, display)
             facts = scorer.facts
         seconds = time.monotonic() - started
-    told: dict[str, Any] = {
+    record: dict[str, Any] = {
         "model": codec.to_json(opened.identity),
         "dataset": {"name": text.name, "sha256": text.sha256, "bytes": len(text.content.encode())},
         "results": codec.to_json(found),
@@ -57,14 +71,14 @@ def perplexity(
         "seconds": round(seconds, 1),
     }
     if as_json:
-        echo_json(told)
+        echo_json(record)
         return
     interval = ""
     if found.low is not None and found.high is not None:
         interval = f"  [{found.low:.3f}, {found.high:.3f}] (95 %)"
     echo(f"{text.name} · {opened.identity.name} · {opened.identity.engine}")
     echo(f"  perplexity     {found.perplexity:.3f}{interval}")
-    echo(f"  cross entropy  {found.cross_entropy:.4f} nats a token")
+    echo(f"  cross entropy  {found.cross_entropy:.4f} nats per token")
     echo(f"  bits per byte  {found.bits_per_byte:.4f}")
     echo(
         f"  over           {found.tokens:,} tokens, {found.bytes:,} bytes, window {found.window}, "

@@ -6,7 +6,15 @@ from typing import Any
 
 import click
 
-from assay.cli._options import as_json, asking, data_dir, modelling, option
+from assay.cli._options import (
+    STRATEGIES,
+    as_json,
+    asking,
+    data_dir,
+    list_choices,
+    modelling,
+    option,
+)
 from assay.cli._output import Styled, echo, echo_json, echo_text
 from assay.cli._progress import ProgressDisplay
 from assay.pipeline.prompting import Asked, PromptConfig, prompted
@@ -19,15 +27,15 @@ from assay.pipeline.prompting import Asked, PromptConfig, prompted
     "--strategy",
     default="standard",
     envvar="ASSAY_PROMPT_STRATEGY",
-    help="How the problem is put to the model.",
+    help=f"Prompt strategy: {list_choices(STRATEGIES)}.",
 )
-@option("--model", default="", help="Show what this model gets, token by token.")
+@option("--model", default="", help="Model whose rendered prompt and tokens to show.")
 @asking
 @modelling
 @data_dir
 @as_json
 def prompt(benchmark: str, task: str, as_json: bool, **asked: Any) -> None:
-    """Print exactly what a model is sent for a TASK of BENCHMARK.
+    """Print exactly what a model is sent for TASK of BENCHMARK.
 
     \b
     Examples:
@@ -46,7 +54,7 @@ def prompt(benchmark: str, task: str, as_json: bool, **asked: Any) -> None:
 
 
 def _parts(found: Asked) -> list[tuple[str, str]]:
-    """Return what is sent with a heading for each part; headings are not sent."""
+    """Return the parts of what is sent, each with a heading that is not sent."""
     prompt, rendered = found.prompt, found.rendered
     parts: list[tuple[str, str]] = [("text", rendered.text if rendered else prompt.text)]
     if rendered is None and prompt.messages:

@@ -23,11 +23,27 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("model", default=models.DEFAULT)
-@option("--tier", default="smoke", help="Of the policy: smoke, release, or one of your own.")
-@option("--hf", "reference", default="", help="The parity's reference: asked for then anyhow.")
-@option("--policy", type=click.Path(path_type=Path, dir_okay=False), help="Other thresholds.")
-@option("--device", type=click.Choice(["auto", "cpu", "cuda"]), default="auto", help="Of MODEL.")
-@option("--verbose", is_flag=True, help="Show the figures behind each decision.")
+@option(
+    "--tier",
+    default="smoke",
+    help="Tier of the policy: smoke, release, or one that --policy defines.",
+)
+@option(
+    "--hf",
+    "reference",
+    default="",
+    help="Reference model for the parity check, which then runs in every tier.",
+)
+@option(
+    "--policy",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="YAML file with tiers and thresholds. Default: the built-in policy.",
+)
+@option(
+    "--device", type=click.Choice(["auto", "cpu", "cuda"]), default="auto",
+    help="Device to run MODEL on; auto uses a GPU if the engine finds one.",
+)  # fmt: skip
+@option("--verbose", is_flag=True, help="Show the figures of each decision.")
 @results_dir
 @data_dir
 @as_json
@@ -35,10 +51,10 @@ def qa(
     model: str, tier: str, reference: str, policy: Path | None, device: models.Device,
     verbose: bool, results_dir: Path, data_dir: Path | None, as_json: bool,
 ) -> None:  # fmt: skip
-    """Decide whether MODEL is sound by a policy: GO, NO-GO or INCONCLUSIVE.
+    """Decide by a policy whether MODEL is sound: GO, NO-GO or INCONCLUSIVE.
 
-    Exit code 0, 1 or 3; 2 is an error. Evidence with digests of all that was looked at goes to
-    the results folder.
+    The exit code is 0, 1 or 3 for these, and 2 for an error. A file with the evidence and digests
+    of all inputs is written to the results folder.
 
     \b
     Examples:

@@ -23,18 +23,21 @@ MOST_INPUT = 1 << 24  # bytes: far beyond any context
 
 @click.command()
 @click.argument("model")
-@option("--batch-jsonl", type=click.Path(path_type=Path), help="File with a prompt a line.")
+@option("--batch-jsonl", type=click.Path(path_type=Path), help="File with one prompt per line.")
 @option(
     "--output", type=click.Path(path_type=Path), envvar="ASSAY_RUN_OUTPUT",
-    help="File for the lines; none: print them.",
+    help="File for the completions. Default: print them.",
 )  # fmt: skip
-@option("--prompt", help="One prompt; - reads it from standard input.")
-@option("--chat", is_flag=True, help="Send prompts as a user's message; without it, continue them.")
+@option("--prompt", help="A single prompt; - reads it from standard input.")
+@option(
+    "--chat", is_flag=True,
+    help="Send each prompt as a user message. Default: continue the prompt as text.",
+)  # fmt: skip
 @sampling
 @asking
 @modelling
 @resume
-@option("--verbose", is_flag=True, help="Tell engine, device and speed on stderr.")
+@option("--verbose", is_flag=True, help="Print engine, device and speed on stderr.")
 @as_json
 def run(
     batch_jsonl: Path | None,
@@ -45,12 +48,12 @@ def run(
     as_json: bool,
     **asked: Any,
 ) -> None:
-    """Complete one prompt, or every prompt of a file with one load of MODEL.
+    """Complete one prompt, or every prompt of a file, with one load of MODEL.
 
-    A line is {"prompt" or "messages", "task_id", "max_tokens", "temperature", "top_k", "top_p",
-    "min_p", "repetition_penalty", "seed", "stop"}, all but the first optional. Its answer is a
-    line too, written when it is made; one that failed has "error". An --output that exists is
-    continued.
+    A line of the file is a JSON object with "prompt" or "messages". Optional keys are "task_id",
+    "max_tokens", "temperature", "top_k", "top_p", "min_p", "repetition_penalty", "seed" and
+    "stop". Every completion is written as a line as soon as it is finished; one that failed has
+    the key "error". If --output exists, only missing completions are generated.
 
     \b
     Examples:
@@ -59,10 +62,10 @@ def run(
     """
     config = _config(**asked)
     if (batch_jsonl is None) == (prompt is None):
-        raise UsageError("give either --batch-jsonl FILE or --prompt TEXT")
+        raise UsageError("Give either --batch-jsonl FILE or --prompt TEXT.")
     if prompt is not None:
         if output is not None or config.sampling.n_samples > 1:
-            raise UsageError("--prompt prints one completion: use --batch-jsonl for more")
+            raise UsageError("--prompt: prints one completion only. Use --batch-jsonl for more.")
         _complete(config, prompt, verbose=verbose, as_json=as_json)
         return
     assert batch_jsonl is not None
@@ -79,14 +82,14 @@ def run(
     if as_json and output is not None:
         echo_json(report)
     if report.failed and not report.made + report.kept:
-        raise ModelError(f"no prompt was completed; the first: {report.first_error}")
+        raise ModelError(f"No prompt was completed. The first error is: {report.first_error}")
 
 
 def _config(**asked: Any) -> RunConfig:
     config = RunConfig(**asked)
     form = config.engine.prompt_form
     if config.chat and form == "text":
-        raise UsageError("--chat and --prompt-form text contradict: drop one")
+        raise UsageError("--chat: contradicts --prompt-form text. Drop one of them.")
     return dataclasses.replace(config, chat=config.chat or form == "chat")
 
 
@@ -110,19 +113,21 @@ def _ignore(_: BatchLine) -> None: ...
 def _read_input() -> str:
     content = sys.stdin.buffer.read(MOST_INPUT + 1)
     if len(content) > MOST_INPUT:
-        raise UsageError(f"standard input has more than {MOST_INPUT >> 20} MiB: give a shorter one")
+        raise UsageError(
+            f"standard input: is longer than {MOST_INPUT >> 20} MiB. Give a shorter prompt."
+        )
     try:
         return content.decode()
     except UnicodeDecodeError as error:
-        raise UsageError(f"standard input is not UTF-8 ({error}): convert it") from error
+        raise UsageError(f"standard input: not UTF-8 ({error}). Convert it.") from error
 
 
 def _summary(report: BatchReport) -> str:
-    parts = [f"{report.made} made"]
+    parts = [f"{report.made} generated"]
     if report.kept:
-        parts.append(f"{report.kept} kept")
+        parts.append(f"{report.kept} from an earlier run")
     if report.failed:
-        parts.append(f"{report.failed} failed, the first: {report.first_error}")
+        parts.append(f"{report.failed} failed, first error: {report.first_error}")
     return f"completions: {', '.join(parts)}"
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from assay import codec
-from assay.cli._options import as_json, option
+from assay.cli._options import SANDBOXES, TIER_HELP, as_json, list_choices, option
 from assay.cli._output import echo, echo_json, note
 from assay.cli._progress import ProgressDisplay
 from assay.errors import SandboxError
@@ -23,7 +23,7 @@ from assay.sandbox.selftest.overview import KindReport, overview
 
 @click.group()
 def sandbox() -> None:
-    """Look at and test the place where programs are executed.
+    """Inspect and test the sandboxes that execute programs.
 
     \b
     Examples:
@@ -33,10 +33,13 @@ def sandbox() -> None:
 
 
 @sandbox.command("list")
-@option("--workers", type=int, default=0, help="Programs at a time; 0: one per core.")
+@option(
+    "--workers", type=int, default=0,
+    help="Number of programs to run at a time; 0 uses one per core.",
+)  # fmt: skip
 @as_json
 def show_list(workers: int, as_json: bool) -> None:
-    """Show the kinds of sandbox: which work here, what they promise, samples a second.
+    """List the sandbox kinds: whether they work here, what they guarantee, samples per second.
 
     \b
     Example:
@@ -54,11 +57,11 @@ def show_list(workers: int, as_json: bool) -> None:
 @option(
     "--rootfs",
     type=click.Path(path_type=Path),
-    help="Instead, for hosts that cannot pull: a root file system (folder or tar file), host for "
-    "one made of this machine's Python, or debian for one that debootstrap makes.",
+    help="Root file system to build from if this host cannot pull images: a folder, a tar file, "
+    "host for one with this machine's Python, or debian for one made by debootstrap.",
 )
 def build(base: str, rootfs: Path | None) -> None:
-    """Make the image that --sandbox docker uses, and print its digest.
+    """Build the image for --sandbox docker and print its digest.
 
     \b
     Examples:
@@ -71,7 +74,7 @@ def build(base: str, rootfs: Path | None) -> None:
 @sandbox.command()
 @as_json
 def doctor(as_json: bool) -> None:
-    """Show which tiers this machine allows, what each promises, and how to get a better one.
+    """Show which tiers this machine supports, what each guarantees, and how to enable others.
 
     \b
     Example:
@@ -83,12 +86,18 @@ def doctor(as_json: bool) -> None:
     else:
         echo(*_diagnosis(found))
     if not found.chosen:
-        raise SandboxError("no tier works here: nothing will be executed on this machine")
+        raise SandboxError(
+            "sandbox: no tier works on this machine, so no program can be executed. "
+            "Enable one of the tiers listed above."
+        )
 
 
 @sandbox.command()
-@option("--sandbox", "kind", default="process", help="The sandbox to attack.")
-@option("--sandbox-tier", "tier", default="auto", help="root, user or landlock.")
+@option(
+    "--sandbox", "kind", default="process",
+    help=f"Sandbox kind to test: {list_choices(SANDBOXES)}.",
+)  # fmt: skip
+@option("--sandbox-tier", "tier", default="auto", help=TIER_HELP)
 @as_json
 def selftest(kind: str, tier: str, as_json: bool) -> None:
     """Run the attack battery against the sandbox on this machine.
@@ -112,16 +121,18 @@ def selftest(kind: str, tier: str, as_json: bool) -> None:
         echo(*_observations(observations))
         echo(
             f"{capabilities.kind}, tier {capabilities.tier}: {len(observations)} attacks, "
-            f"{len(broken)} promises broken"
+            f"{len(broken)} guarantees broken"
         )
     if broken:
-        raise SandboxError(f"{len(broken)} attacks got through, first: {broken[0].attack}")
+        raise SandboxError(
+            f"{len(broken)} attacks succeeded against a guarantee. The first is {broken[0].attack}."
+        )
 
 
 def _observations(observations: list[Observation]) -> list[str]:
-    rows = [("attack", "promised", "observed")]
+    rows = [("attack", "guaranteed", "observed")]
     for o in observations:
-        verdict = "contained" if o.contained else "got through"
+        verdict = "contained" if o.contained else "succeeded"
         rows.append((o.attack, "yes" if o.promised else "no", f"{verdict} ({o.observed[:80]})"))
     return table(rows)
 
@@ -139,10 +150,10 @@ def _diagnosis(found: Diagnosis) -> list[str]:
     lines = [f"{name:<20}{value}" for name, value in found.features.items()]
     for tier in found.tiers:
         state = f"no: {tier.refusal}" if tier.refusal else "yes"
-        chosen = "  <- used" if tier.name == found.chosen else ""
+        chosen = "  <- used by default" if tier.name == found.chosen else ""
         lines += ["", f"tier {tier.name:<10}{state}{chosen}"]
         lines += [f"  + {promise}" for promise in tier.guarantees]
         lines += [f"  - {gap}" for gap in tier.gaps]
         if tier.refusal:
-            lines.append(f"  to get it: {tier.remedy}")
+            lines.append(f"  to enable it: {tier.remedy}")
     return lines

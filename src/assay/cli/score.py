@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from assay.cli._options import judging, option
+from assay.cli._options import JUDGES, judging, list_choices, option
 from assay.cli._output import echo
 from assay.cli._progress import ProgressDisplay
 from assay.cli.eval import exit_if_incomplete, show
@@ -18,13 +18,33 @@ from assay.report.summary import summarize_checks
 
 @click.command()
 @click.argument("samples_file", metavar="SAMPLES.jsonl")
-@option("--benchmark", required=True, help="The benchmark the samples are for.")
-@option("--partial", is_flag=True, help="Score a file that lacks samples, as incomplete.")
-@option("--check-flaky", type=click.IntRange(min=0), default=0, help="Execute N times more.")
-@option("--compare-extraction", is_flag=True, help="Say how many verdicts depend on each rule.")
-@option("--engine", default=OURS, help="Who judges: assay, or an installed evalplus.")
-@option("--cross-check", is_flag=True, help="Judge with both, and list where they disagree.")
-@option("--name", "model_name", default="", help="Name of the model that wrote the completions.")
+@option("--benchmark", required=True, help="Benchmark that the samples belong to.")
+@option("--partial", is_flag=True, help="Score a file with missing samples, as incomplete.")
+@option(
+    "--check-flaky",
+    type=click.IntRange(min=0),
+    default=0,
+    help="Execute every program N more times and list verdicts that change.",
+)
+@option(
+    "--compare-extraction",
+    is_flag=True,
+    help="Count the verdicts that depend on each extraction rule.",
+)
+@option(
+    "--engine",
+    default=OURS,
+    help=f"Judge: {list_choices(JUDGES)}. evalplus must be installed.",
+)
+@option(
+    "--cross-check",
+    is_flag=True,
+    help="Judge with assay and --engine, and list where they disagree.",
+)
+@option(
+    "--name", "model_name", default="",
+    help="Name of the model that generated the completions. Default: the name of the file.",
+)  # fmt: skip
 @judging
 def score(
     samples_file: str,
@@ -37,10 +57,11 @@ def score(
     as_json: bool,
     **asked: Any,
 ) -> None:
-    """Judge completions made elsewhere.
+    """Judge completions that were generated elsewhere.
 
-    Lines {"task_id", "completion"} (continuations of the prompt), {"task_id", "solution"} (whole
-    programs or chat text), or those of a run's own completions.jsonl.
+    A line of the file is {"task_id", "completion"} with a continuation of the prompt, or
+    {"task_id", "solution"} with a whole program or a chat answer. The completions.jsonl of a run
+    works too.
 
     \b
     Example:

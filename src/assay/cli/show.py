@@ -22,7 +22,7 @@ from assay.report.inspection import (
 from assay.report.samples import describe_sample, list_samples
 
 COLOURS = {"pass": "green", "fail": "red", "invalid": "yellow"}
-MOST_LINES = 24  # of a long part on a screen
+MOST_LINES = 24  # shown of a long text on a terminal
 
 
 @click.command()
@@ -46,10 +46,10 @@ def show(
     data_dir: Path | None,
     as_json: bool,
 ) -> None:
-    """Show the samples of RUN, or one sample of TASK with prompt, answer, program and verdict.
+    """List the samples of RUN, or show one with its prompt, answer, program and verdict.
 
-    Several samples are listed; a single one is shown in full. RUN is a run's name, folder or
-    results file. It may still be running.
+    Several samples are listed. A single one is shown in full. RUN is a run's name, folder or
+    results file, and may still be in progress.
 
     \b
     Examples:

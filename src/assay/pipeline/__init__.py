@@ -1,4 +1,4 @@
-"""From a model to a score: evaluations, and scores of completions made elsewhere."""
+"""Evaluate models, and score completions that were generated elsewhere."""
 
 from assay.models import EngineOptions
 from assay.pipeline.config import ALL, EvalConfig, JudgeConfig, Sampling, ScoreConfig

@@ -1,4 +1,4 @@
-"""How a model is asked: what the options mean for every prompt, whoever builds it."""
+"""Apply the options that change what a model is sent to every prompt."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ DEFAULT_THINKING = "default"
 def resolve_asking(
     form: PromptForm, engine: EngineOptions, system: str, stop: Iterable[str]
 ) -> Asking:
-    """Return how a model is asked in this form; UsageError if the options contradict it."""
+    """Return how a model is prompted. Raise UsageError if the options contradict the form."""
     check_texts(system, stop)
     if system and form == "text":
         raise UsageError(
-            "--system: the model is asked in the text form, which has no messages. "
-            "Use --prompt-form chat, or drop it."
+            "--system: the prompt form is text, which has no messages. "
+            "Use --prompt-form chat, or drop --system."
         )
     return Asking(
         prompt_form=form,
@@ -41,7 +41,7 @@ def resolve_asking(
 
 
 def refuse_for_recorded(system: str, stop: Iterable[str], decoding: Decoding) -> None:
-    """Raise UsageError for settings that completions made elsewhere cannot be given."""
+    """Raise UsageError for settings that cannot apply to recorded completions."""
     for flag, given in (
         ("--system", system),
         ("--stop", stop),
@@ -54,9 +54,9 @@ def refuse_for_recorded(system: str, stop: Iterable[str], decoding: Decoding) ->
 
 
 def unused_for_recorded(sampling: Sampling) -> list[str]:
-    """Return the options that were given and that recorded completions leave without a meaning.
+    """Return the given options that have no effect on recorded completions.
 
-    A preset gives some of them together with the number of samples, so they are not refused.
+    They are not errors, because a preset sets some of them together with the number of samples.
     """
     usual = type(sampling)()
     names = ("temperature", "top_k", "max_tokens", "seed")
@@ -65,23 +65,23 @@ def unused_for_recorded(sampling: Sampling) -> list[str]:
 
 
 def describe_form(identity: ModelIdentity) -> str:
-    """Return in words in which form a model is asked, and why."""
+    """Return a line that says in which form a model is prompted, and why."""
     if identity.prompt_form == "chat":
         return "prompt form chat: the model's own chat template is used"
     if identity.template_sha256:
         return "prompt form text: the model's chat template is not used"
-    return "prompt form text: the model has no chat template, so it is asked as a base model"
+    return "prompt form text: the model has no chat template, so it is used as a base model"
 
 
 def check_texts(system: str, stop: Iterable[str]) -> None:
-    """Raise UsageError for a text that an engine cannot be sent."""
+    """Raise UsageError for a text that cannot be sent to an engine."""
     for flag, text in (("--system", system), *(("--stop", word) for word in stop)):
         if flag == "--stop" and not text:
             raise UsageError("--stop: the text is empty. Give one that ends a completion.")
         try:
             text.encode()
         except UnicodeEncodeError as error:
-            raise UsageError(f"{flag}: is not UTF-8. Give another text.") from error
+            raise UsageError(f"{flag}: not UTF-8. Give another text.") from error
         if "\0" in text:
             raise UsageError(f"{flag}: contains a NUL character. Give another text.")
 
@@ -89,7 +89,7 @@ def check_texts(system: str, stop: Iterable[str]) -> None:
 def complete_prompt(prompt: Prompt, asking: Asking) -> Prompt:
     """Return the prompt with the system message and the stop words of the options.
 
-    A system message of the prompt's own stays the only one.
+    If the prompt has its own system message, that one is used alone.
     """
     messages = prompt.messages
     if asking.system and messages and messages[0].role != "system":

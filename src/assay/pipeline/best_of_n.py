@@ -1,4 +1,4 @@
-"""Best of N: one completion per problem is chosen, its verdict is the score."""
+"""Best of N: choose one completion per problem and score its verdict."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from assay.progress import Reporter
 from assay.scoring import BestOfN, estimate_of_chosen
 from assay.types import Benchmark, Completion, Job, Program, PromptForm, Sample, SampleKey
 
-# Examples are small: a program that needs more for them is lost anyway.
+# Examples are small. A program that needs more time for them would fail anyway.
 CPU_S, WALL_S = 30.0, 60.0
 
 _Execution = tuple[str, str]  # task and digest of the code: identical programs run once
@@ -29,10 +29,10 @@ def best_of_n(
     extractor: Extractor,
     reporter: Reporter,
 ) -> BestOfN | None:
-    """The score of what the method chooses; None if there was nothing to choose from.
+    """Return the score of the chosen samples, or None if there was nothing to choose from.
 
-    A choice sees no verdict of the hidden tests, but that there is one: what failed on our side,
-    there or with the examples, is left out.
+    The method does not see the verdicts of the hidden tests. Samples without a valid verdict, from
+    the tests or from the examples, cannot be chosen.
     """
     method = selection.methods.get(name)
     probing = _Probing(method, benchmark, form, run, judge, extractor)
@@ -50,7 +50,7 @@ def best_of_n(
 
 
 class _Probing:
-    """Runs the prompts' own examples, where the method wants that."""
+    """Run the examples in the prompts, if the method needs them."""
 
     def __init__(
         self,
@@ -80,7 +80,7 @@ class _Probing:
         self._uncut: list[tuple[Job, _Execution]] = []
 
     def candidates(self, reporter: Reporter) -> Iterator[selection.Candidate]:
-        """All that can be chosen from, in no order."""
+        """Yield all candidates, in no particular order."""
         seen: dict[_Execution, selection.Seen] = {}
         for jobs in (self._jobs(), self._uncut_jobs()):
             for verdict, outputs in self._judge.outputs(jobs):
@@ -97,9 +97,9 @@ class _Probing:
                 yield replace(candidate, seen=best)
 
     def _jobs(self) -> Iterator[Job]:
-        """Different programs, and on the way all candidates; texts are not kept."""
+        """Yield one job per different program. Collect all candidates, without their texts."""
         for completion, found in self._extracted():
-            # What generated nothing can have no log-probability.
+            # An empty completion has no log-probability.
             logprob = completion.logprob if completion.text else float("-inf")
             candidate = selection.Candidate(completion.task_id, completion.sample, logprob)
             executions: list[_Execution] = []
@@ -115,7 +115,10 @@ class _Probing:
                 yield self._job(completion, found.program)
 
     def _uncut_jobs(self) -> Iterator[Job]:
-        """Different programs that were cut in doubt, uncut. They run last: a key names one job."""
+        """Yield the uncut forms of programs that were cut in doubt.
+
+        They run last, because a key can name only one job at a time.
+        """
         return (job for job, execution in self._uncut if self._is_new(job, execution))
 
     def _is_new(self, sample: Sample, execution: _Execution) -> bool:

@@ -1,4 +1,4 @@
-"""What an evaluation is asked to do."""
+"""Settings of an evaluation."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ STANDARD, ALL = "standard", "all"  # prompt strategies
 
 DEFAULT_TOP_K = 40
 MAX_TOKENS = 512
-MOST_SAMPLES = 10_000  # of a problem: each takes memory before the first is made
+MOST_SAMPLES = 10_000  # per problem: each takes memory before the first is generated
 LARGEST = (1 << 31) - 1  # engines count in 32 bits
-# For thoughts too: of 125 answers by an 8B model that thinks, the longest had about 16,000.
+# Includes thoughts: the longest of 125 answers by an 8B model that thinks had about 16,000 tokens.
 MAX_TOKENS_THINKING = 16_384
 
 
 @dataclass(frozen=True, slots=True)
 class Preset:
-    """Settings that go together; what is given beside one beats it."""
+    """Settings that go together. Explicit options override them."""
 
     n_samples: int
     temperature: float
@@ -42,7 +42,7 @@ PRESETS = {
 
 @dataclass(frozen=True, slots=True)
 class Sampling:
-    """How many completions are asked for, and how their tokens are to be chosen."""
+    """The number of completions per problem, and how their tokens are sampled."""
 
     n_samples: int = 1
     temperature: float = 0.0
@@ -50,14 +50,14 @@ class Sampling:
     top_p: float = 1.0
     min_p: float = 0.0
     repetition_penalty: float = 1.0
-    max_tokens: int | None = None  # by what the model is, if not given
+    max_tokens: int | None = None  # none: depends on whether the model thinks
     seed: int = 0
 
     def settle(self, *, thinks: bool = False) -> Decoding:
-        """Return the settings in force; ValueError says which has no meaning.
+        """Return the effective settings. Raise ValueError for one that is out of range.
 
-        Greedy has one spelling, whatever seed and cuts were given; a repetition penalty changes it.
-        A model that thinks may take longer to answer.
+        Greedy decoding is always written the same way, whatever seed and limits were given. Only a
+        repetition penalty changes it. A model that thinks gets more tokens.
         """
         max_tokens = self.max_tokens
         if max_tokens is None:
@@ -83,7 +83,7 @@ class Sampling:
         )
 
     def resolve(self, *, thinks: bool = False) -> Decoding:
-        """Return what a command's options mean; UsageError names the one that means nothing."""
+        """Return the effective settings. Raise UsageError for an option that is out of range."""
         if not 1 <= self.n_samples <= MOST_SAMPLES:
             raise UsageError(
                 f"--n-samples must be at least 1 and at most {MOST_SAMPLES}, got {self.n_samples}"
@@ -95,15 +95,15 @@ class Sampling:
         if self.temperature == 0 and (self.top_p != 1 or self.min_p != 0):
             name = "--top-p" if self.top_p != 1 else "--min-p"
             raise UsageError(
-                f"{name}: temperature 0 is greedy and always takes the likeliest token. "
-                "Give a --temperature above 0, or drop it."
+                f"{name}: has no effect at temperature 0, which always takes the likeliest token. "
+                f"Give a --temperature above 0, or drop {name}."
             )
         return found
 
 
 @dataclass(frozen=True, slots=True)
 class JudgeConfig:
-    """How programs are to be judged, whoever wrote them."""
+    """Settings for judging programs."""
 
     benchmark: str
     results_dir: Path
@@ -114,31 +114,31 @@ class JudgeConfig:
     no_cache: bool = False
     check_references: bool = False
     fresh: bool = False
-    select: str = ""  # how one of n samples is chosen; none: not at all
+    select: str = ""  # method that chooses one of n samples; none: no choice is scored
     data_dir: Path | None = None
-    tests_seed: str = ""  # of inputs that tests draw; none: a new secret for every run
+    tests_seed: str = ""  # for tests with random inputs; none: a new secret for every run
     problems: ProblemSelection = field(default_factory=ProblemSelection)
     prompt_imports: PromptImports = "prepended"  # whether code of the prompt precedes programs
 
 
 @dataclass(frozen=True, slots=True)
 class ScoreConfig(JudgeConfig):
-    """A file of completions to be scored."""
+    """Settings for scoring a file of completions."""
 
     samples_file: str = ""
-    model_name: str = ""  # of whoever made them; none: that of the file
-    partial: bool = False  # score a file that lacks samples all the same
+    model_name: str = ""  # model that generated them; none: the name of the file
+    partial: bool = False  # score a file even if samples are missing
 
 
 @dataclass(frozen=True, slots=True)
 class EvalConfig(JudgeConfig):
-    """A model to be evaluated."""
+    """Settings for evaluating a model."""
 
     model: str = models.DEFAULT
     sampling: Sampling = field(default_factory=Sampling)
     prompt_strategy: str = STANDARD
     system: str = ""  # message before every prompt
-    stop: tuple[str, ...] = ()  # texts that end a completion, besides the strategy's
+    stop: tuple[str, ...] = ()  # texts that end a completion, in addition to the strategy's
     engine: EngineOptions = field(default_factory=EngineOptions)
-    # Asked before anything is generated: what is recorded of the device, or an error.
+    # Called before anything is generated. Returns what to record about the device, or raises.
     gate: Callable[[models.Model], Gate | None] = lambda _: None

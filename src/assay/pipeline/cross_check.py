@@ -1,4 +1,4 @@
-"""The same programs judged by another harness, and where the two disagree."""
+"""Judge the same programs with another harness, and list where the two disagree."""
 
 from __future__ import annotations
 
@@ -29,22 +29,22 @@ from assay.runs.result import CrossCheck, Disagreement, Result
 from assay.types import Benchmark, Job, Limits, Program, Sample, SampleKey, Verdict
 
 OURS = "assay"
-UNKNOWN_LIMITS = Limits(0, 0, 0, 0, 0, 0, 0)  # the peer has its own
+UNKNOWN_LIMITS = Limits(0, 0, 0, 0, 0, 0, 0)  # the other harness has its own
 
 
 @dataclass(frozen=True, slots=True)
 class PeerScore:
-    """What another harness makes of a file of completions."""
+    """The verdicts of another harness on a file of completions."""
 
     engine: str
     programs: Mapping[SampleKey, Program]
     verdicts: dict[SampleKey, PeerVerdict]
-    errors: Mapping[SampleKey, str]  # of samples without a program, which nobody judges
+    errors: Mapping[SampleKey, str]  # of samples without a program, which are not judged
 
 
 @dataclass(frozen=True, slots=True)
 class ScoreChecks:
-    """What to look into besides the score, and who judges."""
+    """Checks to run in addition to the score, and the judge."""
 
     flaky_rounds: int = 0  # how often to execute everything again
     extraction: bool = False  # how many verdicts depend on each rule
@@ -53,10 +53,10 @@ class ScoreChecks:
 
     def __post_init__(self) -> None:
         if self.cross_check and self.judge == OURS:
-            raise UsageError("--cross-check needs another judge: --engine evalplus")
+            raise UsageError("--cross-check: needs a second judge. Add --engine evalplus.")
 
     def select(self, result: Result) -> Result:
-        """Return the result with those checks alone that were asked for now."""
+        """Return the result with only the checks that were requested now."""
         return replace(
             result,
             flaky=result.flaky if self.flaky_rounds else None,
@@ -66,7 +66,7 @@ class ScoreChecks:
 
 
 def score_and_check(config: ScoreConfig, checks: ScoreChecks, reporter: Reporter) -> Result:
-    """Judge completions made elsewhere, look into the score, and write the results file."""
+    """Judge recorded completions, run the checks, and write the results file."""
     peer = peer_score(config, checks.judge, reporter) if checks.judge != OURS else None
     if peer is not None and not checks.cross_check:
         return write_peer_score(config, peer, reporter)
@@ -86,12 +86,12 @@ def score_and_check(config: ScoreConfig, checks: ScoreChecks, reporter: Reporter
 
 
 def peer_score(config: ScoreConfig, engine: str, reporter: Reporter) -> PeerScore:
-    """Judged by the peer alone; it gets the programs that we would execute."""
+    """Judge with the peer alone. It gets the same programs that assay would execute."""
     judge = peers.get(engine)
     found = list(extracted(config, reporter))
     programs = {one.key: one.program for one in found if one.error is None}
     errors = {one.key: one.error for one in found if one.error is not None}
-    without = f"; {len(errors)} samples have an error in place of one" if errors else ""
+    without = f"; {len(errors)} samples have an error instead of a program" if errors else ""
     reporter.note(f"{engine} judges {len(programs)} programs{without}")
     codes = {key: program.code for key, program in programs.items()}
     verdicts = judge(_benchmark_name(config), codes, _workers(config), config.data_dir)
@@ -136,7 +136,7 @@ def write_peer_score(config: ScoreConfig, peer: PeerScore, reporter: Reporter) -
 def _peer_protocol(
     config: ScoreConfig, engine: str, benchmark: Benchmark, samples: Samples, n_samples: int
 ) -> Protocol:
-    """Return a protocol that none of ours equals; limits and Python are the peer's own."""
+    """Return a protocol that differs from all of assay's. Limits and Python are the peer's."""
     task_ids = [p.task_id for p in benchmark.problems]
     return Protocol(
         version=VERSION,
@@ -162,7 +162,7 @@ def _peer_protocol(
 
 
 def _peer_verdicts(peer: PeerScore) -> Iterator[Verdict]:
-    """Yield the peer's verdicts in our words. Programs and tests share its interpreter."""
+    """Yield the peer's verdicts as assay's. Programs and tests share an interpreter there."""
     for key, theirs in peer.verdicts.items():
         failed = "timeout" if theirs.timed_out else "failed"
         yield Verdict(
@@ -181,7 +181,7 @@ def _peer_verdicts(peer: PeerScore) -> Iterator[Verdict]:
 def disagreements(
     config: ScoreConfig, scored: Result, peer: PeerScore, reporter: Reporter
 ) -> list[Disagreement]:
-    """In the order of the samples; what we could not judge is no disagreement."""
+    """Return the disagreements in the order of the samples. Invalid samples are left out."""
     run = runs.RunReader(scored.folder)
     differing = {
         key: verdict
@@ -197,7 +197,7 @@ def disagreements(
     return [
         Disagreement(
             *key,
-            ours=_told(verdict),
+            ours=_describe_verdict(verdict),
             theirs=theirs.detail,
             explained=_why(verdict, theirs, key[0] in refused, key in alike),
         )
@@ -217,14 +217,14 @@ def _workers(config: ScoreConfig) -> int:
 def _refused_references(
     config: ScoreConfig, peer: PeerScore, benchmark: Benchmark, reporter: Reporter
 ) -> set[str]:
-    """Tasks whose own reference solution the peer does not accept: its tests are at fault."""
+    """Return the tasks whose reference solution the peer rejects, so that its tests are wrong."""
     programs = {(problem.task_id, 0): problem.reference for problem in benchmark.problems}
     if not programs:
         return set()
     reporter.note(f"{peer.engine} judges the references of {len(programs)} tasks")
     judge = peers.get(peer.engine)
-    told = judge(_benchmark_name(config), programs, _workers(config), config.data_dir)
-    return {task_id for (task_id, _), verdict in told.items() if not verdict.passed}
+    verdicts = judge(_benchmark_name(config), programs, _workers(config), config.data_dir)
+    return {task_id for (task_id, _), verdict in verdicts.items() if not verdict.passed}
 
 
 def _alike_alone(
@@ -235,9 +235,9 @@ def _alike_alone(
     tests_seed: str,
     reporter: Reporter,
 ) -> set[SampleKey]:
-    """Return those of ``keys`` on which both agree once the program runs without the prompt's code.
+    """Return the ``keys`` on which both agree if programs run without the prompt's code.
 
-    That is how the peer runs it.
+    That is how the peer runs them.
     """
     problems = [
         replace(p, tests=without_prompt_code(p.tests))
@@ -269,7 +269,7 @@ def _alike_alone(
 
 
 def _differs(verdict: Verdict, other: PeerVerdict) -> bool:
-    """By any group of tests that both have, and in all."""
+    """Return whether two verdicts differ, in total or in a group of tests that both have."""
     groups = {name: counts[0] == counts[1] for name, counts in verdict.groups.items()}
     ours = {name: right for name, right in groups.items() if name in other.groups}
     theirs = {name: other.groups[name] for name in ours}
@@ -290,6 +290,6 @@ def _why(
     return ""
 
 
-def _told(verdict: Verdict) -> str:
+def _describe_verdict(verdict: Verdict) -> str:
     groups = ", ".join(f"{name} {right}/{all_}" for name, (right, all_) in verdict.groups.items())
     return ": ".join(filter(None, (verdict.reason, groups, verdict.detail)))

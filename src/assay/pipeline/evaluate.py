@@ -1,4 +1,4 @@
-"""Evaluate a model: its completions are judged while it still generates."""
+"""Evaluate a model. Completions are judged while it still generates others."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from assay.runs import Result
 
 def evaluate(config: EvalConfig, reporter: Reporter) -> Result:
     """Run (or resume) the evaluation, write its results file, and return the result."""
-    decoding = config.sampling.resolve()  # wrong options are told before anything is loaded
+    decoding = config.sampling.resolve()  # reports wrong options before anything is loaded
     check_workers(config)
     check_texts(config.system, config.stop)
     strategy = strategies.get(config.prompt_strategy)
@@ -51,9 +51,11 @@ def evaluate(config: EvalConfig, reporter: Reporter) -> Result:
     else:
         decoding = config.sampling.resolve(thinks=model.thinks)
         if model.thinks and config.sampling.max_tokens is None:
-            reporter.note(f"the model's template lets it think: max-tokens {decoding.max_tokens}")
+            reporter.note(
+                f"the model's chat template lets it think, so max-tokens is {decoding.max_tokens}"
+            )
         if config.sampling.n_samples > 1 and decoding.temperature == 0:
-            reporter.note("temperature 0 is greedy: the samples of a problem will be alike")
+            reporter.note("temperature 0 is greedy, so all samples of a problem will be the same")
         reporter.note(describe_form(model.identity))
         form = model.identity.prompt_form
         asking = resolve_asking(form, config.engine, config.system, config.stop)
@@ -63,7 +65,7 @@ def evaluate(config: EvalConfig, reporter: Reporter) -> Result:
 
 
 def evaluate_all(config: EvalConfig, reporter: Reporter) -> list[Result]:
-    """With every prompt strategy in turn, the usual one first."""
+    """Evaluate with every prompt strategy in turn, the standard one first."""
     results = []
     check_strategy(config, models.open_model(config.model, config.engine, reporter.note))
     for name in sorted(strategies.names(), key=lambda name: name != STANDARD):

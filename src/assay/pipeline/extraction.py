@@ -1,4 +1,4 @@
-"""Extraction by itself: what the rules make of recorded completions, and what each is good for."""
+"""Extract programs from recorded completions, and measure the effect of each rule."""
 
 from __future__ import annotations
 
@@ -19,19 +19,22 @@ __all__ = ["RULES", "Change", "Dependence", "Extracted", "dependences", "extract
 
 @dataclass(frozen=True, slots=True)
 class Extracted(Sample):
-    """The program of one completion, and the way to it; or the reason why there is none."""
+    """The program of one completion and the steps to it, or the reason why there is none."""
 
     program: Program
     changes: tuple[Change, ...]
     reason: str
     detail: str
-    error: str | None = None  # of the completion: there was none to take a program from
+    error: str | None = None  # why there is no completion
 
 
 def extracted(
     config: ScoreConfig, reporter: Reporter, *, explain: bool = False
 ) -> Iterator[Extracted]:
-    """One for each completion of the file, in its order; ``changes`` only to ``explain``."""
+    """Yield the program of each completion in the order of the file.
+
+    ``changes`` are filled in only with ``explain``.
+    """
     benchmark, completions, form = _completions(config, reporter)
     problems = {p.task_id: p for p in benchmark.problems}
     requests = (
@@ -47,7 +50,7 @@ def extracted(
 
 
 def dependences(config: ScoreConfig, scored: Result, reporter: Reporter) -> list[Dependence]:
-    """For every rule that was used, how the verdicts would be without it."""
+    """Return how the verdicts would change without each rule that was used."""
     run = runs.RunReader(scored.folder)
     passed = {key for key, verdict in run.verdicts.items() if verdict.status == "pass"}
     benchmark, completions, form = _completions(config, reporter)
@@ -62,7 +65,7 @@ def dependences(config: ScoreConfig, scored: Result, reporter: Reporter) -> list
         for rule in RULES:
             jobs = list(_changed(rule, texts, benchmark, form, extractor, run.tests_seed))
             still: set[SampleKey] = set()
-            # As in judging, the uncut form counts where the cut one fails.
+            # As in judging, the uncut form counts if the cut one fails.
             for waiting in _rounds(jobs, still):
                 for done, verdict in enumerate(judge.judge(waiting), 1):
                     reporter.preparing(f"without the rule '{rule}':", done, len(waiting))
@@ -104,7 +107,7 @@ def _changed(
     extractor: Extractor,
     tests_seed: str,
 ) -> Iterator[tuple[Job, ...]]:
-    """The programs that are others without the rule, each with its uncut form if it has one."""
+    """Yield the programs that change without the rule, each with its uncut form if it has one."""
     problems = {p.task_id: p for p in benchmark.problems}
     without = frozenset({rule})
     requests = (

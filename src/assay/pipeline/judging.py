@@ -1,4 +1,4 @@
-"""Judge the samples of a run and write its result, wherever the completions come from."""
+"""Judge the samples of a run and write its result."""
 
 from __future__ import annotations
 
@@ -43,11 +43,11 @@ MOST_WORKERS = 1024
 def judge_samples(
     config: JudgeConfig,
     selected: Selected,
-    benchmark: Benchmark,  # those of the selected problems that there are samples of
+    benchmark: Benchmark,  # the selected problems that have samples
     samples: Samples,
     model: models.Model,
     reporter: Reporter,
-    gate: Gate | None = None,  # what the parity gate says of where completions are made
+    gate: Gate | None = None,  # outcome of the parity gate on the device that generates
 ) -> Result:
     """Judge the samples, write the results file, and return the result."""
     judge = open_sandbox(config, reporter)
@@ -84,9 +84,9 @@ def judge_samples(
                 except UsageError as error:
                     if config.select:
                         raise
-                    reporter.note(f"the choice by {method} is left out: {error}")
+                    reporter.note(f"best of {most} by {method} is left out: {error}")
             elif config.select:
-                reporter.note("--select has nothing to choose from: there is one sample a problem")
+                reporter.note("--select: has no effect with one sample per problem")
             result = runs.build_result(
                 run, protocol, tallies,
                 scoring.coverage(tallies, most, selected.total), scoring.estimates(tallies),
@@ -112,7 +112,7 @@ def _given_name(config: JudgeConfig) -> str:
 
 
 def _check_device(config: JudgeConfig, run: runs.RunWriter) -> None:
-    """Raise UsageError if a GPU is asked for and the run to be resumed did not use one."""
+    """Raise UsageError if a GPU is requested and the run to resume did not use one."""
     wanted = config.engine.device if isinstance(config, EvalConfig) else "auto"
     if wanted == "cuda" and not all(c.used_gpu for c in run.completions.values()):
         raise UsageError(
@@ -122,11 +122,11 @@ def _check_device(config: JudgeConfig, run: runs.RunWriter) -> None:
 
 
 def open_sandbox(config: JudgeConfig, reporter: Reporter) -> sandbox.Sandbox:
-    """Open the sandbox; a tier that is weaker than it could be is never taken without a word."""
+    """Open the sandbox. Report why stronger tiers are not available."""
     judge = sandbox.open_sandbox(config.sandbox, config.workers, config.sandbox_tier)
     found = judge.capabilities()
     for refused in found.refused:
-        reporter.note(f"sandbox tier {found.tier}, since a stronger one is refused: {refused}")
+        reporter.note(f"sandbox tier {found.tier}: a stronger one is not available ({refused})")
     return judge
 
 
@@ -138,7 +138,7 @@ def _verdict_cache(found: sandbox.Capabilities, environment: str) -> runs.Verdic
 
 
 def _long_first(keys: list[SampleKey], seconds: dict[str, float]) -> list[SampleKey]:
-    """What takes long to judge does not begin when all others are done; else the order stays."""
+    """Return the samples that take long to judge first, and the others in their order."""
 
     def haste(key: SampleKey) -> float:
         needed = seconds.get(key[0], 0.0)
@@ -155,14 +155,14 @@ def check_workers(config: JudgeConfig) -> None:
 
 
 def select_problems(config: JudgeConfig, reporter: Reporter) -> Selected:
-    """Load the benchmark and return the problems that are asked for."""
+    """Load the benchmark and return the selected problems."""
     whole = load_benchmark(config, reporter)
     benchmark, label = config.problems.apply(whole)
     return Selected(benchmark, label, len(whole.problems))
 
 
 def load_benchmark(config: JudgeConfig, reporter: Reporter) -> Benchmark:
-    """The benchmark; an error if its programs could not be judged, before anything is generated."""
+    """Load the benchmark. Raise an error if its programs cannot be judged here."""
     name = benchmarks.of_split(config.benchmark, config.split)
     benchmark = benchmarks.load(name, reporter.note, config.data_dir)
     if benchmark.environment:
@@ -176,7 +176,7 @@ def _prices(config: JudgeConfig) -> tuple[float, float]:
 
 
 def case_groups(benchmark: Benchmark) -> list[str]:
-    """Return the names of the groups of cases, which all problems share; none for code."""
+    """Return the names of the case groups that all problems share; none for test code."""
     return next((list(p.tests.cases.inputs) for p in benchmark.problems if p.tests.cases), [])
 
 
@@ -222,7 +222,7 @@ def environment(
     capabilities: sandbox.Capabilities | None = None,
     gate: Gate | None = None,
 ) -> Environment:
-    """Return where completions are made and judged."""
+    """Return where completions are generated and judged."""
     return Environment(
         assay=__version__,
         python=platform.python_version(),

@@ -21,7 +21,7 @@ NAMED = 3  # task ids that a label lists; more are counted
 
 @dataclass(frozen=True, slots=True)
 class ProblemSelection:
-    """Which problems are asked for; everything empty selects all.
+    """Which problems to use. Without any setting, all are selected.
 
     ``range`` is ``N`` (the first N), ``A:B``, ``A:`` or ``:B``, as Python slices count.
     """
@@ -34,10 +34,12 @@ class ProblemSelection:
         if self.range:
             self.slice()
         if self.range and self.range != "0" and (self.tasks or self.file):
-            raise UsageError("--problems: excludes --task and --from-file. Give one of them.")
+            raise UsageError(
+                "--problems: cannot be combined with --task or --from-file. Give one of them."
+            )
 
     def slice(self) -> slice:
-        """Return the range as a slice; UsageError if it is none."""
+        """Return the range as a slice. Raise UsageError if it is not valid."""
         match = RANGE.fullmatch(self.range)
         if match is None:
             raise UsageError(

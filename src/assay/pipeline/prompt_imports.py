@@ -1,4 +1,4 @@
-"""What stands before a program: the imports and helpers of its prompt, or nothing of the prompt."""
+"""Put the imports and helpers of the prompt before a program, or leave them out."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ HINTS = "hints"  # the extraction rule that adds imports of typing
 
 
 def surround(benchmark: Benchmark, choice: PromptImports, form: PromptForm) -> Benchmark:
-    """Return the benchmark with the surroundings that ``choice`` gives its programs.
+    """Return the benchmark with the code that ``choice`` puts before its programs.
 
     With ``none`` a program that answers in a chat runs alone, and nothing is imported for it. A
     base model's text continues the prompt, so the prompt stays part of its program.

@@ -1,4 +1,4 @@
-"""What a model is sent for one problem."""
+"""Build what a model is sent for one problem."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class PromptConfig:
-    """A problem, and how it is to be asked."""
+    """A problem, and how to prompt a model with it."""
 
     benchmark: str
-    task: str  # its id, or the part of it behind the last slash
+    task: str  # its id, or the part of the id after the last slash
     strategy: str
     engine: EngineOptions
     model: str = ""  # none: nothing is rendered
@@ -40,7 +40,7 @@ class Asked:
 
 
 def prompted(config: PromptConfig, reporter: Reporter) -> Asked:
-    """The problem's prompt, in the form that the model wants; without a model that of a chat."""
+    """Return the problem's prompt in the model's form, or as a chat without a model."""
     check_texts(config.system, config.stop)
     build = strategies.get(config.strategy).build
     benchmark = benchmarks.load(config.benchmark, reporter.note, config.data_dir)
@@ -64,7 +64,7 @@ def _refuse_model_settings(engine: EngineOptions) -> None:
         ("--engine-option", engine.engine_options),
     ):
         if value:
-            raise UsageError(f"{flag}: needs --model. Give the model that is asked.")
+            raise UsageError(f"{flag}: needs --model. Give the model to render the prompt for.")
 
 
 def _complete(prompt: Prompt, form: PromptForm, config: PromptConfig) -> Prompt:
@@ -77,4 +77,4 @@ def _problem(benchmark: Benchmark, task: str) -> Problem:
         if task in (problem.task_id, problem.task_id.rpartition("/")[2]):
             return problem
     first, last = benchmark.problems[0].task_id, benchmark.problems[-1].task_id
-    raise UsageError(f"{benchmark.name} has no task {task}: its tasks are {first} to {last}")
+    raise UsageError(f"{task}: unknown task of {benchmark.name}. Give one from {first} to {last}.")

@@ -1,4 +1,4 @@
-"""Reference solutions: tests expect what they return, and they define what can pass here."""
+"""Run reference solutions: they give expected outputs and show which tasks can pass here."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from assay.protocol import tests_digest
 from assay.sandbox.environments import store as environments
 from assay.types import Benchmark, Cases, Job, Problem, Program
 
-FORMAT = 4  # of what is kept, ``plain`` and ``digests`` included: raised when either changes
+FORMAT = 4  # of the cached data; raise it when ``plain`` or ``digests`` change too
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,19 +21,19 @@ class Checked:
 
     benchmark: Benchmark
     unscorable: dict[str, str]
-    seconds: dict[str, float]  # that judging a reference takes, by task
+    seconds: dict[str, float]  # wall time to judge each reference, by task
 
 
 def check(
     benchmark: Benchmark, judge: sandbox.Sandbox, reporter: Reporter, *, again: bool = False
 ) -> Checked:
-    """Run every reference solution, unless that was done on this machine before."""
+    """Run every reference solution, unless its outcome is cached on this machine."""
     references = _References(benchmark, judge, reporter, again)
     complete, unscorable = references.with_expected_outputs()
     failing, seconds = references.failing(complete)
     unscorable |= failing
     if references.executed:
-        judge.close()  # what ran references runs no other program
+        judge.close()  # a worker that ran references never runs another program
     benchmark = replace(benchmark, problems=tuple(complete))
     order = [p.task_id for p in benchmark.problems if p.task_id in unscorable]
     return Checked(benchmark, {task_id: unscorable[task_id] for task_id in order}, seconds)
@@ -57,9 +57,9 @@ class _References:
             self._here.append(found.image)
 
     def with_expected_outputs(self) -> tuple[list[Problem], dict[str, str]]:
-        """Return all problems, with cases filled in unless the benchmark gives expected values.
+        """Return all problems with expected values filled in, and why that failed, by task.
 
-        Also return why that failed, by task.
+        Expected values that the benchmark gives are not changed.
         """
         wanted = [
             p for p in self._benchmark.problems if p.tests.cases and not p.tests.cases.expected
@@ -78,7 +78,7 @@ class _References:
         jobs = (replace(self._job(p), limits=untimed) for p in missing)
         for done, (verdict, cases) in enumerate(self._judge.outputs(jobs), 1):
             self._reporter.preparing(
-                "running the references, once on this machine:", done, len(missing)
+                "running the reference solutions, once per machine:", done, len(missing)
             )
             if cases is None:
                 failed[verdict.task_id] = f"{verdict.reason}: {verdict.detail}"
@@ -91,15 +91,15 @@ class _References:
         return [_with_cases(p, found.get(p.task_id)) for p in self._benchmark.problems], failed
 
     def failing(self, problems: list[Problem]) -> tuple[dict[str, str], dict[str, float]]:
-        """Why each reference fails that does, and how long each takes."""
+        """Return why references fail, and how long each takes, by task."""
         failed: dict[str, str] = {}
         seconds: dict[str, float] = {}
         missing = []
 
-        def note(task_id: str, told: str, wall_s: float) -> None:
+        def note(task_id: str, failure: str, wall_s: float) -> None:
             seconds[task_id] = wall_s
-            if told:
-                failed[task_id] = told
+            if failure:
+                failed[task_id] = failure
 
         for problem in problems:
             if problem.tests.cases and not problem.tests.cases.expected:
@@ -114,23 +114,23 @@ class _References:
         verdicts = self._judge.judge(self._job(p) for p in missing)
         for done, verdict in enumerate(verdicts, 1):
             self._reporter.preparing(
-                "checking the references, once on this machine:", done, len(missing)
+                "checking the reference solutions, once per machine:", done, len(missing)
             )
-            told = "" if verdict.status == "pass" else f"{verdict.reason}: {verdict.detail}"
-            note(verdict.task_id, told, verdict.wall_s)
+            failure = "" if verdict.status == "pass" else f"{verdict.reason}: {verdict.detail}"
+            note(verdict.task_id, failure, verdict.wall_s)
             if verdict.status != "invalid":
-                self._kept.put(keys[verdict.task_id], [told, verdict.wall_s])
+                self._kept.put(keys[verdict.task_id], [failure, verdict.wall_s])
         return failed, seconds
 
     def _kept_cases(self, problem: Problem) -> Cases | None:
-        told = None if self._again else self._kept.get(self._key("outputs", problem))
-        if told is None or problem.tests.cases is None:
+        outputs = None if self._again else self._kept.get(self._key("outputs", problem))
+        if outputs is None or problem.tests.cases is None:
             return None
-        return replace(problem.tests.cases, **told)
+        return replace(problem.tests.cases, **outputs)
 
     def _key(self, kind: str, problem: Problem) -> str:
-        asked = [codec.to_json(self._benchmark.limits), tests_digest(problem.tests)]
-        return codec.digest([kind, self._here, asked, problem.reference])
+        conditions = [codec.to_json(self._benchmark.limits), tests_digest(problem.tests)]
+        return codec.digest([kind, self._here, conditions, problem.reference])
 
     def _job(self, problem: Problem) -> Job:
         benchmark = self._benchmark

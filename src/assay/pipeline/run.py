@@ -1,4 +1,4 @@
-"""The stream: completions are judged while the model still generates, all of it written down."""
+"""Generate and judge at the same time, and write everything to the run's folder."""
 
 from __future__ import annotations
 
@@ -26,31 +26,31 @@ from assay.types import (
     Verdict,
 )
 
-# Characters of completions that wait for a judge before the model has to. Not a few completions:
-# while programs run into their time limits, a model should not stand still (benchmarks/overlap.py).
+# Characters of completions that may wait for the judge before the model has to wait. The queue is
+# long so that the model keeps working while programs time out (benchmarks/overlap.py).
 WAITING = 1 << 25
 
 
 def sample_seed(seed: int, task_id: str, sample: int) -> int:
-    """A seed of each sample's own, the same whenever and in whatever order it is made.
+    """Return the seed of a sample, which does not depend on when or in which order it is generated.
 
-    A problem's samples have successive seeds: engines may make them together then.
+    A problem's samples have consecutive seeds, so that engines can generate them together.
     """
     digest = hashlib.sha256(f"{seed}/{task_id}".encode()).digest()
     return (int.from_bytes(digest[:4], "big") + sample) % (1 << 31)
 
 
 def engine_line(model: models.Model) -> str:
-    """Which engine runs the model, and what it chose: known once a completion is made."""
-    told = ", ".join(f"{name} {value}" for name, value in model.describe().to_json().items())
-    return f"engine {model.identity.engine}{': ' if told else ''}{told}"
+    """Return a line with the engine and its settings, which are known after one completion."""
+    facts = ", ".join(f"{name} {value}" for name, value in model.describe().to_json().items())
+    return f"engine {model.identity.engine}{': ' if facts else ''}{facts}"
 
 
-_Item = Completion | BaseException | None  # made; why nothing more is made; all is made
+_Item = Completion | BaseException | None  # a completion, the failure of the model, or the end
 
 
 class _Backlog(queue.Queue[_Item]):
-    """Bounded by the length of its texts, not by their number."""
+    """A queue that is bounded by the length of its texts, not by their number."""
 
     def _init(self, maxsize: int) -> None:
         super()._init(maxsize)
@@ -74,7 +74,7 @@ def _length(item: _Item) -> int:
 
 
 class Stream:
-    """One pass from what is missing in a run to a verdict on every sample."""
+    """One pass that brings every sample of a run to a verdict."""
 
     def __init__(
         self,
@@ -98,7 +98,7 @@ class Stream:
         self._executing: dict[str, list[Job]] = {}
         self._keys: dict[SampleKey, str] = {}
         self._cache_lock = threading.Lock()
-        # Samples whose program was cut in doubt: the other form, and how the first one failed.
+        # Samples whose program was cut in doubt: the uncut form, and how the first form failed.
         self._alternatives: dict[SampleKey, Job] = {}
         self._failed: dict[SampleKey, Verdict] = {}
         self._second_jobs: list[Job] = []
@@ -116,8 +116,8 @@ class Stream:
     def flow(self, keys: list[SampleKey], environment: Callable[[], runs.Environment]) -> None:
         """Bring every sample of ``keys`` to a verdict: complete, extract, judge, record.
 
-        ``environment`` is where that is done; it is asked for when the engine has begun. A verdict
-        that is known without an execution is recorded where that is found out.
+        ``environment`` returns where that happens. It is called after the engine has started. A
+        verdict that needs no execution is recorded at once.
         """
         self._environment = environment
         with self._completing(keys) as completions:
@@ -127,10 +127,10 @@ class Stream:
 
     @contextlib.contextmanager
     def _completing(self, keys: list[SampleKey]) -> Iterator[Iterator[Completion | None]]:
-        """Generate what is missing in a thread of its own; give all that is to be judged."""
-        made, judged = self._run.completions, self._run.judged
-        unjudged = [made[key] for key in keys if key in made and key not in judged]
-        missing = [key for key in keys if key not in made]
+        """Generate missing completions in a thread of their own. Yield all that must be judged."""
+        done, judged = self._run.completions, self._run.judged
+        unjudged = [done[key] for key in keys if key in done and key not in judged]
+        missing = [key for key in keys if key not in done]
         if unjudged and not missing:
             self._run.add_environment(self._environment())
         verdicts = self._run.verdicts
@@ -148,7 +148,7 @@ class Stream:
             producer.join()
 
     def _produce(self, unjudged: list[Completion], missing: list[SampleKey]) -> None:
-        """In a thread of its own: the model's completions into the queue, and its failure too."""
+        """Put the model's completions, or its failure, into the queue. Runs in its own thread."""
         try:
             for completion in unjudged:
                 self._put(completion)
@@ -159,13 +159,13 @@ class Stream:
                 self._reporter.completed(completion)
                 self._put(completion)
             if self._described:
-                self._describe()  # an engine may have learnt something about itself
+                self._describe()  # an engine may know more about itself now
             self._put(None)
         except BaseException as error:
             self._put(error)
 
     def _describe(self) -> None:
-        """Write down and tell where the run is worked on, if that is new."""
+        """Record and report the environment, if it is new."""
         environment = self._environment()
         if environment == self._described:
             return
@@ -182,7 +182,7 @@ class Stream:
                 continue
 
     def _release(self) -> None:
-        """After a stop: room for a producer that waits, an end for a judge that waits."""
+        """Empty the queue after a stop, and end it, so that no thread waits for it."""
         with contextlib.suppress(queue.Empty):
             while True:
                 self._queue.get_nowait()
@@ -199,7 +199,7 @@ class Stream:
             yield Request(task_id, sample, prompt, decoding, seed)
 
     def _extract(self, completions: Iterator[Completion | None]) -> Iterator[Job]:
-        """Yield the program of each completion; one without a program fails here."""
+        """Yield the program of each completion. A completion without a program fails here."""
         for completion, found in self._extractor.stream(self._extractable(completions)):
             if found.reason:
                 self._record(_verdict(completion, "fail", found.reason, found.detail))
@@ -222,7 +222,7 @@ class Stream:
     def _extractable(
         self, completions: Iterator[Completion | None]
     ) -> Iterator[tuple[Completion, ExtractionRequest] | None]:
-        """Yield the completions that can be judged, as they come; the others are invalid."""
+        """Yield the completions that can be judged. Record the verdicts of the others."""
         for item in completions:
             if item is PAUSE:
                 yield PAUSE
@@ -239,7 +239,7 @@ class Stream:
                 yield item, ExtractionRequest(item.text, problem, self._form)
 
     def _arrivals(self) -> Iterator[Completion | None]:
-        """Yield what is in the queue, and a pause whenever that may take a while."""
+        """Yield what is in the queue, and a pause before every wait."""
         while not self._stopped.is_set():
             try:
                 item = self._queue.get_nowait()
@@ -257,13 +257,13 @@ class Stream:
         """Execute the programs whose verdict is not known yet, and yield their verdicts."""
         for verdict in self._sandbox.judge(job for job in jobs if not self._known(job)):
             yield from self._executed(verdict)
-        # They are few: to judge them last takes no second queue.
+        # They are few, so they are judged last and need no second queue.
         again = (job for job in self._second_jobs if not self._known(job))
         for verdict in self._sandbox.judge(again) if self._second_jobs else ():
             yield from self._executed(verdict)
 
     def _known(self, job: Job) -> bool:
-        """Whether the verdict is there, or will be once the same program beside it is judged."""
+        """Return whether the verdict is cached, or the same program is being executed."""
         if self._cache is None:
             return False
         key = self._cache.key(job)
@@ -287,7 +287,7 @@ class Stream:
         if self._cache is None:
             return
         key = self._keys.pop(verdict.key)
-        self._cache.put(key, verdict)  # first: whoever comes now waits for it or finds it
+        self._cache.put(key, verdict)  # first, so that other threads find it or wait for it
         with self._cache_lock:
             waiting = self._executing.pop(key)
         for job in waiting:
@@ -296,9 +296,9 @@ class Stream:
                 self._record(settled, cached=True)
 
     def _settle(self, verdict: Verdict) -> Verdict | None:
-        """Return the sample's verdict; None if another form of the program is still to be judged.
+        """Return the sample's verdict, or None if another form of the program must be judged first.
 
-        If both forms fail, the verdict is that on the first.
+        If both forms fail, the verdict on the first one counts.
         """
         other = self._alternatives.pop(verdict.key, None)
         if other is not None and verdict.status == "fail":
@@ -310,10 +310,10 @@ class Stream:
         return first if verdict.status == "fail" else verdict
 
     def _record(self, verdict: Verdict, *, cached: bool = False) -> None:
-        """Write the verdict down and report it."""
+        """Write the verdict to the run's folder and report it."""
         if verdict.status == "fail" and self._run.is_truncated(verdict.key):
-            told = f"{verdict.reason}: {verdict.detail}"
-            verdict = replace(verdict, reason="truncated", detail=told)
+            detail = f"{verdict.reason}: {verdict.detail}"
+            verdict = replace(verdict, reason="truncated", detail=detail)
         self._run.add_verdict(verdict)
         self._reporter.judged(verdict, cached)
 

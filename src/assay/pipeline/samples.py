@@ -1,4 +1,4 @@
-"""Which samples are judged, how they were asked for, and whether a file has all of them."""
+"""Select the samples to judge, and check that a file has all of them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from assay.protocol import Asking
     from assay.types import Benchmark, Completion, SampleKey
 
-# Completions made elsewhere were asked for in a way nobody recorded.
+# How recorded completions were generated is unknown.
 RECORDED = Strategy("recorded", 0, lambda problem, _: Prompt(text=problem.prompt))
 UNKNOWN_DECODING = Decoding(max_tokens=0, temperature=0.0, top_k=0, top_p=0.0)
 
@@ -38,7 +38,7 @@ class Selected:
 
 @dataclass(frozen=True, slots=True)
 class Samples:
-    """Which samples are judged, and how they were asked for."""
+    """The samples to judge, and how they were generated."""
 
     keys: list[SampleKey]
     strategy: Strategy
@@ -48,13 +48,13 @@ class Samples:
 
 
 def check_strategy(config: EvalConfig, model: models.Model) -> None:
-    """Raise UsageError if recorded completions are to be asked for in another way."""
+    """Raise UsageError if a prompt strategy is given for recorded completions."""
     if isinstance(model, models.RecordedModel) and config.prompt_strategy != STANDARD:
         raise UsageError("--prompt-strategy: has no effect on recorded completions. Drop it.")
 
 
 def recorded_samples(model: models.RecordedModel, keys: list[SampleKey]) -> Samples:
-    """Return samples of which nobody knows how they were asked for, only where they come from."""
+    """Return samples whose generation is unknown; only their origin is recorded."""
     identity = model.identity
     asking = resolve_asking(identity.prompt_form, models.EngineOptions(), "", ())
     return Samples(keys, RECORDED, asking, UNKNOWN_DECODING, identity.weights_sha256)
@@ -69,7 +69,7 @@ def replay(model: models.RecordedModel, keys: Iterable[SampleKey]) -> Iterator[C
 def match_samples(
     config: ScoreConfig, selected: Selected, reporter: Reporter
 ) -> tuple[Benchmark, models.RecordedModel, list[SampleKey]]:
-    """Match a file with the selected problems; UsageError if it lacks samples of them."""
+    """Match a file with the selected problems. Raise UsageError if samples are missing."""
     model = models.open_recorded(
         config.samples_file, partial=config.partial, name=config.model_name
     )
@@ -78,8 +78,8 @@ def match_samples(
     others = {task_id for task_id, _ in model.recorded()} - wanted
     if others and not (selected.label and keys):
         raise UsageError(
-            f"{config.samples_file} has a sample of {min(others)}, which is no task of "
-            f"{selected.benchmark.name}: give the right --benchmark"
+            f"{config.samples_file}: has a sample of {min(others)}, which is not a task of "
+            f"{selected.benchmark.name}. Give the right --benchmark."
         )
     counts = Counter(task_id for task_id, _ in keys)
     most = max(counts.values())
@@ -87,9 +87,9 @@ def match_samples(
         if not config.partial:
             raise UsageError(
                 f"{config.samples_file}: has {lacking} of {selected.benchmark.name}. "
-                "Give the whole file, or --partial to score what there is."
+                "Give the whole file, or --partial to score what it has."
             )
-        reporter.note(f"{config.samples_file} has {lacking} of {selected.benchmark.name}")
+        reporter.note(f"{config.samples_file}: has {lacking} of {selected.benchmark.name}")
     problems = tuple(p for p in selected.benchmark.problems if p.task_id in counts)
     benchmark = dataclasses.replace(selected.benchmark, problems=problems)
     return surround(benchmark, config.prompt_imports, model.identity.prompt_form), model, keys

@@ -1,4 +1,4 @@
-"""Score completions that were made elsewhere."""
+"""Score completions that were generated elsewhere."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from assay.types import Benchmark, SampleKey
 
 
 def score(config: ScoreConfig, reporter: Reporter) -> Result:
-    """Judge completions made elsewhere: all those in the file, and no others."""
+    """Judge all completions of a file that was generated elsewhere."""
     check_workers(config)
     if config.select:
         selection.methods.get(config.select)
@@ -45,12 +45,12 @@ def score(config: ScoreConfig, reporter: Reporter) -> Result:
 def recorded(
     config: ScoreConfig, reporter: Reporter
 ) -> tuple[Benchmark, models.RecordedModel, list[SampleKey]]:
-    """Completions made elsewhere, and the part of the benchmark that they are for."""
+    """Return recorded completions and the part of the benchmark that they belong to."""
     return match_samples(config, select_problems(config, reporter), reporter)
 
 
 def check_references(config: JudgeConfig, reporter: Reporter) -> dict[str, str]:
-    """Run all reference solutions anew: for every task, why it fails; nothing where it passes."""
+    """Run all reference solutions again. Return why each fails, by task; empty if it passes."""
     benchmark = load_benchmark(config, reporter)
     judge = open_sandbox(config, reporter)
     try:
@@ -73,9 +73,9 @@ def check_data_references(name: str, data_dir: Path | None, reporter: Reporter) 
 def flaky(
     config: ScoreConfig, scored: Result, rounds: int, reporter: Reporter
 ) -> dict[str, list[str]]:
-    """Execute everything again, ``rounds`` times: the samples whose verdict changed.
+    """Execute everything ``rounds`` more times and return the samples whose verdict changed.
 
-    Keyed ``task_id#sample``, with the status of each execution, the first one first.
+    Keys are ``task_id#sample``; values are the statuses of all executions in order.
     """
     seen = {key: [status] for key, status in _statuses(scored).items()}
     for _ in range(rounds):

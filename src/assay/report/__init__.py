@@ -1,1 +1,1 @@
-"""Results in the formats that people and other tools read."""
+"""Render results for people and for other tools."""

@@ -1,4 +1,4 @@
-"""A run in the formats that other harnesses read and write."""
+"""Export a run in the file formats of other harnesses."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Judged = tuple[str, str, Verdict]  # the completion's text, the program in it, t
 
 @dataclass(frozen=True, slots=True)
 class Exported:
-    """The files that were made, and how many samples have no result in them: ours failed."""
+    """The files that were written, and the number of invalid samples that they leave out."""
 
     paths: list[Path]
     left_out: int
@@ -33,14 +33,14 @@ class Exported:
 
 @dataclass(frozen=True, slots=True)
 class _Run:
-    """All samples with a program; ``has_plus`` if there were more tests than the base ones."""
+    """All samples with a program. ``has_plus`` says if there were tests beyond the base ones."""
 
     samples: list[Judged]
     has_plus: bool
 
     @property
     def valid(self) -> list[Judged]:
-        """Those that count: what could not be judged is nobody's failure."""
+        """The samples with a valid verdict."""
         return [judged for judged in self.samples if judged[2].status != "invalid"]
 
 
@@ -52,9 +52,9 @@ def export(
     reporter: Reporter = SILENT,
     data_dir: Path | None = None,
 ) -> Exported:
-    """Write the run's samples and results. ``data_dir`` is where the benchmark's data may be."""
+    """Write the run's samples and results. ``data_dir`` is a folder with benchmark data."""
     if form not in FORMATS:
-        raise UsageError(f"unknown format '{form}': choose {', '.join(FORMATS)}")
+        raise UsageError(f"unknown format '{form}'. Choose {', '.join(FORMATS)}.")
     folder = runs.RunReader(run_folder)
     has_plus = "plus" in result.results.groups
     run = _Run(list(_judged(result, folder, reporter, data_dir)), has_plus)
@@ -87,10 +87,10 @@ def _extracted(
     reporter: Reporter,
     data_dir: Path | None,
 ) -> dict[SampleKey, str]:
-    """Extract the programs that the run does not store: earlier versions, and what did not run."""
+    """Extract programs that the run does not store: unrun ones, and those of earlier versions."""
     benchmark = benchmarks.load(result.benchmark, reporter.note, data_dir)
     if result.model_identity is None:
-        raise RunError(f"the result of {result.run} has no model_identity: use the original")
+        raise RunError(f"{result.path}: model_identity is missing. Restore the original file.")
     form = result.model_identity.prompt_form
     choice = result.protocol.prompt_imports or "prepended"
     problems = {p.task_id: p for p in surround(benchmark, choice, form).problems}
@@ -120,7 +120,7 @@ def _human_eval(target: Path, run: _Run) -> list[Path]:
 
 
 def _continuation(judged: Judged) -> dict[str, str]:
-    """A program stands behind the prompt as well as its continuation does: it defines it anew."""
+    """Return the program as a completion: after the prompt, it defines the function again."""
     _, code, verdict = judged
     return {"task_id": verdict.task_id, "completion": f"\n{code}"}
 
@@ -164,7 +164,7 @@ def _passed(verdict: Verdict) -> bool:
 
 
 def _base_passed(verdict: Verdict) -> bool:
-    """Where tests have no groups they are the base ones; a program may end before any."""
+    """Return whether the base tests passed. Without groups, all tests are base tests."""
     if verdict.status == "pass":
         return True
     right, all_of_them = verdict.groups.get("base", (0, 1))
@@ -179,14 +179,14 @@ def _evalplus_folder(target: Path, run: _Run) -> list[Path]:
     for _, code, verdict in run.samples:
         folder = target / _folder_name(verdict.task_id)
         make_folder(folder)
-        # A lone surrogate cannot be written; escaped, it says the same.
+        # A lone surrogate cannot be written. Its escape means the same.
         text = code.encode(errors="backslashreplace").decode()
         write_whole(folder / f"{verdict.sample}.py", text)
     return [target]
 
 
 def _folder_name(task_id: str) -> str:
-    """Return the task's id as one name: whatever it holds, it is no path."""
+    """Return the task's id as a single file name that is never a path."""
     return re.sub(r"^\.|[^\w.-]", "_", task_id, flags=re.ASCII)
 
 

@@ -1,4 +1,4 @@
-"""Lists of runs as a table or as comma-separated values."""
+"""Render lists of runs as a table or as comma-separated values."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ def _text(value: object) -> str:
 
 
 def _protocol(name: str) -> Callable[[RunEntry], str]:
-    """Return a function that looks a protocol's field up; runs of earlier versions lack some."""
+    """Return a function that looks up a field of the protocol, which may be empty."""
     return lambda run: _text(getattr(run.protocol, name))
 
 
 def _asked(part: str, name: str) -> Callable[[RunEntry], str]:
-    """Return the same for how a model was asked, which nobody knows of recorded completions."""
+    """Return a function that looks up a prompt or decoding setting; empty for recorded runs."""
     look_up = _of_part(part, name)
     return lambda run: "" if run.protocol.origin else look_up(run)
 
@@ -37,7 +37,7 @@ def _of_part(part: str, name: str) -> Callable[[RunEntry], str]:
 
 
 def _sampled(name: str) -> Callable[[RunEntry], str]:
-    """Return the same for a setting that means nothing where tokens are not drawn."""
+    """Return a function that looks up a sampling setting; empty for greedy runs."""
     look_up, temperature = _asked("decoding", name), _asked("decoding", "temperature")
     return lambda run: "" if temperature(run) in ("", "0") else look_up(run)
 
@@ -50,7 +50,7 @@ def _form(run: RunEntry) -> str:
     return _of_part("asking", "prompt_form")(run) or _identity("prompt_form")(run)
 
 
-# Columns that are listed only where the runs differ in them.
+# Columns that are shown only if the runs differ in them.
 SETTINGS: dict[str, Callable[[RunEntry], str]] = {
     "problems": _protocol("problems"),
     "strategy": _protocol("prompt_strategy"),
@@ -77,7 +77,7 @@ SETTINGS: dict[str, Callable[[RunEntry], str]] = {
 
 
 def history_table(runs: Sequence[RunEntry]) -> list[str]:
-    """Return a line per run; settings are listed where the runs differ in them."""
+    """Return a line per run. Settings are shown only if the runs differ in them."""
     settings = _differing(runs)
     shows_ten = any(run.result and 10 in run.result.pass_at for run in runs)
     ten = ("pass@10",) if shows_ten else ()
@@ -131,7 +131,7 @@ def _scores(run: RunEntry, *, shows_ten: bool) -> tuple[str, ...]:
 
 
 def history_csv(runs: Sequence[RunEntry]) -> str:
-    """Return one line per run with every setting; scores are numbers between 0 and 1."""
+    """Return one line per run with every setting. Scores are numbers between 0 and 1."""
     file = io.StringIO()
     writer = csv.writer(file, lineterminator="\n")
     writer.writerow(

@@ -1,4 +1,4 @@
-"""Look at the samples of a run: what was asked, answered, extracted and judged."""
+"""Inspect the samples of a run: prompt, answer, program and verdict."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ RECORDED = "The completions were recorded elsewhere, so the prompt is not known.
 
 @dataclass(frozen=True, slots=True)
 class SampleFilter:
-    """Which samples of a run are looked at; an empty field admits all."""
+    """Which samples of a run to show. An empty field admits all."""
 
     task: str = ""  # a task id, or the part of it after the last slash
     sample: int | None = None
@@ -33,7 +33,7 @@ class SampleFilter:
     reason: str = ""
 
     def admits(self, found: SampleResult) -> bool:
-        """Tell whether the sample is looked at."""
+        """Return whether to show the sample."""
         task_id, sample = found.completion.key
         return (
             self.task in ("", task_id, task_id.rpartition("/")[2])
@@ -45,7 +45,7 @@ class SampleFilter:
 
 @dataclass(frozen=True, slots=True)
 class InspectedRun:
-    """A run and those of its samples that a filter admits; ``total`` counts the others too."""
+    """A run and the samples that a filter admits. ``total`` counts all samples."""
 
     run: str
     benchmark: str  # with the label of the problems, such as humaneval[:10]
@@ -57,31 +57,31 @@ class InspectedRun:
 
 @dataclass(frozen=True, slots=True)
 class InspectedSample:
-    """One sample with everything that is known of it."""
+    """One sample with everything that is known about it."""
 
     run: str
     benchmark: str
     model: str
     found: SampleResult
-    prompt: Prompt | None  # as it was sent, but for the model's chat template
+    prompt: Prompt | None  # as it was sent, without the model's chat template
     prompt_note: str  # why there is no prompt
     limits: Limits | None
 
 
 def status_of(found: SampleResult) -> str:
-    """Return the status of a sample, also of one without a verdict."""
+    """Return the status of a sample, even if it has no verdict."""
     return found.verdict.status if found.verdict else NOT_JUDGED
 
 
 def reason_of(found: SampleResult) -> str:
-    """Return the reason of a sample's verdict, also of one without a verdict."""
+    """Return the reason of a sample's verdict, even if it has no verdict."""
     return found.verdict.reason if found.verdict else NOT_JUDGED
 
 
 def inspect_run(reference: str, results_dir: Path, wanted: SampleFilter) -> InspectedRun:
-    """Read a run by its folder, results file or name; it may still be written.
+    """Read a run by its folder, results file or name. It may still be in progress.
 
-    UsageError if no sample is admitted.
+    Raise UsageError if the filter admits no sample.
     """
     folder = find_folder(reference, results_dir)
     entry = describe_folder(folder)
@@ -96,7 +96,7 @@ def inspect_run(reference: str, results_dir: Path, wanted: SampleFilter) -> Insp
 def inspect_sample(
     run: InspectedRun, found: SampleResult, reporter: Reporter, data_dir: Path | None = None
 ) -> InspectedSample:
-    """Return a sample of the run with the prompt that it was asked by."""
+    """Return a sample of the run with its prompt."""
     prompt, note = _find_prompt(run.protocol, found.completion.task_id, reporter, data_dir)
     return InspectedSample(
         run.run, run.benchmark, run.model, found, prompt, note, run.protocol.limits
@@ -104,7 +104,7 @@ def inspect_sample(
 
 
 def _refuse(wanted: SampleFilter, samples: list[SampleResult], run: str) -> None:
-    """Raise UsageError that says what the run has instead."""
+    """Raise UsageError with the tasks or reasons that the run has."""
     if not samples:
         raise UsageError(f"{run}: has no samples yet. Wait for the first completion.")
     tasks = {found.completion.task_id for found in samples}
@@ -115,19 +115,19 @@ def _refuse(wanted: SampleFilter, samples: list[SampleResult], run: str) -> None
         )
     reasons = ", ".join(sorted({reason_of(found) for found in samples}))
     raise UsageError(
-        f"{run}: none of its {len(samples)} samples is such a one. Drop a filter; "
-        f"its reasons are {reasons}."
+        f"{run}: none of its {len(samples)} samples match the filters. Drop a filter. "
+        f"The reasons in this run are {reasons}."
     )
 
 
 def _find_prompt(
     protocol: RecordedProtocol, task_id: str, reporter: Reporter, data_dir: Path | None
 ) -> tuple[Prompt | None, str]:
-    """Build the prompt again from the benchmark, or say why that cannot be done."""
+    """Build the prompt again from the benchmark, or return why that is not possible."""
     if protocol.origin:
         return None, RECORDED
     if protocol.asking is None:
-        return None, "The run is of an earlier version, which did not record how it asked."
+        return None, "The run is of an earlier version, which did not record the prompt settings."
     try:
         benchmark = benchmarks.load(protocol.benchmark, reporter.note, data_dir)
         strategy = strategies.get(protocol.prompt_strategy)

@@ -1,4 +1,4 @@
-"""Samples of a run as text: a list of them, or one with everything that is known of it."""
+"""Render samples of a run as text: a list, or one with everything that is known about it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FINISH = {"stop": "ended by itself", "length": "cut off at the token limit"}
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A part of a sample's page. ``long`` texts may be shortened on a screen."""
+    """A part of a sample's page. ``long`` texts may be shortened on a terminal."""
 
     title: str
     text: str

@@ -1,4 +1,4 @@
-"""Results and comparisons as lines of text."""
+"""Render results and comparisons as lines of text."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ USUAL_THINKING = "default"
 
 
 def summarize(result: Result) -> list[str]:
-    """Return the lines that a command prints of its result."""
+    """Return the lines that a command prints for its result."""
     results = result.results
     gap = describe_gap(result.coverage)
-    lines = [f"incomplete: {gap}; the score is about these alone"] if gap else []
+    lines = [f"incomplete: {gap}. The score covers only these."] if gap else []
     lines.append(" · ".join([benchmark_name(result), result.model, *_settings(result)]))
     for k, found in results.pass_at.items():
         lines.append(
@@ -51,8 +51,8 @@ def summarize(result: Result) -> list[str]:
     if results.unscorable:
         lines.append(f"  unscorable {', '.join(results.unscorable)}: the reference fails here")
     if results.unsupported:
-        told = ", ".join(f"{task} ({what})" for task, what in results.unsupported.items())
-        lines.append(f"  unsupported {told}: the sandbox cannot run it")
+        tasks = ", ".join(f"{task} ({what})" for task, what in results.unsupported.items())
+        lines.append(f"  unsupported {tasks}: the sandbox cannot run it")
     return [
         *lines,
         f"  verdicts  {counts(results.reasons)}",
@@ -67,7 +67,7 @@ def summarize(result: Result) -> list[str]:
 
 
 def _settings(result: Result) -> list[str]:
-    """Return how the samples were asked for and judged; usual settings are not mentioned."""
+    """Return how the samples were generated and judged, without default settings."""
     config, protocol = result.config, result.protocol
     count = f"n={config.num_samples}"
     imports = protocol.prompt_imports or "prepended"
@@ -98,13 +98,13 @@ def _asking(config: ConfigResult) -> list[str]:
 
 
 def _model(identity: ModelIdentity) -> list[str]:
-    """Return where the model was found, and enough of its digest to tell it from others."""
+    """Return the model's path and the beginning of its digest."""
     where, digest = identity.path or identity.name, identity.weights_sha256[:12]
     return [f"  model     {where} ({identity.engine}, weights {digest})"]
 
 
 def _integrity(verdicts: Mapping[str, int]) -> list[str]:
-    """Return what to know if programs and their tests shared an interpreter."""
+    """Return a warning if programs and their tests shared an interpreter."""
     if not (shared := verdicts.get("shared", 0)):
         return []
     total = shared + verdicts.get("separated", 0)
@@ -119,7 +119,7 @@ def _bill(timing: Timing) -> list[str]:
 
 
 def summarize_checks(result: Result, rounds: int) -> list[str]:
-    """Return the lines of what was looked into besides the score.
+    """Return the lines for the checks of a score.
 
     ``rounds`` is how often everything was executed again.
     """
@@ -156,7 +156,7 @@ def _extraction(rules: Sequence[Dependence]) -> list[str]:
 
 
 def summarize_strategies(results: Sequence[Result]) -> list[str]:
-    """Return one table; differences are those to the first result, problem by problem."""
+    """Return one table. Differences are relative to the first result, problem by problem."""
     first = results[0]
     against = first.config.prompt_strategy
     shown_level = level(first.pass_at[1]) if 1 in first.pass_at else "interval"
@@ -187,7 +187,7 @@ def _compared(found: Comparison | None) -> tuple[str, str, str, str]:
 
 
 def summarize_comparison(found: Comparison, first: Result, second: Result) -> list[str]:
-    """Return the lines of a comparison of two results."""
+    """Return the lines for a comparison of two results."""
     difference = "-" if found.difference is None else f"{100 * found.difference:+.1f} points"
     return [
         f"A  {_score(first)}",
@@ -206,13 +206,13 @@ def _score(result: Result) -> str:
 
 def describe_incomplete(found: Comparison, first: Result, second: Result) -> list[str]:
     """Return a warning for each of two compared results that is incomplete."""
-    common = f"only the {found.problems} problems that both have judged are compared"
+    common = f"only the {found.problems} problems that were judged in both are compared"
     gaps = (("A", describe_gap(first.coverage)), ("B", describe_gap(second.coverage)))
-    return [f"{name} is incomplete ({gap}); {common}" for name, gap in gaps if gap]
+    return [f"{name} is incomplete ({gap}), so {common}" for name, gap in gaps if gap]
 
 
 def describe_differences(differences: Sequence[Difference]) -> str:
-    """Return ``problems: 20 / 4; ...``; of a digest, enough to tell it from others."""
+    """Return differences as ``problems: 20 / 4; ...``. Digests are shortened."""
     return "; ".join(f"{name}: {_short(x)} / {_short(y)}" for name, x, y in differences)
 
 

@@ -9,7 +9,7 @@ from assay.runs.result import Result, ScoreResult
 from assay.scoring import Coverage
 from assay.types import Estimate
 
-LEFT_OUT_NOTE = "(in brackets: with the left-out samples, which are invalid, counted as failed)"
+LEFT_OUT_NOTE = "(in brackets: the score if invalid samples, which are left out, count as failed)"
 
 
 def percent(value: float | None) -> str:
@@ -60,7 +60,7 @@ def describe_gap(coverage: Coverage | None) -> str:
 
 
 def score(results: ScoreResult, k: int) -> str:
-    """Return ``100.0 % (20.0 %)``: ``LEFT_OUT_NOTE`` says what is in brackets, if anything is."""
+    """Return a score as ``100.0 % (20.0 %)``. ``LEFT_OUT_NOTE`` explains the brackets."""
     shown = percent_of(results.pass_at.get(k))
     if results.left_out_as_failed is None:
         return shown
@@ -74,7 +74,7 @@ def counts(numbers: Mapping[str, int]) -> str:
 
 
 def table(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Return a line per row with aligned columns, whatever the terminal's width, for grep."""
+    """Return a line per row with aligned columns. Lines are never wrapped, so that grep works."""
     cells = [[clean_line(cell, CELL_LIMIT) for cell in row] for row in rows]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     return ["  ".join(map(str.ljust, row, widths)).rstrip() for row in cells]

@@ -1,4 +1,4 @@
-"""Runs on disk: folders that grow line by line, results, history, comparison."""
+"""Read and write run folders and results files, list them, and compare them."""
 
 from __future__ import annotations
 

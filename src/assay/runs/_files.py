@@ -1,4 +1,4 @@
-"""Files of a run that survive a kill: whole lines appended, whole files swapped in."""
+"""Write files of a run so that they survive a kill: append whole lines, replace whole files."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 TAIL = 1 << 16
-# A run's folder may have come from elsewhere: no link in it is followed.
+# A run's folder may come from someone else, so no link in it is followed.
 DOCUMENTS = Reader(RunError, "Restore it from a copy, or delete it", follow=False, unpack=False)
 LINES = Reader(
     RunError, "Restore it from a copy, or start over with --fresh", 1 << 36, follow=False,
@@ -27,7 +27,7 @@ LINES = Reader(
 
 
 def hold(path: Path, busy: str) -> int:
-    """Lock the file, which is created if need be, until it is closed; RunError(busy) if taken."""
+    """Lock the file until it is closed, and create it if needed. Raise RunError(busy) if locked."""
     while True:
         held = writing.open_private(path)
         try:
@@ -38,11 +38,11 @@ def hold(path: Path, busy: str) -> int:
         with contextlib.suppress(FileNotFoundError):
             if os.path.samestat(os.fstat(held), path.lstat()):
                 return held
-        os.close(held)  # replaced between the two steps: the lock must be on what is there now
+        os.close(held)  # replaced between the two steps: the new file must be locked
 
 
 def read_records(path: Path, record_type: type[T]) -> Iterator[T]:
-    """Yield the records of a file of JSON lines; a last line without its end is left out."""
+    """Yield the records of a JSONL file, without a last line that has no end."""
     for number, line in enumerate(LINES.lines(path), 1):
         if line.endswith(b"\n"):
             yield _record(path, number, line, record_type)
@@ -59,7 +59,7 @@ class JsonLines:
     def records(self) -> Iterator[Any]:
         """Yield all records, one at a time.
 
-        A last line without its end is what a kill leaves: it is cut off here.
+        A kill can leave a last line without its end. It is cut off here.
         """
         for number, line in enumerate(LINES.lines(self._path), 1):
             if not line.endswith(b"\n"):
@@ -69,7 +69,7 @@ class JsonLines:
             yield _record(self._path, number, line, self._type)
 
     def cut_off_half_a_line(self) -> None:
-        """Cut off what a kill leaves, without reading the whole file."""
+        """Cut off a last line without its end, without reading the whole file."""
         with writing.reporting(self._path):
             size = end = os.fstat(self._file).st_size
             with self._path.open("rb") as file:
@@ -85,7 +85,7 @@ class JsonLines:
                 os.truncate(self._file, end)
 
     def append(self, record: Any) -> None:
-        """Write through to the system before this returns; a part of a line is taken back."""
+        """Write a record to the file before returning. Remove a line that was written in part."""
         line = codec.dumps(record).encode() + b"\n"
         with writing.reporting(self._path):
             before = os.fstat(self._file).st_size
@@ -100,7 +100,7 @@ class JsonLines:
 
 
 def _check_groups(groups: dict[str, tuple[int, ...]]) -> None:
-    """Raise ValueError unless each group has two counts: tests passed, and all of them."""
+    """Raise ValueError unless each group has two counts: passed tests and all tests."""
     for counts in groups.values():
         if len(counts) != 2 or not 0 <= counts[0] <= counts[1]:
             raise ValueError(f"field 'groups' has an unexpected value {counts!r}")
@@ -113,7 +113,7 @@ def _record(path: Path, number: int, line: bytes, record_type: type[T]) -> T:
         _check_groups(getattr(record, "groups", {}))
     except ValueError as error:
         raise RunError(
-            f"{path} line {number} is damaged ({error}): delete that line to have its "
-            "sample made again, or start over with --fresh"
+            f"{path} line {number}: damaged ({error}). Delete the line to generate its sample "
+            "again, or start over with --fresh."
         ) from error
     return record

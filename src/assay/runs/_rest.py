@@ -1,4 +1,4 @@
-"""What other versions write into a file: kept when the file is written again."""
+"""Keep fields that other versions wrote into a file when the file is written again."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from assay import codec
 
-Place = tuple[str | int, ...]  # the keys and positions on the way to a value
+Place = tuple[str | int, ...]  # the keys and positions that lead to a value
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,10 +16,10 @@ class Rest:
     """Fields of a file that its type here does not have, and fields that the file lacks."""
 
     unknown: tuple[tuple[Place, Any], ...] = ()
-    missing: tuple[tuple[Place, Any], ...] = ()  # with the value that stands for each here
+    missing: tuple[tuple[Place, Any], ...] = ()  # with the default of each
 
     def restore(self, rendered: Any) -> Any:
-        """Return the content as the file would have it; what was changed since is not undone."""
+        """Return the content with the file's own fields. Later changes are kept."""
         content = json.loads(codec.dumps(rendered))
         for place, value in self.unknown:
             if isinstance(parent := _parent(content, place), dict):

@@ -1,4 +1,4 @@
-"""The fields that a results file must have, and of which type, before anything is done with it."""
+"""Check the fields of a results file and their types before it is used."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ OPTIONAL = "?"  # at the end of a field's name: it may be missing or null
 
 
 def is_count(value: Any) -> bool:
-    """Tell whether this is a whole number that something can be counted with."""
+    """Return whether this is a whole number of 0 or more."""
     return isinstance(value, int) and not isinstance(value, bool) and value >= 0
 
 
 def is_share(value: Any) -> bool:
-    """Tell whether this is a number between 0 and 1."""
+    """Return whether this is a number between 0 and 1."""
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     return is_number and math.isfinite(value) and 0 <= round(value, 9) <= 1
 
@@ -57,7 +57,7 @@ def _are_results(results: Any) -> bool:
 
 
 def _are_scores(results: Any) -> bool:
-    """Tell whether every pass@k is a number or none, and every interval has two ends."""
+    """Return whether every pass@k is a number or None, and every interval has two ends."""
     if not isinstance(results, dict):
         return False
     scores = [value for name, value in results.items() if name.startswith("pass_at_")]
@@ -87,7 +87,7 @@ COVERAGE: Shape = {
     "benchmark_problems": is_count, "selected_problems": is_count, "judged_problems": is_count,
     "samples": is_count, "judged_samples": is_count, "complete": _is_flag,
 }  # fmt: skip
-# What ``assay score`` can look into besides the score.
+# The checks that ``assay score`` can run in addition to the score.
 CHECKS: dict[str, Check] = {"flaky": _is_object, "extraction": _is_list, "cross_check": _is_object}
 RESULT: Shape = {
     "schema": is_count,
@@ -109,7 +109,7 @@ RESULT: Shape = {
 
 
 def wrong_field(value: Any, shape: Shape) -> str:
-    """Return the dotted name of the first field that is missing or mistyped, or nothing."""
+    """Return the dotted name of the first missing or mistyped field, or an empty text."""
     if not isinstance(value, dict):
         return "the object"
     for field, check in shape.items():

@@ -1,4 +1,4 @@
-"""What a run is about: its model, and where it was worked on. The content of run.json."""
+"""Read and write run.json: the model of a run, and the environments that it ran in."""
 
 from __future__ import annotations
 
@@ -47,16 +47,16 @@ class Gate:
 
 @dataclass(frozen=True, slots=True)
 class Environment:
-    """Where a run is worked on: versions, machine, engine, sandbox."""
+    """Where a run is executed: versions, machine, engine, sandbox."""
 
     assay: str = ""
     python: str = ""
     platform: str = ""
     machine: str = ""
     cpus: int = 0
-    engine: dict[str, object] = field(default_factory=dict)  # what it says of itself
+    engine: dict[str, object] = field(default_factory=dict)  # facts that the engine reports
     sandbox: Capabilities | None = None  # none: nothing is judged
-    parity_gate: Gate | None = None  # none: completions are not made here
+    parity_gate: Gate | None = None  # none: completions are not generated here
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ class RunAbout:
     model: ModelIdentity
     environments: tuple[Environment, ...] = ()
     selection: str = ""  # label of the problems, if they are not the whole benchmark
-    tests_seed: str = ""  # that inputs drawn by tests depend on; runs of earlier versions have none
+    tests_seed: str = ""  # for tests with random inputs; runs of earlier versions have none
     rest: Rest = field(default_factory=Rest, repr=False)  # what other versions write
 
 
@@ -81,7 +81,7 @@ def add_environment(
 
 
 def read_about(path: Path) -> RunAbout:
-    """Return what a run folder's run.json says; RunError unless it can be worked with."""
+    """Return the content of a run folder's run.json. Raise RunError if it is not valid."""
     content = DOCUMENTS.read_json(path / RUN_FILE)
     try:
         return parse_about(content)
@@ -97,7 +97,7 @@ def write_about(path: Path, about: RunAbout) -> None:
 
 
 def parse_about(content: Any) -> RunAbout:
-    """Return what run.json says; ValueError if this is not the content of one."""
+    """Return the typed content of run.json. Raise ValueError if it is not valid."""
     if not isinstance(content, dict):
         raise ValueError(f"expected an object, found {type(content).__name__}")
     known = {name: value for name, value in content.items() if name not in ("rest", "environments")}
@@ -123,7 +123,7 @@ def _render(about: RunAbout) -> Any:
 
 
 def parse_environment(content: Any) -> Environment:
-    """Return an environment of a file; ValueError if a field has another type."""
+    """Return an environment of a file. Raise ValueError if a field has another type."""
     if not isinstance(content, dict):
         raise ValueError("an environment is not an object")
     given = {name: value for name, value in content.items() if value not in (None, {})}

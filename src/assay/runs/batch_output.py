@@ -1,4 +1,4 @@
-"""The file that a batch's lines go to; it can be continued, like a run."""
+"""Write the output file of a batch, which can be resumed like a run."""
 
 from __future__ import annotations
 
@@ -19,26 +19,26 @@ from assay.runs._rest import Rest, find_rest
 from assay.runs.about import Environment, add_environment, parse_environment, render_environment
 from assay.types import Decoding, ModelIdentity
 
-INSTEAD = "give another --output, or --fresh to start over"
+INSTEAD = "Give another --output, or --fresh to start over."
 
-NO_SETTINGS = ("model.name", "model.path")  # files may move; digests say which model it is
+NO_SETTINGS = ("model.name", "model.path")  # files may move; digests identify the model
 
 
 @dataclass(frozen=True, slots=True)
 class BatchSettings:
-    """What must be equal for a batch to be continued."""
+    """Settings that must be equal for a batch to be resumed."""
 
     model: ModelIdentity
     decoding: Decoding
     n_samples: int
-    chat: bool  # prompts are sent as a user's message
+    chat: bool  # whether prompts are sent as a user message
     thinking: str = "default"
     engine_options: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class BatchLine:
-    """The answer to one prompt, or the error it met."""
+    """The completion of one prompt, or its error."""
 
     task_id: str
     text: str
@@ -49,27 +49,27 @@ class BatchLine:
     finish_reason: Literal["stop", "length", "prompt-too-long", "error"]
     seed: int
     prompt_tokens: int
-    request_digest: str  # of prompt, decoding and seed: what this is the answer to
+    request_digest: str  # of prompt, decoding and seed
     logprob: float | None = None
     error: str | None = None
 
     def to_json(self) -> Any:
-        """Return the fields that there are."""
+        """Return the fields that are not None."""
         return {k: v for k, v in codec.to_json(self).items() if v is not None}
 
 
 @dataclass(frozen=True, slots=True)
 class BatchAbout:
-    """What a batch is about: the content of the file ``<output>.run.json``."""
+    """The content of the file ``<output>.run.json``."""
 
-    settings: BatchSettings  # in the file, its fields are beside the others
+    settings: BatchSettings  # in the file, its fields are on the same level as the others
     created: str = ""
     environments: tuple[Environment, ...] = ()
     rest: Rest = dataclasses.field(default_factory=Rest, repr=False)
 
 
 def parse_batch_about(content: Any) -> BatchAbout:
-    """Return how a batch was begun; ValueError if this does not say so."""
+    """Return the settings of a batch. Raise ValueError if the content is not valid."""
     if not isinstance(content, dict) or not isinstance(content.get("environments"), list):
         raise ValueError("environments are missing")
     settings = codec.read_known(BatchSettings, content)
@@ -85,10 +85,10 @@ def _render_about(about: BatchAbout) -> Any:
 
 
 class BatchOutput:
-    """An open batch file, held against other processes.
+    """An open batch file, locked against other processes.
 
-    ``done`` has the digest of the request that each finished line answers. Earlier lines with an
-    error are taken out before the first one is added: every prompt has one line in the end.
+    ``done`` has the request digest of every finished line. Earlier lines with an error are removed
+    before the first line is added, so that every prompt has one line in the end.
     """
 
     def __init__(self, path: Path, settings: BatchSettings, *, fresh: bool) -> None:
@@ -114,7 +114,7 @@ class BatchOutput:
         self._lines.append(line.to_json())
 
     def add_environment(self, environment: Environment) -> None:
-        """Record where the batch is worked on; it may be resumed in another environment."""
+        """Record where the batch is executed. It may be resumed in another environment."""
         environments = add_environment(self._about.environments, environment)
         if environments != self._about.environments:
             self._about = dataclasses.replace(self._about, environments=environments)
@@ -125,10 +125,7 @@ class BatchOutput:
         os.close(self._held)
 
     def _begin(self, settings: BatchSettings, *, fresh: bool) -> BatchAbout:
-        """Return what the batch is about.
-
-        An empty file is begun: whatever is beside it belonged to another one.
-        """
+        """Return the content of ``<output>.run.json``, or write it if the output is empty."""
         with reporting(self._path):
             if fresh:
                 os.truncate(self._held, 0)
@@ -141,13 +138,13 @@ class BatchOutput:
             about = parse_batch_about(content)
         except ValueError as error:
             raise RunError(
-                f"{self._path} has lines but no {self._about_path.name} that says how they were "
-                f"made ({error}): {INSTEAD}"
+                f"{self._path}: its settings in {self._about_path.name} are missing or damaged "
+                f"({error}). {INSTEAD}"
             ) from error
         found = differences(*(json.loads(codec.dumps(s)) for s in (about.settings, settings)))
         if differing := [one for one in found if one[0] not in NO_SETTINGS]:
-            told = ", ".join(f"{n} was {_short(a)}, is {_short(b)}" for n, a, b in differing)
-            raise RunError(f"{self._path} was begun with other settings ({told}): {INSTEAD}")
+            changes = ", ".join(f"{n} was {_short(a)}, is {_short(b)}" for n, a, b in differing)
+            raise RunError(f"{self._path}: was started with other settings ({changes}). {INSTEAD}")
         return about
 
     def _write(self, about: BatchAbout) -> None:
@@ -157,12 +154,12 @@ class BatchOutput:
         if line.error is not None:
             return False
         if line.task_id in self.done:
-            raise RunError(f"{self._path} answers {line.task_id} twice: remove one of the lines")
+            raise RunError(f"{self._path}: has two lines for {line.task_id}. Remove one of them.")
         self.done[line.task_id] = line.request_digest
         return True
 
     def _take_out_errors(self) -> None:
-        """Rewrite in one step: a kill leaves the old file or the new one, and either is held."""
+        """Replace the file in one step. A kill leaves the old or the new one; both are locked."""
         with reporting(self._path):
             descriptor, partial = create_beside(self._path)
             os.close(descriptor)
@@ -177,7 +174,7 @@ class BatchOutput:
         self._failed = 0
 
     def _copy_answers(self, target: Path) -> int:
-        """Write the lines without an error into ``target``; return the lock on it."""
+        """Write the lines without an error into ``target``, and return the lock on it."""
         held = self._hold(target)
         copied = JsonLines(target, BatchLine)
         try:
@@ -193,7 +190,10 @@ class BatchOutput:
         return held
 
     def _hold(self, path: Path) -> int:
-        busy = f"another process is writing {self._path}: wait for it, or give another --output"
+        busy = (
+            f"{self._path}: another process is writing it. "
+            "Wait for that process, or give another --output."
+        )
         return hold(path, busy)
 
 

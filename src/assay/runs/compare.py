@@ -1,4 +1,4 @@
-"""Two results side by side."""
+"""Compare two results."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from assay.scoring import sign_test
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """B against A. ``gained`` and ``lost``: the problems whose share of right samples changed."""
+    """B compared with A. ``gained`` and ``lost`` are problems whose share of passes changed."""
 
     model_a: str
     model_b: str
     pass_at_1_a: float | None
     pass_at_1_b: float | None
     problems: int  # judged in both
-    difference: float | None  # of the mean over those
+    difference: float | None  # of the means over these problems
     gained: tuple[str, ...]
     lost: tuple[str, ...]
     p_value: float
@@ -28,9 +28,10 @@ class Comparison:
 
 
 def compare(a: Result, b: Result) -> Comparison:
-    """Compare over the problems that both have judged; whether that is fair the caller decides.
+    """Compare two results over the problems that were judged in both.
 
-    Raise UsageError if they have different judges: a difference would not be the models'.
+    The caller decides whether different protocols matter. Raise UsageError for different judges,
+    because a difference could then come from the judges instead of the models.
     """
     judges = [result.protocol.judge or "assay" for result in (a, b)]
     if judges[0] != judges[1]:

@@ -1,4 +1,4 @@
-"""A run's folder: protocol, model, completions and verdicts, written down as they happen."""
+"""Read and write a run's folder: protocol, model, completions, programs and verdicts."""
 
 from __future__ import annotations
 
@@ -41,19 +41,17 @@ PROGRAMS = "programs.jsonl"  # runs of earlier versions have none
 
 @dataclass(frozen=True, slots=True)
 class ProgramRecord(Sample):
-    """A program as it was taken out of a completion, and the rule that found it."""
+    """A program that was extracted from a completion, and the extraction rule."""
 
     code: str
     rule: str
 
 
 class RunReader:
-    """Read a run's folder, also one that is being written, or that is read-only.
+    """Read a run's folder, even if it is being written or is read-only.
 
-    Nothing there is locked, created or changed.
-
-    Completions with an error and invalid verdicts are written down but do not count as done, so
-    that a rerun tries them again.
+    Nothing is locked, created or changed. Completions with an error and invalid verdicts do not
+    count as done, so that a resumed run tries them again.
     """
 
     def __init__(self, path: Path) -> None:
@@ -71,46 +69,46 @@ class RunReader:
 
     @property
     def tests_seed(self) -> str:
-        """The secret that inputs drawn by tests depend on; runs of earlier versions have none."""
+        """The secret seed of tests with random inputs; runs of earlier versions have none."""
         return self.about.tests_seed
 
     def _read(self, name: str, record_type: type[T]) -> Iterable[T]:
-        """Yield the records of a file; a run that has just begun, or an old one, may lack it."""
+        """Yield the records of a file, or nothing if the run does not have it."""
         if os.path.lexists(self.path / name):  # a dangling link is damage
             yield from read_records(self.path / name, record_type)
 
     @property
     def completions(self) -> dict[SampleKey, Completion]:
-        """Those that were made; requests that failed are left out.
+        """The completions without those that failed.
 
-        Only what was found unjudged when the folder was opened has its text: a run of any size
-        must fit into memory.
+        Only completions that were not judged when the folder was opened have their texts, so that
+        a run of any size fits into memory.
         """
         return {key: c for key, c in self._completions.items() if c.error is None}
 
     def is_truncated(self, key: SampleKey) -> bool:
-        """Whether the completion was cut off where no more tokens were allowed."""
+        """Return whether the completion was cut off at the token limit."""
         completion = self._completions.get(key)
         return completion is not None and completion.finish_reason == "length"
 
     def read_completions(self, *, errors: bool = False) -> Iterator[Completion]:
         """Yield completions with their texts, one at a time from the file.
 
-        Requests that failed are left out unless ``errors`` are wanted.
+        Requests that failed are left out unless ``errors`` is true.
         """
         found = RunReader._read(self, COMPLETIONS, Completion)
         return (c for c in found if errors or c.error is None)
 
     def read_programs(self) -> Iterable[ProgramRecord]:
-        """Yield the programs that were found, one at a time; none if the run has no such file.
+        """Yield the extracted programs, one at a time; none if the run has no such file.
 
-        A sample can have two: its verdict's ``rule`` says which one it is about.
+        A sample can have two. The ``rule`` of its verdict says which one was judged.
         """
         return RunReader._read(self, PROGRAMS, ProgramRecord)
 
     @property
     def verdicts(self) -> dict[SampleKey, Verdict]:
-        """The latest verdict on each sample, invalid ones too."""
+        """The latest verdict on each sample, including invalid ones."""
         return dict(self._verdicts)
 
     @property
@@ -119,13 +117,16 @@ class RunReader:
 
 
 class RunWriter(RunReader):
-    """An open run, held against other processes: what is done so far, and two growing files."""
+    """An open run, locked against other processes, to which records are appended."""
 
     def __init__(self, path: Path) -> None:
         about = read_about(path)
         if path.is_symlink():
             raise RunError(f"{path}: is a symbolic link. Replace it by the folder itself.")
-        busy = f"another process is working on {path}: wait for it, or use --fresh for a second run"
+        busy = (
+            f"{path}: another process is using this run. "
+            "Wait for that process, or use --fresh to start a second run."
+        )
         with contextlib.ExitStack() as opened:
             self._held = hold(path / "lock", busy)
             opened.callback(os.close, self._held)
@@ -144,14 +145,14 @@ class RunWriter(RunReader):
         return self._lines[name].records()
 
     def add_environment(self, environment: Environment) -> None:
-        """Record where this run is worked on; it may be resumed in another environment."""
+        """Record where this run is executed. It may be resumed in another environment."""
         environments = add_environment(self.about.environments, environment)
         if environments != self.about.environments:
             self.about = dataclasses.replace(self.about, environments=environments)
             write_about(self.path, self.about)
 
     def relocate_model(self, model: ModelIdentity, warn: Callable[[str], None]) -> None:
-        """Record the path and name that the model has now; its digests say that it is the same."""
+        """Record the model's current path and name. Its digests show that it is the same."""
         earlier = self.about.model.path
         if not model.path or earlier == model.path:
             return
@@ -159,7 +160,7 @@ class RunWriter(RunReader):
         self.about = dataclasses.replace(self.about, model=moved)
         write_about(self.path, self.about)
         if earlier:
-            warn(f"the model of this run was at {earlier} before")
+            warn(f"the model of this run has moved; it was at {earlier}")
 
     def add_completion(self, completion: Completion) -> None:
         with self._append_lock:
@@ -195,12 +196,12 @@ def open_run(
     name: str = "",
     warn: Callable[[str], None] = lambda _: None,
 ) -> RunWriter:
-    """The newest run of this protocol and model in ``results_dir``, or a new one.
+    """Open the newest run of this protocol and model in ``results_dir``, or create a new one.
 
-    With a ``tests_seed`` only a run that has it is continued; a new run draws one if none is given.
-    ``selection`` is the label of the problems, if they are not the whole benchmark; ``name`` one
-    that the user gave the model, which makes a run of its own. ``warn`` gets one line for every run
-    that cannot be read, and so is not resumed, and one if the model has moved since.
+    With a ``tests_seed`` only a run with the same seed is resumed. A new run without one gets a
+    random seed. ``selection`` is the label of the problems, if they are not the whole benchmark.
+    ``name`` is a name that the user gave the model; runs with different names are separate.
+    ``warn`` gets one line for every run that cannot be read, and one if the model has moved.
     """
     identity = {**codec.to_json(model), "name": name, "path": ""}  # files may move
     key = codec.digest({"protocol": protocol.hash, "model": identity})
@@ -224,9 +225,9 @@ def open_run(
 def run_folders(
     results_dir: Path, warn: Callable[[str], None] = lambda _: None
 ) -> list[tuple[Path, RunAbout]]:
-    """Return all run folders and what their run.json says, newest first.
+    """Return all run folders with the content of their run.json, newest first.
 
-    Others' folders are left out; ``warn`` gets one line for every damaged one.
+    Other folders are left out. ``warn`` gets one line for every damaged run.json.
     """
     found = []
     for path in results_dir.glob(f"*/{RUN_FILE}"):
@@ -252,5 +253,5 @@ def _create(results_dir: Path, protocol: Protocol, about: RunAbout) -> Path:
             except FileExistsError:  # another run began in the same second
                 path = results_dir / f"{name}-{attempt}"
     write_whole(path / "protocol.json", codec.pretty(protocol.to_json()))
-    write_about(path, about)  # last: a folder without it is no run
+    write_about(path, about)  # last: a folder counts as a run once it has this file
     return path

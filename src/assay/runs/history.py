@@ -28,7 +28,7 @@ DAYS = re.compile(r"(\d{1,5})d")
 
 @dataclass(frozen=True, slots=True)
 class RunEntry:
-    """A run as the history lists it."""
+    """A run in the history."""
 
     run: str
     benchmark: str
@@ -40,7 +40,7 @@ class RunEntry:
     result: Result | None = None  # none: the run is not finished
 
     def to_json(self) -> Any:
-        """Return the result without its problems, or what is known of an unfinished run."""
+        """Return the result without its problems, or what is known about an unfinished run."""
         if self.result is not None:
             return {k: v for k, v in render_result(self.result).items() if k != "problems"}
         return {
@@ -56,7 +56,7 @@ class RunEntry:
 
 @dataclass(frozen=True, slots=True)
 class RunFilter:
-    """Which runs are listed; an empty field admits all."""
+    """Which runs to list. An empty field admits all."""
 
     model: str = ""  # a part of its name
     benchmark: str = ""
@@ -66,7 +66,7 @@ class RunFilter:
         self.first_day()
 
     def first_day(self) -> str:
-        """Return the earliest day as ISO text, or nothing; UsageError if ``since`` is no day."""
+        """Return the earliest day as ISO text, or an empty text. Raise UsageError if not a day."""
         if not self.since:
             return ""
         today = datetime.datetime.now(datetime.UTC).date()
@@ -77,11 +77,11 @@ class RunFilter:
         except ValueError as error:
             raise UsageError(
                 f"--since {self.since}: is not a date. Give one such as {today}, or 7d for seven "
-                "days."
+                "days ago."
             ) from error
 
     def admits(self, entry: RunEntry) -> bool:
-        """Tell whether the run is listed."""
+        """Return whether to list the run."""
         first = self.first_day()
         return (
             self.model.lower() in entry.model.lower()
@@ -91,9 +91,9 @@ class RunFilter:
 
 
 def list_runs(results_dir: Path, warn: Callable[[str], None] = lambda _: None) -> list[RunEntry]:
-    """Return all runs, newest first; an unfinished one has no result.
+    """Return all runs, newest first. An unfinished run has no result.
 
-    ``warn`` gets one line for every file that cannot be read; the others are listed.
+    ``warn`` gets one line for every file that cannot be read. Other runs are still listed.
     """
     found: dict[str, RunEntry] = {}
     for path in results_dir.glob("*.json"):
@@ -123,7 +123,7 @@ def _finished(result: Result) -> RunEntry:
 
 
 def find_folder(reference: str, results_dir: Path) -> Path:
-    """Return the folder of a run that is named by it, by its results file, or by its name."""
+    """Return the folder of a run, given its folder, its results file or its name."""
     path = Path(reference).absolute()
     for folder in (path, path.with_suffix(""), results_dir / reference):
         if (folder / RUN_FILE).is_file():
@@ -135,7 +135,7 @@ def find_folder(reference: str, results_dir: Path) -> Path:
 
 
 def describe_folder(path: Path) -> RunEntry:
-    """Return what a run's folder says of it; the run may be unfinished."""
+    """Return the history entry of a run's folder. The run may be unfinished."""
     return _describe(path, read_about(path))
 
 
@@ -161,18 +161,23 @@ def find_result(reference: str, results_dir: Path) -> Result:
 
 
 def find_run_folder(result: Result, results_dir: Path) -> Path:
-    """Return the folder of a result's run, in ``results_dir`` or beside the results file."""
+    """Return the folder of a result's run, in ``results_dir`` or next to the results file."""
     for folder in (results_dir / result.run, result.folder):
         if folder.is_dir():
             return folder
-    raise UsageError(f"the folder of run {result.run} is not in {results_dir}: it has the programs")
+    raise UsageError(
+        f"{result.run}: the run's folder is not in {results_dir}. "
+        "Give its place with --results-dir, since it has the programs."
+    )
 
 
 def find_result_file(reference: str, results_dir: Path) -> Path:
-    """Return the file of a result that is named by it, by its run's folder, or by its run."""
+    """Return a results file, given the file, the run's folder or the run's name."""
     path = Path(reference).absolute()
     candidates = [path, path.with_name(f"{path.name}.json"), results_dir / f"{reference}.json"]
     for candidate in candidates:
         if candidate.is_file():
             return candidate
-    raise RunError(f"no result '{reference}': give a results file, or a run that history lists")
+    raise RunError(
+        f"{reference}: no such result. Give a results file, or a name that `assay history` lists."
+    )

@@ -1,4 +1,4 @@
-"""A folder of small files, each sealed with the user's key."""
+"""Cache small data in files that are signed with the user's key."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from assay.datasets import read_sealed, write_sealed
 
 
 class KeptData:
-    """JSON by key, safe for runs side by side; a damaged or foreign file counts as none."""
+    """JSON data by key, safe for concurrent runs. A damaged or foreign file counts as missing."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder

@@ -1,4 +1,4 @@
-"""What keeps a result from being published as the benchmark's score."""
+"""Find the reasons why a result must not be published as the benchmark's score."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def publication_obstacles(
     completions: Iterable[Completion],
     environments: Sequence[Environment],
 ) -> list[str]:
-    """Return everything that is missing for a publication, one phrase each; none if nothing is."""
+    """Return the reasons against a publication, one phrase each."""
     return [
         *_coverage_obstacles(coverage),
         *_device_obstacles(protocol, completions, environments),
@@ -32,7 +32,7 @@ def publication_obstacles(
 
 
 def require_publishable(results: Iterable[Result]) -> None:
-    """Raise RunError if a result that was to be published lacks something, whatever it is."""
+    """Raise RunError if a result is not publishable."""
     obstacles = dict.fromkeys(reason for result in results for reason in result.not_publishable)
     if obstacles:
         raise RunError(

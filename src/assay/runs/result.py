@@ -1,4 +1,4 @@
-"""A result: the typed content of a results file, and the samples of its run.
+"""Types of a results file's content, and the samples of its run.
 
 ``result_json`` reads and writes the file; docs/results.md documents its keys.
 """
@@ -22,7 +22,7 @@ SCHEMA = 1
 
 @dataclass(frozen=True, slots=True)
 class ConfigResult:
-    """How completions were asked for. In the file, its fields are beside one another."""
+    """How completions were generated. In the file, all fields are on one level."""
 
     decoding: Decoding = field(default_factory=Decoding)
     asking: Asking | None = None  # none: the version that wrote the file did not record it
@@ -43,7 +43,7 @@ class ProblemResult:
 
 @dataclass(frozen=True, slots=True)
 class LeftOutResult:
-    """The scores if the samples that are left out, which are invalid, count as failed."""
+    """The scores if the invalid samples, which are left out otherwise, count as failed."""
 
     samples: int
     pass_at: dict[int, Estimate]
@@ -51,7 +51,7 @@ class LeftOutResult:
 
 @dataclass(frozen=True, slots=True)
 class GroupResult:
-    """The score if the tests of this group and of those before it were all there are."""
+    """The score with only the tests of this group and of the groups before it."""
 
     tests_passed: float
     pass_at: dict[int, Estimate]
@@ -70,7 +70,7 @@ class BestOfNResult:
 
 @dataclass(frozen=True, slots=True)
 class ScoreResult:
-    """The scores of a run and the counts behind them."""
+    """The scores of a run and the counts that they are computed from."""
 
     total: int
     completed: int
@@ -105,11 +105,11 @@ class Timing:
 
 @dataclass(frozen=True, slots=True)
 class Dependence:
-    """What leaving one extraction rule out would change."""
+    """The effect of leaving one extraction rule out."""
 
     rule: str
-    samples: int  # whose program is another without it
-    lost: int  # passes that are failures without it
+    samples: int  # whose program changes
+    lost: int  # passes that become failures
     gained: int
 
 
@@ -119,12 +119,12 @@ class Disagreement(Sample):
 
     ours: str  # status, reason and detail
     theirs: str
-    explained: str = ""  # why, where it is known
+    explained: str = ""  # why, if known
 
 
 @dataclass(frozen=True, slots=True)
 class CrossCheck:
-    """Where another judge disagrees."""
+    """The samples on which another judge disagrees."""
 
     engine: str
     samples: int
@@ -133,7 +133,7 @@ class CrossCheck:
 
 @dataclass(frozen=True, slots=True)
 class SampleResult:
-    """One sample of a run: what came back, the program in it, and how it was judged."""
+    """One sample of a run: its completion, program and verdict."""
 
     completion: Completion
     program: Program | None  # none: no program was found, or the run does not store them
@@ -142,7 +142,7 @@ class SampleResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """The content of a results file. Fields that a file of an earlier version lacks are empty."""
+    """The content of a results file. Fields that an earlier version did not write are empty."""
 
     schema: int = SCHEMA
     benchmark: str
@@ -169,7 +169,7 @@ class Result:
 
     @property
     def pass_at(self) -> dict[int, Estimate]:
-        """pass@k by k, where k samples of a problem were judged."""
+        """pass@k by k, for every k up to the number of judged samples per problem."""
         return self.results.pass_at
 
     @property
@@ -178,12 +178,12 @@ class Result:
 
     @property
     def complete(self) -> bool:
-        """Tell whether all samples of all selected problems were judged."""
+        """Whether all samples of all selected problems were judged."""
         return self.coverage is None or self.coverage.complete
 
     @property
     def folder(self) -> Path:
-        """The run's folder beside the results file."""
+        """The run's folder, next to the results file."""
         return self.path.with_suffix("")
 
     def samples(self) -> Iterator[SampleResult]:
@@ -194,7 +194,7 @@ class Result:
 
 
 def read_samples(run: RunReader) -> Iterator[SampleResult]:
-    """Yield all samples of a run that was finished, stopped, or is being written."""
+    """Yield all samples of a run, whether it is finished, interrupted or in progress."""
     verdicts = run.verdicts
     programs: dict[tuple[str, int], Program] = {}
     for record in run.read_programs():

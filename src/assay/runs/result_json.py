@@ -1,4 +1,4 @@
-"""The one place where results files are read and written."""
+"""Read and write results files."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ from assay.types import Decoding, Estimate, ModelIdentity
 PASS_AT = "pass_at_"
 INTERVAL = ("low", "high", "problems", "level", "method")  # of an estimate
 TSV_HEADER = ("task_id", "n", "num_passed")
-CHECKS = ("flaky", "extraction", "cross_check")  # in the file if they were asked for
+CHECKS = ("flaky", "extraction", "cross_check")  # in the file if they were requested
 
 
 def write_result(result: Result) -> None:
-    """Write the results file, and the per-problem TSV beside it."""
+    """Write the results file, and the per-problem TSV next to it."""
     rows = [
         TSV_HEADER,
         *((clean_line(p.task_id), str(p.n), str(p.passed)) for p in result.problems),
@@ -48,11 +48,11 @@ def write_result(result: Result) -> None:
 
 
 def read_result(path: Path, *, follow: bool = True) -> Result:
-    """Read a results file; RunError unless its fields have the types of ours."""
+    """Read a results file. Raise RunError if it is not valid."""
     content = dataclasses.replace(DOCUMENTS, follow=follow).read_json(path)
     if isinstance(content, dict) and content.get("schema", SCHEMA) != SCHEMA:
         raise RunError(
-            f"{path} has schema {str(content['schema'])[:20]}, not {SCHEMA}: update assay"
+            f"{path}: has schema {str(content['schema'])[:20]}, not {SCHEMA}. Update assay."
         )
     if wrong := wrong_field(content, RESULT):
         raise RunError(
@@ -68,7 +68,7 @@ def read_result(path: Path, *, follow: bool = True) -> Result:
 
 
 def parse_result(content: Any, path: Path) -> Result:
-    """Build a result from a results file's content; ValueError names a field that is mistyped."""
+    """Parse a results file's content. Raise ValueError for a field of another type."""
     coverage, identity = content.get("coverage"), content.get("model_identity")
     flaky, rules, other = (content.get(name) for name in CHECKS)
     result = Result(
@@ -131,12 +131,12 @@ def render_coverage(coverage: Coverage) -> Any:
 
 
 def parse_protocol(content: Any) -> RecordedProtocol:
-    """Return a protocol of whatever version; ValueError names a field that is mistyped."""
+    """Parse a protocol of any version. Raise ValueError for a field of another type."""
     return codec.read_known(RecordedProtocol, content)
 
 
 def parse_identity(content: Any) -> ModelIdentity:
-    """Return a model's identity; ValueError names a field that is mistyped."""
+    """Parse a model's identity. Raise ValueError for a field of another type."""
     return codec.read_known(ModelIdentity, {"name": "", "engine": "", **content})
 
 

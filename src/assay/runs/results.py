@@ -1,4 +1,4 @@
-"""Results of finished runs: built from a run's folder, and the files beside it."""
+"""Build results from a run's folder, and write the files next to it."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 TSV_FILES = Reader(RunError, "Give a file of lines 'task_id<TAB>n<TAB>num_passed'")
 NO_PROGRAM = "none"  # the extraction rule of a text without a program
 NOT_RUN = "not-run"
-COUNT = re.compile(r"\s*\d{1,7}\s*")  # samples of a problem: nobody makes ten million
+COUNT = re.compile(r"\s*\d{1,7}\s*")  # samples of a problem: fewer than ten million
 
 
 def build_result(
@@ -52,9 +52,10 @@ def build_result(
     prices: tuple[float, float] = (0.0, 0.0),
     best_of_n: BestOfN | None = None,
 ) -> Result:
-    """Return the result of a run. All that differs between two equal runs is in ``timestamp``,
-    ``tests_seed``, ``timing``, ``environment`` and ``run``. ``prices`` are of a million tokens in
-    and out.
+    """Return the result of a run.
+
+    Two equal runs differ only in ``timestamp``, ``tests_seed``, ``timing``, ``environment`` and
+    ``run``. ``prices`` are those of a million prompt tokens and a million generated tokens.
     """
     reasons: dict[str, list[str]] = {t.task_id: [] for t in tallies}
     completions = [c for c in run.completions.values() if c.task_id in reasons]
@@ -137,7 +138,7 @@ def with_earlier_checks(result: Result, run: RunWriter) -> Result:
 
 
 def kept_selection(run: RunWriter) -> str:
-    """Return how the run's results file chose one of n samples, or nothing if it did not."""
+    """Return the method by which the run's results file chose one of n samples, if it did."""
     earlier = _earlier_result(run)
     best = earlier.results.best_of_n if earlier else None
     return best.method if best else ""
@@ -156,7 +157,7 @@ def _earlier_result(run: RunWriter) -> Result | None:
 
 
 def write_evidence(folder: Path, name: str, evidence: Mapping[str, Any]) -> Path:
-    """A file of its own for each, named by when it was made."""
+    """Write evidence to a new file that is named by its time, and return the path."""
     stamp = re.sub(r"\D", "", str(evidence["timestamp"]))[:14]
     path = folder / f"{name}_{stamp[:8]}-{stamp[8:]}.json"
     with reporting(path):
@@ -166,7 +167,7 @@ def write_evidence(folder: Path, name: str, evidence: Mapping[str, Any]) -> Path
 
 
 def read_tsv(path: Path) -> list[Tally]:
-    """The tallies of a per-problem TSV, with or without its header."""
+    """Return the tallies of a per-problem TSV, with or without its header."""
     tallies = []
     for number, line in enumerate(TSV_FILES.read_text(path).splitlines(), 1):
         fields = line.split("\t")
@@ -174,11 +175,11 @@ def read_tsv(path: Path) -> list[Tally]:
             continue
         if len(fields) != len(TSV_HEADER) or not all(map(COUNT.fullmatch, fields[1:])):
             raise RunError(
-                f"{path} line {number} is not 'task_id<TAB>n<TAB>num_passed': correct it"
+                f"{path} line {number}: is not 'task_id<TAB>n<TAB>num_passed'. Correct it."
             )
         tallies.append(Tally(fields[0], int(fields[1]), int(fields[2])))
     if not tallies:
-        raise RunError(f"{path} holds no problems")
+        raise RunError(f"{path}: contains no problems. Choose another file.")
     return tallies
 
 
@@ -189,7 +190,7 @@ def _by_k(estimates: Iterable[Estimate]) -> dict[int, Estimate]:
 def _left_out_as_failed(
     task_ids: Sequence[str], verdicts: Sequence[Verdict]
 ) -> LeftOutResult | None:
-    """Return the scores that a reader must know of if samples are left out of the others."""
+    """Return the scores with invalid samples counted as failed, or None if there are none."""
     samples = sum(v.status == "invalid" for v in verdicts)
     if not samples:
         return None
@@ -198,7 +199,7 @@ def _left_out_as_failed(
 
 
 def _integrity(verdict: Verdict) -> str:
-    """Return where the tests ran. Verdicts of earlier versions say that of unrun programs too."""
+    """Return where the tests ran. Earlier versions recorded that for unrun programs too."""
     if verdict.status == "invalid" or verdict.rule == NO_PROGRAM:
         return NOT_RUN
     return verdict.integrity

@@ -1,1 +1,1 @@
-"""Completions for the prompts of a file: no benchmark, no judging."""
+"""Generate completions for the prompts of a file, without a benchmark."""

@@ -1,4 +1,4 @@
-"""Lines of a batch file: what each asks for, or what is wrong with it."""
+"""Parse the lines of a batch file."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PROMPTS = Reader(UsageError, "Give a file with a JSON object per line", 1 << 32)
 
 @dataclass(frozen=True, slots=True)
 class BatchPrompt:
-    """One line: plain text or messages, and settings of its own; None: the batch's."""
+    """One line: plain text or messages, and its own settings. None means the batch's setting."""
 
     task_id: str
     prompt: str | None = None
@@ -35,23 +35,23 @@ class BatchPrompt:
     min_p: float | None = None
     repetition_penalty: float | None = None
     seed: int | None = None
-    unused: tuple[str, ...] = ()  # names of fields that mean nothing here
+    unused: tuple[str, ...] = ()  # names of unknown fields
 
 
 @dataclass(frozen=True, slots=True)
 class BadLine:
     task_id: str
     error: str
-    is_object: bool  # no JSON object at all, otherwise
+    is_object: bool  # whether the line is a JSON object
 
 
 USED = {f.name for f in dataclasses.fields(BatchPrompt)} - {"unused"}
 
 
 def read_lines(path: Path) -> Iterator[tuple[int, bytes]]:
-    """The file's lines and their indices, one at a time, blank ones left out.
+    """Yield the file's lines with their indices, one at a time, without blank lines.
 
-    Of a line that is too long only the beginning is read into memory.
+    Only the beginning of a line that is too long is read into memory.
     """
     with PROMPTS.reporting(path), open_bounded(path, PROMPTS.most, unpack=False) as file:
         index = 0
@@ -67,7 +67,7 @@ def read_lines(path: Path) -> Iterator[tuple[int, bytes]]:
 
 
 def parse(index: int, line: bytes) -> BatchPrompt | BadLine:
-    """What the line asks for; its task id is its index where it has none."""
+    """Parse a line. Its task id is its index if it has none."""
     task_id, is_object = str(index), False
     try:
         fields = _parse_object(line, first=index == 0)
@@ -86,7 +86,7 @@ def _parse_object(line: bytes, *, first: bool) -> dict[str, Any]:
     except UnicodeDecodeError as error:
         raise ValueError(f"not UTF-8 (byte {error.start})") from error
     if not isinstance(found, dict):
-        raise ValueError(f"no JSON object but {type(found).__name__}")
+        raise ValueError(f"not a JSON object but {type(found).__name__}")
     return found
 
 
@@ -119,11 +119,11 @@ def _prompt(fields: Mapping[str, object], task_id: str) -> BatchPrompt:
 
 
 def _text(text: str, name: str) -> str:
-    """The same text, if an engine can be sent it."""
+    """Return the same text. Raise ValueError if it cannot be sent to an engine."""
     if "\0" in text:
-        raise ValueError(f"{name} holds a NUL")
+        raise ValueError(f"{name} contains a NUL character")
     try:
         text.encode()
     except UnicodeEncodeError as error:
-        raise ValueError(f"{name} holds half a surrogate pair") from error
+        raise ValueError(f"{name} contains half a surrogate pair") from error
     return text

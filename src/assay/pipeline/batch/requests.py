@@ -1,4 +1,4 @@
-"""What a batch asks for: its lines and its settings as requests, one at a time."""
+"""Turn the lines and settings of a batch into requests, one at a time."""
 
 from __future__ import annotations
 
@@ -22,46 +22,46 @@ if TYPE_CHECKING:
 
     from assay.protocol import Asking
 
-TOLD = 5  # names of fields without a meaning
-# Not part of a digest unless they change something: outputs of earlier versions can be continued.
+MOST_NAMED = 5  # unknown fields in a note
+# Not part of a digest unless they have an effect, so that older outputs can be resumed.
 LATER_SETTINGS, NEUTRAL = ("min_p", "repetition_penalty"), Decoding()
-# Those that a line may have too.
+# Settings that a line can have too.
 SETTINGS = [setting.name for setting in fields(Sampling) if setting.name != "n_samples"]
 
 
 @dataclass(frozen=True, slots=True)
 class RunConfig:
-    """A model to be asked, and how; a line of a batch may say otherwise for itself."""
+    """A model and its settings. A line of a batch can override the settings."""
 
     model: str
     sampling: Sampling = field(default_factory=Sampling)
     system: str = ""  # message before every conversation that has none of its own
-    stop: tuple[str, ...] = ()  # texts that end a completion, besides the line's
-    chat: bool = False  # a prompt is sent as a user's message, not continued
+    stop: tuple[str, ...] = ()  # texts that end a completion, in addition to the line's
+    chat: bool = False  # whether to send a prompt as a user message
     engine: EngineOptions = field(default_factory=EngineOptions)
 
     def decoding(self) -> Decoding:
-        """The settings in force where a line has none of its own."""
+        """Return the settings for lines that have none of their own."""
         check_texts(self.system, self.stop)
         return self.sampling.resolve()
 
     def asking(self) -> Asking:
-        """Return what is added to conversations; plain text is refused where that is needed."""
+        """Return what is added to conversations."""
         return resolve_asking("chat", self.engine, self.system, self.stop)
 
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """What a batch file holds: how many lines, the bad ones, the longest completion asked for."""
+    """The content of a batch file: number of lines, bad lines, longest requested completion."""
 
     prompts: int
     bad: tuple[BadLine, ...]
     longest: int
-    unused: tuple[str, ...]  # names of fields without a meaning
+    unused: tuple[str, ...]  # names of unknown fields
 
 
 def survey(source: Path, config: RunConfig) -> Survey:
-    """Read the file once; what makes all of it doubtful is refused here."""
+    """Read the file once. Raise UsageError if it cannot be a batch file."""
     numbers: dict[str, int] = {}
     bad: list[BadLine] = []
     unused: set[str] = set()
@@ -70,8 +70,8 @@ def survey(source: Path, config: RunConfig) -> Survey:
         found = parse(index, line)
         if (earlier := numbers.setdefault(found.task_id, index + 1)) != index + 1:
             raise UsageError(
-                f"{source} line {index + 1}: task_id {found.task_id!r} is that of line {earlier} "
-                "too: give each line its own"
+                f"{source} line {index + 1}: has the same task_id {found.task_id!r} as line "
+                f"{earlier}. Give each line its own."
             )
         asked = _asked(found, config)
         if isinstance(asked, BadLine):
@@ -79,17 +79,17 @@ def survey(source: Path, config: RunConfig) -> Survey:
         else:
             longest = max(longest, asked[0].decoding.max_tokens)
         if isinstance(found, BatchPrompt):
-            unused.update(found.unused[: TOLD - len(unused)])
+            unused.update(found.unused[: MOST_NAMED - len(unused)])
     if bad and len(bad) == len(numbers) and not any(line.is_object for line in bad):
         raise UsageError(
-            f"{source} is no JSONL file (line {numbers[bad[0].task_id]}: {bad[0].error}): give a "
-            "file with a JSON object a line"
+            f"{source}: not a JSONL file (line {numbers[bad[0].task_id]}: {bad[0].error}). "
+            "Give a file with one JSON object per line."
         )
     return Survey(len(numbers), tuple(bad), longest, tuple(sorted(unused)))
 
 
 def read_requests(source: Path, config: RunConfig) -> Iterator[Request]:
-    """The samples of every good line, those of a line together."""
+    """Yield the requests of every valid line, those of one line together."""
     for index, line in read_lines(source):
         asked = _asked(parse(index, line), config)
         if not isinstance(asked, BadLine):
@@ -97,10 +97,10 @@ def read_requests(source: Path, config: RunConfig) -> Iterator[Request]:
 
 
 def requests_of(line: BatchPrompt, config: RunConfig) -> list[Request]:
-    """The line's samples; ValueError where it asks for what has no meaning.
+    """Return the line's requests. Raise ValueError if a setting cannot apply.
 
-    A seed of its own is used as it is, so that any sample can be made again alone; several samples
-    get theirs from it.
+    The line's seed is used unchanged for one sample, so that any sample can be generated again
+    alone. Several samples derive their seeds from it.
     """
     own = {name: value for name in SETTINGS if (value := getattr(line, name)) is not None}
     decoding = replace(config.sampling, **own).settle()
@@ -108,7 +108,7 @@ def requests_of(line: BatchPrompt, config: RunConfig) -> list[Request]:
     if config.chat and line.prompt is not None:
         prompt = Prompt((Message("user", line.prompt),), stop=line.stop)
     if not prompt.messages and (name := _conversation_setting(config)):
-        raise ValueError(f"{name} is for conversations: give messages, or --chat")
+        raise ValueError(f"{name} applies only to conversations: give messages, or --chat")
     prompt = complete_prompt(prompt, config.asking())
     seeds = [sample_seed(decoding.seed, line.task_id, s) for s in range(config.sampling.n_samples)]
     if line.seed is not None and len(seeds) == 1:
@@ -127,7 +127,7 @@ def _conversation_setting(config: RunConfig) -> str:
 
 
 def digest(request: Request) -> str:
-    """Of what decides the completion."""
+    """Return the digest of everything that determines the completion."""
     decoding = codec.to_json(request.decoding)
     for name in LATER_SETTINGS:
         if decoding[name] == getattr(NEUTRAL, name):

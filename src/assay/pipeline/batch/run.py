@@ -1,4 +1,4 @@
-"""Completions for the prompts of a file, or for one: no benchmark, no judging."""
+"""Generate completions for the prompts of a file, or for one prompt."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ __all__ = ["BatchLine", "BatchReport", "RunConfig", "run_batch", "run_prompt"]
 
 @dataclass(frozen=True, slots=True)
 class BatchReport:
-    """How a batch went. A prompt counts once for each of its samples."""
+    """The outcome of a batch. A prompt counts once for each of its samples."""
 
     prompts: int
-    kept: int  # made by an earlier run
+    kept: int  # completed by an earlier run
     made: int
     failed: int
     first_error: str
@@ -47,11 +47,11 @@ class BatchReport:
 
 
 def run_prompt(config: RunConfig, text: str, reporter: Reporter = SILENT) -> BatchLine:
-    """One completion; ModelError where none can be made."""
+    """Return the completion of one prompt. Raise ModelError if there is none."""
     config.decoding()
     line = parse(0, codec.dumps({"prompt": text}).encode())
     if isinstance(line, BadLine):
-        raise UsageError(f"the prompt cannot be sent: {line.error}")
+        raise UsageError(f"--prompt: cannot be sent ({line.error}). Give another text.")
     try:
         (request,) = requests_of(line, config)
     except ValueError as error:
@@ -61,7 +61,7 @@ def run_prompt(config: RunConfig, text: str, reporter: Reporter = SILENT) -> Bat
         (completion,) = model.generate([request])
     reporter.note(engine_line(model))
     if (why := _why_none(completion)) is not None:
-        raise ModelError(f"{model.identity.name} gave no completion: {why}")
+        raise ModelError(f"{model.identity.name}: did not complete the prompt ({why}).")
     return _line(request.task_id, completion, digest(request))
 
 
@@ -74,14 +74,14 @@ def run_batch(
     fresh: bool = False,
     receive: Callable[[BatchLine], None] = lambda _: None,
 ) -> BatchReport:
-    """Write a line for every prompt of ``source`` into ``output``; ``receive`` gets each as well.
+    """Write a line for every prompt of ``source`` to ``output`` and pass it to ``receive``.
 
-    What ``output`` already answers is not made again, what failed there is.
+    Completions that ``output`` already has are kept. Those that failed are generated again.
     """
     decoding = config.decoding()
     surveyed = survey(source, config)
     if output is not None and output.exists() and output.samefile(source):
-        raise UsageError(f"{source} would be written over: give another --output")
+        raise UsageError(f"{source}: is the input and would be overwritten. Give another --output.")
     engine = replace(config.engine, longest=surveyed.longest)
     model = models.open_model(config.model, engine, reporter.note)
     asking = config.asking()
@@ -116,14 +116,14 @@ class _Batch:
         self._reporter = reporter
         self._receive = receive
         self._done = output.done if output else {}
-        self._asked: dict[SampleKey, str] = {}  # digests of the requests in the engine's hands
+        self._asked: dict[SampleKey, str] = {}  # digests of the requests that the engine works on
         self._made = self._failed = self._tokens = 0
         self._first_error = ""
 
     def flow(self, surveyed: Survey) -> BatchReport:
         started = time.monotonic()
         total, kept = surveyed.prompts * self._config.sampling.n_samples, self._kept(surveyed)
-        self._tell(surveyed)
+        self._report(surveyed)
         self._reporter.begin(total, [], total - kept)
         models.watch(self._model, self._reporter)
         for bad in surveyed.bad:
@@ -131,7 +131,7 @@ class _Batch:
                 self._add(name, models.failed(name, 0, bad.error), "")
         for number, completion in enumerate(self._model.generate(self._missing())):
             if number == 0:
-                self._begun()
+                self._record_environment()
             self._add(self._name(completion), completion, self._asked.pop(completion.key))
         return BatchReport(
             prompts=total,
@@ -145,19 +145,19 @@ class _Batch:
             engine={"name": self._model.identity.engine, **self._model.describe().to_json()},
         )
 
-    def _tell(self, surveyed: Survey) -> None:
+    def _report(self, surveyed: Survey) -> None:
         if not surveyed.prompts:
-            self._reporter.note(f"{self._source} holds no prompts")
+            self._reporter.note(f"{self._source}: contains no prompts")
         if surveyed.unused:
-            self._reporter.note(f"fields without a meaning here: {', '.join(surveyed.unused)}")
+            self._reporter.note(f"unknown fields are ignored: {', '.join(surveyed.unused)}")
 
-    def _begun(self) -> None:
+    def _record_environment(self) -> None:
         self._reporter.note(engine_line(self._model))
         if self._output:
             self._output.add_environment(environment(self._model))
 
     def _kept(self, surveyed: Survey) -> int:
-        """How many prompts are answered already."""
+        """Return how many prompts are completed already."""
         if not self._done:
             return 0
         asked = ((self._name(r), digest(r)) for r in read_requests(self._source, self._config))
@@ -166,12 +166,12 @@ class _Batch:
         for name, wanted in itertools.chain(asked, bad):
             if self._done.get(name, wanted) != wanted:
                 raise UsageError(
-                    f"{self._source} asks for {name} in another way than the output answers it: "
-                    "give another --output, or --fresh to start over"
+                    f"{self._source}: the prompt or settings of {name} differ from those in the "
+                    "output. Give another --output, or --fresh to start over."
                 )
             kept += name in self._done
         if others := len(self._done) - kept:
-            self._reporter.note(f"{others} lines of the output answer other prompts: left there")
+            self._reporter.note(f"{others} lines of the output belong to other prompts and stay")
         return kept
 
     def _missing(self) -> Iterator[Request]:
