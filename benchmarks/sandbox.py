@@ -61,7 +61,7 @@ def busy_s() -> float:
 
 
 def measured(work: Callable[[], int]) -> tuple[float, float]:
-    """Samples a second and CPU-ms a sample of ``work``, which returns how many it did."""
+    """Return samples per second and CPU-ms per sample of ``work``, which returns how many it did."""
     idle_from, t0 = busy_s(), time.monotonic()
     time.sleep(0.5)
     noise = (busy_s() - idle_from) / (time.monotonic() - t0)
@@ -96,7 +96,7 @@ for line in sys.stdin:
 
 
 def bare_fork(work: list[Job], workers: int) -> Callable[[], int]:
-    """A fork server in an interpreter like the sandbox's, without limits, pipes or isolation.
+    """Run a fork server in an interpreter like the sandbox's, without limits, pipes or isolation.
 
     Its samples are this file's own, right and wrong ones, not a model's.
     """
@@ -149,7 +149,7 @@ def _counted(benchmark: Benchmark, run: Callable[[], None]) -> Callable[[], int]
 
 
 def _samples_file(benchmark: Benchmark, field: str) -> Path:
-    """The same samples in the shape that a peer reads."""
+    """Write the same samples in the shape that a peer reads."""
     prompts = {p.task_id: p.prompt for p in benchmark.problems}
     records = []
     for task_id, _, code in samples(benchmark):

@@ -38,7 +38,7 @@ def public() -> Iterator[Path]:
 
 
 def test_a_hostile_program_gets_nothing(public: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """These succeeded on the old code, as root:
+    """Check attacks that succeeded on the old code, as root.
 
     become_root, dangerous_calls, dump_core, environment_of_others, file_in_home,
     file_through_descriptor_of_others, folders_of_the_host, host_through_parent_folders,
