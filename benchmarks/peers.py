@@ -89,7 +89,7 @@ def evalplus(samples: Path, dataset: str, workers: int, *, base_only: bool = Fal
 
 
 def _expected(samples: Path, dataset: str, workers: int) -> Path:
-    """Compute expected outputs once, by a run on empty programs: others could change what is expected."""
+    """Compute expected outputs once, on empty programs: others could change them."""
     kept = cache_dir() / "peers" / f"expected-{dataset}"
     if not kept.exists():
         with tempfile.TemporaryDirectory(dir=kept.parent) as made:

@@ -61,7 +61,7 @@ def busy_s() -> float:
 
 
 def measured(work: Callable[[], int]) -> tuple[float, float]:
-    """Return samples per second and CPU-ms per sample of ``work``, which returns how many it did."""
+    """Return samples per second and CPU-ms per sample of ``work``, which returns its count."""
     idle_from, t0 = busy_s(), time.monotonic()
     time.sleep(0.5)
     noise = (busy_s() - idle_from) / (time.monotonic() - t0)
@@ -96,7 +96,7 @@ for line in sys.stdin:
 
 
 def bare_fork(work: list[Job], workers: int) -> Callable[[], int]:
-    """Run a fork server in an interpreter like the sandbox's, without limits, pipes or isolation.
+    """Run a bare fork server in an interpreter like the sandbox's, without any isolation.
 
     Its samples are this file's own, right and wrong ones, not a model's.
     """

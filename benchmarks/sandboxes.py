@@ -41,7 +41,7 @@ def warm(sandbox: Sandbox, work: list[Job]) -> float:
 
 
 def cold(work: list[Job], workers: int) -> float:
-    """Start a container for each sample: program and tests in one interpreter, the exit code counts."""
+    """Start a container per sample: program and tests share it, and the exit code counts."""
     engine = find_engine()
     arguments = run_arguments(image_id(engine), "name", LIMITS, 200_001, podman=engine.is_podman())
     name = arguments.index("--name")
