@@ -126,7 +126,7 @@ def test_damaged_data_file(assay: Cli, model: Path, tmp_path: Path) -> None:
 
 
 def test_k_above_n(assay: Cli, tmp_path: Path) -> None:
-    refused(assay("passk", "5", "1", "10"), "pass@10 needs 1 <= k <= n")
+    refused(assay("passk", "5", "1", "10"), "pass@10: needs 1 <= k <= n")
     (tmp_path / "t.tsv").write_text("a\t5\t1\n")
     refused(assay("passk", "--tsv", "t.tsv", "-k", "10"), "a: has 5 samples", "pass@10 needs 10")
     refused(assay("passk", "5"), "N C K")

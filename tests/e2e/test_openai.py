@@ -153,7 +153,7 @@ def test_no_server_and_no_address_are_one_line(assay: Cli) -> None:
     assert "--base-url" in done.stderr
     done = assay("eval", "mini", "--model", "openai:", "--base-url", "http://127.0.0.1:1/v1")
     assert (done.returncode, len(done.stderr.splitlines())) == (2, 1)
-    assert "start the server" in done.stderr
+    assert "Start the server" in done.stderr
 
 
 LLAMA_CPP = """

@@ -47,7 +47,7 @@ def test_an_ending_says_what_is_written(path: str, name: str) -> None:
 def test_other_files_have_no_format(tmp_path: Path) -> None:
     (tmp_path / "notes").write_text("GG")
     assert find_format(tmp_path / "notes") == ""
-    with pytest.raises(ModelError, match="is no model that can be read"):
+    with pytest.raises(ModelError, match="is not a model that can be read"):
         read_checkpoint(tmp_path / "notes")
 
 

@@ -135,7 +135,7 @@ def test_rows_that_share_a_block_are_taken_apart() -> None:
 
 
 def test_a_type_that_nobody_can_dequantise_is_named() -> None:
-    with pytest.raises(ModelError, match="t is stored as Q8_1, which cannot be dequantised"):
+    with pytest.raises(ModelError, match="t: is stored as Q8_1, which cannot be dequantised"):
         decode(tensor("Q8_1", (1, 32), bytes(36)))
 
 

@@ -46,5 +46,5 @@ def test_base_models_get_the_raw_prompt_and_stop_words(humaneval: Benchmark) -> 
 
 
 def test_an_unknown_strategy_names_the_known_ones() -> None:
-    with pytest.raises(UsageError, match="choose .*standard"):
+    with pytest.raises(UsageError, match="Choose .*standard"):
         strategies.get("telepathy")

@@ -360,7 +360,7 @@ def test_every_container_has_a_user_of_its_own(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_tiers_are_not_for_containers() -> None:
-    with pytest.raises(SandboxError, match="drop --sandbox-tier"):
+    with pytest.raises(SandboxError, match="containers have one tier"):
         open_sandbox("docker", 1, "root")
 
 
