@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from assay import codec
+from assay.cli._output import INCOMPLETE
 from assay.datasets import file_sha256, write_sealed
 from assay.errors import SandboxError
 from assay.sandbox import Sandbox, open_sandbox
@@ -225,7 +226,7 @@ def test_unsupported_tasks_are_listed_beside_the_score(
     samples = write_completions(tmp_path / "s.jsonl", [(first, f"import bz2\n{code}"), *others])
     asked = ("score", samples, "--benchmark", "mini", "--sandbox", "wasm")
     shown = assay(*asked)
-    assert shown.returncode == 0, shown.stderr
+    assert shown.returncode == INCOMPLETE, shown.stderr
     assert f"unsupported {first} (module bz2)" in shown.stdout
     result = json.loads(assay(*asked, "--json").stdout)
     assert result["results"]["unsupported"] == {first: "module bz2"}
