@@ -140,6 +140,11 @@ with Extractor(limits=Limits(cpu_s=100.0)) as extractor:
 """
 
 
+def heed_interrupts() -> None:
+    """Undo what a shell does to commands in the background: they ignore SIGINT."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 @pytest.mark.parametrize("ending", [signal.SIGKILL, signal.SIGINT])
 def test_workers_end_with_the_harness_while_they_work(ending: signal.Signals) -> None:
     harness = subprocess.Popen(
@@ -147,6 +152,7 @@ def test_workers_end_with_the_harness_while_they_work(ending: signal.Signals) ->
         cwd=Path(__file__).parents[2],
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
         stderr=subprocess.DEVNULL,
+        preexec_fn=heed_interrupts,
     )
     try:
         assert wait_for(lambda: any(map(has_worked, children(harness.pid))))
