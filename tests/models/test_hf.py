@@ -195,7 +195,7 @@ def test_other_weights_under_the_same_path_are_another_model(tmp_path: Path) -> 
     [
         (lambda f: (f / "model.safetensors").unlink(), {}, "has no weights"),
         (lambda f: None, {"device": "cuda"}, "no NVIDIA GPU|torch finds no GPU"),
-        (lambda f: None, {"adapter": "/nowhere"}, "no folder of LoRA weights"),
+        (lambda f: None, {"adapter": "/nowhere"}, "is not a folder of LoRA weights"),
         (lambda f: (f / "model.safetensors").write_bytes(b"\0" * 99), {}, "cannot load"),
     ],
 )
@@ -221,7 +221,7 @@ def test_a_chat_without_a_template_is_refused(tmp_path: Path) -> None:
 def test_an_adapter_that_names_no_model_is_one_line(tmp_path: Path) -> None:
     for content in ("{", "{}", '{"base_model_name_or_path": null}'):
         (tmp_path / "adapter_config.json").write_text(content)
-        with pytest.raises(ModelError, match="tells no base_model_name_or_path"):
+        with pytest.raises(ModelError, match="has no valid base_model_name_or_path"):
             open_model(str(tmp_path))
 
 

@@ -84,7 +84,7 @@ def test_other_tokens_for_the_same_prompt_are_told(
     ("arguments", "words"),
     [
         (("nowhere.gguf",), "nowhere.gguf: is not on this machine"),
-        (("FOLDER", "--precision", "2-bit"), "no thresholds for 2-bit: choose same, 8-bit, 4-bit"),
+        (("FOLDER", "--precision", "2-bit"), "no thresholds for 2-bit. Choose same, 8-bit, 4-bit"),
         (("FOLDER", "--hf", "nowhere"), "nowhere: is not a file or folder"),
         (("FOLDER", "--policy", "nowhere.yaml"), "no such file"),
     ],
