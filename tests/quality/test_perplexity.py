@@ -193,7 +193,10 @@ def test_the_command_and_its_json(assay: Cli, folder: Path, tmp_path: Path) -> N
             ("--dataset", "nothing.txt"),
             "nothing.txt: no such file. Give a UTF-8 text file, or one of",
         ),
-        (("--dataset", "built-in", "--window", "64", "--stride", "64"), "--stride: 64 is out of range"),
+        (
+            ("--dataset", "built-in", "--window", "64", "--stride", "64"),
+            "--stride: 64 is out of range",
+        ),
         (("--dataset", "built-in", "--window", "99999"), "exceeds the model's context"),
         (("--dataset", "built-in", "--bytes", "-1"), "--bytes: -1 is negative"),
     ],
