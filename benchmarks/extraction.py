@@ -63,7 +63,7 @@ HOSTILE = {
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """What a model said, and how harnesses take it."""
+    """Hold what a model said, and how harnesses read it."""
 
     task_id: str
     raw: str
@@ -123,7 +123,7 @@ class Judge:
         self._passed: dict[tuple[str, str], bool] = {}
 
     def passed(self, programs: list[tuple[str, str]]) -> list[bool]:
-        """Of each, a task and a program."""
+        """Return whether each program, given with its task, passes."""
         waiting = [p for p in dict.fromkeys(programs) if p not in self._passed]
         about = self._benchmark
         jobs = [

@@ -1,4 +1,4 @@
-"""What it costs to call a judge once per program, as a training loop does.
+"""Measure what it costs to call a judge once per program, as a training loop does.
 
     python benchmarks/judge_calls.py [--programs 1000] [--rounds 3]
 

@@ -95,7 +95,7 @@ def recorded_samples(folder: Path) -> Iterator[Samples]:
 
 
 def _field(record: dict[str, Any]) -> str:
-    """How the harnesses take it; nothing if it is neither program nor continuation."""
+    """Return how the harnesses read it; nothing if it is neither program nor continuation."""
     kind = record["code_kind"] if record["code"] else record["raw_kind"]
     fields = {"body": "completion", "completion": "completion"}
     return fields.get(kind, "solution" if kind in ("program", "prompt+completion") else "")

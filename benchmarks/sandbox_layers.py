@@ -1,4 +1,4 @@
-"""What each layer of the process sandbox would cost if every program paid for it.
+"""Measure what each layer of the process sandbox would cost if every program paid for it.
 
     python benchmarks/sandbox_layers.py          (as root)
 

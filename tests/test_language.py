@@ -43,6 +43,7 @@ RETIRED = {
 PATTERNS = {re.compile(rf"\b({old})\b", re.I): new for old, new in RETIRED.items()}
 
 NOT_YET_CONVERTED: set[str] = set()
+FRAGMENT = re.compile(r"(Of|What|Where|When|As|With|That|Which|Who|Whose|How|Whether|Why|Those)\b")
 MOST_WORDS = 30  # of a sentence in docs: STYLE.md asks for about 25
 MOST_MARKS = 2  # colons and semicolons of a sentence
 
@@ -146,6 +147,20 @@ def test_errors_use_plain_words(name: str) -> None:
         if (bad := [f"{text}: {one}" for text in error_texts(path) for one in retired_in(text)])
     }
     assert found == {}
+
+
+def test_docstrings_begin_with_a_verb() -> None:
+    """Ruff's D401 knows few words; these openings make a fragment of any sentence."""
+    files = [*SOURCE.rglob("*.py"), *(ROOT / "benchmarks").glob("*.py")]
+    kinds = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+    found = [
+        f"{path.relative_to(ROOT)}: {text.splitlines()[0]}"
+        for path in files
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, kinds) and (text := ast.get_docstring(node))
+        if FRAGMENT.match(text)
+    ]
+    assert found == []
 
 
 @pytest.mark.parametrize(

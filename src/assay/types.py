@@ -81,7 +81,7 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """What a model is sent: chat messages, or plain text if there are none."""
+    """Hold what a model is sent: chat messages, or plain text if there are none."""
 
     messages: tuple[Message, ...] = ()
     text: str = ""
@@ -90,7 +90,7 @@ class Prompt:
 
 @dataclass(frozen=True, slots=True)
 class Decoding:
-    """How tokens are chosen. Temperature 0 is greedy; top_k 0 means no limit."""
+    """Set how tokens are chosen. Temperature 0 is greedy; top_k 0 means no limit."""
 
     max_tokens: int = 512
     temperature: float = 0.0
@@ -208,7 +208,7 @@ class ModelIdentity:
 
 @dataclass(frozen=True, slots=True)
 class Capabilities:
-    """What a sandbox guarantees on this machine, and what it does not."""
+    """List what a sandbox guarantees on this machine, and what it does not."""
 
     kind: str
     tier: str

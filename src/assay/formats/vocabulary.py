@@ -83,7 +83,7 @@ class ByteLevel:
 
 @dataclass(frozen=True, slots=True)
 class PreTokenizer:
-    """How llama.cpp splits a text under these names of ``tokenizer.ggml.pre``."""
+    """Describe how llama.cpp splits a text under these names of ``tokenizer.ggml.pre``."""
 
     names: tuple[str, ...]
     steps: tuple[Split | Digits | ByteLevel, ...]

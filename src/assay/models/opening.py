@@ -33,7 +33,7 @@ DEFAULT_WEIGHTS = PackagedFile(
 
 @dataclass(frozen=True, slots=True)
 class Backend:
-    """How an engine opens a model. ``recognises`` looks at a file's content, never its name."""
+    """Open a model with one engine. ``recognises`` looks at a file's content, never its name."""
 
     open: Callable[[str, EngineOptions], Model]
     recognises: Callable[[Path], bool]

@@ -30,7 +30,7 @@ COUNTS = ("parallel", "requests_per_minute", "tokens_per_minute", "price_in", "p
 
 @dataclass(frozen=True, slots=True)
 class EngineOptions:
-    """How a model runs. An engine refuses what it cannot do; empty means its own choice."""
+    """Set how a model runs. An engine refuses what it cannot do; empty means its own choice."""
 
     batch_mode: BatchMode = "auto"  # off: one prompt at a time; on: an error if it cannot batch
     parallel: int = 0  # batch size; 0: automatic

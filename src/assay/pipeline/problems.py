@@ -21,7 +21,7 @@ NAMED = 3  # task ids that a label lists; more are counted
 
 @dataclass(frozen=True, slots=True)
 class ProblemSelection:
-    """Which problems to use. Without any setting, all are selected.
+    """Select the problems to use. Without any setting, all are selected.
 
     ``range`` is ``N`` (the first N), ``A:B``, ``A:`` or ``:B``, as Python slices count.
     """

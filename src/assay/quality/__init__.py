@@ -1,1 +1,1 @@
-"""Whether a model is sound: perplexity, throughput, parity with a reference, and the gate."""
+"""Decide whether a model is sound: perplexity, throughput, parity with a reference, the gate."""

@@ -25,7 +25,7 @@ RECORDED = "The completions were recorded elsewhere, so the prompt is not known.
 
 @dataclass(frozen=True, slots=True)
 class SampleFilter:
-    """Which samples of a run to show. An empty field admits all."""
+    """Select the samples of a run to show. An empty field admits all."""
 
     task: str = ""  # a task id, or the part of it after the last slash
     sample: int | None = None

@@ -1,4 +1,4 @@
-"""How scores look in text."""
+"""Format scores as text."""
 
 from __future__ import annotations
 

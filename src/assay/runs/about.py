@@ -47,7 +47,7 @@ class Gate:
 
 @dataclass(frozen=True, slots=True)
 class Environment:
-    """Where a run is executed: versions, machine, engine, sandbox."""
+    """Record where a run is executed: versions, machine, engine, sandbox."""
 
     assay: str = ""
     python: str = ""

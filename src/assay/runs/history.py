@@ -56,7 +56,7 @@ class RunEntry:
 
 @dataclass(frozen=True, slots=True)
 class RunFilter:
-    """Which runs to list. An empty field admits all."""
+    """Select the runs to list. An empty field admits all."""
 
     model: str = ""  # a part of its name
     benchmark: str = ""

@@ -22,7 +22,7 @@ SCHEMA = 1
 
 @dataclass(frozen=True, slots=True)
 class ConfigResult:
-    """How completions were generated. In the file, all fields are on one level."""
+    """Record how completions were generated. In the file, all fields are on one level."""
 
     decoding: Decoding = field(default_factory=Decoding)
     asking: Asking | None = None  # none: the version that wrote the file did not record it
@@ -33,7 +33,7 @@ class ConfigResult:
 
 @dataclass(frozen=True, slots=True)
 class ProblemResult:
-    """How many of a problem's judged samples passed, and why the others did not."""
+    """Count how many of a problem's judged samples passed, and why the others did not."""
 
     task_id: str
     n: int
@@ -178,7 +178,7 @@ class Result:
 
     @property
     def complete(self) -> bool:
-        """Whether all samples of all selected problems were judged."""
+        """Tell whether all samples of all selected problems were judged."""
         return self.coverage is None or self.coverage.complete
 
     @property

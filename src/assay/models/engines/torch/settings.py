@@ -12,7 +12,7 @@ from assay.models.workers.messages import TemplateSettings, WorkerSettings
 
 @dataclass(frozen=True, slots=True)
 class Generate:
-    """How to generate. Sent as a message, it lets a process that only scored accept requests."""
+    """Set how to generate. As a message, it lets a process that only scored accept requests."""
 
     parallel: int  # 0: as many as fit into memory
     max_tokens: int
