@@ -71,6 +71,13 @@ model_name = option(
     "--name", envvar="ASSAY_NAME", default="", help="Name of the model in results; default: made "
     "from its file or folder, adapter, size and number format.",
 )  # fmt: skip
+text_limit = option(
+    "--bytes",
+    "limit",
+    type=int,
+    default=0,
+    help="Use only the first lines of the text, up to this many bytes; 0 uses all.",
+)
 as_json = option("--json", "as_json", is_flag=True, help="Print the output as JSON.")
 prompt_imports = option(
     "--prompt-imports",

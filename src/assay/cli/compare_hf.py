@@ -9,7 +9,7 @@ import click
 
 from assay import codec, models
 from assay.borders.writing import write_whole
-from assay.cli._options import as_json, data_dir, option
+from assay.cli._options import as_json, data_dir, option, text_limit
 from assay.cli._output import echo, echo_json
 from assay.cli._progress import ProgressDisplay
 from assay.errors import UsageError
@@ -36,13 +36,7 @@ BROKEN = 1
     default=BUILT_IN,
     help="Text for the perplexities: built-in, the name of a pinned text, or a text file.",
 )
-@option(
-    "--bytes",
-    "limit",
-    type=int,
-    default=0,
-    help="Use only the first lines of the text, up to this many bytes; 0 uses all.",
-)
+@text_limit
 @option(
     "--precision",
     "kind",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from assay import codec, models
-from assay.cli._options import as_json, data_dir, modelling, option
+from assay.cli._options import as_json, data_dir, modelling, option, text_limit
 from assay.cli._output import echo, echo_json
 from assay.cli._progress import ProgressDisplay
 from assay.models.scoring import open_scorer
@@ -22,13 +22,7 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("model", default=models.DEFAULT)
 @option("--dataset", default=WIKITEXT, help="Name of a pinned text, or a text file.")
-@option(
-    "--bytes",
-    "limit",
-    type=int,
-    default=0,
-    help="Use only the first lines of the text, up to this many bytes; 0 uses all.",
-)
+@text_limit
 @option(
     "--window",
     type=int,
