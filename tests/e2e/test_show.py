@@ -148,6 +148,13 @@ def test_data_of_another_version_gives_no_prompt(tmp_path: Path) -> None:
     assert "--- Prompt\nThe run used another version of the data of mini." in printed
 
 
+def test_a_task_that_the_benchmark_does_not_have_gives_no_prompt(tmp_path: Path) -> None:
+    """It ended in a traceback."""
+    foreign = open_run(tmp_path / "results", asked("mini"), MODEL)
+    foreign.add_completion(completion("other/0", "x"))
+    assert "The prompt cannot be built again: " in show(foreign, "other/0").out
+
+
 def test_a_run_scored_from_a_file_is_shown(tmp_path: Path) -> None:
     samples = write_completions(tmp_path / "s.jsonl", [("mini/0", WRONG), ("mini/0", RIGHT)])
     scored = run_command(

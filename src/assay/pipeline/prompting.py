@@ -44,7 +44,7 @@ def prompted(config: PromptConfig, reporter: Reporter) -> Asked:
     check_texts(config.system, config.stop)
     build = strategies.get(config.strategy).build
     benchmark = benchmarks.load(config.benchmark, reporter.note, config.data_dir)
-    problem = _problem(benchmark, config.task)
+    problem = find_problem(benchmark, config.task)
     if not config.model:
         _refuse_model_settings(config.engine)
         chosen = config.engine.prompt_form
@@ -72,7 +72,8 @@ def _complete(prompt: Prompt, form: PromptForm, config: PromptConfig) -> Prompt:
     return complete_prompt(prompt, asking)
 
 
-def _problem(benchmark: Benchmark, task: str) -> Problem:
+def find_problem(benchmark: Benchmark, task: str) -> Problem:
+    """Return a problem by its task id or the part after the last slash; UsageError if unknown."""
     for problem in benchmark.problems:
         if task in (problem.task_id, problem.task_id.rpartition("/")[2]):
             return problem

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from assay import benchmarks
 from assay.errors import AssayError, UsageError
 from assay.pipeline.asking import complete_prompt
+from assay.pipeline.prompting import find_problem
 from assay.prompts import strategies
 from assay.runs import RunReader
 from assay.runs.history import describe_folder, find_folder
@@ -17,7 +18,7 @@ from assay.runs.result import SampleResult, read_samples
 if TYPE_CHECKING:
     from assay.progress import Reporter
     from assay.protocol import RecordedProtocol
-    from assay.types import Limits, Problem, Prompt
+    from assay.types import Limits, Prompt
 
 NOT_JUDGED = "not-judged"
 RECORDED = "The completions were recorded elsewhere, so the prompt is not known."
@@ -131,16 +132,12 @@ def _find_prompt(
     try:
         benchmark = benchmarks.load(protocol.benchmark, reporter.note, data_dir)
         strategy = strategies.get(protocol.prompt_strategy)
+        problem = find_problem(benchmark, task_id)
     except AssayError as error:
         return None, f"The prompt cannot be built again: {error}"
     if benchmark.data_sha256 != protocol.data_sha256:
         return None, f"The run used another version of the data of {protocol.benchmark}."
     if strategy.version != protocol.prompt_strategy_version:
         return None, f"The run used another version of the strategy {protocol.prompt_strategy}."
-    problem = _find_problem(benchmark.problems, task_id)
     built = strategy.build(problem, protocol.asking.prompt_form)
     return complete_prompt(built, protocol.asking), ""
-
-
-def _find_problem(problems: tuple[Problem, ...], task_id: str) -> Problem:
-    return next(problem for problem in problems if problem.task_id == task_id)
