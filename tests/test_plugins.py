@@ -20,7 +20,7 @@ import pytest
 import assay
 from assay.benchmarks import benchmarks
 from assay.errors import AssayError, DataError, SandboxError
-from assay.extract import RULES, explained, extract
+from assay.extract import explained, extract, extraction_rules
 from assay.formats.format import read_checkpoint
 from assay.models import EngineFacts, EngineOptions, Model, Rendered, backends, convert, open_model
 from assay.prompts import strategies
@@ -341,12 +341,12 @@ EXAMPLES: dict[str, tuple[str, PromptForm]] = {
 
 
 def test_every_rule_has_an_example() -> None:
-    assert EXAMPLES.keys() == set(RULES)
+    assert EXAMPLES.keys() == set(extraction_rules.names())
 
 
-@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("rule", extraction_rules.names())
 def test_a_rule_is_described_applied_and_can_be_left_out(rule: str) -> None:
-    assert RULES[rule]
+    assert extraction_rules.get(rule).summary
     prompt = "def f(x):\n"
     problem = Problem("t", prompt, F, Tests("f", "assert f(1) == 1\n"))
     text, form = EXAMPLES[rule]

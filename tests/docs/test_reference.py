@@ -18,9 +18,9 @@ from assay.cli.check import UNSOUND
 from assay.cli.data import DAMAGED
 from assay.cli.main import FAILURE, INTERRUPTED
 from assay.datasets.catalogue import data_files
+from assay.extract import extraction_rules
 from assay.models import backends
 from assay.pipeline import ProblemSelection, ScoreConfig, score
-from assay.pipeline.extraction import RULES
 from assay.progress import Silent
 from assay.prompts import strategies
 from assay.protocol import Asking, Protocol
@@ -231,7 +231,7 @@ def first_column(page: str, heading: str) -> set[str]:
         ("models.md", "engine", backends.names()),
         ("prompts.md", "strategy", strategies.names()),
         ("best-of-n.md", "method", methods.names()),
-        ("extraction.md", "rule", list(RULES)),
+        ("extraction.md", "rule", extraction_rules.names()),
         ("benchmarks.md", "name", data_files.names()),
     ],
 )

@@ -7,7 +7,8 @@ import time
 import pytest
 
 from assay.extract import UNCUT, alternative, explained, extract
-from assay.extract.rules.demo import Cut, cut_demo
+from assay.extract.rule import Cut
+from assay.extract.rules.demo import cut_demo
 from assay.types import Problem, Program, Tests
 
 TESTS = Tests("f", "assert f(1) == 2\n")

@@ -10,8 +10,9 @@ import click
 from assay.cli._options import as_json, data_dir, option, prompt_imports
 from assay.cli._output import Styled, echo, echo_json, echo_text
 from assay.cli._progress import ProgressDisplay
+from assay.extract import extraction_rules
 from assay.pipeline import ScoreConfig
-from assay.pipeline.extraction import RULES, Extracted, extracted
+from assay.pipeline.extraction import Extracted, extracted
 
 if TYPE_CHECKING:
     from assay.types import PromptImports
@@ -58,7 +59,7 @@ def extract(
             echo((Styled(title, bold=True),))
             if explain:
                 for change in found.changes:
-                    echo(f"  {change.rule}: {RULES[change.rule]}")
+                    echo(f"  {change.rule}: {extraction_rules.get(change.rule).summary}")
                     _show(list(change.lines))
             else:
                 echo_text(found.program.code)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from assay import extract, runs, sandbox
-from assay.extract import RULES
+from assay.extract import extraction_rules
 from assay.extract.workers import Change, Extraction, ExtractionRequest, Extractor
 from assay.pipeline import ScoreConfig, recorded, references
 from assay.pipeline.samples import replay
@@ -14,7 +14,7 @@ from assay.progress import Reporter
 from assay.runs.result import Dependence, Result
 from assay.types import Benchmark, Completion, Job, Program, PromptForm, Sample, SampleKey
 
-__all__ = ["RULES", "Change", "Dependence", "Extracted", "dependences", "extracted"]
+__all__ = ["Change", "Dependence", "Extracted", "dependences", "extracted"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ def dependences(config: ScoreConfig, scored: Result, reporter: Reporter) -> list
     try:
         texts = [(c, _forms(one)) for c, one in extractor.in_order(requests)]
         benchmark = references.check(benchmark, judge, reporter).benchmark
-        for rule in RULES:
+        for rule in extraction_rules.names():
             jobs = list(_changed(rule, texts, benchmark, form, extractor, run.tests_seed))
             still: set[SampleKey] = set()
             # As in judging, the uncut form counts if the cut one fails.
