@@ -6,7 +6,7 @@ import dataclasses
 from typing import Any
 
 from assay import codec
-from assay.protocol import VERSION, Asking, Protocol, differences
+from assay.protocol import VERSION, PromptSettings, Protocol, differences
 from assay.types import Decoding, Limits
 
 BASE = Protocol(
@@ -19,7 +19,7 @@ BASE = Protocol(
     n_samples=1,
     prompt_strategy="standard",
     prompt_strategy_version=1,
-    asking=Asking("chat", "own"),
+    asking=PromptSettings("chat", "own"),
     decoding=Decoding(),
     extraction_version=1,
     tests="base",

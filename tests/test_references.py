@@ -149,7 +149,7 @@ def test_a_reference_that_fails_on_an_input_cannot_be_scored(sandbox: Sandbox) -
     assert checked.unscorable["a"].startswith("exception: ZeroDivisionError")
 
 
-def _expected(checked: references.Checked) -> dict[str, list[object]]:
+def _expected(checked: references.CheckedBenchmark) -> dict[str, list[object]]:
     cases = checked.benchmark.problems[0].tests.cases
     assert cases is not None
     return cases.expected

@@ -15,7 +15,7 @@ VERSION = 2  # of the protocol's meaning; results of version 1 do not have the f
 
 
 @dataclass(frozen=True, slots=True)
-class Asking:
+class PromptSettings:
     """Describe how a model is prompted, apart from the prompt strategy and the decoding."""
 
     prompt_form: PromptForm
@@ -39,7 +39,7 @@ class Protocol:
     n_samples: int
     prompt_strategy: str
     prompt_strategy_version: int
-    asking: Asking
+    asking: PromptSettings
     decoding: Decoding
     extraction_version: int
     tests: str
@@ -85,7 +85,7 @@ class RecordedProtocol:
     n_samples: int
     prompt_strategy: str
     prompt_strategy_version: int | None = None
-    asking: Asking | None = None
+    asking: PromptSettings | None = None
     decoding: Decoding | None = None
     extraction_version: int | None = None
     tests: str | None = None

@@ -88,14 +88,14 @@ prompt_imports = option(
 )
 
 
-def modelling(command: Callable[..., Any]) -> Callable[..., Any]:
+def model_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options for running a model. The command gets ``engine``, an EngineOptions."""
 
     @functools.wraps(command)
-    def with_engine(**asked: Any) -> Any:
-        names = [f.name for f in fields(EngineOptions) if f.name in asked]
-        engine = EngineOptions(**{name: asked.pop(name) for name in names})
-        return command(engine=engine, **asked)
+    def with_engine(**options: Any) -> Any:
+        names = [f.name for f in fields(EngineOptions) if f.name in options]
+        engine = EngineOptions(**{name: options.pop(name) for name in names})
+        return command(engine=engine, **options)
 
     decorated: Callable[..., Any] = with_engine
     for one in (
@@ -175,17 +175,17 @@ def modelling(command: Callable[..., Any]) -> Callable[..., Any]:
     return decorated
 
 
-def sampling(command: Callable[..., Any]) -> Callable[..., Any]:
+def sampling_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options of ``Sampling``. The command gets one; options override the preset."""
 
     @functools.wraps(command)
-    def with_preset(preset: str | None, **asked: Any) -> Any:
+    def with_preset(preset: str | None, **options: Any) -> Any:
         if preset is not None:
             source = click.get_current_context().get_parameter_source
             of_preset = asdict(PRESETS[preset]).items()
-            asked |= {n: v for n, v in of_preset if source(n) is ParameterSource.DEFAULT}
-        settings = {field.name: asked.pop(field.name) for field in fields(Sampling)}
-        return command(sampling=Sampling(**settings), **asked)
+            options |= {n: v for n, v in of_preset if source(n) is ParameterSource.DEFAULT}
+        settings = {field.name: options.pop(field.name) for field in fields(Sampling)}
+        return command(sampling=Sampling(**settings), **options)
 
     decorated: Callable[..., Any] = with_preset
     for one in (
@@ -238,8 +238,8 @@ def sampling(command: Callable[..., Any]) -> Callable[..., Any]:
     return decorated
 
 
-def asking(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options that change what a model is sent. Apply it above ``modelling``."""
+def prompt_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options that change what a model is sent. Apply it above ``model_options``."""
     for one in (
         option("--system", default="", help="System message before every conversation."),
         option(
@@ -260,7 +260,7 @@ def asking(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
-def judging(command: Callable[..., Any]) -> Callable[..., Any]:
+def judging_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options of every command that executes programs.
 
     The command gets ``problems``, a ProblemSelection.

@@ -9,7 +9,7 @@ import click
 
 from assay import codec, models
 from assay.borders.writing import check_replaceable, write_whole
-from assay.cli._options import as_json, modelling, option
+from assay.cli._options import as_json, model_options, option
 from assay.cli._output import echo, echo_json
 from assay.cli._progress import ProgressDisplay
 from assay.errors import RunError, UsageError
@@ -50,9 +50,9 @@ def _batches(_context: click.Context, _parameter: click.Parameter, value: str) -
     "--output", type=click.Path(path_type=Path, dir_okay=False), envvar="ASSAY_BENCH_OUTPUT",
     help="JSON file to write the measurements to.",
 )  # fmt: skip
-@modelling
+@model_options
 @as_json
-def bench(as_json: bool, output: Path | None, **asked: Any) -> None:
+def bench(as_json: bool, output: Path | None, **settings: Any) -> None:
     """Measure the speed of MODEL (default: the built-in model) as evaluations run it.
 
     Prints load time, time to the first token, tokens per second for every batch size, and memory.
@@ -63,7 +63,7 @@ def bench(as_json: bool, output: Path | None, **asked: Any) -> None:
       assay bench default
       assay bench model.gguf --batch 1,8,16 --output results/throughput.json
     """
-    config = BenchConfig(**asked)
+    config = BenchConfig(**settings)
     if output is not None:
         _prepare(output)
     with ProgressDisplay(Path(config.model).name, quiet=as_json) as display:

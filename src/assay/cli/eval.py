@@ -10,12 +10,12 @@ from assay import api, codec, runs
 from assay.cli._options import (
     ENGINES,
     STRATEGIES,
-    asking,
-    judging,
+    judging_options,
     list_choices,
-    modelling,
+    model_options,
     option,
-    sampling,
+    prompt_options,
+    sampling_options,
 )
 from assay.cli._output import INCOMPLETE, echo, echo_json
 from assay.cli._progress import ProgressDisplay
@@ -38,8 +38,8 @@ if TYPE_CHECKING:
     help="Model file, Hugging Face folder, ENGINE:REFERENCE, or default for the built-in model. "
     f"Engines: {', '.join(ENGINES)}.",
 )  # fmt: skip
-@sampling
-@asking
+@sampling_options
+@prompt_options
 @option(
     "--prompt-strategy",
     default="standard",
@@ -55,11 +55,11 @@ if TYPE_CHECKING:
     default=True,
     help="Whether to compare GPU and CPU logits first, once per model and device.",
 )
-@modelling
-@judging
+@model_options
+@judging_options
 def evaluate(
     benchmark: str, results_dir: Path, resume: bool, as_json: bool, publishable: bool,
-    parity_gate: bool, **asked: Any,
+    parity_gate: bool, **settings: Any,
 ) -> None:  # fmt: skip
     """Evaluate a model on BENCHMARK: generate, execute in the sandbox, score.
 
@@ -69,7 +69,7 @@ def evaluate(
       assay eval humaneval --model model.gguf --preset pass1
       assay eval humaneval --prompt-strategy all
     """
-    config = EvalConfig(benchmark=benchmark, results_dir=results_dir, fresh=not resume, **asked)
+    config = EvalConfig(benchmark=benchmark, results_dir=results_dir, fresh=not resume, **settings)
     with ProgressDisplay(benchmark, quiet=as_json) as display:
         results = api.run_evaluation(
             config, display, publishable=publishable, parity_gate=parity_gate

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from assay import codec, models
-from assay.cli._options import as_json, data_dir, modelling, option, text_limit
+from assay.cli._options import as_json, data_dir, model_options, option, text_limit
 from assay.cli._output import echo, echo_json
 from assay.cli._progress import ProgressDisplay
 from assay.models.scoring import open_scorer
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     "--stride", type=int, default=0,
     help="Number of tokens predicted per window; 0 means half a window.",
 )  # fmt: skip
-@modelling
+@model_options
 @data_dir
 @as_json
 def perplexity(

@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from assay.cli._options import as_json, asking, modelling, option, resume, sampling
+from assay.cli._options import (
+    as_json,
+    model_options,
+    option,
+    prompt_options,
+    resume,
+    sampling_options,
+)
 from assay.cli._output import echo_json, echo_text
 from assay.cli._progress import ProgressDisplay
 from assay.errors import ModelError, UsageError
@@ -33,9 +40,9 @@ MOST_INPUT = 1 << 24  # bytes: far beyond any context
     "--chat", is_flag=True,
     help="Send each prompt as a user message. Default: continue the prompt as text.",
 )  # fmt: skip
-@sampling
-@asking
-@modelling
+@sampling_options
+@prompt_options
+@model_options
 @resume
 @option("--verbose", is_flag=True, help="Print engine, device and speed on stderr.")
 @as_json
@@ -46,7 +53,7 @@ def run(
     resume: bool,
     verbose: bool,
     as_json: bool,
-    **asked: Any,
+    **settings: Any,
 ) -> None:
     """Complete one prompt, or every prompt of a file, with one load of MODEL.
 
@@ -60,7 +67,7 @@ def run(
       assay run model.gguf --batch-jsonl prompts.jsonl --output answers.jsonl
       assay run model.gguf --chat --prompt "Write a haiku about Python."
     """
-    config = _config(**asked)
+    config = _config(**settings)
     if (batch_jsonl is None) == (prompt is None):
         raise UsageError("Give either --batch-jsonl FILE or --prompt TEXT.")
     if prompt is not None:
@@ -85,8 +92,8 @@ def run(
         raise ModelError(f"No prompt was completed. The first error is: {report.first_error}")
 
 
-def _config(**asked: Any) -> RunConfig:
-    config = RunConfig(**asked)
+def _config(**settings: Any) -> RunConfig:
+    config = RunConfig(**settings)
     form = config.engine.prompt_form
     if config.chat and form == "text":
         raise UsageError("--chat: contradicts --prompt-form text. Drop one of them.")

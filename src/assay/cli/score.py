@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from assay.cli._options import JUDGES, judging, list_choices, option
+from assay.cli._options import JUDGES, judging_options, list_choices, option
 from assay.cli._output import echo
 from assay.cli._progress import ProgressDisplay
 from assay.cli.eval import exit_if_incomplete, show
@@ -45,7 +45,7 @@ from assay.report.summary import summarize_checks
     "--name", "model_name", default="",
     help="Name of the model that generated the completions. Default: the name of the file.",
 )  # fmt: skip
-@judging
+@judging_options
 def score(
     samples_file: str,
     results_dir: Path,
@@ -55,7 +55,7 @@ def score(
     cross_check: bool,
     resume: bool,
     as_json: bool,
-    **asked: Any,
+    **settings: Any,
 ) -> None:
     """Judge completions that were generated elsewhere.
 
@@ -68,7 +68,7 @@ def score(
       assay score samples.jsonl --benchmark humaneval
     """
     config = ScoreConfig(
-        samples_file=samples_file, results_dir=results_dir, fresh=not resume, **asked
+        samples_file=samples_file, results_dir=results_dir, fresh=not resume, **settings
     )
     checks = ScoreChecks(check_flaky, compare_extraction, engine, cross_check)
     with ProgressDisplay(config.benchmark, quiet=as_json) as display:

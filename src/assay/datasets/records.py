@@ -20,7 +20,7 @@ MOST_BYTES = 1 << 30  # the largest pinned file has 8 MB
 HOW_TO_READ_PARQUET = f"{install_hint('parquet')} to read it"
 
 
-def checked(path: Path, wanted: DataFile, remedy: str) -> list[dict[str, Any]]:
+def read_verified(path: Path, wanted: DataFile, remedy: str) -> list[dict[str, Any]]:
     """Return the file's records. Raise DataError unless they are the pinned ones, in order.
 
     The digest is that of the records, not of the bytes: the same data exists plain and gzipped, as

@@ -73,10 +73,10 @@ def thinking_budget(options: EngineOptions) -> int | None:
 def template_variables(options: EngineOptions) -> tuple[NamedValue, ...]:
     """Return the variables of a chat template besides the messages."""
     chosen = _chosen_variables(options)
-    return (*switched(options.thinking != OFF), *chosen) if options.thinking else chosen
+    return (*thinking_variables(options.thinking != OFF), *chosen) if options.thinking else chosen
 
 
-def switched(on: bool) -> tuple[NamedValue, ...]:
+def thinking_variables(on: bool) -> tuple[NamedValue, ...]:
     """Return the template variables that turn thinking on or off."""
     return tuple(NamedValue(name, json.dumps(on)) for name in SWITCHES)
 
@@ -126,11 +126,11 @@ def thought_tags(template: str) -> tuple[str, str] | None:
 def refuse_reserved(options: Iterable[NamedValue], flags: Mapping[str, str]) -> None:
     """Raise UsageError for an engine's option that another option of assay sets."""
     for option in options:
-        if why := reserved(option.name, flags):
+        if why := explain_reserved(option.name, flags):
             raise UsageError(why)
 
 
-def reserved(name: str, flags: Mapping[str, str]) -> str:
+def explain_reserved(name: str, flags: Mapping[str, str]) -> str:
     """Return why the user cannot set an engine's option; an empty text if they can."""
     if name not in flags:
         return ""

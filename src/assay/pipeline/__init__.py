@@ -6,7 +6,7 @@ from assay.pipeline.evaluate import evaluate, evaluate_all
 from assay.pipeline.judging import environment, select_problems
 from assay.pipeline.problems import ProblemSelection
 from assay.pipeline.run import sample_seed
-from assay.pipeline.score import check_references, flaky, recorded, score
+from assay.pipeline.score import check_references, flaky, load_recorded_samples, score
 from assay.progress import Reporter
 
 __all__ = [
@@ -23,7 +23,7 @@ __all__ = [
     "evaluate",
     "evaluate_all",
     "flaky",
-    "recorded",
+    "load_recorded_samples",
     "sample_seed",
     "score",
     "select_problems",

@@ -19,7 +19,7 @@ from assay.pipeline import (
     score,
     select_problems,
 )
-from assay.pipeline.extraction import dependences, extracted
+from assay.pipeline.extraction import dependences, extract_programs
 from assay.pipeline.judging import case_groups
 from assay.pipeline.prompt_imports import without_prompt_code
 from assay.pipeline.samples import Samples, recorded_samples, replay
@@ -88,7 +88,7 @@ def score_and_check(config: ScoreConfig, checks: ScoreChecks, reporter: Reporter
 def peer_score(config: ScoreConfig, engine: str, reporter: Reporter) -> PeerScore:
     """Judge with the peer alone. It gets the same programs that assay would execute."""
     judge = peers.get(engine)
-    found = list(extracted(config, reporter))
+    found = list(extract_programs(config, reporter))
     programs = {one.key: one.program for one in found if one.error is None}
     errors = {one.key: one.error for one in found if one.error is not None}
     without = f"; {len(errors)} samples have an error instead of a program" if errors else ""

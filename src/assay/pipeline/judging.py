@@ -26,7 +26,7 @@ from assay.pipeline.config import EvalConfig, JudgeConfig, ScoreConfig
 from assay.pipeline.run import Stream
 from assay.pipeline.samples import (
     Samples,
-    Selected,
+    SelectedProblems,
 )
 from assay.progress import Reporter
 from assay.protocol import VERSION, Protocol
@@ -42,7 +42,7 @@ MOST_WORKERS = 1024
 
 def judge_samples(
     config: JudgeConfig,
-    selected: Selected,
+    selected: SelectedProblems,
     benchmark: Benchmark,  # the selected problems that have samples
     samples: Samples,
     model: models.Model,
@@ -154,11 +154,11 @@ def check_workers(config: JudgeConfig) -> None:
         )
 
 
-def select_problems(config: JudgeConfig, reporter: Reporter) -> Selected:
+def select_problems(config: JudgeConfig, reporter: Reporter) -> SelectedProblems:
     """Load the benchmark and return the selected problems."""
     whole = load_benchmark(config, reporter)
     benchmark, label = config.problems.apply(whole)
-    return Selected(benchmark, label, len(whole.problems))
+    return SelectedProblems(benchmark, label, len(whole.problems))
 
 
 def load_benchmark(config: JudgeConfig, reporter: Reporter) -> Benchmark:

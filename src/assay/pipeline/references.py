@@ -16,7 +16,7 @@ FORMAT = 4  # of the cached data; raise it when ``plain`` or ``digests`` change 
 
 
 @dataclass(frozen=True, slots=True)
-class Checked:
+class CheckedBenchmark:
     """A benchmark ready to judge with, and the tasks whose own reference does not pass here."""
 
     benchmark: Benchmark
@@ -26,17 +26,17 @@ class Checked:
 
 def check(
     benchmark: Benchmark, judge: sandbox.Sandbox, reporter: Reporter, *, again: bool = False
-) -> Checked:
+) -> CheckedBenchmark:
     """Run every reference solution, unless its outcome is cached on this machine."""
     references = _References(benchmark, judge, reporter, again)
-    complete, unscorable = references.with_expected_outputs()
-    failing, seconds = references.failing(complete)
+    complete, unscorable = references.add_expected_outputs()
+    failing, seconds = references.find_failures(complete)
     unscorable |= failing
     if references.executed:
         judge.close()  # a worker that ran references never runs another program
     benchmark = replace(benchmark, problems=tuple(complete))
     order = [p.task_id for p in benchmark.problems if p.task_id in unscorable]
-    return Checked(benchmark, {task_id: unscorable[task_id] for task_id in order}, seconds)
+    return CheckedBenchmark(benchmark, {task_id: unscorable[task_id] for task_id in order}, seconds)
 
 
 class _References:
@@ -56,7 +56,7 @@ class _References:
         if found.image:
             self._here.append(found.image)
 
-    def with_expected_outputs(self) -> tuple[list[Problem], dict[str, str]]:
+    def add_expected_outputs(self) -> tuple[list[Problem], dict[str, str]]:
         """Return all problems with expected values filled in, and why that failed, by task.
 
         Expected values that the benchmark gives are not changed.
@@ -68,7 +68,7 @@ class _References:
         failed: dict[str, str] = {}
         missing = []
         for problem in wanted:
-            if cases := self._kept_cases(problem):
+            if cases := self._cached_cases(problem):
                 found[problem.task_id] = cases
             else:
                 missing.append(problem)
@@ -90,7 +90,7 @@ class _References:
             )
         return [_with_cases(p, found.get(p.task_id)) for p in self._benchmark.problems], failed
 
-    def failing(self, problems: list[Problem]) -> tuple[dict[str, str], dict[str, float]]:
+    def find_failures(self, problems: list[Problem]) -> tuple[dict[str, str], dict[str, float]]:
         """Return why references fail, and how long each takes, by task."""
         failed: dict[str, str] = {}
         seconds: dict[str, float] = {}
@@ -122,7 +122,7 @@ class _References:
                 self._kept.put(keys[verdict.task_id], [failure, verdict.wall_s])
         return failed, seconds
 
-    def _kept_cases(self, problem: Problem) -> Cases | None:
+    def _cached_cases(self, problem: Problem) -> Cases | None:
         outputs = None if self._again else self._kept.get(self._key("outputs", problem))
         if outputs is None or problem.tests.cases is None:
             return None

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from assay import benchmarks
 from assay.errors import AssayError, UsageError
-from assay.pipeline.asking import complete_prompt
-from assay.pipeline.prompting import find_problem
+from assay.pipeline.problem_prompt import find_problem
+from assay.pipeline.prompt_settings import complete_prompt
 from assay.prompts import strategies
 from assay.runs import RunReader
 from assay.runs.history import describe_folder, find_folder

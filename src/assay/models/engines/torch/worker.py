@@ -18,7 +18,7 @@ from assay.models.engines.torch.texts import Texts, TokenAsk
 from assay.models.memory import free_memory
 from assay.models.workers.lines import Lines
 from assay.models.workers.messages import Score, Scoring, Tokenize
-from assay.models.workers.score_lines import answered
+from assay.models.workers.score_lines import answer_question
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -67,7 +67,7 @@ def _score_until_asked_to_generate(lines: WorkerLines, loaded: Loaded) -> Genera
     scores = TorchScores(loaded)
     _tell_ready(lines, loaded, loaded.facts(), 0)
     while not isinstance(message := lines.requests.get(), Generate):
-        lines.reply(answered(scores, message, loaded.context))
+        lines.reply(answer_question(scores, message, loaded.context))
     if loaded.device == "cuda":
         torch.cuda.empty_cache()  # free memory decides the number of slots
     return message
@@ -127,7 +127,7 @@ class Engine:
             self._read.clear()
             if self._loaded.device == "cuda":
                 torch.cuda.empty_cache()
-        self._lines.reply(answered(self._scores, question, self._loaded.context))
+        self._lines.reply(answer_question(self._scores, question, self._loaded.context))
 
     def _fitting(self, length: int) -> int:
         """Return how many slots of this length fit into memory."""
