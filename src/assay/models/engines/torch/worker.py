@@ -87,8 +87,9 @@ class Engine:
         self._read: OrderedDict[tuple[int, ...], Prefilled] = OrderedDict()
         self._typical = self._reader.read([[pad]])[0]
         self._slots: Slots | None = None
-        typical = min(loaded.context, PROMPT_TOKENS + generate.max_tokens)
-        self.most = generate.parallel or min(MOST[loaded.device], self._fitting(typical))
+        self._new_tokens = generate.max_tokens
+        self._length = min(loaded.context, PROMPT_TOKENS + generate.max_tokens)
+        self.most = generate.parallel or min(MOST[loaded.device], self._fitting(self._length))
 
     def facts(self) -> TorchFacts:
         loaded = self._loaded
@@ -139,9 +140,13 @@ class Engine:
         return max(1, int(free * MEMORY_SHARE[self._loaded.device] / per_slot))
 
     def _prepare(self) -> Slots:
-        """Return slots long enough for the waiting requests. Allocate new ones if needed."""
-        need = max(ask.length for ask in self._waiting)
-        new_tokens = max(ask.wish.new_tokens for ask in self._waiting)
+        """Return slots long enough for the waiting requests. Allocate new ones if needed.
+
+        They are made for a typical request at least: longer ones than those that came first would
+        wait until all of these are finished.
+        """
+        need = max(self._length, *(ask.length for ask in self._waiting))
+        new_tokens = max(self._new_tokens, *(ask.wish.new_tokens for ask in self._waiting))
         slots = self._slots
         if slots is not None and (
             self._busy or (need <= slots.length and new_tokens <= slots.new_tokens)
