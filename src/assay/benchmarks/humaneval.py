@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from assay.benchmarks import benchmarks
 from assay.benchmarks.support.prompt_code import preamble_of
 from assay.benchmarks.support.test_code import code_tests
+from assay.benchmarks.support.time_rule import SHORT_TESTS
 from assay.datasets.catalogue import read_records
 from assay.datasets.pinned import HUMANEVAL
 from assay.types import Benchmark, Problem
@@ -34,6 +35,7 @@ def load(announce: Announce, data_dir: Path | None) -> Benchmark:
         version=HUMANEVAL.version,
         data_sha256=HUMANEVAL.sha256,
         problems=tuple(map(_problem, read_records(Record, HUMANEVAL, announce, data_dir))),
+        time_rule=SHORT_TESTS,
     )
 
 

@@ -1,0 +1,172 @@
+"""How much CPU time right programs need, over all recorded completions.
+
+    python benchmarks/time_limits.py [--benchmarks NAME ...] [--keep FILE] [--workers 2]
+
+Judges every recorded completion (benchmarks/recorded.py) under the benchmark's fixed limits and
+prints two tables: how many right programs need more than 1, 2, 3 and 5 CPU seconds, and what
+several rules for a limit per problem would cost and change. ``--keep`` keeps the runs and the
+measurements, so that the same command resumes. docs/time-limits.md has the tables.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import tempfile
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import recorded
+
+from assay import benchmarks
+from assay.cli._progress import ProgressDisplay
+from assay.pipeline import ScoreConfig, references, score
+from assay.runs import RunReader
+from assay.sandbox import open_sandbox
+from assay.types import Job, Program
+
+NAMES = ("humaneval", "humanevalplus", "mbpp", "mbppplus")
+SECONDS = (1, 2, 3, 5)
+REPEATS = 3  # of every reference; the least of them counts
+FLOORS = (1.0, 1.5, 2.0, 3.0)
+FACTORS = (10.0, 20.0, 50.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """The verdict on one completion, and the CPU time of its problem's reference."""
+
+    benchmark: str
+    task_id: str
+    sample: int
+    origin: str
+    status: str
+    reason: str
+    cpu_s: float
+    reference_s: float
+    fixed_s: float  # the limit that it was judged under
+
+    @property
+    def right(self) -> bool:
+        return self.status == "pass"
+
+    def limit_s(self, floor_s: float, factor: float) -> float:
+        return min(self.fixed_s, max(floor_s, factor * self.reference_s))
+
+
+def measure(name: str, folder: Path, workers: int) -> list[Measured]:
+    """Judge all recorded completions of a benchmark, and its references. Resume earlier runs."""
+    benchmark = benchmarks.load(name)
+    tasks = {p.task_id for p in benchmark.problems}
+    given = [one for one in recorded.read(name) if one.task_id in tasks]
+    origins: dict[str, list[str]] = defaultdict(list)
+    for one in given:
+        origins[one.task_id].append(one.origin)
+    folder.mkdir(parents=True, exist_ok=True)
+    samples = folder / f"{name}.jsonl"
+    recorded.write(given, samples)
+    config = ScoreConfig(
+        name, folder, samples_file=str(samples), partial=True, no_cache=True, workers=workers,
+        time_limit=benchmark.limits.cpu_s,
+    )  # fmt: skip
+    with ProgressDisplay(name, quiet=not sys.stderr.isatty()) as display:
+        result = score(config, display)
+    reference_s = measure_references(name, workers)
+    return [
+        Measured(
+            name, v.task_id, v.sample, origins[v.task_id][v.sample], v.status, v.reason, v.cpu_s,
+            reference_s.get(v.task_id, 0.0), benchmark.limits.cpu_s,
+        )
+        for v in RunReader(result.folder).verdicts.values()
+    ]  # fmt: skip
+
+
+def measure_references(name: str, workers: int) -> dict[str, float]:
+    """Return the CPU seconds of every reference, the least of several runs."""
+    found: dict[str, list[float]] = defaultdict(list)
+    sandbox = open_sandbox("process", workers)
+    with ProgressDisplay(name, quiet=True) as display:
+        benchmark = references.check(benchmarks.load(name), sandbox, display).benchmark
+    jobs = (
+        Job(p.task_id, n, Program(p.reference, "reference"), p.tests, benchmark.limits)
+        for n in range(REPEATS)
+        for p in benchmark.problems
+    )
+    for verdict in sandbox.judge(jobs):
+        found[verdict.task_id].append(verdict.cpu_s)
+    sandbox.close()
+    return {task_id: min(seconds) for task_id, seconds in found.items()}
+
+
+def needs_table(rows: Iterable[Measured]) -> list[str]:
+    """Return the table of right programs by the CPU time that they need."""
+    lines = [
+        "| benchmark | programs | right | time-outs | "
+        + " | ".join(f"right, > {s} s" for s in SECONDS)
+        + " | slowest right | its reference |",
+        "|---|" + "---|" * (len(SECONDS) + 5),
+    ]
+    for name, found in _by_benchmark(rows).items():
+        right = [row for row in found if row.right]
+        slowest = max(right, key=lambda row: row.cpu_s)
+        cells = [
+            name, len(found), len(right), sum(row.reason == "timeout" for row in found),
+            *(sum(row.cpu_s > s for row in right) for s in SECONDS),
+            f"{slowest.cpu_s:.2f} s ({slowest.task_id})", f"{slowest.reference_s:.3f} s",
+        ]  # fmt: skip
+        lines.append(f"| {' | '.join(f'{c:,}' if isinstance(c, int) else c for c in cells)} |")
+    return lines
+
+
+def rules_table(rows: Iterable[Measured]) -> list[str]:
+    """Return what rules cost in time-outs, and how many right programs they would fail."""
+    lines = [
+        "| benchmark | limit | CPU s of time-outs | right programs that would fail | margin |",
+        "|---|---|---|---|---|",
+    ]
+    for name, found in _by_benchmark(rows).items():
+        endless = [row for row in found if row.reason == "timeout"]
+        right = [row for row in found if row.right]
+        fixed = sum(row.cpu_s for row in endless)
+        lines.append(f"| {name} | fixed, {found[0].fixed_s:g} s | {fixed:.0f} | 0 | |")
+        for floor_s in FLOORS:
+            for factor in FACTORS:
+                cost = sum(min(row.cpu_s, row.limit_s(floor_s, factor)) for row in endless)
+                lost = [row for row in right if row.cpu_s > row.limit_s(floor_s, factor)]
+                margin = min(row.limit_s(floor_s, factor) / max(row.cpu_s, 1e-3) for row in right)
+                rule = f"max({floor_s:g} s, {factor:g} x reference)"
+                lines.append(f"| {name} | {rule} | {cost:.0f} | {len(lost)} | {margin:.1f} x |")
+    return lines
+
+
+def _by_benchmark(rows: Iterable[Measured]) -> dict[str, list[Measured]]:
+    found: dict[str, list[Measured]] = defaultdict(list)
+    for row in rows:
+        found[row.benchmark].append(row)
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--benchmarks", nargs="*", choices=NAMES, default=NAMES)
+    parser.add_argument("--keep", type=Path, help="folder of the runs and measurements")
+    parser.add_argument("--workers", type=int, default=2)
+    asked = parser.parse_args()
+    rows = []
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = asked.keep or Path(scratch)
+        for name in asked.benchmarks:
+            kept = folder / f"{name}-measured.jsonl"
+            if not kept.exists():
+                found = measure(name, folder, asked.workers)
+                kept.write_text("".join(json.dumps(asdict(row)) + "\n" for row in found))
+            lines = kept.read_text().splitlines()
+            rows += [Measured(**json.loads(line)) for line in lines]
+    print("\n".join([*needs_table(rows), "", *rules_table(rows)]))
+
+
+if __name__ == "__main__":
+    main()
