@@ -1,4 +1,4 @@
-"""The recorded completions of ``$ASSAY_DATA_DIR/completions``, as ``assay score`` reads them."""
+"""Read the recorded completions of ``$ASSAY_DATA_DIR/completions`` as ``assay score`` does."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How much CPU time right programs need, over all recorded completions.
+"""Measure how much CPU time right programs need, over all recorded completions.
 
     python benchmarks/time_limits.py [--benchmarks NAME ...] [--keep FILE] [--workers 2]
 
@@ -26,13 +26,12 @@ from assay.cli._progress import ProgressDisplay
 from assay.pipeline import ScoreConfig, references, score
 from assay.runs import RunReader
 from assay.sandbox import open_sandbox
-from assay.types import Job, Program
+from assay.types import Job, Program, TimeRule
 
 NAMES = ("humaneval", "humanevalplus", "mbpp", "mbppplus")
 SECONDS = (1, 2, 3, 5)
 REPEATS = 3  # of every reference; the least of them counts
-FLOORS = (1.0, 1.5, 2.0, 3.0)
-FACTORS = (10.0, 20.0, 50.0)
+RULES = (TimeRule(3.0, 20.0), TimeRule(2.0, 50.0), TimeRule(1.0, 100.0))  # and the one in use
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +52,8 @@ class Measured:
     def right(self) -> bool:
         return self.status == "pass"
 
-    def limit_s(self, floor_s: float, factor: float) -> float:
-        return min(self.fixed_s, max(floor_s, factor * self.reference_s))
+    def limit_s(self, rule: TimeRule) -> float:
+        return rule.limit_s(self.task_id, self.reference_s, self.fixed_s)
 
 
 def measure(name: str, folder: Path, workers: int) -> list[Measured]:
@@ -122,24 +121,35 @@ def needs_table(rows: Iterable[Measured]) -> list[str]:
 
 
 def rules_table(rows: Iterable[Measured]) -> list[str]:
-    """Return what rules cost in time-outs, and how many right programs they would fail."""
+    """Return what rules cost and change, for the benchmarks that have one."""
     lines = [
-        "| benchmark | limit | CPU s of time-outs | right programs that would fail | margin |",
-        "|---|---|---|---|---|",
+        "| benchmark | limit | programs that reach it | their CPU s | right ones among them "
+        "| least margin of the others |",
+        "|---|---|---|---|---|---|",
     ]
     for name, found in _by_benchmark(rows).items():
-        endless = [row for row in found if row.reason == "timeout"]
-        right = [row for row in found if row.right]
-        fixed = sum(row.cpu_s for row in endless)
-        lines.append(f"| {name} | fixed, {found[0].fixed_s:g} s | {fixed:.0f} | 0 | |")
-        for floor_s in FLOORS:
-            for factor in FACTORS:
-                cost = sum(min(row.cpu_s, row.limit_s(floor_s, factor)) for row in endless)
-                lost = [row for row in right if row.cpu_s > row.limit_s(floor_s, factor)]
-                margin = min(row.limit_s(floor_s, factor) / max(row.cpu_s, 1e-3) for row in right)
-                rule = f"max({floor_s:g} s, {factor:g} x reference)"
-                lines.append(f"| {name} | {rule} | {cost:.0f} | {len(lost)} | {margin:.1f} x |")
+        if own := benchmarks.load(name).time_rule:
+            fixed = TimeRule(found[0].fixed_s, 0.0)
+            rules = dict.fromkeys((fixed, *RULES, own))
+            lines += [f"| {name} | {_describe(rule)} | {_effect(rule, found)} |" for rule in rules]
     return lines
+
+
+def _describe(rule: TimeRule) -> str:
+    if not rule.factor:
+        return f"{rule.least_s:g} s for all"
+    without = f", 10 s for {', '.join(rule.exempt)}" if rule.exempt else ""
+    return f"max({rule.least_s:g} s, {rule.factor:g} x reference){without}"
+
+
+def _effect(rule: TimeRule, rows: list[Measured]) -> str:
+    """Return how many programs a rule stops, what they cost, and how close right ones come."""
+    stopped = [row for row in rows if row.cpu_s >= row.limit_s(rule)]
+    right = [row for row in rows if row.right and row not in stopped]
+    margin = min(row.limit_s(rule) / max(row.cpu_s, 1e-3) for row in right)
+    cost_s = sum(row.limit_s(rule) for row in stopped)
+    lost = sum(row.right for row in stopped)
+    return f"{len(stopped)} | {cost_s:.0f} | {lost} | {margin:.1f} x"
 
 
 def _by_benchmark(rows: Iterable[Measured]) -> dict[str, list[Measured]]:

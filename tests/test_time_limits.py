@@ -31,14 +31,19 @@ def test_a_limit_is_between_the_least_and_the_fixed_one_and_grows_with_the_refer
     least_s: float, factor: float, reference_s: float, more_s: float, fixed_s: float
 ) -> None:
     rule = TimeRule(least_s, factor)
-    limit_s = rule.limit_s(reference_s, fixed_s)
+    limit_s = rule.limit_s("a", reference_s, fixed_s)
     assert least_s <= limit_s <= fixed_s
     assert limit_s >= min(fixed_s, factor * reference_s)
-    assert rule.limit_s(reference_s + more_s, fixed_s) >= limit_s
+    assert rule.limit_s("a", reference_s + more_s, fixed_s) >= limit_s
 
 
 def test_the_rule_never_allows_more_than_the_fixed_limit() -> None:
-    assert TimeRule(3.0, 20.0).limit_s(0.0, 2.0) == 2.0
+    assert TimeRule(3.0, 20.0).limit_s("a", 0.0, 2.0) == 2.0
+
+
+def test_exempt_tasks_keep_the_fixed_limit() -> None:
+    rule = TimeRule(1.0, 20.0, exempt=("a",))
+    assert [rule.limit_s(task_id, 0.01, 10.0) for task_id in "ab"] == [10.0, 1.0]
 
 
 def judge(folder: Path, texts: list[tuple[str, str]], time_limit: float | None = None) -> Result:
@@ -116,9 +121,12 @@ def test_the_command_takes_auto_or_seconds(tmp_path: Path) -> None:
     assert "'long' is neither auto nor a number of seconds" in wrong.err
 
 
-@pytest.mark.parametrize("name", ["humaneval", "mbpp", "mbpp-sanitized", "mini"])
-def test_short_benchmarks_have_the_rule(name: str) -> None:
-    assert benchmarks.load(name).time_rule == TimeRule(1.0, 100.0)
+@pytest.mark.parametrize(
+    ("name", "exempt"),
+    [("humaneval", ("HumanEval/129",)), ("mbpp", ()), ("mbpp-sanitized", ()), ("mini", ())],
+)
+def test_short_benchmarks_have_the_rule(name: str, exempt: tuple[str, ...]) -> None:
+    assert benchmarks.load(name).time_rule == TimeRule(1.0, 100.0, exempt)
 
 
 def test_benchmarks_with_a_limit_per_call_have_none() -> None:

@@ -34,10 +34,13 @@ class TimeRule:
 
     least_s: float
     factor: float
+    exempt: tuple[str, ...] = ()  # tasks with the fixed limit, since right programs may be slow
 
-    def limit_s(self, reference_s: float, most_s: float) -> float:
-        """Return the CPU limit in seconds, rounded up to tenths."""
-        return min(most_s, max(self.least_s, math.ceil(self.factor * reference_s * 10) / 10))
+    def limit_s(self, task_id: str, reference_s: float, fixed_s: float) -> float:
+        """Return a task's CPU limit in seconds, rounded up to tenths."""
+        if task_id in self.exempt:
+            return fixed_s
+        return min(fixed_s, max(self.least_s, math.ceil(self.factor * reference_s * 10) / 10))
 
 
 @dataclass(frozen=True, slots=True)

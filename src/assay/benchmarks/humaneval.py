@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from assay.benchmarks import benchmarks
@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from assay.progress import Announce
+
+
+SLOW = ("HumanEval/129",)  # enumerating all paths is right and takes 4 s, the reference 5 ms
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +38,7 @@ def load(announce: Announce, data_dir: Path | None) -> Benchmark:
         version=HUMANEVAL.version,
         data_sha256=HUMANEVAL.sha256,
         problems=tuple(map(_problem, read_records(Record, HUMANEVAL, announce, data_dir))),
-        time_rule=SHORT_TESTS,
+        time_rule=replace(SHORT_TESTS, exempt=SLOW),
     )
 
 

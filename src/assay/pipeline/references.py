@@ -51,7 +51,7 @@ def _cpu_limits(benchmark: Benchmark, measured: dict[str, _Measured]) -> dict[st
     if rule is None:
         return {}
     return {
-        task_id: rule.limit_s(one.cpu_s, benchmark.limits.cpu_s)
+        task_id: rule.limit_s(task_id, one.cpu_s, benchmark.limits.cpu_s)
         for task_id, one in measured.items()
         if not one.failure
     }

