@@ -41,6 +41,7 @@ def evaluate(
     problems: str = "",
     tasks: Sequence[str] = (),
     prompt_imports: PromptImports = "prepended",
+    time_limit: float | None = None,
     select: str = "",
     engine: EngineOptions | None = None,
     sandbox: str = "process",
@@ -57,8 +58,9 @@ def evaluate(
     """Evaluate a model on a benchmark, or resume the same evaluation, and return its result.
 
     The arguments are the options of ``assay eval``: ``problems`` is ``"10"`` or ``"20:40"``,
-    ``tasks`` are task ids, and ``engine`` holds the options of engines. The parity gate applies as
-    on the command line. Raise an ``AssayError`` for errors that a user can cause.
+    ``tasks`` are task ids, and ``engine`` holds the options of engines. ``time_limit`` is in CPU
+    seconds; None derives it from the references. The parity gate applies as on the command line.
+    Raise an ``AssayError`` for errors that a user can cause.
     """
     options = engine or EngineOptions()
     config = EvalConfig(
@@ -73,6 +75,7 @@ def evaluate(
         data_dir=Path(data_dir) if data_dir else None,
         problems=ProblemSelection(problems, tasks=tuple(tasks)),
         prompt_imports=prompt_imports,
+        time_limit=time_limit,
         model=model,
         sampling=Sampling(
             n_samples, temperature, top_k, top_p, min_p, repetition_penalty, max_tokens, seed
@@ -154,7 +157,7 @@ class Judge:
         if isinstance(found, str):
             found = load_benchmark(found, data_dir=data_dir, reporter=reporter)
         if limits:
-            found = replace(found, limits=limits)
+            found = replace(found, limits=limits, time_rule=None)
         self._sandbox = open_sandbox(sandbox, workers, sandbox_tier)
         try:
             checked = references.check(found, self._sandbox, reporter)
@@ -204,7 +207,7 @@ class Judge:
             sample=number,
             program=Program(code, "given"),
             tests=self._problems[task_id].tests,
-            limits=self.benchmark.limits,
+            limits=self.benchmark.limits_of(task_id),
             imports=self.benchmark.imports,
             environment=self.benchmark.environment,
         )

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from assay.benchmarks import benchmarks
 from assay.benchmarks.support.test_code import code_tests, function_under_test
+from assay.benchmarks.support.time_rule import SHORT_TESTS
 from assay.datasets.catalogue import DataFile, read_records
 from assay.datasets.pinned import MBPP, MBPP_SANITIZED
 from assay.types import Benchmark, Problem
@@ -48,7 +49,7 @@ def _loader(name: str, data: DataFile, task_ids: range) -> Loader:
     def load(announce: Announce, data_dir: Path | None) -> Benchmark:
         found = read_records(Record, data, announce, data_dir)
         problems = tuple(_problem(record) for record in found if record.task_id in task_ids)
-        return Benchmark(name, data.version, data.sha256, problems)
+        return Benchmark(name, data.version, data.sha256, problems, time_rule=SHORT_TESTS)
 
     return load
 

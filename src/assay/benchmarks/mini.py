@@ -9,6 +9,7 @@ from assay.benchmarks import benchmarks
 from assay.benchmarks.support.mini_problems import PROBLEMS
 from assay.benchmarks.support.prompt_code import preamble_of
 from assay.benchmarks.support.test_code import code_tests
+from assay.benchmarks.support.time_rule import SHORT_TESTS
 from assay.types import Benchmark, Problem
 
 if TYPE_CHECKING:
@@ -29,7 +30,10 @@ def load(_announce: Announce, _data_dir: Path | None) -> Benchmark:
         for number, (entry_point, prompt, body, tests) in enumerate(PROBLEMS)
     )
     data = [_record(problem) for problem in problems]
-    return Benchmark("mini", version="1", data_sha256=codec.digest(data), problems=problems)
+    return Benchmark(
+        "mini", version="1", data_sha256=codec.digest(data), problems=problems,
+        time_rule=SHORT_TESTS,
+    )  # fmt: skip
 
 
 def _record(problem: Problem) -> object:

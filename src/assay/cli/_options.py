@@ -31,6 +31,16 @@ def option(flag: str, *names: str, **settings: Any) -> Callable[[Any], Any]:
     return click.option(flag, *names, **settings)
 
 
+def parse_time_limit(_: click.Context, __: click.Parameter, value: str) -> float | None:
+    """Return a number of seconds, or None for ``auto``."""
+    if value == AUTO:
+        return None
+    try:
+        return float(value)
+    except ValueError:
+        raise click.BadParameter(f"{value!r} is neither {AUTO} nor a number of seconds.") from None
+
+
 def list_choices(names: tuple[str, ...]) -> str:
     """Return names as ``a, b or c``."""
     return f"{', '.join(names[:-1])} or {names[-1]}"
@@ -38,6 +48,7 @@ def list_choices(names: tuple[str, ...]) -> str:
 
 # Choices that help texts list. The registries would import every plug-in for each command;
 # tests/test_options.py compares these names with them.
+AUTO = "auto"
 SANDBOXES = ("process", "docker", "wasm")
 TIERS = ("auto", "root", "user", "landlock")
 SELECTIONS = ("first", "logprob", "examples", "agreement")
@@ -321,6 +332,14 @@ def judging_options(command: Callable[..., Any]) -> Callable[..., Any]:
             "--tests-seed",
             default="",
             help="Seed for tests with random inputs. Default: a new secret seed for every run.",
+        ),
+        option(
+            "--time-limit",
+            default=AUTO,
+            metavar="auto|SECONDS",
+            callback=parse_time_limit,
+            help="CPU seconds per program: auto, or a number for all problems. auto derives the "
+            "limit of a problem from its reference's time if the benchmark has a rule.",
         ),
         option("--no-cache", is_flag=True, help="Ignore cached verdicts."),
         data_dir,

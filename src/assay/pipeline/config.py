@@ -119,6 +119,7 @@ class JudgeConfig:
     tests_seed: str = ""  # for tests with random inputs; none: a new secret for every run
     problems: ProblemSelection = field(default_factory=ProblemSelection)
     prompt_imports: PromptImports = "prepended"  # whether code of the prompt precedes programs
+    time_limit: float | None = None  # CPU seconds per program; none: the benchmark's own rule
 
 
 @dataclass(frozen=True, slots=True)

@@ -249,14 +249,12 @@ def _alike_alone(
     benchmark = replace(benchmark, problems=tuple(problems))
     judge = sandbox.open_sandbox(config.sandbox, config.workers, config.sandbox_tier)
     try:
-        tests = {
-            problem.task_id: problem.tests
-            for problem in references.check(benchmark, judge, reporter).benchmark.problems
-        }
+        benchmark = references.check(benchmark, judge, reporter).benchmark
+        tests = {problem.task_id: problem.tests for problem in benchmark.problems}
         jobs = [
             Job(
                 *key, peer.programs[key], tests[key[0]],
-                benchmark.limits, benchmark.imports, benchmark.environment, tests_seed,
+                benchmark.limits_of(key[0]), benchmark.imports, benchmark.environment, tests_seed,
             )
             for key in sorted(keys)
             if key[0] in tests

@@ -120,7 +120,8 @@ def _jobs_without(
             yield tuple(
                 Job(
                     *completion.key, program, problems[completion.task_id].tests,
-                    benchmark.limits, benchmark.imports, benchmark.environment, tests_seed,
+                    benchmark.limits_of(completion.task_id), benchmark.imports,
+                    benchmark.environment, tests_seed,
                 )
                 for program in _forms(other)
             )  # fmt: skip

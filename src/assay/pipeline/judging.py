@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import platform
 from collections import Counter
 
@@ -38,6 +39,8 @@ LONG_S = 2.0
 
 
 MOST_WORKERS = 1024
+LONGEST_TIME_LIMIT_S = 3600
+WALL_PER_CPU = 1.25  # as in the limits of BigCodeBench
 
 
 def judge_samples(
@@ -67,6 +70,8 @@ def judge_samples(
         )  # fmt: skip
         try:
             _check_device(config, run)
+            cpu_s = run.keep_time_limits(benchmark.cpu_s)
+            benchmark = dataclasses.replace(benchmark, cpu_s=cpu_s)
             stream = Stream(
                 benchmark, samples.strategy, protocol, model, judge, extractor, run,
                 None if config.no_cache else cache, checked.unscorable, reporter,
@@ -165,9 +170,23 @@ def load_benchmark(config: JudgeConfig, reporter: Reporter) -> Benchmark:
     """Load the benchmark. Raise an error if its programs cannot be judged here."""
     name = benchmarks.of_split(config.benchmark, config.split)
     benchmark = benchmarks.load(name, reporter.note, config.data_dir)
+    if config.time_limit is not None:
+        benchmark = with_fixed_limit(benchmark, config.time_limit)
     if benchmark.environment:
         environments.find(benchmark.environment)
     return benchmark
+
+
+def with_fixed_limit(benchmark: Benchmark, cpu_s: float) -> Benchmark:
+    """Return the benchmark with one CPU limit for all problems."""
+    if not 0 < cpu_s <= LONGEST_TIME_LIMIT_S:
+        raise UsageError(
+            f"--time-limit {cpu_s:g}: must be above 0 and at most {LONGEST_TIME_LIMIT_S} seconds."
+        )
+    # A program that computes all the time must reach its CPU limit first.
+    wall_s = max(benchmark.limits.wall_s, WALL_PER_CPU * cpu_s)
+    limits = dataclasses.replace(benchmark.limits, cpu_s=float(cpu_s), wall_s=wall_s)
+    return dataclasses.replace(benchmark, limits=limits, time_rule=None)
 
 
 def _prices(config: JudgeConfig) -> tuple[float, float]:
@@ -214,6 +233,7 @@ def _protocol(
         environment=packages,
         origin=samples.origin,
         prompt_imports=config.prompt_imports,
+        time_rule=benchmark.time_rule,
     )
 
 

@@ -209,7 +209,7 @@ class Stream:
                 sample=completion.sample,
                 program=found.program,
                 tests=self._problems[completion.task_id].tests,
-                limits=self._benchmark.limits,
+                limits=self._benchmark.limits_of(completion.task_id),
                 imports=self._benchmark.imports,
                 environment=self._benchmark.environment,
                 seed=self._run.tests_seed,
