@@ -22,6 +22,7 @@ LONGEST_ERROR = 2_000  # characters
 # The commands by section of the help text. A command's module is imported when it is used.
 SECTIONS = {
     "Evaluate": {
+        "benchmarks": "benchmarks:list_all",
         "eval": "eval:evaluate",
         "score": "score:score",
         "run": "run:run",
