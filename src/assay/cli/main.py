@@ -12,6 +12,7 @@ import click
 
 from assay import __version__
 from assay.borders.printable import clean_line
+from assay.cli._groups import VARIABLES
 from assay.cli._output import echo, echo_text
 from assay.errors import AssayError
 
@@ -22,8 +23,8 @@ LONGEST_ERROR = 2_000  # characters
 # The commands by section of the help text. A command's module is imported when it is used.
 SECTIONS = {
     "Evaluate": {
-        "benchmarks": "benchmarks:list_all",
         "eval": "eval:evaluate",
+        "benchmarks": "benchmarks:list_all",
         "score": "score:score",
         "run": "run:run",
         "prompt": "prompt:prompt",
@@ -85,6 +86,7 @@ class Commands(click.Group):
 
 @click.group(
     cls=Commands,
+    epilog=f"assay COMMAND --help lists the options of a command. {VARIABLES}",
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 @click.version_option(__version__, prog_name="assay")
