@@ -127,7 +127,7 @@ def test_a_command_with_many_options_groups_them(command: click.Command) -> None
     assert grouped == (len(command.params) > MANY_OPTIONS)
     if grouped:
         groups = dict(group_options(command, click.Context(command)))
-        assert [option.opts for option in groups[OTHER]] == [["--help"]]
+        assert ["--help" in option.opts for option in groups[OTHER]] == [True]
         assert list(groups) == [group for group in GROUPS if group in groups]
 
 
