@@ -33,17 +33,17 @@ def model(mini: Benchmark, tmp_path: Path) -> Path:
 
 
 def test_unknown_benchmark(assay: Cli) -> None:
-    refused(assay("eval", "humanevil"), "unknown benchmark 'humanevil'", "humaneval")
+    refused(assay("eval", "humanevil"), "benchmark 'humanevil': unknown", "humaneval")
 
 
 def test_unknown_strategy(assay: Cli) -> None:
     refused(
-        assay("eval", "mini", "--prompt-strategy", "x"), "unknown prompt strategy 'x'", "standard"
+        assay("eval", "mini", "--prompt-strategy", "x"), "prompt strategy 'x': unknown", "standard"
     )
 
 
 def test_unknown_sandbox(assay: Cli, model: Path) -> None:
-    refused(assay("eval", "mini", "--model", model, "--sandbox", "x"), "unknown sandbox 'x'")
+    refused(assay("eval", "mini", "--model", model, "--sandbox", "x"), "sandbox 'x': unknown")
 
 
 def test_n_samples_below_one(assay: Cli) -> None:

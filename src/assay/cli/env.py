@@ -28,7 +28,7 @@ class _Environments(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if args and self.get_command(ctx, args[0]) is None and not args[0].startswith("-"):
             known = ", ".join(self.list_commands(ctx))
-            raise UsageError(f"unknown environment '{args[0]}'. Choose {known}.")
+            raise UsageError(f"environment '{args[0]}': unknown. Choose {known}.")
         return super().resolve_command(ctx, args)
 
 
