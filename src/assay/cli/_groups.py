@@ -28,6 +28,7 @@ GROUPS = (
     MODEL, DATA, PROMPT, MEASUREMENT, JUDGING, OUTPUT, LOCAL_ENGINES, TORCH_AND_VLLM, SERVERS,
     GPU_CHECKS, OTHER,
 )  # fmt: skip
+LONGEST_SUMMARY = 200  # characters; a longer one would be cut off
 VARIABLES = (
     "Every option can also be set by an environment variable, such as --n-samples by "
     "ASSAY_N_SAMPLES. Variables that do not follow this rule are shown with their option."
@@ -99,6 +100,20 @@ class GroupedCommand(click.Command):
         super().format_epilog(ctx, formatter)
         formatter.write_paragraph()
         formatter.write_text(VARIABLES)
+
+
+class FullGroup(click.Group):
+    """A group whose help text shows the summaries of its commands in full."""
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write every command with its whole summary."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(n, self.summarize(ctx, n)) for n in self.list_commands(ctx)])
+
+    def summarize(self, ctx: click.Context, name: str) -> str:
+        """Return the first sentence of a command's help text."""
+        command = self.get_command(ctx, name)
+        return command.get_short_help_str(LONGEST_SUMMARY) if command else ""
 
 
 def group_options(

@@ -270,12 +270,15 @@ def prompt_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options that change what a model is sent. Apply it above ``model_options``."""
     prompt = in_group(
         PROMPT,
-        option("--system", default="", help="System message before every conversation."),
+        option(
+            "--system", default="", help="System message before every conversation. Default: none."
+        ),
         option(
             "--stop",
             multiple=True,
             metavar="TEXT",
-            help="Text that ends a completion, in addition to the strategy's own. Can be repeated.",
+            help="Text that ends a completion, in addition to those of the prompt. Can be "
+            "repeated.",
         ),
         option(
             "--thinking",

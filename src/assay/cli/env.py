@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from assay import codec
+from assay.cli._groups import FullGroup
 from assay.cli._options import as_json
 from assay.cli._output import echo, echo_json, note
 from assay.errors import UsageError
@@ -12,7 +13,7 @@ from assay.report.text import table
 from assay.sandbox.environments import store as environments
 
 
-class _Environments(click.Group):
+class _Environments(FullGroup):
     """A group with one command per environment: ``assay env bigcodebench``."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:

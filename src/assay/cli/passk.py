@@ -52,7 +52,7 @@ def passk(
         _show_tsv(tsv, only_k, as_json=as_json)
         return
     if n is None or c is None or k is None:
-        raise UsageError("Arguments are missing. Give N C K, or --tsv FILE.")
+        raise UsageError("N C K: missing. Give these three numbers, or --tsv FILE.")
     if max(n, k) > MOST_SAMPLES:
         raise UsageError(f"N and K: too large. Give at most {MOST_SAMPLES:,}.")
     value = scoring.pass_at_k(n, c, k)

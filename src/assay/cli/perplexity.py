@@ -23,7 +23,10 @@ if TYPE_CHECKING:
 @click.command(cls=GroupedCommand)
 @click.argument("model", default=models.DEFAULT)
 @option(
-    "--dataset", group=MEASUREMENT, default=WIKITEXT, help="Name of a pinned text, or a text file."
+    "--dataset",
+    group=MEASUREMENT,
+    default=WIKITEXT,
+    help="Text file, or the name of a pinned text.",
 )
 @text_limit
 @option(
@@ -45,6 +48,8 @@ def perplexity(
     as_json: bool, engine: models.EngineOptions,
 ) -> None:  # fmt: skip
     """Measure how well MODEL predicts a text: cross entropy, perplexity, bits per byte.
+
+    Without MODEL, the built-in model is measured.
 
     \b
     Examples:

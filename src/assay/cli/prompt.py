@@ -31,7 +31,12 @@ from assay.pipeline.problem_prompt import ProblemPrompt, PromptConfig, build_pro
     envvar="ASSAY_PROMPT_STRATEGY",
     help=f"Prompt strategy: {list_choices(STRATEGIES)}.",
 )
-@option("--model", group=MODEL, default="", help="Model whose rendered prompt and tokens to show.")
+@option(
+    "--model",
+    group=MODEL,
+    default="",
+    help="Model to render the prompt for, with its tokens. Default: none; the messages are shown.",
+)
 @prompt_options
 @model_options
 @data_dir

@@ -75,7 +75,7 @@ def run(
     """
     config = _config(**settings)
     if (batch_jsonl is None) == (prompt is None):
-        raise UsageError("Give either --batch-jsonl FILE or --prompt TEXT.")
+        raise UsageError("--prompt, --batch-jsonl: exactly one is needed. Give a text, or a file.")
     if prompt is not None:
         if output is not None or config.sampling.n_samples > 1:
             raise UsageError("--prompt: prints one completion only. Use --batch-jsonl for more.")

@@ -9,6 +9,7 @@ import click
 
 from assay import codec
 from assay.borders.printable import quantity
+from assay.cli._groups import FullGroup
 from assay.cli._options import SANDBOXES, TIER_HELP, as_json, list_choices, option
 from assay.cli._output import echo, echo_json, note
 from assay.cli._progress import ProgressDisplay
@@ -22,7 +23,7 @@ from assay.sandbox.selftest.doctor import Diagnosis, diagnose
 from assay.sandbox.selftest.overview import KindReport, overview
 
 
-@click.group()
+@click.group(cls=FullGroup)
 def sandbox() -> None:
     """Inspect and test the sandboxes that execute programs.
 
@@ -126,7 +127,7 @@ def selftest(kind: str, tier: str, as_json: bool) -> None:
         )
     if broken:
         raise SandboxError(
-            f"{quantity(len(broken), 'attack')} succeeded against a guarantee. "
+            f"sandbox: {quantity(len(broken), 'attack')} succeeded against a guarantee. "
             f"The first is {broken[0].attack}."
         )
 

@@ -21,11 +21,15 @@ from assay.report.summary import summarize_checks
 @click.argument("samples_file", metavar="SAMPLES.jsonl")
 @option("--benchmark", group=DATA, required=True, help="Benchmark that the samples belong to.")
 @option(
-    "--partial", group=DATA, is_flag=True, help="Score a file with missing samples, as incomplete."
+    "--partial",
+    group=DATA,
+    is_flag=True,
+    help="Score a file that lacks samples. The result is marked incomplete.",
 )
 @option(
     "--check-flaky",
     group=JUDGING,
+    metavar="N",
     type=click.IntRange(min=0),
     default=0,
     help="Execute every program N more times and list verdicts that change.",

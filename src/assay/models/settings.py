@@ -108,7 +108,7 @@ def check_chat_settings(options: EngineOptions, form: str, template: str, model:
     if form != "chat" and template_variables(options):
         setting = f"--thinking {options.thinking}" if options.thinking else TEMPLATE_VARIABLES
         raise UsageError(
-            f"{setting}: {model} is asked in the text form, without a chat template. "
+            f"{setting}: {model} is prompted in the text form, without a chat template. "
             "Use --prompt-form chat, or drop it."
         )
     if thinking_budget(options) is not None and thought_tags(template) is None:
