@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from assay import codec
+from assay.borders.printable import quantity
 from assay.cli._options import as_json
 from assay.cli._output import StatusLine, echo, echo_json
 from assay.errors import ContractError
@@ -47,8 +48,8 @@ def contracts(files: tuple[Path, ...], as_json: bool) -> None:
     if broken:
         first = broken[0]
         raise ContractError(
-            f"{len(broken)} checks failed. The first is {first.contract}, {first.id}: "
-            f"{first.detail}"
+            f"contracts: {quantity(len(broken), 'check')} failed. "
+            f"The first is {first.contract}, {first.id}: {first.detail}"
         )
 
 
