@@ -174,7 +174,7 @@ def model_options(command: Callable[..., Any]) -> Callable[..., Any]:
         option(
             "--base-url",
             default="",
-            help="URL of the server, such as http://127.0.0.1:8000/v1.",
+            help="URL of the server, such as http://127.0.0.1:8000/v1. Default: OPENAI_BASE_URL.",
         ),
         option(
             "--timeout", type=float, default=300.0, help="Read timeout for a server in seconds."
@@ -198,8 +198,18 @@ def model_options(command: Callable[..., Any]) -> Callable[..., Any]:
             default=0,
             help="Rate limit for prompt and generated tokens of a server; 0 means no limit.",
         ),
-        option("--price-in", type=float, default=0.0, help="Price of a million prompt tokens."),
-        option("--price-out", type=float, default=0.0, help="Price of a million generated tokens."),
+        option(
+            "--price-in",
+            type=float,
+            default=0.0,
+            help="Price of a million prompt tokens, for the cost in the result.",
+        ),
+        option(
+            "--price-out",
+            type=float,
+            default=0.0,
+            help="Price of a million generated tokens, for the cost in the result.",
+        ),
     )
     return add_options(with_engine, *general, *prompt, *local, *torch, *server)
 
