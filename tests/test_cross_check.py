@@ -59,7 +59,7 @@ def test_what_was_not_generated_is_not_judged(
         assert result.coverage is not None
         assert (result.coverage.judged_problems, result.coverage.selected_problems) == (1, 20)
         assert disagreements(config, score(config, display), peer, display) == []
-    assert "generous judges 1 programs; 1 samples have an error" in capsys.readouterr().err
+    assert "generous judges 1 program; 1 sample without a program" in capsys.readouterr().err
 
 
 @pytest.mark.usefixtures("handed_over")

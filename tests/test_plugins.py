@@ -92,6 +92,16 @@ def test_a_benchmark_names_its_problems_and_its_data(benchmark: Benchmark) -> No
         assert problem.tests.entry_point in problem.reference
 
 
+def test_a_benchmark_is_what_its_description_says(benchmark: Benchmark) -> None:
+    about = benchmarks.describe(benchmark.name)
+    assert about is not None
+    assert about.problems == len(benchmark.problems)
+    assert about.environment == benchmark.environment
+    if about.data:
+        described = (about.data.version, about.data.sha256)
+        assert described == (benchmark.version, benchmark.data_sha256)
+
+
 def test_a_benchmark_passes_its_reference_and_fails_an_empty_program(benchmark: Benchmark) -> None:
     if benchmark.environment:
         try:

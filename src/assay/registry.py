@@ -44,7 +44,7 @@ class Registry(Generic[T]):
     def get(self, name: str) -> T:
         self._load()
         if name not in self._items:
-            raise UsageError(f"unknown {self._noun} '{name}'. Choose {', '.join(self.names())}.")
+            raise UsageError(f"{self._noun} '{name}': unknown. Choose {', '.join(self.names())}.")
         return self._items[name]
 
     def _load(self) -> None:

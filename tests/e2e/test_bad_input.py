@@ -33,21 +33,21 @@ def model(mini: Benchmark, tmp_path: Path) -> Path:
 
 
 def test_unknown_benchmark(assay: Cli) -> None:
-    refused(assay("eval", "humanevil"), "unknown benchmark 'humanevil'", "humaneval")
+    refused(assay("eval", "humanevil"), "benchmark 'humanevil': unknown", "humaneval")
 
 
 def test_unknown_strategy(assay: Cli) -> None:
     refused(
-        assay("eval", "mini", "--prompt-strategy", "x"), "unknown prompt strategy 'x'", "standard"
+        assay("eval", "mini", "--prompt-strategy", "x"), "prompt strategy 'x': unknown", "standard"
     )
 
 
 def test_unknown_sandbox(assay: Cli, model: Path) -> None:
-    refused(assay("eval", "mini", "--model", model, "--sandbox", "x"), "unknown sandbox 'x'")
+    refused(assay("eval", "mini", "--model", model, "--sandbox", "x"), "sandbox 'x': unknown")
 
 
 def test_n_samples_below_one(assay: Cli) -> None:
-    refused(assay("eval", "mini", "--n-samples", "0"), "--n-samples must be at least 1")
+    refused(assay("eval", "mini", "--n-samples", "0"), "--n-samples 0: must be at least 1")
 
 
 def test_missing_model_file(assay: Cli) -> None:
@@ -181,7 +181,7 @@ def test_what_the_system_refuses_is_one_line(assay: Cli, tmp_path: Path) -> None
     shell = " ".join(ASSAY) + " passk 10 5 1 > /dev/full"
     done = subprocess.run(["sh", "-c", shell], cwd=tmp_path, capture_output=True, text=True)
     refused(done, "No space left")
-    refused(assay("eval", "mini", "--workers", "-1"), "--workers must be")
+    refused(assay("eval", "mini", "--workers", "-1"), "--workers -1: must be")
 
 
 @pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])

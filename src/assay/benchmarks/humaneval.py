@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from assay.benchmarks import benchmarks
+from assay.benchmarks import Description, benchmarks
 from assay.benchmarks.support.prompt_code import preamble_of
 from assay.benchmarks.support.test_code import code_tests
 from assay.benchmarks.support.time_rule import SHORT_TESTS
@@ -31,7 +31,7 @@ class Record:
     test: str
 
 
-@benchmarks.register("humaneval")
+@benchmarks.register("humaneval", Description(164, HUMANEVAL))
 def load(announce: Announce, data_dir: Path | None) -> Benchmark:
     return Benchmark(
         name="humaneval",

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from assay.benchmarks import benchmarks
+from assay.benchmarks import Description, benchmarks
 from assay.benchmarks.support.test_code import code_tests, function_under_test
 from assay.benchmarks.support.time_rule import SHORT_TESTS
 from assay.datasets.catalogue import DataFile, read_records
@@ -78,7 +78,10 @@ def _unix(code: str) -> str:
     return code.replace("\r\n", "\n") + "\n"
 
 
-benchmarks.register("mbpp-test")(_loader("mbpp", MBPP, TEST))
+benchmarks.register("mbpp-test", Description(len(TEST), MBPP))(_loader("mbpp", MBPP, TEST))
 for _name, _task_ids in SPLITS.items():
-    benchmarks.register(_name)(_loader(_name, MBPP, _task_ids))
-benchmarks.register("mbpp-sanitized")(_loader("mbpp-sanitized", MBPP_SANITIZED, SPLITS["mbpp-all"]))
+    _description = Description(len(_task_ids), MBPP)
+    benchmarks.register(_name, _description)(_loader(_name, MBPP, _task_ids))
+benchmarks.register("mbpp-sanitized", Description(MBPP_SANITIZED.records, MBPP_SANITIZED))(
+    _loader("mbpp-sanitized", MBPP_SANITIZED, SPLITS["mbpp-all"])
+)

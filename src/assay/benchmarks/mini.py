@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from assay import codec
-from assay.benchmarks import benchmarks
+from assay.benchmarks import Description, benchmarks
 from assay.benchmarks.support.mini_problems import PROBLEMS
 from assay.benchmarks.support.prompt_code import preamble_of
 from assay.benchmarks.support.test_code import code_tests
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from assay.progress import Announce
 
 
-@benchmarks.register("mini")
+@benchmarks.register("mini", Description(len(PROBLEMS), package_licence="Apache-2.0"))
 def load(_announce: Announce, _data_dir: Path | None) -> Benchmark:
     problems = tuple(
         Problem(

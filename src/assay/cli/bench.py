@@ -9,6 +9,7 @@ import click
 
 from assay import codec, models
 from assay.borders.writing import check_replaceable, write_whole
+from assay.cli._groups import MEASUREMENT, OUTPUT, GroupedCommand
 from assay.cli._options import as_json, model_options, option
 from assay.cli._output import echo, echo_json
 from assay.cli._progress import ProgressDisplay
@@ -30,25 +31,40 @@ def _batches(_context: click.Context, _parameter: click.Parameter, value: str) -
         ) from error
 
 
-@click.command()
+@click.command(cls=GroupedCommand)
 @click.argument("model", default=models.DEFAULT)
-@option("--prompt-tokens", type=int, default=128, help="Length of every prompt in tokens.")
-@option("--new-tokens", type=int, default=128, help="Maximum tokens per completion.")
+@option(
+    "--prompt-tokens",
+    group=MEASUREMENT,
+    type=int,
+    default=128,
+    help="Length of every prompt in tokens.",
+)
+@option(
+    "--new-tokens", group=MEASUREMENT, type=int, default=128, help="Maximum tokens per completion."
+)
 @option(
     "--batch",
     "batches",
+    group=MEASUREMENT,
     default="1,2,4,8",
     callback=_batches,
     help="Batch sizes to measure, separated by commas.",
 )
-@option("--rounds", type=int, default=3, help="Number of measurements after a warm-up.")
 @option(
-    "--seed", type=int, envvar="ASSAY_BENCH_SEED",
+    "--rounds",
+    group=MEASUREMENT,
+    type=int,
+    default=3,
+    help="Number of measurements after a warm-up.",
+)
+@option(
+    "--seed", group=MEASUREMENT, type=int, envvar="ASSAY_BENCH_SEED",
     help="Seed that chooses the prompts. Default: 0, or a new one per run for a server.",
 )  # fmt: skip
 @option(
-    "--output", type=click.Path(path_type=Path, dir_okay=False), envvar="ASSAY_BENCH_OUTPUT",
-    help="JSON file to write the measurements to.",
+    "--output", group=OUTPUT, type=click.Path(path_type=Path, dir_okay=False),
+    envvar="ASSAY_BENCH_OUTPUT", help="JSON file to write the measurements to.",
 )  # fmt: skip
 @model_options
 @as_json

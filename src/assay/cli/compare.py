@@ -39,7 +39,9 @@ def compare(a: str, b: str, results_dir: Path, force: bool, as_json: bool) -> No
     found = runs.compare(first, second)
     differing = describe_differences(found.protocol_differences)
     if differing and not force:
-        raise UsageError(f"The protocols differ ({differing}). Use --force to compare anyway.")
+        raise UsageError(
+            f"A and B: their protocols differ ({differing}). Use --force to compare anyway."
+        )
     if differing:
         echo(f"warning: the protocols differ ({differing})", err=True)
     for warning in describe_incomplete(found, first, second):

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from assay import api, codec, runs
+from assay.cli._groups import GPU_CHECKS, MODEL, PROMPT, GroupedCommand
 from assay.cli._options import (
-    ENGINES,
+    MODEL_HELP,
     STRATEGIES,
     judging_options,
     list_choices,
@@ -31,27 +32,25 @@ if TYPE_CHECKING:
     from assay.runs import Result
 
 
-@click.command("eval")
+@click.command("eval", cls=GroupedCommand)
 @click.argument("benchmark")
-@option(
-    "--model", default="default",
-    help="Model file, Hugging Face folder, ENGINE:REFERENCE, or default for the built-in model. "
-    f"Engines: {', '.join(ENGINES)}.",
-)  # fmt: skip
+@option("--model", group=MODEL, default="default", help=MODEL_HELP)
 @sampling_options
 @prompt_options
 @option(
     "--prompt-strategy",
+    group=PROMPT,
     default="standard",
     help=f"Prompt strategy: {list_choices(STRATEGIES)}; all evaluates and compares every one.",
 )
 @option(
-    "--publishable", is_flag=True,
+    "--publishable", group=GPU_CHECKS, is_flag=True,
     help="Fail unless the run uses a GPU that passed the parity check.",
 )  # fmt: skip
 @option(
     "--parity-gate/--no-parity-gate",
     "parity_gate",
+    group=GPU_CHECKS,
     default=True,
     help="Whether to compare GPU and CPU logits first, once per model and device.",
 )

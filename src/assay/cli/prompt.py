@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from assay.cli._groups import MODEL, PROMPT, GroupedCommand
 from assay.cli._options import (
     STRATEGIES,
     as_json,
@@ -20,16 +21,22 @@ from assay.cli._progress import ProgressDisplay
 from assay.pipeline.problem_prompt import ProblemPrompt, PromptConfig, build_problem_prompt
 
 
-@click.command()
+@click.command(cls=GroupedCommand)
 @click.argument("benchmark")
 @click.argument("task")
 @option(
     "--strategy",
+    group=PROMPT,
     default="standard",
     envvar="ASSAY_PROMPT_STRATEGY",
     help=f"Prompt strategy: {list_choices(STRATEGIES)}.",
 )
-@option("--model", default="", help="Model whose rendered prompt and tokens to show.")
+@option(
+    "--model",
+    group=MODEL,
+    default="",
+    help="Model to render the prompt for, with its tokens. Default: none; the messages are shown.",
+)
 @prompt_options
 @model_options
 @data_dir

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from assay.cli._groups import DATA, OUTPUT, PROMPT, GroupedCommand
 from assay.cli._options import (
     as_json,
     model_options,
@@ -28,23 +29,28 @@ if TYPE_CHECKING:
 MOST_INPUT = 1 << 24  # bytes: far beyond any context
 
 
-@click.command()
+@click.command(cls=GroupedCommand)
 @click.argument("model")
-@option("--batch-jsonl", type=click.Path(path_type=Path), help="File with one prompt per line.")
 @option(
-    "--output", type=click.Path(path_type=Path), envvar="ASSAY_RUN_OUTPUT",
+    "--batch-jsonl",
+    group=DATA,
+    type=click.Path(path_type=Path),
+    help="File with one prompt per line.",
+)
+@option(
+    "--output", group=OUTPUT, type=click.Path(path_type=Path), envvar="ASSAY_RUN_OUTPUT",
     help="File for the completions. Default: print them.",
 )  # fmt: skip
-@option("--prompt", help="A single prompt; - reads it from standard input.")
+@option("--prompt", group=DATA, help="A single prompt; - reads it from standard input.")
 @option(
-    "--chat", is_flag=True,
+    "--chat", group=PROMPT, is_flag=True,
     help="Send each prompt as a user message. Default: continue the prompt as text.",
 )  # fmt: skip
 @sampling_options
 @prompt_options
 @model_options
 @resume
-@option("--verbose", is_flag=True, help="Print engine, device and speed on stderr.")
+@option("--verbose", group=OUTPUT, is_flag=True, help="Print engine, device and speed on stderr.")
 @as_json
 def run(
     batch_jsonl: Path | None,
@@ -69,7 +75,7 @@ def run(
     """
     config = _config(**settings)
     if (batch_jsonl is None) == (prompt is None):
-        raise UsageError("Give either --batch-jsonl FILE or --prompt TEXT.")
+        raise UsageError("--prompt, --batch-jsonl: exactly one is needed. Give a text, or a file.")
     if prompt is not None:
         if output is not None or config.sampling.n_samples > 1:
             raise UsageError("--prompt: prints one completion only. Use --batch-jsonl for more.")

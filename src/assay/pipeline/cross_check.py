@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from assay import benchmarks, codec, extract, models, runs, sandbox, scoring
+from assay.borders.printable import quantity
 from assay.errors import UsageError
 from assay.extract import UNCUT
 from assay.machine import usable_cores
@@ -91,8 +92,8 @@ def peer_score(config: ScoreConfig, engine: str, reporter: Reporter) -> PeerScor
     found = list(extract_programs(config, reporter))
     programs = {one.key: one.program for one in found if one.error is None}
     errors = {one.key: one.error for one in found if one.error is not None}
-    without = f"; {len(errors)} samples have an error instead of a program" if errors else ""
-    reporter.note(f"{engine} judges {len(programs)} programs{without}")
+    without = f"; {quantity(len(errors), 'sample')} without a program" if errors else ""
+    reporter.note(f"{engine} judges {quantity(len(programs), 'program')}{without}")
     codes = {key: program.code for key, program in programs.items()}
     verdicts = judge(_benchmark_name(config), codes, _workers(config), config.data_dir)
     return PeerScore(engine, programs, verdicts, errors)
@@ -221,7 +222,7 @@ def _refused_references(
     programs = {(problem.task_id, 0): problem.reference for problem in benchmark.problems}
     if not programs:
         return set()
-    reporter.note(f"{peer.engine} judges the references of {len(programs)} tasks")
+    reporter.note(f"{peer.engine} judges the references of {quantity(len(programs), 'task')}")
     judge = peers.get(peer.engine)
     verdicts = judge(_benchmark_name(config), programs, _workers(config), config.data_dir)
     return {task_id for (task_id, _), verdict in verdicts.items() if not verdict.passed}

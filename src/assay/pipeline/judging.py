@@ -154,9 +154,7 @@ def _long_first(keys: list[SampleKey], seconds: dict[str, float]) -> list[Sample
 
 def check_workers(config: JudgeConfig) -> None:
     if not 0 <= config.workers <= MOST_WORKERS:
-        raise UsageError(
-            f"--workers must be 0 (one per core) to {MOST_WORKERS}, got {config.workers}"
-        )
+        raise UsageError(f"--workers {config.workers}: must be 0 (one per core) to {MOST_WORKERS}.")
 
 
 def select_problems(config: JudgeConfig, reporter: Reporter) -> SelectedProblems:

@@ -78,4 +78,4 @@ def find_problem(benchmark: Benchmark, task: str) -> Problem:
         if task in (problem.task_id, problem.task_id.rpartition("/")[2]):
             return problem
     first, last = benchmark.problems[0].task_id, benchmark.problems[-1].task_id
-    raise UsageError(f"{task}: unknown task of {benchmark.name}. Give one from {first} to {last}.")
+    raise UsageError(f"{task}: is not a task of {benchmark.name}. Give one from {first} to {last}.")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
+from assay.borders.printable import quantity
 from assay.protocol import Difference
 from assay.report.text import (
     LEFT_OUT_NOTE,
@@ -35,7 +36,7 @@ def summarize(result: Result) -> list[str]:
     for k, found in results.pass_at.items():
         lines.append(
             f"  {f'pass@{k}':<9} {percent_of(found)}  {interval(found)} ({level(found)}), "
-            f"{found.problems} problems{describe_left_out(results, k)}"
+            f"{quantity(found.problems, 'problem')}{describe_left_out(results, k)}"
         )
     for name, group in list(results.groups.items())[:-1]:
         if one := group.pass_at.get(1):
@@ -46,7 +47,8 @@ def summarize(result: Result) -> list[str]:
         without = best.without_examples
         lines.append(
             f"  best of {best.n} {percent_of(best.estimate)}  {interval(best.estimate)} "
-            f"by {best.method}" + (f", {without} problems without examples" if without else "")
+            f"by {best.method}"
+            + (f", {quantity(without, 'problem')} without examples" if without else "")
         )
     if results.unscorable:
         lines.append(f"  unscorable {', '.join(results.unscorable)}: the reference fails here")
@@ -125,7 +127,8 @@ def summarize_checks(result: Result, rounds: int) -> list[str]:
     """
     lines = _cross_check(result.cross_check) if result.cross_check else []
     if rounds and result.flaky is not None:
-        lines.append(f"  flaky     {len(result.flaky)} samples changed in {rounds} more executions")
+        changed, again = quantity(len(result.flaky), "sample"), quantity(rounds, "more execution")
+        lines.append(f"  flaky     {changed} changed in {again}")
         for sample, statuses in result.flaky.items():
             lines.append(f"            {sample}: {', '.join(statuses)}")
     if result.extraction is not None:
@@ -192,7 +195,8 @@ def summarize_comparison(found: Comparison, first: Result, second: Result) -> li
     return [
         f"A  {_score(first)}",
         f"B  {_score(second)}",
-        f"B - A  {difference} over {found.problems} problems, sign test p = {found.p_value:.3g}",
+        f"B - A  {difference} over {quantity(found.problems, 'problem')}, "
+        f"sign test p = {found.p_value:.3g}",
         f"gained {len(found.gained)}: {', '.join(found.gained) or '-'}",
         f"lost   {len(found.lost)}: {', '.join(found.lost) or '-'}",
     ]

@@ -18,7 +18,10 @@ def wilson(p: float, n: float) -> tuple[float, float]:
     centre = p + z2 / (2 * n)
     half = Z95 * math.sqrt(p * (1 - p) / n + z2 / (4 * n * n))
     scale = 1 + z2 / n
-    return max(0.0, (centre - half) / scale), min(1.0, (centre + half) / scale)
+    # Rounding would leave 5e-17 instead of 0.
+    low = max(0.0, (centre - half) / scale) if p > 0 else 0.0
+    high = min(1.0, (centre + half) / scale) if p < 1 else 1.0
+    return low, high
 
 
 def clustered_wilson(values: Sequence[float], samples: int) -> tuple[float, float]:

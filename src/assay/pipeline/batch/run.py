@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from assay import codec, models
+from assay.borders.printable import quantity
 from assay.errors import ModelError, UsageError
 from assay.pipeline import environment
 from assay.pipeline.batch.lines import BadLine, parse
@@ -171,7 +172,7 @@ class _Batch:
                 )
             kept += name in self._done
         if others := len(self._done) - kept:
-            self._reporter.note(f"{others} lines of the output belong to other prompts and stay")
+            self._reporter.note(f"kept in the output: {quantity(others, 'line')} of other prompts")
         return kept
 
     def _missing(self) -> Iterator[Request]:
