@@ -14,7 +14,10 @@ from assay.models import EngineOptions, Model
 from assay.pipeline import EvalConfig, ProblemSelection, Sampling, references
 from assay.progress import Reporter, Silent
 from assay.quality.parity_gate import require_parity
-from assay.runs import Comparison, Result
+from assay.report.leaderboard import Baseline, Leaderboard, ModelFacts, find_sizes
+from assay.report.leaderboard import leaderboard as build_leaderboard
+from assay.report.leaderboard.measures import NEED_FILES
+from assay.runs import Comparison, Result, RunEntry
 from assay.runs.publication import require_publishable
 from assay.sandbox import open_sandbox
 from assay.types import Benchmark, Job, Limits, Program, PromptImports, Verdict
@@ -224,6 +227,48 @@ def compare(a: Result | str | Path, b: Result | str | Path, *, force: bool = Fal
             "Compare runs of one protocol, or pass force=True."
         )
     return found
+
+
+def leaderboard(
+    results: str | Path | Iterable[Result | RunEntry | str | Path] = "results",
+    *,
+    sort: str = "rank",
+    columns: Sequence[str] = (),
+    pareto: str = "",
+    dollars_per_hour: float = 0.0,
+    baselines: Iterable[Baseline] = (),
+    facts: Mapping[str, ModelFacts] | None = None,
+    reporter: Reporter = SILENT,
+) -> Leaderboard:
+    """Put results side by side: one row per model, one column per benchmark.
+
+    ``results`` is a results folder, or a list of results, entries of the history, results files,
+    folders of runs and results folders. The other arguments are the options of ``assay
+    leaderboard``. ``facts`` are sizes and speeds by name of the model, or by digest of its weights;
+    sizes are also read from the model's file if it is still there. Runs of different protocols are
+    in different blocks.
+    """
+    given = [results] if isinstance(results, str | Path) else list(results)
+    names = [str(one) for one in given if isinstance(one, str | Path)]
+    entries = [one for one in given if isinstance(one, RunEntry)]
+    entries += runs.collect_runs(names, Path("results"), reporter.note) if names else []
+    finished = [one for one in given if isinstance(one, Result)]
+    finished += [entry.result for entry in entries if entry.result]
+    known = dict(facts or {})
+    if NEED_FILES & {*columns, sort, pareto}:
+        identities = [one.model_identity for one in finished if one.model_identity]
+        for weights, sizes in find_sizes(identities).items():
+            known[weights] = known.get(weights, sizes).fill(sizes)
+    return build_leaderboard(
+        finished,
+        unfinished=[entry for entry in entries if entry.result is None],
+        baselines=baselines,
+        facts=known,
+        sort=sort,
+        columns=columns,
+        pareto=pareto,
+        dollars_per_hour=dollars_per_hour,
+    )
 
 
 def open_model(

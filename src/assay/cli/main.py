@@ -32,6 +32,7 @@ SECTIONS = {
         "history": "history:history",
         "show": "show:show",
         "compare": "compare:compare",
+        "leaderboard": "leaderboard:leaderboard",
         "export": "export:export",
         "passk": "passk:passk",
     },

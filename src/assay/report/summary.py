@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from assay.protocol import Difference
+from assay.protocol import Difference, RecordedProtocol
 from assay.report.text import (
     LEFT_OUT_NOTE,
     benchmark_name,
@@ -31,7 +31,8 @@ def summarize(result: Result) -> list[str]:
     results = result.results
     gap = describe_gap(result.coverage)
     lines = [f"incomplete: {gap}. The score covers only these."] if gap else []
-    lines.append(" · ".join([benchmark_name(result), result.model, *_settings(result)]))
+    settings = describe_settings(result.config, result.protocol)
+    lines.append(" · ".join([benchmark_name(result), result.model, *settings]))
     for k, found in results.pass_at.items():
         lines.append(
             f"  {f'pass@{k}':<9} {percent_of(found)}  {interval(found)} ({level(found)}), "
@@ -66,9 +67,8 @@ def summarize(result: Result) -> list[str]:
     ]
 
 
-def _settings(result: Result) -> list[str]:
+def describe_settings(config: ConfigResult, protocol: RecordedProtocol) -> list[str]:
     """Return how the samples were generated and judged, without default settings."""
-    config, protocol = result.config, result.protocol
     count = f"n={config.num_samples}"
     imports = protocol.prompt_imports or "prepended"
     judging = [f"prompt imports {imports}"] if imports != "prepended" else []
