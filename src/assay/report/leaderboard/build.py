@@ -32,7 +32,7 @@ from assay.report.leaderboard.entries import (
     name_rows,
     split_blocks,
 )
-from assay.report.leaderboard.measures import AGAINST, COLUMNS, GROUP, MEASURES, mark_pareto
+from assay.report.leaderboard.measures import AGAINST, MEASURES, mark_pareto
 from assay.report.summary import describe_differences, describe_settings
 from assay.runs import Result, RunEntry
 from assay.runs.result import ConfigResult
@@ -58,32 +58,31 @@ def leaderboard(
 
     ``sort`` is ``rank`` (the mean rank), ``model``, a benchmark or an optional column. ``facts``
     are by the digest of a model's weights, or by its name. ``group_models`` returns letters for
-    the models of a column; it is used if ``columns`` has ``group``.
+    the models of a column, which are then shown.
     """
     _check_choices(columns, pareto)
     entries = [*map(as_entry, results), *map(as_entry, unfinished)]
     groups = split_blocks(entries)
     _check_sort(sort, entries)
     builder = _Builder(
-        facts, sort, _wanted_measures(columns, sort, pareto), pareto, dollars_per_hour,
-        group_models if GROUP in columns else None,
+        facts, sort, _list_measures(columns, sort, pareto), pareto, dollars_per_hour, group_models,
     )  # fmt: skip
     scores = list(baselines)
     blocks = tuple(builder.build(group, groups[0], scores) for group in groups)
     shown = {column.benchmark for block in blocks for column in block.columns}
     return Leaderboard(
         blocks=blocks,
-        measures=tuple(name for name in builder.measures if name in (*columns, pareto)),
+        measures=builder.measures,
         pareto=pareto,
-        groups=GROUP in columns and group_models is not None,
+        groups=group_models is not None,
         unused=tuple(sorted({one.benchmark for one in scores} - shown)),
     )
 
 
 def _check_choices(columns: Sequence[str], pareto: str) -> None:
     for name in columns:
-        if name not in COLUMNS:
-            raise UsageError(f"unknown column '{name}'. Choose {', '.join(COLUMNS)}.")
+        if name not in MEASURES:
+            raise UsageError(f"unknown column '{name}'. Choose {', '.join(MEASURES)}.")
     if pareto and pareto not in AGAINST:
         raise UsageError(
             f"--pareto {pareto}: quality cannot be weighed against it. Choose {', '.join(AGAINST)}."
@@ -96,10 +95,10 @@ def _check_sort(sort: str, entries: Sequence[Entry]) -> None:
         raise UsageError(f"--sort {sort}: no such column. Choose {', '.join(choices)}.")
 
 
-def _wanted_measures(columns: Sequence[str], sort: str, pareto: str) -> tuple[str, ...]:
-    wanted = [name for name in columns if name != GROUP]
-    wanted += [name for name in (pareto, sort) if name in MEASURES]
-    return tuple(dict.fromkeys(wanted))
+def _list_measures(columns: Sequence[str], sort: str, pareto: str) -> tuple[str, ...]:
+    """Return the optional columns, each once: also those that are only sorted by or weighed."""
+    needed = [name for name in (pareto, sort) if name in MEASURES]
+    return tuple(dict.fromkeys([*columns, *needed]))
 
 
 class _Builder:

@@ -6,10 +6,11 @@ from dataclasses import dataclass
 
 from assay.borders.printable import CELL_LIMIT, clean_line
 from assay.report.leaderboard.board import Block, Cell, Leaderboard, Row
-from assay.report.leaderboard.measures import GROUP, MEASURES
+from assay.report.leaderboard.measures import MEASURES
 from assay.report.text import describe_gap, interval, level
 
 NOT_PUBLISHABLE, INCOMPLETE, PARETO = "†", "‡", "◆"
+GROUP = "group"  # heading of the letters after each score
 MOST_LISTED = 20  # incomplete runs in the notes
 MOST_REASONS = 6  # against a publication, likewise
 MOST_DIFFERENCE = 300  # characters
@@ -110,7 +111,8 @@ def _score(cell: Cell | None) -> GridCell:
     marks += NOT_PUBLISHABLE if cell.result and not cell.result.publishable else ""
     others = f"(+{cell.others})" if cell.others else ""
     shown = " ".join(part for part in (text, marks, others) if part)
-    return GridCell(shown, cell.best, estimate.value if estimate else None)
+    comparable = estimate.value if estimate and cell.state == "complete" else None
+    return GridCell(shown, cell.best, comparable)
 
 
 def _foreign(board: Leaderboard, block: Block) -> list[tuple[GridCell, ...]]:

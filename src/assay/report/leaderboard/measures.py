@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from assay.report.leaderboard.board import Row
 from assay.runs import Result
 
-GROUP = "group"  # letters in a column of their own after each score
 GIGABYTE = 1e9
 
 
@@ -113,7 +112,6 @@ MEASURES: dict[str, Measure] = {
     ),
 }  # fmt: skip
 NEED_FILES = {"size", "params", "bits", "per-gb"}  # computed from the model's files
-COLUMNS = (*MEASURES, GROUP)
 AGAINST = ("size", "params", "bits", "speed", "run-speed", "memory", "cost")  # for a Pareto mark
 
 

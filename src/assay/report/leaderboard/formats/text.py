@@ -48,16 +48,16 @@ def _marked(cell: GridCell) -> str:
 def _line(row: tuple[GridCell, ...], widths: list[int]) -> tuple[Span, ...]:
     """Return a row as spans; only the text of a best score is bold, not the space after it."""
     spans: list[Span] = []
-    for position, (cell, width) in enumerate(zip(row, widths, strict=True)):
+    for cell, width in zip(row, widths, strict=True):
         text = _marked(cell)
-        last = position == len(row) - 1
-        spans.append(Span(text, cell.bold))
-        spans.append(Span("" if last else " " * (width - len(text)) + GAP))
+        spans += [Span(text, cell.bold), Span(" " * (width - len(text)) + GAP)]
+    while not spans[-1].text.strip():  # the rank is never empty
+        spans.pop()
     return tuple(spans)
 
 
 @renderers.register("table")
 def render_table(board: Leaderboard) -> str:
     """Return the lines as plain text."""
-    lines = ("".join(span.text for span in line).rstrip() for line in table_lines(board))
+    lines = ("".join(span.text for span in line) for line in table_lines(board))
     return "".join(f"{line}\n" for line in lines)
