@@ -40,7 +40,9 @@ def make_result(
         publishable=judged == PROBLEMS,
         not_publishable=() if judged == PROBLEMS else (f"{judged} of 100 problems were judged",),
         coverage=whole,
-        config=ConfigResult(num_samples=1, prompt_strategy="standard"),
+        config=ConfigResult(
+            protocol.decoding, protocol.asking, "", protocol.n_samples, protocol.prompt_strategy
+        ),
         results=ScoreResult(PROBLEMS, judged, passed, judged, passed, 0, 0, 0, found),
         problems=tuple(ProblemResult(*count) for count in counts),
         protocol=replace(protocol, benchmark=benchmark).recorded(),

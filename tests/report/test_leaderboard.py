@@ -11,12 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.errors import UsageError
+from assay.protocol import RecordedProtocol
 from assay.report.leaderboard import Baseline, Block, Leaderboard, ModelFacts, Row, leaderboard
 from assay.report.leaderboard.build import rank
 from assay.report.leaderboard.measures import MEASURES, mark_pareto
 from assay.runs import Result, RunEntry
 from assay.runs.about import Environment
-from assay.runs.result import Timing
+from assay.runs.result import ConfigResult, Timing
 from assay.types import Decoding
 from tests.report.leaderboards import make_result
 from tests.test_protocol import BASE
@@ -281,6 +282,24 @@ def test_hundreds_of_models() -> None:
     assert len(block.rows) == 500
     ranks = [row.mean_rank for row in block.rows]
     assert ranks == sorted(rank for rank in ranks if rank is not None)
+
+
+def test_results_of_earlier_versions_have_a_place() -> None:
+    """They have less in their protocol, and neither identity, coverage nor reasons."""
+    protocol = RecordedProtocol(
+        hash="old", benchmark="humaneval", n_samples=1, prompt_strategy="standard"
+    )
+    config = ConfigResult(Decoding(temperature=0.2), None, "", 1, "standard")
+    old = make_result(
+        "a", protocol=BASE, config=config, coverage=None, model_identity=None, publishable=False,
+    )  # fmt: skip
+    old = replace(old, protocol=protocol)
+    first, second = leaderboard([old, make_result("a"), make_result("b")]).blocks
+    assert models(first) == ["a", "b"]
+    assert second.settings == "standard, temperature 0.2, n=1"
+    assert second.differences == "version: 2 / 1"
+    text = leaderboard([old]).render()
+    assert "may not be published: not recorded why" in text
 
 
 def test_no_results_are_no_blocks() -> None:

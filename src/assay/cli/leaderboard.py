@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 FORMATS = ("table", "markdown", "csv", "json", "latex", "html", "evalplus", "apr-leaderboard")
-BASELINES = Reader(UsageError, "Give a YAML or JSON file as in docs/leaderboard.md", 1 << 24)
+BASELINES = Reader(UsageError, "Give a YAML or JSON file as in docs/guides/leaderboard.md", 1 << 24)
 
 
 @click.command()

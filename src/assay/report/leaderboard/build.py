@@ -9,7 +9,7 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from assay.errors import UsageError
-from assay.protocol import RecordedProtocol, differences
+from assay.protocol import differences
 from assay.report.leaderboard.board import (
     Baseline,
     BaselineRow,
@@ -23,6 +23,7 @@ from assay.report.leaderboard.board import (
 )
 from assay.report.leaderboard.entries import (
     OF_BENCHMARK,
+    WEIGHTS,
     BlockEntries,
     Entry,
     ModelKey,
@@ -128,7 +129,7 @@ class _Builder:
         ]
         protocol = runs[0][0].protocol
         return Block(
-            settings=_describe_protocol(protocol),
+            settings=_describe_settings(runs[0][0]),
             differences="" if found is first else _describe_difference(first, found),
             recorded=bool(protocol.origin),
             columns=columns,
@@ -164,7 +165,7 @@ class _Builder:
     def _find_facts(self, model: ModelKey) -> ModelFacts:
         """Return the facts of a model by its weights, and then by its name."""
         found = ModelFacts()
-        for key in (*model[1:], model[0]):
+        for key in (*model[WEIGHTS : WEIGHTS + 1], model[0]):
             found = found.fill(self._facts.get(key, ModelFacts()))
         return found
 
@@ -234,14 +235,16 @@ def _quality(row: Row, position: int | None) -> float | None:
     return sum(values) / len(values) if len(values) == len(cells) else None
 
 
-def _describe_protocol(protocol: RecordedProtocol) -> str:
+def _describe_settings(entry: Entry) -> str:
+    """Return how a run was generated. Results of earlier versions have it outside the protocol."""
+    protocol = entry.protocol
     config = ConfigResult(
         decoding=protocol.decoding or Decoding(),
         asking=protocol.asking,
         num_samples=protocol.n_samples,
         prompt_strategy=protocol.prompt_strategy,
     )
-    return ", ".join(describe_settings(config, protocol))
+    return ", ".join(describe_settings(entry.result.config if entry.result else config, protocol))
 
 
 def _describe_difference(first: BlockEntries, other: BlockEntries) -> str:

@@ -20,6 +20,7 @@ OF_BENCHMARK = (
 )  # fmt: skip
 ModelKey = tuple[str, ...]  # name, then what identifies the model
 PARTS = ("variant", "engine", "weights_sha256", "tokenizer_sha256", "template_sha256")
+WEIGHTS = 1 + PARTS.index("weights_sha256")  # position in a key
 
 
 @dataclass(frozen=True, slots=True)

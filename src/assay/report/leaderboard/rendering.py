@@ -10,7 +10,7 @@ from assay.report.leaderboard.board import Block, Leaderboard
 
 Renderer = Callable[[Leaderboard], str]
 renderers: Registry[Renderer] = Registry(
-    "leaderboard format", "assay.report.leaderboard.formats", "assay.leaderboard_formats"
+    "leaderboard format", "assay.report.leaderboard.formats", plug_ins=False
 )
 
 
