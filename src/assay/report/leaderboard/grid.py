@@ -172,8 +172,10 @@ def list_block_notes(block: Block) -> list[str]:
     notes += _list_gaps(block)
     notes += _list_obstacles(_cells(block))
     for baseline in block.baselines:
-        source = "; ".join(baseline.sources) or "no source given"
-        notes.append(f"{baseline.model} ({KINDS[baseline.kind]}): not measured here. {source}.")
+        source = "; ".join(baseline.sources) or "not given"
+        notes.append(
+            f"{baseline.model} ({KINDS[baseline.kind]}): not measured by assay. Source: {source}."
+        )
     return notes
 
 
