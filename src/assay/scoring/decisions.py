@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from assay.scoring.intervals import Interval
+from assay.scoring.intervals import VERSION, Interval
 
 Decision = Literal["better", "worse", "equivalent", "undecided"]
 ALPHA = 0.05
@@ -25,6 +25,23 @@ def decide(interval: Interval, margin: float = MARGIN) -> Decision:
         return "better"
     if interval.high < 0:
         return "worse"
+    return "equivalent" if within(interval, margin) else "undecided"
+
+
+def decide_in_family(
+    interval: Interval,
+    difference: float,
+    adjusted_p_value: float,
+    margin: float = MARGIN,
+    alpha: float = ALPHA,
+) -> Decision:
+    """Return what one of several comparisons shows, with one chance of error for all of them.
+
+    A difference is shown by its adjusted p-value, which finds more than corrected intervals do.
+    Equivalence is shown by the interval, which must have the corrected level.
+    """
+    if adjusted_p_value <= alpha and difference:
+        return "better" if difference > 0 else "worse"
     return "equivalent" if within(interval, margin) else "undecided"
 
 
@@ -48,16 +65,27 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
 
 @dataclass(frozen=True, slots=True)
+class TestedPair:
+    """Two models, the p-value of their difference, and that after Holm's correction."""
+
+    a: str
+    b: str
+    p_value: float
+    adjusted_p_value: float
+
+
+@dataclass(frozen=True, slots=True)
 class ModelGroups:
     """Models in the order of their scores, with letters: those that share one are not told apart.
 
-    ``adjusted`` has the p-value of every pair after Holm's correction over all pairs.
+    ``pairs`` has all pairs; their p-values are corrected together.
     """
 
     letters: dict[str, str]
-    adjusted: dict[tuple[str, str], float]
+    pairs: tuple[TestedPair, ...]
     alpha: float = ALPHA
     method: str = "holm-all-pairs"
+    version: int = VERSION
 
 
 def group_models(
@@ -69,10 +97,13 @@ def group_models(
     difference is not significant after Holm's correction over all pairs. Being in one group does
     not mean being equal.
     """
-    pairs = list(p_values)
-    adjusted = dict(zip(pairs, holm([p_values[pair] for pair in pairs]), strict=True))
+    adjusted = holm(list(p_values.values()))
+    pairs = tuple(
+        TestedPair(*names, p, corrected)
+        for (names, p), corrected in zip(p_values.items(), adjusted, strict=True)
+    )
     names = sorted(scores, key=lambda name: -scores[name])
-    different = [frozenset(pair) for pair, p in adjusted.items() if p <= alpha]
+    different = [frozenset((one.a, one.b)) for one in pairs if one.adjusted_p_value <= alpha]
     groups = _split_groups(names, different)
     groups.sort(key=lambda group: sorted(map(names.index, group)))
     marks = _letters(len(groups))
@@ -80,7 +111,7 @@ def group_models(
         name: "".join(mark for mark, group in zip(marks, groups, strict=True) if name in group)
         for name in names
     }
-    return ModelGroups(letters, adjusted, alpha)
+    return ModelGroups(letters, pairs, alpha)
 
 
 def _split_groups(

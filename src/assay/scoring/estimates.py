@@ -55,7 +55,10 @@ class GroupScore:
 
 
 def group_scores(
-    task_ids: Sequence[str], verdicts: Sequence[Verdict], groups: Sequence[str]
+    task_ids: Sequence[str],
+    verdicts: Sequence[Verdict],
+    groups: Sequence[str],
+    clusters: Mapping[str, str] = MappingProxyType({}),
 ) -> list[GroupScore]:
     """Return a score for each group of tests, in their order. The last is the whole score."""
     scores = []
@@ -69,7 +72,7 @@ def group_scores(
         ]
         valid = [c for c, v in zip(counts, verdicts, strict=True) if v.status != "invalid"]
         share = math.fsum(c[0] / c[1] if c[1] else 1 for c in valid) / len(valid) if valid else 0.0
-        scores.append(GroupScore(group, share, tuple(estimates(tally(task_ids, as_if)))))
+        scores.append(GroupScore(group, share, tuple(estimates(tally(task_ids, as_if, clusters)))))
     return scores
 
 

@@ -40,7 +40,9 @@ def sampling_variance(tally: Tally) -> float:
 def two_noises(
     pairs: Sequence[tuple[Tally, Tally]], standard_error: float | None = None
 ) -> TwoNoises | None:
-    """Return the two parts of the standard error of B - A, or None with one sample per problem.
+    """Return the two parts of the standard error of B - A, or None if they are unknown.
+
+    They are unknown with one sample per problem, and where nothing varies.
 
     ``standard_error`` is the whole one if it is clustered. The part of the problems is what remains
     after subtracting the part of the samples, and at least 0.
@@ -55,5 +57,6 @@ def two_noises(
         mean = math.fsum(deltas) / n
         standard_error = math.sqrt(math.fsum((d - mean) ** 2 for d in deltas) / (n - 1) / n)
     problems = max(0.0, standard_error**2 - sampling)
-    total = math.sqrt(problems + sampling)
-    return TwoNoises(math.sqrt(problems), math.sqrt(sampling), total)
+    if problems + sampling == 0:
+        return None
+    return TwoNoises(math.sqrt(problems), math.sqrt(sampling), math.sqrt(problems + sampling))
