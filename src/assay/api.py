@@ -14,10 +14,13 @@ from assay.models import EngineOptions, Model
 from assay.pipeline import EvalConfig, ProblemSelection, Sampling, references
 from assay.progress import Reporter, Silent
 from assay.quality.parity_gate import require_parity
+from assay.quality.plan import Plan
+from assay.quality.plan import plan as plan_evaluation
 from assay.runs import Comparison, ComparisonFamily, Result
 from assay.runs.publication import require_publishable
 from assay.sandbox import open_sandbox
 from assay.scoring.decisions import MARGIN
+from assay.scoring.power import POWER
 from assay.types import Benchmark, Job, Limits, Program, PromptImports, Verdict
 
 Programs = Mapping[str, str] | Iterable[tuple[str, str]]
@@ -255,6 +258,24 @@ def _check_protocols(found: Comparison, *, force: bool) -> None:
             f"{found.run_b}: its protocol differs from that of {found.run_a} ({names}). "
             "Compare runs of one protocol, or pass force=True."
         )
+
+
+def plan(
+    benchmark: str,
+    *,
+    difference: float = 0.03,
+    power: float = POWER,
+    pilots: Sequence[Result | str | Path] = (),
+    data_dir: str | Path | None = None,
+    reporter: Reporter = SILENT,
+) -> Plan:
+    """Return how many problems and samples show a difference, and what they cost.
+
+    ``difference`` is a share: 0.03 is three points. Up to two ``pilots`` replace assumptions.
+    """
+    found = [x if isinstance(x, Result) else load_run(x) for x in pilots]
+    problems = len(load_benchmark(benchmark, data_dir=data_dir, reporter=reporter).problems)
+    return plan_evaluation(benchmark, problems, difference, power, found)
 
 
 def open_model(

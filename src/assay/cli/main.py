@@ -32,6 +32,7 @@ SECTIONS = {
         "history": "history:history",
         "show": "show:show",
         "compare": "compare:compare",
+        "plan": "plan:plan",
         "export": "export:export",
         "passk": "passk:passk",
     },
