@@ -33,6 +33,7 @@ SECTIONS = {
         "show": "show:show",
         "compare": "compare:compare",
         "leaderboard": "leaderboard:leaderboard",
+        "plan": "plan:plan",
         "export": "export:export",
         "passk": "passk:passk",
     },

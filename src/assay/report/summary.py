@@ -186,24 +186,6 @@ def _compared(found: Comparison | None) -> tuple[str, str, str, str]:
     return points, str(len(found.gained)), str(len(found.lost)), f"{found.p_value:.3g}"
 
 
-def summarize_comparison(found: Comparison, first: Result, second: Result) -> list[str]:
-    """Return the lines for a comparison of two results."""
-    difference = "-" if found.difference is None else f"{100 * found.difference:+.1f} points"
-    return [
-        f"A  {_score(first)}",
-        f"B  {_score(second)}",
-        f"B - A  {difference} over {found.problems} problems, sign test p = {found.p_value:.3g}",
-        f"gained {len(found.gained)}: {', '.join(found.gained) or '-'}",
-        f"lost   {len(found.lost)}: {', '.join(found.lost) or '-'}",
-    ]
-
-
-def _score(result: Result) -> str:
-    one = result.pass_at.get(1)
-    shown = f"{percent_of(one)} {interval(one)}{describe_left_out(result.results, 1)}"
-    return f"pass@1 {shown}  {result.model} on {benchmark_name(result)} ({result.run})"
-
-
 def describe_incomplete(found: Comparison, first: Result, second: Result) -> list[str]:
     """Return a warning for each of two compared results that is incomplete."""
     common = f"only the {found.problems} problems that were judged in both are compared"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from assay.runs.about import Environment, Gate
 from assay.runs.batch_output import BatchLine, BatchOutput, BatchSettings
-from assay.runs.compare import Comparison, compare
+from assay.runs.compare import Comparison, ComparisonFamily, compare, compare_family
 from assay.runs.folder import RunReader, RunWriter, open_run
 from assay.runs.history import (
     RunEntry,
@@ -31,6 +31,7 @@ __all__ = [
     "BatchOutput",
     "BatchSettings",
     "Comparison",
+    "ComparisonFamily",
     "Environment",
     "Gate",
     "KeptData",
@@ -43,6 +44,7 @@ __all__ = [
     "build_result",
     "collect_runs",
     "compare",
+    "compare_family",
     "find_result",
     "find_run_folder",
     "kept_selection",
