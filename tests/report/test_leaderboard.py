@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import math
+import random
 import time
 from dataclasses import replace
 
@@ -14,10 +16,12 @@ from assay.errors import UsageError
 from assay.protocol import RecordedProtocol
 from assay.report.leaderboard import Baseline, Block, Leaderboard, ModelFacts, Row, leaderboard
 from assay.report.leaderboard.build import rank
+from assay.report.leaderboard.groups import MOST_MODELS, compute_p_value
 from assay.report.leaderboard.measures import MEASURES, mark_pareto
 from assay.runs import Result, RunEntry
 from assay.runs.about import Environment
-from assay.runs.result import ConfigResult, Timing
+from assay.runs.compare import compare, tally_problems
+from assay.runs.result import ConfigResult, ProblemResult, Timing
 from assay.types import Decoding
 from tests.report.leaderboards import make_result
 from tests.test_protocol import BASE
@@ -257,9 +261,36 @@ def test_letters_come_from_a_function_of_the_complete_results() -> None:
         return {name: "ab"[name == "b"] for name in results}
 
     results = [make_result("a"), make_result("b", 40), make_result("c", 9, judged=50)]
-    block = only(leaderboard(results, group_models=letters))
+    block = only(leaderboard(results, columns=["group"], group_models=letters))
     assert seen == [["a", "b"]]
     assert [row.cells[0].group for row in block.rows if row.cells[0]] == ["a", "b", ""]
+
+
+@pytest.mark.parametrize("samples", [1, 4])
+def test_letters_use_the_test_of_compare(samples: int) -> None:
+    draw = random.Random(samples)
+    results = {}
+    for number in range(4):
+        problems = tuple(
+            ProblemResult(
+                f"T/{i}", samples, sum(draw.random() < (number + 1) / 6 for _ in range(samples))
+            )
+            for i in range(60)
+        )
+        results[str(number)] = replace(make_result(str(number)), problems=problems)
+    for a, b in itertools.combinations(results.values(), 2):
+        found = compute_p_value(tally_problems(a), tally_problems(b))
+        assert found == pytest.approx(compare(a, b).p_value)
+
+
+def test_models_with_a_clear_difference_share_no_letter() -> None:
+    results = [make_result("high", 90), make_result("close", 88), make_result("low", 20)]
+    block = only(leaderboard(results, columns=["group"]))
+    high, close, low = (row.cells[0].group for row in block.rows if row.cells[0])
+    assert (high, close, low) == ("a", "a", "b")
+    many = [make_result(str(number), number) for number in range(MOST_MODELS + 1)]
+    rows = only(leaderboard(many, columns=["group"])).rows
+    assert {cell.group for row in rows for cell in row.cells if cell} == {""}
 
 
 def test_a_score_that_is_not_a_number_has_no_rank() -> None:

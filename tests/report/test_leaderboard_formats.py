@@ -45,7 +45,7 @@ def odd_board() -> Leaderboard:
     facts = {name: ModelFacts(10**9 * (number + 1)) for number, name in enumerate(ODD_NAMES)}
     return leaderboard(
         [*results, make_result("in part", 30, judged=50), make_result("in part", 30, judged=60)],
-        facts=facts, baselines=BASELINES, columns=["size"], pareto="size",
+        facts=facts, baselines=BASELINES, columns=["size", "group"], pareto="size",
         group_models=lambda found: dict.fromkeys(found, "a"),
     )  # fmt: skip
 

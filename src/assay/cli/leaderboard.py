@@ -17,7 +17,7 @@ from assay.errors import RunError, UsageError
 from assay.quality.yaml_files import parse_yaml
 from assay.report.leaderboard import Leaderboard, ModelFacts, parse_baselines, parse_facts, render
 from assay.report.leaderboard.formats.text import table_lines
-from assay.report.leaderboard.measures import AGAINST, MEASURES
+from assay.report.leaderboard.measures import AGAINST, COLUMNS
 from assay.runs import RunFilter, collect_runs
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ BASELINES = Reader(UsageError, "Give a YAML or JSON file as in docs/guides/leade
 )  # fmt: skip
 @option(
     "--columns", default="", metavar="NAME,…",
-    help=f"Optional columns: {list_choices(tuple(MEASURES))}.",
+    help=f"Optional columns: {list_choices(COLUMNS)}.",
 )  # fmt: skip
 @option(
     "--pareto", type=click.Choice(AGAINST),

@@ -33,7 +33,8 @@ from assay.report.leaderboard.entries import (
     name_rows,
     split_blocks,
 )
-from assay.report.leaderboard.measures import AGAINST, MEASURES, mark_pareto
+from assay.report.leaderboard.groups import group_by_tests
+from assay.report.leaderboard.measures import AGAINST, COLUMNS, GROUP, MEASURES, mark_pareto
 from assay.report.summary import describe_differences, describe_settings
 from assay.runs import Result, RunEntry
 from assay.runs.result import ConfigResult
@@ -53,20 +54,21 @@ def leaderboard(
     columns: Sequence[str] = (),
     pareto: str = "",
     dollars_per_hour: float = 0.0,
-    group_models: GroupModels | None = None,
+    group_models: GroupModels = group_by_tests,
 ) -> Leaderboard:
     """Return one row per model and one column per benchmark, in blocks of comparable runs.
 
     ``sort`` is ``rank`` (the mean rank), ``model``, a benchmark or an optional column. ``facts``
     are by the digest of a model's weights, or by its name. ``group_models`` returns letters for
-    the models of a column, which are then shown.
+    the models of a column; it is used if ``columns`` has ``group``.
     """
     _check_choices(columns, pareto)
     entries = [*map(as_entry, results), *map(as_entry, unfinished)]
     groups = split_blocks(entries)
     _check_sort(sort, entries)
     builder = _Builder(
-        facts, sort, _list_measures(columns, sort, pareto), pareto, dollars_per_hour, group_models,
+        facts, sort, _list_measures(columns, sort, pareto), pareto, dollars_per_hour,
+        group_models if GROUP in columns else None,
     )  # fmt: skip
     scores = list(baselines)
     blocks = tuple(builder.build(group, groups[0], scores) for group in groups)
@@ -75,15 +77,15 @@ def leaderboard(
         blocks=blocks,
         measures=builder.measures,
         pareto=pareto,
-        groups=group_models is not None,
+        groups=GROUP in columns,
         unused=tuple(sorted({one.benchmark for one in scores} - shown)),
     )
 
 
 def _check_choices(columns: Sequence[str], pareto: str) -> None:
     for name in columns:
-        if name not in MEASURES:
-            raise UsageError(f"unknown column '{name}'. Choose {', '.join(MEASURES)}.")
+        if name not in COLUMNS:
+            raise UsageError(f"unknown column '{name}'. Choose {', '.join(COLUMNS)}.")
     if pareto and pareto not in AGAINST:
         raise UsageError(
             f"--pareto {pareto}: quality cannot be weighed against it. Choose {', '.join(AGAINST)}."
@@ -98,8 +100,8 @@ def _check_sort(sort: str, entries: Sequence[Entry]) -> None:
 
 def _list_measures(columns: Sequence[str], sort: str, pareto: str) -> tuple[str, ...]:
     """Return the optional columns, each once: also those that are only sorted by or weighed."""
-    needed = [name for name in (pareto, sort) if name in MEASURES]
-    return tuple(dict.fromkeys([*columns, *needed]))
+    found = dict.fromkeys([*columns, pareto, sort])
+    return tuple(name for name in found if name in MEASURES)
 
 
 class _Builder:
@@ -189,7 +191,7 @@ class _Builder:
             return None
         return row.quality, measured if MEASURES[self._pareto].larger_is_better else -measured
 
-    def _sort_key(self, row: Row, position: int | None) -> tuple[float, float]:
+    def _sort_key(self, row: Row, position: int | None) -> tuple[float, ...]:
         """Return a key that is smaller for rows further up. Rows without a value come last."""
         by_rank = math.inf if row.mean_rank is None else row.mean_rank
         if self._sort == MODEL:
@@ -204,7 +206,8 @@ class _Builder:
             if measured is None:
                 return math.inf, by_rank
             return -measured if MEASURES[self._sort].larger_is_better else measured, by_rank
-        return by_rank, -sum(cell is not None and cell.rank is not None for cell in row.cells)
+        ranks = _ranks(row)
+        return by_rank, -len(ranks), sum(ranks)
 
 
 def rank(values: Mapping[ModelKey, float]) -> dict[ModelKey, float]:
@@ -222,9 +225,13 @@ def _value(cell: Cell) -> float:
     return cell.estimate.value if cell.estimate else math.nan
 
 
+def _ranks(row: Row) -> list[float]:
+    return [cell.rank for cell in row.cells if cell and cell.rank is not None]
+
+
 def _mean_rank(row: Row) -> float | None:
     """Return the mean over all columns; None if one of them has no complete result."""
-    ranks = [cell.rank for cell in row.cells if cell and cell.rank is not None]
+    ranks = _ranks(row)
     return sum(ranks) / len(ranks) if len(ranks) == len(row.cells) else None
 
 

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 from assay.borders.printable import CELL_LIMIT, clean_line
 from assay.report.leaderboard.board import Block, Cell, Leaderboard, Row
-from assay.report.leaderboard.measures import MEASURES
+from assay.report.leaderboard.groups import MOST_MODELS
+from assay.report.leaderboard.measures import GROUP, MEASURES
 from assay.report.text import describe_gap, interval, level
 
 NOT_PUBLISHABLE, INCOMPLETE, PARETO = "†", "‡", "◆"
-GROUP = "group"  # heading of the letters after each score
 MOST_LISTED = 20  # incomplete runs in the notes
 MOST_REASONS = 6  # against a publication, likewise
 MOST_DIFFERENCE = 300  # characters
@@ -138,8 +138,8 @@ def list_notes(board: Leaderboard) -> list[str]:
         notes.append("rank: mean rank over all columns; a model needs a complete result in each.")
     if board.groups:
         notes.append(
-            "group: models of a column that share a letter cannot be told apart (Holm over all "
-            "pairs, 5 %)."
+            "group: models of a column that share a letter cannot be told apart (paired tests of "
+            f"all pairs, Holm's correction, 5 %). More than {MOST_MODELS} models have no letters."
         )
     notes += [MEASURES[name].meaning for name in board.measures]
     if board.pareto:

@@ -9,6 +9,7 @@ from assay.report.leaderboard.board import Row
 from assay.runs import Result
 
 GIGABYTE = 1e9
+GROUP = "group"  # letters in a column after each score
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +113,7 @@ MEASURES: dict[str, Measure] = {
     ),
 }  # fmt: skip
 NEED_FILES = {"size", "params", "bits", "per-gb"}  # computed from the model's files
+COLUMNS = (*MEASURES, GROUP)
 AGAINST = ("size", "params", "bits", "speed", "run-speed", "memory", "cost")  # for a Pareto mark
 
 
