@@ -23,7 +23,7 @@ EVAL = $(BIN)/assay eval $(1) --model "$(CHECKPOINT)" --problems $(PROBLEMS) --n
 	--temperature $(TEMPERATURE) $(if $(MAX_TOKENS),--max-tokens $(MAX_TOKENS)) --prompt-strategy $(PROMPT_STRATEGY) \
 	--results-dir "$(RESULTS_DIR)"
 
-.PHONY: help eval eval-humaneval eval-mbpp eval-bigcodebench eval-all eval-perplexity results-history check bench \
+.PHONY: help eval eval-humaneval eval-mbpp eval-bigcodebench eval-all eval-perplexity results-history leaderboard check bench \
 	compare-hf qa contracts test test-all lint container-engine release-check picture reference clean
 
 help: ## list the targets
@@ -50,6 +50,9 @@ eval: $(VENV)/.ready ## evaluate CHECKPOINT on BENCHMARK
 
 results-history: $(VENV)/.ready ## list all runs, newest first
 	$(BIN)/assay history --results-dir "$(RESULTS_DIR)"
+
+leaderboard: $(VENV)/.ready ## compare all models of RESULTS_DIR on all benchmarks
+	$(BIN)/assay leaderboard --results-dir "$(RESULTS_DIR)"
 
 check: $(VENV)/.ready ## tell whether the file of CHECKPOINT is sound
 	$(BIN)/assay check "$(CHECKPOINT)"

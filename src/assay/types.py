@@ -78,6 +78,7 @@ class Problem:
     reference: str
     tests: Tests
     without_rules: tuple[str, ...] = ()  # extraction rules that are not used for it
+    cluster: str | None = None  # the original problem that it derives from; none: it is one
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,6 +213,7 @@ class Estimate:
     problems: int
     level: float = 0.95  # of the interval
     method: str = "wilson-clustered"  # how the interval was computed
+    version: int = 1  # of the method
 
     @property
     def interval(self) -> tuple[float, float]:

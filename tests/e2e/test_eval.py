@@ -125,7 +125,7 @@ def test_history_and_compare(assay: Cli, mini: Benchmark, tmp_path: Path) -> Non
     compared = assay("compare", *runs, "--force")
     assert compared.returncode == 0
     assert "B - A  +100.0 points" in compared.stdout
-    assert "gained 20: mini/0, mini/1" in compared.stdout
+    assert "gained 20 (100.0 %): mini/0, mini/1" in compared.stdout
     found = json.loads(assay("compare", *runs, "--json", "--force").stdout)
     assert (found["difference"], len(found["gained"]), found["lost"]) == (1.0, 20, [])
 

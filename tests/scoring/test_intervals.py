@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.scoring.intervals import clustered_wilson, student_t_975, wilson
+from assay.scoring.distributions import student_t_quantile
+from assay.scoring.intervals import clustered_wilson, wilson
 
 
 def test_wilson_gives_the_published_example() -> None:
@@ -61,7 +62,7 @@ def test_never_narrower_than_independent_samples_would_give() -> None:
     [(1, 12.7062), (2, 4.30265), (4, 2.77645), (10, 2.22814), (30, 2.04227), (163, 1.97462)],
 )
 def test_students_t(freedom: int, quantile: float) -> None:
-    assert student_t_975(freedom) == pytest.approx(quantile, abs=2e-5)
+    assert student_t_quantile(0.975, freedom) == pytest.approx(quantile, abs=2e-5)
 
 
 @pytest.mark.slow

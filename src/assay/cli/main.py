@@ -34,6 +34,8 @@ SECTIONS = {
         "history": "history:history",
         "show": "show:show",
         "compare": "compare:compare",
+        "leaderboard": "leaderboard:leaderboard",
+        "plan": "plan:plan",
         "export": "export:export",
         "passk": "passk:passk",
     },

@@ -122,11 +122,12 @@ def write_peer_score(config: ScoreConfig, peer: PeerScore, reporter: Reporter) -
             run.add_verdict(verdict)
         task_ids = [p.task_id for p in selected.benchmark.problems]
         verdicts = list(run.verdicts.values())
-        tallies = scoring.tally(task_ids, verdicts)
+        clusters = {p.task_id: p.cluster for p in selected.benchmark.problems if p.cluster}
+        tallies = scoring.tally(task_ids, verdicts, clusters)
         result = runs.build_result(
             run, protocol, tallies,
             scoring.coverage(tallies, most, selected.total), scoring.estimates(tallies),
-            scoring.group_scores(task_ids, verdicts, case_groups(selected.benchmark)),
+            scoring.group_scores(task_ids, verdicts, case_groups(selected.benchmark), clusters),
         )  # fmt: skip
         runs.write_result(result)
         return result

@@ -80,7 +80,8 @@ def judge_samples(
             stream.flow(keys, lambda: environment(model, capabilities, gate))
             wanted = set(task_ids)
             verdicts = [v for v in run.verdicts.values() if v.task_id in wanted]
-            tallies = scoring.tally(task_ids, verdicts)
+            clusters = {p.task_id: p.cluster for p in selected.benchmark.problems if p.cluster}
+            tallies = scoring.tally(task_ids, verdicts, clusters)
             best = None
             if (method := config.select or runs.kept_selection(run)) and most > 1:
                 form = model.identity.prompt_form
@@ -95,7 +96,7 @@ def judge_samples(
             result = runs.build_result(
                 run, protocol, tallies,
                 scoring.coverage(tallies, most, selected.total), scoring.estimates(tallies),
-                scoring.group_scores(task_ids, verdicts, case_groups(benchmark)),
+                scoring.group_scores(task_ids, verdicts, case_groups(benchmark), clusters),
                 checked.unscorable,
                 _prices(config),
                 best,

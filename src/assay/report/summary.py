@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from assay.borders.printable import quantity
-from assay.protocol import Difference
+from assay.protocol import Difference, RecordedProtocol
 from assay.report.text import (
     LEFT_OUT_NOTE,
     benchmark_name,
@@ -32,7 +32,8 @@ def summarize(result: Result) -> list[str]:
     results = result.results
     gap = describe_gap(result.coverage)
     lines = [f"incomplete: {gap}. The score covers only these."] if gap else []
-    lines.append(" · ".join([benchmark_name(result), result.model, *_settings(result)]))
+    settings = describe_settings(result.config, result.protocol)
+    lines.append(" · ".join([benchmark_name(result), result.model, *settings]))
     for k, found in results.pass_at.items():
         lines.append(
             f"  {f'pass@{k}':<9} {percent_of(found)}  {interval(found)} ({level(found)}), "
@@ -68,9 +69,8 @@ def summarize(result: Result) -> list[str]:
     ]
 
 
-def _settings(result: Result) -> list[str]:
+def describe_settings(config: ConfigResult, protocol: RecordedProtocol) -> list[str]:
     """Return how the samples were generated and judged, without default settings."""
-    config, protocol = result.config, result.protocol
     count = f"n={config.num_samples}"
     imports = protocol.prompt_imports or "prepended"
     judging = [f"prompt imports {imports}"] if imports != "prepended" else []
@@ -187,25 +187,6 @@ def _compared(found: Comparison | None) -> tuple[str, str, str, str]:
         return "-", "-", "-", "-"
     points = f"{100 * found.difference:+.1f} points"
     return points, str(len(found.gained)), str(len(found.lost)), f"{found.p_value:.3g}"
-
-
-def summarize_comparison(found: Comparison, first: Result, second: Result) -> list[str]:
-    """Return the lines for a comparison of two results."""
-    difference = "-" if found.difference is None else f"{100 * found.difference:+.1f} points"
-    return [
-        f"A  {_score(first)}",
-        f"B  {_score(second)}",
-        f"B - A  {difference} over {quantity(found.problems, 'problem')}, "
-        f"sign test p = {found.p_value:.3g}",
-        f"gained {len(found.gained)}: {', '.join(found.gained) or '-'}",
-        f"lost   {len(found.lost)}: {', '.join(found.lost) or '-'}",
-    ]
-
-
-def _score(result: Result) -> str:
-    one = result.pass_at.get(1)
-    shown = f"{percent_of(one)} {interval(one)}{describe_left_out(result.results, 1)}"
-    return f"pass@1 {shown}  {result.model} on {benchmark_name(result)} ({result.run})"
 
 
 def describe_incomplete(found: Comparison, first: Result, second: Result) -> list[str]:

@@ -4,9 +4,16 @@ from __future__ import annotations
 
 from assay.runs.about import Environment, Gate
 from assay.runs.batch_output import BatchLine, BatchOutput, BatchSettings
-from assay.runs.compare import Comparison, compare
+from assay.runs.compare import Comparison, ComparisonFamily, compare, compare_family
 from assay.runs.folder import RunReader, RunWriter, open_run
-from assay.runs.history import RunEntry, RunFilter, find_result, find_run_folder, list_runs
+from assay.runs.history import (
+    RunEntry,
+    RunFilter,
+    collect_runs,
+    find_result,
+    find_run_folder,
+    list_runs,
+)
 from assay.runs.kept import KeptData
 from assay.runs.result import Result
 from assay.runs.result_json import read_result, render_result, write_result
@@ -24,6 +31,7 @@ __all__ = [
     "BatchOutput",
     "BatchSettings",
     "Comparison",
+    "ComparisonFamily",
     "Environment",
     "Gate",
     "KeptData",
@@ -34,7 +42,9 @@ __all__ = [
     "RunWriter",
     "VerdictCache",
     "build_result",
+    "collect_runs",
     "compare",
+    "compare_family",
     "find_result",
     "find_run_folder",
     "kept_selection",

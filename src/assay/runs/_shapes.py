@@ -78,7 +78,9 @@ def _are_problems(problems: Any) -> bool:
 
 
 INTERVAL: Shape = {"low": is_share, "high": is_share}
-PROBLEM: Shape = {"task_id": _is_text, "n": is_count, "passed": is_count}
+PROBLEM: Shape = {
+    "task_id": _is_text, "n": is_count, "passed": is_count, "cluster?": _is_text,
+}  # fmt: skip
 PROTOCOL: Shape = {
     "benchmark": _is_text, "hash": _is_text, "prompt_strategy": _is_text, "n_samples": is_count,
     "prompt_imports?": lambda value: value in get_args(PromptImports), "judge?": _is_text,

@@ -39,6 +39,7 @@ class ProblemResult:
     n: int
     passed: int
     reasons: dict[str, int] = field(default_factory=dict)
+    cluster: str | None = None  # the original problem that it derives from; none: it is one
 
 
 @dataclass(frozen=True, slots=True)

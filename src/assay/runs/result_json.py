@@ -32,7 +32,7 @@ from assay.scoring import Coverage
 from assay.types import Decoding, Estimate, ModelIdentity
 
 PASS_AT = "pass_at_"
-INTERVAL = ("low", "high", "problems", "level", "method")  # of an estimate
+INTERVAL = ("low", "high", "problems", "level", "method", "version")  # of an estimate
 TSV_HEADER = ("task_id", "n", "num_passed")
 CHECKS = ("flaky", "extraction", "cross_check")  # in the file if they were requested
 
@@ -112,7 +112,7 @@ def _render(result: Result) -> Any:
         "coverage": coverage and render_coverage(coverage),
         "config": _render_config(result.config),
         "results": _render_scores(result.results),
-        "problems": [codec.to_json(problem) for problem in result.problems],
+        "problems": [_render_problem(problem) for problem in result.problems],
         "protocol": result.protocol.to_json(),
         "model_identity": codec.to_json(identity),
         "environment": render_environment(result.environment),
@@ -123,6 +123,11 @@ def _render(result: Result) -> Any:
     if result.extraction is not None:
         found["extraction"] = [codec.to_json(rule) for rule in result.extraction]
     return {name: value for name, value in found.items() if value is not None}
+
+
+def _render_problem(problem: ProblemResult) -> Any:
+    found = codec.to_json(problem)
+    return found if problem.cluster else {k: v for k, v in found.items() if k != "cluster"}
 
 
 def render_coverage(coverage: Coverage) -> Any:

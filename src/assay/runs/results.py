@@ -86,7 +86,7 @@ def build_result(
             invalid=sum(v.status == "invalid" for v in verdicts),
             truncated=sum(c.finish_reason == "length" for c in completions),
             pass_at=_by_k(estimates),
-            left_out_as_failed=_left_out_as_failed(list(reasons), verdicts),
+            left_out_as_failed=_left_out_as_failed(tallies, verdicts),
             groups={g.name: GroupResult(g.tests_passed, _by_k(g.estimates)) for g in groups},
             best_of_n=_best_of_n(best_of_n) if best_of_n else None,
             unscorable=dict(unscorable),
@@ -95,7 +95,8 @@ def build_result(
             reasons=_counted(v.reason for v in verdicts),
         ),
         problems=tuple(
-            ProblemResult(t.task_id, t.n, t.passed, _counted(reasons[t.task_id])) for t in tallies
+            ProblemResult(t.task_id, t.n, t.passed, _counted(reasons[t.task_id]), t.cluster)
+            for t in tallies
         ),
         protocol=protocol.recorded(),
         model_identity=run.about.model,
@@ -188,13 +189,15 @@ def _by_k(estimates: Iterable[Estimate]) -> dict[int, Estimate]:
 
 
 def _left_out_as_failed(
-    task_ids: Sequence[str], verdicts: Sequence[Verdict]
+    tallies: Sequence[Tally], verdicts: Sequence[Verdict]
 ) -> LeftOutResult | None:
     """Return the scores with invalid samples counted as failed, or None if there are none."""
     samples = sum(v.status == "invalid" for v in verdicts)
     if not samples:
         return None
-    scores = every_estimate(tally(task_ids, as_failed(verdicts)))
+    clusters = {t.task_id: t.cluster for t in tallies if t.cluster}
+    failed = tally([t.task_id for t in tallies], as_failed(verdicts), clusters)
+    scores = every_estimate(failed)
     return LeftOutResult(samples, _by_k(scores))
 
 

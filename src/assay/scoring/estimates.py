@@ -5,31 +5,39 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from assay.scoring.intervals import clustered_wilson
+from assay.scoring.clusters import name_clusters, standard_error
+from assay.scoring.intervals import clustered_wilson, effective_wilson
 from assay.scoring.pass_at_k import Tally, pass_at_k
 from assay.types import Estimate
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from assay.types import SampleKey, Verdict
+
+    Measure = Callable[[int, int, int], float]
 
 
 STANDARD_KS = (1, 10, 100)
 
 
-def tally(task_ids: Sequence[str], verdicts: Iterable[Verdict]) -> list[Tally]:
+def tally(
+    task_ids: Sequence[str],
+    verdicts: Iterable[Verdict],
+    clusters: Mapping[str, str] = MappingProxyType({}),
+) -> list[Tally]:
     """Return the right and judged samples per problem, in the order of ``task_ids``.
 
-    Invalid samples are left out.
+    Invalid samples are left out. ``clusters`` has the original of problems that derive from one.
     """
     judged: dict[str, list[bool]] = defaultdict(list)
     for verdict in verdicts:
         if verdict.status != "invalid":
             judged[verdict.task_id].append(verdict.status == "pass")
-    return [Tally(t, len(judged[t]), sum(judged[t])) for t in task_ids]
+    return [Tally(t, len(judged[t]), sum(judged[t]), clusters.get(t)) for t in task_ids]
 
 
 def as_failed(verdicts: Iterable[Verdict]) -> list[Verdict]:
@@ -47,7 +55,10 @@ class GroupScore:
 
 
 def group_scores(
-    task_ids: Sequence[str], verdicts: Sequence[Verdict], groups: Sequence[str]
+    task_ids: Sequence[str],
+    verdicts: Sequence[Verdict],
+    groups: Sequence[str],
+    clusters: Mapping[str, str] = MappingProxyType({}),
 ) -> list[GroupScore]:
     """Return a score for each group of tests, in their order. The last is the whole score."""
     scores = []
@@ -61,7 +72,7 @@ def group_scores(
         ]
         valid = [c for c, v in zip(counts, verdicts, strict=True) if v.status != "invalid"]
         share = math.fsum(c[0] / c[1] if c[1] else 1 for c in valid) / len(valid) if valid else 0.0
-        scores.append(GroupScore(group, share, tuple(estimates(tally(task_ids, as_if)))))
+        scores.append(GroupScore(group, share, tuple(estimates(tally(task_ids, as_if, clusters)))))
     return scores
 
 
@@ -85,16 +96,33 @@ def estimate_of_chosen(
     )
 
 
-def estimate(tallies: Iterable[Tally], k: int) -> Estimate | None:
-    """Return pass@k, averaged over the problems with k judged samples, or None if none has."""
+def estimate(tallies: Iterable[Tally], k: int, measure: Measure = pass_at_k) -> Estimate | None:
+    """Return pass@k, averaged over the problems with k judged samples, or None if none has.
+
+    ``measure`` can be another function of n, c and k, such as ``pass_hat_k``.
+    """
     enough = [t for t in tallies if t.n >= k]
     if not enough:
         return None
-    values = [pass_at_k(t.n, t.passed, k) for t in enough]
-    low, high = clustered_wilson(values, sum(t.n for t in enough))
+    values = [measure(t.n, t.passed, k) for t in enough]
+    low, high = _interval(enough, values)
     return Estimate(k, math.fsum(values) / len(values), low, high, len(values))
 
 
-def estimates(tallies: Sequence[Tally], ks: Iterable[int] = STANDARD_KS) -> list[Estimate]:
+def _interval(tallies: Sequence[Tally], values: Sequence[float]) -> tuple[float, float]:
+    """Return the interval of the mean; problems of one cluster count as one draw."""
+    samples = sum(t.n for t in tallies)
+    clusters = name_clusters(tallies)
+    if clusters is None:
+        return clustered_wilson(values, samples)
+    mean = math.fsum(values) / len(values)
+    error = standard_error(values, clusters)
+    variance = error * error if math.isfinite(error) else 0.0
+    return effective_wilson(mean, variance, len(set(clusters)), samples)
+
+
+def estimates(
+    tallies: Sequence[Tally], ks: Iterable[int] = STANDARD_KS, measure: Measure = pass_at_k
+) -> list[Estimate]:
     """Return every pass@k of ``ks`` that these samples allow."""
-    return [e for k in ks if (e := estimate(tallies, k)) is not None]
+    return [e for k in ks if (e := estimate(tallies, k, measure)) is not None]

@@ -1,22 +1,41 @@
-"""Compute 95 % intervals for a mean over problems."""
+"""Compute intervals for a mean over problems."""
 
 from __future__ import annotations
 
-import functools
 import math
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from assay.scoring.distributions import beta_quantile, student_t_quantile, two_sided_z
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-Z95 = 1.959963984540054
+LEVEL = 0.95
+VERSION = 1  # of every method here and of every test; a change of a method's results raises it
 
 
-def wilson(p: float, n: float) -> tuple[float, float]:
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """The two ends of an interval, and how they were computed."""
+
+    low: float
+    high: float
+    level: float
+    method: str
+    version: int = VERSION
+
+    @property
+    def half_width(self) -> float:
+        return (self.high - self.low) / 2
+
+
+def wilson(p: float, n: float, level: float = LEVEL) -> tuple[float, float]:
     """Return Wilson's score interval for a proportion ``p`` seen in ``n`` independent trials."""
-    z2 = Z95 * Z95
+    z = two_sided_z(level)
+    z2 = z * z
     centre = p + z2 / (2 * n)
-    half = Z95 * math.sqrt(p * (1 - p) / n + z2 / (4 * n * n))
+    half = z * math.sqrt(p * (1 - p) / n + z2 / (4 * n * n))
     scale = 1 + z2 / n
     # Rounding would leave 5e-17 instead of 0.
     low = max(0.0, (centre - half) / scale) if p > 0 else 0.0
@@ -24,7 +43,17 @@ def wilson(p: float, n: float) -> tuple[float, float]:
     return low, high
 
 
-def clustered_wilson(values: Sequence[float], samples: int) -> tuple[float, float]:
+def clopper_pearson(passed: int, n: int, level: float = LEVEL) -> tuple[float, float]:
+    """Return the exact interval of a proportion, which covers at least ``level`` always."""
+    tail = (1 - level) / 2
+    low = beta_quantile(tail, passed, n - passed + 1) if passed else 0.0
+    high = beta_quantile(1 - tail, passed + 1, n - passed) if passed < n else 1.0
+    return low, high
+
+
+def clustered_wilson(
+    values: Sequence[float], samples: int, level: float = LEVEL
+) -> tuple[float, float]:
     """Return the interval of the mean of per-problem values in [0, 1] from ``samples`` samples.
 
     With one sample per problem it is Wilson's. With several, samples of one problem are not
@@ -36,29 +65,24 @@ def clustered_wilson(values: Sequence[float], samples: int) -> tuple[float, floa
     n = len(values)
     p = math.fsum(values) / n
     if samples == n or n == 1:
-        return wilson(p, n)
+        return wilson(p, n, level)
     variance = math.fsum((v - p) ** 2 for v in values) / (n - 1)
-    if variance <= 0:
-        # All problems alike: nothing shows that samples count for more than their problem.
-        return wilson(p, n)
-    effective = p * (1 - p) / variance * n * (Z95 / student_t_975(n - 1)) ** 2
-    return wilson(p, min(samples, effective))
+    return effective_wilson(p, variance / n, n, samples, level)
 
 
-@functools.cache
-def student_t_975(freedom: int) -> float:
-    """Return the 97.5 % quantile of Student's t, by bisection over its integral."""
-    power: float = -(freedom + 1) / 2
-    log_scale = math.lgamma(-power) - math.lgamma(freedom / 2) - math.log(freedom * math.pi) / 2
+def effective_wilson(
+    p: float, variance: float, clusters: int, samples: int, level: float = LEVEL
+) -> tuple[float, float]:
+    """Return Wilson's interval at the effective size that a mean's ``variance`` implies."""
+    return wilson(p, effective_size(p, variance, clusters, samples, level), level)
 
-    def integral(end: float, steps: int = 2000) -> float:  # Simpson's rule from 0
-        width = end / steps
-        heights = [math.pow(1 + (i * width) ** 2 / freedom, power) for i in range(steps + 1)]
-        weighted = heights[0] + heights[-1] + 4 * sum(heights[1::2]) + 2 * sum(heights[2:-1:2])
-        return math.exp(log_scale) * weighted * width / 3
 
-    low, high = Z95, 13.0
-    for _ in range(40):
-        middle = (low + high) / 2
-        low, high = (middle, high) if integral(middle) < 0.475 else (low, middle)
-    return (low + high) / 2
+def effective_size(
+    p: float, variance: float, clusters: int, samples: int, level: float = LEVEL
+) -> float:
+    """Return how many independent samples a mean ``p`` with this ``variance`` is worth."""
+    if variance <= 0 or clusters < 2:
+        # All clusters alike: nothing shows that samples count for more than their cluster.
+        return clusters
+    z, t = two_sided_z(level), student_t_quantile(0.5 + level / 2, clusters - 1)
+    return min(samples, p * (1 - p) / variance * (z / t) ** 2)

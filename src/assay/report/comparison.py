@@ -1,0 +1,169 @@
+"""Render comparisons as lines of text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from assay.report.text import benchmark_name, describe_left_out, interval, percent_of, table
+from assay.runs import Comparison, ComparisonFamily, Result
+from assay.scoring.decisions import Decision
+from assay.scoring.intervals import Interval
+from assay.scoring.noise import TwoNoises
+from assay.scoring.permutation import Significance
+
+# Names of methods as people know them; docs/statistics.md explains each.
+METHODS = {
+    "tango": "Tango",
+    "newcombe-10": "Newcombe",
+    "newcombe-unpaired": "Newcombe, unpaired",
+    "t-clustered-score": "Student's t",
+    "mcnemar-exact": "exact McNemar test",
+    "sign-flip-exact": "exact sign-flip test",
+    "welch": "Welch's test",
+}
+MORE_SAMPLES = 4  # times as many: the sampling noise is halved
+MOST_SUSPICIOUS = 10  # problems in text; the JSON has all
+
+
+def summarize_comparison(found: Comparison, first: Result, second: Result) -> list[str]:
+    """Return the lines for a comparison of two results."""
+    over = f"over {found.problems} problems"
+    if not found.is_paired:
+        over = f"over {_count_problems(first)} and {_count_problems(second)} different problems"
+    lines = [
+        f"A  {_score(first)}",
+        f"B  {_score(second)}",
+        f"B - A  {_points(found.difference, found.interval)} {over}, "
+        f"{_p_value(found.test)}{_mid_p(found.mid_p)}",
+        f"decision  {describe_decision(found.decision, found.margin, found.is_within_margin)}",
+    ]
+    if found.clusters < found.problems:
+        lines.append(
+            f"clusters  {found.clusters} originals of these problems; "
+            f"{found.design_effect:.1f} times the variance of independent problems"
+        )
+    if found.is_paired:
+        lines += [
+            _flips("gained", found.gained, found.problems),
+            _flips("lost", found.lost, found.problems),
+        ]
+    lines += _noise(found.noise, max(found.samples)) if found.noise else []
+    return [*lines, _could_show(found)]
+
+
+def describe_decision(decision: Decision, margin: float, is_within_margin: bool) -> str:
+    """Return a decision in words."""
+    limit = f"{100 * margin:g} points"
+    if decision == "equivalent":
+        return f"equivalent: the difference is less than {limit}"
+    if decision == "undecided":
+        return f"undecided: the difference can be 0, and it can be {limit} or more"
+    return f"B is {decision}{f', by less than {limit}' if is_within_margin else ''}"
+
+
+def _score(result: Result) -> str:
+    one = result.pass_at.get(1)
+    shown = f"{percent_of(one)} {interval(one)}{describe_left_out(result.results, 1)}"
+    return f"pass@1 {shown}  {result.model} on {benchmark_name(result)} ({result.run})"
+
+
+def _count_problems(result: Result) -> int:
+    return sum(problem.n > 0 for problem in result.problems)
+
+
+def _points(difference: float, found: Interval) -> str:
+    how = f"({100 * found.level:.4g} %, {METHODS[found.method]})"
+    return f"{100 * difference:+.1f} points {_ends(found)} {how}"
+
+
+def _ends(found: Interval) -> str:
+    return f"[{100 * found.low:+.1f}, {100 * found.high:+.1f}]"
+
+
+def _p_value(test: Significance) -> str:
+    if test.error is None:
+        return f"p = {test.p_value:.3g} ({METHODS[test.method]})"
+    low, high = test.error
+    return f"p = {test.p_value:.3g} ({low:.3g} to {high:.3g}, random sign-flip test)"
+
+
+def _mid_p(value: float | None) -> str:
+    return "" if value is None else f", mid-p {value:.3g}"
+
+
+def _flips(name: str, tasks: Sequence[str], problems: int) -> str:
+    share = f"{100 * len(tasks) / problems:.1f} %"
+    return f"{name:<6} {len(tasks)} ({share}): {', '.join(tasks) or '-'}"
+
+
+def _noise(noise: TwoNoises, samples: int) -> list[str]:
+    """Return both standard errors, and what more samples per problem would buy."""
+    more = 100 * noise.with_samples(MORE_SAMPLES)
+    factor = noise.factor_to_halve()
+    if factor is None:
+        halve = "no number of samples would halve it"
+    else:
+        halve = f"about {samples * factor:.0f} samples would halve it"
+    return [
+        f"noise  standard error {100 * noise.total:.2f} points: {100 * noise.problems:.2f} from "
+        f"problems, {100 * noise.sampling:.2f} from samples",
+        f"       {samples * MORE_SAMPLES} samples per problem instead of {samples}: {more:.2f} "
+        f"points; {halve}",
+    ]
+
+
+def _could_show(found: Comparison) -> str:
+    smallest = found.detectable.difference
+    if smallest is None:
+        return f"could show  no difference: {found.problems} problems are too few"
+    power = f"{100 * found.detectable.power:g} % power"
+    return f"could show  a difference of {100 * smallest:.1f} points or more, with {power}"
+
+
+def summarize_family(found: ComparisonFamily, results: Sequence[Result]) -> list[str]:
+    """Return a table of several results compared with a baseline, which is the first."""
+    baseline, letters = results[0], found.groups.letters
+    rows: list[tuple[str, ...]] = [
+        ("", "pass@1", "to the baseline", "gained", "lost", "p", "Holm", "decision", "group", "run")
+    ]
+    one = baseline.pass_at.get(1)
+    first = (baseline.model, percent_of(one), "baseline", *[""] * 5)
+    rows.append((*first, letters[baseline.run], baseline.run))
+    for member, result in zip(found.members, results[1:], strict=True):
+        comparison = member.comparison
+        ends = comparison.interval
+        shown = f"{100 * comparison.difference:+.1f} {_ends(ends)}"
+        rows.append(
+            (
+                result.model, percent_of(result.pass_at.get(1)), shown,
+                str(len(comparison.gained)), str(len(comparison.lost)),
+                f"{comparison.p_value:.3g}", f"{member.adjusted_p_value:.3g}", member.decision,
+                letters[result.run], result.run,
+            )
+        )  # fmt: skip
+    margin = found.members[0].comparison.margin
+    level = found.members[0].comparison.interval.level
+    return [
+        *table(rows),
+        f"Intervals have the level {100 * level:.4g} %, so that all cover together with "
+        f"{100 * (1 - found.alpha):g} %. Equivalent: less than {100 * margin:g} points.",
+        "Models that share a letter cannot be told apart (all pairs, corrected by Holm's method).",
+        *_suspicious(found),
+    ]
+
+
+def _suspicious(found: ComparisonFamily) -> list[str]:
+    problems = found.suspicious_problems
+    if not problems:
+        return []
+    kinds: Mapping[str, str] = {
+        "inverted": "passed by weaker models only",
+        "failed-by-strong": "failed by every strong model",
+    }
+    lines = []
+    for kind, words in kinds.items():
+        tasks = [one.task_id for one in problems if one.suspicion == kind]
+        if tasks:
+            more = f" and {len(tasks) - MOST_SUSPICIOUS} more" * (len(tasks) > MOST_SUSPICIOUS)
+            lines.append(f"{words}: {', '.join(tasks[:MOST_SUSPICIOUS])}{more}")
+    return lines
