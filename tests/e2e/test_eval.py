@@ -166,7 +166,7 @@ def test_the_default_model_samples_ten_of_five(assay: Cli) -> None:
 
 @pytest.mark.model
 def test_the_default_model_on_three_problems(assay: Cli, tmp_path: Path) -> None:
-    result = evaluated(assay, "mini", "--problems", "3", "--max-tokens", "64")
+    result = evaluated(assay, "mini", "--problems", "3", "--max-tokens", "32", "--threads", "1")
     assert result["model"] == "SmolLM2-135M-Instruct.Q4_1"
     assert (result["results"]["completed"], result["results"]["invalid"]) == (3, 0)
     lines = (tmp_path / "results" / result["run"] / "completions.jsonl").read_text().splitlines()
