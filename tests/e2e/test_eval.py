@@ -21,9 +21,9 @@ def evaluated(assay: Cli, *arguments: str | Path, code: int = 0) -> dict[str, An
     return result
 
 
-def test_references_score_100_per_problem(assay: Cli, mini: Benchmark, tmp_path: Path) -> None:
+def test_references_score_100_per_problem(real_assay: Cli, mini: Benchmark, tmp_path: Path) -> None:
     model = write_completions(tmp_path / "right.jsonl", references(mini))
-    result = evaluated(assay, "mini", "--model", model, "--workers", "2")
+    result = evaluated(real_assay, "mini", "--model", model, "--workers", "2")
     assert result["results"]["pass_at_1"] == 1.0
     assert [p["passed"] for p in result["problems"]] == [1] * 20
 
