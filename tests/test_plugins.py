@@ -110,7 +110,8 @@ def test_a_benchmark_passes_its_reference_and_fails_an_empty_program(benchmark: 
             pytest.skip(str(error))
     first = benchmark.problems[0]
     small = dataclasses.replace(benchmark, problems=(first,))
-    right, wrong = assay.judge([(first.task_id, first.reference), (first.task_id, "")], small)
+    programs = [(first.task_id, first.reference), (first.task_id, "")]
+    right, wrong = assay.judge(programs, small, workers=1)
     assert (right.status, right.reason) == ("pass", "passed"), right.detail
     assert wrong.status == "fail"
 

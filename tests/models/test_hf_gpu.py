@@ -24,8 +24,8 @@ from .small_models import write_small
 from .torch_models import save_model
 
 pytestmark = [
-    pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU"),
     pytest.mark.torch,
+    pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU"),
 ]
 
 

@@ -21,10 +21,11 @@ from assay.progress import Silent
 from assay.runs import RunReader
 
 FIXED_S = 10.0
+LONG = "codegemma:7b (ollama)"  # endless programs: most of the time of all three
 FILE = "completions/humaneval_poe_ollama.jsonl.gz"
 # By model: the protocol's hash, the digest of all verdicts' status and reason, and the passes.
 BEFORE = {
-    "codegemma:7b (ollama)": (
+    LONG: (
         "96fc928809d1695779c6b05c17bbbf8ee4c4d39046dcdee1ff71e1a3f59e9cac",
         "d759ac79024693e54b25945b1df43a5c22b34d7225c5332286b70a69b6ad1ac8",
         55,
@@ -43,7 +44,9 @@ BEFORE = {
 
 
 @pytest.mark.skipif(sys.version_info[:2] != (3, 11), reason="the hashes are those of Python 3.11")
-@pytest.mark.parametrize("model", BEFORE)
+@pytest.mark.parametrize(
+    "model", [pytest.param(m, marks=pytest.mark.slow if m == LONG else ()) for m in BEFORE]
+)
 def test_recorded_completions_are_judged_as_before(
     model: str, shared_data: Path, tmp_path: Path
 ) -> None:
