@@ -139,7 +139,8 @@ def list_notes(board: Leaderboard) -> list[str]:
     if board.groups:
         notes.append(
             "group: models of a column that share a letter cannot be distinguished (paired tests "
-            f"of all pairs, Holm's correction, 5 %). More than {MOST_MODELS} models have no letters."
+            "of all pairs, Holm's correction, 5 %). "
+            f"More than {MOST_MODELS} models have no letters."
         )
     notes += [MEASURES[name].meaning for name in board.measures]
     if board.pareto:
