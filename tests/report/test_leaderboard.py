@@ -186,7 +186,7 @@ def test_wrong_names_are_refused_with_the_choices() -> None:
         leaderboard([make_result("a")], pareto="per-gb")
 
 
-def test_models_of_one_name_are_told_apart() -> None:
+def test_models_of_one_name_have_rows_of_their_own() -> None:
     results = [
         make_result("model", 40, weights="1" * 64),
         make_result("model", 60, weights="2" * 64),

@@ -43,6 +43,37 @@ def test_baselines_as_a_list() -> None:
     assert parse_baselines([{"benchmark": "mbpp", "model": "a", "score": None}]) == []
 
 
+def test_baselines_of_a_suite_and_of_its_record() -> None:
+    suite = {
+        "suite": "overnight",
+        "models": ["a.gguf"],
+        "benchmarks": [
+            "mbpp",
+            {
+                "benchmark": "humanevalplus",
+                "targets": {"pass@1": 0.35, "pass@10": 0.6},
+                "baselines": [{"model": "GPT-4", "score": 0.78, "source": "EvalPlus leaderboard"}],
+            },
+        ],
+    }
+    expected = [
+        Baseline("humanevalplus", "GPT-4", 0.78, "EvalPlus leaderboard"),
+        Baseline("humanevalplus", "target", 0.35, kind="target"),
+    ]
+    assert parse_baselines(suite) == expected
+    assert parse_baselines({"benchmarks": [{"benchmark": "mbpp"}]}) == []
+    published = {"benchmark": "humanevalplus", "model": "GPT-4", "score": 0.78}
+    record = {
+        "schema": 1,
+        "baselines": [{**published, "figure": "pass@1", "source": "EvalPlus leaderboard"}],
+        "targets": [
+            {"benchmark": "humanevalplus", "score": 0.35, "figure": "pass@1"},
+            {"benchmark": "humanevalplus", "score": 0.6, "figure": "pass@10"},
+        ],
+    }
+    assert parse_baselines(record) == expected
+
+
 @pytest.mark.parametrize(
     ("content", "problem"),
     [
@@ -57,6 +88,9 @@ def test_baselines_as_a_list() -> None:
         ([{"benchmark": "x", "model": "a"}], "entry 1: .*score"),
         ([{"benchmark": "x", "model": "a", "score": 0.5, "sauce": ""}], "entry 1: .*sauce"),
         ([5], "entry 1 is not a mapping"),
+        ({"benchmarks": [{"benchmark": "x", "targets": [1]}]}, "x: baselines are not a list"),
+        ({"benchmarks": [{"benchmark": "x", "baselines": [1]}]}, "entry 1 is not a mapping"),
+        ({"benchmarks": [{"baselines": [{"model": "a", "score": 0.5}]}]}, "entry 1: .*benchmark"),
     ],
 )
 def test_wrong_baselines_are_one_line(content: Any, problem: str) -> None:

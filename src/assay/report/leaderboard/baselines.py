@@ -11,40 +11,56 @@ from assay.report.leaderboard.board import Baseline
 Kind = Literal["baseline", "target"]
 KEYS: dict[str, Kind] = {"baselines": "baseline", "targets": "target"}
 TEXTS = ("source", "notes")  # of a model's scores
+FIGURE = "pass@1"  # others have no column
 
 
 def parse_baselines(content: Any) -> list[Baseline]:
     """Return the scores of a document. Raise ValueError with one line if it is not valid.
 
     The document is a list of ``{benchmark, model, score, source}``, or has one or both of the keys
-    ``baselines`` and ``targets``: such a list, or ``{model: {benchmark: score, source: text}}``. A
-    score of null is not known and left out. Other keys are ignored, so a suite's file can be given.
+    ``baselines`` and ``targets``: such a list, or ``{model: {benchmark: score, source: text}}``. It
+    can be a suite's file, which has them in the entries of its ``benchmarks``, or a suite's record.
+    A score of null is not known and left out. Other keys are ignored.
     """
     if isinstance(content, list):
         return list(_parse_list(content, "baseline"))
-    if not isinstance(content, dict) or not KEYS.keys() & content.keys():
-        raise ValueError("has neither a list of scores nor the keys 'baselines' or 'targets'")
     found: list[Baseline] = []
+    entries = content.get("benchmarks") if isinstance(content, dict) else None
+    nested = [one for one in entries if isinstance(one, dict)] if isinstance(entries, list) else []
+    if not isinstance(content, dict) or not (KEYS.keys() & content.keys() or nested):
+        raise ValueError("has neither a list of scores nor the keys 'baselines' or 'targets'")
     for key, kind in KEYS.items():
         part = content.get(key) or {}
         if not isinstance(part, dict | list):
             raise ValueError(f"{key} is not a list or a mapping")
         found += _parse_list(part, kind) if isinstance(part, list) else _parse_mapping(part, kind)
+    for entry in nested:
+        found += _parse_benchmark(entry)
     return found
+
+
+def _parse_benchmark(entry: dict[Any, Any]) -> Iterator[Baseline]:
+    """Yield the scores in a suite's entry for a benchmark. Its targets are by figure."""
+    name, scores = entry.get("benchmark"), entry.get("baselines") or []
+    targets = entry.get("targets") or {}
+    if not isinstance(scores, list) or not isinstance(targets, dict):
+        raise ValueError(f"{name}: baselines are not a list, or targets are not a mapping")
+    rows = [{"benchmark": name, **one} if isinstance(one, dict) else one for one in scores]
+    yield from _parse_list(rows, "baseline")
+    goals = [{"benchmark": name, "figure": f, "score": score} for f, score in targets.items()]
+    yield from _parse_list(goals, "target")
 
 
 def _parse_list(content: list[Any], kind: Kind) -> Iterator[Baseline]:
     for number, entry in enumerate(content, 1):
         if not isinstance(entry, dict):
             raise ValueError(f"entry {number} is not a mapping")
-        known = {
-            "kind": kind,
-            **{name: value for name, value in entry.items() if value is not None},
-        }
-        if "score" in entry and entry["score"] is None:
+        if entry.get("figure", FIGURE) != FIGURE or ("score" in entry and entry["score"] is None):
             continue
+        given = {k: v for k, v in entry.items() if v is not None and k != "figure"}
+        name = {"model": "target"} if kind == "target" else {}
         try:
-            yield _check(codec.from_json(Baseline, known))
+            yield _check(codec.from_json(Baseline, {"kind": kind, **name, **given}))
         except ValueError as error:
             raise ValueError(f"entry {number}: {error}") from error
 

@@ -11,7 +11,7 @@ from assay.runs import Result
 from assay.types import Estimate
 
 State = Literal["complete", "incomplete", "unfinished"]
-# Letters for the models that cannot be told apart, from the complete results of one column.
+# Letters for the models that cannot be distinguished, from the complete results of one column.
 GroupModels = Callable[[Mapping[str, Result]], Mapping[str, str]]
 
 
@@ -56,7 +56,7 @@ class Cell:
     others: int = 0  # more runs of the same model, benchmark and protocol
     rank: float | None = None  # among the complete results of the column; ties share their mean
     best: bool = False
-    group: str = ""  # models of a column that share a letter cannot be told apart
+    group: str = ""  # models of a column that share a letter cannot be distinguished
 
     @property
     def estimate(self) -> Estimate | None:

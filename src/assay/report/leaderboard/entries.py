@@ -141,7 +141,7 @@ def choose_cell(runs: Sequence[Entry]) -> Cell:
 
 
 def name_rows(models: Sequence[ModelKey]) -> dict[ModelKey, str]:
-    """Return a name for every row. Models of one name get what tells them apart in brackets."""
+    """Return a name for every row. Models of one name get what differs in brackets."""
     by_name: dict[str, list[ModelKey]] = defaultdict(list)
     for model in models:
         by_name[model[0]].append(model)

@@ -138,8 +138,9 @@ def list_notes(board: Leaderboard) -> list[str]:
         notes.append("rank: mean rank over all columns; a model needs a complete result in each.")
     if board.groups:
         notes.append(
-            "group: models of a column that share a letter cannot be told apart (paired tests of "
-            f"all pairs, Holm's correction, 5 %). More than {MOST_MODELS} models have no letters."
+            "group: models of a column that share a letter cannot be distinguished (paired tests "
+            "of all pairs, Holm's correction, 5 %). "
+            f"More than {MOST_MODELS} models have no letters."
         )
     notes += [MEASURES[name].meaning for name in board.measures]
     if board.pareto:

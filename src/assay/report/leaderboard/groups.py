@@ -1,4 +1,4 @@
-"""Group the models of a column that cannot be told apart."""
+"""Group the models of a column that cannot be distinguished."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MOST_MODELS = 50
 
 
 def group_by_tests(results: Mapping[str, Result]) -> Mapping[str, str]:
-    """Return letters for models that cannot be told apart: paired tests of all pairs, by Holm.
+    """Return letters for models that cannot be distinguished: paired tests of all pairs, by Holm.
 
     There are no letters for one model, and none for more than ``MOST_MODELS``.
     """
