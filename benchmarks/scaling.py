@@ -1,6 +1,7 @@
 """Measure how judging scales with its workers, and what it costs the coordinating process.
 
     python benchmarks/scaling.py [--programs 4920] [--rounds 3] [--workers 1 2 4 8 16] [--api]
+                                 [--judges N]
 
 Each row judges the same HumanEval samples without the verdict cache. Samples are recorded
 completions of ``$ASSAY_DATA_DIR/completions`` if there are any, repeated as often as needed, and
@@ -8,7 +9,8 @@ otherwise reference solutions. Texts whose program runs for long are left out: t
 not overhead. Rows of a round follow each other, and efficiency is the median of the rounds' ratios
 to the first row, per worker. CPU-ms per sample are those of this process alone (all its threads, no
 children) while samples are judged. Rates leave out the start of the workers. ``--api`` judges
-programs with ``assay.Judge`` in place of texts with ``assay score``.
+programs with ``assay.Judge`` in place of texts with ``assay score``. ``--judges`` sets the number of
+judge processes; 0 judges in this one.
 """
 
 from __future__ import annotations
@@ -30,16 +32,17 @@ from assay.machine import usable_cores
 from assay.pipeline import ScoreConfig, score
 from assay.progress import Silent
 from assay.runs import RunReader
+from assay.sandbox.kinds import process
 from assay.types import Completion, Verdict
 
-SETS = ("humaneval_poe_ollama", "humaneval_qwen3_06b_mengyahu")
+SETS = ("humaneval_poe_ollama",)
 LONG_S = 0.5
 WARM_UP = 0.1  # of the samples: while they are judged, workers start
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """A text to judge, of a task."""
+    """Hold a text to judge, of a task."""
 
     task_id: str
     text: str
@@ -47,7 +50,7 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """What one count of workers reached."""
+    """Hold what one count of workers reached."""
 
     rate: float  # samples per second
     cpu_ms: float  # of this process, per sample
@@ -162,7 +165,10 @@ def main() -> None:
     counts = [n for n in (1, 2, 4, 8, 16, 32, 64) if n <= cores]
     parser.add_argument("--workers", type=int, nargs="+", default=counts)
     parser.add_argument("--api", action="store_true")
+    parser.add_argument("--judges", type=int, help="processes that share the workers")
     asked = parser.parse_args()
+    if asked.judges is not None:
+        process.count_judges = lambda *_: asked.judges
     found = list(recorded())
     kind = "recorded completions" if found else "reference solutions"
     distinct = short_ones(found, cores) if found else references()

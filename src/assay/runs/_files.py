@@ -84,13 +84,13 @@ class JsonLines:
             if end < size:
                 os.truncate(self._file, end)
 
-    def append(self, record: Any) -> None:
-        """Write a record to the file before returning. Remove a line that was written in part."""
-        line = codec.dumps(record).encode() + b"\n"
+    def append(self, *records: Any) -> None:
+        """Write records to the file before returning. Remove lines that were written in part."""
+        lines = "".join(f"{codec.dumps(record)}\n" for record in records).encode()
         with writing.reporting(self._path):
             before = os.fstat(self._file).st_size
             try:
-                writing.write_all(self._file, line)
+                writing.write_all(self._file, lines)
             except OSError:
                 os.truncate(self._file, before)
                 raise

@@ -27,7 +27,7 @@ from assay.runs.about import (
 from assay.types import Completion, Program, Sample, Verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from pathlib import Path
 
     from assay.protocol import Protocol
@@ -167,15 +167,26 @@ class RunWriter(RunReader):
             self._lines[COMPLETIONS].append(completion)
             self._completions[completion.key] = _without_text(completion)
 
+    def add_judged(self, judged: Sequence[tuple[Sequence[Program], Verdict]]) -> None:
+        """Add verdicts, each with the programs that were extracted for its sample."""
+        programs = [
+            ProgramRecord(verdict.task_id, verdict.sample, program.code, program.rule)
+            for found, verdict in judged
+            for program in found
+        ]
+        with self._append_lock:
+            if programs:
+                self._lines[PROGRAMS].append(*programs)
+            self._lines[VERDICTS].append(*(verdict for _, verdict in judged))
+            self._verdicts.update((verdict.key, verdict) for _, verdict in judged)
+
     def add_program(self, sample: Sample, program: Program) -> None:
         record = ProgramRecord(sample.task_id, sample.sample, program.code, program.rule)
         with self._append_lock:
             self._lines[PROGRAMS].append(record)
 
     def add_verdict(self, verdict: Verdict) -> None:
-        with self._append_lock:
-            self._lines[VERDICTS].append(verdict)
-            self._verdicts[verdict.key] = verdict
+        self.add_judged([((), verdict)])
 
     def close(self) -> None:
         self._opened.close()
