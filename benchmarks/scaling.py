@@ -9,8 +9,8 @@ otherwise reference solutions. Texts whose program runs for long are left out: t
 not overhead. Rows of a round follow each other, and efficiency is the median of the rounds' ratios
 to the first row, per worker. CPU-ms per sample are those of this process alone (all its threads, no
 children) while samples are judged. Rates leave out the start of the workers. ``--api`` judges
-programs with ``assay.Judge`` in place of texts with ``assay score``. ``--judges`` sets the number of
-judge processes; 0 judges in this one.
+programs with ``assay.Judge`` in place of texts with ``assay score``. ``--judges`` sets how many
+judge processes share the workers; 0 judges in this one.
 """
 
 from __future__ import annotations
