@@ -7,7 +7,6 @@ import hashlib
 import queue
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 
 from assay import models, runs, sandbox
 from assay.pipeline.asking import complete_prompt
@@ -209,7 +208,8 @@ class Stream:
                 why = "the prompt does not fit into the model's context"
                 self._record_unjudged(item, "fail", "prompt-too-long", why)
             else:
-                yield self._problems[item.task_id], Text(item.sample, item.text)
+                truncated = item.finish_reason == "length"
+                yield self._problems[item.task_id], Text(item.sample, item.text, truncated)
 
     def _arrivals(self) -> Iterator[Completion | None]:
         """Yield what is in the queue, and a pause before every wait."""
@@ -230,16 +230,10 @@ class Stream:
         self, completion: Completion, status: Status, reason: str, detail: str
     ) -> None:
         verdict = Verdict(*completion.key, status, reason, detail, rule="none")
-        self._record([Judged(verdict)])
+        self._record([Judged(runs.encode_judged(verdict))])
 
     def _record(self, judged: Sequence[Judged]) -> None:
         """Write programs and verdicts to the run's folder and report the verdicts."""
-        settled = [one._replace(verdict=self._say_truncated(one.verdict)) for one in judged]
-        self._run.add_judged([(one.programs, one.verdict) for one in settled])
-        for one in settled:
-            self._reporter.judged(one.verdict, one.cached)
-
-    def _say_truncated(self, verdict: Verdict) -> Verdict:
-        if verdict.status != "fail" or not self._run.is_truncated(verdict.key):
-            return verdict
-        return replace(verdict, reason="truncated", detail=f"{verdict.reason}: {verdict.detail}")
+        self._run.add_judged([one.lines for one in judged])
+        for one in judged:
+            self._reporter.judged(one.lines.verdict, one.cached)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from assay.runs.about import Environment, Gate
 from assay.runs.batch_output import BatchLine, BatchOutput, BatchSettings
 from assay.runs.compare import Comparison, compare
-from assay.runs.folder import RunReader, RunWriter, open_run
+from assay.runs.folder import JudgedLines, RunReader, RunWriter, encode_judged, open_run
 from assay.runs.history import RunEntry, RunFilter, find_result, find_run_folder, list_runs
 from assay.runs.kept import KeptData
 from assay.runs.result import Result
@@ -26,6 +26,7 @@ __all__ = [
     "Comparison",
     "Environment",
     "Gate",
+    "JudgedLines",
     "KeptData",
     "Result",
     "RunEntry",
@@ -35,6 +36,7 @@ __all__ = [
     "VerdictCache",
     "build_result",
     "compare",
+    "encode_judged",
     "find_result",
     "find_run_folder",
     "kept_selection",

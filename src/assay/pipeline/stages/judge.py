@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from assay.extract.workers import ExtractionRequest, Extractor
-from assay.runs import VerdictCache
+from assay.runs import JudgedLines, VerdictCache, encode_judged
 from assay.sandbox import PAUSE, Item, Sandbox
 from assay.types import Job, Limits, Problem, Program, PromptForm, Verdict
 
@@ -18,13 +18,13 @@ class Text(NamedTuple):
 
     sample: int
     text: str
+    truncated: bool  # it was cut off at the token limit
 
 
 class Judged(NamedTuple):
-    """Hold the verdict on a sample, and the programs that were extracted for it."""
+    """Hold the verdict on a sample with its lines for the run's folder."""
 
-    verdict: Verdict
-    programs: tuple[Program, ...] = ()
+    lines: JudgedLines
     cached: bool = False  # the program was not executed for this sample
 
 
@@ -49,16 +49,15 @@ class SampleStage:
             _Samples(self, extractor, answer).judge(sandbox, items)
 
     def give_up(self, context: Problem, payload: Text, why: str) -> Judged:
-        return Judged(
-            Verdict(context.task_id, payload.sample, "invalid", "sandbox-error", why, rule="none")
-        )
+        key = context.task_id, payload.sample
+        return Judged(encode_judged(Verdict(*key, "invalid", "sandbox-error", why, rule="none")))
 
 
 @dataclass(slots=True)
 class _Sample:
     """Hold a sample on its way to a verdict."""
 
-    sample: int
+    text: Text
     programs: tuple[Program, ...]
     alternative: Job | None  # the uncut form, if the program was cut in doubt
     failed: Verdict | None = None  # how the first form failed
@@ -89,12 +88,12 @@ class _Samples:
         """Yield the program of each text. A text without a program fails here."""
         stage = self._stage
         for item, found in self._extractor.stream(self._requests(items)):
-            tag, problem, (sample, _) = item
+            tag, problem, text = item
             if found.reason:
                 verdict = Verdict(
-                    problem.task_id, sample, "fail", found.reason, found.detail, rule="none"
+                    problem.task_id, tag, "fail", found.reason, found.detail, rule="none"
                 )
-                self._answer(tag, Judged(verdict))
+                self._answer(tag, Judged(_encode(verdict, text, ())))
                 continue
             job = Job(
                 task_id=problem.task_id,
@@ -108,7 +107,7 @@ class _Samples:
             )
             uncut = found.alternative
             other = None if uncut is None else replace(job, program=uncut)
-            self._open[tag] = _Sample(sample, (found.program,), other)
+            self._open[tag] = _Sample(text._replace(text=""), (found.program,), other)
             yield job
 
     def _requests(
@@ -167,5 +166,13 @@ class _Samples:
         del self._open[tag]
         if sample.failed is not None and verdict.status == "fail":
             verdict = sample.failed
-        settled = replace(verdict, sample=sample.sample)
-        self._answer(tag, Judged(settled, sample.programs, cached))
+        self._answer(tag, Judged(_encode(verdict, sample.text, sample.programs), cached))
+
+
+def _encode(verdict: Verdict, text: Text, programs: tuple[Program, ...]) -> JudgedLines:
+    """Return the verdict with the sample's own number, and as one on a truncated text if it is."""
+    verdict = replace(verdict, sample=text.sample)
+    if text.truncated and verdict.status == "fail":
+        detail = f"{verdict.reason}: {verdict.detail}"
+        verdict = replace(verdict, reason="truncated", detail=detail)
+    return encode_judged(verdict, programs)

@@ -15,10 +15,11 @@ from assay.sandbox import PAUSE, Item, Stage
 from assay.sandbox.judges.messages import Answers, Failed, Opening
 from assay.sandbox.judges.process import JudgeProcess
 
-AHEAD = 4  # items per worker that a process holds, so that none of its workers waits
+AHEAD = 5  # items per worker that a process holds, so that none of its workers waits
 STUCK_S = 0.5  # without an answer; the process then holds only what its workers can take
 BATCH = 4  # items that are sent together, unless there are fewer
 LOOK_EVERY_S = 0.2
+IDLE = 1 << 20  # more than any process has room for
 ATTEMPTS = 3
 HOMES = 10_000
 C = TypeVar("C")
@@ -50,11 +51,12 @@ class _Member(Generic[C, P]):
     finished: bool = False
 
     def room(self, now: float) -> int:
+        """Return how many more items the process may hold, and more if it has idle workers."""
+        idle = self.opening.workers - self.load
+        if idle > 0:
+            return IDLE + idle
         ahead = AHEAD if now - self.answered < STUCK_S else 1
         return ahead * self.opening.workers - self.load
-
-    def has_idle_worker(self) -> bool:
-        return self.load < self.opening.workers
 
 
 class Dispatch(Generic[C, P, R]):
@@ -224,16 +226,15 @@ class Dispatch(Generic[C, P, R]):
     def _choose(self, context: C) -> _Member[C, P] | None:
         """Return a process with an idle worker, or one with room. Prefer one with the context."""
         _, home = self._homes.get(id(context), (None, None))
-        if home and home.has_idle_worker():
-            return home
-        least = min(self._members, key=lambda member: member.load / member.opening.workers)
-        if least.has_idle_worker():
-            return least
         now = time.monotonic()
-        if home and home.room(now) > 0:
+        at_home = home.room(now) if home else 0
+        if at_home > IDLE:
             return home
-        most = max(self._members, key=lambda member: member.room(now))
-        return most if most.room(now) > 0 else None
+        best = max(self._members, key=lambda member: member.room(now))
+        most = best.room(now)
+        if most <= IDLE and at_home > 0:
+            return home
+        return best if most > 0 else None
 
     def _send_all(self) -> None:
         for member in self._members:

@@ -29,7 +29,7 @@ from assay.sandbox.judges.messages import (
 )
 from assay.sandbox.kinds.process import TierSandbox
 
-LINGER_S = 0.002  # that an answer waits for others, if more items are being worked on
+LINGER_S = 0.004  # that an answer waits for others, if more items are being worked on
 CLEAN_UP_S = 20.0
 
 
