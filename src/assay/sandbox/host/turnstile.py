@@ -7,7 +7,7 @@ import os
 import threading
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
-from typing import BinaryIO, Protocol
+from typing import Protocol
 
 
 class Turnstile(Protocol):
@@ -59,7 +59,7 @@ class FileTurnstile:
     """
 
     def __init__(self, gate: int, room: int) -> None:
-        self._held = [os.fdopen(descriptor, "rb") for descriptor in (gate, room)]
+        self._held = Descriptor(gate), Descriptor(room)
         self.descriptors = (gate, room)
         self._own = threading.local()  # a lock belongs to an opened file, so each thread opens both
 
@@ -87,11 +87,24 @@ class FileTurnstile:
             fcntl.flock(room, fcntl.LOCK_UN)
             fcntl.flock(gate, fcntl.LOCK_UN)
 
-    def _files(self) -> tuple[BinaryIO, BinaryIO]:
+    def _files(self) -> tuple[Descriptor, Descriptor]:
         if not hasattr(self._own, "files"):
-            self._own.files = tuple(map(_reopen, self.descriptors))
-        files: tuple[BinaryIO, BinaryIO] = self._own.files
+            self._own.files = tuple(Descriptor(_reopen(number)) for number in self.descriptors)
+        files: tuple[Descriptor, Descriptor] = self._own.files
         return files
+
+
+class Descriptor:
+    """Hold an open file, and close it when nobody needs it, such as a thread that has ended."""
+
+    def __init__(self, number: int) -> None:
+        self._number = number
+
+    def fileno(self) -> int:
+        return self._number
+
+    def __del__(self) -> None:
+        os.close(self._number)
 
 
 def open_file_turnstile() -> FileTurnstile:
@@ -99,5 +112,5 @@ def open_file_turnstile() -> FileTurnstile:
     return FileTurnstile(*(os.memfd_create(name) for name in ("gate", "room")))
 
 
-def _reopen(descriptor: int) -> BinaryIO:
-    return open(f"/proc/self/fd/{descriptor}", "rb", buffering=0)
+def _reopen(descriptor: int) -> int:
+    return os.open(f"/proc/self/fd/{descriptor}", os.O_RDONLY | os.O_CLOEXEC)

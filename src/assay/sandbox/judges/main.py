@@ -38,6 +38,8 @@ def main(descriptor: int) -> None:
     connection = Connection(socket.socket(fileno=descriptor))
     try:
         opening: Opening = connection.receive()
+        for own in (descriptor, opening.gate, opening.room):
+            os.set_inheritable(own, False)
         shared = Shared(opening.seed, FileTurnstile(opening.gate, opening.room), opening.dozing)
         sandbox = TierSandbox(opening.workers, TIERS[opening.tier], None, shared)
         _JudgeProcess(connection, sandbox).serve()
