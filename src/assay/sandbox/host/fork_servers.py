@@ -38,6 +38,7 @@ SHARE_S = 0.3  # to measure a process's share of a CPU; 10 turns on a machine wi
 TOO_BUSY = "the machine is too busy to run it within its limits"
 PRESSURE = {"cpu": TOO_BUSY, "memory": "the machine has no memory left to run it"}
 PROBE = Job("", 0, Program("", ""), Tests("", "", integrity="separated"))
+MOST_DIGESTS = 1000
 CONTROL = Job("", 0, Program("def f(x):\n    return x + 1\n", ""), Tests("f", "assert f(1) == 2"))
 C = TypeVar("C")
 P = TypeVar("P")
@@ -66,6 +67,7 @@ class ForkServerSandbox(WarmWorkers[Worker]):
         self._seed = shared.seed
         # A dozing program keeps its process and its imports, so their number is limited.
         self._dozing = shared.dozing or most_dozing(workers)
+        self._digests: dict[int, tuple[Tests, str]] = {}  # by the tests' identity
         self._host_kills = _host_oom_kills()  # when last asked
         self._machine = Machine()
 
@@ -130,6 +132,16 @@ class ForkServerSandbox(WarmWorkers[Worker]):
             return job, SandboxFailure(PRESSURE[report.pressure])
         return job, report
 
+    def _digest(self, tests: Tests) -> str:
+        """Return the digest of tests, which many programs share."""
+        known = self._digests.get(id(tests))
+        if known is None:
+            if len(self._digests) >= MOST_DIGESTS:
+                self._digests.clear()
+            # The tests are held too, so that their identity stays theirs.
+            known = self._digests[id(tests)] = tests, tests_digest(tests)
+        return known[1]
+
     def _others_s(self) -> float:
         """Return the CPU seconds of all processes of the machine except the sandbox's."""
         with self._lock:
@@ -162,7 +174,7 @@ class ForkServerSandbox(WarmWorkers[Worker]):
             else:
                 seed = f"{job.seed or self._seed} {job.task_id}"
                 body = functools.partial(for_oracle, tests)
-                key = tests_digest(tests)
+                key = self._digest(tests)
                 report = worker.judge_apart(order, key, seed, body, timeout_s, doze)
         except (WorkerLostError, SandboxError) as error:
             self._drop(worker)

@@ -15,7 +15,7 @@ from assay.sandbox import PAUSE, Item, Stage
 from assay.sandbox.judges.messages import Answers, Failed, Opening
 from assay.sandbox.judges.process import JudgeProcess
 
-AHEAD = 5  # items per worker that a process holds, so that none of its workers waits
+AHEAD = 8  # items per worker that a process holds, so that none of its workers waits
 STUCK_S = 0.5  # without an answer; the process then holds only what its workers can take
 BATCH = 4  # items that are sent together, unless there are fewer
 LOOK_EVERY_S = 0.2

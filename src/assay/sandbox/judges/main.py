@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import queue
 import socket
+import sys
 import threading
 import time
 from collections import deque
@@ -29,12 +31,15 @@ from assay.sandbox.judges.messages import (
 )
 from assay.sandbox.kinds.process import TierSandbox
 
-LINGER_S = 0.004  # that an answer waits for others, if more items are being worked on
+LINGER_S = 0.002  # that an answer waits for others, if more items are being worked on
 CLEAN_UP_S = 20.0
+SWITCH_S = 0.0005  # a worker that waits for this interpreter costs more than a switch of threads
 
 
 def main(descriptor: int) -> None:
     """Serve the harness at the other end of a socket. Never return."""
+    sys.setswitchinterval(SWITCH_S)
+    gc.freeze()  # modules stay; looking through them again and again takes time
     connection = Connection(socket.socket(fileno=descriptor))
     try:
         opening: Opening = connection.receive()
