@@ -11,7 +11,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +20,9 @@ import pytest
 from assay.errors import SandboxError
 from assay.sandbox import Item
 from assay.sandbox.host.turnstile import open_file_turnstile
-from assay.sandbox.judges import messages, process
+from assay.sandbox.judges import messages, process, processes
 from assay.sandbox.judges.messages import ContextsReceived, ContextsSent
-from assay.sandbox.judges.processes import JudgeProcesses
+from assay.sandbox.judges.processes import JudgeProcesses, split_cores
 from assay.sandbox.kinds.process import ProcessSandbox, count_judges, open_judges
 from assay.types import Cases, Job, Limits, Program, Tests, Verdict
 from tests.e2e.test_resume import descendants, survivors
@@ -88,6 +88,57 @@ def test_processes_share_the_workers_where_there_are_cores(
     workers: int, cores: int, judges: int
 ) -> None:
     assert count_judges(workers, cores) == judges
+
+
+@pytest.mark.parametrize(
+    ("cores", "judges", "expected"),
+    [
+        (range(16), 8, [(0, 1), (2, 3), (4, 5), (6, 7), (8, 9), (10, 11), (12, 13), (14, 15)]),
+        (range(16), 2, [tuple(range(8)), tuple(range(8, 16))]),
+        ((1, 3, 5, 7, 9, 11, 13, 15), 3, [(1, 3), (5, 7, 9), (11, 13, 15)]),
+        (range(4), 2, [(), ()]),
+    ],
+)
+def test_judges_share_all_allowed_cores(
+    cores: Sequence[int], judges: int, expected: list[tuple[int, ...]]
+) -> None:
+    assert split_cores(set(cores), judges) == expected
+
+
+def test_a_judge_and_its_workers_stay_on_their_cores(monkeypatch: pytest.MonkeyPatch) -> None:
+    own = sorted(os.sched_getaffinity(0))
+    monkeypatch.setattr(processes, "LEAST_CORES", 2)
+    opened = open_judges(4, STRONGEST, 2)
+    tests = Tests("f", "assert f(2) == 4", "import os\n")
+    code = "import os\nassert len(os.sched_getaffinity(0)) == {}\n" + GOOD
+    jobs = [job("right", n, code.format(max(1, len(own) // 2)), tests) for n in range(20)]
+    try:
+        verdicts = list(opened.judge(iter(jobs)))
+        found = [os.sched_getaffinity(pid) for pid in judge_pids(opened)]
+    finally:
+        opened.close()
+    assert {v.status for v in verdicts} == {"pass"}, verdicts[0]
+    if len(own) > 1:
+        assert set().union(*found) == set(own)
+        assert not found[0] & found[1]
+
+
+def test_times_are_those_of_the_own_cores() -> None:
+    """A process that is bound to one core does not count the idle time of others."""
+    script = (
+        "import os, time\n"
+        "from assay.sandbox.inside.isolation.machine import Machine\n"
+        "everything = Machine()\n"
+        "os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})\n"
+        "own = Machine()\n"
+        "first = [m.busy_s() + m.idle_s() for m in (own, everything)]\n"
+        "time.sleep(1)\n"
+        "print(*(m.busy_s() + m.idle_s() - b for m, b in zip((own, everything), first)))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    own_s, all_s = map(float, done.stdout.split())
+    assert 0.7 < own_s < 1.6
+    assert all_s > own_s * 0.8 * len(os.sched_getaffinity(0))
 
 
 def test_each_program_gets_its_verdict_in_any_order(judges: JudgeProcesses) -> None:

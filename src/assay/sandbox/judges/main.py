@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import os
 import queue
@@ -43,6 +44,9 @@ def main(descriptor: int) -> None:
     connection = Connection(socket.socket(fileno=descriptor))
     try:
         opening: Opening = connection.receive()
+        if opening.cores:  # one may have gone
+            with contextlib.suppress(OSError):
+                os.sched_setaffinity(0, opening.cores)
         for own in (descriptor, opening.gate, opening.room):
             os.set_inheritable(own, False)
         shared = Shared(opening.seed, FileTurnstile(opening.gate, opening.room), opening.dozing)

@@ -33,6 +33,7 @@ class Opening(NamedTuple):
     seed: str
     gate: int  # descriptors of the turnstile
     room: int
+    cores: tuple[int, ...] = ()  # that the process and its workers use; none: all
 
 
 class Beginning(NamedTuple):
