@@ -24,8 +24,8 @@ SIDEWAYS = {
 # Folders that are a package's own business: nobody else imports from them.
 PRIVATE = (
     "models.engines", "models.workers", "sandbox.kinds", "sandbox.host", "sandbox.inside",
-    "sandbox.container.worker", "sandbox.container.runtime", "sandbox.wasm", "extract.rules",
-    "benchmarks.support",
+    "sandbox.judges", "sandbox.container.worker", "sandbox.container.runtime", "sandbox.wasm",
+    "extract.rules", "benchmarks.support",
 )  # fmt: skip
 # Folders of plug-ins: adding one is adding a file (or a folder), however many there are.
 PLUG_INS = (

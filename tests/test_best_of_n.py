@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 
@@ -13,12 +14,15 @@ from assay.extract.workers import Extractor
 from assay.pipeline import EvalConfig, ProblemSelection, evaluate
 from assay.pipeline.best_of_n import best_of_n
 from assay.runs import RunWriter, open_run
-from assay.sandbox import Capabilities
+from assay.sandbox import Capabilities, Stage, run_here
 from assay.scoring import BestOfN
 from assay.types import Benchmark, Cases, Completion, Job, ModelIdentity, Problem, Tests, Verdict
 from tests.test_pipeline import ScriptedModel, Watcher
 from tests.test_protocol import BASE
 
+C = TypeVar("C")
+P = TypeVar("P")
+R = TypeVar("R")
 PROMPT = 'def f(x):\n    """Double.\n    >>> f(2)\n    4\n    """\n'
 PROBLEM = Problem("a", PROMPT, "", Tests("f", "hidden", "", "separated"))
 BENCHMARK = Benchmark("b", "1", "", (PROBLEM, replace(PROBLEM, task_id="b")))
@@ -48,6 +52,15 @@ class FailingSandbox:
                     Verdict(*job.key, "fail", "wrong-answer", groups={"examples": (right, 1)}),
                     None,
                 )
+
+    def run_stage(
+        self,
+        stage: Stage[C, P, R],
+        items: Iterable[tuple[C, P] | None],
+        answer: Callable[[Sequence[R]], None],
+        count: int | None = None,  # noqa: ARG002
+    ) -> None:
+        run_here(self, stage, items, answer)
 
     def close(self) -> None: ...
 

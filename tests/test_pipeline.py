@@ -262,7 +262,7 @@ def test_a_text_that_breaks_extraction_fails_and_the_rest_is_judged(
     samples = [("mini/0", endless), *references(mini)[1:]]
     path = write_completions(tmp_path / "s.jsonl", samples)
     monkeypatch.setattr(
-        "assay.pipeline.judging.Extractor", lambda n: Extractor(n, Limits(cpu_s=1.0))
+        "assay.pipeline.stages.judge.Extractor", lambda n: Extractor(n, Limits(cpu_s=1.0))
     )
     config = ScoreConfig("mini", tmp_path / "results", samples_file=str(path), workers=1)
     result = score(config, Watcher()).results

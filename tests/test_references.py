@@ -181,6 +181,7 @@ class OfImage:
     def __init__(self, sandbox: Sandbox, image: str) -> None:
         self._sandbox, self._image = sandbox, image
         self.judge, self.outputs, self.close = sandbox.judge, sandbox.outputs, sandbox.close
+        self.run_stage = sandbox.run_stage
 
     def capabilities(self) -> Capabilities:
         return dataclasses.replace(self._sandbox.capabilities(), image=self._image)

@@ -151,12 +151,15 @@ def batched(
 ) -> Iterator[Sequence[tuple[T, ExtractionRequest]]]:
     """Yield the requests in batches that are full, or end at a pause or at the end."""
     batch: list[tuple[T, ExtractionRequest]] = []
+    characters = 0
     for item in requests:
         if item is not PAUSE:
             batch.append(item)
-        if batch and (item is PAUSE or is_full(batch)):
+            characters += len(item[1].text)
+        full = len(batch) >= BATCH_TEXTS or characters >= BATCH_CHARACTERS
+        if batch and (item is PAUSE or full):
             yield batch
-            batch = []
+            batch, characters = [], 0
     if batch:
         yield batch
 

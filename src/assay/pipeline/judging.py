@@ -73,8 +73,8 @@ def judge_samples(
             cpu_s = run.keep_time_limits(benchmark.cpu_s)
             benchmark = dataclasses.replace(benchmark, cpu_s=cpu_s)
             stream = Stream(
-                benchmark, samples.strategy, protocol, model, judge, extractor, run,
-                None if config.no_cache else cache, checked.unscorable, reporter,
+                benchmark, samples.strategy, protocol, model, judge, run,
+                None if config.no_cache else cache, config.workers, checked.unscorable, reporter,
             )  # fmt: skip
             keys = _long_first(samples.keys, checked.seconds)
             stream.flow(keys, lambda: environment(model, capabilities, gate))

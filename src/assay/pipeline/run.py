@@ -6,19 +6,19 @@ import contextlib
 import hashlib
 import queue
 import threading
-from collections.abc import Callable, Iterator
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Sequence
 
 from assay import models, runs, sandbox
-from assay.extract.workers import PAUSE, ExtractionRequest, Extractor
 from assay.pipeline.prompt_settings import complete_prompt
+from assay.pipeline.stages.judge import Judged, SampleStage, Text
 from assay.progress import Reporter
 from assay.prompts import Strategy
 from assay.protocol import Protocol
+from assay.sandbox import PAUSE
 from assay.types import (
     Benchmark,
     Completion,
-    Job,
+    Problem,
     PromptForm,
     Request,
     SampleKey,
@@ -83,34 +83,29 @@ class Stream:
         protocol: Protocol,
         model: models.Model,
         judge: sandbox.Sandbox,
-        extractor: Extractor,
         run: runs.RunWriter,
         cache: runs.VerdictCache | None,
+        workers: int,
         unscorable: dict[str, str],
         reporter: Reporter,
     ) -> None:
         self._unscorable = unscorable
         self._problems = {p.task_id: p for p in benchmark.problems}
         self._benchmark = benchmark
+        form = model.identity.prompt_form
+        self._stage = SampleStage(
+            form, benchmark.limits, benchmark.cpu_s, benchmark.imports, benchmark.environment,
+            run.tests_seed, cache, workers,
+        )  # fmt: skip
         self._strategy = strategy
-        self._cache = cache
-        # Programs being executed, by cache key, with the samples that wait for the same verdict.
-        self._executing: dict[str, list[Job]] = {}
-        self._keys: dict[SampleKey, str] = {}
-        self._cache_lock = threading.Lock()
-        # Samples whose program was cut in doubt: the uncut form, and how the first form failed.
-        self._alternatives: dict[SampleKey, Job] = {}
-        self._failed: dict[SampleKey, Verdict] = {}
-        self._second_jobs: list[Job] = []
         self._protocol = protocol
         self._model = model
         self._sandbox = judge
-        self._extractor = extractor
         self._run = run
         self._reporter = reporter
         self._stopped = threading.Event()
         self._described: runs.Environment | None = None
-        self._form: PromptForm = model.identity.prompt_form
+        self._form: PromptForm = form
         self._queue = _Backlog(WAITING)
 
     def flow(self, keys: list[SampleKey], environment: Callable[[], runs.Environment]) -> None:
@@ -121,9 +116,8 @@ class Stream:
         """
         self._environment = environment
         with self._generate(keys) as completions:
-            jobs = self._extract(completions)
-            for verdict in self._judge(jobs):
-                self._record(verdict)
+            items = self._items(completions)
+            self._sandbox.run_stage(self._stage, items, self._record, len(keys))
 
     @contextlib.contextmanager
     def _generate(self, keys: list[SampleKey]) -> Iterator[Iterator[Completion | None]]:
@@ -198,45 +192,24 @@ class Stream:
             seed = sample_seed(decoding.seed, task_id, sample)
             yield Request(task_id, sample, prompt, decoding, seed)
 
-    def _extract(self, completions: Iterator[Completion | None]) -> Iterator[Job]:
-        """Yield the program of each completion. A completion without a program fails here."""
-        for completion, found in self._extractor.stream(self._extractable(completions)):
-            if found.reason:
-                self._record(_verdict(completion, "fail", found.reason, found.detail))
-                continue
-            job = Job(
-                task_id=completion.task_id,
-                sample=completion.sample,
-                program=found.program,
-                tests=self._problems[completion.task_id].tests,
-                limits=self._benchmark.limits_of(completion.task_id),
-                imports=self._benchmark.imports,
-                environment=self._benchmark.environment,
-                seed=self._run.tests_seed,
-            )
-            self._run.add_program(job, found.program)
-            if found.alternative is not None:
-                self._alternatives[job.key] = replace(job, program=found.alternative)
-            yield job
-
-    def _extractable(
+    def _items(
         self, completions: Iterator[Completion | None]
-    ) -> Iterator[tuple[Completion, ExtractionRequest] | None]:
+    ) -> Iterator[tuple[Problem, Text] | None]:
         """Yield the completions that can be judged. Record the verdicts of the others."""
         for item in completions:
             if item is PAUSE:
                 yield PAUSE
             elif item.error is not None:
-                self._record(_verdict(item, "invalid", "generation-error", item.error))
+                self._record_unjudged(item, "invalid", "generation-error", item.error)
             elif item.task_id in self._unscorable:
                 why = f"the reference fails here: {self._unscorable[item.task_id]}"
-                self._record(_verdict(item, "invalid", "unscorable", why))
+                self._record_unjudged(item, "invalid", "unscorable", why)
             elif item.finish_reason == "prompt-too-long":
                 why = "the prompt does not fit into the model's context"
-                self._record(_verdict(item, "fail", "prompt-too-long", why))
+                self._record_unjudged(item, "fail", "prompt-too-long", why)
             else:
-                problem = self._problems[item.task_id]
-                yield item, ExtractionRequest(item.text, problem, self._form)
+                truncated = item.finish_reason == "length"
+                yield self._problems[item.task_id], Text(item.sample, item.text, truncated)
 
     def _arrivals(self) -> Iterator[Completion | None]:
         """Yield what is in the queue, and a pause before every wait."""
@@ -253,70 +226,14 @@ class Stream:
                 raise item
             yield item
 
-    def _judge(self, jobs: Iterator[Job]) -> Iterator[Verdict]:
-        """Execute the programs whose verdict is not known yet, and yield their verdicts."""
-        for verdict in self._sandbox.judge(job for job in jobs if not self._is_known(job)):
-            yield from self._settle_all(verdict)
-        # They are few, so they are judged last and need no second queue.
-        again = (job for job in self._second_jobs if not self._is_known(job))
-        for verdict in self._sandbox.judge(again) if self._second_jobs else ():
-            yield from self._settle_all(verdict)
+    def _record_unjudged(
+        self, completion: Completion, status: Status, reason: str, detail: str
+    ) -> None:
+        verdict = Verdict(*completion.key, status, reason, detail, rule="none")
+        self._record([Judged(runs.encode_judged(verdict))])
 
-    def _is_known(self, job: Job) -> bool:
-        """Return whether the verdict is cached, or the same program is being executed."""
-        if self._cache is None:
-            return False
-        key = self._cache.key(job)
-        with self._cache_lock:
-            if key in self._executing:
-                self._executing[key].append(job)
-                return True
-            verdict = self._cache.get(key, job)
-            if verdict is None:
-                self._executing[key] = []
-                self._keys[job.task_id, job.sample] = key
-                return False
-        if settled := self._settle(verdict):
-            self._record(settled, cached=True)
-        return True
-
-    def _settle_all(self, verdict: Verdict) -> Iterator[Verdict]:
-        """Yield the verdict; record it for the samples that have the same program."""
-        if settled := self._settle(verdict):
-            yield settled
-        if self._cache is None:
-            return
-        key = self._keys.pop(verdict.key)
-        self._cache.put(key, verdict)  # first, so that other threads find it or wait for it
-        with self._cache_lock:
-            waiting = self._executing.pop(key)
-        for job in waiting:
-            same = replace(verdict, task_id=job.task_id, sample=job.sample, rule=job.program.rule)
-            if settled := self._settle(same):
-                self._record(settled, cached=True)
-
-    def _settle(self, verdict: Verdict) -> Verdict | None:
-        """Return the sample's verdict, or None if another form of the program must be judged first.
-
-        If both forms fail, the verdict on the first one counts.
-        """
-        other = self._alternatives.pop(verdict.key, None)
-        if other is not None and verdict.status == "fail":
-            self._failed[verdict.key] = verdict
-            self._run.add_program(other, other.program)
-            self._second_jobs.append(other)
-            return None
-        first = self._failed.pop(verdict.key, verdict)
-        return first if verdict.status == "fail" else verdict
-
-    def _record(self, verdict: Verdict, *, cached: bool = False) -> None:
-        """Write the verdict to the run's folder and report it."""
-        if verdict.status == "fail" and self._run.is_truncated(verdict.key):
-            detail = f"{verdict.reason}: {verdict.detail}"
-            verdict = replace(verdict, reason="truncated", detail=detail)
-        self._run.add_verdict(verdict)
-        self._reporter.judged(verdict, cached)
-
-
-def _verdict(completion: Completion, status: Status, reason: str, detail: str) -> Verdict:
-    return Verdict(completion.task_id, completion.sample, status, reason, detail, rule="none")
+    def _record(self, judged: Sequence[Judged]) -> None:
+        """Write programs and verdicts to the run's folder and report the verdicts."""
+        self._run.add_judged([one.lines for one in judged])
+        for one in judged:
+            self._reporter.judged(one.lines.verdict, one.cached)

@@ -84,13 +84,14 @@ class JsonLines:
             if end < size:
                 os.truncate(self._file, end)
 
-    def append(self, record: Any) -> None:
-        """Write a record to the file before returning. Remove a line that was written in part."""
-        line = codec.dumps(record).encode() + b"\n"
+    def append(self, lines: str) -> None:
+        """Write whole lines before returning. Remove lines that were written in part."""
+        if not lines:
+            return
         with writing.reporting(self._path):
             before = os.fstat(self._file).st_size
             try:
-                writing.write_all(self._file, line)
+                writing.write_all(self._file, lines.encode())
             except OSError:
                 os.truncate(self._file, before)
                 raise

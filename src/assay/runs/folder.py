@@ -10,7 +10,7 @@ import secrets
 import threading
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from assay import codec
 from assay.borders.writing import reporting, write_whole
@@ -27,7 +27,7 @@ from assay.runs.about import (
 from assay.types import Completion, Program, Sample, Verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from assay.protocol import Protocol
@@ -45,6 +45,27 @@ class ProgramRecord(Sample):
 
     code: str
     rule: str
+
+
+class JudgedLines(NamedTuple):
+    """Hold a verdict, and the lines of a run's files that record it and its programs."""
+
+    verdict: Verdict
+    verdict_line: str
+    program_lines: str = ""
+
+
+def encode_judged(verdict: Verdict, programs: Sequence[Program] = ()) -> JudgedLines:
+    """Return a verdict and the programs of its sample, ready to be written."""
+    lines = [
+        _line(ProgramRecord(verdict.task_id, verdict.sample, program.code, program.rule))
+        for program in programs
+    ]
+    return JudgedLines(verdict, _line(verdict), "".join(lines))
+
+
+def _line(record: object) -> str:
+    return f"{codec.dumps(record)}\n"
 
 
 class RunReader:
@@ -85,11 +106,6 @@ class RunReader:
         a run of any size fits into memory.
         """
         return {key: c for key, c in self._completions.items() if c.error is None}
-
-    def is_truncated(self, key: SampleKey) -> bool:
-        """Return whether the completion was cut off at the token limit."""
-        completion = self._completions.get(key)
-        return completion is not None and completion.finish_reason == "length"
 
     def read_completions(self, *, errors: bool = False) -> Iterator[Completion]:
         """Yield completions with their texts, one at a time from the file.
@@ -174,19 +190,25 @@ class RunWriter(RunReader):
             warn(f"the model of this run has moved; it was at {earlier}")
 
     def add_completion(self, completion: Completion) -> None:
+        line = _line(completion)
         with self._append_lock:
-            self._lines[COMPLETIONS].append(completion)
+            self._lines[COMPLETIONS].append(line)
             self._completions[completion.key] = _without_text(completion)
+
+    def add_judged(self, judged: Sequence[JudgedLines]) -> None:
+        """Add verdicts, each with the programs that were extracted for its sample."""
+        with self._append_lock:
+            self._lines[PROGRAMS].append("".join(one.program_lines for one in judged))
+            self._lines[VERDICTS].append("".join(one.verdict_line for one in judged))
+            self._verdicts.update((one.verdict.key, one.verdict) for one in judged)
 
     def add_program(self, sample: Sample, program: Program) -> None:
         record = ProgramRecord(sample.task_id, sample.sample, program.code, program.rule)
         with self._append_lock:
-            self._lines[PROGRAMS].append(record)
+            self._lines[PROGRAMS].append(_line(record))
 
     def add_verdict(self, verdict: Verdict) -> None:
-        with self._append_lock:
-            self._lines[VERDICTS].append(verdict)
-            self._verdicts[verdict.key] = verdict
+        self.add_judged([encode_judged(verdict)])
 
     def close(self) -> None:
         self._opened.close()

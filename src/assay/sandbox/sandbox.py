@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from typing import Protocol
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from assay.registry import Registry
 from assay.types import Capabilities, Cases, Job, Verdict
+
+C = TypeVar("C")
+P = TypeVar("P")
+R = TypeVar("R")
+R_co = TypeVar("R_co", covariant=True)
+PAUSE = None  # among items: the next one may take long to come
 
 
 class Sandbox(Protocol):
@@ -19,9 +25,9 @@ class Sandbox(Protocol):
     def judge(self, jobs: Iterable[Job]) -> Iterator[Verdict]:
         """Yield one verdict per job, as each is reached, in any order.
 
-        Jobs are taken when a worker is free, from the workers' threads one at a time. So a lazy
-        iterable is never read far ahead, and it may block until the next job exists. Closing the
-        iterator kills what still runs. A failure of the harness is an ``invalid`` verdict.
+        Jobs are taken when a worker is free, from other threads one at a time. So a lazy iterable
+        is never read far ahead, and it may block until the next job exists. Closing the iterator
+        kills what still runs. A failure of the harness is an ``invalid`` verdict.
         """
         ...
 
@@ -29,8 +35,55 @@ class Sandbox(Protocol):
         """Yield each job's verdict and cases with the program's outputs, or None if it fails."""
         ...
 
+    def run_stage(
+        self,
+        stage: Stage[C, P, R],
+        items: Iterable[tuple[C, P] | None],
+        answer: Callable[[Sequence[R]], None],
+        count: int | None = None,
+    ) -> None:
+        """Run a stage on every item, where the sandbox's workers are, and return when all are done.
+
+        An item is a context, which is large and common to many items, and a payload. Items are
+        taken like the jobs of ``judge``. ``answer`` is called from any thread, in any order.
+        ``count`` is the number of items, if it is known.
+        """
+        ...
+
     def close(self) -> None:
         """Release what is kept warm, and kill what still runs."""
+        ...
+
+
+class Item(NamedTuple, Generic[C, P]):
+    """Hold one item of a stage. The stage answers it by its tag."""
+
+    tag: int
+    context: C
+    payload: P
+
+
+class Stage(Protocol[C, P, R_co]):
+    """Define work that is done next to a sandbox's workers, perhaps in other processes.
+
+    The stage, its items and its answers are pickled then.
+    """
+
+    def run(
+        self,
+        sandbox: Sandbox,
+        items: Iterator[Item[C, P] | None],
+        answer: Callable[[int, Any], None],
+    ) -> None:
+        """Answer every item once, from any thread.
+
+        Answer an item with None first if it has to wait for other items: another one can be taken
+        in its place. Items may contain ``PAUSE``.
+        """
+        ...
+
+    def give_up(self, context: C, payload: P, why: str) -> R_co:
+        """Return the answer for an item that could not be worked on: a failure of the harness."""
         ...
 
 
@@ -45,3 +98,19 @@ def open_sandbox(kind: str, workers: int, tier: str = "auto") -> Sandbox:
     ``tier`` requests one strength of isolation. A weaker one is never used instead.
     """
     return sandboxes.get(kind)(workers, tier)
+
+
+def run_here(
+    sandbox: Sandbox,
+    stage: Stage[C, P, R],
+    items: Iterable[tuple[C, P] | None],
+    answer: Callable[[Sequence[R]], None],
+) -> None:
+    """Run a stage in this process."""
+
+    def pass_on(_tag: int, result: R | None) -> None:
+        if result is not None:
+            answer((result,))
+
+    tagged = (item if item is PAUSE else Item(tag, *item) for tag, item in enumerate(items))
+    stage.run(sandbox, tagged, pass_on)

@@ -8,13 +8,17 @@ import functools
 import secrets
 import signal
 import time
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 from assay import types
 from assay.errors import SandboxError
 from assay.protocol import tests_digest
+from assay.sandbox import Stage, run_here
 from assay.sandbox.host.report import BrokeWorker, Outcome, Report, SandboxFailure
+from assay.sandbox.host.turnstile import Turnstile
 from assay.sandbox.host.verdicts import verdict_of, with_outputs
 from assay.sandbox.host.warm import WarmWorkers
 from assay.sandbox.host.worker import Start, Worker, WorkerLostError, WorkerSettings
@@ -34,7 +38,20 @@ SHARE_S = 0.3  # to measure a process's share of a CPU; 10 turns on a machine wi
 TOO_BUSY = "the machine is too busy to run it within its limits"
 PRESSURE = {"cpu": TOO_BUSY, "memory": "the machine has no memory left to run it"}
 PROBE = Job("", 0, Program("", ""), Tests("", "", integrity="separated"))
+MOST_DIGESTS = 1000
 CONTROL = Job("", 0, Program("def f(x):\n    return x + 1\n", ""), Tests("f", "assert f(1) == 2"))
+C = TypeVar("C")
+P = TypeVar("P")
+R = TypeVar("R")
+
+
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """Hold what sandboxes that judge the same jobs in several processes have in common."""
+
+    seed: str  # for jobs without one of their own
+    alone: Turnstile | None = None
+    dozing: int = 0  # programs that may give up their slot; 0: as many as pay
 
 
 class ForkServerSandbox(WarmWorkers[Worker]):
@@ -44,11 +61,18 @@ class ForkServerSandbox(WarmWorkers[Worker]):
     it.
     """
 
-    def __init__(self, workers: int, first: Worker) -> None:
-        super().__init__(workers, first)
-        self._seed = secrets.token_hex(16)  # for jobs without one of their own
+    def __init__(self, workers: int, first: Worker | None, shared: Shared | None = None) -> None:
+        shared = shared or Shared(secrets.token_hex(16))
+        super().__init__(workers, first, shared.alone)
+        self._seed = shared.seed
+        # A dozing program keeps its process and its imports, so their number is limited.
+        self._dozing = shared.dozing or most_dozing(workers)
+        self._digests: dict[int, tuple[Tests, str]] = {}  # by the tests' identity
         self._host_kills = _host_oom_kills()  # when last asked
         self._machine = Machine()
+
+    def capabilities(self) -> types.Capabilities:
+        raise NotImplementedError
 
     def _settings(self, job: Job) -> WorkerSettings:
         """Return the settings that a worker cannot change later.
@@ -71,9 +95,17 @@ class ForkServerSandbox(WarmWorkers[Worker]):
                 told = outcome.told if isinstance(outcome, Report) else None
                 yield verdict_of(job, outcome), with_outputs(job.tests.cases, told)
 
+    def run_stage(
+        self,
+        stage: Stage[C, P, R],
+        items: Iterable[tuple[C, P] | None],
+        answer: Callable[[Sequence[R]], None],
+        count: int | None = None,  # noqa: ARG002
+    ) -> None:
+        run_here(self, stage, items, answer)
+
     def _reports(self, jobs: Iterable[Job]) -> Generator[tuple[Job, Outcome], None, None]:
-        # A dozing program keeps its process and its imports, so their number is limited.
-        return self._stream(jobs, self._run, 3 + self._workers // 2)
+        return self._stream(jobs, self._run, self._dozing)
 
     def _run(self, job: Job, doze: Callable[[], None]) -> tuple[Job, Outcome]:
         with self._alone.shared():
@@ -99,6 +131,16 @@ class ForkServerSandbox(WarmWorkers[Worker]):
         if report.pressure:
             return job, SandboxFailure(PRESSURE[report.pressure])
         return job, report
+
+    def _digest(self, tests: Tests) -> str:
+        """Return the digest of tests, which many programs share."""
+        known = self._digests.get(id(tests))
+        if known is None:
+            if len(self._digests) >= MOST_DIGESTS:
+                self._digests.clear()
+            # The tests are held too, so that their identity stays theirs.
+            known = self._digests[id(tests)] = tests, tests_digest(tests)
+        return known[1]
 
     def _others_s(self) -> float:
         """Return the CPU seconds of all processes of the machine except the sandbox's."""
@@ -132,7 +174,7 @@ class ForkServerSandbox(WarmWorkers[Worker]):
             else:
                 seed = f"{job.seed or self._seed} {job.task_id}"
                 body = functools.partial(for_oracle, tests)
-                key = tests_digest(tests)
+                key = self._digest(tests)
                 report = worker.judge_apart(order, key, seed, body, timeout_s, doze)
         except (WorkerLostError, SandboxError) as error:
             self._drop(worker)
@@ -146,6 +188,11 @@ class ForkServerSandbox(WarmWorkers[Worker]):
             self._host_kills = _host_oom_kills()
             return dataclasses.replace(report, killed_by_host=self._host_kills > kills)
         return report
+
+
+def most_dozing(workers: int) -> int:
+    """Return how many programs may sleep at a time without holding up others."""
+    return 3 + workers // 2
 
 
 def _is_own_wait(report: Report, limits: types.Limits, others_s: float) -> bool:

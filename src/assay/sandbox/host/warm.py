@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Generator, Iterable, Iterator, Sized
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Iterable, Sized
 from typing import Generic, Protocol, TypeVar
 
 from assay.errors import SandboxError
 from assay.sandbox.host import pool
+from assay.sandbox.host.turnstile import ThreadTurnstile, Turnstile
 from assay.types import Job
 
 
@@ -25,12 +25,12 @@ R = TypeVar("R")
 class WarmWorkers(Generic[W]):
     """Hold the workers of a sandbox: the idle ones, and all that are alive."""
 
-    def __init__(self, workers: int, first: W) -> None:
+    def __init__(self, workers: int, first: W | None, alone: Turnstile | None = None) -> None:
         self._workers = workers
-        self._idle = [first]
-        self._alive = {first}
+        self._idle = [first] if first else []
+        self._alive = set(self._idle)
         self._lock = threading.Lock()
-        self._alone = Turnstile()
+        self._alone = alone or ThreadTurnstile()
         self._closed = False
 
     def close(self) -> None:
@@ -90,37 +90,3 @@ class WarmWorkers(Generic[W]):
         with self._lock:
             self._alive.discard(worker)
         worker.kill()
-
-
-class Turnstile:
-    """Admit many at a time, or one alone."""
-
-    def __init__(self) -> None:
-        self._condition = threading.Condition()
-        self._inside = 0
-        self._alone = False
-
-    @contextmanager
-    def shared(self) -> Iterator[None]:
-        with self._condition:
-            self._condition.wait_for(lambda: not self._alone)
-            self._inside += 1
-        try:
-            yield
-        finally:
-            with self._condition:
-                self._inside -= 1
-                self._condition.notify_all()
-
-    @contextmanager
-    def exclusive(self) -> Iterator[None]:
-        with self._condition:
-            self._condition.wait_for(lambda: not self._alone)
-            self._alone = True
-            self._condition.wait_for(lambda: self._inside == 0)
-        try:
-            yield
-        finally:
-            with self._condition:
-                self._alone = False
-                self._condition.notify_all()

@@ -4,24 +4,45 @@ from __future__ import annotations
 
 import os
 import platform
+import secrets
 from pathlib import Path
 
 from assay.errors import SandboxError
 from assay.machine import usable_cores
-from assay.sandbox import Capabilities, sandboxes
-from assay.sandbox.host.fork_servers import PROBE, ForkServerSandbox, settings_for
+from assay.sandbox import Capabilities, Sandbox, sandboxes
+from assay.sandbox.host.fork_servers import PROBE, ForkServerSandbox, Shared, settings_for
 from assay.sandbox.host.local import LocalServers, start_with
 from assay.sandbox.host.tiers import TIERS, WATCHED, Tier
+from assay.sandbox.host.turnstile import open_file_turnstile
 from assay.sandbox.host.worker import Worker, WorkerSettings
+from assay.sandbox.judges.processes import JudgeProcesses
 from assay.types import Job
 
+WORKERS_PER_JUDGE = 2
 
-class ProcessSandbox(ForkServerSandbox):
-    """Keep fork servers on this machine, isolated by one of the tiers."""
 
-    def __init__(self, workers: int, tier: str = "auto") -> None:
-        self.tier, first, self._refused = _first_worker(tier)
-        super().__init__(workers, first)
+class TierSandbox(ForkServerSandbox):
+    """Keep fork servers on this machine, isolated by a tier that is known to work here."""
+
+    def __init__(
+        self, workers: int, tier: Tier, first: Worker | None, shared: Shared | None = None
+    ) -> None:
+        self.tier = tier
+        super().__init__(workers, first, shared)
+
+    def _settings(self, job: Job) -> WorkerSettings:
+        return _settings(self.tier, job)
+
+    def _new_worker(self, settings: WorkerSettings) -> Worker:
+        return Worker(settings, LocalServers(settings))
+
+
+class ProcessSandbox(TierSandbox):
+    """Choose the tier, and say what it promises."""
+
+    def __init__(self, workers: int, tier: str = "auto", shared: Shared | None = None) -> None:
+        found, first, self._refused = _first_worker(tier)
+        super().__init__(workers, found, first, shared)
         self._limits = first.limits_by
 
     def capabilities(self) -> Capabilities:
@@ -34,12 +55,6 @@ class ProcessSandbox(ForkServerSandbox):
         return Capabilities(
             "process", self.tier.name, python, guarantees, gaps, refused=self._refused
         )
-
-    def _settings(self, job: Job) -> WorkerSettings:
-        return _settings(self.tier, job)
-
-    def _new_worker(self, settings: WorkerSettings) -> Worker:
-        return Worker(settings, LocalServers(settings))
 
 
 def _settings(tier: Tier, job: Job) -> WorkerSettings:
@@ -73,6 +88,26 @@ def _is_full_root() -> bool:
     return os.geteuid() == 0 and any(int(line.split()[2]) > 1 << 20 for line in mapped)
 
 
+def count_judges(workers: int, cores: int) -> int:
+    """Return how many judge processes share the workers; 0: this process judges by itself.
+
+    One interpreter keeps up with some four workers. Two per process leave room for extraction. On
+    2 cores, processes would only take time from the workers.
+    """
+    judges = min(-(-workers // WORKERS_PER_JUDGE), cores // 2)
+    return judges if judges > 1 else 0
+
+
 @sandboxes.register("process")
-def _open(workers: int, tier: str) -> ProcessSandbox:
-    return ProcessSandbox(workers or usable_cores(), tier)
+def _open(workers: int, tier: str) -> Sandbox:
+    cores = usable_cores()
+    workers = workers or cores
+    judges = count_judges(workers, cores)
+    return open_judges(workers, tier, judges) if judges else ProcessSandbox(workers, tier)
+
+
+def open_judges(workers: int, tier: str, judges: int) -> JudgeProcesses:
+    """Open a sandbox whose workers are shared by judge processes."""
+    alone, seed = open_file_turnstile(), secrets.token_hex(16)
+    here = ProcessSandbox(workers, tier, Shared(seed, alone))
+    return JudgeProcesses(here, here.tier.name, seed, alone, workers, judges)

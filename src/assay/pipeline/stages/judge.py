@@ -1,0 +1,183 @@
+"""Bring texts to verdicts next to the sandbox's workers: extract, look up, execute."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from assay.extract.workers import ExtractionRequest, Extractor
+from assay.runs import JudgedLines, VerdictCache, encode_judged
+from assay.sandbox import PAUSE, Item, Sandbox
+from assay.types import Job, Limits, Problem, Program, PromptForm, Verdict
+
+
+class Text(NamedTuple):
+    """Hold the text of a sample."""
+
+    sample: int
+    text: str
+    truncated: bool  # it was cut off at the token limit
+
+
+class Judged(NamedTuple):
+    """Hold the verdict on a sample with its lines for the run's folder."""
+
+    lines: JudgedLines
+    cached: bool = False  # the program was not executed for this sample
+
+
+Answer = Callable[[int, Judged | None], None]
+TextItem = Item[Problem, Text]
+
+
+@dataclass(frozen=True, slots=True)
+class SampleStage:
+    """Answer every text with its verdict. Identical programs are executed once."""
+
+    form: PromptForm
+    limits: Limits
+    cpu_s: Mapping[str, float]  # CPU limits by task, if they differ
+    imports: tuple[str, ...]
+    environment: str
+    seed: str  # for tests with random inputs
+    cache: VerdictCache | None
+    workers: int  # that extract; 0: one per core
+
+    def limits_of(self, task_id: str) -> Limits:
+        """Return the limits for programs of a task."""
+        return replace(self.limits, cpu_s=self.cpu_s.get(task_id, self.limits.cpu_s))
+
+    def run(self, sandbox: Sandbox, items: Iterator[TextItem | None], answer: Answer) -> None:
+        with Extractor(self.workers) as extractor:
+            _Samples(self, extractor, answer).judge(sandbox, items)
+
+    def give_up(self, context: Problem, payload: Text, why: str) -> Judged:
+        key = context.task_id, payload.sample
+        return Judged(encode_judged(Verdict(*key, "invalid", "sandbox-error", why, rule="none")))
+
+
+@dataclass(slots=True)
+class _Sample:
+    """Hold a sample on its way to a verdict."""
+
+    text: Text
+    programs: tuple[Program, ...]
+    alternative: Job | None  # the uncut form, if the program was cut in doubt
+    failed: Verdict | None = None  # how the first form failed
+
+
+class _Samples:
+    """Hold the samples of a stage. The sample number of a job is the tag of its item."""
+
+    def __init__(self, stage: SampleStage, extractor: Extractor, answer: Answer) -> None:
+        self._stage, self._extractor, self._answer = stage, extractor, answer
+        self._open: dict[int, _Sample] = {}
+        # Programs being executed, by cache key, with the samples that wait for the same verdict.
+        self._executing: dict[str, list[Job]] = {}
+        self._keys: dict[int, str] = {}
+        self._cache_lock = threading.Lock()
+        self._second_jobs: list[Job] = []
+
+    def judge(self, sandbox: Sandbox, items: Iterator[TextItem | None]) -> None:
+        """Execute the programs whose verdict is not known yet."""
+        for verdict in sandbox.judge(job for job in self._extract(items) if not self._known(job)):
+            self._executed(verdict)
+        # They are few, so they are judged last and need no second queue.
+        again = (job for job in self._second_jobs if not self._known(job))
+        for verdict in sandbox.judge(again) if self._second_jobs else ():
+            self._executed(verdict)
+
+    def _extract(self, items: Iterator[TextItem | None]) -> Iterator[Job]:
+        """Yield the program of each text. A text without a program fails here."""
+        stage = self._stage
+        for item, found in self._extractor.stream(self._requests(items)):
+            tag, problem, text = item
+            if found.reason:
+                verdict = Verdict(
+                    problem.task_id, tag, "fail", found.reason, found.detail, rule="none"
+                )
+                self._answer(tag, Judged(_encode(verdict, text, ())))
+                continue
+            job = Job(
+                task_id=problem.task_id,
+                sample=tag,
+                program=found.program,
+                tests=problem.tests,
+                limits=stage.limits_of(problem.task_id),
+                imports=stage.imports,
+                environment=stage.environment,
+                seed=stage.seed,
+            )
+            uncut = found.alternative
+            other = None if uncut is None else replace(job, program=uncut)
+            self._open[tag] = _Sample(text._replace(text=""), (found.program,), other)
+            yield job
+
+    def _requests(
+        self, items: Iterator[TextItem | None]
+    ) -> Iterator[tuple[TextItem, ExtractionRequest] | None]:
+        for item in items:
+            if item is PAUSE:
+                yield PAUSE
+            else:
+                yield item, ExtractionRequest(item.payload.text, item.context, self._stage.form)
+
+    def _known(self, job: Job) -> bool:
+        """Return whether the verdict is cached, or the same program is being executed."""
+        cache = self._stage.cache
+        if cache is None:
+            return False
+        key = cache.key(job)
+        with self._cache_lock:
+            if key in self._executing:
+                self._executing[key].append(job)
+                return True
+            verdict = cache.get(key, job)
+            if verdict is None:
+                self._executing[key] = []
+                self._keys[job.sample] = key
+                return False
+        self._settle(verdict, cached=True)
+        return True
+
+    def _executed(self, verdict: Verdict) -> None:
+        """Settle the verdict, also for the samples that have the same program."""
+        self._settle(verdict, cached=False)
+        if self._stage.cache is None:
+            return
+        key = self._keys.pop(verdict.sample)
+        self._stage.cache.put(key, verdict)  # first, so that other threads find it or wait for it
+        with self._cache_lock:
+            waiting = self._executing.pop(key)
+        for job in waiting:
+            same = replace(verdict, task_id=job.task_id, sample=job.sample, rule=job.program.rule)
+            self._settle(same, cached=True)
+
+    def _settle(self, verdict: Verdict, *, cached: bool) -> None:
+        """Answer with the sample's verdict, unless another form of the program is judged first.
+
+        If both forms fail, the verdict on the first one counts.
+        """
+        tag = verdict.sample
+        sample = self._open[tag]
+        if sample.alternative is not None and verdict.status == "fail":
+            other, sample.alternative, sample.failed = sample.alternative, None, verdict
+            sample.programs += (other.program,)
+            self._second_jobs.append(other)
+            self._answer(tag, None)
+            return
+        del self._open[tag]
+        if sample.failed is not None and verdict.status == "fail":
+            verdict = sample.failed
+        self._answer(tag, Judged(_encode(verdict, sample.text, sample.programs), cached))
+
+
+def _encode(verdict: Verdict, text: Text, programs: tuple[Program, ...]) -> JudgedLines:
+    """Return the verdict with the sample's own number, and as one on a truncated text if it is."""
+    verdict = replace(verdict, sample=text.sample)
+    if text.truncated and verdict.status == "fail":
+        detail = f"{verdict.reason}: {verdict.detail}"
+        verdict = replace(verdict, reason="truncated", detail=detail)
+    return encode_judged(verdict, programs)

@@ -1,0 +1,161 @@
+"""Run as a judge process: stages in, answers out, until the harness is gone."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import os
+import queue
+import socket
+import sys
+import threading
+import time
+from collections import deque
+from collections.abc import Iterator
+from typing import Any
+
+from assay.errors import AssayError, SandboxError
+from assay.sandbox import PAUSE, Item
+from assay.sandbox.host.fork_servers import Shared
+from assay.sandbox.host.tiers import TIERS
+from assay.sandbox.host.turnstile import FileTurnstile
+from assay.sandbox.judges.messages import (
+    Answers,
+    Beginning,
+    Connection,
+    ContextsReceived,
+    End,
+    Failed,
+    Finished,
+    Items,
+    Opening,
+)
+from assay.sandbox.kinds.process import TierSandbox
+
+LINGER_S = 0.002  # that an answer waits for others, if more items are being worked on
+CLEAN_UP_S = 20.0
+SWITCH_S = 0.0005  # a worker that waits for this interpreter costs more than a switch of threads
+
+
+def main(descriptor: int) -> None:
+    """Serve the harness at the other end of a socket. Never return."""
+    sys.setswitchinterval(SWITCH_S)
+    gc.freeze()  # modules stay; looking through them again and again takes time
+    connection = Connection(socket.socket(fileno=descriptor))
+    try:
+        opening: Opening = connection.receive()
+        if opening.cores:  # one may have gone
+            with contextlib.suppress(OSError):
+                os.sched_setaffinity(0, opening.cores)
+        for own in (descriptor, opening.gate, opening.room):
+            os.set_inheritable(own, False)
+        shared = Shared(opening.seed, FileTurnstile(opening.gate, opening.room), opening.dozing)
+        sandbox = TierSandbox(opening.workers, TIERS[opening.tier], None, shared)
+        _JudgeProcess(connection, sandbox).serve()
+    except EOFError:
+        os._exit(0)
+
+
+class _JudgeProcess:
+    """Hold the sandbox, and the threads that talk to the harness."""
+
+    def __init__(self, connection: Connection, sandbox: TierSandbox) -> None:
+        self._connection = connection
+        self._sandbox = sandbox
+        self._inbox: queue.SimpleQueue[Beginning | End | list[Item[Any, Any]]] = queue.SimpleQueue()
+        self._outbox: queue.SimpleQueue[tuple[int, Any] | Finished | Failed] = queue.SimpleQueue()
+        self._received = self._answered = 0
+
+    def serve(self) -> None:
+        """Run one stage after the other."""
+        for target in (self._read, self._write):
+            threading.Thread(target=target, daemon=True).start()
+        while True:
+            message = self._inbox.get()
+            if isinstance(message, Beginning):
+                try:
+                    message.stage.run(self._sandbox, self._items(), self._answer)
+                    self._outbox.put(Finished())
+                except Exception as error:
+                    self._outbox.put(Failed(_portable(error)))
+
+    def _items(self) -> Iterator[Item[Any, Any] | None]:
+        """Yield what arrives until the end of a stage, and a pause before every wait."""
+        pending: deque[Item[Any, Any]] = deque()
+        while True:
+            while pending:
+                yield pending.popleft()
+            if self._inbox.empty():
+                yield PAUSE
+            message = self._inbox.get()
+            if isinstance(message, End):
+                return
+            assert isinstance(message, list)
+            pending.extend(message)
+
+    def _answer(self, tag: int, result: Any) -> None:
+        self._outbox.put((tag, result))
+
+    def _read(self) -> None:
+        """Receive everything at once, so that the end of the harness is noticed at any time."""
+        contexts = ContextsReceived()
+        try:
+            while True:
+                message = self._connection.receive()
+                if isinstance(message, Items):
+                    self._received += len(message.items)
+                    self._inbox.put(contexts.unpack(message))
+                else:
+                    self._inbox.put(message)
+        except EOFError:
+            pass
+        except Exception as error:  # a stage that cannot be imported here
+            self._outbox.put(Failed(_portable(error)))
+            time.sleep(CLEAN_UP_S)
+        finally:
+            self._end()
+
+    def _write(self) -> None:
+        """Send answers, several at a time while there is more work."""
+        try:
+            while True:
+                answers: list[tuple[int, Any]] = []
+                message: Any = self._outbox.get()
+                end: Finished | Failed | None
+                end = message if isinstance(message, Finished | Failed) else None
+                if end is None:
+                    self._add(message, answers)
+                    if self._answered < self._received:
+                        time.sleep(LINGER_S)
+                    end = self._drain(answers)
+                    self._connection.send(Answers(answers))
+                if end is not None:
+                    self._connection.send(end)
+        except OSError:
+            self._end()
+
+    def _drain(self, answers: list[tuple[int, Any]]) -> Finished | Failed | None:
+        """Add all answers that are there, up to the end of the stage."""
+        while not self._outbox.empty():
+            message: Any = self._outbox.get()
+            if isinstance(message, Finished | Failed):
+                return message
+            self._add(message, answers)
+        return None
+
+    def _add(self, message: tuple[int, Any], answers: list[tuple[int, Any]]) -> None:
+        answers.append(message)
+        self._answered += message[1] is not None
+
+    def _end(self) -> None:
+        """End all workers and this process. Other processes of its own end with it."""
+        threading.Timer(CLEAN_UP_S, os._exit, (1,)).start()
+        self._sandbox.close()
+        os._exit(0)
+
+
+def _portable(error: Exception) -> Exception:
+    """Return an error that can be raised in the harness."""
+    if isinstance(error, AssayError):
+        return error
+    return SandboxError(f"judge process: {type(error).__name__}: {error}")
