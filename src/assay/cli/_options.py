@@ -322,7 +322,7 @@ def judging_options(command: Callable[..., Any]) -> Callable[..., Any]:
             default="",
             help="Seed for tests with random inputs. Default: a new secret seed for every run.",
         ),
-        option("--no-cache", is_flag=True, help="Ignore cached verdicts."),
+        option("--no-cache", is_flag=True, help="Ignore cached verdicts and completions."),
         data_dir,
         results_dir,
         resume,

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from assay import (
     models,
+    runs,
     selection,
 )
+from assay.datasets import cache_dir
 from assay.pipeline.config import STANDARD, EvalConfig
 from assay.pipeline.judging import check_workers, judge_samples, select_problems
 from assay.pipeline.prompt_imports import surround
@@ -18,6 +24,7 @@ from assay.pipeline.prompt_settings import (
     resolve_prompt_settings,
     unused_for_recorded,
 )
+from assay.pipeline.run import build_requests
 from assay.pipeline.samples import (
     Samples,
     check_strategy,
@@ -27,41 +34,64 @@ from assay.progress import Reporter
 from assay.prompts import strategies
 from assay.runs import Result
 
+if TYPE_CHECKING:
+    from assay.models import EngineOptions, Model
+    from assay.types import Decoding
 
-def evaluate(config: EvalConfig, reporter: Reporter) -> Result:
+
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """What one evaluation shares with others: a model, and the completions stored so far."""
+
+    model: Model | None = None  # open; the owner ends its engine. None: opened here
+    written: set[str] = field(default_factory=set)  # keys in the completion store
+    when_generated: Callable[[], None] | None = None  # None: the engine is ended
+
+
+def evaluate(config: EvalConfig, reporter: Reporter, shared: Shared | None = None) -> Result:
     """Run (or resume) the evaluation, write its results file, and return the result."""
+    shared = shared or Shared()
     decoding = config.sampling.resolve()  # reports wrong options before anything is loaded
     check_workers(config)
     check_texts(config.system, config.stop)
     strategy = strategies.get(config.prompt_strategy)
     selected = select_problems(config, reporter)
-    engine = config.engine
-    if config.select and selection.methods.get(config.select).logprobs:
-        engine = dataclasses.replace(engine, logprobs=True)
-    model = models.open_model(config.model, engine, reporter.note)
+    engine = engine_options(config)
+    model = shared.model or models.open_model(config.model, engine, reporter.note)
     numbers = range(config.sampling.n_samples)
     keys = [(problem.task_id, s) for problem in selected.benchmark.problems for s in numbers]
     gate = config.gate(model)
     check_strategy(config, model)
+    benchmark = surround(selected.benchmark, config.prompt_imports, model.identity.prompt_form)
     if isinstance(model, models.RecordedModel):
         refuse_for_recorded(config.system, config.stop, decoding)
         for flag in unused_for_recorded(config.sampling):
             reporter.note(f"{flag}: has no effect on recorded completions")
         samples = recorded_samples(model, keys)
-    else:
-        decoding = config.sampling.resolve(thinks=model.thinks)
-        if model.thinks and config.sampling.max_tokens is None:
-            reporter.note(
-                f"the model's chat template lets it think, so max-tokens is {decoding.max_tokens}"
-            )
-        if config.sampling.n_samples > 1 and decoding.temperature == 0:
-            reporter.note("temperature 0 is greedy, so all samples of a problem will be the same")
-        reporter.note(describe_form(model.identity))
-        form = model.identity.prompt_form
-        asking = resolve_prompt_settings(form, config.engine, config.system, config.stop)
-        samples = Samples(keys, strategy, asking, decoding)
-    benchmark = surround(selected.benchmark, config.prompt_imports, model.identity.prompt_form)
-    return judge_samples(config, selected, benchmark, samples, model, reporter, gate)
+        return judge_samples(config, selected, benchmark, samples, model, reporter, gate)
+    decoding = config.sampling.resolve(thinks=model.thinks)
+    if model.thinks and config.sampling.max_tokens is None:
+        reporter.note(
+            f"the model's chat template lets it think, so max-tokens is {decoding.max_tokens}"
+        )
+    if config.sampling.n_samples > 1 and decoding.temperature == 0:
+        reporter.note("temperature 0 is greedy, so all samples of a problem will be the same")
+    reporter.note(describe_form(model.identity))
+    form = model.identity.prompt_form
+    asking = resolve_prompt_settings(form, config.engine, config.system, config.stop)
+    store = open_store(config, model, engine, decoding, shared.written)
+    with contextlib.ExitStack() as loaded:
+        if shared.model is None and isinstance(model, models.Preloadable):
+            loaded.enter_context(model.kept_loaded())  # so that it can load in advance
+        requests = build_requests(keys, benchmark, strategy, asking, decoding)
+        if store is None or not store.has_all(requests):
+            # It loads while references are checked and the sandbox starts.
+            models.preload(model, decoding)
+        when_generated = shared.when_generated or loaded.close
+        samples = Samples(
+            keys, strategy, asking, decoding, store=store, when_generated=when_generated
+        )
+        return judge_samples(config, selected, benchmark, samples, model, reporter, gate)
 
 
 def evaluate_all(config: EvalConfig, reporter: Reporter) -> list[Result]:
@@ -72,3 +102,33 @@ def evaluate_all(config: EvalConfig, reporter: Reporter) -> list[Result]:
         reporter.note(f"prompt strategy {name}")
         results.append(evaluate(dataclasses.replace(config, prompt_strategy=name), reporter))
     return results
+
+
+def engine_options(config: EvalConfig) -> EngineOptions:
+    """Return the engine's options, with log-probabilities if a selection method needs them."""
+    if config.select and selection.methods.get(config.select).logprobs:
+        return dataclasses.replace(config.engine, logprobs=True)
+    return config.engine
+
+
+def open_store(
+    config: EvalConfig,
+    model: Model,
+    engine: EngineOptions,
+    decoding: Decoding,
+    written: set[str],
+) -> runs.CompletionStore | None:
+    """Return the store of completions for this model and engine, or None if it is not used.
+
+    With ``--fresh``, and for a server, whose model can change unseen, only completions that this
+    process has stored are reused.
+    """
+    if config.no_cache or not models.is_identified(model):
+        return None
+    engine = dataclasses.replace(engine, longest=max(engine.longest, decoding.max_tokens))
+    return runs.CompletionStore(
+        cache_dir() / "completions",
+        models.text_conditions(model, engine),
+        written=written,
+        earlier=not (config.fresh or models.is_served(model)),
+    )

@@ -70,6 +70,7 @@ def judge_samples(
             stream = Stream(
                 benchmark, samples.strategy, protocol, model, judge, extractor, run,
                 None if config.no_cache else cache, checked.unscorable, reporter,
+                samples.store, samples.when_generated,
             )  # fmt: skip
             keys = _long_first(samples.keys, checked.seconds)
             stream.flow(keys, lambda: environment(model, capabilities, gate))

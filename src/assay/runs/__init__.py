@@ -17,6 +17,7 @@ from assay.runs.results import (
     with_earlier_checks,
     write_evidence,
 )
+from assay.runs.stores.completions import CompletionStore
 from assay.runs.verdict_cache import VerdictCache
 
 __all__ = [
@@ -24,6 +25,7 @@ __all__ = [
     "BatchOutput",
     "BatchSettings",
     "Comparison",
+    "CompletionStore",
     "Environment",
     "Gate",
     "KeptData",
