@@ -123,7 +123,7 @@ def test_only_new_requests_reach_the_model(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("form", ["chat", "text"])
-def test_two_benchmarks_with_the_same_prompts_share_their_requests(form: str, tmp_path: Path) -> None:
+def test_benchmarks_with_the_same_prompts_share_their_requests(form: str, tmp_path: Path) -> None:
     asking = PromptSettings(form, "own" if form == "chat" else "none")  # type: ignore[arg-type]
     store = open_store(tmp_path)
 
