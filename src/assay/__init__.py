@@ -13,6 +13,9 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from assay.api import Judge, compare, evaluate, judge, load_benchmark, load_run, open_model
+
+    # isort: split
+    from assay.api import run_suite
     from assay.errors import AssayError, DataError, ModelError, RunError, SandboxError, UsageError
     from assay.models.options import EngineOptions
     from assay.progress import Reporter, Silent
@@ -24,7 +27,7 @@ if TYPE_CHECKING:
 _HOME = {
     "assay.api": (
         "Judge", "compare", "evaluate", "judge", "load_benchmark", "load_run", "open_model",
-    ),
+        "run_suite"),
     "assay.errors": (
         "AssayError", "DataError", "ModelError", "RunError", "SandboxError", "UsageError",
     ),
@@ -39,7 +42,7 @@ __all__ = [
     "AssayError", "Benchmark", "Comparison", "DataError", "EngineOptions", "Judge", "Limits",
     "ModelError", "Problem", "Reporter", "Result", "RunError", "SampleResult", "SandboxError",
     "Silent", "UsageError", "Verdict", "compare", "evaluate", "judge", "load_benchmark", "load_run",
-    "open_model",
+    "open_model", "run_suite",
 ]  # fmt: skip
 
 

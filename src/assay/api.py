@@ -12,9 +12,15 @@ from assay import benchmarks, models, pipeline, runs
 from assay.errors import UsageError
 from assay.models import EngineOptions, Model
 from assay.pipeline import EvalConfig, ProblemSelection, Sampling, references
+from assay.pipeline.suite.estimate import SuitePlan, estimate_suite
+from assay.pipeline.suite.file import load_suite
+from assay.pipeline.suite.plan import plan_runs, prepare_runs
+from assay.pipeline.suite.run import SuiteResult
+from assay.pipeline.suite.run import run_suite as run_prepared
+from assay.pipeline.suite.suite import Suite
 from assay.progress import Reporter, Silent
 from assay.quality.parity_gate import require_parity
-from assay.runs import Comparison, Result
+from assay.runs import Comparison, Gate, Result
 from assay.runs.publication import require_publishable
 from assay.sandbox import open_sandbox
 from assay.types import Benchmark, Job, Limits, Program, PromptImports, Verdict
@@ -107,6 +113,65 @@ def run_evaluation(
     if config.prompt_strategy == pipeline.ALL:
         return pipeline.evaluate_all(config, reporter)
     return [pipeline.evaluate(config, reporter)]
+
+
+def run_suite(
+    suite: Suite | str | Path,
+    *,
+    problems: str = "",
+    sandbox: str = "process",
+    sandbox_tier: str = "auto",
+    workers: int = 0,
+    use_cache: bool = True,
+    results_dir: str | Path = "results",
+    data_dir: str | Path | None = None,
+    fresh: bool = False,
+    parity_gate: bool = True,
+    reporter: Reporter = SILENT,
+) -> SuiteResult:
+    """Evaluate the models of a suite, given its YAML file or a Suite, or resume the same suite.
+
+    Each model is loaded once. An evaluation that fails costs its own row. Raise SuiteError with
+    all problems of the file before anything is loaded.
+    """
+    found = suite if isinstance(suite, Suite) else load_suite(Path(suite))
+    base = EvalConfig(
+        benchmark="",
+        results_dir=Path(results_dir),
+        sandbox=sandbox,
+        sandbox_tier=sandbox_tier,
+        workers=workers,
+        no_cache=not use_cache,
+        fresh=fresh,
+        data_dir=Path(data_dir) if data_dir else None,
+        problems=ProblemSelection(problems),
+    )
+    return evaluate_suite(found, base, reporter, parity_gate=parity_gate)
+
+
+def evaluate_suite(
+    suite: Suite,
+    base: EvalConfig,
+    reporter: Reporter = SILENT,
+    *,
+    publishable: bool = False,
+    parity_gate: bool = True,
+) -> SuiteResult:
+    """Run (or resume) a suite. ``base`` has the settings that a suite does not have."""
+    runs = prepare_runs(suite, plan_runs(suite, base), reporter)
+
+    def check_device(config: EvalConfig, model: Model) -> Gate:
+        return require_parity(
+            config.model, config.engine, model, publishable=publishable, wanted=parity_gate,
+            note=reporter.note,
+        )  # fmt: skip
+
+    return run_prepared(suite, runs, reporter, check_device)
+
+
+def plan_suite(suite: Suite, base: EvalConfig, reporter: Reporter = SILENT) -> SuitePlan:
+    """Return what a suite would do: requests, tokens and time. Nothing is loaded."""
+    return estimate_suite(prepare_runs(suite, plan_runs(suite, base), reporter))
 
 
 def judge(

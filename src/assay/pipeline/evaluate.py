@@ -27,6 +27,7 @@ from assay.pipeline.prompt_settings import (
 from assay.pipeline.run import build_requests
 from assay.pipeline.samples import (
     Samples,
+    SelectedProblems,
     check_strategy,
     recorded_samples,
 )
@@ -35,15 +36,19 @@ from assay.prompts import strategies
 from assay.runs import Result
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from assay.models import EngineOptions, Model
-    from assay.types import Decoding
+    from assay.types import Decoding, Request, SampleKey
 
 
 @dataclass(frozen=True, slots=True)
 class Shared:
-    """What one evaluation shares with others: a model, and the completions stored so far."""
+    """What one evaluation shares with others: a model, problems, the completions stored so far."""
 
     model: Model | None = None  # open; the owner ends its engine. None: opened here
+    selected: SelectedProblems | None = None  # None: read here
+    largest: Decoding | None = None  # of all evaluations: the engine is loaded for it
     written: set[str] = field(default_factory=set)  # keys in the completion store
     when_generated: Callable[[], None] | None = None  # None: the engine is ended
 
@@ -55,11 +60,10 @@ def evaluate(config: EvalConfig, reporter: Reporter, shared: Shared | None = Non
     check_workers(config)
     check_texts(config.system, config.stop)
     strategy = strategies.get(config.prompt_strategy)
-    selected = select_problems(config, reporter)
+    selected = shared.selected or select_problems(config, reporter)
     engine = engine_options(config)
     model = shared.model or models.open_model(config.model, engine, reporter.note)
-    numbers = range(config.sampling.n_samples)
-    keys = [(problem.task_id, s) for problem in selected.benchmark.problems for s in numbers]
+    keys = sample_keys(config, selected)
     gate = config.gate(model)
     check_strategy(config, model)
     benchmark = surround(selected.benchmark, config.prompt_imports, model.identity.prompt_form)
@@ -83,10 +87,9 @@ def evaluate(config: EvalConfig, reporter: Reporter, shared: Shared | None = Non
     with contextlib.ExitStack() as loaded:
         if shared.model is None and isinstance(model, models.Preloadable):
             loaded.enter_context(model.kept_loaded())  # so that it can load in advance
-        requests = build_requests(keys, benchmark, strategy, asking, decoding)
-        if store is None or not store.has_all(requests):
+        if needs_model(config, model, selected, decoding, shared.written):
             # It loads while references are checked and the sandbox starts.
-            models.preload(model, decoding)
+            models.preload(model, shared.largest or decoding)
         when_generated = shared.when_generated or loaded.close
         samples = Samples(
             keys, strategy, asking, decoding, store=store, when_generated=when_generated
@@ -132,3 +135,33 @@ def open_store(
         written=written,
         earlier=not (config.fresh or models.is_served(model)),
     )
+
+
+def needs_model(
+    config: EvalConfig,
+    model: Model,
+    selected: SelectedProblems,
+    decoding: Decoding,
+    written: set[str],
+) -> bool:
+    """Return whether completions must be generated, unless the run itself has them."""
+    if isinstance(model, models.RecordedModel):
+        return False
+    store = open_store(config, model, engine_options(config), decoding, written)
+    return store is None or not store.has_all(planned_requests(config, model, selected, decoding))
+
+
+def planned_requests(
+    config: EvalConfig, model: Model, selected: SelectedProblems, decoding: Decoding
+) -> Iterator[Request]:
+    """Yield everything that an evaluation asks the model."""
+    form = model.identity.prompt_form
+    asking = resolve_prompt_settings(form, config.engine, config.system, config.stop)
+    keys, strategy = sample_keys(config, selected), strategies.get(config.prompt_strategy)
+    return build_requests(keys, selected.benchmark, strategy, asking, decoding)
+
+
+def sample_keys(config: EvalConfig, selected: SelectedProblems) -> list[SampleKey]:
+    """Return all samples of an evaluation, those of one problem together."""
+    numbers = range(config.sampling.n_samples)
+    return [(problem.task_id, s) for problem in selected.benchmark.problems for s in numbers]
