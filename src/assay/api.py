@@ -13,8 +13,8 @@ from assay.errors import UsageError
 from assay.models import EngineOptions, Model
 from assay.pipeline import EvalConfig, ProblemSelection, Sampling, references
 from assay.pipeline.suite.estimate import SuitePlan, estimate_suite
-from assay.pipeline.suite.file import load_suite
-from assay.pipeline.suite.plan import plan_runs, prepare_runs
+from assay.pipeline.suite.file import read_suite_file
+from assay.pipeline.suite.plan import ReadyRun, prepare_suite
 from assay.pipeline.suite.run import SuiteResult
 from assay.pipeline.suite.run import run_suite as run_prepared
 from assay.pipeline.suite.suite import Suite
@@ -134,7 +134,6 @@ def run_suite(
     Each model is loaded once. An evaluation that fails costs its own row. Raise SuiteError with
     all problems of the file before anything is loaded.
     """
-    found = suite if isinstance(suite, Suite) else load_suite(Path(suite))
     base = EvalConfig(
         benchmark="",
         results_dir=Path(results_dir),
@@ -146,11 +145,11 @@ def run_suite(
         data_dir=Path(data_dir) if data_dir else None,
         problems=ProblemSelection(problems),
     )
-    return evaluate_suite(found, base, reporter, parity_gate=parity_gate)
+    return evaluate_suite(suite, base, reporter, parity_gate=parity_gate)
 
 
 def evaluate_suite(
-    suite: Suite,
+    suite: Suite | str | Path,
     base: EvalConfig,
     reporter: Reporter = SILENT,
     *,
@@ -158,7 +157,7 @@ def evaluate_suite(
     parity_gate: bool = True,
 ) -> SuiteResult:
     """Run (or resume) a suite. ``base`` has the settings that a suite does not have."""
-    runs = prepare_runs(suite, plan_runs(suite, base), reporter)
+    suite, runs = open_suite(suite, base, reporter)
 
     def check_device(config: EvalConfig, model: Model) -> Gate:
         return require_parity(
@@ -169,9 +168,21 @@ def evaluate_suite(
     return run_prepared(suite, runs, reporter, check_device)
 
 
-def plan_suite(suite: Suite, base: EvalConfig, reporter: Reporter = SILENT) -> SuitePlan:
+def plan_suite(
+    suite: Suite | str | Path, base: EvalConfig, reporter: Reporter = SILENT
+) -> SuitePlan:
     """Return what a suite would do: requests, tokens and time. Nothing is loaded."""
-    return estimate_suite(prepare_runs(suite, plan_runs(suite, base), reporter))
+    return estimate_suite(open_suite(suite, base, reporter)[1])
+
+
+def open_suite(
+    suite: Suite | str | Path, base: EvalConfig, reporter: Reporter = SILENT
+) -> tuple[Suite, list[ReadyRun]]:
+    """Return a suite with its evaluations. Raise SuiteError with everything that is wrong."""
+    problems = None
+    if not isinstance(suite, Suite):
+        suite, problems = read_suite_file(Path(suite))
+    return suite, prepare_suite(suite, base, reporter, problems)
 
 
 def judge(

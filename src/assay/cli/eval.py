@@ -19,8 +19,10 @@ from assay.cli._options import (
 )
 from assay.cli._output import INCOMPLETE, echo, echo_json
 from assay.cli._progress import ProgressDisplay
-from assay.errors import RunError
+from assay.cli.suite import reported_problems, show_suite
+from assay.errors import RunError, UsageError
 from assay.pipeline import EvalConfig
+from assay.pipeline.suite.suite import suite_of
 from assay.report.summary import summarize, summarize_strategies
 from assay.runs.publication import require_publishable
 
@@ -31,12 +33,20 @@ if TYPE_CHECKING:
     from assay.runs import Result
 
 
+class ModelReferences(click.ParamType[str]):
+    """A model as users name it. In the environment variable, each is a line of its own."""
+
+    name = "text"
+    envvar_list_splitter = "\n"
+
+
 @click.command("eval")
-@click.argument("benchmark")
+@click.argument("benchmarks", nargs=-1, required=True, metavar="BENCHMARK...")
 @option(
-    "--model", default="default",
+    "--model", "references", default=("default",), multiple=True, type=ModelReferences(),
+    show_default="default",
     help="Model file, Hugging Face folder, ENGINE:REFERENCE, or default for the built-in model. "
-    f"Engines: {', '.join(ENGINES)}.",
+    f"Engines: {', '.join(ENGINES)}. Can be repeated.",
 )  # fmt: skip
 @sampling_options
 @prompt_options
@@ -58,18 +68,35 @@ if TYPE_CHECKING:
 @model_options
 @judging_options
 def evaluate(
-    benchmark: str, results_dir: Path, resume: bool, as_json: bool, publishable: bool,
-    parity_gate: bool, **settings: Any,
+    benchmarks: tuple[str, ...], references: tuple[str, ...], results_dir: Path, resume: bool,
+    as_json: bool, publishable: bool, parity_gate: bool, **settings: Any,
 ) -> None:  # fmt: skip
     """Evaluate a model on BENCHMARK: generate, execute in the sandbox, score.
+
+    With several benchmarks or models, each model is loaded once for all of them.
 
     \b
     Examples:
       assay eval humaneval
       assay eval humaneval --model model.gguf --preset pass1
       assay eval humaneval --prompt-strategy all
+      assay eval humaneval humanevalplus --model a.gguf --model b.gguf
     """
-    config = EvalConfig(benchmark=benchmark, results_dir=results_dir, fresh=not resume, **settings)
+    benchmark, *more_benchmarks = benchmarks
+    model, *more_models = references
+    config = EvalConfig(
+        benchmark=benchmark, model=model, results_dir=results_dir, fresh=not resume, **settings
+    )
+    if more_benchmarks or more_models:
+        if more_models and config.engine.name:
+            raise UsageError("--name: names one model. Give a suite a name for each of several.")
+        suite = suite_of(config, benchmarks, references)
+        with ProgressDisplay("eval", quiet=as_json) as display, reported_problems():
+            done = api.evaluate_suite(
+                suite, config, display, publishable=publishable, parity_gate=parity_gate
+            )
+        show_suite(done, as_json=as_json, publishable=publishable)
+        return
     with ProgressDisplay(benchmark, quiet=as_json) as display:
         results = api.run_evaluation(
             config, display, publishable=publishable, parity_gate=parity_gate

@@ -23,6 +23,7 @@ LONGEST_ERROR = 2_000  # characters
 SECTIONS = {
     "Evaluate": {
         "eval": "eval:evaluate",
+        "suite": "suite:suite",
         "score": "score:score",
         "run": "run:run",
         "prompt": "prompt:prompt",

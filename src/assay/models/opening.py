@@ -74,6 +74,25 @@ def parse_reference(spec: str, announce: Callable[[str], None] = lambda _: None)
     return ModelReference("", spec)
 
 
+def check_reference(spec: str) -> None:
+    """Raise ModelError for a path that does not exist. Nothing is read or fetched."""
+    engine, colon, _ = spec.partition(":")
+    if spec == DEFAULT or (colon and engine in backends.names()):
+        return
+    if not Path(spec).exists():
+        raise ModelError(
+            f"{spec}: is not a file or folder. Give the path of a model file, or engine:reference "
+            f"with one of the engines {', '.join(backends.names())}."
+        )
+
+
+def is_local(spec: str) -> bool:
+    """Return whether the model is a file or folder of this machine."""
+    engine, colon, reference = spec.partition(":")
+    named = colon and engine in backends.names()
+    return spec == DEFAULT or Path(reference if named else spec).exists()
+
+
 def open_model(
     spec: str,
     options: EngineOptions = EngineOptions(),  # noqa: B008 - frozen
@@ -84,11 +103,7 @@ def open_model(
     if found.engine:
         return backends.get(found.engine).open(found.reference, options)
     spec, path = found.reference, Path(found.reference)
-    if not path.exists():
-        raise ModelError(
-            f"{spec}: is not a file or folder. Give the path of a model file, or engine:reference "
-            f"with one of the engines {', '.join(backends.names())}."
-        )
+    check_reference(spec)
     if not (path.is_file() or path.is_dir()):  # reading a pipe would block
         raise ModelError(f"{spec}: is not a file. Give a model file or folder.")
     for name in backends.names():

@@ -13,13 +13,14 @@ from typing import Any, TypeVar
 from assay import benchmarks, codec
 from assay.borders.reading import Reader
 from assay.borders.yaml_files import LocatedYaml, Place, parse_located
-from assay.errors import AssayError, UsageError
+from assay.errors import UsageError
 from assay.models import DEFAULT, EngineOptions, backends
 from assay.pipeline.config import ALL, PRESETS, STANDARD
 from assay.pipeline.suite.suite import (
     GREEDY,
     Choice,
     NamedDecoding,
+    Problems,
     RunSettings,
     Suite,
     SuiteBenchmark,
@@ -46,6 +47,13 @@ BASELINE = ("model", "score", "figure", "source")
 
 def load_suite(path: Path) -> Suite:
     """Return the suite that a file defines. Raise SuiteError with all problems of the file."""
+    suite, problems = read_suite_file(path)
+    problems.report()
+    return suite
+
+
+def read_suite_file(path: Path) -> tuple[Suite, Problems]:
+    """Return the valid entries of a suite's file, and what is wrong with the others."""
     text = FILES.read_text(path)
     try:
         found = parse_located(text)
@@ -67,11 +75,11 @@ class _SuiteFile:
 
     def __init__(self, path: Path, found: LocatedYaml) -> None:
         self._path, self._found = path, found
-        self._problems: list[tuple[int, str]] = []
+        self._problems = Problems(str(path))
 
-    def read(self) -> Suite:
+    def read(self) -> tuple[Suite, Problems]:
         for place, line in self._found.repeated:
-            self._problems.append((line, f"'{place[-1]}' is there twice. Drop one."))
+            self._problems.add(line, f"'{place[-1]}' is there twice. Drop one.")
         top = self._entry((), self._found.value, TOP)
         defaults = self._entry(("defaults",), top.values.get("defaults", {}), SETTINGS + ENGINE)
         decodings = self._decodings(top)
@@ -84,18 +92,17 @@ class _SuiteFile:
             self._model(entry, defaults, known, tuple(b.name for b in tested))
             for entry in self._entries("models", top, "model")
         )
-        self._check_names("model", [(m.name, m.line) for m in models])
+        self._check_names("model", [(m.name, m.line) for m in models if m.reference])
         name = top.values.get("suite", self._path.stem)
         if not isinstance(name, str) or not SUITE_NAME.fullmatch(name):
             self._add(("suite",), f"{name!r} is not a name. Use letters, digits, '.', '_', '-'.")
             name = ""
-        suite = Suite(
-            models, tested, names, decodings, self._settings(defaults), name, str(self._path)
-        )
-        if self._problems:
-            lines = tuple(f"Line {line}: {text}" for line, text in sorted(self._problems))
-            raise SuiteError(str(self._path), lines)
-        return suite
+        known_benchmarks = benchmarks.benchmarks.names()
+        return Suite(
+            tuple(model for model in models if model.reference),
+            tuple(benchmark for benchmark in tested if benchmark.name in known_benchmarks),
+            names, decodings, self._settings(defaults), name, str(self._path),
+        ), self._problems  # fmt: skip
 
     def _model(
         self, entry: _Entry, defaults: _Entry, decodings: Iterable[str], tested: Iterable[str]
@@ -104,7 +111,7 @@ class _SuiteFile:
         reference = entry.values.get("model", "")
         if not isinstance(reference, str) or not reference:
             self._add(entry.place, "a model needs 'model': a file, a folder or engine:reference.")
-            reference = DEFAULT
+            reference = ""
         choice = self._choice(entry, decodings)
         chosen = self._names(entry, "benchmarks", tested, "a benchmark of this suite")
         return SuiteModel(
@@ -120,7 +127,7 @@ class _SuiteFile:
         engine, colon, path = reference.partition(":")
         named = colon and engine in backends.names()
         beside = self._path.parent / (path if named else reference)
-        if reference == DEFAULT or not beside.exists() or (named and not path):
+        if reference in ("", DEFAULT) or not beside.exists() or (named and not path):
             return reference
         return f"{engine}:{beside}" if named else str(beside)
 
@@ -276,8 +283,8 @@ class _SuiteFile:
         seen: dict[str, int] = {}
         for name, line in names:
             if name in seen:
-                self._problems.append(
-                    (line, f"the {what} '{name}' is also in line {seen[name]}. Give it a name.")
+                self._problems.add(
+                    line, f"the {what} '{name}' is also in line {seen[name]}. Give it a name."
                 )
             seen.setdefault(name, line)
 
@@ -302,14 +309,10 @@ class _SuiteFile:
 
     def _try(self, place: Place, read: Callable[..., T], *arguments: object) -> T | None:
         """Return what a function returns for these arguments, or None after a problem."""
-        try:
-            return read(*arguments)
-        except (AssayError, ValueError) as error:
-            self._add(place, f"{str(error).rstrip('.')}.")
-            return None
+        return self._problems.attempt(self._found.line(place), read, *arguments)
 
     def _add(self, place: Place, problem: str) -> None:
-        self._problems.append((self._found.line(place), problem))
+        self._problems.add(self._found.line(place), problem)
 
 
 def _check_field(cls: type[Any], name: str, value: Any) -> bool:

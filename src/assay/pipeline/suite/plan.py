@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeVar
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from assay import models
-from assay.errors import AssayError
 from assay.models import EngineOptions
 from assay.pipeline.config import EvalConfig
 from assay.pipeline.evaluate import engine_options
@@ -22,9 +22,9 @@ from assay.pipeline.prompt_settings import (
 from assay.pipeline.samples import SelectedProblems, check_strategy
 from assay.pipeline.suite.suite import (
     NamedDecoding,
+    Problems,
     Suite,
     SuiteBenchmark,
-    SuiteError,
     SuiteModel,
 )
 
@@ -33,8 +33,11 @@ if TYPE_CHECKING:
     from assay.progress import Reporter
     from assay.types import Benchmark, Decoding
 
-T = TypeVar("T")
 ModelKey = tuple[str, EngineOptions]
+
+
+class _NotOpenedError(Exception):
+    """A model was not opened, because the suite cannot run anyway."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +52,8 @@ class PlannedRun:
     @property
     def label(self) -> str:
         config = self.config
-        parts = (self.model.name, config.benchmark, config.prompt_strategy, self.decoding.name)
+        name = config.benchmark + (f"-{config.split}" if config.split else "")
+        parts = (self.model.name, name, config.prompt_strategy, self.decoding.name)
         return " · ".join(parts)
 
 
@@ -64,13 +68,25 @@ class ReadyRun:
     decoding: Decoding
 
 
-def plan_runs(suite: Suite, base: EvalConfig) -> list[PlannedRun]:
-    """Return the evaluations of a suite, those of one model together.
+def prepare_suite(
+    suite: Suite, base: EvalConfig, reporter: Reporter, problems: Problems | None = None
+) -> list[ReadyRun]:
+    """Return the evaluations of a suite, those of one model together. Nothing is loaded.
 
     ``base`` has the settings that a suite does not: results folder, sandbox, ``--fresh``. Raise
-    SuiteError with all problems.
+    SuiteError with all problems, including those that were found before.
     """
-    problems = _Problems(suite)
+    problems = problems or Problems(suite.file or "suite")
+    found = _prepare(plan_runs(suite, base, problems), reporter, problems)
+    if suite.name:
+        for line, text in _same_names(found):
+            problems.add(line, text)
+    problems.report()
+    return found
+
+
+def plan_runs(suite: Suite, base: EvalConfig, problems: Problems) -> list[PlannedRun]:
+    """Return the evaluations of a suite. Nothing is read."""
     found: list[PlannedRun] = []
     seen: dict[EvalConfig, PlannedRun] = {}
     for model, benchmark, strategy, decoding in _combinations(suite):
@@ -87,16 +103,11 @@ def plan_runs(suite: Suite, base: EvalConfig) -> list[PlannedRun]:
             )
         seen.setdefault(unnamed, run)
         found.append(run)
-    problems.report()
     return found
 
 
-def prepare_runs(suite: Suite, plans: Sequence[PlannedRun], reporter: Reporter) -> list[ReadyRun]:
-    """Open every model and read every benchmark. Raise SuiteError with all problems.
-
-    Nothing is loaded: a model that is open is known by its digests.
-    """
-    problems = _Problems(suite)
+def _prepare(plans: Sequence[PlannedRun], reporter: Reporter, problems: Problems) -> list[ReadyRun]:
+    """Open every model and read every benchmark. A model that is open is known by its digests."""
     opened: dict[ModelKey, Model | None] = {}
     read: dict[tuple[str, str], Benchmark | None] = {}
     found = []
@@ -105,11 +116,12 @@ def prepare_runs(suite: Suite, plans: Sequence[PlannedRun], reporter: Reporter) 
         at_model, at_benchmark = plan.model.line, plan.benchmark.line
         key = (config.model, engine_options(config))
         if key not in opened:
-            opened[key] = problems.attempt(at_model, models.open_model, *key, reporter.note)
+            with contextlib.suppress(_NotOpenedError):
+                opened[key] = problems.attempt(at_model, _open_model, key, reporter, problems)
         name = (config.benchmark, config.split)
         if name not in read:
             read[name] = problems.attempt(at_benchmark, load_benchmark, config, reporter)
-        model, benchmark = opened[key], read[name]
+        model, benchmark = opened.get(key), read[name]
         decoding = selected = None
         if model is not None:
             decoding = problems.attempt(at_model, _check_model, config, model)
@@ -117,11 +129,15 @@ def prepare_runs(suite: Suite, plans: Sequence[PlannedRun], reporter: Reporter) 
             selected = problems.attempt(at_benchmark, _select, config, benchmark)
         if model is not None and selected is not None and decoding is not None:
             found.append(ReadyRun(plan, model, key, selected, decoding))
-    if suite.name:
-        for line, text in _same_names(found):
-            problems.add(line, text)
-    problems.report()
     return found
+
+
+def _open_model(key: ModelKey, reporter: Reporter, problems: Problems) -> Model:
+    """Open a model. If the suite has problems, one that is elsewhere is not fetched any more."""
+    models.check_reference(key[0])
+    if problems.found and not models.is_local(key[0]):
+        raise _NotOpenedError
+    return models.open_model(*key, reporter.note)
 
 
 def _same_names(runs: Sequence[ReadyRun]) -> Iterator[tuple[int, str]]:
@@ -200,28 +216,3 @@ def _check_model(config: EvalConfig, model: Model) -> Decoding:
         form = model.identity.prompt_form
         resolve_prompt_settings(form, config.engine, config.system, config.stop)
     return decoding
-
-
-@dataclass(slots=True)
-class _Problems:
-    """Collect problems with the lines of the suite's file."""
-
-    suite: Suite
-    found: dict[tuple[int, str], None] = field(default_factory=dict)
-
-    def attempt(self, line: int, read: Callable[..., T], *arguments: object) -> T | None:
-        """Return what a function returns for these arguments, or None after a problem."""
-        try:
-            return read(*arguments)
-        except AssayError as error:
-            self.add(line, str(error))
-            return None
-
-    def add(self, line: int, text: str) -> None:
-        self.found[line, text] = None
-
-    def report(self) -> None:
-        """Raise SuiteError if there are problems. One without a file is raised as it is."""
-        if self.found:
-            lines = (f"Line {n}: {text}" if n else text for n, text in sorted(self.found))
-            raise SuiteError(self.suite.file or "suite", tuple(lines))

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
-from assay.errors import UsageError
+from assay.errors import AssayError, UsageError
 from assay.models import EngineOptions
-from assay.pipeline.config import PRESETS, STANDARD, Sampling
+from assay.pipeline.config import ALL, PRESETS, STANDARD, EvalConfig, Sampling
+from assay.prompts import strategies
 from assay.runs.stores.suites import Baseline
 from assay.types import PromptImports
+
+T = TypeVar("T")
 
 
 class SuiteError(UsageError):
@@ -20,6 +24,31 @@ class SuiteError(UsageError):
         count = f"{len(problems)} problems" if len(problems) > 1 else "one problem"
         super().__init__(f"{name}: has {count}. {' '.join(problems)}")
         self.name, self.problems = name, problems
+
+
+@dataclass(slots=True)
+class Problems:
+    """Collect everything that is wrong with a suite, with the lines of its file."""
+
+    name: str  # of the file, or of what else is wrong
+    found: dict[tuple[int, str], None] = field(default_factory=dict)
+
+    def attempt(self, line: int, read: Callable[..., T], *arguments: object) -> T | None:
+        """Return what a function returns for these arguments, or None after a problem."""
+        try:
+            return read(*arguments)
+        except (AssayError, ValueError) as error:
+            self.add(line, f"{str(error).rstrip('.')}.")
+            return None
+
+    def add(self, line: int, text: str) -> None:
+        self.found[line, text] = None
+
+    def report(self) -> None:
+        """Raise SuiteError if there are problems."""
+        if self.found:
+            lines = (f"Line {n}: {text}" if n else text for n, text in sorted(self.found))
+            raise SuiteError(self.name, tuple(lines))
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +145,32 @@ class SuiteBenchmark:
 
 
 GREEDY = "greedy"
+
+
+def suite_of(config: EvalConfig, benchmarks: Sequence[str], models: Sequence[str]) -> Suite:
+    """Return a suite without a file: every model on every benchmark, with the same settings."""
+    sampling = config.sampling
+    greedy = sampling.temperature == 0
+    decoding = NamedDecoding(
+        GREEDY if greedy else f"temperature {sampling.temperature:g}",
+        sampling.temperature, sampling.top_k, sampling.top_p, sampling.min_p,
+        sampling.repetition_penalty,
+    )  # fmt: skip
+    settings = RunSettings(
+        n_samples=sampling.n_samples, split=config.split, max_tokens=sampling.max_tokens,
+        seed=sampling.seed, system=config.system, stop=config.stop, select=config.select,
+        prompt_imports=config.prompt_imports,
+    )  # fmt: skip
+    names: tuple[str, ...] = (config.prompt_strategy,)
+    if config.prompt_strategy == ALL:
+        names = tuple(sorted(strategies.names(), key=lambda name: name != STANDARD))
+    return Suite(
+        tuple(SuiteModel(reference, config.engine) for reference in models),
+        tuple(map(SuiteBenchmark, benchmarks)),
+        names,
+        (decoding,),
+        settings,
+    )
 
 
 @dataclass(frozen=True, slots=True)
