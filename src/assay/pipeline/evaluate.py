@@ -98,12 +98,18 @@ def evaluate(config: EvalConfig, reporter: Reporter, shared: Shared | None = Non
 
 
 def evaluate_all(config: EvalConfig, reporter: Reporter) -> list[Result]:
-    """Evaluate with every prompt strategy in turn, the standard one first."""
+    """Evaluate with every prompt strategy in turn, the standard one first, with one load."""
     results = []
-    check_strategy(config, models.open_model(config.model, config.engine, reporter.note))
-    for name in sorted(strategies.names(), key=lambda name: name != STANDARD):
-        reporter.note(f"prompt strategy {name}")
-        results.append(evaluate(dataclasses.replace(config, prompt_strategy=name), reporter))
+    model = models.open_model(config.model, engine_options(config), reporter.note)
+    check_strategy(config, model)
+    shared = Shared(model, when_generated=lambda: None)
+    with contextlib.ExitStack() as loaded:
+        if isinstance(model, models.Preloadable):
+            loaded.enter_context(model.kept_loaded())
+        for name in sorted(strategies.names(), key=lambda name: name != STANDARD):
+            reporter.note(f"prompt strategy {name}")
+            one = dataclasses.replace(config, prompt_strategy=name)
+            results.append(evaluate(one, reporter, shared))
     return results
 
 

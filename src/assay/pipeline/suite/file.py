@@ -14,7 +14,7 @@ from assay import benchmarks, codec
 from assay.borders.reading import Reader
 from assay.borders.yaml_files import LocatedYaml, Place, parse_located
 from assay.errors import UsageError
-from assay.models import DEFAULT, EngineOptions, backends
+from assay.models import DEFAULT, EngineOptions, backends, check_reference
 from assay.pipeline.config import ALL, PRESETS, STANDARD
 from assay.pipeline.suite.suite import (
     GREEDY,
@@ -112,10 +112,13 @@ class _SuiteFile:
         if not isinstance(reference, str) or not reference:
             self._add(entry.place, "a model needs 'model': a file, a folder or engine:reference.")
             reference = ""
+        reference = self._resolve(reference)
+        if reference:
+            self._try(entry.place, check_reference, reference)
         choice = self._choice(entry, decodings)
         chosen = self._names(entry, "benchmarks", tested, "a benchmark of this suite")
         return SuiteModel(
-            self._resolve(reference),
+            reference,
             self._engine(entry, defaults),
             self._settings(entry),
             dataclasses.replace(choice, benchmarks=chosen),
