@@ -43,11 +43,10 @@ def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def models(tmp_path: Path) -> Path:
-    """Two small models, and one that has lost half of its weights."""
+    """Two small models, and one that lacks tensors of its architecture."""
     write_small(tmp_path / "one.gguf", ("Q8_0",))
     write_small(tmp_path / "two.gguf", ("Q4_1",))
-    content = (tmp_path / "one.gguf").read_bytes()
-    (tmp_path / "cut.gguf").write_bytes(content[: len(content) * 3 // 4])
+    write_small(tmp_path / "bad.gguf", ("Q8_0",), architecture="gpt2")
     return tmp_path
 
 
@@ -129,16 +128,16 @@ def test_benchmarks_with_the_same_prompts_share_completions(
 
 
 def test_a_model_that_fails_costs_its_rows(models: Path, assay: Cli) -> None:
-    path = write_suite(models, ["cut", "two"], strategies=["standard", "few-shot"])
+    path = write_suite(models, ["bad", "two"], strategies=["standard", "few-shot"])
     done = assay("suite", path)
     assert done.returncode == 3, done.stderr
     record = read_suite(models / "results" / "suites" / "night.json")
     assert [(row.model, row.state) for row in record.rows] == [
-        ("cut", "failed"), ("cut", "failed"), ("two", "complete"), ("two", "complete"),
+        ("bad", "failed"), ("bad", "failed"), ("two", "complete"), ("two", "complete"),
     ]  # fmt: skip
     assert "cannot load it" in record.rows[0].error
-    assert "failed: cut on mini[:3]" in done.stdout
-    (models / "cut.gguf").write_bytes((models / "one.gguf").read_bytes())
+    assert "failed: bad on mini[:3]" in done.stdout
+    (models / "bad.gguf").write_bytes((models / "one.gguf").read_bytes())
     again = assay("suite", path, "--json")
     assert again.returncode == 0, again.stderr
     shown = json.loads(again.stdout)
@@ -149,7 +148,7 @@ def test_a_model_that_fails_costs_its_rows(models: Path, assay: Cli) -> None:
 
 
 def test_a_suite_in_which_all_fail_is_an_error(models: Path, assay: Cli) -> None:
-    done = assay("suite", write_suite(models, ["cut"]))
+    done = assay("suite", write_suite(models, ["bad"]))
     assert done.returncode == 2
     assert "Every evaluation failed" in done.stderr.splitlines()[-1]
 
