@@ -41,9 +41,9 @@ class ModelReferences(click.ParamType[str]):
 
 
 @click.command("eval")
-@click.argument("benchmarks", nargs=-1, required=True, metavar="BENCHMARK...")
+@click.argument("benchmark", nargs=-1, required=True, metavar="BENCHMARK...")
 @option(
-    "--model", "references", default=("default",), multiple=True, type=ModelReferences(),
+    "--model", default=("default",), multiple=True, type=ModelReferences(),
     show_default="default",
     help="Model file, Hugging Face folder, ENGINE:REFERENCE, or default for the built-in model. "
     f"Engines: {', '.join(ENGINES)}. Can be repeated.",
@@ -68,7 +68,7 @@ class ModelReferences(click.ParamType[str]):
 @model_options
 @judging_options
 def evaluate(
-    benchmarks: tuple[str, ...], references: tuple[str, ...], results_dir: Path, resume: bool,
+    benchmark: tuple[str, ...], model: tuple[str, ...], results_dir: Path, resume: bool,
     as_json: bool, publishable: bool, parity_gate: bool, **settings: Any,
 ) -> None:  # fmt: skip
     """Evaluate a model on BENCHMARK: generate, execute in the sandbox, score.
@@ -82,22 +82,21 @@ def evaluate(
       assay eval humaneval --prompt-strategy all
       assay eval humaneval humanevalplus --model a.gguf --model b.gguf
     """
-    benchmark, *more_benchmarks = benchmarks
-    model, *more_models = references
     config = EvalConfig(
-        benchmark=benchmark, model=model, results_dir=results_dir, fresh=not resume, **settings
-    )
-    if more_benchmarks or more_models:
-        if more_models and config.engine.name:
+        benchmark=benchmark[0], model=model[0], results_dir=results_dir, fresh=not resume,
+        **settings,
+    )  # fmt: skip
+    if len(benchmark) > 1 or len(model) > 1:
+        if len(model) > 1 and config.engine.name:
             raise UsageError("--name: names one model. Give a suite a name for each of several.")
-        suite = suite_of(config, benchmarks, references)
+        suite = suite_of(config, benchmark, model)
         with ProgressDisplay("eval", quiet=as_json) as display, reported_problems():
             done = api.evaluate_suite(
                 suite, config, display, publishable=publishable, parity_gate=parity_gate
             )
         show_suite(done, as_json=as_json, publishable=publishable)
         return
-    with ProgressDisplay(benchmark, quiet=as_json) as display:
+    with ProgressDisplay(config.benchmark, quiet=as_json) as display:
         results = api.run_evaluation(
             config, display, publishable=publishable, parity_gate=parity_gate
         )

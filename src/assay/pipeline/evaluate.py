@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Shared:
-    """What one evaluation shares with others: a model, problems, the completions stored so far."""
+    """Hold what evaluations share: a model, problems, the completions stored so far."""
 
     model: Model | None = None  # open; the owner ends its engine. None: opened here
     selected: SelectedProblems | None = None  # None: read here

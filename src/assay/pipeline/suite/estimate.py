@@ -28,7 +28,7 @@ BENCH_FILES = Reader(RunError, "Measure again with `assay bench`", unpack=False)
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """What a completion of a model takes."""
+    """Tokens and seconds of one completion, on average."""
 
     prompt_tokens: float
     new_tokens: float

@@ -81,7 +81,7 @@ class RunSettings:
 
 @dataclass(frozen=True, slots=True)
 class NamedDecoding:
-    """How tokens are chosen. Settings such as ``n_samples`` can be part of it."""
+    """Set how tokens are chosen. Settings such as ``n_samples`` can be part of it."""
 
     name: str
     temperature: float = 0.0
