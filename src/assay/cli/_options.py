@@ -121,6 +121,13 @@ def model_options(command: Callable[..., Any]) -> Callable[..., Any]:
             help="Device to run the model on; auto uses a GPU if the engine finds one.",
         ),
         option(
+            "--devices",
+            default="",
+            metavar="LIST",
+            help="GPUs to run the model on, such as 0,1. gguf and hf run one process on each; vllm "
+            "splits the model. cpu,cpu runs two processes on the CPU. Default: one.",
+        ),
+        option(
             "--dtype",
             type=click.Choice(["", "float32", "bfloat16", "float16"]),
             default="",

@@ -11,10 +11,11 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import json
+import os
 import subprocess
 import sys
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from assay import codec
@@ -44,7 +45,7 @@ from assay.thoughts import has_thoughts
 from assay.types import Completion, Decoding, Prompt, Request
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from assay.models import Loading
     from assay.progress import Reporter
@@ -56,12 +57,16 @@ F = TypeVar("F", bound=EngineFacts)
 
 @dataclass(frozen=True, slots=True)
 class Worker(Generic[F]):
-    """The module that serves, the user's names for engine and model, and the type of its facts."""
+    """The module that serves, the user's names for engine and model, and the type of its facts.
+
+    ``environment`` has variables that the process gets in addition to ours.
+    """
 
     module: str
     engine: str
     model: str
     facts: type[F]
+    environment: Mapping[str, str] = field(default_factory=dict)
 
 
 class EngineProcess(Generic[F]):
@@ -75,6 +80,7 @@ class EngineProcess(Generic[F]):
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._log,
+            env={**os.environ, **worker.environment},
             text=True,
             encoding="utf-8",
             start_new_session=True,  # Ctrl-C is the harness's to handle
@@ -170,6 +176,10 @@ class ProcessModel(Generic[F]):
         self._scoring: EngineProcess[F] | None = None  # where another module scores
         self._facts = worker.facts()  # nothing is known yet
         self._kept = False
+
+    def set_environment(self, variables: Mapping[str, str]) -> None:
+        """Give variables to the processes that are started from now on."""
+        self._worker = dataclasses.replace(self._worker, environment=variables)
 
     def settings(self, first: Request) -> WorkerSettings:
         """Return the worker's settings. ``first`` is typical of the requests."""
