@@ -14,6 +14,7 @@ from assay import (
     selection,
 )
 from assay.datasets import cache_dir
+from assay.errors import RunError
 from assay.pipeline.config import STANDARD, EvalConfig
 from assay.pipeline.judging import check_workers, judge_samples, select_problems
 from assay.pipeline.prompt_imports import surround
@@ -40,6 +41,8 @@ if TYPE_CHECKING:
 
     from assay.models import EngineOptions, Model
     from assay.types import Decoding, Request, SampleKey
+
+NEWEST = 20  # results that are compared with an evaluation before it begins
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,11 +153,37 @@ def needs_model(
     decoding: Decoding,
     written: set[str],
 ) -> bool:
-    """Return whether completions must be generated, unless the run itself has them."""
-    if isinstance(model, models.RecordedModel):
+    """Return whether completions will probably have to be generated.
+
+    Whether the run itself has them is only certain when it is opened, which is later.
+    """
+    if isinstance(model, models.RecordedModel) or _is_finished(config, model, selected, decoding):
         return False
     store = open_store(config, model, engine_options(config), decoding, written)
     return store is None or not store.has_all(planned_requests(config, model, selected, decoding))
+
+
+def _is_finished(
+    config: EvalConfig, model: Model, selected: SelectedProblems, decoding: Decoding
+) -> bool:
+    """Return whether one of the newest results looks like that of this evaluation."""
+    if config.fresh:
+        return False
+    name = selected.benchmark.name
+    for path in sorted(config.results_dir.glob(f"{name}_*.json"), reverse=True)[:NEWEST]:
+        with contextlib.suppress(RunError):
+            found = runs.read_result(path, follow=False)
+            same = (
+                found.model_identity is not None
+                and found.model_identity.weights_sha256 == model.identity.weights_sha256
+                and found.config.decoding == decoding
+                and found.config.num_samples == config.sampling.n_samples
+                and found.config.prompt_strategy == config.prompt_strategy
+                and found.config.problem_selection == selected.label
+            )
+            if same and found.complete:
+                return True
+    return False
 
 
 def planned_requests(

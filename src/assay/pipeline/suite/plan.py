@@ -76,7 +76,7 @@ def prepare_suite(
     ``base`` has the settings that a suite does not: results folder, sandbox, ``--fresh``. Raise
     SuiteError with all problems, including those that were found before.
     """
-    problems = problems or Problems(suite.file or "suite")
+    problems = problems or Problems(suite.file)
     found = _prepare(plan_runs(suite, base, problems), reporter, problems)
     if suite.name:
         for line, text in _same_names(found):

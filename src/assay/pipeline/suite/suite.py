@@ -22,8 +22,9 @@ class SuiteError(UsageError):
 
     def __init__(self, name: str, problems: tuple[str, ...]) -> None:
         count = f"{len(problems)} problems" if len(problems) > 1 else "one problem"
-        super().__init__(f"{name}: has {count}. {' '.join(problems)}")
-        self.name, self.problems = name, problems
+        where = f"{name}: has {count}. " if name else ""
+        super().__init__(f"{where}{' '.join(problems)}")
+        self.name, self.problems = name or "the command", problems
 
 
 @dataclass(slots=True)
