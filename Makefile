@@ -16,6 +16,7 @@ RESULTS_DIR ?= results
 TEXT ?= wikitext-2
 TEXT_BYTES ?= 65536
 HF ?=
+SUITE ?= suite.yaml
 TIER ?= smoke
 JOBS ?= $(shell n=$$(nproc); echo $$((n < 4 ? n : 4)))
 PYTEST ?=
@@ -23,7 +24,8 @@ EVAL = $(BIN)/assay eval $(1) --model "$(CHECKPOINT)" --problems $(PROBLEMS) --n
 	--temperature $(TEMPERATURE) $(if $(MAX_TOKENS),--max-tokens $(MAX_TOKENS)) --prompt-strategy $(PROMPT_STRATEGY) \
 	--results-dir "$(RESULTS_DIR)"
 
-.PHONY: help eval eval-humaneval eval-mbpp eval-bigcodebench eval-all eval-perplexity results-history leaderboard check bench \
+.PHONY: help eval suite eval-humaneval eval-mbpp eval-bigcodebench eval-all eval-perplexity results-history leaderboard \
+	check bench \
 	compare-hf qa contracts test test-all lint container-engine release-check picture reference clean
 
 help: ## list the targets
@@ -47,6 +49,9 @@ eval-all: ## evaluate CHECKPOINT on HumanEval, HumanEval+, MBPP, MBPP+ and BigCo
 
 eval: $(VENV)/.ready ## evaluate CHECKPOINT on BENCHMARK
 	$(call EVAL,$(BENCHMARK))
+
+suite: $(VENV)/.ready ## evaluate the models of the file SUITE on its benchmarks, each loaded once
+	$(BIN)/assay suite "$(SUITE)" --results-dir "$(RESULTS_DIR)"
 
 results-history: $(VENV)/.ready ## list all runs, newest first
 	$(BIN)/assay history --results-dir "$(RESULTS_DIR)"

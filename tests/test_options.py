@@ -39,11 +39,13 @@ SAME_MEANING = {
     "ASSAY_NAME": {"eval", "run", "prompt", "perplexity", "bench", "score"},  # in results
     "ASSAY_POLICY": {"compare-hf", "qa"},  # file of thresholds
     "ASSAY_PROMPT_STRATEGY": {"eval", "prompt"},
-    "ASSAY_SANDBOX": {"eval", "score", "selftest"},  # where programs are executed
-    "ASSAY_SANDBOX_TIER": {"eval", "score", "selftest"},
+    "ASSAY_SANDBOX": {"eval", "suite", "score", "selftest"},  # where programs are executed
+    "ASSAY_SANDBOX_TIER": {"eval", "suite", "score", "selftest"},
     "ASSAY_VERBOSE": {"run", "qa"},  # whether more is printed
-    "ASSAY_WORKERS": {"eval", "score", "list"},  # programs at a time
+    "ASSAY_WORKERS": {"eval", "suite", "score", "list"},  # programs at a time
 }
+# Variables with one value for some commands, and one per line for others.
+ONE_OR_MORE = {"ASSAY_MODEL"}
 
 
 def leaves(command: click.Command) -> Iterator[click.Command]:
@@ -75,7 +77,7 @@ def clashes(root: click.Command) -> list[str]:
     return [
         name
         for name, options in by_variable(root).items()
-        if len(set(map(_kind, options.values()))) > 1
+        if (len(set(map(_kind, options.values()))) > 1 and name not in ONE_OR_MORE)
         or (
             len({one.help for one in options.values()}) > 1
             and not options.keys() <= SAME_MEANING.get(name, set())

@@ -69,6 +69,7 @@ NEITHER: dict[str, tuple[str, ...]] = {
     "parallel": ("--parallel", "3"),
     "threads": ("--threads", "1"),
     "device": ("--device", "cpu"),
+    "devices": ("--devices", "cpu"),
     "logprobs": ("--logprobs",),
     "timeout": ("--timeout", "9"),
     "answer_timeout": ("--answer-timeout", "9"),

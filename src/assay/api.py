@@ -12,6 +12,12 @@ from assay import benchmarks, models, pipeline, runs
 from assay.errors import UsageError
 from assay.models import EngineOptions, Model
 from assay.pipeline import EvalConfig, ProblemSelection, Sampling, references
+from assay.pipeline.suite.estimate import SuitePlan, estimate_suite
+from assay.pipeline.suite.file import read_suite_file
+from assay.pipeline.suite.plan import ReadyRun, prepare_suite
+from assay.pipeline.suite.run import SuiteResult
+from assay.pipeline.suite.run import run_suite as run_prepared
+from assay.pipeline.suite.suite import Suite
 from assay.progress import Reporter, Silent
 from assay.quality.parity_gate import require_parity
 from assay.quality.plan import Plan
@@ -19,7 +25,7 @@ from assay.quality.plan import plan as plan_evaluation
 from assay.report.leaderboard import Baseline, Leaderboard, ModelFacts, find_sizes
 from assay.report.leaderboard import leaderboard as build_leaderboard
 from assay.report.leaderboard.measures import NEED_FILES
-from assay.runs import Comparison, ComparisonFamily, Result, RunEntry
+from assay.runs import Comparison, ComparisonFamily, Gate, Result, RunEntry
 from assay.runs.publication import require_publishable
 from assay.sandbox import open_sandbox
 from assay.scoring.decisions import MARGIN
@@ -117,6 +123,76 @@ def run_evaluation(
     if config.prompt_strategy == pipeline.ALL:
         return pipeline.evaluate_all(config, reporter)
     return [pipeline.evaluate(config, reporter)]
+
+
+def run_suite(
+    suite: Suite | str | Path,
+    *,
+    problems: str = "",
+    sandbox: str = "process",
+    sandbox_tier: str = "auto",
+    workers: int = 0,
+    use_cache: bool = True,
+    results_dir: str | Path = "results",
+    data_dir: str | Path | None = None,
+    fresh: bool = False,
+    parity_gate: bool = True,
+    reporter: Reporter = SILENT,
+) -> SuiteResult:
+    """Evaluate the models of a suite, given its YAML file or a Suite, or resume the same suite.
+
+    Each model is loaded once. An evaluation that fails costs its own row. Raise SuiteError with
+    all problems of the file before anything is loaded.
+    """
+    base = EvalConfig(
+        benchmark="",
+        results_dir=Path(results_dir),
+        sandbox=sandbox,
+        sandbox_tier=sandbox_tier,
+        workers=workers,
+        no_cache=not use_cache,
+        fresh=fresh,
+        data_dir=Path(data_dir) if data_dir else None,
+        problems=ProblemSelection(problems),
+    )
+    return evaluate_suite(suite, base, reporter, parity_gate=parity_gate)
+
+
+def evaluate_suite(
+    suite: Suite | str | Path,
+    base: EvalConfig,
+    reporter: Reporter = SILENT,
+    *,
+    publishable: bool = False,
+    parity_gate: bool = True,
+) -> SuiteResult:
+    """Run (or resume) a suite. ``base`` has the settings that a suite does not have."""
+    suite, runs = open_suite(suite, base, reporter)
+
+    def check_device(config: EvalConfig, model: Model) -> Gate:
+        return require_parity(
+            config.model, config.engine, model, publishable=publishable, wanted=parity_gate,
+            note=reporter.note,
+        )  # fmt: skip
+
+    return run_prepared(suite, runs, reporter, check_device)
+
+
+def plan_suite(
+    suite: Suite | str | Path, base: EvalConfig, reporter: Reporter = SILENT
+) -> SuitePlan:
+    """Return what a suite would do: requests, tokens and time. Nothing is loaded."""
+    return estimate_suite(open_suite(suite, base, reporter)[1])
+
+
+def open_suite(
+    suite: Suite | str | Path, base: EvalConfig, reporter: Reporter = SILENT
+) -> tuple[Suite, list[ReadyRun]]:
+    """Return a suite with its evaluations. Raise SuiteError with everything that is wrong."""
+    problems = None
+    if not isinstance(suite, Suite):
+        suite, problems = read_suite_file(Path(suite))
+    return suite, prepare_suite(suite, base, reporter, problems)
 
 
 def judge(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import dataclasses
 import functools
@@ -110,8 +111,11 @@ def _convert(hint: Any, value: Any, name: str, strict: bool) -> Any:
     elif origin in (Union, types.UnionType):
         if value is None and type(None) in args:
             return None
-        (inner,) = (a for a in args if a is not type(None))
-        return _convert(inner, value, name, strict)
+        *others, last = (a for a in args if a is not type(None))
+        for inner in others:
+            with contextlib.suppress(ValueError):
+                return _convert(inner, value, name, strict)
+        return _convert(last, value, name, strict)
     elif origin is tuple:
         if isinstance(value, list | tuple):
             return tuple(_convert(args[0], item, name, strict) for item in value)

@@ -163,6 +163,7 @@ class Completion(Sample):
     logprob: float | None = None  # mean over the generated tokens, if the engine reports it
     error: str | None = None
     retries: int = 0  # number of times that the request was repeated
+    reused: bool = False  # generated before, for the same request; the counts are of then
 
 
 @dataclass(frozen=True, slots=True)

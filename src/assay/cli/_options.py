@@ -160,6 +160,13 @@ def model_options(command: Callable[..., Any]) -> Callable[..., Any]:
             help="Device to run the model on; auto uses a GPU if the engine finds one.",
         ),
         option(
+            "--devices",
+            default="",
+            metavar="LIST",
+            help="GPUs to run the model on, such as 0,1. llama.cpp and torch run one process on "
+            "each; vLLM splits the model. cpu,cpu runs two processes on the CPU. Default: one.",
+        ),
+        option(
             "--threads",
             type=int,
             default=0,
@@ -387,6 +394,6 @@ def judging_options(command: Callable[..., Any]) -> Callable[..., Any]:
             help="CPU seconds per program: auto, or a number for all problems. auto derives the "
             "limit of a problem from its reference's time if the benchmark has a rule.",
         ),
-        option("--no-cache", is_flag=True, help="Ignore cached verdicts."),
+        option("--no-cache", is_flag=True, help="Ignore cached verdicts and completions."),
     )
     return add_options(with_problems, *data, *judging, results_dir, resume, as_json)

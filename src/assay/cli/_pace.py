@@ -65,6 +65,9 @@ class Generation:
 
     def add(self, made: Completion, now: float) -> None:
         """Add a completion. Without earlier reports, generation began when it was requested."""
+        if made.reused:  # it takes no time
+            self.total -= 1
+            return
         if made.error is not None:
             self.failed += 1
             return

@@ -20,8 +20,10 @@ from assay.cli._options import (
 )
 from assay.cli._output import INCOMPLETE, echo, echo_json
 from assay.cli._progress import ProgressDisplay
-from assay.errors import RunError
+from assay.cli.suite import reported_problems, show_suite
+from assay.errors import RunError, UsageError
 from assay.pipeline import EvalConfig
+from assay.pipeline.suite.suite import suite_of
 from assay.report.summary import summarize, summarize_strategies
 from assay.runs.publication import require_publishable
 
@@ -32,9 +34,19 @@ if TYPE_CHECKING:
     from assay.runs import Result
 
 
+class ModelReferences(click.ParamType[str]):
+    """A model as users name it. In the environment variable, each is a line of its own."""
+
+    name = "text"
+    envvar_list_splitter = "\n"
+
+
 @click.command("eval", cls=GroupedCommand)
-@click.argument("benchmark")
-@option("--model", group=MODEL, default="default", help=MODEL_HELP)
+@click.argument("benchmark", nargs=-1, required=True, metavar="BENCHMARK...")
+@option(
+    "--model", group=MODEL, default=("default",), multiple=True, type=ModelReferences(),
+    show_default="default", help=f"{MODEL_HELP} Can be repeated.",
+)  # fmt: skip
 @sampling_options
 @prompt_options
 @option(
@@ -57,19 +69,35 @@ if TYPE_CHECKING:
 @model_options
 @judging_options
 def evaluate(
-    benchmark: str, results_dir: Path, resume: bool, as_json: bool, publishable: bool,
-    parity_gate: bool, **settings: Any,
+    benchmark: tuple[str, ...], model: tuple[str, ...], results_dir: Path, resume: bool,
+    as_json: bool, publishable: bool, parity_gate: bool, **settings: Any,
 ) -> None:  # fmt: skip
     """Evaluate a model on BENCHMARK: generate, execute in the sandbox, score.
+
+    With several benchmarks or models, each model is loaded once for all of them.
 
     \b
     Examples:
       assay eval humaneval
       assay eval humaneval --model model.gguf --preset pass1
       assay eval humaneval --prompt-strategy all
+      assay eval humaneval humanevalplus --model a.gguf --model b.gguf
     """
-    config = EvalConfig(benchmark=benchmark, results_dir=results_dir, fresh=not resume, **settings)
-    with ProgressDisplay(benchmark, quiet=as_json) as display:
+    config = EvalConfig(
+        benchmark=benchmark[0], model=model[0], results_dir=results_dir, fresh=not resume,
+        **settings,
+    )  # fmt: skip
+    if len(benchmark) > 1 or len(model) > 1:
+        if len(model) > 1 and config.engine.name:
+            raise UsageError("--name: names one model. Give a suite a name for each of several.")
+        suite = suite_of(config, benchmark, model)
+        with ProgressDisplay("eval", quiet=as_json) as display, reported_problems():
+            done = api.evaluate_suite(
+                suite, config, display, publishable=publishable, parity_gate=parity_gate
+            )
+        show_suite(done, as_json=as_json, publishable=publishable)
+        return
+    with ProgressDisplay(config.benchmark, quiet=as_json) as display:
         results = api.run_evaluation(
             config, display, publishable=publishable, parity_gate=parity_gate
         )

@@ -11,10 +11,10 @@ import click
 from assay import api
 from assay.borders.reading import Reader, parse_json
 from assay.borders.writing import write_whole
+from assay.borders.yaml_files import parse_yaml
 from assay.cli._options import list_choices, option, results_dir
 from assay.cli._output import Styled, echo
 from assay.errors import RunError, UsageError
-from assay.quality.yaml_files import parse_yaml
 from assay.report.leaderboard import Leaderboard, ModelFacts, parse_baselines, parse_facts, render
 from assay.report.leaderboard.formats.text import table_lines
 from assay.report.leaderboard.measures import AGAINST, COLUMNS

@@ -24,6 +24,7 @@ LONGEST_ERROR = 2_000  # characters
 SECTIONS = {
     "Evaluate": {
         "eval": "eval:evaluate",
+        "suite": "suite:suite",
         "benchmarks": "benchmarks:list_all",
         "score": "score:score",
         "run": "run:run",

@@ -1,14 +1,17 @@
 """Run models by engine: load once, then stream completions as they are made."""
 
+from assay.models.conditions import is_identified, is_served, text_conditions
 from assay.models.facts import EngineFacts
 from assay.models.model import (
     Loading,
     Model,
+    Preloadable,
     RecordedModel,
     Rendered,
     Usage,
     Watchable,
     failed,
+    preload,
     watch,
 )
 from assay.models.opening import (
@@ -17,8 +20,10 @@ from assay.models.opening import (
     Backend,
     ModelReference,
     backends,
+    check_reference,
     convert,
     describe_file,
+    is_local,
     open_model,
     open_recorded,
     parse_reference,
@@ -27,7 +32,9 @@ from assay.models.options import BatchMode, Device, EngineOptions, prompt_form
 
 __all__ = [
     "DEFAULT", "DEFAULT_WEIGHTS", "Backend", "BatchMode", "Device", "EngineFacts", "EngineOptions",
-    "Loading", "Model", "ModelReference", "RecordedModel", "Rendered", "Usage", "Watchable",
-    "backends", "convert", "describe_file", "failed", "open_model", "open_recorded",
-    "parse_reference", "prompt_form", "watch",
+    "Loading", "Model", "ModelReference", "Preloadable", "RecordedModel", "Rendered", "Usage",
+    "Watchable",
+    "backends", "check_reference", "convert", "describe_file", "failed", "is_identified",
+    "is_local", "is_served", "open_model", "open_recorded", "parse_reference", "preload",
+    "prompt_form", "text_conditions", "watch",
 ]  # fmt: skip

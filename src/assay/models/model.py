@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
 
 from assay.models.too_long import is_too_long
-from assay.types import Completion, ModelIdentity, Prompt, Request, SampleKey
+from assay.types import Completion, Decoding, ModelIdentity, Prompt, Request, SampleKey
 
 if TYPE_CHECKING:
     from assay.models.facts import EngineFacts
@@ -93,6 +93,25 @@ def watch(model: Model, reporter: Reporter) -> None:
     """Make the model report what its engine does, if it can."""
     if isinstance(model, Watchable):
         model.reporter = reporter
+
+
+@runtime_checkable
+class Preloadable(Protocol):
+    """A model whose engine can load while something else is done."""
+
+    def preload(self, decoding: Decoding) -> None:
+        """Start loading, and return at once. The next call waits, and raises what went wrong.
+
+        Requests will have about this decoding. Call it only inside ``kept_loaded``, which ends
+        the engine even if nothing is ever requested.
+        """
+        ...
+
+
+def preload(model: Model, decoding: Decoding) -> None:
+    """Start loading the model in the background, if its engine can."""
+    if isinstance(model, Preloadable):
+        model.preload(decoding)
 
 
 @runtime_checkable

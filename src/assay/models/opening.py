@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from assay.datasets import PackagedFile, packaged_file
 from assay.distribution import install_hint
@@ -14,8 +14,10 @@ from assay.registry import Registry
 
 if TYPE_CHECKING:
     from assay.formats.convert import Conversion
+from assay.models.devices import open_on_devices, parse_devices
 from assay.models.model import Model, RecordedModel
 from assay.models.options import EngineOptions
+from assay.models.settings import refuse
 
 DEFAULT = "default"
 
@@ -37,6 +39,8 @@ class Backend:
 
     open: Callable[[str, EngineOptions], Model]
     recognises: Callable[[Path], bool]
+    # How it uses several devices: not, by a process on each, or in its own way.
+    devices: Literal["none", "processes", "own"] = "none"
 
 
 backends: Registry[Backend] = Registry("model engine", "assay.models.engines", "assay.models")
@@ -74,6 +78,25 @@ def parse_reference(spec: str, announce: Callable[[str], None] = lambda _: None)
     return ModelReference("", spec)
 
 
+def check_reference(spec: str) -> None:
+    """Raise ModelError for a path that does not exist. Nothing is read or fetched."""
+    engine, colon, _ = spec.partition(":")
+    if spec == DEFAULT or (colon and engine in backends.names()):
+        return
+    if not Path(spec).exists():
+        raise ModelError(
+            f"{spec}: is not a file or folder. Give the path of a model file, or engine:reference "
+            f"with one of the engines {', '.join(backends.names())}."
+        )
+
+
+def is_local(spec: str) -> bool:
+    """Return whether the model is a file or folder of this machine."""
+    engine, colon, reference = spec.partition(":")
+    named = colon and engine in backends.names()
+    return spec == DEFAULT or Path(reference if named else spec).exists()
+
+
 def open_model(
     spec: str,
     options: EngineOptions = EngineOptions(),  # noqa: B008 - frozen
@@ -82,23 +105,28 @@ def open_model(
     """Open the model that ``spec`` names: ``default``, ``engine:reference`` or a path."""
     found = parse_reference(spec, announce)
     if found.engine:
-        return backends.get(found.engine).open(found.reference, options)
+        return _open(found.engine, found.reference, options)
     spec, path = found.reference, Path(found.reference)
-    if not path.exists():
-        raise ModelError(
-            f"{spec}: is not a file or folder. Give the path of a model file, or engine:reference "
-            f"with one of the engines {', '.join(backends.names())}."
-        )
+    check_reference(spec)
     if not (path.is_file() or path.is_dir()):  # reading a pipe would block
         raise ModelError(f"{spec}: is not a file. Give a model file or folder.")
     for name in backends.names():
-        backend = backends.get(name)
-        if backend.recognises(path):
-            return backend.open(spec, options)
+        if backends.get(name).recognises(path):
+            return _open(name, spec, options)
     raise ModelError(
         f"{spec}: is {describe_file(path)}, not a model that can be read. Give a .gguf or .apr "
         "file, or a Hugging Face folder."
     )
+
+
+def _open(engine: str, reference: str, options: EngineOptions) -> Model:
+    """Open a model with an engine, on all devices that the options name."""
+    backend, names = backends.get(engine), parse_devices(options)
+    if not names or backend.devices == "own":
+        return backend.open(reference, options)
+    if backend.devices == "none":
+        refuse(options, engine, "devices")
+    return open_on_devices(lambda own: backend.open(reference, own), options, names)
 
 
 def convert(

@@ -36,6 +36,7 @@ class EngineOptions:
     parallel: int = 0  # batch size; 0: automatic
     threads: int = 0  # that compute on a CPU; 0: one per usable core
     device: Device = "auto"
+    devices: str = ""  # numbers of GPUs, or cpu: one process each; vLLM splits the model instead
     dtype: str = ""  # float32, bfloat16, float16
     adapter: str = ""  # LoRA weights, a folder
     prompt_form: PromptForm | Literal["auto"] = "auto"  # auto: chat if the model has a template

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from assay.errors import ModelError
+from assay.models.devices import DevicesModel
 from assay.models.workers.messages import LogprobsReply, Score, Tokenize, TokensReply
 from assay.models.workers.process import ProcessModel
 
@@ -90,6 +91,8 @@ class Scorer:
 
 def open_scorer(model: Model, *, keep: bool = False) -> Scorer:
     """Load the model for scoring, if it is not loaded. Raise ModelError if its engine cannot."""
+    if isinstance(model, DevicesModel):
+        model = model.members[0]
     if not isinstance(model, ProcessModel) or not model.scoring_module:
         raise ModelError(
             f"{model.identity.engine}: this engine cannot score given tokens. Use gguf, hf or apr."

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from assay import (
     models,
+    runs,
     selection,
 )
+from assay.datasets import cache_dir
+from assay.errors import RunError
 from assay.pipeline.config import STANDARD, EvalConfig
 from assay.pipeline.judging import check_workers, judge_samples, select_problems
 from assay.pipeline.prompt_imports import surround
@@ -18,8 +25,10 @@ from assay.pipeline.prompt_settings import (
     resolve_prompt_settings,
     unused_for_recorded,
 )
+from assay.pipeline.run import build_requests
 from assay.pipeline.samples import (
     Samples,
+    SelectedProblems,
     check_strategy,
     recorded_samples,
 )
@@ -27,48 +36,167 @@ from assay.progress import Reporter
 from assay.prompts import strategies
 from assay.runs import Result
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
-def evaluate(config: EvalConfig, reporter: Reporter) -> Result:
+    from assay.models import EngineOptions, Model
+    from assay.types import Decoding, Request, SampleKey
+
+NEWEST = 20  # results that are compared with an evaluation before it begins
+
+
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """Hold what evaluations share: a model, problems, the completions stored so far."""
+
+    model: Model | None = None  # open; the owner ends its engine. None: opened here
+    selected: SelectedProblems | None = None  # None: read here
+    largest: Decoding | None = None  # of all evaluations: the engine is loaded for it
+    written: set[str] = field(default_factory=set)  # keys in the completion store
+    when_generated: Callable[[], None] | None = None  # None: the engine is ended
+
+
+def evaluate(config: EvalConfig, reporter: Reporter, shared: Shared | None = None) -> Result:
     """Run (or resume) the evaluation, write its results file, and return the result."""
+    shared = shared or Shared()
     decoding = config.sampling.resolve()  # reports wrong options before anything is loaded
     check_workers(config)
     check_texts(config.system, config.stop)
     strategy = strategies.get(config.prompt_strategy)
-    selected = select_problems(config, reporter)
-    engine = config.engine
-    if config.select and selection.methods.get(config.select).logprobs:
-        engine = dataclasses.replace(engine, logprobs=True)
-    model = models.open_model(config.model, engine, reporter.note)
-    numbers = range(config.sampling.n_samples)
-    keys = [(problem.task_id, s) for problem in selected.benchmark.problems for s in numbers]
+    selected = shared.selected or select_problems(config, reporter)
+    engine = engine_options(config)
+    model = shared.model or models.open_model(config.model, engine, reporter.note)
+    keys = sample_keys(config, selected)
     gate = config.gate(model)
     check_strategy(config, model)
+    benchmark = surround(selected.benchmark, config.prompt_imports, model.identity.prompt_form)
     if isinstance(model, models.RecordedModel):
         refuse_for_recorded(config.system, config.stop, decoding)
         for flag in unused_for_recorded(config.sampling):
             reporter.note(f"{flag}: has no effect on recorded completions")
         samples = recorded_samples(model, keys)
-    else:
-        decoding = config.sampling.resolve(thinks=model.thinks)
-        if model.thinks and config.sampling.max_tokens is None:
-            reporter.note(
-                f"the model's chat template lets it think, so max-tokens is {decoding.max_tokens}"
-            )
-        if config.sampling.n_samples > 1 and decoding.temperature == 0:
-            reporter.note("temperature 0 is greedy, so all samples of a problem will be the same")
-        reporter.note(describe_form(model.identity))
-        form = model.identity.prompt_form
-        asking = resolve_prompt_settings(form, config.engine, config.system, config.stop)
-        samples = Samples(keys, strategy, asking, decoding)
-    benchmark = surround(selected.benchmark, config.prompt_imports, model.identity.prompt_form)
-    return judge_samples(config, selected, benchmark, samples, model, reporter, gate)
+        return judge_samples(config, selected, benchmark, samples, model, reporter, gate)
+    decoding = config.sampling.resolve(thinks=model.thinks)
+    if model.thinks and config.sampling.max_tokens is None:
+        reporter.note(
+            f"the model's chat template lets it think, so max-tokens is {decoding.max_tokens}"
+        )
+    if config.sampling.n_samples > 1 and decoding.temperature == 0:
+        reporter.note("temperature 0 is greedy, so all samples of a problem will be the same")
+    reporter.note(describe_form(model.identity))
+    form = model.identity.prompt_form
+    asking = resolve_prompt_settings(form, config.engine, config.system, config.stop)
+    store = open_store(config, model, engine, decoding, shared.written)
+    with contextlib.ExitStack() as loaded:
+        if shared.model is None and isinstance(model, models.Preloadable):
+            loaded.enter_context(model.kept_loaded())  # so that it can load in advance
+        if needs_model(config, model, selected, decoding, shared.written):
+            # It loads while references are checked and the sandbox starts.
+            models.preload(model, shared.largest or decoding)
+        when_generated = shared.when_generated or loaded.close
+        samples = Samples(
+            keys, strategy, asking, decoding, store=store, when_generated=when_generated
+        )
+        return judge_samples(config, selected, benchmark, samples, model, reporter, gate)
 
 
 def evaluate_all(config: EvalConfig, reporter: Reporter) -> list[Result]:
-    """Evaluate with every prompt strategy in turn, the standard one first."""
+    """Evaluate with every prompt strategy in turn, the standard one first, with one load."""
     results = []
-    check_strategy(config, models.open_model(config.model, config.engine, reporter.note))
-    for name in sorted(strategies.names(), key=lambda name: name != STANDARD):
-        reporter.note(f"prompt strategy {name}")
-        results.append(evaluate(dataclasses.replace(config, prompt_strategy=name), reporter))
+    model = models.open_model(config.model, engine_options(config), reporter.note)
+    check_strategy(config, model)
+    shared = Shared(model, when_generated=lambda: None)
+    with contextlib.ExitStack() as loaded:
+        if isinstance(model, models.Preloadable):
+            loaded.enter_context(model.kept_loaded())
+        for name in sorted(strategies.names(), key=lambda name: name != STANDARD):
+            reporter.note(f"prompt strategy {name}")
+            one = dataclasses.replace(config, prompt_strategy=name)
+            results.append(evaluate(one, reporter, shared))
     return results
+
+
+def engine_options(config: EvalConfig) -> EngineOptions:
+    """Return the engine's options, with log-probabilities if a selection method needs them."""
+    if config.select and selection.methods.get(config.select).logprobs:
+        return dataclasses.replace(config.engine, logprobs=True)
+    return config.engine
+
+
+def open_store(
+    config: EvalConfig,
+    model: Model,
+    engine: EngineOptions,
+    decoding: Decoding,
+    written: set[str],
+) -> runs.CompletionStore | None:
+    """Return the store of completions for this model and engine, or None if it is not used.
+
+    With ``--fresh``, and for a server, whose model can change unseen, only completions that this
+    process has stored are reused.
+    """
+    if config.no_cache or not models.is_identified(model):
+        return None
+    engine = dataclasses.replace(engine, longest=max(engine.longest, decoding.max_tokens))
+    return runs.CompletionStore(
+        cache_dir() / "completions",
+        models.text_conditions(model, engine),
+        written=written,
+        earlier=not (config.fresh or models.is_served(model)),
+    )
+
+
+def needs_model(
+    config: EvalConfig,
+    model: Model,
+    selected: SelectedProblems,
+    decoding: Decoding,
+    written: set[str],
+) -> bool:
+    """Return whether completions will probably have to be generated.
+
+    Whether the run itself has them is only certain when it is opened, which is later.
+    """
+    if isinstance(model, models.RecordedModel) or _is_finished(config, model, selected, decoding):
+        return False
+    store = open_store(config, model, engine_options(config), decoding, written)
+    return store is None or not store.has_all(planned_requests(config, model, selected, decoding))
+
+
+def _is_finished(
+    config: EvalConfig, model: Model, selected: SelectedProblems, decoding: Decoding
+) -> bool:
+    """Return whether one of the newest results looks like that of this evaluation."""
+    if config.fresh:
+        return False
+    name = selected.benchmark.name
+    for path in sorted(config.results_dir.glob(f"{name}_*.json"), reverse=True)[:NEWEST]:
+        with contextlib.suppress(RunError):
+            found = runs.read_result(path, follow=False)
+            same = (
+                found.model_identity is not None
+                and found.model_identity.weights_sha256 == model.identity.weights_sha256
+                and found.config.decoding == decoding
+                and found.config.num_samples == config.sampling.n_samples
+                and found.config.prompt_strategy == config.prompt_strategy
+                and found.config.problem_selection == selected.label
+            )
+            if same and found.complete:
+                return True
+    return False
+
+
+def planned_requests(
+    config: EvalConfig, model: Model, selected: SelectedProblems, decoding: Decoding
+) -> Iterator[Request]:
+    """Yield everything that an evaluation asks the model."""
+    form = model.identity.prompt_form
+    asking = resolve_prompt_settings(form, config.engine, config.system, config.stop)
+    keys, strategy = sample_keys(config, selected), strategies.get(config.prompt_strategy)
+    return build_requests(keys, selected.benchmark, strategy, asking, decoding)
+
+
+def sample_keys(config: EvalConfig, selected: SelectedProblems) -> list[SampleKey]:
+    """Return all samples of an evaluation, those of one problem together."""
+    numbers = range(config.sampling.n_samples)
+    return [(problem.task_id, s) for problem in selected.benchmark.problems for s in numbers]

@@ -75,6 +75,7 @@ def judge_samples(
             stream = Stream(
                 benchmark, samples.strategy, protocol, model, judge, run,
                 None if config.no_cache else cache, config.workers, checked.unscorable, reporter,
+                samples.store, samples.when_generated,
             )  # fmt: skip
             keys = _long_first(samples.keys, checked.seconds)
             stream.flow(keys, lambda: environment(model, capabilities, gate))

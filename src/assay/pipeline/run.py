@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import itertools
 import queue
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from assay import models, runs, sandbox
 from assay.pipeline.prompt_settings import complete_prompt
 from assay.pipeline.stages.judge import Judged, SampleStage, Text
 from assay.progress import Reporter
 from assay.prompts import Strategy
-from assay.protocol import Protocol
+from assay.protocol import PromptSettings, Protocol
 from assay.sandbox import PAUSE
 from assay.types import (
     Benchmark,
     Completion,
+    Decoding,
     Problem,
     PromptForm,
     Request,
@@ -38,6 +40,24 @@ def sample_seed(seed: int, task_id: str, sample: int) -> int:
     """
     digest = hashlib.sha256(f"{seed}/{task_id}".encode()).digest()
     return (int.from_bytes(digest[:4], "big") + sample) % (1 << 31)
+
+
+def build_requests(
+    samples: Iterable[SampleKey],
+    benchmark: Benchmark,
+    strategy: Strategy,
+    asking: PromptSettings,
+    decoding: Decoding,
+) -> Iterator[Request]:
+    """Yield what a model is asked, in the order of the samples."""
+    problems = {problem.task_id: problem for problem in benchmark.problems}
+    for task_id, of_task in itertools.groupby(samples, key=lambda key: key[0]):
+        built = strategy.build(problems[task_id], asking.prompt_form)
+        prompt = complete_prompt(built, asking)
+        for _, sample in of_task:
+            yield Request(
+                task_id, sample, prompt, decoding, sample_seed(decoding.seed, task_id, sample)
+            )
 
 
 def engine_line(model: models.Model) -> str:
@@ -88,7 +108,12 @@ class Stream:
         workers: int,
         unscorable: dict[str, str],
         reporter: Reporter,
+        store: runs.CompletionStore | None = None,
+        when_generated: Callable[[], None] = lambda: None,
     ) -> None:
+        self._complete = store.reuse(model.generate) if store else model.generate
+        self._when_generated = when_generated
+        self._generated = threading.Event()
         self._unscorable = unscorable
         self._problems = {p.task_id: p for p in benchmark.problems}
         self._benchmark = benchmark
@@ -137,7 +162,8 @@ class Stream:
             yield self._arrivals()
         finally:
             self._stopped.set()
-            self._model.close()
+            if not self._generated.is_set():  # otherwise it may stay loaded for another run
+                self._model.close()
             self._release()
             producer.join()
 
@@ -146,14 +172,16 @@ class Stream:
         try:
             for completion in unjudged:
                 self._put(completion)
-            for number, completion in enumerate(self._model.generate(self._requests(missing))):
-                if number == 0:
+            for completion in self._complete(self._requests(missing)):
+                if not (self._described or completion.reused):  # the engine has started
                     self._describe()
                 self._run.add_completion(completion)
                 self._reporter.completed(completion)
                 self._put(completion)
-            if self._described:
+            if missing:
                 self._describe()  # an engine may know more about itself now
+            self._generated.set()
+            self._when_generated()
             self._put(None)
         except BaseException as error:
             self._put(error)
@@ -183,14 +211,11 @@ class Stream:
         self._queue.put_nowait(None)
 
     def _requests(self, missing: list[SampleKey]) -> Iterator[Request]:
-        decoding = self._protocol.decoding
-        for task_id, sample in missing:
-            if self._stopped.is_set():
-                return
-            built = self._strategy.build(self._problems[task_id], self._form)
-            prompt = complete_prompt(built, self._protocol.asking)
-            seed = sample_seed(decoding.seed, task_id, sample)
-            yield Request(task_id, sample, prompt, decoding, seed)
+        protocol = self._protocol
+        requests = build_requests(
+            missing, self._benchmark, self._strategy, protocol.asking, protocol.decoding
+        )
+        return itertools.takewhile(lambda _: not self._stopped.is_set(), requests)
 
     def _items(
         self, completions: Iterator[Completion | None]

@@ -7,7 +7,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from assay import models
+from assay import models, runs
 from assay.errors import UsageError
 from assay.pipeline.config import STANDARD, EvalConfig, ScoreConfig
 from assay.pipeline.prompt_imports import surround
@@ -16,7 +16,7 @@ from assay.prompts import Strategy
 from assay.types import Decoding, Prompt, Request
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from assay.progress import Reporter
     from assay.protocol import PromptSettings
@@ -45,6 +45,8 @@ class Samples:
     asking: PromptSettings
     decoding: Decoding
     origin: str = ""  # digest of completions that were recorded elsewhere
+    store: runs.CompletionStore | None = None  # answers to the same requests
+    when_generated: Callable[[], None] = lambda: None  # called before the last ones are judged
 
 
 def check_strategy(config: EvalConfig, model: models.Model) -> None:

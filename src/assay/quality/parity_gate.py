@@ -95,7 +95,7 @@ def compare_devices(
 
 
 def _on_cpu(spec: str, options: EngineOptions) -> Model:
-    cpu = dataclasses.replace(options, device="cpu", dtype="")
+    cpu = dataclasses.replace(options, device="cpu", devices="", dtype="")
     return models.open_model(spec, cpu)
 
 

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 from assay import codec
 from assay.borders.reading import Reader
+from assay.borders.yaml_files import parse_yaml
 from assay.errors import UsageError
 from assay.quality.texts import BUILT_IN
-from assay.quality.yaml_files import parse_yaml
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -64,6 +64,7 @@ def summarize(result: Result) -> list[str]:
         *(_model(result.model_identity) if result.model_identity else []),
         *(f"  marked    not publishable: {reason}" for reason in result.not_publishable),
         *_bill(result.timing),
+        *_reused(result.timing, results.samples),
         f"  protocol  {result.protocol.hash[:12]}{' (incomplete)' if gap else ''}",
         f"  results   {result.path}",
     ]
@@ -111,6 +112,12 @@ def _integrity(verdicts: Mapping[str, int]) -> list[str]:
         return []
     total = shared + verdicts.get("separated", 0)
     return [f"  integrity shared: {shared} of {total} verdicts could be forged by their program"]
+
+
+def _reused(timing: Timing, samples: int) -> list[str]:
+    if not timing.reused:
+        return []
+    return [f"  reused    {timing.reused} of {samples} completions (--fresh generates them again)"]
 
 
 def _bill(timing: Timing) -> list[str]:

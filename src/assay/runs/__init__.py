@@ -24,11 +24,13 @@ from assay.runs.results import (
     with_earlier_checks,
     write_evidence,
 )
+from assay.runs.stores.completions import CompletionStore
 from assay.runs.verdict_cache import VerdictCache
 
 __all__ = [
-    "BatchLine", "BatchOutput", "BatchSettings", "Comparison", "ComparisonFamily", "Environment",
-    "Gate", "JudgedLines", "KeptData", "Result", "RunEntry", "RunFilter", "RunReader",
+    "BatchLine", "BatchOutput", "BatchSettings", "Comparison", "ComparisonFamily",
+    "CompletionStore", "Environment", "Gate", "JudgedLines", "KeptData", "Result", "RunEntry",
+    "RunFilter", "RunReader",
     "RunWriter", "VerdictCache", "build_result", "collect_runs", "compare", "compare_family",
     "encode_judged", "find_result", "find_run_folder", "kept_selection", "list_runs", "open_run",
     "read_result", "read_tsv", "render_result", "with_earlier_checks", "write_evidence",

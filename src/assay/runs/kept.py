@@ -21,6 +21,10 @@ class KeptData:
         content = read_sealed(self._path(key), self._purpose(key))
         return None if content is None else json.loads(content)
 
+    def has(self, key: str) -> bool:
+        """Return whether something is stored. It may be damaged, which only ``get`` finds."""
+        return self._path(key).is_file()
+
     def put(self, key: str, data: Any) -> None:
         write_sealed(self._path(key), self._purpose(key), codec.dumps(data).encode())
 

@@ -93,7 +93,7 @@ class ScoreResult:
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """Tokens, cost and seconds of a run."""
+    """Tokens, cost and seconds of a run, without those of reused completions."""
 
     prompt_tokens: int = 0
     tokens_generated: int = 0
@@ -102,6 +102,8 @@ class Timing:
     inference_s: float = 0.0
     judging_cpu_s: float = 0.0
     judging_wall_s: float = 0.0
+    reused: int = 0  # completions that were generated before, for the same request
+    reused_tokens: int = 0  # tokens of their texts
 
 
 @dataclass(frozen=True, slots=True)

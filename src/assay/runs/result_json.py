@@ -33,6 +33,7 @@ from assay.types import Decoding, Estimate, ModelIdentity
 
 PASS_AT = "pass_at_"
 INTERVAL = ("low", "high", "problems", "level", "method", "version")  # of an estimate
+REUSED = ("reused", "reused_tokens")  # of the timing
 TSV_HEADER = ("task_id", "n", "num_passed")
 CHECKS = ("flaky", "extraction", "cross_check")  # in the file if they were requested
 
@@ -117,7 +118,7 @@ def _render(result: Result) -> Any:
         "model_identity": codec.to_json(identity),
         "environment": render_environment(result.environment),
         "continued_in": [render_environment(one) for one in result.continued_in],
-        "timing": codec.to_json(result.timing),
+        "timing": _render_timing(result.timing),
         "cross_check": codec.to_json(result.cross_check),
     }
     if result.extraction is not None:
@@ -157,6 +158,12 @@ def _parse_config(content: Any) -> ConfigResult:
 def _render_config(config: ConfigResult) -> Any:
     found = codec.to_json(config)
     return {**found.pop("decoding"), **(found.pop("asking") or {}), **found}
+
+
+def _render_timing(timing: Timing) -> Any:
+    """Return the fields. Those of reused completions are there only if there are any."""
+    found = codec.to_json(timing)
+    return found if timing.reused else {k: v for k, v in found.items() if k not in REUSED}
 
 
 def _parse_scores(content: Any, problems: int) -> ScoreResult:

@@ -111,6 +111,8 @@ def build_result(
 def _timing(
     completions: Sequence[Completion], verdicts: Sequence[Verdict], prices: tuple[float, float]
 ) -> Timing:
+    reused = [c for c in completions if c.reused]
+    completions = [c for c in completions if not c.reused]
     tokens_in = sum(c.prompt_tokens for c in completions)
     tokens_out = sum(c.tokens_generated for c in completions)
     cost = (tokens_in * prices[0] + tokens_out * prices[1]) / 1e6
@@ -122,6 +124,8 @@ def _timing(
         inference_s=round(sum(c.inference_ms for c in completions) / 1000, 3),
         judging_cpu_s=round(sum(v.cpu_s for v in verdicts), 3),
         judging_wall_s=round(sum(v.wall_s for v in verdicts), 3),
+        reused=len(reused),
+        reused_tokens=sum(c.tokens_generated for c in reused),
     )
 
 

@@ -11,10 +11,11 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import json
+import os
 import subprocess
 import sys
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from assay import codec
@@ -41,14 +42,14 @@ from assay.models.workers.messages import (
     encode,
 )
 from assay.thoughts import has_thoughts
-from assay.types import Completion, Decoding, Request
+from assay.types import Completion, Decoding, Prompt, Request
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from assay.models import Loading
     from assay.progress import Reporter
-    from assay.types import ModelIdentity, Prompt
+    from assay.types import ModelIdentity
 
 T = TypeVar("T")
 F = TypeVar("F", bound=EngineFacts)
@@ -56,31 +57,37 @@ F = TypeVar("F", bound=EngineFacts)
 
 @dataclass(frozen=True, slots=True)
 class Worker(Generic[F]):
-    """The module that serves, the user's names for engine and model, and the type of its facts."""
+    """The module that serves, the user's names for engine and model, and the type of its facts.
+
+    ``environment`` has variables that the process gets in addition to ours.
+    """
 
     module: str
     engine: str
     model: str
     facts: type[F]
+    environment: Mapping[str, str] = field(default_factory=dict)
 
 
 class EngineProcess(Generic[F]):
     """A model that loads, then answers in any order. Any thread may call ``kill``."""
 
     def __init__(self, worker: Worker[F], settings: WorkerSettings) -> None:
-        self._worker, self._loaded = worker, False
+        self._worker, self.is_loaded = worker, False
         self._log = tempfile.TemporaryFile()  # noqa: SIM115 - closed by close()
         self._process = subprocess.Popen(
             [sys.executable, "-m", worker.module],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._log,
+            env={**os.environ, **worker.environment},
             text=True,
             encoding="utf-8",
             start_new_session=True,  # Ctrl-C is the harness's to handle
         )
         self.used_gpu = False
         self.in_hand = 1
+        self.answered_tokens = 0  # of all answers so far
         self.facts = worker.facts()
         self.scoring: Scoring | None = None
         self.on_generated: Callable[[int], None] = lambda _: None
@@ -89,7 +96,7 @@ class EngineProcess(Generic[F]):
     def wait_until_loaded(self) -> None:
         self.facts = self.reply(self._worker.facts)
         ready = self.reply(Ready)
-        self._loaded = True
+        self.is_loaded = True
         self.used_gpu, self.in_hand, self.scoring = ready.used_gpu, ready.in_hand, ready.scoring
 
     def send(self, message: object) -> None:
@@ -123,7 +130,7 @@ class EngineProcess(Generic[F]):
         if isinstance(reply, Fatal):
             reason = reply.reason or self._last_words()
             self.close()
-            doing = "run" if self._loaded else "load"
+            doing = "run" if self.is_loaded else "load"
             raise ModelError(f"{model}: {engine} cannot {doing} it: {reason}")
         return reply
 
@@ -170,6 +177,10 @@ class ProcessModel(Generic[F]):
         self._facts = worker.facts()  # nothing is known yet
         self._kept = False
 
+    def set_environment(self, variables: Mapping[str, str]) -> None:
+        """Give variables to the processes that are started from now on."""
+        self._worker = dataclasses.replace(self._worker, environment=variables)
+
     def settings(self, first: Request) -> WorkerSettings:
         """Return the worker's settings. ``first`` is typical of the requests."""
         raise NotImplementedError
@@ -189,6 +200,8 @@ class ProcessModel(Generic[F]):
         """Return a loaded process that scores. ``end_scoring`` returns it."""
         shared = self.scoring_module == self._worker.module
         found = self._process if shared else self._scoring
+        if found is not None and not found.is_loaded:
+            self._wait(found)
         if found is None:
             worker = dataclasses.replace(self._worker, module=self.scoring_module)
             found = EngineProcess(worker, self.scoring_settings())
@@ -196,12 +209,16 @@ class ProcessModel(Generic[F]):
                 self._process = found
             else:
                 self._scoring = found
-            try:
-                found.wait_until_loaded()
-            except BaseException:
-                self.end()
-                raise
+            self._wait(found)
         return found
+
+    def _wait(self, process: EngineProcess[F]) -> None:
+        """Wait until a process has loaded, and end it if that fails."""
+        try:
+            process.wait_until_loaded()
+        except BaseException:
+            self.end()
+            raise
 
     def end_scoring(self, *, keep: bool = False) -> None:
         """End the process, unless the model is kept loaded or the next call can use the process."""
@@ -230,11 +247,18 @@ class ProcessModel(Generic[F]):
             raise ModelError(f"{self.identity.name}: cannot be given this prompt ({reply.error}).")
         return reply.rendered
 
+    def preload(self, decoding: Decoding) -> None:
+        if self._process is None:
+            typical = Request("", 0, Prompt(), decoding, 0)
+            self._process = EngineProcess(self._worker, self.settings(typical))
+
     def generate(self, requests: Iterable[Request]) -> Iterator[Completion]:
         waiting: dict[int, Request] = {}
         with self._serving():
             for number, request in enumerate(requests):
                 process = self._start(request)
+                if not number:
+                    self._report_tokens(process)
                 process.send(Ask(number, request))
                 waiting[number] = request
                 if len(waiting) >= process.in_hand:
@@ -258,7 +282,7 @@ class ProcessModel(Generic[F]):
                 self.end()
 
     def usage(self) -> Usage | None:
-        if self._process is None:
+        if self._process is None or not self._process.is_loaded:
             return None
         with self._serving():
             self._process.send(AskUsage())
@@ -289,24 +313,34 @@ class ProcessModel(Generic[F]):
 
     def _start(self, request: Request) -> EngineProcess[F]:
         process = self._process
-        if process is None or not process.in_hand:
+        if process is None or not (process.is_loaded and process.in_hand):
             if self.reporter is not None:
                 self.reporter.loading()
             if process is None:
                 # Stored before it is loaded, so that close() can end the loading too.
                 process = self._process = EngineProcess(self._worker, self.settings(request))
-            else:
+            elif process.is_loaded:  # it only scored so far
                 process.send(self.start_generating(request))
-            if self.reporter is not None:
-                process.on_generated = self.reporter.generating
             process.wait_until_loaded()
-            process.on_generated(0)
             self._facts = process.facts
         return process
+
+    def _report_tokens(self, process: EngineProcess[F]) -> None:
+        """Report the tokens of the following answers, without those of earlier calls."""
+        reporter, before = self.reporter, process.answered_tokens
+        if reporter is None:
+            return
+
+        def report(tokens: int) -> None:
+            reporter.generating(max(0, tokens - before))
+
+        process.on_generated = report
+        report(before)
 
 
 def _completion(process: EngineProcess[F], waiting: dict[int, Request]) -> Completion:
     reply = process.reply(Reply)
+    process.answered_tokens += reply.tokens_generated
     request = waiting.pop(reply.id)
     if reply.error:
         without = failed(*request.key, reply.error, request.seed)

@@ -36,8 +36,8 @@ from dataclasses import dataclass, field, replace
 from types import CodeType
 
 from assay import codec
+from assay.borders.yaml_files import parse_yaml
 from assay.errors import ContractError
-from assay.quality.yaml_files import parse_yaml
 
 TOLERANCE = 1e-12
 MOST_CASES = 1_000_000

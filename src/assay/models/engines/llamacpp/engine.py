@@ -173,4 +173,4 @@ def _default_name(path: Path, header: GgufHeader) -> str:
     return default_name(path, parameters=weights.total(), number_format=number_format)
 
 
-backends.register("gguf")(Backend(GgufModel, is_gguf))
+backends.register("gguf")(Backend(GgufModel, is_gguf, "processes"))

@@ -46,6 +46,8 @@ class ServerFacts(EngineFacts):
 class OpenAIModel:
     """A model behind a server. Creating it only asks the server which models it has."""
 
+    served = True
+
     def __init__(self, reference: str, options: EngineOptions) -> None:
         if options.dtype or options.adapter or options.threads or options.device != "auto":
             raise UsageError(

@@ -22,4 +22,4 @@ def _open(reference: str, options: EngineOptions) -> TorchModel:
     return open_file(path, options, "apr")
 
 
-backends.register("apr")(Backend(_open, is_apr))
+backends.register("apr")(Backend(_open, is_apr, "processes"))

@@ -171,4 +171,4 @@ def _recognises(path: Path) -> bool:
     return path.is_dir() and any((path / name).is_file() for name in ("config.json", ADAPTER))
 
 
-backends.register("hf")(Backend(_open, _recognises))
+backends.register("hf")(Backend(_open, _recognises, "processes"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import importlib.metadata
+import json
 from typing import TYPE_CHECKING
 
 from assay.distribution import install_hint
@@ -16,8 +17,10 @@ from assay.formats.huggingface.folder import (
     model_folder,
 )
 from assay.models import Backend, backends
+from assay.models.devices import device_environment, parse_devices
 from assay.models.engines.vllm.settings import VllmFacts, VllmSettings
 from assay.models.identity import folder_identity
+from assay.models.named_values import NamedValue
 from assay.models.settings import (
     check_chat_settings,
     own_options,
@@ -72,6 +75,10 @@ class VllmModel(ProcessModel[VllmFacts]):
         )
         check_chat_settings(options, self.identity.prompt_form, self.template, reference)
         self._own_options = own_options(options)
+        if devices := parse_devices(options):
+            self.set_environment(device_environment(devices))
+            parallel = NamedValue("tensor_parallel_size", json.dumps(len(devices)))
+            self._own_options = (parallel, *self._own_options)  # an engine option overrides it
         refuse_reserved(self._own_options, RESERVED)
 
     def settings(self, first: Request) -> VllmSettings:  # noqa: ARG002 - none depends on it
@@ -109,4 +116,4 @@ def _find_installed() -> tuple[str, str]:
 
 
 # Paths of folders go to the hf engine. This engine is used only by name.
-backends.register("vllm")(Backend(VllmModel, lambda _: False))
+backends.register("vllm")(Backend(VllmModel, lambda _: False, "own"))

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from typing import Any
 
 import yaml
 
 MOST_DEPTH = 30
 MOST_VALUES = 100_000
+
+Place = tuple[str | int, ...]  # the keys and positions that lead to a value
 
 
 class _Loader(yaml.SafeLoader):
@@ -61,3 +64,48 @@ def parse_yaml(text: str) -> list[Any]:
     except Exception as error:  # for odd scalars, PyYAML raises whatever int() or float() do
         raise ValueError(" ".join(str(error).split()) or type(error).__name__) from error
     return [document for document in documents if document is not None]
+
+
+@dataclass(frozen=True, slots=True)
+class LocatedYaml:
+    """A document as plain data, and the line of every key and item in it."""
+
+    value: Any
+    lines: dict[Place, int]
+    repeated: tuple[tuple[Place, int], ...] = ()  # keys that are there again; the first counts
+
+    def line(self, place: Place) -> int:
+        """Return the line of a place, or of the nearest one around it that is in the file."""
+        while place and place not in self.lines:
+            place = place[:-1]
+        return self.lines.get(place, 1)
+
+
+def parse_located(text: str) -> LocatedYaml:
+    """Return the only document. Raise ValueError with one line if there is another number."""
+    loader = _Loader(text)
+    lines: dict[Place, int] = {}
+    repeated: list[tuple[Place, int]] = []
+
+    def build(node: yaml.Node, place: Place) -> Any:
+        lines.setdefault(place, node.start_mark.line + 1)
+        if isinstance(node, yaml.SequenceNode):
+            return [build(item, (*place, number)) for number, item in enumerate(node.value)]
+        if not isinstance(node, yaml.MappingNode):
+            return loader.construct_object(node)
+        found: dict[str, Any] = {}
+        for key, value in node.value:
+            name, line = str(key.value), key.start_mark.line + 1
+            if name in found:
+                repeated.append(((*place, name), line))
+                continue
+            lines[(*place, name)] = line
+            found[name] = build(value, (*place, name))
+        return found
+
+    try:
+        node = loader.get_single_node()
+        value = None if node is None else build(node, ())
+    except Exception as error:  # for odd scalars, PyYAML raises whatever int() or float() do
+        raise ValueError(" ".join(str(error).split()) or type(error).__name__) from error
+    return LocatedYaml(value, lines, tuple(repeated))

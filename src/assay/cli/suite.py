@@ -1,0 +1,123 @@
+"""``assay suite``."""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from assay import api, codec, runs
+from assay.cli._options import (
+    SANDBOXES,
+    TIER_HELP,
+    as_json,
+    data_dir,
+    list_choices,
+    option,
+    results_dir,
+    resume,
+)
+from assay.cli._output import INCOMPLETE, echo, echo_json
+from assay.cli._progress import ProgressDisplay
+from assay.errors import RunError, UsageError
+from assay.pipeline import EvalConfig, ProblemSelection
+from assay.pipeline.suite.suite import SuiteError
+from assay.report.suite import summarize_plan, summarize_suite
+from assay.runs.publication import require_publishable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from assay.pipeline.suite.run import SuiteResult
+
+
+@click.command()
+@click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
+@option(
+    "--dry-run", is_flag=True,
+    help="Print the plan: requests, tokens, and the time by earlier runs. Nothing is loaded.",
+)  # fmt: skip
+@option(
+    "--problems", default="", metavar="N|A:B", envvar="ASSAY_SUITE_PROBLEMS",
+    help="Only the first N problems of every benchmark, or those from A up to B. Default: as the "
+    "suite says.",
+)  # fmt: skip
+@option("--sandbox", default="process", help=f"Sandbox kind: {list_choices(SANDBOXES)}.")
+@option("--sandbox-tier", default="auto", help=TIER_HELP)
+@option(
+    "--workers", type=int, default=0,
+    help="Number of programs to judge at a time; 0 uses one per core.",
+)  # fmt: skip
+@option(
+    "--parity-gate/--no-parity-gate", "parity_gate", default=True,
+    help="Whether to compare GPU and CPU logits first, once per model and device.",
+)  # fmt: skip
+@option("--no-cache", is_flag=True, help="Ignore cached verdicts and completions.")
+@data_dir
+@results_dir
+@resume
+@as_json
+def suite(
+    file: Path, dry_run: bool, problems: str, resume: bool, parity_gate: bool, as_json: bool,
+    **settings: Any,
+) -> None:  # fmt: skip
+    """Evaluate many models on many benchmarks, as the YAML file FILE says.
+
+    Each model is loaded once. The same command resumes a suite that was interrupted. A model that
+    fails costs its own rows, and the exit code is then 3.
+
+    \b
+    Examples:
+      assay suite overnight.yaml --dry-run
+      assay suite overnight.yaml
+    """
+    base = EvalConfig(
+        benchmark="", problems=ProblemSelection(problems), fresh=not resume, **settings
+    )
+    with ProgressDisplay(file.stem, quiet=as_json) as display, reported_problems():
+        if dry_run:
+            plan = api.plan_suite(file, base, display)
+        else:
+            done = api.evaluate_suite(file, base, display, parity_gate=parity_gate)
+    if dry_run:
+        if as_json:
+            echo_json(plan)
+        else:
+            echo(*summarize_plan(plan))
+        return
+    show_suite(done, as_json=as_json)
+
+
+@contextlib.contextmanager
+def reported_problems() -> Iterator[None]:
+    """Print all problems of a suite, each as one line, before the error itself."""
+    try:
+        yield
+    except SuiteError as error:
+        if len(error.problems) == 1:
+            raise
+        echo(*error.problems, err=True)
+        raise UsageError(
+            f"{error.name}: has {len(error.problems)} problems. Correct them; nothing was loaded."
+        ) from error
+
+
+def show_suite(done: SuiteResult, *, as_json: bool, publishable: bool = False) -> None:
+    """Print the outcome of a suite. Exit with code 3 if something of it is missing.
+
+    Raise RunError if every evaluation failed.
+    """
+    if as_json:
+        results = list(map(runs.render_result, done.results))
+        echo_json({**codec.to_json(done.record), "results": results})
+    else:
+        echo(*summarize_suite(done))
+    if done.outcomes and not done.results:
+        raise RunError(f"Every evaluation failed. The first error is: {done.failures[0].error}")
+    if publishable:
+        require_publishable(done.results)
+    if not done.complete:
+        click.get_current_context().exit(INCOMPLETE)

@@ -1,0 +1,217 @@
+"""Run a model on several devices: one engine process per device, all fed from one queue."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import itertools
+import queue
+import re
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+
+from assay.errors import UsageError
+from assay.machine import usable_physical_cores
+from assay.models.facts import EngineFacts
+from assay.models.model import Model, Usage, preload, watch
+from assay.progress import Silent
+from assay.types import Completion, Request
+
+if TYPE_CHECKING:
+    from assay.models.model import Loading, Rendered
+    from assay.models.options import EngineOptions
+    from assay.progress import Reporter
+    from assay.types import Decoding, ModelIdentity, Prompt
+
+CPU = "cpu"
+DEVICE = re.compile("cpu|[0-9]{1,3}")
+MOST_DEVICES = 64
+
+_Item = Completion | BaseException | None  # an answer, a failure, or the end of one device
+
+
+@runtime_checkable
+class TakesEnvironment(Protocol):
+    """A model whose process can be given variables."""
+
+    def set_environment(self, variables: Mapping[str, str]) -> None: ...
+
+
+def parse_devices(options: EngineOptions) -> tuple[str, ...]:
+    """Return the devices that ``--devices`` names. Raise UsageError for another text."""
+    if not options.devices:
+        return ()
+    names = tuple(name.strip() for name in options.devices.split(","))
+    if not all(map(DEVICE.fullmatch, names)) or len(names) > MOST_DEVICES:
+        raise UsageError(
+            f"--devices {options.devices}: is not a list of GPUs. Give numbers such as 0,1, or cpu."
+        )
+    if (options.device == "cpu" and set(names) != {CPU}) or (
+        options.device == "cuda" and CPU in names
+    ):
+        raise UsageError(f"--device {options.device}: contradicts --devices {options.devices}.")
+    return names
+
+
+def device_environment(names: Sequence[str]) -> dict[str, str]:
+    """Return the variables that make only these GPUs visible to a process."""
+    gpus = [name for name in names if name != CPU]
+    return {"CUDA_VISIBLE_DEVICES": ",".join(gpus)} if gpus else {}
+
+
+def open_on_devices(
+    open_one: Callable[[EngineOptions], Model], options: EngineOptions, names: Sequence[str]
+) -> Model:
+    """Open the model once per device. CPU processes share the cores."""
+    cores = max(1, usable_physical_cores() // max(1, names.count(CPU)))
+    members = []
+    for name in names:
+        on_cpu = name == CPU
+        threads = options.threads or (cores if on_cpu else 0)
+        own = dataclasses.replace(
+            options, devices="", device="cpu" if on_cpu else "cuda", threads=threads
+        )
+        member = open_one(own)
+        if isinstance(member, TakesEnvironment):
+            member.set_environment(device_environment([name]))
+        members.append(member)
+    return members[0] if len(members) == 1 else DevicesModel(tuple(members), tuple(names))
+
+
+@dataclass(frozen=True, slots=True)
+class DevicesFacts(EngineFacts):
+    """The facts of one device's engine, and the list of all devices."""
+
+    first: EngineFacts
+    devices: tuple[str, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        return {**self.first.to_json(), "devices": list(self.devices)}
+
+
+class _Part(Silent):
+    """Report what one device does as a part of the whole."""
+
+    def __init__(self, reporter: Reporter, generated: list[int], number: int) -> None:
+        self._reporter, self._generated, self._number = reporter, generated, number
+
+    def loading(self) -> None:
+        self._reporter.loading()
+
+    def generating(self, tokens: int) -> None:
+        self._generated[self._number] = tokens
+        self._reporter.generating(sum(self._generated))
+
+
+class _Shared:
+    """Hand out requests to several threads, those with one prompt together."""
+
+    def __init__(self, requests: Iterable[Request]) -> None:
+        self._groups = itertools.groupby(requests, key=lambda request: request.prompt)
+        self._lock = threading.Lock()
+        self._stopped = False
+
+    def take(self) -> Iterator[Request]:
+        """Yield requests until there are none, or until they are stopped."""
+        while True:
+            with self._lock:
+                found = None if self._stopped else next(self._groups, None)
+                group = [] if found is None else list(found[1])
+            if not group:
+                return
+            yield from group
+
+    def stop(self) -> None:
+        self._stopped = True
+
+
+class DevicesModel:
+    """The same model in several processes. A device that is free takes the next requests."""
+
+    def __init__(self, members: tuple[Model, ...], names: tuple[str, ...]) -> None:
+        self.members, self._names = members, names
+        self.identity: ModelIdentity = members[0].identity
+        self.thinks = members[0].thinks
+        self._reporter: Reporter | None = None
+
+    @property
+    def reporter(self) -> Reporter | None:
+        return self._reporter
+
+    @reporter.setter
+    def reporter(self, reporter: Reporter | None) -> None:
+        self._reporter = reporter
+        if reporter is not None:
+            generated = [0] * len(self.members)
+            for number, member in enumerate(self.members):
+                watch(member, _Part(reporter, generated, number))
+
+    def gpu(self) -> str:
+        return self.members[0].gpu()
+
+    def render(self, prompt: Prompt) -> Rendered:
+        return self.members[0].render(prompt)
+
+    def preload(self, decoding: Decoding) -> None:
+        for member in self.members:
+            preload(member, decoding)
+
+    def generate(self, requests: Iterable[Request]) -> Iterator[Completion]:
+        shared = _Shared(requests)
+        answers: queue.SimpleQueue[_Item] = queue.SimpleQueue()
+        threads = [
+            threading.Thread(target=_serve, args=(member, shared, answers), daemon=True)
+            for member in self.members
+        ]
+        for thread in threads:
+            thread.start()
+        complete = False
+        try:
+            working = len(threads)
+            while working:
+                item = answers.get()
+                if isinstance(item, BaseException):
+                    raise item
+                if item is None:
+                    working -= 1
+                else:
+                    yield item
+            complete = True
+        finally:
+            shared.stop()
+            if not complete:
+                self.close()
+            for thread in threads:
+                thread.join()
+
+    def describe(self) -> EngineFacts:
+        return DevicesFacts(self.members[0].describe(), self._names)
+
+    @contextlib.contextmanager
+    def kept_loaded(self) -> Iterator[Loading]:
+        with contextlib.ExitStack() as loaded:
+            found = [loaded.enter_context(member.kept_loaded()) for member in self.members]
+            yield found[0]
+
+    def usage(self) -> Usage | None:
+        found = [used for member in self.members if (used := member.usage()) is not None]
+        if not found:
+            return None
+        gpu = [used.gpu_peak_mb for used in found if used.gpu_peak_mb is not None]
+        return Usage(sum(used.peak_mb for used in found), sum(gpu) if gpu else None)
+
+    def close(self) -> None:
+        for member in self.members:
+            member.close()
+
+
+def _serve(member: Model, shared: _Shared, answers: queue.SimpleQueue[_Item]) -> None:
+    """Put the answers of one device into the queue, then its failure or its end."""
+    try:
+        for completion in member.generate(shared.take()):
+            answers.put(completion)
+        answers.put(None)
+    except BaseException as error:
+        answers.put(error)

@@ -1,0 +1,1 @@
+"""Evaluate many models on many benchmarks, each model loaded once."""

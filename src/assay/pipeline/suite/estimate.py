@@ -1,0 +1,196 @@
+"""Estimate what a suite will do: requests, tokens and time, from earlier runs and measurements."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from assay import codec, models
+from assay.borders.reading import Reader
+from assay.errors import RunError
+from assay.pipeline.evaluate import (
+    engine_options,
+    open_store,
+    planned_requests,
+    sample_keys,
+)
+from assay.runs import Result, list_runs
+
+if TYPE_CHECKING:
+    from assay.pipeline.suite.plan import ReadyRun
+
+BENCH_FILE = "throughput.json"  # in the results folder, as `make bench` writes it
+BENCH_FILES = Reader(RunError, "Measure again with `assay bench`", unpack=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """Tokens and seconds of one completion, on average."""
+
+    prompt_tokens: float
+    new_tokens: float
+    seconds: float | None  # None: unknown
+    source: str  # the run or file that it comes from
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedRow:
+    """One evaluation: its requests, and an estimate of what they take. None: unknown."""
+
+    model: str
+    benchmark: str
+    strategy: str
+    decoding: str
+    requests: int
+    done: int  # of the requests, by an earlier run or in the store
+    prompt_tokens: int | None
+    new_tokens: int  # at most, if there is no source
+    seconds: float | None
+    source: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SuitePlan:
+    """The evaluations of a suite in their order."""
+
+    rows: tuple[PlannedRow, ...]
+
+    @property
+    def requests(self) -> int:
+        return sum(row.requests - row.done for row in self.rows)
+
+    @property
+    def seconds(self) -> float | None:
+        """The time of all, or None if the time of one is unknown."""
+        known = [row.seconds for row in self.rows if row.seconds is not None]
+        return sum(known) if len(known) == len(self.rows) else None
+
+
+def estimate_suite(runs: Sequence[ReadyRun]) -> SuitePlan:
+    """Return what the evaluations take, as far as earlier runs and measurements tell."""
+    earlier: dict[Path, list[Result]] = {}
+    planned: set[str] = set()  # keys of requests that an evaluation before will generate
+    rows = []
+    for run in runs:
+        folder = run.plan.config.results_dir
+        if folder not in earlier:
+            entries = list_runs(folder) if folder.is_dir() else []
+            earlier[folder] = [entry.result for entry in entries if entry.result]
+        rows.append(_estimate(run, earlier[folder], planned))
+    return SuitePlan(tuple(rows))
+
+
+def _estimate(run: ReadyRun, earlier: Sequence[Result], planned: set[str]) -> PlannedRow:
+    config, identity = run.plan.config, run.model.identity
+    requests = len(sample_keys(config, run.selected))
+    done = requests if isinstance(run.model, models.RecordedModel) else _count_done(run, planned)
+    pace = find_pace(earlier, identity.weights_sha256, config.benchmark)
+    if pace is None:
+        pace = read_pace(config.results_dir / BENCH_FILE, identity.weights_sha256, run)
+    left = requests - done
+    names = (
+        identity.name, config.benchmark + run.selected.label, config.prompt_strategy,
+        run.plan.decoding.name,
+    )  # fmt: skip
+    if left == 0:
+        return PlannedRow(*names, requests, done, 0, 0, 0.0)
+    if pace is None:
+        return PlannedRow(*names, requests, done, None, left * run.decoding.max_tokens, None)
+    seconds = None if pace.seconds is None else round(left * pace.seconds, 1)
+    return PlannedRow(
+        *names, requests, done, round(left * pace.prompt_tokens), round(left * pace.new_tokens),
+        seconds, pace.source,
+    )  # fmt: skip
+
+
+def _count_done(run: ReadyRun, planned: set[str]) -> int:
+    """Return how many requests are answered, or will be by an evaluation before this one."""
+    config = run.plan.config
+    store = open_store(config, run.model, engine_options(config), run.decoding, set())
+    if store is None:
+        return 0
+    done = 0
+    for request in planned_requests(config, run.model, run.selected, run.decoding):
+        key = store.key(request)
+        done += key in planned or store.has(key)
+        planned.add(key)
+    return done
+
+
+def find_pace(earlier: Iterable[Result], weights: str, benchmark: str) -> Pace | None:
+    """Return the pace of the newest run of a model, if possible on the same benchmark.
+
+    Requests overlap: their times are divided by the batch size that the engine reported.
+    """
+    of_model = [
+        result
+        for result in earlier
+        if result.model_identity is not None
+        and result.model_identity.weights_sha256 == weights
+        and result.results.samples > result.timing.reused
+        and result.timing.inference_s > 0
+    ]
+    found = next((one for one in of_model if one.benchmark == benchmark), None) or next(
+        iter(of_model), None
+    )
+    if found is None:
+        return None
+    timing = found.timing
+    made = found.results.samples - timing.reused
+    parallel = found.environment.engine.get("parallel")
+    at_once = min(parallel, made) if isinstance(parallel, int) and parallel > 0 else 1
+    return Pace(
+        timing.prompt_tokens / made, timing.tokens_generated / made,
+        timing.inference_s / made / at_once, found.run,
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class _Rate:
+    median: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Batch:
+    sequences: int
+    tokens_per_second: _Rate | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Figures:
+    batches: tuple[_Batch, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Weights:
+    weights_sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Bench:
+    """The fields of a file of `assay bench` that an estimate needs."""
+
+    model_identity: _Weights
+    figures: _Figures
+
+
+def read_pace(path: Path, weights: str, run: ReadyRun) -> Pace | None:
+    """Return the pace that `assay bench` measured for this model, or None.
+
+    Completions are taken to be as long as they may be, so the time is an upper bound.
+    """
+    if not path.is_file():
+        return None
+    found = None
+    with contextlib.suppress(RunError, ValueError):
+        found = codec.read_known(_Bench, BENCH_FILES.read_json(path))
+    if found is None or found.model_identity.weights_sha256 != weights:
+        return None
+    rates = [b.tokens_per_second.median for b in found.figures.batches if b.tokens_per_second]
+    if not rates or max(rates) <= 0:
+        return None
+    tokens = run.decoding.max_tokens
+    return Pace(0.0, tokens, tokens / max(rates), path.name)

@@ -1,0 +1,218 @@
+"""Expand a suite into evaluations, and check all of them before anything is loaded."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from assay import models
+from assay.models import EngineOptions
+from assay.pipeline.config import EvalConfig
+from assay.pipeline.evaluate import engine_options
+from assay.pipeline.judging import check_workers, load_benchmark
+from assay.pipeline.problems import ProblemSelection
+from assay.pipeline.prompt_settings import (
+    check_texts,
+    refuse_for_recorded,
+    resolve_prompt_settings,
+)
+from assay.pipeline.samples import SelectedProblems, check_strategy
+from assay.pipeline.suite.suite import (
+    NamedDecoding,
+    Problems,
+    Suite,
+    SuiteBenchmark,
+    SuiteModel,
+)
+
+if TYPE_CHECKING:
+    from assay.models import Model
+    from assay.progress import Reporter
+    from assay.types import Benchmark, Decoding
+
+ModelKey = tuple[str, EngineOptions]
+
+
+class _NotOpenedError(Exception):
+    """A model was not opened, because the suite cannot run anyway."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedRun:
+    """One evaluation of a suite, and the entries that it comes from."""
+
+    config: EvalConfig
+    model: SuiteModel
+    benchmark: SuiteBenchmark
+    decoding: NamedDecoding
+
+    @property
+    def label(self) -> str:
+        config = self.config
+        name = config.benchmark + (f"-{config.split}" if config.split else "")
+        parts = (self.model.name, name, config.prompt_strategy, self.decoding.name)
+        return " · ".join(parts)
+
+
+@dataclass(frozen=True, slots=True)
+class ReadyRun:
+    """An evaluation whose model is open, but not loaded, and whose problems are read."""
+
+    plan: PlannedRun
+    model: Model
+    key: ModelKey  # runs with the same one share a load
+    selected: SelectedProblems
+    decoding: Decoding
+
+
+def prepare_suite(
+    suite: Suite, base: EvalConfig, reporter: Reporter, problems: Problems | None = None
+) -> list[ReadyRun]:
+    """Return the evaluations of a suite, those of one model together. Nothing is loaded.
+
+    ``base`` has the settings that a suite does not: results folder, sandbox, ``--fresh``. Raise
+    SuiteError with all problems, including those that were found before.
+    """
+    problems = problems or Problems(suite.file)
+    found = _prepare(plan_runs(suite, base, problems), reporter, problems)
+    if suite.name:
+        for line, text in _same_names(found):
+            problems.add(line, text)
+    problems.report()
+    return found
+
+
+def plan_runs(suite: Suite, base: EvalConfig, problems: Problems) -> list[PlannedRun]:
+    """Return the evaluations of a suite. Nothing is read."""
+    found: list[PlannedRun] = []
+    seen: dict[EvalConfig, PlannedRun] = {}
+    for model, benchmark, strategy, decoding in _combinations(suite):
+        line = decoding.line or benchmark.line
+        config = problems.attempt(line, _config, suite, base, model, benchmark, strategy, decoding)
+        if config is None:
+            continue
+        run = PlannedRun(config, model, benchmark, decoding)
+        unnamed = dataclasses.replace(config, engine=dataclasses.replace(config.engine, name=""))
+        if (other := seen.get(unnamed)) is not None:
+            problems.add(
+                max(benchmark.line, decoding.line, model.line),
+                f"{run.label} is the same evaluation as {other.label}. Drop one.",
+            )
+        seen.setdefault(unnamed, run)
+        found.append(run)
+    return found
+
+
+def _prepare(plans: Sequence[PlannedRun], reporter: Reporter, problems: Problems) -> list[ReadyRun]:
+    """Open every model and read every benchmark. A model that is open is known by its digests."""
+    opened: dict[ModelKey, Model | None] = {}
+    read: dict[tuple[str, str], Benchmark | None] = {}
+    found = []
+    for plan in plans:
+        config = plan.config
+        at_model, at_benchmark = plan.model.line, plan.benchmark.line
+        key = (config.model, engine_options(config))
+        if key not in opened:
+            with contextlib.suppress(_NotOpenedError):
+                opened[key] = problems.attempt(at_model, _open_model, key, reporter, problems)
+        name = (config.benchmark, config.split)
+        if name not in read:
+            read[name] = problems.attempt(at_benchmark, load_benchmark, config, reporter)
+        model, benchmark = opened.get(key), read[name]
+        decoding = selected = None
+        if model is not None:
+            decoding = problems.attempt(at_model, _check_model, config, model)
+        if benchmark is not None:
+            selected = problems.attempt(at_benchmark, _select, config, benchmark)
+        if model is not None and selected is not None and decoding is not None:
+            found.append(ReadyRun(plan, model, key, selected, decoding))
+    return found
+
+
+def _open_model(key: ModelKey, reporter: Reporter, problems: Problems) -> Model:
+    """Open a model. If the suite has problems, one that is elsewhere is not fetched any more."""
+    models.check_reference(key[0])
+    if problems.found and not models.is_local(key[0]):
+        raise _NotOpenedError
+    return models.open_model(*key, reporter.note)
+
+
+def _same_names(runs: Sequence[ReadyRun]) -> Iterator[tuple[int, str]]:
+    """Yield a problem for each model whose name in results is that of another model."""
+    entries: dict[str, SuiteModel] = {}
+    for run in runs:
+        entry, name = run.plan.model, run.model.identity.name
+        other = entries.setdefault(name, entry)
+        if other != entry:
+            yield entry.line, f"'{name}' is also the name of line {other.line}. Give it a name."
+
+
+def _combinations(
+    suite: Suite,
+) -> Iterator[tuple[SuiteModel, SuiteBenchmark, str, NamedDecoding]]:
+    """Yield every combination that the suite's entries allow."""
+    for model in suite.models:
+        for benchmark in suite.benchmarks:
+            only = model.choice.benchmarks
+            if only is not None and benchmark.name not in only:
+                continue
+            choices = (model.choice, benchmark.choice)
+            for strategy in suite.strategies_of(choices):
+                for decoding in suite.decodings_of(choices):
+                    yield model, benchmark, strategy, decoding
+
+
+def _config(
+    suite: Suite,
+    base: EvalConfig,
+    model: SuiteModel,
+    benchmark: SuiteBenchmark,
+    strategy: str,
+    decoding: NamedDecoding,
+) -> EvalConfig:
+    """Return the settings of one evaluation. The model's own override the benchmark's."""
+    settings = suite.settings
+    for more in (decoding.settings, benchmark.settings, model.settings):
+        settings = more.over(settings)
+    problems = base.problems
+    if problems == ProblemSelection():
+        problems = ProblemSelection(settings.problems or "", settings.tasks or ())
+    config = dataclasses.replace(
+        base,
+        benchmark=benchmark.name,
+        split=settings.split or "",
+        select=settings.select or "",
+        problems=problems,
+        prompt_imports=settings.prompt_imports or base.prompt_imports,
+        model=model.reference,
+        sampling=decoding.sampling(settings),
+        prompt_strategy=strategy,
+        system=settings.system or "",
+        stop=settings.stop or (),
+        engine=model.engine,
+    )
+    config.sampling.resolve()
+    check_workers(config)
+    check_texts(config.system, config.stop)
+    engine_options(config)
+    return config
+
+
+def _select(config: EvalConfig, whole: Benchmark) -> SelectedProblems:
+    benchmark, label = config.problems.apply(whole)
+    return SelectedProblems(benchmark, label, len(whole.problems))
+
+
+def _check_model(config: EvalConfig, model: Model) -> Decoding:
+    """Return the decoding. Raise an error for settings that the model does not support."""
+    check_strategy(config, model)
+    decoding = config.sampling.resolve(thinks=model.thinks)
+    if isinstance(model, models.RecordedModel):
+        refuse_for_recorded(config.system, config.stop, decoding)
+    else:
+        form = model.identity.prompt_form
+        resolve_prompt_settings(form, config.engine, config.system, config.stop)
+    return decoding

@@ -1,0 +1,204 @@
+"""Run the evaluations of a suite: each model is loaded once, and a failure costs its own rows."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from assay import models
+from assay.errors import AssayError, ModelError
+from assay.pipeline.config import EvalConfig
+from assay.pipeline.evaluate import Shared, evaluate, needs_model
+from assay.runs import Gate, Result
+from assay.runs.stores.suites import SuiteRecord, SuiteRow, Target, suite_path, write_suite
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from assay.pipeline.suite.plan import ModelKey, ReadyRun
+    from assay.pipeline.suite.suite import Suite
+    from assay.progress import Reporter
+    from assay.types import Decoding
+
+CheckDevice = Callable[[EvalConfig, models.Model], Gate | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """One evaluation of a suite and its result, or None if it failed."""
+
+    row: SuiteRow
+    result: Result | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SuiteResult:
+    """The evaluations of a suite in their order, and the record that was written."""
+
+    outcomes: tuple[Outcome, ...]
+    record: SuiteRecord
+    path: Path | None = None  # of the record; None: the suite has no name
+
+    @property
+    def results(self) -> tuple[Result, ...]:
+        """The results of the evaluations that did not fail."""
+        return tuple(one.result for one in self.outcomes if one.result is not None)
+
+    @property
+    def failures(self) -> tuple[SuiteRow, ...]:
+        return tuple(one.row for one in self.outcomes if one.row.state == "failed")
+
+    @property
+    def complete(self) -> bool:
+        """Tell whether all samples of all evaluations were judged."""
+        return all(one.row.state == "complete" for one in self.outcomes)
+
+
+def run_suite(
+    suite: Suite,
+    runs: Sequence[ReadyRun],
+    reporter: Reporter,
+    check_device: CheckDevice = lambda *_: None,
+) -> SuiteResult:
+    """Run or resume all evaluations, and return their results.
+
+    ``check_device`` is called once per model, before it generates. What it returns is recorded.
+    """
+    return _SuiteRunner(suite, runs, reporter, check_device).run()
+
+
+class _Engines:
+    """Models that are kept loaded, by key."""
+
+    def __init__(self) -> None:
+        self._held: dict[ModelKey, contextlib.ExitStack] = {}
+
+    def hold(self, run: ReadyRun) -> None:
+        """Keep the run's model loaded from its first use until it is released."""
+        if run.key not in self._held:
+            with contextlib.ExitStack() as opening:
+                opening.enter_context(run.model.kept_loaded())
+                self._held[run.key] = opening.pop_all()
+
+    def release(self, key: ModelKey) -> None:
+        """End the model's engine. Only for the thread that reads its answers, or when idle."""
+        if (held := self._held.pop(key, None)) is not None:
+            held.close()
+
+    def close(self) -> None:
+        for key in list(self._held):
+            self.release(key)
+
+
+class _SuiteRunner:
+    def __init__(
+        self,
+        suite: Suite,
+        runs: Sequence[ReadyRun],
+        reporter: Reporter,
+        check_device: CheckDevice,
+    ) -> None:
+        self._suite, self._runs = suite, runs
+        self._reporter, self._check_device = reporter, check_device
+        self._engines, self._written = _Engines(), set[str]()
+        self._gates: dict[ModelKey, Gate | None] = {}
+        self._broken: dict[ModelKey, str] = {}  # why a model cannot be used
+        self._outcomes = [Outcome(_row(run)) for run in runs]
+        results_dir = runs[0].plan.config.results_dir if runs else Path()
+        self._path = suite_path(results_dir, suite.name) if suite.name else None
+
+    def run(self) -> SuiteResult:
+        record = self._record()
+        try:
+            for number, run in enumerate(self._runs):
+                self._reporter.note(f"[{number + 1}/{len(self._runs)}] {run.plan.label}")
+                self._outcomes[number] = self._run_one(number, run)
+                record = self._record()
+        finally:
+            self._engines.close()
+        return SuiteResult(tuple(self._outcomes), record, self._path)
+
+    def _run_one(self, number: int, run: ReadyRun) -> Outcome:
+        """Return the outcome of one evaluation. A model that failed is not tried again."""
+        row = self._outcomes[number].row
+        if (why := self._broken.get(run.key)) is not None:
+            return Outcome(dataclasses.replace(row, state="failed", error=why))
+        try:
+            result = self._evaluate(number, run)
+        except AssayError as error:
+            self._reporter.note(f"failed: {error}")
+            if isinstance(error, ModelError):
+                self._broken[run.key] = str(error)
+                self._engines.release(run.key)
+            return Outcome(dataclasses.replace(row, state="failed", error=str(error)))
+        row = dataclasses.replace(
+            row, state="complete" if result.complete else "incomplete", run=result.run,
+            model=result.model, protocol=result.protocol_hash,
+        )  # fmt: skip
+        return Outcome(row, result)
+
+    def _evaluate(self, number: int, run: ReadyRun) -> Result:
+        config = run.plan.config
+        if run.key not in self._gates:
+            self._gates[run.key] = self._check_device(config, run.model)
+        gate = self._gates[run.key]
+        self._engines.hold(run)
+        shared = Shared(
+            run.model, run.selected, self._largest(run.key), self._written,
+            lambda: self._hand_over(number),
+        )  # fmt: skip
+        config = dataclasses.replace(config, gate=lambda _: gate)
+        return evaluate(config, self._reporter, shared)
+
+    def _hand_over(self, number: int) -> None:
+        """Load the next model while the last programs of this one are judged.
+
+        This one is ended first, so that there is memory for the next.
+        """
+        run, later = self._runs[number], self._runs[number + 1 :]
+        if any(other.key == run.key for other in later):
+            return
+        self._engines.release(run.key)
+        if later:
+            with contextlib.suppress(AssayError):  # the evaluation itself will report it
+                self._preload(later[0])
+
+    def _preload(self, run: ReadyRun) -> None:
+        if needs_model(run.plan.config, run.model, run.selected, run.decoding, self._written):
+            self._engines.hold(run)
+            models.preload(run.model, self._largest(run.key))
+
+    def _largest(self, key: ModelKey) -> Decoding:
+        """Return the decoding with the highest limit of tokens that this model is asked for."""
+        decodings = (run.decoding for run in self._runs if run.key == key)
+        return max(decodings, key=lambda decoding: decoding.max_tokens)
+
+    def _record(self) -> SuiteRecord:
+        """Write and return the state of the suite."""
+        entries = self._suite.benchmarks
+        targets = (Target(b.name, s, f) for b in entries for f, s in b.targets.items())
+        baselines = (baseline for b in entries for baseline in b.baselines)
+        record = SuiteRecord(
+            self._suite.name,
+            datetime.now(UTC).isoformat(),
+            tuple(outcome.row for outcome in self._outcomes),
+            tuple(dict.fromkeys(targets)),
+            tuple(dict.fromkeys(baselines)),
+        )
+        if self._path is not None:
+            write_suite(self._path, record)
+        return record
+
+
+def _row(run: ReadyRun) -> SuiteRow:
+    config = run.plan.config
+    label = f"{config.benchmark}-{config.split}" if config.split else config.benchmark
+    return SuiteRow(
+        run.model.identity.name, label + run.selected.label, config.prompt_strategy,
+        run.plan.decoding.name,
+    )  # fmt: skip

@@ -1,0 +1,198 @@
+"""Define a suite: models, benchmarks, prompt strategies, decodings, and how each is overridden."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from assay.errors import AssayError, UsageError
+from assay.models import EngineOptions
+from assay.pipeline.config import ALL, PRESETS, STANDARD, EvalConfig, Sampling
+from assay.prompts import strategies
+from assay.runs.stores.suites import Baseline
+from assay.types import PromptImports
+
+T = TypeVar("T")
+
+
+class SuiteError(UsageError):
+    """A suite cannot be run. ``problems`` has one line for each reason."""
+
+    def __init__(self, name: str, problems: tuple[str, ...]) -> None:
+        count = f"{len(problems)} problems" if len(problems) > 1 else "one problem"
+        where = f"{name}: has {count}. " if name else ""
+        super().__init__(f"{where}{' '.join(problems)}")
+        self.name, self.problems = name or "the command", problems
+
+
+@dataclass(slots=True)
+class Problems:
+    """Collect everything that is wrong with a suite, with the lines of its file."""
+
+    name: str  # of the file, or of what else is wrong
+    found: dict[tuple[int, str], None] = field(default_factory=dict)
+
+    def attempt(self, line: int, read: Callable[..., T], *arguments: object) -> T | None:
+        """Return what a function returns for these arguments, or None after a problem."""
+        try:
+            return read(*arguments)
+        except (AssayError, ValueError) as error:
+            self.add(line, f"{str(error).rstrip('.')}.")
+            return None
+
+    def add(self, line: int, text: str) -> None:
+        self.found[line, text] = None
+
+    def report(self) -> None:
+        """Raise SuiteError if there are problems."""
+        if self.found:
+            lines = (f"Line {n}: {text}" if n else text for n, text in sorted(self.found))
+            raise SuiteError(self.name, tuple(lines))
+
+
+@dataclass(frozen=True, slots=True)
+class RunSettings:
+    """Settings of an evaluation that a suite, a decoding, a benchmark or a model may give.
+
+    None means not given.
+    """
+
+    n_samples: int | None = None
+    problems: str | None = None
+    tasks: tuple[str, ...] | None = None
+    split: str | None = None
+    max_tokens: int | None = None
+    seed: int | None = None
+    system: str | None = None
+    stop: tuple[str, ...] | None = None
+    select: str | None = None
+    prompt_imports: PromptImports | None = None
+
+    def over(self, general: RunSettings) -> RunSettings:
+        """Return these settings, and the general ones where these are not given."""
+        return dataclasses.replace(general, **self.given())
+
+    def given(self) -> dict[str, Any]:
+        """Return the settings that are given, by name."""
+        named = ((f.name, getattr(self, f.name)) for f in dataclasses.fields(self))
+        return {name: value for name, value in named if value is not None}
+
+
+@dataclass(frozen=True, slots=True)
+class NamedDecoding:
+    """Set how tokens are chosen. Settings such as ``n_samples`` can be part of it."""
+
+    name: str
+    temperature: float = 0.0
+    top_k: int | None = None
+    top_p: float = 1.0
+    min_p: float = 0.0
+    repetition_penalty: float = 1.0
+    settings: RunSettings = field(default_factory=RunSettings)
+    line: int = 0  # in the suite's file
+
+    def sampling(self, settings: RunSettings) -> Sampling:
+        """Return the settings of sampling, with the number of samples and the limit of tokens."""
+        return Sampling(
+            1 if settings.n_samples is None else settings.n_samples,
+            self.temperature, self.top_k, self.top_p, self.min_p, self.repetition_penalty,
+            settings.max_tokens, settings.seed or 0,
+        )  # fmt: skip
+
+
+def preset_decoding(name: str, line: int = 0) -> NamedDecoding:
+    """Return the decoding of a preset."""
+    preset = PRESETS[name]
+    settings = RunSettings(n_samples=preset.n_samples)
+    return NamedDecoding(name, preset.temperature, preset.top_k, settings=settings, line=line)
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The names that an entry is combined with. None means all of the suite."""
+
+    strategies: tuple[str, ...] | None = None
+    decodings: tuple[str, ...] | None = None
+    benchmarks: tuple[str, ...] | None = None  # of a model only
+
+
+@dataclass(frozen=True, slots=True)
+class SuiteModel:
+    """A model with its engine's options, which have its name."""
+
+    reference: str
+    engine: EngineOptions = field(default_factory=EngineOptions)
+    settings: RunSettings = field(default_factory=RunSettings)
+    choice: Choice = field(default_factory=Choice)
+    line: int = 0
+
+    @property
+    def name(self) -> str:
+        return self.engine.name or self.reference
+
+
+@dataclass(frozen=True, slots=True)
+class SuiteBenchmark:
+    """A benchmark, the scores to reach, and the scores that others published."""
+
+    name: str
+    settings: RunSettings = field(default_factory=RunSettings)
+    choice: Choice = field(default_factory=Choice)
+    targets: dict[str, float] = field(default_factory=dict)  # by figure, such as pass@1
+    baselines: tuple[Baseline, ...] = ()
+    line: int = 0
+
+
+GREEDY = "greedy"
+
+
+def suite_of(config: EvalConfig, benchmarks: Sequence[str], models: Sequence[str]) -> Suite:
+    """Return a suite without a file: every model on every benchmark, with the same settings."""
+    sampling = config.sampling
+    greedy = sampling.temperature == 0
+    decoding = NamedDecoding(
+        GREEDY if greedy else f"temperature {sampling.temperature:g}",
+        sampling.temperature, sampling.top_k, sampling.top_p, sampling.min_p,
+        sampling.repetition_penalty,
+    )  # fmt: skip
+    settings = RunSettings(
+        n_samples=sampling.n_samples, split=config.split, max_tokens=sampling.max_tokens,
+        seed=sampling.seed, system=config.system, stop=config.stop, select=config.select,
+        prompt_imports=config.prompt_imports,
+    )  # fmt: skip
+    names: tuple[str, ...] = (config.prompt_strategy,)
+    if config.prompt_strategy == ALL:
+        names = tuple(sorted(strategies.names(), key=lambda name: name != STANDARD))
+    return Suite(
+        tuple(SuiteModel(reference, config.engine) for reference in models),
+        tuple(map(SuiteBenchmark, benchmarks)),
+        names,
+        (decoding,),
+        settings,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Suite:
+    """Every model is evaluated on every benchmark, with every strategy and decoding."""
+
+    models: tuple[SuiteModel, ...]
+    benchmarks: tuple[SuiteBenchmark, ...]
+    strategies: tuple[str, ...] = (STANDARD,)
+    decodings: tuple[NamedDecoding, ...] = field(default_factory=lambda: (preset_decoding(GREEDY),))
+    settings: RunSettings = field(default_factory=RunSettings)
+    name: str = ""  # of its record; none: no record is written
+    file: str = ""  # the suite's file, for messages
+
+    def strategies_of(self, choices: tuple[Choice, ...]) -> tuple[str, ...]:
+        """Return the strategies that the first entry with a choice names, or all."""
+        named = (choice.strategies for choice in choices if choice.strategies is not None)
+        return next(named, self.strategies)
+
+    def decodings_of(self, choices: tuple[Choice, ...]) -> tuple[NamedDecoding, ...]:
+        """Return the decodings that the first entry with a choice names, or all."""
+        named = (choice.decodings for choice in choices if choice.decodings is not None)
+        names = next(named, tuple(decoding.name for decoding in self.decodings))
+        return tuple(decoding for decoding in self.decodings if decoding.name in names)

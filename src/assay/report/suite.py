@@ -1,0 +1,96 @@
+"""Render a suite's plan and outcome as lines of text."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from assay.report.text import interval, percent, percent_of, score, table
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from assay.pipeline.suite.estimate import PlannedRow, SuitePlan
+    from assay.pipeline.suite.run import Outcome, SuiteResult
+
+COLUMNS = ("model", "benchmark", "strategy", "decoding")
+NOT_OURS = "published, not measured by assay"
+
+
+def summarize_suite(done: SuiteResult) -> list[str]:
+    """Return one line per evaluation, then failures, targets and published scores."""
+    header = (*COLUMNS, "pass@1", "95 %", "reused", "run")
+    lines = table([header, *map(_row, done.outcomes)])
+    lines += [f"failed: {row.model} on {row.benchmark}: {row.error}" for row in done.failures]
+    lines += _targets(done)
+    for baseline in done.record.baselines:
+        source = f", {baseline.source}" if baseline.source else ""
+        lines.append(
+            f"{baseline.benchmark} {baseline.figure} {percent(baseline.score)}  {baseline.model} "
+            f"({NOT_OURS}{source})"
+        )
+    return [*lines, f"suite   {done.path}"] if done.path else lines
+
+
+def _row(outcome: Outcome) -> tuple[str, ...]:
+    row, result = outcome.row, outcome.result
+    names = (row.model, row.benchmark, row.strategy, row.decoding)
+    if result is None:
+        return *names, row.state, "", "", ""
+    one = result.pass_at.get(1)
+    return (
+        *names,
+        score(result.results, 1) + ("" if result.complete else " incomplete"),
+        interval(one),
+        str(result.timing.reused),
+        row.run,
+    )
+
+
+def _targets(done: SuiteResult) -> list[str]:
+    """Return which models reach each target."""
+    lines = []
+    for target in done.record.targets:
+        k = int(target.figure.partition("@")[2])
+        reached: list[str] = []
+        missed: list[str] = []
+        for result in done.results:
+            if result.benchmark == target.benchmark and (found := result.pass_at.get(k)):
+                shown = f"{result.model} ({percent_of(found)})"
+                (reached if found.value >= target.score else missed).append(shown)
+        lines.append(
+            f"target  {target.benchmark} {target.figure} {percent(target.score)}: "
+            f"reached by {', '.join(reached) or 'none'}"
+            + (f"; missed by {', '.join(missed)}" if missed else "")
+        )
+    return lines
+
+
+def summarize_plan(plan: SuitePlan) -> list[str]:
+    """Return one line per evaluation, and the sum."""
+    header = (*COLUMNS, "requests", "done", "tokens in", "tokens out", "time", "from")
+    lines = table([header, *map(_planned, plan.rows)])
+    time = "unknown time" if plan.seconds is None else f"about {duration(plan.seconds)}"
+    count = f"{len(plan.rows)} evaluations" if len(plan.rows) != 1 else "1 evaluation"
+    return [*lines, f"{count}, {plan.requests:,} requests to generate, {time}"]
+
+
+def _planned(row: PlannedRow) -> Sequence[str]:
+    bound = "" if row.source or not row.new_tokens else "at most "
+    return (
+        row.model, row.benchmark, row.strategy, row.decoding,
+        f"{row.requests:,}",
+        f"{row.done:,}",
+        "-" if row.prompt_tokens is None else f"{row.prompt_tokens:,}",
+        f"{bound}{row.new_tokens:,}",
+        "-" if row.seconds is None else duration(row.seconds),
+        row.source,
+    )  # fmt: skip
+
+
+def duration(seconds: float) -> str:
+    """Return a duration such as ``45 s``, ``12 min`` or ``3.5 h``."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    if seconds < 5400:
+        return f"{seconds / 60:.0f} min"
+    return f"{seconds / 3600:.1f} h"

@@ -1,0 +1,1 @@
+"""Store what several runs share."""

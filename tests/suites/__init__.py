@@ -1,0 +1,1 @@
+"""Suites of several models and benchmarks."""

@@ -1,0 +1,241 @@
+"""Run suites with real engines and small random models."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import assay as package
+from assay.progress import Silent
+from assay.runs import Result, RunReader
+from assay.runs.stores.suites import list_suites, read_suite
+from tests.conftest import ASSAY, Cli
+from tests.e2e.test_resume import descendants, survivors
+
+pytest.importorskip("xllamacpp", reason="needs the gguf extra")
+from tests.models.small_models import write_small
+
+Samples = dict[tuple[str, int], tuple[object, ...]]
+
+
+class Counter(Silent):
+    def __init__(self) -> None:
+        self.loads = 0
+        self.notes: list[str] = []
+
+    def loading(self) -> None:
+        self.loads += 1
+
+    def note(self, text: str) -> None:
+        self.notes.append(text)
+
+
+@pytest.fixture
+def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ASSAY_CACHE_DIR", str(tmp_path / "cache"))
+
+
+@pytest.fixture
+def models(tmp_path: Path) -> Path:
+    """Two small models, and one that lacks tensors of its architecture."""
+    write_small(tmp_path / "one.gguf", ("Q8_0",))
+    write_small(tmp_path / "two.gguf", ("Q4_1",))
+    write_small(tmp_path / "bad.gguf", ("Q8_0",), architecture="gpt2")
+    return tmp_path
+
+
+def write_suite(folder: Path, names: list[str], **more: Any) -> Path:
+    content = {
+        "defaults": {"problems": 3, "max_tokens": 8},
+        "models": [{"model": f"{name}.gguf", "name": name} for name in names],
+        "benchmarks": ["mini"],
+        **more,
+    }
+    path = folder / "night.yaml"
+    path.write_text(json.dumps(content))  # JSON is YAML
+    return path
+
+
+def samples(result: Result) -> Samples:
+    """Everything about the samples that a user could compare."""
+    run = RunReader(result.folder)
+    texts = {c.key: (c.text, c.finish_reason, c.tokens_generated) for c in run.read_completions()}
+    verdicts = {k: (v.status, v.reason, v.rule) for k, v in run.verdicts.items()}
+    return {key: (*texts[key], *verdicts[key]) for key in texts}
+
+
+@pytest.mark.usefixtures("own_cache")
+def test_each_model_is_loaded_once_and_results_are_those_of_single_commands(models: Path) -> None:
+    path = write_suite(
+        models, ["one", "two"], strategies=["standard", "few-shot"],
+        decodings=["greedy", {"name": "hot", "temperature": 1.0, "n_samples": 2}],
+    )  # fmt: skip
+    counter = Counter()
+    done = package.run_suite(path, results_dir=models / "together", reporter=counter)
+    assert done.complete
+    assert len(done.results) == 8
+    assert counter.loads == 2
+    assert {result.timing.reused for result in done.results} == {0}
+    for outcome in (done.outcomes[1], done.outcomes[6]):
+        assert outcome.result is not None
+        row, hot = outcome.row, outcome.row.decoding == "hot"
+        alone = package.evaluate(
+            "mini", model=str(models / f"{row.model}.gguf"), problems="3", max_tokens=8,
+            temperature=1.0 if hot else 0.0, n_samples=2 if hot else 1,
+            prompt_strategy=row.strategy, engine=package.EngineOptions(name=row.model),
+            results_dir=models / "alone", use_cache=False,
+        )  # fmt: skip
+        assert samples(alone) == samples(outcome.result)
+        assert alone.protocol_hash == outcome.result.protocol_hash == row.protocol
+        assert (
+            dataclasses.replace(alone.results, reasons=outcome.result.results.reasons)
+            == outcome.result.results
+        )
+
+
+@pytest.mark.usefixtures("own_cache")
+def test_benchmarks_with_the_same_prompts_share_completions(
+    models: Path, shared_data: Path
+) -> None:
+    path = write_suite(
+        models, ["one"], benchmarks=["humaneval", "humanevalplus"],
+        defaults={"tasks": ["HumanEval/23", "HumanEval/34"], "max_tokens": 8, "n_samples": 2},
+        decodings=[{"name": "hot", "temperature": 1.0}],
+    )  # fmt: skip
+    done = package.run_suite(path, results_dir=models / "r", data_dir=shared_data)
+    base, plus = done.results
+    assert (base.timing.reused, plus.timing.reused) == (0, 4)
+    assert plus.timing.tokens_generated == 0
+    assert plus.timing.inference_s == 0
+    assert plus.timing.reused_tokens == base.timing.tokens_generated > 0
+    assert {k: v[0] for k, v in samples(base).items()} == {
+        k: v[0] for k, v in samples(plus).items()
+    }
+    lines = RunReader(plus.folder).read_completions()
+    assert [completion.reused for completion in lines] == [True] * 4
+    # Another run uses the store too, unless it is fresh; a fresh suite still shares.
+    again = package.run_suite(path, results_dir=models / "s", data_dir=shared_data)
+    assert [result.timing.reused for result in again.results] == [4, 4]
+    fresh = package.run_suite(path, results_dir=models / "s", data_dir=shared_data, fresh=True)
+    assert [result.timing.reused for result in fresh.results] == [0, 4]
+    assert [samples(one) for one in fresh.results] == [samples(one) for one in done.results]
+
+
+def test_a_model_that_fails_costs_its_rows(models: Path, assay: Cli) -> None:
+    path = write_suite(models, ["bad", "two"], strategies=["standard", "few-shot"])
+    done = assay("suite", path)
+    assert done.returncode == 3, done.stderr
+    record = read_suite(models / "results" / "suites" / "night.json")
+    assert [(row.model, row.state) for row in record.rows] == [
+        ("bad", "failed"), ("bad", "failed"), ("two", "complete"), ("two", "complete"),
+    ]  # fmt: skip
+    assert "cannot load it" in record.rows[0].error
+    assert "failed: bad on mini[:3]" in done.stdout
+    (models / "bad.gguf").write_bytes((models / "one.gguf").read_bytes())
+    again = assay("suite", path, "--json")
+    assert again.returncode == 0, again.stderr
+    shown = json.loads(again.stdout)
+    assert [row["state"] for row in shown["rows"]] == ["complete"] * 4
+    assert [row["run"] for row in shown["rows"][2:]] == [row.run for row in record.rows[2:]]
+    assert len(shown["results"]) == 4
+    assert [record.suite for record in list_suites(models / "results")] == ["night"]
+
+
+def test_a_suite_in_which_all_fail_is_an_error(models: Path, assay: Cli) -> None:
+    done = assay("suite", write_suite(models, ["bad"]))
+    assert done.returncode == 2
+    assert "Every evaluation failed" in done.stderr.splitlines()[-1]
+
+
+def test_targets_and_published_scores_are_shown(models: Path, assay: Cli) -> None:
+    benchmark = {
+        "benchmark": "mini",
+        "targets": {"pass@1": 0.5},
+        "baselines": [{"model": "GPT-4", "score": 0.67, "source": "a report"}],
+    }
+    done = assay("suite", write_suite(models, ["one"], benchmarks=[benchmark]))
+    assert done.returncode == 0, done.stderr
+    assert "target  mini pass@1 50.0 %: reached by none; missed by one (0.0 %)" in done.stdout
+    assert "67.0 %  GPT-4 (published, not measured by assay, a report)" in done.stdout
+
+
+@pytest.mark.usefixtures("own_cache")
+def test_a_dry_run_counts_requests_and_estimates_by_earlier_runs(models: Path, assay: Cli) -> None:
+    path = write_suite(models, ["one"], benchmarks=["mini"])
+    with_cache = {"ASSAY_NO_CACHE": "0"}
+    plan = json.loads(assay("suite", path, "--dry-run", "--json", env=with_cache).stdout)
+    (row,) = plan["rows"]
+    assert (row["requests"], row["done"], row["new_tokens"], row["seconds"]) == (3, 0, 24, None)
+    assert not (models / "results").exists()
+    assert assay("suite", path, env=with_cache).returncode == 0
+    plan = json.loads(assay("suite", path, "--dry-run", "--json", env=with_cache).stdout)
+    assert plan["rows"][0]["done"] == 3
+    longer = assay("suite", path, "--dry-run", "--json", "--problems", "10", env=with_cache).stdout
+    (row,) = json.loads(longer)["rows"]
+    assert (row["requests"], row["done"]) == (10, 3)
+    assert row["seconds"] > 0
+    assert row["source"].startswith("mini_")
+
+
+def test_several_benchmarks_and_models_are_a_suite(models: Path, assay: Cli) -> None:
+    two = ("--model", models / "one.gguf", "--model", models / "two.gguf")
+    done = assay("eval", "mini", *two, "--problems", "2", "--max-tokens", "4", "--json")
+    assert done.returncode == 0, done.stderr
+    shown = json.loads(done.stdout)
+    assert [row["model"] for row in shown["rows"]] == [r["model"] for r in shown["results"]]
+    assert len({row["run"] for row in shown["rows"]}) == 2
+    assert not (models / "results" / "suites").exists()
+    refused = assay("eval", "mini", *two, "--name", "x")
+    assert refused.returncode == 2
+    assert "--name" in refused.stderr
+
+
+def start(path: Path) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [*ASSAY, "suite", str(path), "--json"], cwd=path.parent,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+
+
+def test_kill_9_loses_only_work_in_progress(models: Path) -> None:
+    path = write_suite(
+        models, ["one", "two"], defaults={"problems": 4, "max_tokens": 24, "n_samples": 20},
+        decodings=[{"name": "hot", "temperature": 1.0}],
+    )  # fmt: skip
+    results = models / "results"
+
+    def lines() -> int:
+        files = results.glob("*/completions.jsonl")
+        return sum(file.read_bytes().count(b"\n") for file in files)
+
+    for enough in (5, 85):  # in the first evaluation, and in the second
+        process = start(path)
+        deadline = time.monotonic() + 240
+        while lines() < enough:
+            assert process.poll() is None, process.communicate()
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        family = descendants(process.pid)
+        process.kill()
+        process.communicate()
+        assert survivors(family) == []
+    before = lines()
+    out, err = start(path).communicate(timeout=300)
+    shown = json.loads(out)
+    assert [row["state"] for row in shown["rows"]] == ["complete"] * 2, err
+    assert len(list(results.glob("mini_*.json"))) == 2  # no run was begun twice
+    assert before <= lines() <= 160 + 2  # half a line may have been written
+    for result, row in zip(shown["results"], shown["rows"], strict=True):
+        alone = package.evaluate(
+            "mini", model=str(models / f"{row['model']}.gguf"), problems="4", max_tokens=24,
+            temperature=1.0, n_samples=20, engine=package.EngineOptions(name=row["model"]),
+            results_dir=models / "alone", use_cache=False,
+        )  # fmt: skip
+        resumed = package.load_run(results / f"{result['run']}.json")
+        assert samples(alone) == samples(resumed)
