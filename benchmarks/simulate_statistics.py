@@ -13,6 +13,7 @@ import functools
 import itertools
 import sys
 from dataclasses import dataclass
+from typing import Any
 
 import numpy
 
@@ -72,7 +73,9 @@ def draw_pairs(scenario: Scenario, draw: numpy.random.Generator) -> Pairs:
     other = scenario.other_rate
     fresh = draw.beta(SPREAD * other, SPREAD * (1 - other), originals)
     others = numpy.where(draw.random(originals) < scenario.changed, fresh, rates)
-    passed = [draw.binomial(scenario.samples, numpy.repeat(r, size)) for r in (rates, others)]
+    passed: list[Any] = [
+        draw.binomial(scenario.samples, numpy.repeat(r, size)) for r in (rates, others)
+    ]
     pairs = []
     for i, (a, b) in enumerate(zip(*(p.tolist() for p in passed), strict=True)):
         cluster = f"o{i // size}" if scenario.clustered else None
@@ -86,7 +89,8 @@ def compare_drawn(pairs: Pairs) -> Statistics:
     if any(a.n > 1 or a.cluster for a, _ in pairs):
         return compare_pairs(pairs)
     outcomes = [(a.passed, b.passed) for a, b in pairs]
-    return _compare_table(*(outcomes.count(one) for one in itertools.product((0, 1), repeat=2)))
+    kinds = ((0, 0), (0, 1), (1, 0), (1, 1))
+    return _compare_table(*(outcomes.count(kind) for kind in kinds))
 
 
 @functools.cache
@@ -112,8 +116,14 @@ def simulate(scenario: Scenario, rounds: int, seed: int = 20_260_101) -> Outcome
         claimed += found.decision in ("better", "worse")
         equivalent += found.decision == "equivalent"
         widths.append(found.interval.half_width)
-    shares = (x / rounds for x in (score, difference, significant, claimed, equivalent))
-    return Outcome(*shares, float(numpy.median(widths)))
+    return Outcome(
+        covered_score=score / rounds,
+        covered_difference=difference / rounds,
+        significant=significant / rounds,
+        claimed=claimed / rounds,
+        equivalent=equivalent / rounds,
+        half_width=float(numpy.median(widths)),
+    )
 
 
 @dataclass(frozen=True, slots=True)
