@@ -146,7 +146,7 @@ def compare_family(
 
 
 def group_results(results: Sequence[Result], alpha: float = ALPHA) -> ModelGroups:
-    """Return letters for results that cannot be told apart: paired tests of all pairs, by Holm."""
+    """Return letters for results that cannot be distinguished: all pairs, Holm's correction."""
     p_values, scores = {}, {}
     for a, b in itertools.combinations(results, 2):
         found = compare_pairs(_pairs(a, b, tally_problems(a), tally_problems(b)))
