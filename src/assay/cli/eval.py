@@ -13,14 +13,15 @@ from assay.cli._options import (
     asking,
     judging,
     list_choices,
+    margin,
     modelling,
     option,
     sampling,
 )
 from assay.cli._output import INCOMPLETE, echo, echo_json
 from assay.cli._progress import ProgressDisplay
-from assay.errors import RunError
-from assay.pipeline import EvalConfig
+from assay.errors import RunError, UsageError
+from assay.pipeline import EvalConfig, Until
 from assay.report.summary import summarize, summarize_strategies
 from assay.runs.publication import require_publishable
 
@@ -55,11 +56,18 @@ if TYPE_CHECKING:
     default=True,
     help="Whether to compare GPU and CPU logits first, once per model and device.",
 )
+@option(
+    "--until", type=click.Choice(["decided"]),
+    help="Add samples in rounds until the comparison with --against is decided. --n-samples is the "
+    "most; default: as many as the baseline has.",
+)  # fmt: skip
+@option("--against", default="", metavar="RUN", help="Baseline of --until.")
+@margin
 @modelling
 @judging
 def evaluate(
     benchmark: str, results_dir: Path, resume: bool, as_json: bool, publishable: bool,
-    parity_gate: bool, **asked: Any,
+    parity_gate: bool, until: str | None, against: str, margin: float, **asked: Any,
 ) -> None:  # fmt: skip
     """Evaluate a model on BENCHMARK: generate, execute in the sandbox, score.
 
@@ -68,8 +76,14 @@ def evaluate(
       assay eval humaneval
       assay eval humaneval --model model.gguf --preset pass1
       assay eval humaneval --prompt-strategy all
+      assay eval humaneval --preset pass1 --until decided --against BASELINE
     """
-    config = EvalConfig(benchmark=benchmark, results_dir=results_dir, fresh=not resume, **asked)
+    if (until is None) != (not against):
+        raise UsageError("--until and --against: belong together. Give both, or neither.")
+    config = EvalConfig(
+        benchmark=benchmark, results_dir=results_dir, fresh=not resume,
+        until=Until(against, margin / 100) if until else None, **asked,
+    )  # fmt: skip
     with ProgressDisplay(benchmark, quiet=as_json) as display:
         results = api.run_evaluation(
             config, display, publishable=publishable, parity_gate=parity_gate

@@ -39,7 +39,7 @@ def evaluate(config: EvalConfig, reporter: Reporter) -> Result:
     if config.select and selection.methods.get(config.select).logprobs:
         engine = dataclasses.replace(engine, logprobs=True)
     model = models.open_model(config.model, engine, reporter.note)
-    numbers = range(config.sampling.n_samples)
+    numbers = range(config.rounds or config.sampling.n_samples)
     keys = [(problem.task_id, s) for problem in selected.benchmark.problems for s in numbers]
     gate = config.gate(model)
     check_strategy(config, model)
@@ -60,6 +60,7 @@ def evaluate(config: EvalConfig, reporter: Reporter) -> Result:
         form = model.identity.prompt_form
         asking = resolve_asking(form, config.engine, config.system, config.stop)
         samples = Samples(keys, strategy, asking, decoding)
+    samples = dataclasses.replace(samples, planned=config.sampling.n_samples)
     benchmark = surround(selected.benchmark, config.prompt_imports, model.identity.prompt_form)
     return judge_samples(config, selected, benchmark, samples, model, reporter, gate)
 

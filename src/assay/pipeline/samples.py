@@ -45,6 +45,7 @@ class Samples:
     asking: Asking
     decoding: Decoding
     origin: str = ""  # digest of completions that were recorded elsewhere
+    planned: int = 0  # samples per problem that there may be at most; 0: these
 
 
 def check_strategy(config: EvalConfig, model: models.Model) -> None:

@@ -19,7 +19,7 @@ from assay.report.text import (
     table,
 )
 from assay.runs import Comparison, Result, compare
-from assay.runs.result import ConfigResult, CrossCheck, Dependence, Timing
+from assay.runs.result import ConfigResult, CrossCheck, Dependence, SequentialResult, Timing
 from assay.types import ModelIdentity
 
 DIGEST = re.compile("[0-9a-f]{64}")
@@ -48,6 +48,8 @@ def summarize(result: Result) -> list[str]:
             f"  best of {best.n} {percent_of(best.estimate)}  {interval(best.estimate)} "
             f"by {best.method}" + (f", {without} problems without examples" if without else "")
         )
+    if result.sequential:
+        lines.append(_sequential(result.sequential))
     if results.unscorable:
         lines.append(f"  unscorable {', '.join(results.unscorable)}: the reference fails here")
     if results.unsupported:
@@ -64,6 +66,16 @@ def summarize(result: Result) -> list[str]:
         f"  protocol  {result.protocol.hash[:12]}{' (incomplete)' if gap else ''}",
         f"  results   {result.path}",
     ]
+
+
+def _sequential(found: SequentialResult) -> str:
+    last = found.looks[-1]
+    ends = f"[{100 * last.interval.low:+.1f}, {100 * last.interval.high:+.1f}]"
+    return (
+        f"  {found.decision:<9} compared with {found.baseline_model} ({found.baseline}) on these "
+        f"problems: {100 * (last.gained - last.lost) / last.pairs:+.1f} points {ends}, after "
+        f"{last.rounds} of {found.budget} rounds"
+    )
 
 
 def _settings(result: Result) -> list[str]:
