@@ -135,7 +135,7 @@ class CrossCheck:
 
 @dataclass(frozen=True, slots=True)
 class SequentialResult:
-    """How samples were added in rounds until a comparison with a baseline decided."""
+    """Record how samples were added in rounds until a comparison with a baseline decided."""
 
     baseline: str  # its run
     baseline_model: str
