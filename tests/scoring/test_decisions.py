@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 from assay.scoring import Tally, estimate
 from assay.scoring.clusters import design_effect, difference_interval, pooled_mean
+from assay.scoring.comparison import group_verdicts
 from assay.scoring.decisions import ModelGroups, group_models, holm
 from assay.scoring.noise import TwoNoises, two_noises
-from assay.scoring.paired import sign_test
 from assay.scoring.pass_at_k import majority_at_k, pass_hat_k
 from assay.scoring.problems import difficulties, suspicious_problems
 from assay.scoring.sequential import confidence_sequence, look
@@ -41,11 +41,12 @@ def recorded(shared_data: Path) -> Verdicts:
 
 
 def group(verdicts: Verdicts) -> ModelGroups:
-    p_values = {}
-    for a, b in itertools.combinations(verdicts, 2):
-        pairs = list(zip(verdicts[a], verdicts[b], strict=True))
-        p_values[a, b] = sign_test(pairs.count((False, True)), pairs.count((True, False)))
-    return group_models({name: sum(v) / len(v) for name, v in verdicts.items()}, p_values)
+    return group_verdicts(
+        {
+            name: [Tally(str(i), 1, int(passed)) for i, passed in enumerate(found)]
+            for name, found in verdicts.items()
+        }
+    )
 
 
 def test_recorded_models_in_groups(recorded: Verdicts) -> None:

@@ -23,6 +23,7 @@ from assay.cli._progress import ProgressDisplay
 from assay.errors import RunError, UsageError
 from assay.pipeline import EvalConfig, Until
 from assay.report.summary import summarize, summarize_strategies
+from assay.runs.compare import share_problems
 from assay.runs.publication import require_publishable
 
 if TYPE_CHECKING:
@@ -108,7 +109,11 @@ def show_all(results: Sequence[Result], *, as_json: bool) -> None:
     if not as_json:
         echo(*summarize_strategies(results))
         return
-    compared = [codec.to_json(runs.compare(results[0], other)) for other in results[1:]]
+    comparable = [other for other in results[1:] if share_problems(results[0], other)]
+    members = runs.compare_family(results[0], comparable).members if comparable else ()
+    compared = [
+        {**codec.to_json(m.comparison), "adjusted_p_value": m.adjusted_p_value} for m in members
+    ]
     echo_json({"results": list(map(runs.render_result, results)), "comparisons": compared})
 
 

@@ -18,7 +18,8 @@ from assay.report.text import (
     score,
     table,
 )
-from assay.runs import Comparison, Result, compare
+from assay.runs import Comparison, Result, compare_family
+from assay.runs.compare import FamilyMember, share_problems
 from assay.runs.result import ConfigResult, CrossCheck, Dependence, SequentialResult, Timing
 from assay.types import ModelIdentity
 
@@ -168,17 +169,22 @@ def _extraction(rules: Sequence[Dependence]) -> list[str]:
 
 
 def summarize_strategies(results: Sequence[Result]) -> list[str]:
-    """Return one table. Differences are relative to the first result, problem by problem."""
+    """Return one table. Differences are relative to the first result, problem by problem.
+
+    The p-values are corrected for the number of strategies by Holm's method.
+    """
     first = results[0]
     against = first.config.prompt_strategy
     shown_level = level(first.pass_at[1]) if 1 in first.pass_at else "interval"
     rows = [("strategy", "pass@1", shown_level, f"to {against}", "gained", "lost", "p", "run")]
+    comparable = [result for result in results[1:] if share_problems(first, result)]
+    members = compare_family(first, comparable).members if comparable else ()
+    compared = {member.comparison.run_b: member for member in members}
     for result in results:
-        compared = None if result is first else compare(first, result)
         rows.append(
             (
                 result.config.prompt_strategy, score(result.results, 1),
-                interval(result.pass_at.get(1)), *_compared(compared), result.run,
+                interval(result.pass_at.get(1)), *_compared(compared.get(result.run)), result.run,
             )
         )  # fmt: skip
     lines = [f"{benchmark_name(first)} · {first.model} · n={first.config.num_samples}"]
@@ -191,11 +197,12 @@ def summarize_strategies(results: Sequence[Result]) -> list[str]:
     return lines
 
 
-def _compared(found: Comparison | None) -> tuple[str, str, str, str]:
-    if found is None or found.difference is None:
+def _compared(member: FamilyMember | None) -> tuple[str, str, str, str]:
+    if member is None:
         return "-", "-", "-", "-"
+    found = member.comparison
     points = f"{100 * found.difference:+.1f} points"
-    return points, str(len(found.gained)), str(len(found.lost)), f"{found.p_value:.3g}"
+    return points, str(len(found.gained)), str(len(found.lost)), f"{member.adjusted_p_value:.3g}"
 
 
 def describe_incomplete(found: Comparison, first: Result, second: Result) -> list[str]:
