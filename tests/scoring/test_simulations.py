@@ -26,12 +26,13 @@ def test_coverage_and_size_in_short(scenario: Scenario) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("scenario", scenarios(), ids=str)
 def test_coverage_and_size(scenario: Scenario) -> None:
-    found = simulate(scenario, 1000)
+    found = simulate(scenario, 400)  # good to about 3.3 points
     few = scenario.problems < 100 or scenario.clustered  # clusters: 41 originals
-    assert found.covered_difference >= (0.83 if few else 0.92)
+    assert found.covered_difference >= (0.83 if few else 0.91)
+    assert found.covered_score >= (0.86 if few else 0.88)
     if scenario.shift == 0:
-        assert found.significant <= 0.07
-        assert found.claimed <= 0.075
+        assert found.significant <= 0.085
+        assert found.claimed <= 0.085
 
 
 def test_peeking_makes_few_false_claims_in_short() -> None:

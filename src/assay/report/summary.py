@@ -49,7 +49,7 @@ def summarize(result: Result) -> list[str]:
             f"  best of {best.n} {percent_of(best.estimate)}  {interval(best.estimate)} "
             f"by {best.method}" + (f", {without} problems without examples" if without else "")
         )
-    if result.sequential:
+    if result.sequential and result.sequential.looks:
         lines.append(_sequential(result.sequential))
     if results.unscorable:
         lines.append(f"  unscorable {', '.join(results.unscorable)}: the reference fails here")
