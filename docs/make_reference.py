@@ -12,6 +12,7 @@ from pathlib import Path
 
 import click
 
+from assay.cli._groups import GroupedCommand, group_options
 from assay.cli.main import cli
 from assay.datasets.catalogue import data_files
 
@@ -38,6 +39,7 @@ FOREIGN_VARIABLES = {
     "XDG_CACHE_HOME": "Parent of the cache folder if `ASSAY_CACHE_DIR` is not set.",
     "XDG_CONFIG_HOME": "Parent of `assay/seal.key`, the key that signs cache entries.",
 }
+HEADINGS = ("| option | default | variable | meaning |", "|---|---|---|---|")
 
 
 def walk(command: click.Command, name: str) -> Iterator[tuple[str, click.Command]]:
@@ -79,8 +81,10 @@ def render_options() -> str:
         usage = " ".join(command.collect_usage_pieces(context))
         summary = (command.help or "").partition("\n\n")[0].replace("\n", " ").strip()
         lines += ["", f"## {name}", "", summary, "", f"Usage: `{name} {usage}`"]
-        if rows := [_row(option) for option in options(command)]:
-            lines += ["", "| option | default | variable | meaning |", "|---|---|---|---|", *rows]
+        for heading, members in group_options(command, context):
+            if rows := [_row(one) for one in members if one in options(command)]:
+                title = ["", f"**{heading}**"] if isinstance(command, GroupedCommand) else []
+                lines += [*title, "", *HEADINGS, *rows]
     return "\n".join(lines) + "\n"
 
 

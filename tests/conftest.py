@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -23,6 +24,12 @@ from tests.in_process import run_command
 from tests.sandbox.container_engine import OwnEngine, running_engine
 from tests.skips import SHARED_DATA, SkipChecker
 
+# Random examples per property: a few by default, all with --hypothesis-profile=full (test-all).
+# No deadline: other load must not fail a test.
+settings.register_profile("default-tier", deadline=None, max_examples=25)
+settings.register_profile("full", deadline=None)
+settings.load_profile("default-tier")
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
@@ -38,6 +45,18 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         shared = [name for name in ("docker", "wasm", "parity") if item.get_closest_marker(name)]
         item.add_marker(pytest.mark.xdist_group(shared[0] if shared else item.path.stem))
+
+
+ALL_TORCH = re.compile(r"^pytestmark = [^(]*\bmark\.torch\b", re.MULTILINE)
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave out files of torch's tests when none is selected: importing torch takes seconds."""
+    wanted = "not torch" not in config.option.markexpr
+    named = any(collection_path.name in argument for argument in config.args)
+    if wanted or named or collection_path.suffix != ".py":
+        return None
+    return True if ALL_TORCH.search(collection_path.read_text()) else None
 
 
 @contextlib.contextmanager
@@ -64,8 +83,6 @@ def pytest_runtest_call() -> Generator[None, None, None]:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    settings.register_profile("assay", deadline=None)  # other load must not fail a test
-    settings.load_profile("assay")
     if config.getoption("--require") and not hasattr(config, "workerinput"):
         config.pluginmanager.register(SkipChecker(), "skip-checker")
 
@@ -77,6 +94,8 @@ def _environment() -> None:
         if name != "ASSAY_CACHE_DIR":
             del os.environ[name]
     os.environ["ASSAY_NO_CACHE"] = "1"  # the cache has tests of its own
+    # pytest's own workers fill the cores: a second one of the sandbox costs 0.4 CPU s per command.
+    os.environ["ASSAY_WORKERS"] = "1"
     if SHARED_DATA.is_dir():
         os.environ["ASSAY_DATA_DIR"] = str(SHARED_DATA)
 

@@ -63,7 +63,7 @@ def config_for(
     others = [one for one in references(mini) if one[0] not in answered]
     path = write_completions(folder / "samples.jsonl", [*answers, *others])
     return ScoreConfig(
-        "mini", folder / "results", samples_file=str(path), partial=True, select=select
+        "mini", folder / "results", samples_file=str(path), partial=True, select=select, workers=1
     )
 
 

@@ -30,7 +30,7 @@ def scored(mini: Benchmark, folder: Path, *, wrong: int = 0) -> assay.Result:
     for number in range(wrong):
         samples[number] = (samples[number][0], "def f(): pass")
     path = write_completions(folder / f"samples{wrong}.jsonl", samples)
-    config = ScoreConfig("mini", folder / "results", samples_file=str(path))
+    config = ScoreConfig("mini", folder / "results", samples_file=str(path), workers=1)
     return score(config, Silent())
 
 

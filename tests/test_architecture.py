@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import ast
+import functools
 from collections.abc import Iterator
 from pathlib import Path
-
-import pytest
 
 SOURCE = Path(__file__).parents[1] / "src" / "assay"
 # Imports go downwards. What is in no layer is the foundation, which every package may import.
@@ -47,8 +46,13 @@ def name_of(path: Path) -> str:
     return ".".join(path.relative_to(SOURCE).with_suffix("").parts)
 
 
-def imported(path: Path) -> Iterator[str]:
-    """Yield the names, without ``assay``, that a file imports from assay."""
+@functools.cache
+def imported(path: Path) -> tuple[str, ...]:
+    """Return the names, without ``assay``, that a file imports from assay."""
+    return tuple(find_imports(path))
+
+
+def find_imports(path: Path) -> Iterator[str]:
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "assay":
             for alias in node.names:
@@ -62,42 +66,60 @@ def is_a_package_or_module(name: str) -> bool:
     return (SOURCE / name).is_dir() or (SOURCE / f"{name}.py").exists()
 
 
-@pytest.mark.parametrize("path", FILES, ids=name_of)
-def test_imports_go_downwards(path: Path) -> None:
-    here = name_of(path).partition(".")[0]
-    for name in imported(path):
-        there = name.partition(".")[0]
-        if there == here or here == "__init__" or not is_a_package_or_module(there):
-            continue  # a name of the package itself, such as __version__
-        down = layer(here) < layer(there) or layer(there) == len(LAYERS)
-        assert down or (here, there) in SIDEWAYS, f"{name_of(path)} imports {name}"
+def goes_downwards(here: str, name: str) -> bool:
+    """Report whether the package ``here`` may import ``name`` by the layers."""
+    there = name.partition(".")[0]
+    if there == here or here == "__init__" or not is_a_package_or_module(there):
+        return True  # a name of the package itself, such as __version__
+    down = layer(here) < layer(there) or layer(there) == len(LAYERS)
+    return down or (here, there) in SIDEWAYS
 
 
-@pytest.mark.parametrize("path", FILES, ids=name_of)
-def test_nobody_reaches_into_another_package(path: Path) -> None:
-    here = name_of(path).partition(".")[0]
-    for name in imported(path):
-        there, _, rest = name.partition(".")
-        if there == here:
-            continue
-        hidden = any(part.startswith("_") and part != "__version__" for part in rest.split("."))
-        reaches = hidden or any(f"{name}.".startswith(f"{folder}.") for folder in PRIVATE)
-        assert not reaches, f"{name_of(path)} reaches into {name}"
+def reaches_into(here: str, name: str) -> bool:
+    """Report whether ``name`` is the business of a package other than ``here``."""
+    there, _, rest = name.partition(".")
+    if there == here:
+        return False
+    hidden = any(part.startswith("_") and part != "__version__" for part in rest.split("."))
+    return hidden or any(f"{name}.".startswith(f"{folder}.") for folder in PRIVATE)
 
 
-@pytest.mark.parametrize("path", FILES, ids=name_of)
-def test_files_fit_a_readers_head(path: Path) -> None:
-    most = MOST_LINES_OF_A_DOOR if path.name == "__init__.py" else MOST_LINES
+def most_lines(path: Path) -> int:
     if path.name == "types.py":
-        most = 250
-    assert len(path.read_text().splitlines()) <= most
+        return 250
+    return MOST_LINES_OF_A_DOOR if path.name == "__init__.py" else MOST_LINES
 
 
-@pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
-def test_folders_can_be_looked_through(folder: Path) -> None:
-    name = str(folder.relative_to(SOURCE))
-    if name not in (*PLUG_INS, "cli"):
-        assert len(list(folder.glob("*.py"))) <= MOST_FILES
+# One test for all files: with one per file, pytest's own work would be most of the time.
+def test_imports_go_downwards() -> None:
+    upwards = [
+        f"{name_of(path)} imports {name}"
+        for path in FILES
+        for name in imported(path)
+        if not goes_downwards(name_of(path).partition(".")[0], name)
+    ]
+    assert upwards == []
+
+
+def test_nobody_reaches_into_another_package() -> None:
+    reaching = [
+        f"{name_of(path)} reaches into {name}"
+        for path in FILES
+        for name in imported(path)
+        if reaches_into(name_of(path).partition(".")[0], name)
+    ]
+    assert reaching == []
+
+
+def test_files_fit_a_readers_head() -> None:
+    lines = {path: len(path.read_text().splitlines()) for path in FILES}
+    assert {name_of(p): count for p, count in lines.items() if count > most_lines(p)} == {}
+
+
+def test_folders_can_be_looked_through() -> None:
+    counts = {str(f.relative_to(SOURCE)): len(list(f.glob("*.py"))) for f in FOLDERS}
+    crowded = {name: count for name, count in counts.items() if count > MOST_FILES}
+    assert set(crowded) <= {*PLUG_INS, "cli"}, crowded
 
 
 def test_a_folder_is_an_argument_and_never_ambient_state() -> None:

@@ -238,7 +238,7 @@ def test_more_prompts_and_fewer_are_no_other_ones(monkeypatch: Patch, folder: Pa
     (folder / "in.jsonl").write_bytes(b"".join([line(prompt="new", task_id="new"), *lines[2:]]))
     report, watcher = run(monkeypatch, folder)
     assert (report.kept, report.made) == (4, 1)
-    assert "2 lines of the output belong to other prompts and stay" in watcher.notes
+    assert "kept in the output: 2 lines of other prompts" in watcher.notes
     assert len(written(folder)) == 7
 
 

@@ -90,7 +90,7 @@ def test_text_arrives_as_it_was_written(prompt: str, task_id: str) -> None:
         (line(prompt="a", task_id="\ud800"), "task_id contains half a surrogate pair"),
         (line(prompt="a", max_tokens="9"), "'max_tokens' has an unexpected value"),
         (line(prompt="a", max_tokens=True), "'max_tokens' has an unexpected value"),
-        (line(prompt="a", seed=-1), "seed must be 0 or more"),
+        (line(prompt="a", seed=-1), "seed -1: must be 0 or more"),
         (line(prompt="a", seed=2**31), "less than 2^31"),
         (line(prompt="a", stop=[1]), "'stop' has an unexpected value"),
         (line(prompt="a", stop=""), "a stop word is empty"),
@@ -106,10 +106,10 @@ def test_bad_lines_say_why(bad: bytes, error: str) -> None:
 @pytest.mark.parametrize(
     ("own", "error"),
     [
-        ({"max_tokens": 0}, "max-tokens must be at least 1"),
-        ({"temperature": -1}, "temperature must be 0 or more"),
-        ({"temperature": float("nan")}, "temperature must be 0 or more"),
-        ({"top_k": -1}, "top-k must be 0"),
+        ({"max_tokens": 0}, "max-tokens 0: must be at least 1"),
+        ({"temperature": -1}, "temperature -1.0: must be 0 or more"),
+        ({"temperature": float("nan")}, "temperature nan: must be 0 or more"),
+        ({"top_k": -1}, "top-k -1: must be 0"),
     ],
 )
 def test_settings_without_meaning_make_a_bad_line(

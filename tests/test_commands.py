@@ -9,7 +9,8 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from assay.cli.main import HOMES, LONGEST_SUMMARY, SECTIONS, cli
+from assay.cli._groups import LONGEST_SUMMARY
+from assay.cli.main import HOMES, SECTIONS, cli
 
 
 def command(name: str) -> click.Command:
@@ -28,6 +29,12 @@ def test_no_summary_is_cut_off(name: str) -> None:
     summary = command(name).get_short_help_str(LONGEST_SUMMARY)
     assert summary
     assert not summary.endswith("...")
+
+
+@pytest.mark.parametrize("name", ["sandbox", "env", "data"])
+def test_a_group_shows_whole_summaries(name: str) -> None:
+    shown = CliRunner().invoke(cli, [name, "--help"]).output
+    assert "..." not in shown.partition("\nCommands:")[2]
 
 
 def test_the_help_lists_every_section_and_command() -> None:

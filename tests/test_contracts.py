@@ -243,7 +243,7 @@ def test_the_command(assay: Cli, tmp_path: Path) -> None:
     assert done.returncode == 2
     assert "broken  returned 2.0, not 1.41421" in done.stdout
     assert done.stderr.startswith(
-        "assay: 3 checks failed. The first is root, inverse: does not hold for "
+        "assay: contracts: 3 checks failed. The first is root, inverse: does not hold for "
     )
     done = assay("contracts", path, "--json")
     assert done.returncode == 2

@@ -49,7 +49,9 @@ def test_what_was_not_generated_is_not_judged(
     ]
     path = tmp_path / "s.jsonl"
     path.write_text("\n".join(map(json.dumps, lines)))
-    config = ScoreConfig("mini", tmp_path / "results", samples_file=str(path), partial=True)
+    config = ScoreConfig(
+        "mini", tmp_path / "results", samples_file=str(path), partial=True, workers=1
+    )
     with ProgressDisplay("mini", quiet=False) as display:
         peer = peer_score(config, "generous", display)
         assert handed_over.keys() == peer.verdicts.keys() == {(first.task_id, 0)}
@@ -59,7 +61,7 @@ def test_what_was_not_generated_is_not_judged(
         assert result.coverage is not None
         assert (result.coverage.judged_problems, result.coverage.selected_problems) == (1, 20)
         assert disagreements(config, score(config, display), peer, display) == []
-    assert "generous judges 1 programs; 1 samples have an error" in capsys.readouterr().err
+    assert "generous judges 1 program; 1 sample without a program" in capsys.readouterr().err
 
 
 @pytest.mark.usefixtures("handed_over")
@@ -159,7 +161,7 @@ def test_a_program_that_needs_its_demonstration_is_explained(
     code = "RATIO = []\ndef celsius_to_fahrenheit(c):\n    return c * RATIO[0] + 32\n"
     answers = dict(references(mini)) | {"mini/0": f"{code}RATIO.append(9 / 5)\n"}
     path = write_completions(tmp_path / "s.jsonl", answers.items())
-    config = ScoreConfig("mini", tmp_path / "results", samples_file=str(path))
+    config = ScoreConfig("mini", tmp_path / "results", samples_file=str(path), workers=1)
     with ProgressDisplay("mini", quiet=True) as display:
         peer = peer_score(config, "strict", display)
         (one,) = disagreements(config, score(config, display), peer, display)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 
@@ -10,6 +11,15 @@ import click
 import pytest
 
 from assay.cli import _options, cli
+from assay.cli._groups import (
+    GROUPS,
+    LOCAL_ENGINES,
+    OTHER,
+    SERVERS,
+    TORCH_AND_VLLM,
+    GroupedCommand,
+    group_options,
+)
 from assay.models.opening import backends
 from assay.peers import peers
 from assay.pipeline.cross_check import OURS
@@ -18,6 +28,7 @@ from assay.sandbox import sandboxes
 from assay.sandbox.host.tiers import TIERS
 from assay.selection import methods
 
+MANY_OPTIONS = 13  # more are listed by group
 # Commands whose options mean the same although their help texts differ, by variable.
 SAME_MEANING = {
     "ASSAY_BYTES": {"perplexity", "compare-hf"},  # how much of a text is used
@@ -93,6 +104,41 @@ def test_every_option_has_a_variable() -> None:
     for command in leaves(importlib.import_module("assay.cli.main").cli):
         options = [p for p in command.params if isinstance(p, click.Option)]
         assert [p.name for p in options if not p.envvar] == []
+
+
+def shown_options(text: str) -> list[str]:
+    """Return the flags at the beginning of the entries below the headings of a help text."""
+    below = re.split(r"^\w.*:$", text, maxsplit=1, flags=re.M)[1]
+    entries = re.findall(r"^  (-.*?)(?:  |$)", below, re.M)
+    return [flag for entry in entries for flag in re.findall(r"(?<![\w-])--?[\w-]+", entry)]
+
+
+@pytest.mark.parametrize("command", list(leaves(cli)), ids=lambda command: command.name)
+def test_help_shows_every_option_once(command: click.Command) -> None:
+    context = click.Context(command, info_name=command.name, help_option_names=["-h", "--help"])
+    options = [p for p in command.get_params(context) if isinstance(p, click.Option)]
+    flags = [flag for one in options for flag in (*one.opts, *one.secondary_opts)]
+    assert sorted(shown_options(command.get_help(context))) == sorted(flags)
+
+
+@pytest.mark.parametrize("command", list(leaves(cli)), ids=lambda command: command.name)
+def test_a_command_with_many_options_groups_them(command: click.Command) -> None:
+    grouped = isinstance(command, GroupedCommand)
+    assert grouped == (len(command.params) > MANY_OPTIONS)
+    if grouped:
+        groups = dict(group_options(command, click.Context(command)))
+        assert ["--help" in option.opts for option in groups[OTHER]] == [True]
+        assert list(groups) == [group for group in GROUPS if group in groups]
+
+
+def test_options_of_one_engine_are_under_its_heading() -> None:
+    command = cli.get_command(click.Context(cli), "eval")
+    assert command is not None
+    groups = dict(group_options(command, click.Context(command)))
+    flags = {group: {one.opts[0] for one in options} for group, options in groups.items()}
+    assert flags[SERVERS] >= {"--base-url", "--timeout", "--requests-per-minute", "--price-in"}
+    assert flags[TORCH_AND_VLLM] == {"--dtype", "--adapter", "--revision"}
+    assert flags[LOCAL_ENGINES] == {"--device", "--threads"}
 
 
 @pytest.mark.parametrize(

@@ -95,7 +95,7 @@ def test_judging_goes_on_while_the_model_generates(
 ) -> None:
     install(use, ScriptedModel(mini, delay=0.1))
     watcher = Watcher()
-    evaluate(EvalConfig("mini", tmp_path), watcher)
+    evaluate(EvalConfig("mini", tmp_path, workers=1), watcher)
     kinds = [kind for kind, _ in watcher.events]
     last_completed = len(kinds) - 1 - kinds[::-1].index("completed")
     assert kinds[:last_completed].count("judged") >= 10
@@ -106,11 +106,11 @@ def test_a_model_that_breaks_down_loses_nothing_and_is_continued(
 ) -> None:
     install(use, ScriptedModel(mini, break_after=7))
     with pytest.raises(ModelError, match="the engine is gone"):
-        evaluate(EvalConfig("mini", tmp_path), Watcher())
+        evaluate(EvalConfig("mini", tmp_path, workers=1), Watcher())
     second = ScriptedModel(mini)
     install(use, second)
     watcher = Watcher()
-    result = evaluate(EvalConfig("mini", tmp_path), watcher)
+    result = evaluate(EvalConfig("mini", tmp_path, workers=1), watcher)
     assert watcher.events[0] == ("begin", "7/20")
     assert watcher.missing == 13
     assert len(second.asked) == 13
@@ -121,7 +121,9 @@ def test_all_strategies_in_one_table(
     use: pytest.MonkeyPatch, mini: Benchmark, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     install(use, ScriptedModel(mini))
-    evaluations = evaluate_all(EvalConfig("mini", tmp_path, prompt_strategy="all"), Watcher())
+    evaluations = evaluate_all(
+        EvalConfig("mini", tmp_path, workers=1, prompt_strategy="all"), Watcher()
+    )
     show_all(evaluations, as_json=False)
     title, *rows = capsys.readouterr().out.splitlines()
     assert title == "mini · scripted · n=1"
@@ -175,7 +177,7 @@ def test_cached_verdicts_are_reported_as_such(
     use.setenv("ASSAY_CACHE_DIR", str(tmp_path / "cache"))
     install(use, ScriptedModel(mini))
     watcher = Watcher()
-    config = EvalConfig("mini", tmp_path, sampling=Sampling(2, 1.0), no_cache=no_cache)
+    config = EvalConfig("mini", tmp_path, workers=1, sampling=Sampling(2, 1.0), no_cache=no_cache)
     evaluate(config, watcher)
     assert watcher.cached == cached
 
@@ -185,7 +187,7 @@ def test_the_model_runs_in_one_thread_of_its_own(
 ) -> None:
     model = ScriptedModel(mini)
     install(use, model)
-    evaluate(EvalConfig("mini", tmp_path), Watcher())
+    evaluate(EvalConfig("mini", tmp_path, workers=1), Watcher())
     assert len(model.threads) == 1
     assert threading.get_ident() not in model.threads
 
@@ -195,14 +197,14 @@ def test_where_a_run_was_made_is_kept(
 ) -> None:
     install(use, ScriptedModel(mini, break_after=7))
     with pytest.raises(ModelError):
-        evaluate(EvalConfig("mini", tmp_path), Watcher())
+        evaluate(EvalConfig("mini", tmp_path, workers=1), Watcher())
     use.setattr("assay.pipeline.judging.__version__", "99")
     install(use, ScriptedModel(mini))
-    result = evaluate(EvalConfig("mini", tmp_path), Watcher())
+    result = evaluate(EvalConfig("mini", tmp_path, workers=1), Watcher())
     assert result.environment.assay != "99"
     assert [e.assay for e in result.continued_in] == ["99"]
     use.setattr("assay.pipeline.judging.__version__", "100")  # nothing is left to do there
-    assert evaluate(EvalConfig("mini", tmp_path), Watcher()) == result
+    assert evaluate(EvalConfig("mini", tmp_path, workers=1), Watcher()) == result
 
 
 def test_seeds_depend_on_seed_task_and_sample_alone() -> None:
@@ -262,7 +264,7 @@ def test_a_text_that_breaks_extraction_fails_and_the_rest_is_judged(
     monkeypatch.setattr(
         "assay.pipeline.judging.Extractor", lambda n: Extractor(n, Limits(cpu_s=1.0))
     )
-    config = ScoreConfig("mini", tmp_path / "results", samples_file=str(path))
+    config = ScoreConfig("mini", tmp_path / "results", samples_file=str(path), workers=1)
     result = score(config, Watcher()).results
     assert result.reasons == {"passed": 19, "extraction": 1}
     assert (result.completed, result.samples) == (20, 20)

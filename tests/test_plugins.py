@@ -20,7 +20,7 @@ import pytest
 import assay
 from assay.benchmarks import benchmarks
 from assay.errors import AssayError, DataError, SandboxError
-from assay.extract import RULES, explained, extract
+from assay.extract import explained, extract, extraction_rules
 from assay.formats.format import read_checkpoint
 from assay.models import EngineFacts, EngineOptions, Model, Rendered, backends, convert, open_model
 from assay.prompts import strategies
@@ -92,6 +92,16 @@ def test_a_benchmark_names_its_problems_and_its_data(benchmark: Benchmark) -> No
         assert problem.tests.entry_point in problem.reference
 
 
+def test_a_benchmark_is_what_its_description_says(benchmark: Benchmark) -> None:
+    about = benchmarks.describe(benchmark.name)
+    assert about is not None
+    assert about.problems == len(benchmark.problems)
+    assert about.environment == benchmark.environment
+    if about.data:
+        described = (about.data.version, about.data.sha256)
+        assert described == (benchmark.version, benchmark.data_sha256)
+
+
 def test_a_benchmark_passes_its_reference_and_fails_an_empty_program(benchmark: Benchmark) -> None:
     if benchmark.environment:
         try:
@@ -100,7 +110,8 @@ def test_a_benchmark_passes_its_reference_and_fails_an_empty_program(benchmark: 
             pytest.skip(str(error))
     first = benchmark.problems[0]
     small = dataclasses.replace(benchmark, problems=(first,))
-    right, wrong = assay.judge([(first.task_id, first.reference), (first.task_id, "")], small)
+    programs = [(first.task_id, first.reference), (first.task_id, "")]
+    right, wrong = assay.judge(programs, small, workers=1)
     assert (right.status, right.reason) == ("pass", "passed"), right.detail
     assert wrong.status == "fail"
 
@@ -341,12 +352,12 @@ EXAMPLES: dict[str, tuple[str, PromptForm]] = {
 
 
 def test_every_rule_has_an_example() -> None:
-    assert EXAMPLES.keys() == set(RULES)
+    assert EXAMPLES.keys() == set(extraction_rules.names())
 
 
-@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("rule", extraction_rules.names())
 def test_a_rule_is_described_applied_and_can_be_left_out(rule: str) -> None:
-    assert RULES[rule]
+    assert extraction_rules.get(rule).summary
     prompt = "def f(x):\n"
     problem = Problem("t", prompt, F, Tests("f", "assert f(1) == 1\n"))
     text, form = EXAMPLES[rule]

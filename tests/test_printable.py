@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.borders.printable import clean_line, clean_text
+from assay.borders.printable import clean_line, clean_text, quantity
 
 ANY_TEXT = st.text(st.characters(exclude_categories=()))  # lone surrogates too
 HARMFUL = ("Cc", "Cf", "Cs", "Zl", "Zp")
@@ -62,3 +62,7 @@ def test_length_is_bounded() -> None:
 
 def test_tabs_of_a_program_become_spaces() -> None:
     assert clean_text("if x:\n\treturn\n") == "if x:\n        return\n"
+
+
+def test_one_is_singular() -> None:
+    assert [quantity(n, "problem") for n in (0, 1, 2)] == ["0 problems", "1 problem", "2 problems"]

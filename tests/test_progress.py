@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from assay.cli import _pace, _progress
 from assay.cli._pace import Generation, RunProgress, is_line_due, render_seconds, seconds_left
 from assay.cli._progress import ProgressDisplay
-from assay.models import open_model, watch
+from assay.models import EngineOptions, open_model, watch
 from assay.models.facts import EngineFacts
 from assay.models.workers.messages import Reply, WorkerSettings
 from assay.models.workers.process import EngineProcess, Worker
@@ -348,7 +348,7 @@ def test_the_default_model_reports() -> None:
         def generating(self, tokens: int) -> None:
             self.events.append(tokens)
 
-    model, watcher = open_model("default"), Watcher()
+    model, watcher = open_model("default", EngineOptions(threads=1)), Watcher()
     watch(model, watcher)
     (made,) = model.generate([Request("t", 0, Prompt(text="def f"), Decoding(max_tokens=400), 0)])
     first, loaded, *counts = watcher.events

@@ -6,8 +6,8 @@ import dataclasses
 from typing import Any
 
 from assay import codec
-from assay.protocol import VERSION, Asking, Protocol, differences
-from assay.types import Decoding, Limits
+from assay.protocol import VERSION, PromptSettings, Protocol, RecordedProtocol, differences
+from assay.types import Decoding, Limits, TimeRule
 
 BASE = Protocol(
     version=VERSION,
@@ -19,7 +19,7 @@ BASE = Protocol(
     n_samples=1,
     prompt_strategy="standard",
     prompt_strategy_version=1,
-    asking=Asking("chat", "own"),
+    asking=PromptSettings("chat", "own"),
     decoding=Decoding(),
     extraction_version=1,
     tests="base",
@@ -29,7 +29,12 @@ BASE = Protocol(
 )
 
 
+RULED = dataclasses.replace(BASE, time_rule=TimeRule(1.0, 100.0))
+
+
 def other(value: Any) -> Any:
+    if value is None:
+        return RULED.time_rule
     if isinstance(value, int | float):
         return value + 1
     if isinstance(value, str):
@@ -55,6 +60,16 @@ def test_equal_protocols_have_equal_hashes_and_no_difference() -> None:
 def test_hashes_of_earlier_results_stay() -> None:
     assert BASE.hash == "6df29b8ac4df2377d113132e8dd07f8f6420491aaa5de72d241cb77873f02163"
     assert "judge" not in BASE.to_json()
+    assert "time_rule" not in BASE.to_json()
+
+
+def test_a_time_rule_is_part_of_the_hash_and_read_again() -> None:
+    stricter = dataclasses.replace(RULED, time_rule=TimeRule(1.0, 50.0))
+    assert len({BASE.hash, RULED.hash, stricter.hash}) == 3
+    assert differences(RULED.to_json(), stricter.to_json()) == [("time_rule.factor", 100.0, 50.0)]
+    read = codec.read_known(RecordedProtocol, RULED.to_json())
+    assert read.time_rule == RULED.time_rule
+    assert codec.read_known(RecordedProtocol, BASE.to_json()).time_rule is None
 
 
 def test_nested_fields_have_dotted_names() -> None:

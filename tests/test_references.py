@@ -14,7 +14,7 @@ from assay.pipeline import references
 from assay.pipeline.judging import _long_first, _verdict_cache
 from assay.runs import VerdictCache
 from assay.sandbox import Capabilities, Sandbox, open_sandbox
-from assay.types import Benchmark, Cases, Job, Problem, Program, Tests
+from assay.types import Benchmark, Cases, Job, Problem, Program, Tests, TimeRule
 
 MATCHER = "def matcher():\n    return lambda arguments, expected, got: got == expected\n"
 
@@ -133,6 +133,26 @@ def test_another_reference_or_limit_is_run_anew(sandbox: Sandbox) -> None:
         assert watching.prepared
 
 
+def test_a_time_rule_limits_tasks_by_the_time_of_their_references(sandbox: Sandbox) -> None:
+    burns = "import time\nwhile time.process_time() < {}: pass\ndef f(x): return 2"
+    given = dataclasses.replace(
+        benchmark(
+            with_code("quick", "def f(x): return 2"), with_code("slow", burns.format(0.3)),
+            with_code("slowest", burns.format(1.2)), with_code("wrong", "f = int"),
+        ),
+        time_rule=TimeRule(least_s=2.0, factor=10.0),
+    )  # fmt: skip
+    for _ in range(2):  # when it is run, and when that is remembered
+        found = references.check(given, sandbox, Watching()).benchmark
+        assert found.limits_of("quick").cpu_s == 2.0
+        assert 3.0 <= found.limits_of("slow").cpu_s < 10.0
+        assert found.limits_of("slowest").cpu_s == 10.0  # never above the fixed limit
+        assert "wrong" not in found.cpu_s  # a reference that fails has no time: the fixed limit
+        assert found.limits_of("wrong") == found.limits
+    fixed = dataclasses.replace(given, time_rule=None)
+    assert references.check(fixed, sandbox, Watching()).benchmark.cpu_s == {}
+
+
 def test_damaged_files_are_run_anew(sandbox: Sandbox, own_cache: Path) -> None:
     given = benchmark(with_cases("a", "def f(x): return x"))
     found = references.check(given, sandbox, Watching())
@@ -149,7 +169,7 @@ def test_a_reference_that_fails_on_an_input_cannot_be_scored(sandbox: Sandbox) -
     assert checked.unscorable["a"].startswith("exception: ZeroDivisionError")
 
 
-def _expected(checked: references.Checked) -> dict[str, list[object]]:
+def _expected(checked: references.CheckedBenchmark) -> dict[str, list[object]]:
     cases = checked.benchmark.problems[0].tests.cases
     assert cases is not None
     return cases.expected

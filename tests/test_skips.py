@@ -36,10 +36,17 @@ def test_a_reason_counts_only_where_it_holds(
     assert is_allowed("test needs a harp") is lacks_it
 
 
-@pytest.mark.parametrize("flags", [(), ("-n", "2")], ids=["alone", "two workers"])
-@pytest.mark.parametrize(("reason", "code"), [("needs vllm", 0), ("it was late", 1)])
+@pytest.mark.parametrize(
+    ("reason", "code", "flags"),
+    [
+        ("needs vllm", 0, ()),
+        ("it was late", 1, ("-n", "2")),
+        pytest.param("needs vllm", 0, ("-n", "2"), marks=pytest.mark.slow),
+        pytest.param("it was late", 1, (), marks=pytest.mark.slow),
+    ],
+)
 def test_the_option_decides_the_exit_code(
-    tmp_path: Path, flags: tuple[str, ...], reason: str, code: int
+    tmp_path: Path, reason: str, code: int, flags: tuple[str, ...]
 ) -> None:
     if reason == "needs vllm" and not skips.is_missing("vllm"):
         reason = "without GNU OpenMP"

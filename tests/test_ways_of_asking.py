@@ -55,6 +55,7 @@ IN_PROTOCOL: dict[str, tuple[str, ...]] = {
     "thinking": ("--thinking", "off"),
     "engine_options": ("--engine-option", "n_batch=512"),
     "sandbox": ("--sandbox", "other"),
+    "time_limit": ("--time-limit", "3"),
 }
 # Which model it is: runs of different models are compared, and not continued as one.
 IDENTITY = {"model", "dtype", "adapter", "base_url", "revision"}
@@ -322,9 +323,7 @@ def alike(draw: st.DrawFn) -> tuple[EvalConfig, EvalConfig]:
     return one, without_contradictions(changed(one, other, part, draw(st.sampled_from(fields))))
 
 
-@settings(
-    max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(configs=alike())
 def test_two_ways_of_asking_never_share_a_hash(
     tmp_path: Path, configs: tuple[EvalConfig, EvalConfig]

@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from assay.api import Judge, compare, evaluate, judge, load_benchmark, load_run, open_model
+    from assay.api import Judge, compare, evaluate, judge, leaderboard  # noqa: I001 - two lines
+    from assay.api import load_benchmark, load_run, open_model
     from assay.errors import AssayError, DataError, ModelError, RunError, SandboxError, UsageError
     from assay.models.options import EngineOptions
     from assay.progress import Reporter, Silent
+    from assay.report.leaderboard.board import Baseline, Leaderboard, ModelFacts
     from assay.runs.compare import Comparison
     from assay.runs.result import Result, SampleResult
     from assay.types import Benchmark, Limits, Problem, Verdict
@@ -23,23 +25,25 @@ if TYPE_CHECKING:
 # Imported when they are first used, so that `import assay` is fast.
 _HOME = {
     "assay.api": (
-        "Judge", "compare", "evaluate", "judge", "load_benchmark", "load_run", "open_model",
+        "Judge", "compare", "evaluate", "judge", "leaderboard", "load_benchmark", "load_run",
+        "open_model",
     ),
     "assay.errors": (
         "AssayError", "DataError", "ModelError", "RunError", "SandboxError", "UsageError",
     ),
     "assay.models.options": ("EngineOptions",),
     "assay.progress": ("Reporter", "Silent"),
+    "assay.report.leaderboard.board": ("Baseline", "Leaderboard", "ModelFacts"),
     "assay.runs.compare": ("Comparison",),
     "assay.runs.result": ("Result", "SampleResult"),
     "assay.types": ("Benchmark", "Limits", "Problem", "Verdict"),
 }  # fmt: skip
 _MODULES = {name: module for module, names in _HOME.items() for name in names}
 __all__ = [
-    "AssayError", "Benchmark", "Comparison", "DataError", "EngineOptions", "Judge", "Limits",
-    "ModelError", "Problem", "Reporter", "Result", "RunError", "SampleResult", "SandboxError",
-    "Silent", "UsageError", "Verdict", "compare", "evaluate", "judge", "load_benchmark", "load_run",
-    "open_model",
+    "AssayError", "Baseline", "Benchmark", "Comparison", "DataError", "EngineOptions", "Judge",
+    "Leaderboard", "Limits", "ModelError", "ModelFacts", "Problem", "Reporter", "Result",
+    "RunError", "SampleResult", "SandboxError", "Silent", "UsageError", "Verdict", "compare",
+    "evaluate", "judge", "leaderboard", "load_benchmark", "load_run", "open_model",
 ]  # fmt: skip
 
 

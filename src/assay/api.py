@@ -16,7 +16,10 @@ from assay.progress import Reporter, Silent
 from assay.quality.parity_gate import require_parity
 from assay.quality.plan import Plan
 from assay.quality.plan import plan as plan_evaluation
-from assay.runs import Comparison, ComparisonFamily, Result
+from assay.report.leaderboard import Baseline, Leaderboard, ModelFacts, find_sizes
+from assay.report.leaderboard import leaderboard as build_leaderboard
+from assay.report.leaderboard.measures import NEED_FILES
+from assay.runs import Comparison, ComparisonFamily, Result, RunEntry
 from assay.runs.publication import require_publishable
 from assay.sandbox import open_sandbox
 from assay.scoring.decisions import MARGIN
@@ -45,6 +48,7 @@ def evaluate(
     problems: str = "",
     tasks: Sequence[str] = (),
     prompt_imports: PromptImports = "prepended",
+    time_limit: float | None = None,
     select: str = "",
     engine: EngineOptions | None = None,
     sandbox: str = "process",
@@ -62,8 +66,9 @@ def evaluate(
     """Evaluate a model on a benchmark, or resume the same evaluation, and return its result.
 
     The arguments are the options of ``assay eval``: ``problems`` is ``"10"`` or ``"20:40"``,
-    ``tasks`` are task ids, and ``engine`` holds the options of engines. The parity gate applies as
-    on the command line. ``until`` adds samples only until a comparison with a baseline decides.
+    ``tasks`` are task ids, and ``engine`` holds the options of engines. ``time_limit`` is in CPU
+    seconds; None derives it from the references. The parity gate applies as on the command line.
+    ``until`` adds samples only until a comparison with a baseline decides.
     Raise an ``AssayError`` for errors that a user can cause.
     """
     options = engine or EngineOptions()
@@ -79,6 +84,7 @@ def evaluate(
         data_dir=Path(data_dir) if data_dir else None,
         problems=ProblemSelection(problems, tasks=tuple(tasks)),
         prompt_imports=prompt_imports,
+        time_limit=time_limit,
         model=model,
         sampling=Sampling(
             n_samples, temperature, top_k, top_p, min_p, repetition_penalty, max_tokens, seed
@@ -163,7 +169,7 @@ class Judge:
         if isinstance(found, str):
             found = load_benchmark(found, data_dir=data_dir, reporter=reporter)
         if limits:
-            found = replace(found, limits=limits)
+            found = replace(found, limits=limits, time_rule=None)
         self._sandbox = open_sandbox(sandbox, workers, sandbox_tier)
         try:
             checked = references.check(found, self._sandbox, reporter)
@@ -213,7 +219,7 @@ class Judge:
             sample=number,
             program=Program(code, "given"),
             tests=self._problems[task_id].tests,
-            limits=self.benchmark.limits,
+            limits=self.benchmark.limits_of(task_id),
             imports=self.benchmark.imports,
             environment=self.benchmark.environment,
         )
@@ -281,6 +287,48 @@ def plan(
     found = [x if isinstance(x, Result) else load_run(x) for x in pilots]
     problems = len(load_benchmark(benchmark, data_dir=data_dir, reporter=reporter).problems)
     return plan_evaluation(benchmark, problems, difference, power, found)
+
+
+def leaderboard(
+    results: str | Path | Iterable[Result | RunEntry | str | Path] = "results",
+    *,
+    sort: str = "rank",
+    columns: Sequence[str] = (),
+    pareto: str = "",
+    dollars_per_hour: float = 0.0,
+    baselines: Iterable[Baseline] = (),
+    facts: Mapping[str, ModelFacts] | None = None,
+    reporter: Reporter = SILENT,
+) -> Leaderboard:
+    """Put results side by side: one row per model, one column per benchmark.
+
+    ``results`` is a results folder, or a list of results, entries of the history, results files,
+    folders of runs and results folders. The other arguments are the options of ``assay
+    leaderboard``. ``facts`` are sizes and speeds by name of the model, or by digest of its weights;
+    sizes are also read from the model's file if it is still there. Runs of different protocols are
+    in different blocks.
+    """
+    given = [results] if isinstance(results, str | Path) else list(results)
+    names = [str(one) for one in given if isinstance(one, str | Path)]
+    entries = [one for one in given if isinstance(one, RunEntry)]
+    entries += runs.collect_runs(names, Path("results"), reporter.note) if names else []
+    finished = [one for one in given if isinstance(one, Result)]
+    finished += [entry.result for entry in entries if entry.result]
+    known = dict(facts or {})
+    if NEED_FILES & {*columns, sort, pareto}:
+        identities = [one.model_identity for one in finished if one.model_identity]
+        for weights, sizes in find_sizes(identities).items():
+            known[weights] = known.get(weights, sizes).fill(sizes)
+    return build_leaderboard(
+        finished,
+        unfinished=[entry for entry in entries if entry.result is None],
+        baselines=baselines,
+        facts=known,
+        sort=sort,
+        columns=columns,
+        pareto=pareto,
+        dollars_per_hour=dollars_per_hour,
+    )
 
 
 def open_model(

@@ -8,14 +8,14 @@ from dataclasses import dataclass, fields
 from typing import Any, Literal
 
 from assay import codec
-from assay.types import Decoding, Limits, PromptForm, PromptImports, Tests
+from assay.types import Decoding, Limits, PromptForm, PromptImports, Tests, TimeRule
 
 TEMPLATE_VARIABLES = "chat_template_kwargs"  # an option of all engines that render templates
 VERSION = 2  # of the protocol's meaning; results of version 1 do not have the field
 
 
 @dataclass(frozen=True, slots=True)
-class Asking:
+class PromptSettings:
     """Describe how a model is prompted, apart from the prompt strategy and the decoding."""
 
     prompt_form: PromptForm
@@ -39,7 +39,7 @@ class Protocol:
     n_samples: int
     prompt_strategy: str
     prompt_strategy_version: int
-    asking: Asking
+    asking: PromptSettings
     decoding: Decoding
     extraction_version: int
     tests: str
@@ -50,6 +50,7 @@ class Protocol:
     origin: str = ""  # digest of completions that were recorded elsewhere
     prompt_imports: PromptImports = "prepended"  # whether code of the prompt precedes programs
     judge: str = ""  # another harness that judged the programs; none: assay
+    time_rule: TimeRule | None = None  # CPU limits per problem; none: ``limits`` for all
 
     @property
     def hash(self) -> str:
@@ -64,10 +65,11 @@ class Protocol:
         return self.recorded().to_json()
 
     def _content(self) -> Any:
-        """Return all fields, without ``judge`` if it is assay: earlier versions did not have it."""
+        """Return all fields, without those that earlier versions lack if they have no effect."""
         content = codec.to_json(self)
-        if not self.judge:
-            del content["judge"]
+        for name in ("judge", "time_rule"):
+            if not content[name]:
+                del content[name]
         return content
 
 
@@ -85,7 +87,7 @@ class RecordedProtocol:
     n_samples: int
     prompt_strategy: str
     prompt_strategy_version: int | None = None
-    asking: Asking | None = None
+    asking: PromptSettings | None = None
     decoding: Decoding | None = None
     extraction_version: int | None = None
     tests: str | None = None
@@ -96,6 +98,7 @@ class RecordedProtocol:
     origin: str | None = None
     prompt_imports: PromptImports | None = None
     judge: str | None = None
+    time_rule: TimeRule | None = None
 
     def to_json(self) -> Any:
         """Return the fields that are not None, in the form that files store."""

@@ -21,11 +21,12 @@ class Registry(Generic[T]):
     Modules are imported at the first look-up, so they must keep heavy imports inside functions.
     """
 
-    def __init__(self, noun: str, package: str, group: str = "") -> None:
+    def __init__(self, noun: str, package: str, group: str = "", *, plug_ins: bool = True) -> None:
         """Create a registry. ``group`` is the entry point group if it is not the package's name."""
         self._noun = noun
         self._package = package
         self._group = group or package
+        self._plug_ins = plug_ins
         self._items: dict[str, T] = {}
         self._loaded = False
 
@@ -43,7 +44,7 @@ class Registry(Generic[T]):
     def get(self, name: str) -> T:
         self._load()
         if name not in self._items:
-            raise UsageError(f"unknown {self._noun} '{name}'. Choose {', '.join(self.names())}.")
+            raise UsageError(f"{self._noun} '{name}': unknown. Choose {', '.join(self.names())}.")
         return self._items[name]
 
     def _load(self) -> None:
@@ -53,5 +54,6 @@ class Registry(Generic[T]):
         for module in pkgutil.iter_modules(importlib.import_module(self._package).__path__):
             if not module.name.startswith("_"):
                 importlib.import_module(f"{self._package}.{module.name}")
-        for entry_point in importlib.metadata.entry_points(group=self._group):
-            entry_point.load()
+        if self._plug_ins:
+            for entry_point in importlib.metadata.entry_points(group=self._group):
+                entry_point.load()

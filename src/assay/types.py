@@ -1,6 +1,8 @@
 """The words of assay: what travels from a benchmark to a score, and nothing else."""
 
-from dataclasses import dataclass, field
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 Status = Literal["pass", "fail", "invalid"]
@@ -21,6 +23,24 @@ class Limits:
     processes: int = 64
     output_bytes: int = 1 << 20
     files_mb: int = 64
+
+
+@dataclass(frozen=True, slots=True)
+class TimeRule:
+    """Derive a problem's CPU limit from the CPU time of its reference.
+
+    The limit is ``factor`` times that time, at least ``least_s``, and at most the fixed limit.
+    """
+
+    least_s: float
+    factor: float
+    exempt: tuple[str, ...] = ()  # tasks with the fixed limit, since right programs may be slow
+
+    def limit_s(self, task_id: str, reference_s: float, fixed_s: float) -> float:
+        """Return a task's CPU limit in seconds, rounded up to tenths."""
+        if task_id in self.exempt:
+            return fixed_s
+        return min(fixed_s, max(self.least_s, math.ceil(self.factor * reference_s * 10) / 10))
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +92,12 @@ class Benchmark:
     limits: Limits = Limits()
     imports: tuple[str, ...] = ()  # modules that most programs import; loaded in advance
     environment: str = ""  # set of Python packages; none: only the standard library
+    time_rule: TimeRule | None = None  # none: the CPU limit of ``limits`` for every problem
+    cpu_s: Mapping[str, float] = field(default_factory=dict)  # by task, from the time rule
+
+    def limits_of(self, task_id: str) -> Limits:
+        """Return the limits of a problem. Without a CPU limit of its own, the fixed one holds."""
+        return replace(self.limits, cpu_s=self.cpu_s.get(task_id, self.limits.cpu_s))
 
 
 @dataclass(frozen=True, slots=True)

@@ -61,7 +61,7 @@ def test_all_data_files_are_known_by_name() -> None:
         "bigcodebench", "bigcodebench-hard", "humaneval", "humanevalplus", "humanevalplus-mini",
         "mbpp", "mbpp-sanitized", "mbppplus", "wikitext-2",
     ]  # fmt: skip
-    with pytest.raises(UsageError, match="unknown data file 'x'. Choose bigcodebench,"):
+    with pytest.raises(UsageError, match="data file 'x': unknown. Choose bigcodebench,"):
         data_files.get("x")
 
 

@@ -12,6 +12,7 @@ import pytest
 
 from assay import benchmarks, prompts, selection
 from assay.cli.main import cli
+from assay.extract import extraction_rules
 from assay.types import Problem
 
 ROOT = Path(__file__).parents[2]
@@ -148,18 +149,20 @@ def test_a_wrong_example_is_noticed() -> None:
 def test_the_plug_in_examples_run(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for registry in (benchmarks.benchmarks, prompts.strategies, selection.methods):
+    added_to = (benchmarks.benchmarks, prompts.strategies, selection.methods, extraction_rules)
+    for registry in added_to:
         registry.names()  # loads the plug-ins before what the examples add is taken away again
         monkeypatch.setattr(registry, "_items", dict(vars(registry)["_items"]))
     page = ROOT / "docs" / "guides" / "extending.md"
     blocks = [block for _, kind, block in FENCED.findall(page.read_text()) if kind == "python"]
-    assert len(blocks) == 4
+    assert len(blocks) == 5
     namespace: dict[str, object] = {}
     for block in blocks:
         exec(compile(block, str(page), "exec"), namespace)
     assert capsys.readouterr().out == "pass passed\n"
     assert prompts.strategies.get("short").build(toy_problem(), "chat").messages
     assert "last" in selection.methods.names()
+    assert "greeting" in extraction_rules.names()
 
 
 def test_the_picture_is_complete_and_loads_nothing() -> None:

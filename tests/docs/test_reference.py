@@ -18,12 +18,12 @@ from assay.cli.check import UNSOUND
 from assay.cli.data import DAMAGED
 from assay.cli.main import FAILURE, INTERRUPTED
 from assay.datasets.catalogue import data_files
+from assay.extract import extraction_rules
 from assay.models import backends
 from assay.pipeline import ProblemSelection, ScoreConfig, score
-from assay.pipeline.extraction import RULES
 from assay.progress import Silent
 from assay.prompts import strategies
-from assay.protocol import Asking, Protocol
+from assay.protocol import PromptSettings, Protocol
 from assay.quality.decision import EXIT_CODES
 from assay.runs.result_json import render_result
 from assay.sandbox.selftest.attacks import BATTERY
@@ -203,7 +203,7 @@ def test_every_documented_key_is_in_a_result(result: dict[str, Any]) -> None:
             assert short in result or short in result["results"], name
 
 
-@pytest.mark.parametrize("kind", [Completion, Verdict, Decoding, Asking, ModelIdentity])
+@pytest.mark.parametrize("kind", [Completion, Verdict, Decoding, PromptSettings, ModelIdentity])
 def test_fields_of_stored_types_are_documented(kind: type) -> None:
     named = named_in("results.md")
     assert {field.name for field in fields(kind)} <= named
@@ -231,7 +231,7 @@ def first_column(page: str, heading: str) -> set[str]:
         ("models.md", "engine", backends.names()),
         ("prompts.md", "strategy", strategies.names()),
         ("best-of-n.md", "method", methods.names()),
-        ("extraction.md", "rule", list(RULES)),
+        ("extraction.md", "rule", extraction_rules.names()),
         ("benchmarks.md", "name", data_files.names()),
     ],
 )

@@ -33,21 +33,21 @@ def model(mini: Benchmark, tmp_path: Path) -> Path:
 
 
 def test_unknown_benchmark(assay: Cli) -> None:
-    refused(assay("eval", "humanevil"), "unknown benchmark 'humanevil'", "humaneval")
+    refused(assay("eval", "humanevil"), "benchmark 'humanevil': unknown", "humaneval")
 
 
 def test_unknown_strategy(assay: Cli) -> None:
     refused(
-        assay("eval", "mini", "--prompt-strategy", "x"), "unknown prompt strategy 'x'", "standard"
+        assay("eval", "mini", "--prompt-strategy", "x"), "prompt strategy 'x': unknown", "standard"
     )
 
 
 def test_unknown_sandbox(assay: Cli, model: Path) -> None:
-    refused(assay("eval", "mini", "--model", model, "--sandbox", "x"), "unknown sandbox 'x'")
+    refused(assay("eval", "mini", "--model", model, "--sandbox", "x"), "sandbox 'x': unknown")
 
 
 def test_n_samples_below_one(assay: Cli) -> None:
-    refused(assay("eval", "mini", "--n-samples", "0"), "--n-samples must be at least 1")
+    refused(assay("eval", "mini", "--n-samples", "0"), "--n-samples 0: must be at least 1")
 
 
 def test_missing_model_file(assay: Cli) -> None:
@@ -181,14 +181,14 @@ def test_what_the_system_refuses_is_one_line(assay: Cli, tmp_path: Path) -> None
     shell = " ".join(ASSAY) + " passk 10 5 1 > /dev/full"
     done = subprocess.run(["sh", "-c", shell], cwd=tmp_path, capture_output=True, text=True)
     refused(done, "No space left")
-    refused(assay("eval", "mini", "--workers", "-1"), "--workers must be")
+    refused(assay("eval", "mini", "--workers", "-1"), "--workers -1: must be")
 
 
 @pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
 def test_closed_streams_are_like_dev_null(tmp_path: Path, mini: Benchmark, closed: str) -> None:
     """On the old code some ended in a traceback, and files of a run could get their numbers."""
-    write_completions(tmp_path / "samples.jsonl", references(mini))
-    shell = " ".join(ASSAY) + f" score samples.jsonl --benchmark mini {closed}"
+    write_completions(tmp_path / "samples.jsonl", references(mini)[:2])
+    shell = " ".join(ASSAY) + f" score samples.jsonl --benchmark mini --problems 2 {closed}"
     done = subprocess.run(["sh", "-c", shell], cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 0, done
     assert len(list(tmp_path.glob("results/*.json"))) == 1

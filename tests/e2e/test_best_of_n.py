@@ -131,7 +131,7 @@ def test_an_unknown_way_is_one_line_and_before_all_work(assay: Cli, tmp_path: Pa
     ):
         done = assay(*command, "--select", "best")
         assert done.returncode == 2
-        assert "unknown way to select 'best'. Choose agreement, examples, first" in done.stderr
+        assert "selection method 'best': unknown. Choose agreement, examples, first" in done.stderr
     assert not (tmp_path / "results").exists()
 
 

@@ -6,6 +6,7 @@ depths and types ended in a traceback.
 
 from __future__ import annotations
 
+import functools
 import gzip
 import json
 import os
@@ -62,10 +63,14 @@ def make_sparse(path: Path) -> None:
         file.truncate(10 << 30)
 
 
+@functools.cache
+def gigabyte() -> bytes:
+    """Return a gigabyte of one letter in a megabyte."""
+    return gzip.compress(b"x" * (1 << 26)) * 16
+
+
 def make_bomb(path: Path) -> None:
-    """A gigabyte of one letter in a megabyte."""
-    piece = gzip.compress(b"x" * (1 << 26))
-    path.write_bytes(piece * 16)
+    path.write_bytes(gigabyte())
 
 
 def write(content: bytes) -> Callable[[Path], object]:

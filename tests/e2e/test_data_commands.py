@@ -121,7 +121,7 @@ def test_several_that_cannot_be_had_are_a_line_each(assay: Cli, nothing: dict[st
     assert done.returncode == 2
     lines = done.stderr.splitlines()
     assert [line.split()[0] for line in lines] == ["mbpp", "mbppplus", "assay:"]
-    assert lines[2] == "assay: 2 of 2 files were not downloaded."
+    assert lines[2] == "assay: data files: 2 of 2 were not downloaded. See the reasons above."
 
 
 def test_data_is_read_from_the_folder_that_is_given(
@@ -152,7 +152,7 @@ def test_a_folder_that_is_not_there(assay: Cli, nothing: dict[str, str]) -> None
 def test_an_unknown_name(assay: Cli) -> None:
     done = assay("data", "verify", "humanevil")
     assert done.returncode == 2
-    assert done.stderr.startswith("assay: unknown data file 'humanevil'. Choose bigcodebench,")
+    assert done.stderr.startswith("assay: data file 'humanevil': unknown. Choose bigcodebench,")
 
 
 def test_a_variable_that_names_no_file_is_said_by_every_command(assay: Cli) -> None:

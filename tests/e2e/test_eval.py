@@ -21,9 +21,9 @@ def evaluated(assay: Cli, *arguments: str | Path, code: int = 0) -> dict[str, An
     return result
 
 
-def test_references_score_100_per_problem(assay: Cli, mini: Benchmark, tmp_path: Path) -> None:
+def test_references_score_100_per_problem(real_assay: Cli, mini: Benchmark, tmp_path: Path) -> None:
     model = write_completions(tmp_path / "right.jsonl", references(mini))
-    result = evaluated(assay, "mini", "--model", model)
+    result = evaluated(real_assay, "mini", "--model", model, "--workers", "2")
     assert result["results"]["pass_at_1"] == 1.0
     assert [p["passed"] for p in result["problems"]] == [1] * 20
 
@@ -166,7 +166,7 @@ def test_the_default_model_samples_ten_of_five(assay: Cli) -> None:
 
 @pytest.mark.model
 def test_the_default_model_on_three_problems(assay: Cli, tmp_path: Path) -> None:
-    result = evaluated(assay, "mini", "--problems", "3", "--max-tokens", "64")
+    result = evaluated(assay, "mini", "--problems", "3", "--max-tokens", "32", "--threads", "1")
     assert result["model"] == "SmolLM2-135M-Instruct.Q4_1"
     assert (result["results"]["completed"], result["results"]["invalid"]) == (3, 0)
     lines = (tmp_path / "results" / result["run"] / "completions.jsonl").read_text().splitlines()

@@ -96,7 +96,7 @@ def test_what_could_not_be_judged_is_nobodys_failure(
     target = tmp_path / "samples.jsonl"
     done = assay("export", run["run"], "--format", "human-eval", "--output", target)
     assert done.stderr == (
-        "2 samples could not be judged. The exported results and scores do not include them.\n"
+        "2 samples could not be judged. The exported results and scores leave them out.\n"
     )
     assert done.returncode == INCOMPLETE
     samples, results = (lines(Path(line)) for line in done.stdout.splitlines())

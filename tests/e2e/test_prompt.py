@@ -47,7 +47,7 @@ def test_what_a_model_gets(assay: Cli, mini: Benchmark) -> None:
 @pytest.mark.parametrize(
     ("asked", "why"),
     [
-        (("mini", "none"), "none: unknown task of mini"),
+        (("mini", "none"), "none: is not a task of mini"),
         (("mini", "0", "--strategy", "hypnosis"), "hypnosis"),
         (("mini", "0", "--model", "nowhere.gguf"), "nowhere.gguf: is not a file or folder"),
     ],

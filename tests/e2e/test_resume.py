@@ -53,7 +53,7 @@ def without_times(result: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def slow_programs(mini: Benchmark, pause: float = 0.15) -> list[tuple[str, str]]:
+def slow_programs(mini: Benchmark, pause: float = 0.1) -> list[tuple[str, str]]:
     """Every third one wrong, each takes a while."""
     return [
         (
@@ -102,13 +102,16 @@ def _state(pid: int) -> str:
         return "gone"
 
 
-def test_kill_9_and_rerun_give_the_undisturbed_result(mini: Benchmark, tmp_path: Path) -> None:
+@pytest.mark.parametrize("kills", [(2, 13), pytest.param((1, 6, 13), marks=pytest.mark.slow)])
+def test_kill_9_and_rerun_give_the_undisturbed_result(
+    mini: Benchmark, tmp_path: Path, kills: tuple[int, ...]
+) -> None:
     model = write_completions(tmp_path / "m.jsonl", slow_programs(mini))
     calm, rough = tmp_path / "calm", tmp_path / "rough"
     calm.mkdir()
     rough.mkdir()
     undisturbed = finish(calm, "mini", "--model", model)
-    for judged in (1, 6, 13):
+    for judged in kills:
         process = start(rough, "mini", "--model", model)
         wait_for_lines(rough, "verdicts.jsonl", judged, process)
         family = descendants(process.pid)
@@ -128,7 +131,7 @@ def test_kill_9_and_rerun_give_the_undisturbed_result(mini: Benchmark, tmp_path:
 def test_a_polite_stop_says_how_to_go_on(
     mini: Benchmark, tmp_path: Path, stop: signal.Signals
 ) -> None:
-    model = write_completions(tmp_path / "m.jsonl", slow_programs(mini, pause=0.6))
+    model = write_completions(tmp_path / "m.jsonl", slow_programs(mini, pause=0.3))
     process = start(tmp_path, "mini", "--model", model)
     wait_for_lines(tmp_path, "verdicts.jsonl", 3, process)
     family = descendants(process.pid)

@@ -72,7 +72,7 @@ def test_the_prompt_command_shows_what_is_sent(server: FaultyServer, tmp_path: P
     ("arguments", "problem"),
     [
         (("eval", "mini", "--top-p", "0.9"), "--top-p: has no effect at temperature 0"),
-        (("eval", "mini", "--temperature", "1", "--top-p", "2"), "--top-p must be"),
+        (("eval", "mini", "--temperature", "1", "--top-p", "2"), "--top-p 2.0: must be"),
         (("eval", "mini", "--thinking", "a lot"), "is not valid. Use on, off"),
         (("eval", "mini", "--engine-option", "x"), "is not key=value"),
         (("prompt", "mini", "0", "--system", "s", "--prompt-form", "text"), "--system: the prompt"),
@@ -95,7 +95,7 @@ def test_the_prompt_command_shows_what_is_sent(server: FaultyServer, tmp_path: P
             ),
             "--engine-option chat_template_kwargs: enable_thinking contradicts --thinking off. ",
         ),
-        (("run", "default", "--prompt", "x", "--min-p", "1"), "--min-p must be"),
+        (("run", "default", "--prompt", "x", "--min-p", "1"), "--min-p 1.0: must be"),
     ],
 )
 def test_bad_settings_are_one_line(

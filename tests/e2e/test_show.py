@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from assay import benchmarks
-from assay.protocol import Asking, Protocol
+from assay.protocol import PromptSettings, Protocol
 from assay.runs import RunWriter, open_run
 from assay.types import Completion, Limits, Program, Verdict
 from tests.conftest import write_completions
@@ -30,7 +30,7 @@ def asked(benchmark: str) -> Protocol:
         data_sha256=loaded.data_sha256,
         prompt_strategy="standard",
         prompt_strategy_version=1,
-        asking=Asking("chat", "own", system="Be brief."),
+        asking=PromptSettings("chat", "own", system="Be brief."),
         limits=Limits(),
     )
 

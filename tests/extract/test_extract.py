@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from assay import benchmarks
 from assay.errors import AssayError
-from assay.extract import NO_CODE, RULES, explained, extract
+from assay.extract import NO_CODE, explained, extract, extraction_rules
 from assay.extract.python import defines
 from assay.types import Problem, Program, PromptForm, Tests
 
@@ -174,7 +174,7 @@ def test_any_text_gives_a_program_that_gives_itself(text: str) -> None:
 def test_every_rule_can_be_left_out() -> None:
     text = f"<think>Hm.</think>\n```python\n{CODE}\nprint(f(1))\n```\n"
     assert extract(text, PROBLEM, "chat").rule == "thinking+fenced+demo"
-    for rule in RULES:
+    for rule in extraction_rules.names():
         program = extract(text, PROBLEM, "chat", frozenset({rule}))
         assert rule not in program.rule.split("+")
 

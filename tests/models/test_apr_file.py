@@ -190,7 +190,8 @@ def test_another_format_is_not_an_apr(tmp_path: Path, content: bytes) -> None:
 
 
 @settings(
-    max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None
+    max_examples=3 * settings().max_examples,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(st.data())
 def test_damage_gives_one_clear_error(tmp_path: Path, data: st.DataObject) -> None:

@@ -294,10 +294,10 @@ def test_quantised_folders_have_shapes_of_their_own() -> None:
     ],
 )
 def test_templates_get_what_transformers_gives_them(template: str, out: str) -> None:
-    from assay.quality.check.jinja import rendered
+    from assay.quality.check.jinja import render_template
 
     messages = [{"role": "user", "content": "hi"}]
-    assert rendered(template, messages, {"bos_token": "<s>"}) == out
+    assert render_template(template, messages, {"bos_token": "<s>"}) == out
 
 
 def test_how_a_text_differs() -> None:

@@ -16,6 +16,8 @@ from assay.formats.tensors import BLOCKS, Tensor, decode
 from assay.models.engines.torch.dequantise import FORMATS
 from assay.models.engines.torch.weights import dequantise_on
 
+pytestmark = pytest.mark.torch
+
 DEVICES = [
     "cpu",
     pytest.param(

@@ -53,6 +53,7 @@ def test_llama_cpp(tmp_path: Path) -> None:
         assert told(scorer.facts) == [("device", "cpu"), ("threads", 1)]
 
 
+@pytest.mark.torch
 def test_torch(tmp_path: Path) -> None:
     torch = pytest.importorskip("torch", reason="needs the hf extra")
     transformers = pytest.importorskip("transformers", reason="needs the hf extra")

@@ -94,8 +94,8 @@ def test_stop_words_and_plain_text(mini: Benchmark, default_model: Model) -> Non
 
 
 def test_closing_from_another_thread_ends_generation(mini: Benchmark) -> None:
-    model = open_model("default", EngineOptions(parallel=2))
-    stream = model.generate(requests(mini, Decoding(max_tokens=400), 20))
+    model = open_model("default", EngineOptions(parallel=2, threads=1))
+    stream = model.generate(requests(mini, Decoding(max_tokens=16), 20))
     next(stream)
     threading.Timer(0.3, model.close).start()
     with pytest.raises(ModelError, match="llama.cpp ended"):

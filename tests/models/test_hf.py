@@ -18,6 +18,7 @@ import torch
 from assay.errors import AssayError, ModelError, UsageError
 from assay.models import EngineOptions, open_model
 from assay.models.engines.torch import engine as hf
+from assay.models.engines.torch import worker
 from assay.models.engines.torch.load import load
 from assay.models.engines.torch.sampling import Choice, Settings, choose
 from assay.models.engines.torch.settings import Generate, TorchSettings
@@ -152,11 +153,25 @@ def test_a_prompt_too_long_for_the_context_fails_alone(folder: Path) -> None:
     assert 0 < found["t3", 0].tokens_generated <= 3
 
 
-def test_a_long_prompt_after_short_ones_gets_longer_slots(folder: Path) -> None:
+@pytest.mark.parametrize(("typical", "allocations"), [(512, 1), (8, 2)])
+def test_a_long_prompt_after_short_ones_gets_longer_slots(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, typical: int, allocations: int
+) -> None:
+    """Slots of typical length take it beside the others. Shorter ones are allocated again."""
+    lengths: list[int] = []
+
+    class CountedSlots(Slots):
+        def __init__(self, *args: Any) -> None:
+            lengths.append(args[3])
+            super().__init__(*args)
+
+    monkeypatch.setattr(worker, "Slots", CountedSlots)
+    monkeypatch.setattr(worker, "PROMPT_TOKENS", typical)
     long = Request("long", 0, Prompt(text="y" * 300), GREEDY, 0)
     requests = [*asked(GREEDY), long, *asked(SAMPLED)[:2]]
     _, found = served(folder, requests, 2)
     assert found["long", 0].text == by_transformers(folder, "y" * 300, GREEDY.max_tokens)
+    assert len(lengths) == allocations
 
 
 def test_an_empty_prompt_and_a_template_that_refuses_are_errors_of_their_prompt(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ import torch
 
 from assay.models import EngineOptions, open_model
 from assay.models.engines.torch.attention import has_kernel, over_past
+from assay.models.engines.torch.fused import fuse, log_sum_exp
 from assay.models.engines.torch.load import load
 from assay.models.engines.torch.settings import TorchSettings
 from assay.models.engines.torch.slots import Reader, Slots, Wish, choice_for
@@ -22,8 +24,8 @@ from .small_models import write_small
 from .torch_models import save_model
 
 pytestmark = [
-    pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU"),
     pytest.mark.torch,
+    pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU"),
 ]
 
 
@@ -46,6 +48,47 @@ def test_the_kernel_attends_as_torch_does(heads: int, shared: int, width: int, w
     query, keys, values = (tensor.float().cpu() for tensor in (query, keys, values))
     expected = over_past(query, keys, values, position.cpu(), length, scale, window)
     assert (found.float().cpu() - expected).abs().max() < 0.02
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float32"])
+def test_fused_kernels_compute_what_transformers_does(folder: Path, dtype: str) -> None:
+    with torch.no_grad():
+        model = load(TorchSettings(str(folder), "cuda", dtype)).model
+        ids = torch.arange(120, device="cuda").reshape(4, 30) % model.config.vocab_size
+        wanted = model(ids).logits.float()
+        fuse(model)
+        norms = [m for m in model.modules() if type(m).__name__.endswith("RMSNorm")]
+        assert norms
+        assert all("forward" in vars(norm) for norm in norms)
+        attention = sys.modules[type(model).__module__]
+        assert attention.apply_rotary_pos_emb.__module__ == "assay.models.engines.torch.fused"
+        found = model(ids).logits.float()
+    nearness = torch.nn.functional.cosine_similarity(found, wanted, dim=-1)
+    assert nearness.min() > (0.9999 if dtype == "bfloat16" else 0.9999999)
+
+
+def test_a_norm_of_another_kind_stays(folder: Path) -> None:
+    class OtherRMSNorm(torch.nn.Module):  # type: ignore[misc]
+        def __init__(self) -> None:
+            super().__init__()
+            self.weight = torch.nn.Parameter(torch.rand(64))
+            self.variance_epsilon = 1e-6
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return (1 + self.weight) * torch.nn.functional.rms_norm(x, (64,))
+
+    with torch.no_grad():
+        model = load(TorchSettings(str(folder), "cuda", "bfloat16")).model
+        model.other = OtherRMSNorm().to(model.device, model.dtype)
+        fuse(model)
+    assert "forward" not in vars(model.other)
+
+
+def test_the_kernel_sums_as_torch_does() -> None:
+    logits = torch.randn(5, 50_001, device="cuda", dtype=torch.bfloat16) * 8
+    logits[0, 7], logits[1, :-1] = float("-inf"), float("-inf")
+    wanted = torch.logsumexp(logits.float(), dim=-1)
+    assert torch.allclose(log_sum_exp(logits), wanted, rtol=1e-5)
 
 
 def test_graphs_make_the_tokens_of_plain_steps(folder: Path) -> None:

@@ -22,7 +22,7 @@ from assay.models.engines.torch.load import load
 from assay.models.engines.torch.settings import TorchSettings
 from assay.models.engines.torch.texts import Texts
 from assay.models.workers.messages import RenderReply, TemplateSettings
-from assay.models.workers.prompt_tokens import rendered, template_of
+from assay.models.workers.prompt_tokens import render_prompt, template_of
 from assay.models.workers.template_process import TemplateProcess
 from tests.models.test_hf import FakeLines
 
@@ -46,7 +46,7 @@ def given(engine: str, path: Path, prompt: Prompt) -> Rendered:
 def hf_reply(path: Path, prompt: Prompt) -> RenderReply:
     tokenizer = load(TorchSettings(str(path), "cpu", "float32")).tokenizer
     with contextlib.closing(TemplateProcess(template_of(tokenizer))) as process:
-        return rendered(tokenizer, process.render, prompt)
+        return render_prompt(tokenizer, process.render, prompt)
 
 
 @pytest.mark.parametrize("engine", ENGINES)

@@ -100,9 +100,16 @@ def test_a_thought_ends_at_its_budget(thinker: str) -> None:
     assert len(longer.text.partition("</think>")[0]) > len(thought)
 
 
-def test_a_template_without_a_switch_is_refused_before_anything_is_made(plain: str) -> None:
+def test_a_switch_that_changes_nothing_is_refused_when_it_is_rendered(tmp_path: Path) -> None:
+    named = OPENED.partition("{% if")[0] + "{# enable_thinking #}"
+    path = write_small(tmp_path / "named.gguf", chat_template=named)
     with pytest.raises(ModelError, match="has no switch for thinking .* Drop --thinking"):
-        completed(plain, GREEDY, thinking="off")
+        completed(str(path), GREEDY, thinking="off")
+
+
+def test_a_template_without_a_switch_is_refused_before_anything_is_loaded(plain: str) -> None:
+    with pytest.raises(UsageError, match="has no switch for thinking .* Drop --thinking"):
+        open_model(plain, EngineOptions(thinking="off"))
     with pytest.raises(UsageError, match="has no marks of thoughts"):
         open_model(plain, EngineOptions(thinking="100"))
     with pytest.raises(UsageError, match="--thinking on: .* text form"):

@@ -76,7 +76,11 @@ def test_the_examples_are_right(example: Example, style: str) -> None:
     assert (found.failed, found.attempted) == (0, 1)
 
 
-@pytest.mark.parametrize("benchmark", ALL)
+# The plus sets have the same prompts with more tests, which take long to read.
+@pytest.mark.parametrize(
+    "benchmark",
+    [pytest.param(n, marks=pytest.mark.slow if n.endswith("plus") else ()) for n in ALL],
+)
 def test_the_examples_resemble_no_problem(benchmark: str) -> None:
     try:
         problems = benchmarks.load(benchmark).problems

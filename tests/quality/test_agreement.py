@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.errors import UsageError
-from assay.quality.parity.agreement import compared, first_difference, kl_by_position, likeness
+from assay.quality.parity.agreement import compare_rows, first_difference, kl_by_position, likeness
 
 np = pytest.importorskip("numpy", reason="needs numpy")
 ROWS = np.random.default_rng(0).standard_normal((7, 50)).astype(np.float32) * 4
@@ -26,7 +26,7 @@ def test_a_model_is_like_itself() -> None:
 def test_known_values() -> None:
     one = np.log(np.array([[0.5, 0.25, 0.25]]))
     other = np.log(np.array([[0.25, 0.5, 0.25]]))
-    rows = compared(one, other)
+    rows = compare_rows(one, other)
     assert rows.kl[0] == pytest.approx(0.5 * math.log(2) - 0.25 * math.log(2))
     assert not rows.same_top[0]
     assert rows.max_abs[0] == pytest.approx(math.log(2))
@@ -38,7 +38,7 @@ def test_opposite_logits() -> None:
 
 @given(shift=st.floats(-50, 50))
 def test_probabilities_do_not_depend_on_a_shift(shift: float) -> None:
-    rows = compared(ROWS, ROWS + np.float32(shift))
+    rows = compare_rows(ROWS, ROWS + np.float32(shift))
     assert rows.kl == pytest.approx(np.zeros(7), abs=1e-4)
     assert rows.same_top.all()
 
@@ -59,11 +59,11 @@ def test_numbers_that_are_none_are_not_hidden() -> None:
 
 def test_rows_must_match() -> None:
     with pytest.raises(UsageError):
-        compared(ROWS, ROWS[:3])
+        compare_rows(ROWS, ROWS[:3])
 
 
 def test_kl_by_position_is_the_mean_over_prompts() -> None:
-    long, short = compared(ROWS, ROWS * 0.5), compared(ROWS[:2], ROWS[:2])
+    long, short = compare_rows(ROWS, ROWS * 0.5), compare_rows(ROWS[:2], ROWS[:2])
     by_position = kl_by_position([long, short])
     assert len(by_position) == 7
     assert by_position[0] == pytest.approx((long.kl[0] + short.kl[0]) / 2)

@@ -12,6 +12,7 @@ import pytest
 from assay.types import ModelIdentity
 from tests.conftest import Cli
 from tests.models.faulty_server import serving
+from tests.models.small_models import write_small
 from tests.models.torch_models import save_model
 
 SPREAD = ["median", "min", "max", "q1", "q3"]
@@ -36,6 +37,11 @@ PARITY = [
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     pytest.importorskip("transformers", reason="needs the hf extra")
     return save_model(tmp_path_factory.mktemp("shapes") / "model")
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_small(tmp_path_factory.mktemp("shapes") / "small.gguf")
 
 
 def check_bench(told: dict[str, Any]) -> None:
@@ -72,6 +78,7 @@ def test_bench(assay: Cli) -> None:
     assert isinstance(told["engine"], dict)
 
 
+@pytest.mark.torch
 @pytest.mark.slow
 def test_qa(assay: Cli, folder: Path, tmp_path: Path) -> None:
     policy = tmp_path / "policy.yaml"
@@ -94,19 +101,24 @@ def test_qa(assay: Cli, folder: Path, tmp_path: Path) -> None:
     assert {"policy", "text built-in", "reference weights"} == set(told["sha256"])
 
 
-def test_qa_without_a_result(assay: Cli, folder: Path, tmp_path: Path) -> None:
+def test_qa_without_a_result(assay: Cli, small: Path, tmp_path: Path) -> None:
     policy = tmp_path / "policy.yaml"
     policy.write_text("tiers:\n  mine: {scores: {mini: {pass_at_1: 0}}}\n")
-    told = json.loads(assay("qa", folder, "--tier", "mine", "--policy", policy, "--json").stdout)
+    told = json.loads(assay("qa", small, "--tier", "mine", "--policy", policy, "--json").stdout)
     assert [item["figures"] for item in told["items"]] == [{}]
 
 
-def test_perplexity_and_compare_hf(assay: Cli, folder: Path) -> None:
-    asked = ("perplexity", folder, "--dataset", "built-in", "--bytes", "1000", "--json")
+def test_perplexity(assay: Cli, small: Path) -> None:
+    pytest.importorskip("xllamacpp", reason="needs the gguf extra")
+    asked = ("perplexity", small, "--dataset", "built-in", "--bytes", "1000", "--json")
     told = json.loads(assay(*asked).stdout)
     assert list(told) == ["model", "dataset", "results", "engine", "used_gpu", "seconds"]
     assert list(told["dataset"]) == ["name", "sha256", "bytes"]
     assert list(told["results"]) == PERPLEXITY
+
+
+@pytest.mark.torch
+def test_compare_hf(assay: Cli, folder: Path) -> None:
     told = json.loads(assay("compare-hf", folder, "--prompts", "1", "--json").stdout)
     assert list(told) == ["model", "reference", "precision", *PARITY]
     assert list(told["findings"][0]) == ["name", "value", "bound", "decision"]
@@ -116,7 +128,7 @@ def test_perplexity_and_compare_hf(assay: Cli, folder: Path) -> None:
     ]  # fmt: skip
 
 
-def test_check(assay: Cli, folder: Path) -> None:
-    told = json.loads(assay("check", folder, "--no-run", "--json").stdout)
+def test_check(assay: Cli, small: Path) -> None:
+    told = json.loads(assay("check", small, "--no-run", "--json").stdout)
     assert list(told) == ["model", "sound", "stages"]
     assert list(told["stages"][0]) == ["name", "status", "reason"]

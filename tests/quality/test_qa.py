@@ -144,6 +144,7 @@ def test_a_result_with_engine_options_is_another_models(
     assert item["reason"].startswith("no result of this model for the whole benchmark; ")
 
 
+@pytest.mark.torch
 def test_a_result_of_another_model_or_way_of_asking_decides_nothing(
     assay: Cli, folder: Path, tmp_path: Path
 ) -> None:

@@ -2,6 +2,7 @@
 
 The golden files were written by the version of 2026-11-16, before results had a type. What differs
 between two runs or machines is replaced by a placeholder; all keys and their order are compared.
+Their time limit was fixed.
 """
 
 from __future__ import annotations
@@ -96,7 +97,7 @@ def folder(mini: Benchmark, tmp_path_factory: pytest.TempPathFactory) -> Path:
     ):
         command(
             folder, "score", f"samples_{name}.jsonl", "--benchmark", "mini", "--tests-seed",
-            "fixed", "--results-dir", f"results_{name}", *more,
+            "fixed", "--time-limit", "10", "--results-dir", f"results_{name}", *more,
         )  # fmt: skip
     return folder
 

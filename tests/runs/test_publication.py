@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from assay.protocol import Asking
+from assay.protocol import PromptSettings
 from assay.runs import Environment, Gate
 from assay.runs.publication import publication_obstacles
 from assay.scoring import Coverage
@@ -33,7 +33,7 @@ def test_options_that_the_gate_does_not_cover_are_obstacles(
     option: str, obstacles: list[str]
 ) -> None:
     """The gate compares logits without the options; the result was publishable."""
-    protocol = replace(BASE, asking=Asking("chat", "own", engine_options=(option,)))
+    protocol = replace(BASE, asking=PromptSettings("chat", "own", engine_options=(option,)))
     assert publication_obstacles(WHOLE, protocol, [ON_GPU], [PASSED]) == obstacles
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from assay.errors import RunError
-from assay.protocol import Asking, RecordedProtocol
+from assay.protocol import PromptSettings, RecordedProtocol
 from assay.runs import read_result, render_result, write_result
 from assay.runs.about import Environment, read_about, write_about
 from assay.runs.batch_output import BatchOutput
@@ -109,7 +109,7 @@ def test_files_of_earlier_versions_are_read(tmp_path: Path) -> None:
         del content["results"][name]
     del content["results"]["intervals"]["pass_at_1"]["level"]
     del content["results"]["intervals"]["pass_at_1"]["method"]
-    for name in (*(f.name for f in fields(Asking)), "min_p", "repetition_penalty"):
+    for name in (*(f.name for f in fields(PromptSettings)), "min_p", "repetition_penalty"):
         del content["config"][name]
     for name in ("version", "asking", "prompt_imports", "environment"):
         del content["protocol"][name]
@@ -167,7 +167,7 @@ def test_the_docs_list_exactly_the_keys_of_the_type() -> None:
     ("key", "expected"),
     [
         ("coverage", names(Coverage) | {"complete"}),
-        ("config", names(Decoding, Asking, ConfigResult) - {"decoding", "asking"}),
+        ("config", names(Decoding, PromptSettings, ConfigResult) - {"decoding", "asking"}),
         ("problems[]", names(ProblemResult)),
         ("model_identity", names(ModelIdentity)),
         ("timing", names(Timing)),

@@ -339,7 +339,7 @@ def test_the_command_line_lists_and_explains(assay: Cli, cache: Path) -> None:
     assert assay("env", "remove", "bigcodebench", env=elsewhere).returncode == 0
     unknown = assay("env", "conda", env=elsewhere)
     assert unknown.returncode == 2
-    assert unknown.stderr.startswith("assay: unknown environment 'conda'. Choose bigcodebench")
+    assert unknown.stderr.startswith("assay: environment 'conda': unknown. Choose bigcodebench")
     assert unknown.stderr.count("\n") == 1
 
 

@@ -28,6 +28,13 @@ def test_no_certainty_at_the_ends(value: float) -> None:
     assert high - low > 0.1
 
 
+@given(st.integers(1, 2000), st.integers(1, 10))
+def test_the_ends_are_exact_if_all_or_none_pass(problems: int, samples: int) -> None:
+    """Rounding left 4.9e-17 as the low end of a score of 0."""
+    assert clustered_wilson([0.0] * problems, problems * samples)[0] == 0.0
+    assert clustered_wilson([1.0] * problems, problems * samples)[1] == 1.0
+
+
 @given(st.lists(st.integers(0, 10), min_size=1, max_size=50))
 def test_the_mean_lies_inside_and_the_interval_in_0_1(rights: list[int]) -> None:
     values = [r / 10 for r in rights]

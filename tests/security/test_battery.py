@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 import sys
-import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +14,7 @@ import pytest
 from assay.sandbox import open_sandbox
 from assay.sandbox.selftest.attacks import BATTERY
 from assay.sandbox.selftest.battery import run_battery
-
-SOURCE = Path(__file__).parents[2] / "src"
-ORDINARY_UID = 54321
-SYSTEM_PYTHON = "/usr/bin/python3"
+from tests.security.in_tiers import ORDINARY_UID, SYSTEM_PYTHON, readable_source
 
 SELFTEST = """
 import dataclasses, json, sys
@@ -74,23 +68,12 @@ def test_as_whoever_runs_the_tests() -> None:
     judge(observations, tier)
 
 
-@pytest.fixture
-def readable_source() -> Iterator[Path]:
-    """The package where every user can read it."""
-    folder = Path(tempfile.mkdtemp(prefix="assay-source-"))
-    shutil.copytree(SOURCE / "assay", folder / "assay")
-    for path in (folder, *folder.rglob("*")):
-        path.chmod(0o755)
-    yield folder
-    shutil.rmtree(folder)
-
-
 def selftest(
-    python: str, source: Path, tier: str, before: str = "", uid: int | None = None
+    python: str, tier: str, before: str = "", uid: int | None = None
 ) -> tuple[str, list[dict[str, Any]]]:
     done = subprocess.run(
         [python, "-c", before + SELFTEST, tier],
-        env={"PYTHONPATH": str(source), "PATH": os.environ["PATH"]},
+        env={"PYTHONPATH": str(readable_source()), "PATH": os.environ["PATH"]},
         cwd="/",
         user=uid,
         group=uid,
@@ -108,26 +91,26 @@ def selftest(
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
 @pytest.mark.skipif(not Path(SYSTEM_PYTHON).exists(), reason=f"needs {SYSTEM_PYTHON}")
 @pytest.mark.parametrize(("asked", "given"), [("auto", "user"), ("landlock", "landlock")])
-def test_as_an_ordinary_user(readable_source: Path, asked: str, given: str) -> None:
-    tier, observations = selftest(SYSTEM_PYTHON, readable_source, asked, uid=ORDINARY_UID)
+def test_as_an_ordinary_user(asked: str, given: str) -> None:
+    tier, observations = selftest(SYSTEM_PYTHON, asked, uid=ORDINARY_UID)
     assert tier == given
     judge(observations, given)
 
 
 @pytest.mark.slow
-def test_where_namespaces_are_refused(readable_source: Path) -> None:
-    tier, observations = selftest(sys.executable, readable_source, "auto", FORBID_NAMESPACES)
+def test_where_namespaces_are_refused() -> None:
+    tier, observations = selftest(sys.executable, "auto", FORBID_NAMESPACES)
     assert tier == "landlock"
     judge(observations, "landlock")
 
 
 @pytest.mark.parametrize("tier", ["root", "user"])
-def test_a_weaker_tier_is_never_taken_for_the_one_asked(readable_source: Path, tier: str) -> None:
+def test_a_weaker_tier_is_never_taken_for_the_one_asked(tier: str) -> None:
     ask = f"from assay.sandbox import open_sandbox\nopen_sandbox('process', 1, {tier!r})"
     script = f"{FORBID_NAMESPACES}\n{ask}"
     done = subprocess.run(
         [sys.executable, "-c", script],
-        env={"PYTHONPATH": str(readable_source)},
+        env={"PYTHONPATH": str(readable_source())},
         capture_output=True,
         text=True,
     )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import islice
 
 import pytest
 
@@ -51,15 +52,22 @@ def with_expected(sandbox: Sandbox, problems: list[Problem]) -> list[Problem]:
 def choose_tasks(sandbox: Sandbox, name: str) -> list[Problem]:
     """Return a few tasks, from all over the benchmark, that no trivial answer solves."""
     separated = [p for p in benchmarks.load(name).problems if p.tests.integrity == "separated"]
-    spread = separated[3 :: max(1, len(separated) // (3 * TASKS))]
-    candidates = {p.task_id: p for p in with_expected(sandbox, spread)}
+    candidates = iter(separated[3 :: max(1, len(separated) // (3 * TASKS))])
+    chosen: list[Problem] = []
+    while len(chosen) < TASKS:
+        some = list(islice(candidates, TASKS - len(chosen)))
+        assert some, f"{name}: trivial answers solve too many tasks"
+        chosen += not_trivial(sandbox, with_expected(sandbox, some))
+    return chosen
+
+
+def not_trivial(sandbox: Sandbox, problems: list[Problem]) -> list[Problem]:
+    """Return the problems that no trivial answer solves."""
     programs = {answer: f"def running_total(numbers):\n    return {answer}\n" for answer in TRIVIAL}
-    jobs = [job(p, name, code) for p in candidates.values() for name, code in programs.items()]
+    jobs = [job(p, name, code) for p in problems for name, code in programs.items()]
     verdicts = list(sandbox.judge(jobs))
     solved = {v.task_id.partition(" ")[0] for v in verdicts if v.status != "fail"}
-    chosen = [p for task_id, p in candidates.items() if task_id not in solved][:TASKS]
-    assert len(chosen) == TASKS
-    return chosen
+    return [p for p in problems if p.task_id not in solved]
 
 
 def job(problem: Problem, name: str, code: str, limits: Limits = LIMITS) -> Job:

@@ -5,15 +5,40 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+from assay.benchmarks.support.description import Description
 from assay.errors import UsageError
 from assay.progress import Announce
 from assay.registry import Registry
 from assay.types import Benchmark
 
+__all__ = ["Benchmarks", "Description", "Loader", "benchmarks", "load", "of_split"]
+
 # Takes the receiver of notes and the user's data folder, if any. Returns the benchmark.
 Loader = Callable[[Announce, Path | None], Benchmark]
 
-benchmarks: Registry[Loader] = Registry("benchmark", "assay.benchmarks")
+
+class Benchmarks(Registry[Loader]):
+    """The loaders of benchmarks, and descriptions that need no data."""
+
+    def __init__(self) -> None:
+        super().__init__("benchmark", "assay.benchmarks")
+        self._descriptions: dict[str, Description] = {}
+
+    def register(
+        self, name: str, description: Description | None = None
+    ) -> Callable[[Loader], Loader]:
+        """Register a loader. Without a description, ``assay benchmarks`` lists only the name."""
+        if description is not None:
+            self._descriptions[name] = description
+        return super().register(name)
+
+    def describe(self, name: str) -> Description | None:
+        """Return the description of a benchmark, or None if it was registered without one."""
+        self.get(name)
+        return self._descriptions.get(name)
+
+
+benchmarks = Benchmarks()
 
 
 def of_split(name: str, split: str) -> str:

@@ -6,7 +6,7 @@ import functools
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, get_args
 
-from assay.benchmarks import benchmarks
+from assay.benchmarks import Description, benchmarks
 from assay.benchmarks.support.unittest_runner import RUNNER
 from assay.datasets.catalogue import DataFile, read_records
 from assay.datasets.pinned import BIGCODEBENCH, BIGCODEBENCH_HARD
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from assay.progress import Announce
 
+ENVIRONMENT = "bigcodebench"
 PromptKind = Literal["complete", "instruct"]
 # Upstream's 240 s, here as CPU time. Some references sleep or wait for minutes.
 LIMITS = Limits(cpu_s=240, wall_s=300, memory_mb=4096, processes=256, files_mb=256)
@@ -69,7 +70,7 @@ def _load(data: DataFile, kind: PromptKind, announce: Announce, data_dir: Path |
         ),
         limits=LIMITS,
         imports=IMPORTS,
-        environment="bigcodebench",
+        environment=ENVIRONMENT,
     )
 
 
@@ -90,6 +91,8 @@ def _problem(record: Record, kind: PromptKind) -> Problem:
 
 
 for _data in (BIGCODEBENCH, BIGCODEBENCH_HARD):
+    _description = Description(_data.records, _data, environment=ENVIRONMENT)
     for _kind in get_args(PromptKind):
-        benchmarks.register(f"{_data.name}-{_kind}")(functools.partial(_load, _data, _kind))
-    benchmarks.register(_data.name)(functools.partial(_load, _data, "complete"))
+        _load_kind = functools.partial(_load, _data, _kind)
+        benchmarks.register(f"{_data.name}-{_kind}", _description)(_load_kind)
+    benchmarks.register(_data.name, _description)(functools.partial(_load, _data, "complete"))

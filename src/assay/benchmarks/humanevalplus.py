@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from assay.benchmarks import benchmarks
+from assay.benchmarks import Description, benchmarks
 from assay.benchmarks.support.evalplus import LIMITS, MATCHER, Record, case_tests
 from assay.benchmarks.support.prompt_code import preamble_of
 from assay.datasets.catalogue import DataFile, read_records
@@ -32,12 +32,12 @@ def value(coefficients, x):
 SPECIAL = {"find_zero": ZERO_MATCHER}
 
 
-@benchmarks.register("humanevalplus")
+@benchmarks.register("humanevalplus", Description(164, HUMANEVALPLUS))
 def load(announce: Announce, data_dir: Path | None) -> Benchmark:
     return _benchmark(HUMANEVALPLUS, announce, data_dir)
 
 
-@benchmarks.register("humanevalplus-mini")
+@benchmarks.register("humanevalplus-mini", Description(164, HUMANEVALPLUS_MINI))
 def load_mini(announce: Announce, data_dir: Path | None) -> Benchmark:
     return _benchmark(HUMANEVALPLUS_MINI, announce, data_dir)
 

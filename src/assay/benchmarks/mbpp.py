@@ -9,8 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from assay.benchmarks import benchmarks
+from assay.benchmarks import Description, benchmarks
 from assay.benchmarks.support.test_code import code_tests, function_under_test
+from assay.benchmarks.support.time_rule import SHORT_TESTS
 from assay.datasets.catalogue import DataFile, read_records
 from assay.datasets.pinned import MBPP, MBPP_SANITIZED
 from assay.types import Benchmark, Problem
@@ -48,7 +49,7 @@ def _loader(name: str, data: DataFile, task_ids: range) -> Loader:
     def load(announce: Announce, data_dir: Path | None) -> Benchmark:
         found = read_records(Record, data, announce, data_dir)
         problems = tuple(_problem(record) for record in found if record.task_id in task_ids)
-        return Benchmark(name, data.version, data.sha256, problems)
+        return Benchmark(name, data.version, data.sha256, problems, time_rule=SHORT_TESTS)
 
     return load
 
@@ -77,7 +78,10 @@ def _unix(code: str) -> str:
     return code.replace("\r\n", "\n") + "\n"
 
 
-benchmarks.register("mbpp-test")(_loader("mbpp", MBPP, TEST))
+benchmarks.register("mbpp-test", Description(len(TEST), MBPP))(_loader("mbpp", MBPP, TEST))
 for _name, _task_ids in SPLITS.items():
-    benchmarks.register(_name)(_loader(_name, MBPP, _task_ids))
-benchmarks.register("mbpp-sanitized")(_loader("mbpp-sanitized", MBPP_SANITIZED, SPLITS["mbpp-all"]))
+    _description = Description(len(_task_ids), MBPP)
+    benchmarks.register(_name, _description)(_loader(_name, MBPP, _task_ids))
+benchmarks.register("mbpp-sanitized", Description(MBPP_SANITIZED.records, MBPP_SANITIZED))(
+    _loader("mbpp-sanitized", MBPP_SANITIZED, SPLITS["mbpp-all"])
+)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from assay.benchmarks import benchmarks
+from assay.benchmarks import Description, benchmarks
 from assay.benchmarks.support.evalplus import LIMITS, SAME, Record, case_tests
 from assay.datasets.catalogue import read_records
 from assay.datasets.pinned import MBPPPLUS
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 Arguments = list[Any]
 
 
-@benchmarks.register("mbppplus")
+@benchmarks.register("mbppplus", Description(378, MBPPPLUS))
 def load(announce: Announce, data_dir: Path | None) -> Benchmark:
     return Benchmark(
         name="mbppplus",

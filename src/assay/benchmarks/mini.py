@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from assay import codec
-from assay.benchmarks import benchmarks
+from assay.benchmarks import Description, benchmarks
 from assay.benchmarks.support.mini_problems import PROBLEMS
 from assay.benchmarks.support.prompt_code import preamble_of
 from assay.benchmarks.support.test_code import code_tests
+from assay.benchmarks.support.time_rule import SHORT_TESTS
 from assay.types import Benchmark, Problem
 
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from assay.progress import Announce
 
 
-@benchmarks.register("mini")
+@benchmarks.register("mini", Description(len(PROBLEMS), package_licence="Apache-2.0"))
 def load(_announce: Announce, _data_dir: Path | None) -> Benchmark:
     problems = tuple(
         Problem(
@@ -29,7 +30,10 @@ def load(_announce: Announce, _data_dir: Path | None) -> Benchmark:
         for number, (entry_point, prompt, body, tests) in enumerate(PROBLEMS)
     )
     data = [_record(problem) for problem in problems]
-    return Benchmark("mini", version="1", data_sha256=codec.digest(data), problems=problems)
+    return Benchmark(
+        "mini", version="1", data_sha256=codec.digest(data), problems=problems,
+        time_rule=SHORT_TESTS,
+    )  # fmt: skip
 
 
 def _record(problem: Problem) -> object:

@@ -31,6 +31,11 @@ def clean_line(text: str, limit: int = LINE_LIMIT) -> str:
     return _escape(_BREAKS.sub(" ", _shorten(text, limit)))
 
 
+def quantity(count: int, noun: str) -> str:
+    """Return ``1 problem`` or ``20 problems``."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
 def _shorten(text: str, limit: int) -> str:
     return text if len(text) <= limit else f"{text[:limit]}…"
 

@@ -10,6 +10,20 @@ from typing import TYPE_CHECKING, Any, get_args
 import click
 from click.core import ParameterSource
 
+from assay.cli._groups import (
+    DATA,
+    JUDGING,
+    LOCAL_ENGINES,
+    MEASUREMENT,
+    MODEL,
+    OUTPUT,
+    PROMPT,
+    SERVERS,
+    TORCH_AND_VLLM,
+    add_options,
+    in_group,
+)
+from assay.cli._groups import option as option
 from assay.pipeline import EngineOptions, ProblemSelection
 from assay.pipeline.config import MAX_TOKENS, MAX_TOKENS_THINKING, PRESETS, Sampling
 from assay.types import PromptImports
@@ -18,17 +32,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-def option(flag: str, *names: str, **settings: Any) -> Callable[[Any], Any]:
-    """Return a click option that can also be set as ``ASSAY_<FLAG>``.
-
-    Options of several commands share that variable only if they mean the same. Others have one
-    with the name of the command: ``envvar="ASSAY_BENCH_SEED"``.
-    """
-    name = flag.split("/")[0].lstrip("-").replace("-", "_")
-    settings.setdefault("envvar", f"ASSAY_{name.upper()}")
-    settings.setdefault("show_envvar", True)
-    settings.setdefault("show_default", settings.get("default") is not None)
-    return click.option(flag, *names, **settings)
+def parse_time_limit(_: click.Context, __: click.Parameter, value: str) -> float | None:
+    """Return a number of seconds, or None for ``auto``."""
+    if value == AUTO:
+        return None
+    try:
+        return float(value)
+    except ValueError:
+        raise click.BadParameter(f"{value!r} is neither {AUTO} nor a number of seconds.") from None
 
 
 def list_choices(names: tuple[str, ...]) -> str:
@@ -38,6 +49,7 @@ def list_choices(names: tuple[str, ...]) -> str:
 
 # Choices that help texts list. The registries would import every plug-in for each command;
 # tests/test_options.py compares these names with them.
+AUTO = "auto"
 SANDBOXES = ("process", "docker", "wasm")
 TIERS = ("auto", "root", "user", "landlock")
 SELECTIONS = ("first", "logprob", "examples", "agreement")
@@ -45,10 +57,15 @@ STRATEGIES = ("standard", "cgo", "few-shot", "scot")
 JUDGES = ("assay", "evalplus")
 ENGINES = ("apr", "apr-cli", "gguf", "hf", "openai", "replay", "vllm")
 TIER_HELP = f"Isolation tier: {list_choices(TIERS)}. auto uses the strongest available."
+MODEL_HELP = (
+    "Model file, Hugging Face folder, ENGINE:REFERENCE such as hf:OWNER/NAME, or default for the "
+    f"built-in model. Engines: {', '.join(ENGINES)}."
+)
 
 
 results_dir = option(
     "--results-dir",
+    group=OUTPUT,
     type=click.Path(path_type=Path, file_okay=False),
     default="results",
     help="Folder for runs and results files.",
@@ -56,6 +73,7 @@ results_dir = option(
 data_dir = option(
     "--data",
     "data_dir",
+    group=DATA,
     type=click.Path(path_type=Path, file_okay=False, exists=True),
     envvar="ASSAY_DATA_DIR",
     help="Folder with benchmark data files, searched before the cache.",
@@ -63,30 +81,36 @@ data_dir = option(
 resume = option(
     "--resume/--fresh",
     "resume",
+    group=OUTPUT,
     default=True,
-    envvar="ASSAY_RESUME",
     help="Resume the newest run with the same settings, or start a new run.",
 )
 model_name = option(
-    "--name", envvar="ASSAY_NAME", default="", help="Name of the model in results; default: made "
-    "from its file or folder, adapter, size and number format.",
-)  # fmt: skip
+    "--name",
+    group=MODEL,
+    default="",
+    help="Name of the model in results. Default: made from its file or folder, adapter, size and "
+    "number format.",
+)
 text_limit = option(
     "--bytes",
     "limit",
+    group=MEASUREMENT,
     type=int,
     default=0,
     help="Use only the first lines of the text, up to this many bytes; 0 uses all.",
 )
 margin = option(
     "--margin",
+    group=MEASUREMENT,
     type=click.FloatRange(min=0, max=100, min_open=True),
     default=2.0,
     help="Largest difference in points that counts as equivalent.",
 )
-as_json = option("--json", "as_json", is_flag=True, help="Print the output as JSON.")
+as_json = option("--json", "as_json", group=OUTPUT, is_flag=True, help="Print the output as JSON.")
 prompt_imports = option(
     "--prompt-imports",
+    group=JUDGING,
     type=click.Choice(get_args(PromptImports)),
     default="prepended",
     help="prepended: put imports and helpers of the prompt before every program; none: run "
@@ -94,17 +118,19 @@ prompt_imports = option(
 )
 
 
-def modelling(command: Callable[..., Any]) -> Callable[..., Any]:
+def model_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options for running a model. The command gets ``engine``, an EngineOptions."""
 
     @functools.wraps(command)
-    def with_engine(**asked: Any) -> Any:
-        names = [f.name for f in fields(EngineOptions) if f.name in asked]
-        engine = EngineOptions(**{name: asked.pop(name) for name in names})
-        return command(engine=engine, **asked)
+    def with_engine(**options: Any) -> Any:
+        names = [f.name for f in fields(EngineOptions) if f.name in options]
+        engine = EngineOptions(**{name: options.pop(name) for name in names})
+        return command(engine=engine, **options)
 
-    decorated: Callable[..., Any] = with_engine
-    for one in (
+    general = in_group(
+        MODEL,
+        model_name,
+        option("--parallel", type=int, default=0, help="Batch size; 0 chooses automatically."),
         option(
             "--batch-mode",
             type=click.Choice(["auto", "on", "off"]),
@@ -113,13 +139,27 @@ def modelling(command: Callable[..., Any]) -> Callable[..., Any]:
             help="auto: batch if the engine can; on: fail if it cannot; off: run one prompt at a "
             "time.",
         ),
-        option("--parallel", type=int, default=0, help="Batch size; 0 chooses automatically."),
+        option("--logprobs", is_flag=True, help="Record each completion's mean log-probability."),
         option(
-            "--threads",
-            type=int,
-            default=0,
-            help="Number of CPU threads; 0 uses one per available core.",
+            "--engine-option",
+            "engine_options",
+            multiple=True,
+            metavar="KEY=VALUE",
+            help="Setting of the engine itself, such as flash_attn_type=enabled for llama.cpp. The "
+            "value is JSON or text. Can be repeated.",
         ),
+    )
+    prompt = in_group(
+        PROMPT,
+        option(
+            "--prompt-form",
+            type=click.Choice(["auto", "chat", "text"]),
+            default="auto",
+            help="Form of the prompts; auto uses chat if the model has a chat template.",
+        ),
+    )
+    local = in_group(
+        LOCAL_ENGINES,
         option(
             "--device",
             type=click.Choice(["auto", "cpu", "cuda"]),
@@ -127,21 +167,33 @@ def modelling(command: Callable[..., Any]) -> Callable[..., Any]:
             help="Device to run the model on; auto uses a GPU if the engine finds one.",
         ),
         option(
+            "--threads",
+            type=int,
+            default=0,
+            help="Number of CPU threads; 0 uses one per available core.",
+        ),
+    )
+    torch = in_group(
+        TORCH_AND_VLLM,
+        option(
             "--dtype",
             type=click.Choice(["", "float32", "bfloat16", "float16"]),
             default="",
-            help="Number format of the hf engine; default: float32 on a CPU, bfloat16 on a GPU.",
+            metavar="[float32|bfloat16|float16]",
+            help="Number format to compute in. Default: float32 on a CPU, bfloat16 on a GPU.",
         ),
         option("--adapter", default="", help="Folder with LoRA weights to apply to the model."),
         option(
-            "--prompt-form",
-            type=click.Choice(["auto", "chat", "text"]),
-            default="auto",
-            help="Form of the prompts; auto uses chat if the model has a chat template.",
+            "--revision", default="", help="Branch, tag or commit of a Hugging Face hub repository."
         ),
-        model_name,
-        option("--base-url", default="", help="URL of the server for the openai engine."),
-        option("--logprobs", is_flag=True, help="Record each completion's mean log-probability."),
+    )
+    server = in_group(
+        SERVERS,
+        option(
+            "--base-url",
+            default="",
+            help="URL of the server, such as http://127.0.0.1:8000/v1. Default: OPENAI_BASE_URL.",
+        ),
         option(
             "--timeout", type=float, default=300.0, help="Read timeout for a server in seconds."
         ),
@@ -164,37 +216,36 @@ def modelling(command: Callable[..., Any]) -> Callable[..., Any]:
             default=0,
             help="Rate limit for prompt and generated tokens of a server; 0 means no limit.",
         ),
-        option("--price-in", type=float, default=0.0, help="Price of a million prompt tokens."),
-        option("--price-out", type=float, default=0.0, help="Price of a million generated tokens."),
         option(
-            "--revision", default="", help="Branch, tag or commit of a Hugging Face hub repository."
+            "--price-in",
+            type=float,
+            default=0.0,
+            help="Price of a million prompt tokens, for the cost in the result.",
         ),
         option(
-            "--engine-option",
-            "engine_options",
-            multiple=True,
-            metavar="KEY=VALUE",
-            help="Setting specific to the engine; the value is JSON or text. Can be repeated.",
+            "--price-out",
+            type=float,
+            default=0.0,
+            help="Price of a million generated tokens, for the cost in the result.",
         ),
-    )[::-1]:
-        decorated = one(decorated)
-    return decorated
+    )
+    return add_options(with_engine, *general, *prompt, *local, *torch, *server)
 
 
-def sampling(command: Callable[..., Any]) -> Callable[..., Any]:
+def sampling_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options of ``Sampling``. The command gets one; options override the preset."""
 
     @functools.wraps(command)
-    def with_preset(preset: str | None, **asked: Any) -> Any:
+    def with_preset(preset: str | None, **options: Any) -> Any:
         if preset is not None:
             source = click.get_current_context().get_parameter_source
             of_preset = asdict(PRESETS[preset]).items()
-            asked |= {n: v for n, v in of_preset if source(n) is ParameterSource.DEFAULT}
-        settings = {field.name: asked.pop(field.name) for field in fields(Sampling)}
-        return command(sampling=Sampling(**settings), **asked)
+            options |= {n: v for n, v in of_preset if source(n) is ParameterSource.DEFAULT}
+        settings = {field.name: options.pop(field.name) for field in fields(Sampling)}
+        return command(sampling=Sampling(**settings), **options)
 
-    decorated: Callable[..., Any] = with_preset
-    for one in (
+    sampling = in_group(
+        PROMPT,
         option(
             "--preset",
             type=click.Choice(list(PRESETS)),
@@ -230,7 +281,7 @@ def sampling(command: Callable[..., Any]) -> Callable[..., Any]:
         option(
             "--max-tokens",
             type=int,
-            help=f"Maximum tokens per completion; default: {MAX_TOKENS}, or in evaluations "
+            help=f"Maximum tokens per completion. Default: {MAX_TOKENS}, or in evaluations "
             f"{MAX_TOKENS_THINKING} if the model's chat template lets it think.",
         ),
         option(
@@ -239,34 +290,36 @@ def sampling(command: Callable[..., Any]) -> Callable[..., Any]:
             default=0,
             help="Seed for sampling; every sample's own seed is derived from it.",
         ),
-    )[::-1]:
-        decorated = one(decorated)
-    return decorated
+    )
+    return add_options(with_preset, *sampling)
 
 
-def asking(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options that change what a model is sent. Apply it above ``modelling``."""
-    for one in (
-        option("--system", default="", help="System message before every conversation."),
+def prompt_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options that change what a model is sent. Apply it above ``model_options``."""
+    prompt = in_group(
+        PROMPT,
+        option(
+            "--system", default="", help="System message before every conversation. Default: none."
+        ),
         option(
             "--stop",
             multiple=True,
             metavar="TEXT",
-            help="Text that ends a completion, in addition to the strategy's own. Can be repeated.",
+            help="Text that ends a completion, in addition to those of the prompt. Can be "
+            "repeated.",
         ),
         option(
             "--thinking",
             default="",
             metavar="on|off|N",
-            help="Whether the model thinks before it answers, or the maximum tokens of thought; "
-            "default: what its chat template does.",
+            help="Whether the model thinks before it answers, or the maximum tokens of thought. "
+            "Default: what its chat template does.",
         ),
-    )[::-1]:
-        command = one(command)
-    return command
+    )
+    return add_options(command, *prompt)
 
 
-def judging(command: Callable[..., Any]) -> Callable[..., Any]:
+def judging_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options of every command that executes programs.
 
     The command gets ``problems``, a ProblemSelection.
@@ -278,8 +331,8 @@ def judging(command: Callable[..., Any]) -> Callable[..., Any]:
     ) -> Any:
         return command(problems=ProblemSelection(problems, tasks, tasks_file), **others)
 
-    decorated: Callable[..., Any] = with_problems
-    for one in (
+    data = in_group(
+        DATA,
         option(
             "--problems",
             "--samples",
@@ -287,14 +340,15 @@ def judging(command: Callable[..., Any]) -> Callable[..., Any]:
             default="0",
             metavar="N|A:B",
             envvar=["ASSAY_PROBLEMS", "ASSAY_SAMPLES"],
-            help="Only the first N problems, or those from A up to B; 0 selects all.",
+            help="Only the first N problems, or those from A up to B; 0 selects all. --samples is "
+            "the old name.",
         ),
         option(
             "--task",
             "tasks",
             multiple=True,
             metavar="ID",
-            help="Only the problem with this task id; can be repeated.",
+            help="Only the problem with this task id. Can be repeated.",
         ),
         option(
             "--from-file",
@@ -303,6 +357,10 @@ def judging(command: Callable[..., Any]) -> Callable[..., Any]:
             help="Only the problems whose task ids are listed in this file, one per line.",
         ),
         option("--split", default="", help="Part of the benchmark, such as train for mbpp."),
+        data_dir,
+    )
+    judging = in_group(
+        JUDGING,
         option("--sandbox", default="process", help=f"Sandbox kind: {list_choices(SANDBOXES)}."),
         option("--sandbox-tier", default="auto", help=TIER_HELP),
         option(
@@ -328,11 +386,14 @@ def judging(command: Callable[..., Any]) -> Callable[..., Any]:
             default="",
             help="Seed for tests with random inputs. Default: a new secret seed for every run.",
         ),
+        option(
+            "--time-limit",
+            default=AUTO,
+            metavar="auto|SECONDS",
+            callback=parse_time_limit,
+            help="CPU seconds per program: auto, or a number for all problems. auto derives the "
+            "limit of a problem from its reference's time if the benchmark has a rule.",
+        ),
         option("--no-cache", is_flag=True, help="Ignore cached verdicts."),
-        data_dir,
-        results_dir,
-        resume,
-        as_json,
-    )[::-1]:
-        decorated = one(decorated)
-    return decorated
+    )
+    return add_options(with_problems, *data, *judging, results_dir, resume, as_json)

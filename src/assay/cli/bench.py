@@ -9,7 +9,8 @@ import click
 
 from assay import codec, models
 from assay.borders.writing import check_replaceable, write_whole
-from assay.cli._options import as_json, modelling, option
+from assay.cli._groups import MEASUREMENT, OUTPUT, GroupedCommand
+from assay.cli._options import as_json, model_options, option
 from assay.cli._output import echo, echo_json
 from assay.cli._progress import ProgressDisplay
 from assay.errors import RunError, UsageError
@@ -30,29 +31,44 @@ def _batches(_context: click.Context, _parameter: click.Parameter, value: str) -
         ) from error
 
 
-@click.command()
+@click.command(cls=GroupedCommand)
 @click.argument("model", default=models.DEFAULT)
-@option("--prompt-tokens", type=int, default=128, help="Length of every prompt in tokens.")
-@option("--new-tokens", type=int, default=128, help="Maximum tokens per completion.")
+@option(
+    "--prompt-tokens",
+    group=MEASUREMENT,
+    type=int,
+    default=128,
+    help="Length of every prompt in tokens.",
+)
+@option(
+    "--new-tokens", group=MEASUREMENT, type=int, default=128, help="Maximum tokens per completion."
+)
 @option(
     "--batch",
     "batches",
+    group=MEASUREMENT,
     default="1,2,4,8",
     callback=_batches,
     help="Batch sizes to measure, separated by commas.",
 )
-@option("--rounds", type=int, default=3, help="Number of measurements after a warm-up.")
 @option(
-    "--seed", type=int, envvar="ASSAY_BENCH_SEED",
+    "--rounds",
+    group=MEASUREMENT,
+    type=int,
+    default=3,
+    help="Number of measurements after a warm-up.",
+)
+@option(
+    "--seed", group=MEASUREMENT, type=int, envvar="ASSAY_BENCH_SEED",
     help="Seed that chooses the prompts. Default: 0, or a new one per run for a server.",
 )  # fmt: skip
 @option(
-    "--output", type=click.Path(path_type=Path, dir_okay=False), envvar="ASSAY_BENCH_OUTPUT",
-    help="JSON file to write the measurements to.",
+    "--output", group=OUTPUT, type=click.Path(path_type=Path, dir_okay=False),
+    envvar="ASSAY_BENCH_OUTPUT", help="JSON file to write the measurements to.",
 )  # fmt: skip
-@modelling
+@model_options
 @as_json
-def bench(as_json: bool, output: Path | None, **asked: Any) -> None:
+def bench(as_json: bool, output: Path | None, **settings: Any) -> None:
     """Measure the speed of MODEL (default: the built-in model) as evaluations run it.
 
     Prints load time, time to the first token, tokens per second for every batch size, and memory.
@@ -63,7 +79,7 @@ def bench(as_json: bool, output: Path | None, **asked: Any) -> None:
       assay bench default
       assay bench model.gguf --batch 1,8,16 --output results/throughput.json
     """
-    config = BenchConfig(**asked)
+    config = BenchConfig(**settings)
     if output is not None:
         _prepare(output)
     with ProgressDisplay(Path(config.model).name, quiet=as_json) as display:

@@ -71,7 +71,7 @@ def _compare_several(
     found = runs.compare_family(results[0], results[1:], margin=margin)
     for member, result in zip(found.members, results[1:], strict=True):
         differing = member.comparison.protocol_differences
-        _check_protocols(differing, force=force, name=f"{result.run}: ")
+        _check_protocols(differing, force=force, name=result.run)
         for warning in describe_incomplete(member.comparison, results[0], result):
             echo(f"warning: {result.run}: {warning}", err=True)
     if as_json:
@@ -85,7 +85,8 @@ def _check_protocols(found: Sequence[Difference], *, force: bool, name: str = ""
     differing = describe_differences(found)
     if differing and not force:
         raise UsageError(
-            f"{name}The protocols differ ({differing}). Use --force to compare anyway."
+            f"{name or 'A and B'}: their protocols differ ({differing}). "
+            "Use --force to compare anyway."
         )
     if differing:
-        echo(f"warning: {name}the protocols differ ({differing})", err=True)
+        echo(f"warning: {name or 'A and B'}: the protocols differ ({differing})", err=True)

@@ -28,9 +28,12 @@ BROKEN = 1
     "--hf",
     "reference",
     default="",
-    help="Reference model. Default: the same file, run by the hf engine.",
+    help="Reference model: a Hugging Face folder or hub id. Default: the same file, run by the "
+    "hf engine.",
 )
-@option("--prompts", type=click.IntRange(1, 20), default=PROMPTS, help="Number of prompts.")
+@option(
+    "--prompts", metavar="N", type=click.IntRange(1, 20), default=PROMPTS, help="Number of prompts."
+)
 @option(
     "--dataset",
     default=BUILT_IN,
@@ -41,7 +44,7 @@ BROKEN = 1
     "--precision",
     "kind",
     default="auto",
-    help="Thresholds to apply: auto, same, 8-bit or 4-bit. auto depends on the model's weights.",
+    help="Thresholds to apply: auto, same, 8-bit or 4-bit. auto chooses by the model's weights.",
 )
 @option(
     "--policy",
@@ -67,7 +70,7 @@ def compare_hf(
 ) -> None:  # fmt: skip
     """Compare MODEL with a Hugging Face reference in float32: tokens, logits, texts, perplexity.
 
-    The exit code is 1 if a threshold is not met.
+    Without MODEL, the built-in model is compared. The exit code is 1 if a threshold is not met.
 
     \b
     Examples:

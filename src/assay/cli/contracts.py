@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from assay import codec
+from assay.borders.printable import quantity
 from assay.cli._options import as_json
 from assay.cli._output import StatusLine, echo, echo_json
 from assay.errors import ContractError
@@ -20,9 +21,9 @@ from assay.report.text import table
 def contracts(files: tuple[Path, ...], as_json: bool) -> None:
     """Check the project's contracts, or those in FILES.
 
-    A contract names a function, its domain, properties that hold everywhere in it, single tests,
-    and wrong functions that must violate these. Contracts contain expressions that are evaluated.
-    Use only FILES that you trust.
+    A contract names a function and its inputs, properties that hold for all of them, single
+    tests, and wrong functions that must violate these. Contracts contain expressions that are
+    evaluated. Use only FILES that you trust.
 
     \b
     Example:
@@ -47,8 +48,8 @@ def contracts(files: tuple[Path, ...], as_json: bool) -> None:
     if broken:
         first = broken[0]
         raise ContractError(
-            f"{len(broken)} checks failed. The first is {first.contract}, {first.id}: "
-            f"{first.detail}"
+            f"contracts: {quantity(len(broken), 'check')} failed. "
+            f"The first is {first.contract}, {first.id}: {first.detail}"
         )
 
 

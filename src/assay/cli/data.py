@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from assay.cli._groups import FullGroup
 from assay.cli._options import as_json, data_dir, option
 from assay.cli._output import echo, echo_json, note
 from assay.cli._progress import ProgressDisplay
@@ -19,7 +20,7 @@ DAMAGED = 1
 names = click.argument("names", nargs=-1, metavar="[NAME]...")
 
 
-@click.group()
+@click.group(cls=FullGroup)
 def data() -> None:
     """List, download and verify the data files of the benchmarks.
 
@@ -77,7 +78,10 @@ def download(names: tuple[str, ...], data_dir: Path | None, as_json: bool) -> No
     if len(failed) > 1:
         for one in failed:
             note(one.detail)
-        raise DataError(f"{len(failed)} of {len(fetched) + len(failed)} files were not downloaded.")
+        raise DataError(
+            f"data files: {len(failed)} of {len(fetched) + len(failed)} were not downloaded. "
+            "See the reasons above."
+        )
     if failed:
         raise DataError(failed[0].detail)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from assay import codec
+from assay.cli._groups import FullGroup
 from assay.cli._options import as_json
 from assay.cli._output import echo, echo_json, note
 from assay.errors import UsageError
@@ -12,7 +13,7 @@ from assay.report.text import table
 from assay.sandbox.environments import store as environments
 
 
-class _Environments(click.Group):
+class _Environments(FullGroup):
     """A group with one command per environment: ``assay env bigcodebench``."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -28,7 +29,7 @@ class _Environments(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if args and self.get_command(ctx, args[0]) is None and not args[0].startswith("-"):
             known = ", ".join(self.list_commands(ctx))
-            raise UsageError(f"unknown environment '{args[0]}'. Choose {known}.")
+            raise UsageError(f"environment '{args[0]}': unknown. Choose {known}.")
         return super().resolve_command(ctx, args)
 
 

@@ -7,16 +7,17 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from assay import api, codec, runs
+from assay.cli._groups import GPU_CHECKS, MEASUREMENT, MODEL, PROMPT, GroupedCommand
 from assay.cli._options import (
-    ENGINES,
+    MODEL_HELP,
     STRATEGIES,
-    asking,
-    judging,
+    judging_options,
     list_choices,
     margin,
-    modelling,
+    model_options,
     option,
-    sampling,
+    prompt_options,
+    sampling_options,
 )
 from assay.cli._output import INCOMPLETE, echo, echo_json
 from assay.cli._progress import ProgressDisplay
@@ -33,42 +34,42 @@ if TYPE_CHECKING:
     from assay.runs import Result
 
 
-@click.command("eval")
+@click.command("eval", cls=GroupedCommand)
 @click.argument("benchmark")
-@option(
-    "--model", default="default",
-    help="Model file, Hugging Face folder, ENGINE:REFERENCE, or default for the built-in model. "
-    f"Engines: {', '.join(ENGINES)}.",
-)  # fmt: skip
-@sampling
-@asking
+@option("--model", group=MODEL, default="default", help=MODEL_HELP)
+@sampling_options
+@prompt_options
 @option(
     "--prompt-strategy",
+    group=PROMPT,
     default="standard",
     help=f"Prompt strategy: {list_choices(STRATEGIES)}; all evaluates and compares every one.",
 )
 @option(
-    "--publishable", is_flag=True,
+    "--publishable", group=GPU_CHECKS, is_flag=True,
     help="Fail unless the run uses a GPU that passed the parity check.",
 )  # fmt: skip
 @option(
     "--parity-gate/--no-parity-gate",
     "parity_gate",
+    group=GPU_CHECKS,
     default=True,
     help="Whether to compare GPU and CPU logits first, once per model and device.",
 )
 @option(
-    "--until", type=click.Choice(["decided"]),
+    "--until", group=MEASUREMENT, type=click.Choice(["decided"]),
     help="Add samples in rounds until the comparison with --against is decided. --n-samples is the "
     "most; default: as many as the baseline has.",
 )  # fmt: skip
-@option("--against", default="", metavar="RUN", help="Baseline of --until.")
+@option(
+    "--against", group=MEASUREMENT, default="", metavar="RUN", help="Baseline of --until."
+)  # fmt: skip
 @margin
-@modelling
-@judging
+@model_options
+@judging_options
 def evaluate(
     benchmark: str, results_dir: Path, resume: bool, as_json: bool, publishable: bool,
-    parity_gate: bool, until: str | None, against: str, margin: float, **asked: Any,
+    parity_gate: bool, until: str | None, against: str, margin: float, **settings: Any,
 ) -> None:  # fmt: skip
     """Evaluate a model on BENCHMARK: generate, execute in the sandbox, score.
 
@@ -83,7 +84,7 @@ def evaluate(
         raise UsageError("--until and --against: belong together. Give both, or neither.")
     config = EvalConfig(
         benchmark=benchmark, results_dir=results_dir, fresh=not resume,
-        until=Until(against, margin / 100) if until else None, **asked,
+        until=Until(against, margin / 100) if until else None, **settings,
     )  # fmt: skip
     with ProgressDisplay(benchmark, quiet=as_json) as display:
         results = api.run_evaluation(

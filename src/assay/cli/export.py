@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from assay import runs
+from assay.borders.printable import quantity
 from assay.cli._options import data_dir, option, results_dir
 from assay.cli._output import INCOMPLETE, echo
 from assay.report.export import FORMATS
@@ -48,8 +49,8 @@ def export(run: str, form: str, output: Path, results_dir: Path, data_dir: Path 
         echo(f"incomplete: {gap}. The exported results cover only these.", err=True)
     if exported.left_out:
         echo(
-            f"{exported.left_out} samples could not be judged. "
-            "The exported results and scores do not include them.",
+            f"{quantity(exported.left_out, 'sample')} could not be judged. "
+            "The exported results and scores leave them out.",
             err=True,
         )
     if gap or exported.left_out:

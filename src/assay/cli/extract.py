@@ -10,8 +10,9 @@ import click
 from assay.cli._options import as_json, data_dir, option, prompt_imports
 from assay.cli._output import Styled, echo, echo_json, echo_text
 from assay.cli._progress import ProgressDisplay
+from assay.extract import extraction_rules
 from assay.pipeline import ScoreConfig
-from assay.pipeline.extraction import RULES, Extracted, extracted
+from assay.pipeline.extraction import ExtractedProgram, extract_programs
 
 if TYPE_CHECKING:
     from assay.types import PromptImports
@@ -49,7 +50,7 @@ def extract(
         partial=True,
     )
     with ProgressDisplay(benchmark, quiet=True) as display:
-        for found in extracted(config, display, explain=explain):
+        for found in extract_programs(config, display, explain=explain):
             if as_json:
                 echo_json(_record(found, explain=explain))
                 continue
@@ -58,13 +59,13 @@ def extract(
             echo((Styled(title, bold=True),))
             if explain:
                 for change in found.changes:
-                    echo(f"  {change.rule}: {RULES[change.rule]}")
+                    echo(f"  {change.rule}: {extraction_rules.get(change.rule).summary}")
                     _show(list(change.lines))
             else:
                 echo_text(found.program.code)
 
 
-def _record(found: Extracted, *, explain: bool) -> dict[str, object]:
+def _record(found: ExtractedProgram, *, explain: bool) -> dict[str, object]:
     record: dict[str, object] = {
         "task_id": found.task_id,
         "sample": found.sample,

@@ -26,7 +26,9 @@ if TYPE_CHECKING:
     help="List only runs of this benchmark.",
 )  # fmt: skip
 @option("--since", default="", metavar="DATE|Nd", help="List only runs since a date or N days ago.")
-@option("--limit", type=click.IntRange(min=1), default=50, help="Maximum number of runs.")
+@option(
+    "--limit", metavar="N", type=click.IntRange(min=1), default=50, help="Maximum number of runs."
+)
 @option("--csv", "as_csv", is_flag=True, help="Print comma-separated values with all columns.")
 @as_json
 def history(

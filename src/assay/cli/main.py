@@ -12,6 +12,7 @@ import click
 
 from assay import __version__
 from assay.borders.printable import clean_line
+from assay.cli._groups import VARIABLES, FullGroup
 from assay.cli._output import echo, echo_text
 from assay.errors import AssayError
 
@@ -23,6 +24,7 @@ LONGEST_ERROR = 2_000  # characters
 SECTIONS = {
     "Evaluate": {
         "eval": "eval:evaluate",
+        "benchmarks": "benchmarks:list_all",
         "score": "score:score",
         "run": "run:run",
         "prompt": "prompt:prompt",
@@ -32,6 +34,7 @@ SECTIONS = {
         "history": "history:history",
         "show": "show:show",
         "compare": "compare:compare",
+        "leaderboard": "leaderboard:leaderboard",
         "plan": "plan:plan",
         "export": "export:export",
         "passk": "passk:passk",
@@ -54,10 +57,9 @@ SECTIONS = {
     },
 }
 HOMES = {name: home for section in SECTIONS.values() for name, home in section.items()}
-LONGEST_SUMMARY = 200  # characters; a longer one would be cut off
 
 
-class Commands(click.Group):
+class Commands(FullGroup):
     """A group whose commands are imported when they are used, and listed by section."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's
@@ -76,15 +78,12 @@ class Commands(click.Group):
         """Write every section with the summaries of its commands in full."""
         for section, names in SECTIONS.items():
             with formatter.section(section):
-                formatter.write_dl([(name, self._summary(ctx, name)) for name in names])
-
-    def _summary(self, ctx: click.Context, name: str) -> str:
-        command = self.get_command(ctx, name)
-        return command.get_short_help_str(LONGEST_SUMMARY) if command else ""
+                formatter.write_dl([(name, self.summarize(ctx, name)) for name in names])
 
 
 @click.group(
     cls=Commands,
+    epilog=f"assay COMMAND --help lists the options of a command. {VARIABLES}",
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 @click.version_option(__version__, prog_name="assay")

@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from assay import codec, runs, scoring
+from assay.borders.printable import quantity
 from assay.cli._options import as_json, option
 from assay.cli._output import INCOMPLETE, echo, echo_json
 from assay.errors import UsageError
@@ -75,7 +76,7 @@ def passk(
         _show_tsv(tsv, only_k, measure, as_json=as_json)
         return
     if n is None or c is None or k is None:
-        raise UsageError("Arguments are missing. Give N C K, or --tsv FILE.")
+        raise UsageError("N C K: missing. Give these three numbers, or --tsv FILE.")
     if max(n, k) > (most := MEASURES[measure].most):
         raise UsageError(f"N and K: too large. Give at most {most:,}.")
     value = MEASURES[measure].compute(n, c, k)
@@ -98,7 +99,8 @@ def _show_tsv(path: Path, only_k: tuple[int, ...], measure: str, *, as_json: boo
         echo(f"incomplete: {gap}. The score covers only these.")
     for e in [] if as_json else found:
         interval = f"[{e.low:.6f}, {e.high:.6f}] ({level(e)})"
-        echo(f"{measure[:-1]}{e.k} {e.value:.6f} {interval}, {e.problems} problems")
+        count = quantity(e.problems, "problem")
+        echo(f"{measure[:-1]}{e.k} {e.value:.6f} {interval}, {count}")
     if not coverage.complete:
         click.get_current_context().exit(INCOMPLETE)
 
@@ -109,7 +111,7 @@ def _estimates(
     for tally in tallies:
         if only_k and tally.n < max(only_k):
             raise UsageError(
-                f"{tally.task_id}: has {tally.n} samples, but pass@{max(only_k)} needs "
+                f"{tally.task_id}: has {quantity(tally.n, 'sample')}, but pass@{max(only_k)} needs "
                 f"{max(only_k)} per problem. Lower -k."
             )
     found = scoring.estimates(tallies, only_k or scoring.STANDARD_KS, measure.compute)

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from assay import codec, models
-from assay.cli._options import as_json, data_dir, modelling, option, text_limit
+from assay.cli._groups import MEASUREMENT, GroupedCommand
+from assay.cli._options import as_json, data_dir, model_options, option, text_limit
 from assay.cli._output import echo, echo_json
 from assay.cli._progress import ProgressDisplay
 from assay.models.scoring import open_scorer
@@ -19,21 +20,27 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-@click.command()
+@click.command(cls=GroupedCommand)
 @click.argument("model", default=models.DEFAULT)
-@option("--dataset", default=WIKITEXT, help="Name of a pinned text, or a text file.")
+@option(
+    "--dataset",
+    group=MEASUREMENT,
+    default=WIKITEXT,
+    help="Text file, or the name of a pinned text.",
+)
 @text_limit
 @option(
     "--window",
+    group=MEASUREMENT,
     type=int,
     default=0,
     help=f"Context length in tokens; 0 means {WINDOW}, or the model's maximum if that is less.",
 )
 @option(
-    "--stride", type=int, default=0,
+    "--stride", group=MEASUREMENT, type=int, default=0,
     help="Number of tokens predicted per window; 0 means half a window.",
 )  # fmt: skip
-@modelling
+@model_options
 @data_dir
 @as_json
 def perplexity(
@@ -41,6 +48,8 @@ def perplexity(
     as_json: bool, engine: models.EngineOptions,
 ) -> None:  # fmt: skip
     """Measure how well MODEL predicts a text: cross entropy, perplexity, bits per byte.
+
+    Without MODEL, the built-in model is measured.
 
     \b
     Examples:

@@ -6,35 +6,42 @@ from typing import Any
 
 import click
 
+from assay.cli._groups import MODEL, PROMPT, GroupedCommand
 from assay.cli._options import (
     STRATEGIES,
     as_json,
-    asking,
     data_dir,
     list_choices,
-    modelling,
+    model_options,
     option,
+    prompt_options,
 )
 from assay.cli._output import Styled, echo, echo_json, echo_text
 from assay.cli._progress import ProgressDisplay
-from assay.pipeline.prompting import Asked, PromptConfig, prompted
+from assay.pipeline.problem_prompt import ProblemPrompt, PromptConfig, build_problem_prompt
 
 
-@click.command()
+@click.command(cls=GroupedCommand)
 @click.argument("benchmark")
 @click.argument("task")
 @option(
     "--strategy",
+    group=PROMPT,
     default="standard",
     envvar="ASSAY_PROMPT_STRATEGY",
     help=f"Prompt strategy: {list_choices(STRATEGIES)}.",
 )
-@option("--model", default="", help="Model whose rendered prompt and tokens to show.")
-@asking
-@modelling
+@option(
+    "--model",
+    group=MODEL,
+    default="",
+    help="Model to render the prompt for, with its tokens. Default: none; the messages are shown.",
+)
+@prompt_options
+@model_options
 @data_dir
 @as_json
-def prompt(benchmark: str, task: str, as_json: bool, **asked: Any) -> None:
+def prompt(benchmark: str, task: str, as_json: bool, **settings: Any) -> None:
     """Print exactly what a model is sent for TASK of BENCHMARK.
 
     \b
@@ -42,9 +49,9 @@ def prompt(benchmark: str, task: str, as_json: bool, **asked: Any) -> None:
       assay prompt humaneval 0 --strategy scot
       assay prompt humaneval HumanEval/0 --model default
     """
-    config = PromptConfig(benchmark, task, **asked)
+    config = PromptConfig(benchmark, task, **settings)
     with ProgressDisplay(benchmark, quiet=as_json) as display:
-        found = prompted(config, display)
+        found = build_problem_prompt(config, display)
     if as_json:
         echo_json(found)
         return
@@ -53,7 +60,7 @@ def prompt(benchmark: str, task: str, as_json: bool, **asked: Any) -> None:
         echo_text(text)
 
 
-def _parts(found: Asked) -> list[tuple[str, str]]:
+def _parts(found: ProblemPrompt) -> list[tuple[str, str]]:
     """Return the parts of what is sent, each with a heading that is not sent."""
     prompt, rendered = found.prompt, found.rendered
     parts: list[tuple[str, str]] = [("text", rendered.text if rendered else prompt.text)]

@@ -58,8 +58,9 @@ def qa(
 ) -> None:  # fmt: skip
     """Decide by a policy whether MODEL is sound: GO, NO-GO or INCONCLUSIVE.
 
-    The exit code is 0, 1 or 3 for these, and 2 for an error. A file with the evidence and digests
-    of all inputs is written to the results folder.
+    Without MODEL, the built-in model is examined. The exit code is 0 for GO, 1 for NO-GO, 3 for
+    INCONCLUSIVE and 2 for an error. A file with the evidence and the digests of all inputs is
+    written to the results folder.
 
     \b
     Examples:

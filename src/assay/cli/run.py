@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from assay.cli._options import as_json, asking, modelling, option, resume, sampling
+from assay.cli._groups import DATA, OUTPUT, PROMPT, GroupedCommand
+from assay.cli._options import (
+    as_json,
+    model_options,
+    option,
+    prompt_options,
+    resume,
+    sampling_options,
+)
 from assay.cli._output import echo_json, echo_text
 from assay.cli._progress import ProgressDisplay
 from assay.errors import ModelError, UsageError
@@ -21,23 +29,28 @@ if TYPE_CHECKING:
 MOST_INPUT = 1 << 24  # bytes: far beyond any context
 
 
-@click.command()
+@click.command(cls=GroupedCommand)
 @click.argument("model")
-@option("--batch-jsonl", type=click.Path(path_type=Path), help="File with one prompt per line.")
 @option(
-    "--output", type=click.Path(path_type=Path), envvar="ASSAY_RUN_OUTPUT",
+    "--batch-jsonl",
+    group=DATA,
+    type=click.Path(path_type=Path),
+    help="File with one prompt per line.",
+)
+@option(
+    "--output", group=OUTPUT, type=click.Path(path_type=Path), envvar="ASSAY_RUN_OUTPUT",
     help="File for the completions. Default: print them.",
 )  # fmt: skip
-@option("--prompt", help="A single prompt; - reads it from standard input.")
+@option("--prompt", group=DATA, help="A single prompt; - reads it from standard input.")
 @option(
-    "--chat", is_flag=True,
+    "--chat", group=PROMPT, is_flag=True,
     help="Send each prompt as a user message. Default: continue the prompt as text.",
 )  # fmt: skip
-@sampling
-@asking
-@modelling
+@sampling_options
+@prompt_options
+@model_options
 @resume
-@option("--verbose", is_flag=True, help="Print engine, device and speed on stderr.")
+@option("--verbose", group=OUTPUT, is_flag=True, help="Print engine, device and speed on stderr.")
 @as_json
 def run(
     batch_jsonl: Path | None,
@@ -46,7 +59,7 @@ def run(
     resume: bool,
     verbose: bool,
     as_json: bool,
-    **asked: Any,
+    **settings: Any,
 ) -> None:
     """Complete one prompt, or every prompt of a file, with one load of MODEL.
 
@@ -60,9 +73,9 @@ def run(
       assay run model.gguf --batch-jsonl prompts.jsonl --output answers.jsonl
       assay run model.gguf --chat --prompt "Write a haiku about Python."
     """
-    config = _config(**asked)
+    config = _config(**settings)
     if (batch_jsonl is None) == (prompt is None):
-        raise UsageError("Give either --batch-jsonl FILE or --prompt TEXT.")
+        raise UsageError("--prompt, --batch-jsonl: exactly one is needed. Give a text, or a file.")
     if prompt is not None:
         if output is not None or config.sampling.n_samples > 1:
             raise UsageError("--prompt: prints one completion only. Use --batch-jsonl for more.")
@@ -85,8 +98,8 @@ def run(
         raise ModelError(f"No prompt was completed. The first error is: {report.first_error}")
 
 
-def _config(**asked: Any) -> RunConfig:
-    config = RunConfig(**asked)
+def _config(**settings: Any) -> RunConfig:
+    config = RunConfig(**settings)
     form = config.engine.prompt_form
     if config.chat and form == "text":
         raise UsageError("--chat: contradicts --prompt-form text. Drop one of them.")

@@ -8,6 +8,8 @@ from pathlib import Path
 import click
 
 from assay import codec
+from assay.borders.printable import quantity
+from assay.cli._groups import FullGroup
 from assay.cli._options import SANDBOXES, TIER_HELP, as_json, list_choices, option
 from assay.cli._output import echo, echo_json, note
 from assay.cli._progress import ProgressDisplay
@@ -21,7 +23,7 @@ from assay.sandbox.selftest.doctor import Diagnosis, diagnose
 from assay.sandbox.selftest.overview import KindReport, overview
 
 
-@click.group()
+@click.group(cls=FullGroup)
 def sandbox() -> None:
     """Inspect and test the sandboxes that execute programs.
 
@@ -121,11 +123,12 @@ def selftest(kind: str, tier: str, as_json: bool) -> None:
         echo(*_observations(observations))
         echo(
             f"{capabilities.kind}, tier {capabilities.tier}: {len(observations)} attacks, "
-            f"{len(broken)} guarantees broken"
+            f"{quantity(len(broken), 'guarantee')} broken"
         )
     if broken:
         raise SandboxError(
-            f"{len(broken)} attacks succeeded against a guarantee. The first is {broken[0].attack}."
+            f"sandbox: {quantity(len(broken), 'attack')} succeeded against a guarantee. "
+            f"The first is {broken[0].attack}."
         )
 
 

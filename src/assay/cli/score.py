@@ -7,7 +7,8 @@ from typing import Any
 
 import click
 
-from assay.cli._options import JUDGES, judging, list_choices, option
+from assay.cli._groups import DATA, JUDGING, OUTPUT, GroupedCommand
+from assay.cli._options import JUDGES, judging_options, list_choices, option
 from assay.cli._output import echo
 from assay.cli._progress import ProgressDisplay
 from assay.cli.eval import exit_if_incomplete, show
@@ -16,36 +17,46 @@ from assay.pipeline.cross_check import OURS, ScoreChecks, score_and_check
 from assay.report.summary import summarize_checks
 
 
-@click.command()
+@click.command(cls=GroupedCommand)
 @click.argument("samples_file", metavar="SAMPLES.jsonl")
-@option("--benchmark", required=True, help="Benchmark that the samples belong to.")
-@option("--partial", is_flag=True, help="Score a file with missing samples, as incomplete.")
+@option("--benchmark", group=DATA, required=True, help="Benchmark that the samples belong to.")
+@option(
+    "--partial",
+    group=DATA,
+    is_flag=True,
+    help="Score a file that lacks samples. The result is marked incomplete.",
+)
 @option(
     "--check-flaky",
+    group=JUDGING,
+    metavar="N",
     type=click.IntRange(min=0),
     default=0,
     help="Execute every program N more times and list verdicts that change.",
 )
 @option(
     "--compare-extraction",
+    group=JUDGING,
     is_flag=True,
     help="Count the verdicts that depend on each extraction rule.",
 )
 @option(
     "--engine",
+    group=JUDGING,
     default=OURS,
     help=f"Judge: {list_choices(JUDGES)}. evalplus must be installed.",
 )
 @option(
     "--cross-check",
+    group=JUDGING,
     is_flag=True,
     help="Judge with assay and --engine, and list where they disagree.",
 )
 @option(
-    "--name", "model_name", default="",
+    "--name", "model_name", group=OUTPUT, default="",
     help="Name of the model that generated the completions. Default: the name of the file.",
 )  # fmt: skip
-@judging
+@judging_options
 def score(
     samples_file: str,
     results_dir: Path,
@@ -55,7 +66,7 @@ def score(
     cross_check: bool,
     resume: bool,
     as_json: bool,
-    **asked: Any,
+    **settings: Any,
 ) -> None:
     """Judge completions that were generated elsewhere.
 
@@ -68,7 +79,7 @@ def score(
       assay score samples.jsonl --benchmark humaneval
     """
     config = ScoreConfig(
-        samples_file=samples_file, results_dir=results_dir, fresh=not resume, **asked
+        samples_file=samples_file, results_dir=results_dir, fresh=not resume, **settings
     )
     checks = ScoreChecks(check_flaky, compare_extraction, engine, cross_check)
     with ProgressDisplay(config.benchmark, quiet=as_json) as display:

@@ -28,7 +28,12 @@ MOST_LINES = 24  # shown of a long text on a terminal
 @click.command()
 @click.argument("run")
 @click.argument("task", default="")
-@option("--sample", type=click.IntRange(min=0), help="Number of the sample, from 0; default: all.")
+@option(
+    "--sample",
+    metavar="N",
+    type=click.IntRange(min=0),
+    help="Number of the sample, from 0; default: all.",
+)
 @option("--failed", is_flag=True, help="Only samples that did not pass.")
 @option("--reason", default="", help="Only samples with this reason, such as wrong-answer.")
 @option("--full", is_flag=True, help="Do not shorten long texts on a terminal.")

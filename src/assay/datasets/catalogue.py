@@ -20,7 +20,7 @@ from assay.datasets import (
     packaged_file,
     packaged_path,
 )
-from assay.datasets.records import HOW_TO_READ_PARQUET, can_read_parquet, checked
+from assay.datasets.records import HOW_TO_READ_PARQUET, can_read_parquet, read_verified
 from assay.errors import DataError
 from assay.registry import Registry
 
@@ -84,7 +84,7 @@ def records(
 ) -> list[dict[str, Any]]:
     """Return the pinned records, found (first in ``data_dir``) or downloaded, and verified."""
     place = find(wanted, data_dir) or _fetch_first(wanted, announce)
-    return checked(place.path, wanted, place.remedy)
+    return read_verified(place.path, wanted, place.remedy)
 
 
 def read_records(
@@ -117,7 +117,7 @@ def locate(
 
 def verify(wanted: DataFile, place: Place) -> None:
     """Raise DataError unless the file there has the pinned records."""
-    checked(place.path, wanted, place.remedy)
+    read_verified(place.path, wanted, place.remedy)
 
 
 def find(wanted: DataFile, data_dir: Path | None = None) -> Place | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib.util
 import zlib
 from typing import TYPE_CHECKING, Any
@@ -20,7 +21,7 @@ MOST_BYTES = 1 << 30  # the largest pinned file has 8 MB
 HOW_TO_READ_PARQUET = f"{install_hint('parquet')} to read it"
 
 
-def checked(path: Path, wanted: DataFile, remedy: str) -> list[dict[str, Any]]:
+def read_verified(path: Path, wanted: DataFile, remedy: str) -> list[dict[str, Any]]:
     """Return the file's records. Raise DataError unless they are the pinned ones, in order.
 
     The digest is that of the records, not of the bytes: the same data exists plain and gzipped, as
@@ -44,8 +45,21 @@ def checked(path: Path, wanted: DataFile, remedy: str) -> list[dict[str, Any]]:
     return found
 
 
+def is_released_file(path: Path, wanted: DataFile) -> bool:
+    """Return whether a file is the released one, plain or gzipped. It is not parsed."""
+    try:
+        return any(_sha256(path, unpack) == wanted.sha256 for unpack in (False, True))
+    except (OSError, EOFError, ValueError, zlib.error):
+        return False
+
+
 def can_read_parquet() -> bool:
     return importlib.util.find_spec("pyarrow") is not None
+
+
+def _sha256(path: Path, unpack: bool) -> str:
+    with open_bounded(path, MOST_BYTES, unpack=unpack) as file:
+        return hashlib.sha256(file.read()).hexdigest()
 
 
 def _read(path: Path, *, is_text: bool) -> list[Any]:

@@ -75,8 +75,8 @@ def _load_or_create(path: Path) -> bytes:
     is_private = found.st_uid in (os.geteuid(), 0) and not found.st_mode & 0o077
     if len(key) != KEY_BYTES or not is_private:
         raise DataError(
-            f"{path}: is not a key that only you can read. Delete it; cached verdicts are then "
-            "made again."
+            f"{path}: is not a key that only you can read. Delete it. Cached verdicts are "
+            "then computed again."
         )
     return key
 

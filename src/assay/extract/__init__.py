@@ -2,7 +2,6 @@
 
 from assay.extract.extraction import (
     NO_CODE,
-    RULES,
     UNCUT,
     VERSION,
     Step,
@@ -11,9 +10,16 @@ from assay.extract.extraction import (
     extract,
     program,
 )
+from assay.extract.rule import extraction_rules
 
 __all__ = [
-    "NO_CODE", "RULES", "UNCUT", "VERSION", "Step", "alternative", "explained", "extract",
+    "NO_CODE",
+    "UNCUT",
+    "VERSION",
+    "Step",
+    "alternative",
+    "explained",
+    "extract",
+    "extraction_rules",
     "program",
 ]  # fmt: skip
-# fmt: skip

@@ -202,7 +202,7 @@ def _ggml(blocks: NDArray[np.uint8], tensor: Tensor) -> NDArray[np.float32]:
         from gguf.quants import dequantize
     except ImportError as error:
         raise ModelError(
-            f"quantised weights need the gguf package. Install it with {install_hint('apr')}."
+            f"gguf: is not installed, and quantised weights need it. Run {install_hint('apr')}."
         ) from error
     values, _ = BLOCKS[tensor.encoding]
     numbers: NDArray[np.float32] = np.empty((len(blocks), values), np.float32)

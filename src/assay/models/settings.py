@@ -73,10 +73,10 @@ def thinking_budget(options: EngineOptions) -> int | None:
 def template_variables(options: EngineOptions) -> tuple[NamedValue, ...]:
     """Return the variables of a chat template besides the messages."""
     chosen = _chosen_variables(options)
-    return (*switched(options.thinking != OFF), *chosen) if options.thinking else chosen
+    return (*thinking_variables(options.thinking != OFF), *chosen) if options.thinking else chosen
 
 
-def switched(on: bool) -> tuple[NamedValue, ...]:
+def thinking_variables(on: bool) -> tuple[NamedValue, ...]:
     """Return the template variables that turn thinking on or off."""
     return tuple(NamedValue(name, json.dumps(on)) for name in SWITCHES)
 
@@ -108,7 +108,7 @@ def check_chat_settings(options: EngineOptions, form: str, template: str, model:
     if form != "chat" and template_variables(options):
         setting = f"--thinking {options.thinking}" if options.thinking else TEMPLATE_VARIABLES
         raise UsageError(
-            f"{setting}: {model} is asked in the text form, without a chat template. "
+            f"{setting}: {model} is prompted in the text form, without a chat template. "
             "Use --prompt-form chat, or drop it."
         )
     if thinking_budget(options) is not None and thought_tags(template) is None:
@@ -116,6 +116,20 @@ def check_chat_settings(options: EngineOptions, form: str, template: str, model:
             f"--thinking {options.thinking}: the chat template of {model} has no marks of "
             "thoughts, so they cannot be counted. Use --thinking on or off."
         )
+    if options.thinking and template and not may_switch(template):
+        raise UsageError(
+            f"--thinking {options.thinking}: the chat template of {model} has no switch for "
+            f"thinking ({' or '.join(SWITCHES)}). Drop --thinking."
+        )
+
+
+def may_switch(template: str) -> bool:
+    """Return whether a chat template may turn thinking on and off, as far as its text shows.
+
+    llama.cpp also switches templates that only mark thoughts. The loaded engine renders a template
+    both ways to be sure.
+    """
+    return any(name in template for name in SWITCHES) or thought_tags(template) is not None
 
 
 def thought_tags(template: str) -> tuple[str, str] | None:
@@ -126,11 +140,11 @@ def thought_tags(template: str) -> tuple[str, str] | None:
 def refuse_reserved(options: Iterable[NamedValue], flags: Mapping[str, str]) -> None:
     """Raise UsageError for an engine's option that another option of assay sets."""
     for option in options:
-        if why := reserved(option.name, flags):
+        if why := explain_reserved(option.name, flags):
             raise UsageError(why)
 
 
-def reserved(name: str, flags: Mapping[str, str]) -> str:
+def explain_reserved(name: str, flags: Mapping[str, str]) -> str:
     """Return why the user cannot set an engine's option; an empty text if they can."""
     if name not in flags:
         return ""

@@ -24,4 +24,4 @@ class PeerVerdict:
 # one, to verdicts on all programs.
 Judge = Callable[[str, Mapping[SampleKey, str], int, Path | None], dict[SampleKey, PeerVerdict]]
 
-peers: Registry[Judge] = Registry("engine", "assay.peers")
+peers: Registry[Judge] = Registry("judge", "assay.peers")

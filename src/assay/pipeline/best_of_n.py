@@ -98,7 +98,7 @@ class _Probing:
 
     def _jobs(self) -> Iterator[Job]:
         """Yield one job per different program. Collect all candidates, without their texts."""
-        for completion, found in self._extracted():
+        for completion, found in self._extract():
             # An empty completion has no log-probability.
             logprob = completion.logprob if completion.text else float("-inf")
             candidate = selection.Candidate(completion.task_id, completion.sample, logprob)
@@ -139,7 +139,7 @@ class _Probing:
             environment=self._benchmark.environment,
         )
 
-    def _extracted(self) -> Iterator[tuple[Completion, Extraction]]:
+    def _extract(self) -> Iterator[tuple[Completion, Extraction]]:
         """Yield the completions to choose from. Only programs that have examples are needed."""
         valid = (c for c in self._run.read_completions() if c.key in self._valid)
         if not self._probes:

@@ -64,19 +64,19 @@ class Sampling:
         if max_tokens is None:
             max_tokens = MAX_TOKENS_THINKING if thinks else MAX_TOKENS
         if not 1 <= max_tokens <= LARGEST:
-            raise ValueError(f"max-tokens must be at least 1 and less than 2^31, got {max_tokens}")
+            raise ValueError(f"max-tokens {max_tokens}: must be at least 1 and less than 2^31")
         if not 0 <= self.temperature < float("inf"):
-            raise ValueError(f"temperature must be 0 or more, got {self.temperature}")
+            raise ValueError(f"temperature {self.temperature}: must be 0 or more")
         top_k = DEFAULT_TOP_K if self.top_k is None else self.top_k
         if not 0 <= top_k <= LARGEST:
-            raise ValueError(f"top-k must be 0 (off) or more and less than 2^31, got {top_k}")
+            raise ValueError(f"top-k {top_k}: must be 0 (off) or more and less than 2^31")
         if not 0 < self.top_p <= 1:
-            raise ValueError(f"top-p must be above 0 and at most 1, got {self.top_p}")
+            raise ValueError(f"top-p {self.top_p}: must be above 0 and at most 1")
         if not 0 <= self.min_p < 1:
-            raise ValueError(f"min-p must be 0 or more and less than 1, got {self.min_p}")
+            raise ValueError(f"min-p {self.min_p}: must be 0 or more and less than 1")
         penalty = self.repetition_penalty
         if not 0 < penalty < float("inf"):
-            raise ValueError(f"repetition-penalty must be a finite number above 0, got {penalty}")
+            raise ValueError(f"repetition-penalty {penalty}: must be a finite number above 0")
         if self.temperature == 0:
             return Decoding(max_tokens=max_tokens, repetition_penalty=penalty)
         return Decoding(
@@ -87,12 +87,12 @@ class Sampling:
         """Return the effective settings. Raise UsageError for an option that is out of range."""
         if not 1 <= self.n_samples <= MOST_SAMPLES:
             raise UsageError(
-                f"--n-samples must be at least 1 and at most {MOST_SAMPLES}, got {self.n_samples}"
+                f"--n-samples {self.n_samples}: must be at least 1 and at most {MOST_SAMPLES}."
             )
         try:
             found = self.settle(thinks=thinks)
         except ValueError as error:
-            raise UsageError(f"--{error}") from error
+            raise UsageError(f"--{error}.") from error
         if self.temperature == 0 and (self.top_p != 1 or self.min_p != 0):
             name = "--top-p" if self.top_p != 1 else "--min-p"
             raise UsageError(
@@ -120,6 +120,7 @@ class JudgeConfig:
     tests_seed: str = ""  # for tests with random inputs; none: a new secret for every run
     problems: ProblemSelection = field(default_factory=ProblemSelection)
     prompt_imports: PromptImports = "prepended"  # whether code of the prompt precedes programs
+    time_limit: float | None = None  # CPU seconds per program; none: the benchmark's own rule
 
 
 @dataclass(frozen=True, slots=True)

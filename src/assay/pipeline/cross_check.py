@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from assay import benchmarks, codec, extract, models, runs, sandbox, scoring
+from assay.borders.printable import quantity
 from assay.errors import UsageError
 from assay.extract import UNCUT
 from assay.machine import usable_cores
@@ -19,7 +20,7 @@ from assay.pipeline import (
     score,
     select_problems,
 )
-from assay.pipeline.extraction import dependences, extracted
+from assay.pipeline.extraction import dependences, extract_programs
 from assay.pipeline.judging import case_groups
 from assay.pipeline.prompt_imports import without_prompt_code
 from assay.pipeline.samples import Samples, recorded_samples, replay
@@ -88,11 +89,11 @@ def score_and_check(config: ScoreConfig, checks: ScoreChecks, reporter: Reporter
 def peer_score(config: ScoreConfig, engine: str, reporter: Reporter) -> PeerScore:
     """Judge with the peer alone. It gets the same programs that assay would execute."""
     judge = peers.get(engine)
-    found = list(extracted(config, reporter))
+    found = list(extract_programs(config, reporter))
     programs = {one.key: one.program for one in found if one.error is None}
     errors = {one.key: one.error for one in found if one.error is not None}
-    without = f"; {len(errors)} samples have an error instead of a program" if errors else ""
-    reporter.note(f"{engine} judges {len(programs)} programs{without}")
+    without = f"; {quantity(len(errors), 'sample')} without a program" if errors else ""
+    reporter.note(f"{engine} judges {quantity(len(programs), 'program')}{without}")
     codes = {key: program.code for key, program in programs.items()}
     verdicts = judge(_benchmark_name(config), codes, _workers(config), config.data_dir)
     return PeerScore(engine, programs, verdicts, errors)
@@ -222,7 +223,7 @@ def _refused_references(
     programs = {(problem.task_id, 0): problem.reference for problem in benchmark.problems}
     if not programs:
         return set()
-    reporter.note(f"{peer.engine} judges the references of {len(programs)} tasks")
+    reporter.note(f"{peer.engine} judges the references of {quantity(len(programs), 'task')}")
     judge = peers.get(peer.engine)
     verdicts = judge(_benchmark_name(config), programs, _workers(config), config.data_dir)
     return {task_id for (task_id, _), verdict in verdicts.items() if not verdict.passed}
@@ -250,14 +251,12 @@ def _alike_alone(
     benchmark = replace(benchmark, problems=tuple(problems))
     judge = sandbox.open_sandbox(config.sandbox, config.workers, config.sandbox_tier)
     try:
-        tests = {
-            problem.task_id: problem.tests
-            for problem in references.check(benchmark, judge, reporter).benchmark.problems
-        }
+        benchmark = references.check(benchmark, judge, reporter).benchmark
+        tests = {problem.task_id: problem.tests for problem in benchmark.problems}
         jobs = [
             Job(
                 *key, peer.programs[key], tests[key[0]],
-                benchmark.limits, benchmark.imports, benchmark.environment, tests_seed,
+                benchmark.limits_of(key[0]), benchmark.imports, benchmark.environment, tests_seed,
             )
             for key in sorted(keys)
             if key[0] in tests

@@ -8,16 +8,16 @@ from assay import (
     models,
     selection,
 )
-from assay.pipeline.asking import (
-    check_texts,
-    describe_form,
-    refuse_for_recorded,
-    resolve_asking,
-    unused_for_recorded,
-)
 from assay.pipeline.config import STANDARD, EvalConfig
 from assay.pipeline.judging import check_workers, judge_samples, select_problems
 from assay.pipeline.prompt_imports import surround
+from assay.pipeline.prompt_settings import (
+    check_texts,
+    describe_form,
+    refuse_for_recorded,
+    resolve_prompt_settings,
+    unused_for_recorded,
+)
 from assay.pipeline.samples import (
     Samples,
     check_strategy,
@@ -58,7 +58,7 @@ def evaluate(config: EvalConfig, reporter: Reporter) -> Result:
             reporter.note("temperature 0 is greedy, so all samples of a problem will be the same")
         reporter.note(describe_form(model.identity))
         form = model.identity.prompt_form
-        asking = resolve_asking(form, config.engine, config.system, config.stop)
+        asking = resolve_prompt_settings(form, config.engine, config.system, config.stop)
         samples = Samples(keys, strategy, asking, decoding)
     samples = dataclasses.replace(samples, planned=config.sampling.n_samples)
     benchmark = surround(selected.benchmark, config.prompt_imports, model.identity.prompt_form)

@@ -6,19 +6,19 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from assay import extract, runs, sandbox
-from assay.extract import RULES
+from assay.extract import extraction_rules
 from assay.extract.workers import Change, Extraction, ExtractionRequest, Extractor
-from assay.pipeline import ScoreConfig, recorded, references
+from assay.pipeline import ScoreConfig, load_recorded_samples, references
 from assay.pipeline.samples import replay
 from assay.progress import Reporter
 from assay.runs.result import Dependence, Result
 from assay.types import Benchmark, Completion, Job, Program, PromptForm, Sample, SampleKey
 
-__all__ = ["RULES", "Change", "Dependence", "Extracted", "dependences", "extracted"]
+__all__ = ["Change", "Dependence", "ExtractedProgram", "dependences", "extract_programs"]
 
 
 @dataclass(frozen=True, slots=True)
-class Extracted(Sample):
+class ExtractedProgram(Sample):
     """The program of one completion and the steps to it, or the reason why there is none."""
 
     program: Program
@@ -28,9 +28,9 @@ class Extracted(Sample):
     error: str | None = None  # why there is no completion
 
 
-def extracted(
+def extract_programs(
     config: ScoreConfig, reporter: Reporter, *, explain: bool = False
-) -> Iterator[Extracted]:
+) -> Iterator[ExtractedProgram]:
     """Yield the program of each completion in the order of the file.
 
     ``changes`` are filled in only with ``explain``.
@@ -43,7 +43,7 @@ def extracted(
     )
     with Extractor(config.workers) as extractor:
         for completion, found in extractor.in_order(requests):
-            yield Extracted(
+            yield ExtractedProgram(
                 *completion.key, found.program, found.changes, found.reason, found.detail,
                 completion.error,
             )  # fmt: skip
@@ -62,8 +62,8 @@ def dependences(config: ScoreConfig, scored: Result, reporter: Reporter) -> list
     try:
         texts = [(c, _forms(one)) for c, one in extractor.in_order(requests)]
         benchmark = references.check(benchmark, judge, reporter).benchmark
-        for rule in RULES:
-            jobs = list(_changed(rule, texts, benchmark, form, extractor, run.tests_seed))
+        for rule in extraction_rules.names():
+            jobs = list(_jobs_without(rule, texts, benchmark, form, extractor, run.tests_seed))
             still: set[SampleKey] = set()
             # As in judging, the uncut form counts if the cut one fails.
             for waiting in _rounds(jobs, still):
@@ -83,7 +83,7 @@ def dependences(config: ScoreConfig, scored: Result, reporter: Reporter) -> list
 def _completions(
     config: ScoreConfig, reporter: Reporter
 ) -> tuple[Benchmark, Iterator[Completion], PromptForm]:
-    benchmark, model, keys = recorded(config, reporter)
+    benchmark, model, keys = load_recorded_samples(config, reporter)
     return benchmark, replay(model, keys), model.identity.prompt_form
 
 
@@ -99,7 +99,7 @@ def _rounds(jobs: Sequence[tuple[Job, ...]], passed: set[SampleKey]) -> Iterator
         yield second
 
 
-def _changed(
+def _jobs_without(
     rule: str,
     texts: Iterable[tuple[Completion, tuple[Program, ...]]],
     benchmark: Benchmark,
@@ -120,7 +120,8 @@ def _changed(
             yield tuple(
                 Job(
                     *completion.key, program, problems[completion.task_id].tests,
-                    benchmark.limits, benchmark.imports, benchmark.environment, tests_seed,
+                    benchmark.limits_of(completion.task_id), benchmark.imports,
+                    benchmark.environment, tests_seed,
                 )
                 for program in _forms(other)
             )  # fmt: skip

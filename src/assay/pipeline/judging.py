@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import platform
 from collections import Counter
 
@@ -26,7 +27,7 @@ from assay.pipeline.config import EvalConfig, JudgeConfig, ScoreConfig
 from assay.pipeline.run import Stream
 from assay.pipeline.samples import (
     Samples,
-    Selected,
+    SelectedProblems,
 )
 from assay.progress import Reporter
 from assay.protocol import VERSION, Protocol
@@ -38,11 +39,13 @@ LONG_S = 2.0
 
 
 MOST_WORKERS = 1024
+LONGEST_TIME_LIMIT_S = 3600
+WALL_PER_CPU = 1.25  # as in the limits of BigCodeBench
 
 
 def judge_samples(
     config: JudgeConfig,
-    selected: Selected,
+    selected: SelectedProblems,
     benchmark: Benchmark,  # the selected problems that have samples
     samples: Samples,
     model: models.Model,
@@ -68,6 +71,8 @@ def judge_samples(
         )  # fmt: skip
         try:
             _check_device(config, run)
+            cpu_s = run.keep_time_limits(benchmark.cpu_s)
+            benchmark = dataclasses.replace(benchmark, cpu_s=cpu_s)
             stream = Stream(
                 benchmark, samples.strategy, protocol, model, judge, extractor, run,
                 None if config.no_cache else cache, checked.unscorable, reporter,
@@ -151,25 +156,37 @@ def _long_first(keys: list[SampleKey], seconds: dict[str, float]) -> list[Sample
 
 def check_workers(config: JudgeConfig) -> None:
     if not 0 <= config.workers <= MOST_WORKERS:
-        raise UsageError(
-            f"--workers must be 0 (one per core) to {MOST_WORKERS}, got {config.workers}"
-        )
+        raise UsageError(f"--workers {config.workers}: must be 0 (one per core) to {MOST_WORKERS}.")
 
 
-def select_problems(config: JudgeConfig, reporter: Reporter) -> Selected:
+def select_problems(config: JudgeConfig, reporter: Reporter) -> SelectedProblems:
     """Load the benchmark and return the selected problems."""
     whole = load_benchmark(config, reporter)
     benchmark, label = config.problems.apply(whole)
-    return Selected(benchmark, label, len(whole.problems))
+    return SelectedProblems(benchmark, label, len(whole.problems))
 
 
 def load_benchmark(config: JudgeConfig, reporter: Reporter) -> Benchmark:
     """Load the benchmark. Raise an error if its programs cannot be judged here."""
     name = benchmarks.of_split(config.benchmark, config.split)
     benchmark = benchmarks.load(name, reporter.note, config.data_dir)
+    if config.time_limit is not None:
+        benchmark = with_fixed_limit(benchmark, config.time_limit)
     if benchmark.environment:
         environments.find(benchmark.environment)
     return benchmark
+
+
+def with_fixed_limit(benchmark: Benchmark, cpu_s: float) -> Benchmark:
+    """Return the benchmark with one CPU limit for all problems."""
+    if not 0 < cpu_s <= LONGEST_TIME_LIMIT_S:
+        raise UsageError(
+            f"--time-limit {cpu_s:g}: must be above 0 and at most {LONGEST_TIME_LIMIT_S} seconds."
+        )
+    # A program that computes all the time must reach its CPU limit first.
+    wall_s = max(benchmark.limits.wall_s, WALL_PER_CPU * cpu_s)
+    limits = dataclasses.replace(benchmark.limits, cpu_s=float(cpu_s), wall_s=wall_s)
+    return dataclasses.replace(benchmark, limits=limits, time_rule=None)
 
 
 def _prices(config: JudgeConfig) -> tuple[float, float]:
@@ -216,6 +233,7 @@ def _protocol(
         environment=packages,
         origin=samples.origin,
         prompt_imports=config.prompt_imports,
+        time_rule=benchmark.time_rule,
     )
 
 

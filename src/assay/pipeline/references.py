@@ -13,10 +13,11 @@ from assay.sandbox.environments import store as environments
 from assay.types import Benchmark, Cases, Job, Problem, Program
 
 FORMAT = 4  # of the cached data; raise it when ``plain`` or ``digests`` change too
+VERDICT = "timed verdict"  # earlier versions kept verdicts without CPU time, as "verdict"
 
 
 @dataclass(frozen=True, slots=True)
-class Checked:
+class CheckedBenchmark:
     """A benchmark ready to judge with, and the tasks whose own reference does not pass here."""
 
     benchmark: Benchmark
@@ -26,17 +27,43 @@ class Checked:
 
 def check(
     benchmark: Benchmark, judge: sandbox.Sandbox, reporter: Reporter, *, again: bool = False
-) -> Checked:
+) -> CheckedBenchmark:
     """Run every reference solution, unless its outcome is cached on this machine."""
     references = _References(benchmark, judge, reporter, again)
-    complete, unscorable = references.with_expected_outputs()
-    failing, seconds = references.failing(complete)
-    unscorable |= failing
+    complete, unscorable = references.add_expected_outputs()
+    measured = references.measure(complete)
+    unscorable |= {task_id: one.failure for task_id, one in measured.items() if one.failure}
     if references.executed:
         judge.close()  # a worker that ran references never runs another program
-    benchmark = replace(benchmark, problems=tuple(complete))
+    cpu_s = _cpu_limits(benchmark, measured)
+    benchmark = replace(benchmark, problems=tuple(complete), cpu_s=cpu_s)
+    seconds = {task_id: one.wall_s for task_id, one in measured.items()}
     order = [p.task_id for p in benchmark.problems if p.task_id in unscorable]
-    return Checked(benchmark, {task_id: unscorable[task_id] for task_id in order}, seconds)
+    return CheckedBenchmark(benchmark, {task_id: unscorable[task_id] for task_id in order}, seconds)
+
+
+def _cpu_limits(benchmark: Benchmark, measured: dict[str, _Measured]) -> dict[str, float]:
+    """Return the CPU limits by task. Without a rule, or a reference that passes, there is none.
+
+    One measurement is enough: a busy machine makes it longer, never shorter.
+    """
+    rule = benchmark.time_rule
+    if rule is None:
+        return {}
+    return {
+        task_id: rule.limit_s(task_id, one.cpu_s, benchmark.limits.cpu_s)
+        for task_id, one in measured.items()
+        if not one.failure
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class _Measured:
+    """The outcome of a reference, as it is cached."""
+
+    failure: str  # empty if it passes
+    wall_s: float
+    cpu_s: float
 
 
 class _References:
@@ -56,7 +83,7 @@ class _References:
         if found.image:
             self._here.append(found.image)
 
-    def with_expected_outputs(self) -> tuple[list[Problem], dict[str, str]]:
+    def add_expected_outputs(self) -> tuple[list[Problem], dict[str, str]]:
         """Return all problems with expected values filled in, and why that failed, by task.
 
         Expected values that the benchmark gives are not changed.
@@ -68,7 +95,7 @@ class _References:
         failed: dict[str, str] = {}
         missing = []
         for problem in wanted:
-            if cases := self._kept_cases(problem):
+            if cases := self._cached_cases(problem):
                 found[problem.task_id] = cases
             else:
                 missing.append(problem)
@@ -90,26 +117,19 @@ class _References:
             )
         return [_with_cases(p, found.get(p.task_id)) for p in self._benchmark.problems], failed
 
-    def failing(self, problems: list[Problem]) -> tuple[dict[str, str], dict[str, float]]:
-        """Return why references fail, and how long each takes, by task."""
-        failed: dict[str, str] = {}
-        seconds: dict[str, float] = {}
+    def measure(self, problems: list[Problem]) -> dict[str, _Measured]:
+        """Return the outcome of each reference that has tests, by task."""
+        found: dict[str, _Measured] = {}
         missing = []
-
-        def note(task_id: str, failure: str, wall_s: float) -> None:
-            seconds[task_id] = wall_s
-            if failure:
-                failed[task_id] = failure
-
         for problem in problems:
             if problem.tests.cases and not problem.tests.cases.expected:
                 continue
-            kept = None if self._again else self._kept.get(self._key("verdict", problem))
+            kept = None if self._again else self._kept.get(self._key(VERDICT, problem))
             if kept is None:
                 missing.append(problem)
             else:
-                note(problem.task_id, *kept)
-        keys = {p.task_id: self._key("verdict", p) for p in missing}
+                found[problem.task_id] = codec.from_json(_Measured, kept)
+        keys = {p.task_id: self._key(VERDICT, p) for p in missing}
         self.executed |= bool(missing)
         verdicts = self._judge.judge(self._job(p) for p in missing)
         for done, verdict in enumerate(verdicts, 1):
@@ -117,12 +137,13 @@ class _References:
                 "checking the reference solutions, once per machine:", done, len(missing)
             )
             failure = "" if verdict.status == "pass" else f"{verdict.reason}: {verdict.detail}"
-            note(verdict.task_id, failure, verdict.wall_s)
+            one = _Measured(failure, verdict.wall_s, verdict.cpu_s)
+            found[verdict.task_id] = one
             if verdict.status != "invalid":
-                self._kept.put(keys[verdict.task_id], [failure, verdict.wall_s])
-        return failed, seconds
+                self._kept.put(keys[verdict.task_id], codec.to_json(one))
+        return found
 
-    def _kept_cases(self, problem: Problem) -> Cases | None:
+    def _cached_cases(self, problem: Problem) -> Cases | None:
         outputs = None if self._again else self._kept.get(self._key("outputs", problem))
         if outputs is None or problem.tests.cases is None:
             return None

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from assay import models, runs, sandbox
 from assay.extract.workers import PAUSE, ExtractionRequest, Extractor
-from assay.pipeline.asking import complete_prompt
+from assay.pipeline.prompt_settings import complete_prompt
 from assay.progress import Reporter
 from assay.prompts import Strategy
 from assay.protocol import Protocol
@@ -120,13 +120,13 @@ class Stream:
         verdict that needs no execution is recorded at once.
         """
         self._environment = environment
-        with self._completing(keys) as completions:
+        with self._generate(keys) as completions:
             jobs = self._extract(completions)
             for verdict in self._judge(jobs):
                 self._record(verdict)
 
     @contextlib.contextmanager
-    def _completing(self, keys: list[SampleKey]) -> Iterator[Iterator[Completion | None]]:
+    def _generate(self, keys: list[SampleKey]) -> Iterator[Iterator[Completion | None]]:
         """Generate missing completions in a thread of their own. Yield all that must be judged."""
         done, judged = self._run.completions, self._run.judged
         unjudged = [done[key] for key in keys if key in done and key not in judged]
@@ -209,7 +209,7 @@ class Stream:
                 sample=completion.sample,
                 program=found.program,
                 tests=self._problems[completion.task_id].tests,
-                limits=self._benchmark.limits,
+                limits=self._benchmark.limits_of(completion.task_id),
                 imports=self._benchmark.imports,
                 environment=self._benchmark.environment,
                 seed=self._run.tests_seed,
@@ -255,14 +255,14 @@ class Stream:
 
     def _judge(self, jobs: Iterator[Job]) -> Iterator[Verdict]:
         """Execute the programs whose verdict is not known yet, and yield their verdicts."""
-        for verdict in self._sandbox.judge(job for job in jobs if not self._known(job)):
-            yield from self._executed(verdict)
+        for verdict in self._sandbox.judge(job for job in jobs if not self._is_known(job)):
+            yield from self._settle_all(verdict)
         # They are few, so they are judged last and need no second queue.
-        again = (job for job in self._second_jobs if not self._known(job))
+        again = (job for job in self._second_jobs if not self._is_known(job))
         for verdict in self._sandbox.judge(again) if self._second_jobs else ():
-            yield from self._executed(verdict)
+            yield from self._settle_all(verdict)
 
-    def _known(self, job: Job) -> bool:
+    def _is_known(self, job: Job) -> bool:
         """Return whether the verdict is cached, or the same program is being executed."""
         if self._cache is None:
             return False
@@ -280,7 +280,7 @@ class Stream:
             self._record(settled, cached=True)
         return True
 
-    def _executed(self, verdict: Verdict) -> Iterator[Verdict]:
+    def _settle_all(self, verdict: Verdict) -> Iterator[Verdict]:
         """Yield the verdict; record it for the samples that have the same program."""
         if settled := self._settle(verdict):
             yield settled

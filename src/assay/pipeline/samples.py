@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 from assay import models
 from assay.errors import UsageError
-from assay.pipeline.asking import resolve_asking
 from assay.pipeline.config import STANDARD, EvalConfig, ScoreConfig
 from assay.pipeline.prompt_imports import surround
+from assay.pipeline.prompt_settings import resolve_prompt_settings
 from assay.prompts import Strategy
 from assay.types import Decoding, Prompt, Request
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from assay.progress import Reporter
-    from assay.protocol import Asking
+    from assay.protocol import PromptSettings
     from assay.types import Benchmark, Completion, SampleKey
 
 # How recorded completions were generated is unknown.
@@ -28,7 +28,7 @@ UNKNOWN_DECODING = Decoding(max_tokens=0, temperature=0.0, top_k=0, top_p=0.0)
 
 
 @dataclass(frozen=True, slots=True)
-class Selected:
+class SelectedProblems:
     """Problems of a benchmark, their label (such as ``[:10]``), and how many the benchmark has."""
 
     benchmark: Benchmark
@@ -42,7 +42,7 @@ class Samples:
 
     keys: list[SampleKey]
     strategy: Strategy
-    asking: Asking
+    asking: PromptSettings
     decoding: Decoding
     origin: str = ""  # digest of completions that were recorded elsewhere
     planned: int = 0  # samples per problem that there may be at most; 0: these
@@ -57,7 +57,7 @@ def check_strategy(config: EvalConfig, model: models.Model) -> None:
 def recorded_samples(model: models.RecordedModel, keys: list[SampleKey]) -> Samples:
     """Return samples whose generation is unknown; only their origin is recorded."""
     identity = model.identity
-    asking = resolve_asking(identity.prompt_form, models.EngineOptions(), "", ())
+    asking = resolve_prompt_settings(identity.prompt_form, models.EngineOptions(), "", ())
     return Samples(keys, RECORDED, asking, UNKNOWN_DECODING, identity.weights_sha256)
 
 
@@ -68,7 +68,7 @@ def replay(model: models.RecordedModel, keys: Iterable[SampleKey]) -> Iterator[C
 
 
 def match_samples(
-    config: ScoreConfig, selected: Selected, reporter: Reporter
+    config: ScoreConfig, selected: SelectedProblems, reporter: Reporter
 ) -> tuple[Benchmark, models.RecordedModel, list[SampleKey]]:
     """Match a file with the selected problems. Raise UsageError if samples are missing."""
     model = models.open_recorded(

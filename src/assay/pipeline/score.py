@@ -42,7 +42,7 @@ def score(config: ScoreConfig, reporter: Reporter) -> Result:
     return judge_samples(config, selected, benchmark, samples, model, reporter)
 
 
-def recorded(
+def load_recorded_samples(
     config: ScoreConfig, reporter: Reporter
 ) -> tuple[Benchmark, models.RecordedModel, list[SampleKey]]:
     """Return recorded completions and the part of the benchmark that they belong to."""

@@ -18,7 +18,7 @@ from assay.errors import ModelError, UsageError
 from assay.models.scoring import open_scorer
 from assay.quality.decision import overall
 from assay.quality.parity import fixed_prompts, logit_findings
-from assay.quality.parity.agreement import agreement, compared
+from assay.quality.parity.agreement import agreement, compare_rows
 from assay.quality.policy import load_policy
 from assay.runs import KeptData
 from assay.runs.about import Gate
@@ -80,7 +80,8 @@ def compare_devices(
                 f"the engine did not use {device}. Give --device cpu, or fix the engine."
             )
         rows = [
-            compared(one, scorer.logits(ids)) for one, ids in zip(expected, prompts, strict=True)
+            compare_rows(one, scorer.logits(ids))
+            for one, ids in zip(expected, prompts, strict=True)
         ]
     found = agreement(rows)
     findings = logit_findings(found, likeness)

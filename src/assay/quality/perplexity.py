@@ -118,7 +118,7 @@ def measure(
     tokens = scorer.tokenize(text)
     plan = list(windows(len(tokens.ids), window, stride))
     if not plan:
-        raise UsageError("the text is too short. Give one with at least two tokens.")
+        raise UsageError("--dataset: the text is too short. Give one with at least two tokens.")
     losses: list[float] = []
     counts: list[int] = []
     for group in _alike(plan, scorer.at_once):

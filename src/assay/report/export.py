@@ -54,7 +54,7 @@ def export(
 ) -> Exported:
     """Write the run's samples and results. ``data_dir`` is a folder with benchmark data."""
     if form not in FORMATS:
-        raise UsageError(f"unknown format '{form}'. Choose {', '.join(FORMATS)}.")
+        raise UsageError(f"format '{form}': unknown. Choose {', '.join(FORMATS)}.")
     folder = runs.RunReader(run_folder)
     has_plus = "plus" in result.results.groups
     run = _Run(list(_judged(result, folder, reporter, data_dir)), has_plus)

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from assay import benchmarks
 from assay.errors import AssayError, UsageError
-from assay.pipeline.asking import complete_prompt
-from assay.pipeline.prompting import find_problem
+from assay.pipeline.problem_prompt import find_problem
+from assay.pipeline.prompt_settings import complete_prompt
 from assay.prompts import strategies
 from assay.runs import RunReader
 from assay.runs.history import describe_folder, find_folder
 from assay.runs.result import SampleResult, read_samples
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from assay.progress import Reporter
     from assay.protocol import RecordedProtocol
     from assay.types import Limits, Prompt
@@ -54,6 +56,7 @@ class InspectedRun:
     samples: tuple[SampleResult, ...]
     total: int
     protocol: RecordedProtocol
+    time_limits: Mapping[str, float]  # CPU seconds by task, if they were derived by a rule
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,12 +89,16 @@ def inspect_run(reference: str, results_dir: Path, wanted: SampleFilter) -> Insp
     """
     folder = find_folder(reference, results_dir)
     entry = describe_folder(folder)
-    samples = list(read_samples(RunReader(folder)))
+    reader = RunReader(folder)
+    samples = list(read_samples(reader))
     admitted = tuple(found for found in samples if wanted.admits(found))
     if not admitted:
         _refuse(wanted, samples, folder.name)
     name = f"{entry.benchmark}{entry.selection}"
-    return InspectedRun(entry.run, name, entry.model, admitted, len(samples), entry.protocol)
+    return InspectedRun(
+        entry.run, name, entry.model, admitted, len(samples), entry.protocol,
+        reader.about.time_limits,
+    )  # fmt: skip
 
 
 def inspect_sample(
@@ -99,9 +106,15 @@ def inspect_sample(
 ) -> InspectedSample:
     """Return a sample of the run with its prompt."""
     prompt, note = _find_prompt(run.protocol, found.completion.task_id, reporter, data_dir)
-    return InspectedSample(
-        run.run, run.benchmark, run.model, found, prompt, note, run.protocol.limits
-    )
+    limits = _limits(run, found.completion.task_id)
+    return InspectedSample(run.run, run.benchmark, run.model, found, prompt, note, limits)
+
+
+def _limits(run: InspectedRun, task_id: str) -> Limits | None:
+    """Return the limits that a task's programs were judged within, if they are known."""
+    limits = run.protocol.limits
+    cpu_s = run.time_limits.get(task_id)
+    return limits if limits is None or cpu_s is None else replace(limits, cpu_s=cpu_s)
 
 
 def _refuse(wanted: SampleFilter, samples: list[SampleResult], run: str) -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from assay.protocol import Difference
+from assay.borders.printable import quantity
+from assay.protocol import Difference, RecordedProtocol
 from assay.report.text import (
     LEFT_OUT_NOTE,
     benchmark_name,
@@ -32,11 +33,12 @@ def summarize(result: Result) -> list[str]:
     results = result.results
     gap = describe_gap(result.coverage)
     lines = [f"incomplete: {gap}. The score covers only these."] if gap else []
-    lines.append(" · ".join([benchmark_name(result), result.model, *_settings(result)]))
+    settings = describe_settings(result.config, result.protocol)
+    lines.append(" · ".join([benchmark_name(result), result.model, *settings]))
     for k, found in results.pass_at.items():
         lines.append(
             f"  {f'pass@{k}':<9} {percent_of(found)}  {interval(found)} ({level(found)}), "
-            f"{found.problems} problems{describe_left_out(results, k)}"
+            f"{quantity(found.problems, 'problem')}{describe_left_out(results, k)}"
         )
     for name, group in list(results.groups.items())[:-1]:
         if one := group.pass_at.get(1):
@@ -47,7 +49,8 @@ def summarize(result: Result) -> list[str]:
         without = best.without_examples
         lines.append(
             f"  best of {best.n} {percent_of(best.estimate)}  {interval(best.estimate)} "
-            f"by {best.method}" + (f", {without} problems without examples" if without else "")
+            f"by {best.method}"
+            + (f", {quantity(without, 'problem')} without examples" if without else "")
         )
     if result.sequential and result.sequential.looks:
         lines.append(_sequential(result.sequential))
@@ -79,9 +82,8 @@ def _sequential(found: SequentialResult) -> str:
     )
 
 
-def _settings(result: Result) -> list[str]:
+def describe_settings(config: ConfigResult, protocol: RecordedProtocol) -> list[str]:
     """Return how the samples were generated and judged, without default settings."""
-    config, protocol = result.config, result.protocol
     count = f"n={config.num_samples}"
     imports = protocol.prompt_imports or "prepended"
     judging = [f"prompt imports {imports}"] if imports != "prepended" else []
@@ -138,7 +140,8 @@ def summarize_checks(result: Result, rounds: int) -> list[str]:
     """
     lines = _cross_check(result.cross_check) if result.cross_check else []
     if rounds and result.flaky is not None:
-        lines.append(f"  flaky     {len(result.flaky)} samples changed in {rounds} more executions")
+        changed, again = quantity(len(result.flaky), "sample"), quantity(rounds, "more execution")
+        lines.append(f"  flaky     {changed} changed in {again}")
         for sample, statuses in result.flaky.items():
             lines.append(f"            {sample}: {', '.join(statuses)}")
     if result.extraction is not None:

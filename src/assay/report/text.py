@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from assay.borders.printable import CELL_LIMIT, clean_line
+from assay.borders.printable import CELL_LIMIT, clean_line, quantity
 from assay.runs.result import Result, ScoreResult
 from assay.scoring import Coverage
 from assay.types import Estimate
@@ -36,7 +36,7 @@ def describe_left_out(results: ScoreResult, k: int) -> str:
     """Return ``; 20.0 % with the 8 left-out samples counted as failed``, or nothing."""
     if not results.invalid:
         return ""
-    samples = f"{results.invalid} left-out sample{'' if results.invalid == 1 else 's'}"
+    samples = quantity(results.invalid, "left-out sample")
     if results.left_out_as_failed is None:  # by an earlier version
         return f"; {samples}"
     shown = percent_of(results.left_out_as_failed.pass_at.get(k))

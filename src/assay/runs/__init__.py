@@ -6,7 +6,14 @@ from assay.runs.about import Environment, Gate
 from assay.runs.batch_output import BatchLine, BatchOutput, BatchSettings
 from assay.runs.compare import Comparison, ComparisonFamily, compare, compare_family
 from assay.runs.folder import RunReader, RunWriter, open_run
-from assay.runs.history import RunEntry, RunFilter, find_result, find_run_folder, list_runs
+from assay.runs.history import (
+    RunEntry,
+    RunFilter,
+    collect_runs,
+    find_result,
+    find_run_folder,
+    list_runs,
+)
 from assay.runs.kept import KeptData
 from assay.runs.result import Result
 from assay.runs.result_json import read_result, render_result, write_result
@@ -35,6 +42,7 @@ __all__ = [
     "RunWriter",
     "VerdictCache",
     "build_result",
+    "collect_runs",
     "compare",
     "compare_family",
     "find_result",

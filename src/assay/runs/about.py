@@ -69,6 +69,7 @@ class RunAbout:
     environments: tuple[Environment, ...] = ()
     selection: str = ""  # label of the problems, if they are not the whole benchmark
     tests_seed: str = ""  # for tests with random inputs; runs of earlier versions have none
+    time_limits: dict[str, float] = field(default_factory=dict)  # CPU seconds by task, if by a rule
     rest: Rest = field(default_factory=Rest, repr=False)  # what other versions write
 
 
@@ -118,6 +119,7 @@ def _render(about: RunAbout) -> Any:
         "model": codec.to_json(about.model),
         "selection": about.selection,
         "tests_seed": about.tests_seed,
+        **({"time_limits": about.time_limits} if about.time_limits else {}),
         "environments": [render_environment(one) for one in about.environments],
     }
 

@@ -27,7 +27,7 @@ from assay.runs.about import (
 from assay.types import Completion, Program, Sample, Verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping
     from pathlib import Path
 
     from assay.protocol import Protocol
@@ -150,6 +150,17 @@ class RunWriter(RunReader):
         if environments != self.about.environments:
             self.about = dataclasses.replace(self.about, environments=environments)
             write_about(self.path, self.about)
+
+    def keep_time_limits(self, cpu_s: Mapping[str, float]) -> dict[str, float]:
+        """Record CPU limits by task and return those of the run. Earlier ones are not changed.
+
+        They depend on the machine. So all samples of a task are judged within the same limit.
+        """
+        found = {**cpu_s, **self.about.time_limits}
+        if found != self.about.time_limits:
+            self.about = dataclasses.replace(self.about, time_limits=found)
+            write_about(self.path, self.about)
+        return found
 
     def relocate_model(self, model: ModelIdentity, warn: Callable[[str], None]) -> None:
         """Record the model's current path and name. Its digests show that it is the same."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import datetime
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -120,6 +120,35 @@ def _finished(result: Result) -> RunEntry:
         result.run, result.benchmark, result.model, result.timestamp,
         result.config.problem_selection, result.model_identity, result.protocol, result,
     )  # fmt: skip
+
+
+def collect_runs(
+    references: Sequence[str], results_dir: Path, warn: Callable[[str], None] = lambda _: None
+) -> list[RunEntry]:
+    """Return each of the runs once, by results folder, results file, run folder or name.
+
+    Without references, return the runs of ``results_dir``. ``warn`` is as for ``list_runs``.
+    """
+    found: dict[tuple[str, str, str], RunEntry] = {}
+    for reference in references or [str(results_dir)]:
+        for entry in _find_runs(reference, results_dir, warn):
+            found.setdefault((entry.run, entry.timestamp, entry.model), entry)
+    return list(found.values())
+
+
+def _find_runs(reference: str, results_dir: Path, warn: Callable[[str], None]) -> list[RunEntry]:
+    path = Path(reference)
+    is_run = (path / RUN_FILE).exists() or path.with_name(f"{path.name}.json").is_file()
+    if path.is_dir() and not is_run:
+        return list_runs(path, warn)
+    if path == results_dir:  # which nobody has created yet
+        return []
+    try:
+        return [_finished(find_result(reference, results_dir))]
+    except RunError:
+        if not (path / RUN_FILE).is_file() or path.with_name(f"{path.name}.json").exists():
+            raise
+        return [describe_folder(path)]  # not finished
 
 
 def find_folder(reference: str, results_dir: Path) -> Path:

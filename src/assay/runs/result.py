@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from assay.errors import RunError
-from assay.protocol import Asking, RecordedProtocol
+from assay.protocol import PromptSettings, RecordedProtocol
 from assay.runs._rest import Rest
 from assay.runs.about import Environment
 from assay.runs.folder import RunReader
@@ -26,7 +26,7 @@ class ConfigResult:
     """Record how completions were generated. In the file, all fields are on one level."""
 
     decoding: Decoding = field(default_factory=Decoding)
-    asking: Asking | None = None  # none: the version that wrote the file did not record it
+    asking: PromptSettings | None = None  # none: the version that wrote the file did not record it
     problem_selection: str = ""  # such as ``[:10]``; none: all problems
     num_samples: int = 0
     prompt_strategy: str = ""

@@ -10,7 +10,7 @@ from assay import codec
 from assay.borders.printable import clean_line
 from assay.borders.writing import write_whole
 from assay.errors import RunError
-from assay.protocol import Asking, RecordedProtocol
+from assay.protocol import PromptSettings, RecordedProtocol
 from assay.runs._files import DOCUMENTS
 from assay.runs._rest import find_rest
 from assay.runs._shapes import RESULT, wrong_field
@@ -150,7 +150,7 @@ def parse_identity(content: Any) -> ModelIdentity:
 
 
 def _parse_config(content: Any) -> ConfigResult:
-    asking = codec.read_known(Asking, content) if "chat_template" in content else None
+    asking = codec.read_known(PromptSettings, content) if "chat_template" in content else None
     return dataclasses.replace(
         codec.read_known(ConfigResult, {**content, "decoding": {}, "asking": None}),
         decoding=codec.read_known(Decoding, content),

@@ -37,7 +37,10 @@ def wilson(p: float, n: float, level: float = LEVEL) -> tuple[float, float]:
     centre = p + z2 / (2 * n)
     half = z * math.sqrt(p * (1 - p) / n + z2 / (4 * n * n))
     scale = 1 + z2 / n
-    return max(0.0, (centre - half) / scale), min(1.0, (centre + half) / scale)
+    # Rounding would leave 5e-17 instead of 0.
+    low = max(0.0, (centre - half) / scale) if p > 0 else 0.0
+    high = min(1.0, (centre + half) / scale) if p < 1 else 1.0
+    return low, high
 
 
 def clopper_pearson(passed: int, n: int, level: float = LEVEL) -> tuple[float, float]:

@@ -52,4 +52,4 @@ class Method:
     logprobs: bool = False  # whether the engine must report them
 
 
-methods: Registry[Method] = Registry("way to select", "assay.selection")
+methods: Registry[Method] = Registry("selection method", "assay.selection")

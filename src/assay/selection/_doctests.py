@@ -7,7 +7,7 @@ import re
 from typing import TYPE_CHECKING
 
 from assay.selection import Conduct, Probe, Seen
-from assay.selection._reading import described
+from assay.selection._reading import find_prose
 from assay.types import Tests
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ TOLD = re.compile(r"AssertionError: (\d+) right, (ANSWERS|FAILS) ([0-9a-f]{64})"
 def probe(problem: Problem) -> Probe | None:
     found = [
         (example.source, example.want, example.exc_msg)
-        for example in _examples(described(problem.prompt, problem.tests.entry_point)[0])
+        for example in _examples(find_prose(problem.prompt, problem.tests.entry_point)[0])
         if not example.options.get(doctest.SKIP)
     ]
     if not any(problem.tests.entry_point in source for source, _, _ in found):

@@ -47,10 +47,10 @@ class Example:
 def examples_in(prompt: str, entry_point: str) -> list[Example]:
     """Return all examples whose arguments are plain data, in a fixed order, without duplicates."""
     # A backslash may belong to the docstring or to the example.
-    return max((_read(t, entry_point) for t in described(prompt, entry_point)), key=len)
+    return max((_read(t, entry_point) for t in find_prose(prompt, entry_point)), key=len)
 
 
-def described(prompt: str, entry_point: str) -> tuple[str, ...]:
+def find_prose(prompt: str, entry_point: str) -> tuple[str, ...]:
     """Return the prose of a prompt: the docstring of the function or module, parsed and as written.
 
     A prompt that is not code is all prose.

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import ast
+import re
 import textwrap
 from collections.abc import Iterator
 
-from assay.extract.python import parsed
+from assay.extract.python import definition, parsed
+from assay.extract.rule import At, Found, Rule, Task, extraction_rules
+from assay.extract.rules.fences import fenced_blocks
 
 INDENT = "    "
+RETURNS = re.compile(r"^return\b", re.M)
 
 
 def continued(prompt: str, text: str) -> Iterator[str]:
@@ -34,3 +38,43 @@ def goes_beyond(code: str, prompt: str, name: str) -> bool:
         and (statement.end_lineno or 0) > begun
         for statement in module.body
     )
+
+
+def _find_first(text: str, task: Task) -> Iterator[list[Found]]:
+    if task.form == "text" and _begins_inside(text):
+        yield _continue_prompt(_before_repetition(text, task.name), task)
+
+
+def _find_in_blocks(text: str, task: Task) -> Iterator[list[Found]]:
+    for block in fenced_blocks(text):
+        if _begins_inside(block.code) or RETURNS.search(block.code):
+            yield _continue_prompt(block.code, task)
+
+
+def _find_last(text: str, task: Task) -> Iterator[list[Found]]:
+    if task.form == "text" and not fenced_blocks(text):
+        yield _continue_prompt(_before_repetition(text, task.name), task)
+
+
+def _continue_prompt(body: str, task: Task) -> list[Found]:
+    return [Found("body", code) for code in continued(task.prompt, body)]
+
+
+def _begins_inside(text: str) -> bool:
+    """Return whether a text begins inside a function: indented, perhaps after empty lines."""
+    return text.lstrip("\n")[:1] in (" ", "\t")
+
+
+def _before_repetition(text: str, name: str) -> str:
+    """Return the text up to where a base model begins the same function again."""
+    again = definition(name).search(text)
+    return text[: again.start()] if again and text[: again.start()].strip() else text
+
+
+extraction_rules.register("body")(
+    Rule(
+        "a function's body, appended to the prompt",
+        find=(At(10, _find_first), At(60, _find_in_blocks), At(70, _find_last)),
+        accept=lambda code, task: goes_beyond(code, task.prompt, task.name),
+    )
+)

@@ -10,7 +10,6 @@ import ast
 import builtins
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 
 from assay.extract.python import (
@@ -22,6 +21,7 @@ from assay.extract.python import (
     without_statements,
 )
 from assay.extract.reach import Part, parts, reach
+from assay.extract.rule import At, Cut, Rule, extraction_rules
 from assay.types import Tests
 
 # A line at the left margin that is not a definition, import, comment or closing bracket.
@@ -31,14 +31,6 @@ AT_MARGIN = re.compile(r"^[^\s#)\]}]", re.M)
 DYNAMIC = frozenset({"eval", "exec", "globals", "locals", "setattr", "vars"})
 
 BUILTINS = frozenset(dir(builtins))
-
-
-@dataclass(frozen=True, slots=True)
-class Cut:
-    """Hold a program without its demonstration. Also with it, if the cut is in doubt."""
-
-    code: str
-    uncut: str | None = None
 
 
 def cut_demo(code: str, tests: Tests) -> Cut:
@@ -176,3 +168,11 @@ def _is_idle(statement: ast.stmt) -> bool:
         isinstance(node, ast.Call | ast.Constant | ast.Await | ast.NamedExpr)
         for node in ast.walk(statement)
     )
+
+
+extraction_rules.register("demo")(
+    Rule(
+        "code after the function that neither it nor the tests need",
+        finish=At(30, lambda code, task, _: cut_demo(code, task.tests)),
+    )
+)

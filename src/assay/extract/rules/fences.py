@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
+
+from assay.extract.python import definition
+from assay.extract.rule import At, Found, Rule, Task, extraction_rules
 
 # On its own line, or after words: "Here it is: ```python".
 # No two parts of the pattern can share a run of spaces: that would take quadratic time.
 OPENS = re.compile(r"^([^`~\n]*)(`{3,}|~{3,})[ \t]*(?:[\w+#.-]+[ \t\r]*|\r[ \t\r]*)?$")
+FENCE = re.compile("```|~~~")
 DEEPER = 4  # columns: a fence in a docstring does not end the program
 
 
@@ -52,3 +57,40 @@ def _before_the_end(line: str, opened: str, column: int) -> str | None:
 
 def _joined(lines: list[str]) -> str:
     return "".join(f"{line}\n" for line in lines)
+
+
+def _find_first(text: str, task: Task) -> Iterator[list[Found]]:
+    if not _begins_before_fences(text, task):
+        yield _blocks_with_name(text, task)
+
+
+def _find_after_bare_code(text: str, task: Task) -> Iterator[list[Found]]:
+    if _begins_before_fences(text, task):
+        yield _blocks_with_name(text, task)
+
+
+def _begins_before_fences(text: str, task: Task) -> bool:
+    """Return whether a definition comes before any fence.
+
+    Some prompts open a code block for the model, so its first fence closes that block.
+    """
+    return definition(task.name).search(FENCE.split(text, maxsplit=1)[0]) is not None
+
+
+def _blocks_with_name(text: str, task: Task) -> list[Found]:
+    return [
+        Found("fenced" if block.closed else "unclosed", block.code)
+        for block in fenced_blocks(text)
+        if task.name in block.code
+    ]
+
+
+extraction_rules.register("fenced")(
+    Rule(
+        "everything outside the code block that defines the entry point",
+        find=(At(20, _find_first), At(40, _find_after_bare_code)),
+    )
+)
+extraction_rules.register("unclosed")(
+    Rule("the same, for a block that is cut off by the end of the text")  # found with the others
+)

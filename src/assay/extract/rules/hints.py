@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from assay.extract.python import unbound
+from assay.extract.rule import At, Cut, Rule, extraction_rules
 
 NAMES = {
     "Any", "Callable", "Counter", "DefaultDict", "Deque", "Dict", "FrozenSet", "Generator",
@@ -27,3 +28,11 @@ def with_hints(code: str, preamble: str) -> str:
     if not missing or not (missing := missing & unbound(f"{preamble}\n{code}")):
         return code
     return f"from typing import {', '.join(sorted(missing))}\n{code}"
+
+
+extraction_rules.register("hints")(
+    Rule(
+        "missing imports from typing",
+        finish=At(40, lambda code, task, _: Cut(with_hints(code, task.tests.preamble))),
+    )
+)

@@ -15,6 +15,8 @@ from assay.extract.python import (
     unbound,
     without_statements,
 )
+from assay.extract.rule import At, Cut, Origin, Rule, Task, extraction_rules
+from assay.extract.rules.fences import fenced_blocks
 
 KNOWN = frozenset(dir(builtins))
 
@@ -47,3 +49,15 @@ def _definitions(block: str) -> str:
         return ""
     kept = Definition | ast.Import | ast.ImportFrom | ast.Assign | ast.AnnAssign
     return without_statements(block, [s for s in module.body if not isinstance(s, kept)])
+
+
+def _finish(code: str, task: Task, origin: Origin) -> Cut:
+    if origin.rule not in ("fenced", "unclosed"):
+        return Cut(code)
+    blocks = [block.code for block in fenced_blocks(origin.text)]
+    return Cut(with_helpers(code, blocks, task.name, task.tests.preamble))
+
+
+extraction_rules.register("joined")(
+    Rule("code blocks with helpers, added before the code", finish=At(10, _finish))
+)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from assay.extract.rule import At, Rule, extraction_rules
+
 MARK = re.compile(
     r"<\|(?:im_start|im_end|im_sep|endoftext|end_of_text|begin_of_text|eot_id|eom_id|end|start"
     r"|start_header_id|end_header_id|user|assistant|system|return|message|EOT|file_sep"
@@ -29,3 +31,11 @@ def with_line_breaks(text: str) -> str:
     if "\n" in text.strip() or r"\n" not in text:
         return text
     return ESCAPED.sub(lambda found: ESCAPES[found[0]], text)
+
+
+extraction_rules.register("marks")(
+    Rule("markers of a chat template, and everything after them", prepare=At(20, without_marks))
+)
+extraction_rules.register("escaped")(
+    Rule("line breaks written as text", prepare=At(30, with_line_breaks))
+)

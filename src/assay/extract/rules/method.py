@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 
 from assay.extract.python import parsed
+from assay.extract.rule import At, Rule, extraction_rules
 
 
 def with_function(code: str, name: str) -> str:
@@ -26,3 +27,11 @@ def _names_staticmethod(decorator: ast.expr) -> bool:
     """Return whether ``staticmethod`` occurs in a decorator, however deeply that is nested."""
     fields = (field for node in ast.walk(decorator) for _, field in ast.iter_fields(node))
     return any(isinstance(field, str) and "staticmethod" in field for field in fields)
+
+
+extraction_rules.register("method")(
+    Rule(
+        "a method, turned into a function",
+        fix=At(60, lambda code, task: with_function(code, task.name)),
+    )
+)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 
 from assay.extract.python import Definition, definition, parsed, without_statements
+from assay.extract.rule import At, Cut, Rule, extraction_rules
 
 
 def without_repetition(code: str, name: str) -> str:
@@ -40,3 +41,11 @@ def _is_stub(statement: Definition) -> bool:
         or (isinstance(inner, ast.Expr) and isinstance(inner.value, ast.Constant))
         for inner in statement.body
     )
+
+
+extraction_rules.register("repeated")(
+    Rule(
+        "further definitions of the entry point",
+        finish=At(20, lambda code, task, _: Cut(without_repetition(code, task.name))),
+    )
+)

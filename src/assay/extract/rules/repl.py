@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+
+from assay.extract.rule import At, Found, Rule, Task, extraction_rules
 
 PROMPT = re.compile(r"^[ \t]*(?:>>>|\.\.\.|In \[\d+\]:)(?: |$)")
 
@@ -12,3 +15,17 @@ def typed_in(text: str) -> str:
     lines = text.split("\n")
     typed = [line[match.end() :] for line in lines if (match := PROMPT.match(line))]
     return "".join(f"{line}\n" for line in typed)
+
+
+def _find(text: str, _: Task) -> Iterator[list[Found]]:
+    if ">>>" in text and (typed := typed_in(text)):
+        yield [Found("repl", typed)]
+
+
+extraction_rules.register("repl")(
+    Rule(
+        "prompts and output of an interactive session",
+        find=(At(50, _find),),
+        fix=At(20, lambda code, _: typed_in(code)),
+    )
+)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from assay.extract.python import definition, wrong_line
+from assay.extract.rule import At, Rule, extraction_rules
 
 # Characters that are parsed before it gives up: time grows with the text, not with its square.
 EFFORT = 1 << 21
@@ -37,3 +38,11 @@ def valid_prefix(code: str, name: str) -> str:
 
 def _at_margin(line: str) -> bool:
     return bool(line.strip()) and line[0] not in " \t)]}"
+
+
+extraction_rules.register("salvaged")(
+    Rule(
+        "everything after the longest part that is valid Python",
+        fix=At(50, lambda code, task: valid_prefix(code, task.name)),
+    )
+)

@@ -5,8 +5,10 @@ from __future__ import annotations
 import ast
 import re
 import textwrap
+from collections.abc import Iterator
 
 from assay.extract.python import definition, parsed
+from assay.extract.rule import At, Found, Rule, Task, extraction_rules
 
 STARTS_CODE = re.compile(r"(?:def |async def |class |import \w|from \w[\w.]* import |@\w|# )")
 IMPORT = re.compile(r"(?:import \w|from \w[\w.]* import )")
@@ -95,3 +97,16 @@ def _decorators(before: list[str]) -> list[str]:
     while count < len(before) and before[-1 - count].startswith("@"):
         count += 1
     return before[len(before) - count :]
+
+
+def _find(text: str, task: Task) -> Iterator[list[Found]]:
+    yield [Found("bare", code) for code in bare_code(text, task.name)]
+
+
+extraction_rules.register("bare")(
+    Rule(
+        "text around code that has no fences",
+        find=(At(30, _find),),
+        fix=At(40, lambda code, _: before_talk(code)),
+    )
+)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from assay.extract.rule import At, Rule, extraction_rules
 from assay.thoughts import TAGS
 
 
@@ -25,3 +26,8 @@ def _without(text: str, opened: str, closed: str) -> str:
     kept.append(text[end:])
     # If the template opens the reasoning itself, the model only closes it.
     return "".join(kept).rpartition(closed)[2]
+
+
+extraction_rules.register("thinking")(
+    Rule("reasoning before the answer", prepare=At(10, without_thinking))
+)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from assay.extract.rule import At, Rule, extraction_rules
+
 PLAIN = {
     "\u00a0": " ", "\u2003": " ", "\u2009": " ", "\u202f": " ", "\u200b": "",
     "\u201c": '"', "\u201d": '"', "\u2018": "'", "\u2019": "'",
@@ -16,3 +18,8 @@ SET = re.compile("|".join(map(re.escape, PLAIN)))
 def as_typed(code: str) -> str:
     """Return the text with plain spaces, quotes and signs, without Markdown's backslashes."""
     return SET.sub(lambda found: PLAIN[found[0]], code)
+
+
+extraction_rules.register("typeset")(
+    Rule("typographic spaces, quotes and signs", fix=At(30, lambda code, _: as_typed(code)))
+)

@@ -89,7 +89,9 @@ def adapter_folder(reference: str) -> Path | None:
         return None
     folder = Path(reference).resolve()
     if not (folder / ADAPTER).is_file():
-        raise ModelError(f"{reference}: is not a folder of LoRA weights: it has no {ADAPTER}.")
+        raise ModelError(
+            f"{reference}: is not a folder of LoRA weights (it has no {ADAPTER}). Give another."
+        )
     return folder
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from assay.models.model import Rendered
 from assay.models.named_values import NamedValue, by_name
-from assay.models.settings import SWITCHES, switched
+from assay.models.settings import SWITCHES, thinking_variables
 from assay.models.workers.messages import RenderReply, TemplateSettings
 from assay.models.workers.template_process import TemplateLimitError, TemplateProcess
 from assay.types import Message, Prompt
@@ -48,7 +48,7 @@ def template_process(tokenizer: Any, settings: TemplateSettings) -> TemplateProc
 
 def check_switch(render: Callable[[Sequence[NamedValue]], str]) -> None:
     """Raise ValueError if a chat template renders the same text with thinking on and off."""
-    if render(switched(True)) == render(switched(False)):
+    if render(thinking_variables(True)) == render(thinking_variables(False)):
         raise ValueError(
             f"its chat template has no switch for thinking ({' or '.join(SWITCHES)}). "
             "Drop --thinking."
@@ -70,7 +70,7 @@ def prompt_tokens(tokenizer: Any, render: Render, prompt: Prompt) -> list[int]:
     return tokens
 
 
-def rendered(tokenizer: Any, render: Render, prompt: Prompt) -> RenderReply:
+def render_prompt(tokenizer: Any, render: Render, prompt: Prompt) -> RenderReply:
     """Return the prompt as the model is given it."""
     try:
         text, tokens = prompt_text(render, prompt), prompt_tokens(tokenizer, render, prompt)

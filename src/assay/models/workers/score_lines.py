@@ -28,7 +28,7 @@ class Engine(Protocol):
         ...
 
 
-def answered(
+def answer_question(
     engine: Engine, question: Tokenize | Score, context: int
 ) -> TokensReply | LogprobsReply:
     """Return a reply in every case: without one the harness would wait forever."""

@@ -109,7 +109,7 @@ def _prompt(fields: Mapping[str, object], task_id: str) -> BatchPrompt:
     if line.prompt is None and not line.messages:
         raise ValueError("neither prompt nor messages")
     if line.seed is not None and not 0 <= line.seed < SEEDS:
-        raise ValueError(f"seed must be 0 or more and less than 2^31, got {line.seed}")
+        raise ValueError(f"seed {line.seed}: must be 0 or more and less than 2^31")
     _text(line.prompt or "", "prompt")
     for message in line.messages or ():
         _text(message.content, "messages")

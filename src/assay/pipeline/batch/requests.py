@@ -9,9 +9,9 @@ from assay import codec
 from assay.errors import UsageError
 from assay.models import EngineOptions
 from assay.models.settings import template_variables
-from assay.pipeline.asking import check_texts, complete_prompt, resolve_asking
 from assay.pipeline.batch.lines import BadLine, BatchPrompt, parse, read_lines
 from assay.pipeline.config import Sampling
+from assay.pipeline.prompt_settings import check_texts, complete_prompt, resolve_prompt_settings
 from assay.pipeline.run import sample_seed
 from assay.protocol import TEMPLATE_VARIABLES
 from assay.types import Decoding, Message, Prompt, Request
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from assay.protocol import Asking
+    from assay.protocol import PromptSettings
 
 MOST_NAMED = 5  # unknown fields in a note
 # Not part of a digest unless they have an effect, so that older outputs can be resumed.
@@ -45,9 +45,9 @@ class RunConfig:
         check_texts(self.system, self.stop)
         return self.sampling.resolve()
 
-    def asking(self) -> Asking:
+    def prompt_settings(self) -> PromptSettings:
         """Return what is added to conversations."""
-        return resolve_asking("chat", self.engine, self.system, self.stop)
+        return resolve_prompt_settings("chat", self.engine, self.system, self.stop)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,11 +73,11 @@ def survey(source: Path, config: RunConfig) -> Survey:
                 f"{source} line {index + 1}: has the same task_id {found.task_id!r} as line "
                 f"{earlier}. Give each line its own."
             )
-        asked = _asked(found, config)
-        if isinstance(asked, BadLine):
-            bad.append(asked)
+        requests = _build_requests(found, config)
+        if isinstance(requests, BadLine):
+            bad.append(requests)
         else:
-            longest = max(longest, asked[0].decoding.max_tokens)
+            longest = max(longest, requests[0].decoding.max_tokens)
         if isinstance(found, BatchPrompt):
             unused.update(found.unused[: MOST_NAMED - len(unused)])
     if bad and len(bad) == len(numbers) and not any(line.is_object for line in bad):
@@ -91,9 +91,9 @@ def survey(source: Path, config: RunConfig) -> Survey:
 def read_requests(source: Path, config: RunConfig) -> Iterator[Request]:
     """Yield the requests of every valid line, those of one line together."""
     for index, line in read_lines(source):
-        asked = _asked(parse(index, line), config)
-        if not isinstance(asked, BadLine):
-            yield from asked
+        requests = _build_requests(parse(index, line), config)
+        if not isinstance(requests, BadLine):
+            yield from requests
 
 
 def requests_of(line: BatchPrompt, config: RunConfig) -> list[Request]:
@@ -109,7 +109,7 @@ def requests_of(line: BatchPrompt, config: RunConfig) -> list[Request]:
         prompt = Prompt((Message("user", line.prompt),), stop=line.stop)
     if not prompt.messages and (name := _conversation_setting(config)):
         raise ValueError(f"{name} applies only to conversations: give messages, or --chat")
-    prompt = complete_prompt(prompt, config.asking())
+    prompt = complete_prompt(prompt, config.prompt_settings())
     seeds = [sample_seed(decoding.seed, line.task_id, s) for s in range(config.sampling.n_samples)]
     if line.seed is not None and len(seeds) == 1:
         seeds = [line.seed]
@@ -135,7 +135,7 @@ def digest(request: Request) -> str:
     return codec.digest((codec.to_json(request.prompt), decoding, request.seed))[:16]
 
 
-def _asked(found: BatchPrompt | BadLine, config: RunConfig) -> list[Request] | BadLine:
+def _build_requests(found: BatchPrompt | BadLine, config: RunConfig) -> list[Request] | BadLine:
     if isinstance(found, BadLine):
         return found
     try:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from assay import codec, models
+from assay.borders.printable import quantity
 from assay.errors import ModelError, UsageError
 from assay.pipeline import environment
 from assay.pipeline.batch.lines import BadLine, parse
@@ -84,10 +85,10 @@ def run_batch(
         raise UsageError(f"{source}: is the input and would be overwritten. Give another --output.")
     engine = replace(config.engine, longest=surveyed.longest)
     model = models.open_model(config.model, engine, reporter.note)
-    asking = config.asking()
+    prompt = config.prompt_settings()
     settings = BatchSettings(
         model.identity, decoding, config.sampling.n_samples, config.chat,
-        asking.thinking, asking.engine_options,
+        prompt.thinking, prompt.engine_options,
     )  # fmt: skip
     with contextlib.ExitStack() as stack:
         kept = BatchOutput(output, settings, fresh=fresh) if output is not None else None
@@ -116,7 +117,7 @@ class _Batch:
         self._reporter = reporter
         self._receive = receive
         self._done = output.done if output else {}
-        self._asked: dict[SampleKey, str] = {}  # digests of the requests that the engine works on
+        self._digests: dict[SampleKey, str] = {}  # digests of the requests that the engine works on
         self._made = self._failed = self._tokens = 0
         self._first_error = ""
 
@@ -132,7 +133,7 @@ class _Batch:
         for number, completion in enumerate(self._model.generate(self._missing())):
             if number == 0:
                 self._record_environment()
-            self._add(self._name(completion), completion, self._asked.pop(completion.key))
+            self._add(self._name(completion), completion, self._digests.pop(completion.key))
         return BatchReport(
             prompts=total,
             kept=kept,
@@ -160,10 +161,10 @@ class _Batch:
         """Return how many prompts are completed already."""
         if not self._done:
             return 0
-        asked = ((self._name(r), digest(r)) for r in read_requests(self._source, self._config))
+        requests = ((self._name(r), digest(r)) for r in read_requests(self._source, self._config))
         bad = ((name, "") for line in surveyed.bad for name in self._names(line.task_id))
         kept = 0
-        for name, wanted in itertools.chain(asked, bad):
+        for name, wanted in itertools.chain(requests, bad):
             if self._done.get(name, wanted) != wanted:
                 raise UsageError(
                     f"{self._source}: the prompt or settings of {name} differ from those in the "
@@ -171,13 +172,13 @@ class _Batch:
                 )
             kept += name in self._done
         if others := len(self._done) - kept:
-            self._reporter.note(f"{others} lines of the output belong to other prompts and stay")
+            self._reporter.note(f"kept in the output: {quantity(others, 'line')} of other prompts")
         return kept
 
     def _missing(self) -> Iterator[Request]:
         for request in read_requests(self._source, self._config):
             if self._name(request) not in self._done:
-                self._asked[request.key] = digest(request)
+                self._digests[request.key] = digest(request)
                 yield request
 
     def _name(self, sample: Sample) -> str:

@@ -24,7 +24,9 @@ class Generation(Extension):  # type: ignore[misc]
         return parser.parse_statements(("name:endgeneration",), drop_needle=True)
 
 
-def rendered(template: str, messages: Sequence[Mapping[str, str]], marks: Mapping[str, str]) -> str:
+def render_template(
+    template: str, messages: Sequence[Mapping[str, str]], marks: Mapping[str, str]
+) -> str:
     """Return the model's input for these messages, up to where its answer begins."""
     environment = ImmutableSandboxedEnvironment(
         trim_blocks=True, lstrip_blocks=True, extensions=[Generation, loopcontrols]

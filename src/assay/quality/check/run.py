@@ -51,7 +51,7 @@ def forward(model: Model) -> str:
         with open_scorer(model) as scorer:
             logits = scorer.logits(scorer.tokenize(START).ids)
     except ModelError as error:
-        raise _known(error) from error
+        raise _classify(error) from error
     import numpy as np
 
     numbers = np.isfinite(logits)
@@ -63,7 +63,7 @@ def forward(model: Model) -> str:
 
 def sample(model: Model) -> str:
     """Generate the likeliest tokens after a line of code. They must be text."""
-    done = _completed(model)
+    done = _complete(model)
     if not done.text and done.tokens_generated <= 1:
         return f"after {START!r} the model generates nothing"
     if not done.text.strip("\ufffd\x00"):
@@ -96,18 +96,18 @@ def chat(model: Model) -> str:
     return f"a message of {len(MESSAGE)} characters renders to {len(text)}"
 
 
-def _completed(model: Model) -> Completion:
+def _complete(model: Model) -> Completion:
     request = Request("check", 0, Prompt(text=START), Decoding(max_tokens=TOKENS), 0)
     try:
         (done,) = model.generate([request])
     except ModelError as error:
-        raise _known(error) from error
+        raise _classify(error) from error
     if done.error:
         raise ModelError(done.error)
     return done
 
 
-def _known(error: ModelError) -> Exception:
+def _classify(error: ModelError) -> Exception:
     """Return the error, or a SkippedError if the engine does not know this kind of model."""
     if any(words in str(error) for words in UNKNOWN):
         return SkippedError(f"the engine does not know this kind of model: {error}")

@@ -180,7 +180,7 @@ class _Case:
         from assay.quality.check import texts as check_texts
 
         try:
-            return check_texts.tried_tokenizer(self._opened.tokenizer())
+            return check_texts.try_tokenizer(self._opened.tokenizer())
         except EngineOnlyError as why:
             return self._by_engine(check_run.round_trip, why)
 
@@ -190,7 +190,7 @@ class _Case:
 
         template = self._opened.template()
         try:
-            return check_texts.tried_template(template)
+            return check_texts.try_template(template)
         except EngineOnlyError as why:
             return self._by_engine(check_run.chat, why)
 

@@ -49,12 +49,12 @@ class Reply:
     reason: str
 
 
-def tried_tokenizer(tokenizer: Tokenizer) -> str:
+def try_tokenizer(tokenizer: Tokenizer) -> str:
     """Return what passed. Raise ModelError if it failed, SkippedError if it cannot be tried."""
     return _ask(Question(tokenizer=tokenizer))
 
 
-def tried_template(template: Template) -> str:
+def try_template(template: Template) -> str:
     return _ask(Question(template=template))
 
 
@@ -134,7 +134,7 @@ def _round_trips(asked: Tokenizer) -> Reply:
 
 
 def _render(template: Template) -> Reply:
-    from assay.quality.check.jinja import rendered
+    from assay.quality.check.jinja import render_template
 
     def expired(*_: object) -> None:
         raise TimeoutError(f"it takes longer than {TEMPLATE_S} s")
@@ -142,7 +142,7 @@ def _render(template: Template) -> Reply:
     signal.signal(signal.SIGALRM, expired)
     signal.alarm(TEMPLATE_S)
     message = {"role": "user", "content": MESSAGE}
-    text = rendered(template.text, [message], template.marks)
+    text = render_template(template.text, [message], template.marks)
     if MESSAGE not in text:
         problem = f"the rendered chat does not contain the message: {text[:80]!r}"
         return Reply("fail", problem)

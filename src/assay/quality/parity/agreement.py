@@ -27,10 +27,10 @@ class Rows:
 
 def likeness(reference: ArrayLike, candidate: ArrayLike) -> Agreement:
     """Return the similarity of one prompt's logits."""
-    return agreement([compared(reference, candidate)])
+    return agreement([compare_rows(reference, candidate)])
 
 
-def compared(reference: ArrayLike, candidate: ArrayLike) -> Rows:
+def compare_rows(reference: ArrayLike, candidate: ArrayLike) -> Rows:
     """Compare row by row. Only the shared part counts if vocabularies are padded differently."""
     import numpy as np
 

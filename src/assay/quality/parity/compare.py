@@ -13,7 +13,7 @@ from assay.quality import perplexity
 from assay.quality.decision import Decision, at_least, at_most, overall
 from assay.quality.parity.agreement import (
     agreement,
-    compared,
+    compare_rows,
     first_difference,
     kl_by_position,
 )
@@ -104,7 +104,7 @@ def compare(
         candidate_tokens, candidate_texts = _read(candidate, prompts)
         reporter.preparing("logits and perplexity of both", 2, 3)
         with open_scorer(reference) as right, open_scorer(candidate) as left:
-            rows = _logits_compared(left, right, reference_tokens)
+            rows = _compare_logits(left, right, reference_tokens)
             divergence = _divergence(right, candidate_texts, reference_texts)
             ours, theirs = (perplexity.measure(scorer, text) for scorer in (left, right))
     found = Parity(
@@ -117,7 +117,7 @@ def compare(
         reference_perplexity=theirs.perplexity,
         perplexity_gap=ours.perplexity / theirs.perplexity - 1,
     )
-    return judged(found, likeness)
+    return decide(found, likeness)
 
 
 def plot(found: Parity) -> str:
@@ -128,7 +128,7 @@ def plot(found: Parity) -> str:
     )  # fmt: skip
 
 
-def judged(found: Parity, likeness: Likeness) -> Parity:
+def decide(found: Parity, likeness: Likeness) -> Parity:
     """Return the comparison with the decision by these thresholds."""
     different = float(len(found.token_differences))
     findings = [
@@ -156,11 +156,11 @@ def logit_findings(found: Agreement, likeness: Likeness) -> list[Finding]:
     ]
 
 
-def _logits_compared(
+def _compare_logits(
     candidate: Scorer, reference: Scorer, prompts: Sequence[tuple[int, ...]]
 ) -> list[Rows]:
     """Compare logits on the reference's tokens, so that tokenizers do not matter."""
-    return [compared(reference.logits(ids), candidate.logits(ids)) for ids in prompts]
+    return [compare_rows(reference.logits(ids), candidate.logits(ids)) for ids in prompts]
 
 
 def _read(model: Model, prompts: Sequence[Prompt]) -> tuple[list[tuple[int, ...]], list[str]]:

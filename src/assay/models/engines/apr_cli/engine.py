@@ -164,7 +164,7 @@ class AprCliModel:
     def _check_device(self, completion: Completion) -> None:
         if self._device == "cuda" and not completion.used_gpu:
             raise ModelError(
-                "apr did not use a GPU. Install a build with GPU support, or use --device cpu."
+                "apr: did not use a GPU. Install a build with GPU support, or use --device cpu."
             )
         self._facts = replace(self._facts, device="gpu" if completion.used_gpu else "cpu")
 

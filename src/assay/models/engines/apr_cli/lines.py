@@ -52,7 +52,7 @@ def read(line: str, waiting: dict[str, Request]) -> Completion:
         return _completion(answer, waiting.pop(answer.task_id or next(iter(waiting))))
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ModelError(
-            f"apr wrote an invalid answer ({type(error).__name__}: {error}): {line[:80]!r}"
+            f"apr: wrote an invalid answer ({type(error).__name__}: {error}): {line[:80]!r}"
         ) from error
 
 
@@ -74,7 +74,7 @@ class Variety:
             self._alike += 1
         if self._alike >= ALIKE and not self._varied:
             raise ModelError(
-                "this version of apr draws the same text for all samples of a prompt. "
+                "apr: this version draws the same text for all samples of a prompt. "
                 "Use --n-samples 1, or another engine."
             )
 

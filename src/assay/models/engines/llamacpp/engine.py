@@ -82,7 +82,8 @@ class GgufModel(ProcessModel[LlamaFacts]):
         self._header = read_header(self._path)
         if self._header.context_length < 1:
             raise ModelError(
-                f"{reference}: its context length is {self._header.context_length}. Fetch it again."
+                f"{reference}: its context length is {self._header.context_length}. "
+                "Download it again."
             )
         self.options = options
         self.template = template = self._header.chat_template

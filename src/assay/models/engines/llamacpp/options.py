@@ -7,7 +7,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from assay.models.named_values import NamedValue, by_name
-from assay.models.settings import reserved
+from assay.models.settings import explain_reserved
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -55,7 +55,7 @@ KINDS = {bool: "true or false", int: "a whole number", float: "a number", str: "
 def check_option_names(options: Iterable[NamedValue]) -> None:
     """Raise ValueError for a name that is not an option of llama.cpp here."""
     for name in (option.name for option in options):
-        if why := reserved(name, RESERVED):
+        if why := explain_reserved(name, RESERVED):
             raise ValueError(why)
         if name not in KNOWN:
             raise ValueError(

@@ -31,7 +31,9 @@ def added_start(address: str) -> str:
     return str(_request(f"{address}/props")["bos_token"]) if start else ""
 
 
-def rendered(address: str, prompt: Prompt, variables: Sequence[NamedValue] = ()) -> RenderReply:
+def render_prompt(
+    address: str, prompt: Prompt, variables: Sequence[NamedValue] = ()
+) -> RenderReply:
     """Return the prompt as the model gets it."""
     text = prompt.text.removeprefix(added_start(address))
     try:

@@ -9,7 +9,7 @@ from assay.models.engines.llamacpp.settings import LlamaFacts, LlamaScoreSetting
 from assay.models.engines.llamacpp.worker import wait_without_spinning, wants_gpu
 from assay.models.workers.lines import Lines
 from assay.models.workers.messages import Scoring
-from assay.models.workers.score_lines import answered, logprobs_of
+from assay.models.workers.score_lines import answer_question, logprobs_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -48,7 +48,7 @@ def main() -> None:
     lines.ready(facts, used_gpu=use_gpu, in_hand=0, scoring=scoring)
     scores = LlamaScores(model)
     while True:
-        lines.reply(answered(scores, lines.requests.get(), model.context))
+        lines.reply(answer_question(scores, lines.requests.get(), model.context))
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from assay import codec
 from assay.models.engines.llamacpp.answers import Answers
 from assay.models.engines.llamacpp.options import apply_options
-from assay.models.engines.llamacpp.render import added_start, render_within_limits, rendered
+from assay.models.engines.llamacpp.render import added_start, render_prompt, render_within_limits
 from assay.models.engines.llamacpp.settings import LlamaFacts, LlamaSettings
 from assay.models.named_values import NamedValue, by_name
 from assay.models.workers.lines import Lines
@@ -223,7 +223,7 @@ class _Dispatcher:
     def _render(self, prompt: Prompt) -> None:
         variables = self._lines.settings.template.variables
         try:
-            self._lines.reply(rendered(self._server.listening_address, prompt, variables))
+            self._lines.reply(render_prompt(self._server.listening_address, prompt, variables))
         except TemplateLimitError as error:
             self._lines.fatal(error)
 

@@ -223,7 +223,8 @@ class Server:
             raise ModelError(f"{shown}: authentication failed ({said}). {advice}.")
         if status == 402 or found.code == "insufficient_quota":
             raise ModelError(
-                f"{shown}: payment required ({said}). Pay, then run the same command to resume."
+                f"{shown}: payment required ({said}). Add credit, then run the same command "
+                "to resume."
             )
         if response.is_redirect:
             raise ModelError(f"{shown}: has moved ({status}). Give its new address as --base-url.")

@@ -77,7 +77,9 @@ class ReplayModel:
         return ""
 
     def render(self, prompt: Prompt) -> Rendered:  # noqa: ARG002 - it was sent to another
-        raise UsageError("recorded completions have no prompts. Give the model that made them.")
+        raise UsageError(
+            "replay: recorded completions have no prompts. Give the model that generated them."
+        )
 
     def generate(self, requests: Iterable[Request]) -> Iterator[Completion]:
         for request in requests:

@@ -119,7 +119,9 @@ def _read_judged(path: Path) -> Iterator[Record] | None:
         return _results(path, judged.items())
     if isinstance(found, dict) and "task_id" in found:  # a single line
         return None
-    raise ModelError(f"{path}: is not a result file of EvalPlus or BigCodeBench (no 'eval').")
+    raise ModelError(
+        f"{path}: is not a result file of EvalPlus or BigCodeBench (no 'eval'). Give another file."
+    )
 
 
 def _results(path: Path, judged: Iterable[tuple[str, Any]]) -> Iterator[Record]:

@@ -79,15 +79,15 @@ def _launch_kernel(
         query, keys, values, out, position, scale, window,
         query.stride(0), query.stride(1), keys.stride(0), keys.stride(1), keys.stride(2),
         values.stride(0), values.stride(1), values.stride(2), out.stride(0), out.stride(1),
-        GROUP=heads // shared, ROWS=max(16, _power_of_two(heads // shared)),
-        KEY=width, KEY_PADDED=_power_of_two(width),
-        VALUE=values.shape[-1], VALUE_PADDED=_power_of_two(values.shape[-1]),
+        GROUP=heads // shared, ROWS=max(16, power_of_two(heads // shared)),
+        KEY=width, KEY_PADDED=power_of_two(width),
+        VALUE=values.shape[-1], VALUE_PADDED=power_of_two(values.shape[-1]),
         BLOCK=64,
     )  # fmt: skip
     return out
 
 
-def _power_of_two(number: int) -> int:
+def power_of_two(number: int) -> int:
     return 1 << (number - 1).bit_length()
 
 

@@ -124,7 +124,7 @@ def need_packages(options: EngineOptions) -> None:
     require_gpu(options.device)
     if missing := [name for name in PACKAGES if importlib.util.find_spec(name) is None]:
         raise ModelError(
-            f"this model needs {' and '.join(missing)}. Install them with {install_hint('hf')}."
+            f"{', '.join(missing)}: not installed, but needed here. Run {install_hint('hf')}."
         )
 
 

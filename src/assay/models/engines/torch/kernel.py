@@ -66,3 +66,59 @@ def decode_attention(
         (gathered / total[:, None]).to(out.dtype.element_ty),
         mask=(mine[:, None] < GROUP) & (value_part[None, :] < VALUE),
     )
+
+
+@triton.jit
+def rms_norm(x, weight, out, eps, WIDTH: tl.constexpr, PADDED: tl.constexpr):
+    """Normalise one row in float32. Round before the weight, as transformers does."""
+    row = tl.program_id(0).to(tl.int64)
+    at = tl.arange(0, PADDED)
+    inside = at < WIDTH
+    value = tl.load(x + row * WIDTH + at, mask=inside, other=0.0).to(tl.float32)
+    scale = tl.rsqrt(tl.sum(value * value, 0) / WIDTH + eps)
+    rounded = (value * scale).to(out.dtype.element_ty).to(tl.float32)
+    product = rounded * tl.load(weight + at, mask=inside, other=0.0).to(tl.float32)
+    tl.store(out + row * WIDTH + at, product.to(out.dtype.element_ty), mask=inside)
+
+
+@triton.jit
+def rotate(
+    x, cos, sin, out, tokens, x_row, x_head, x_at, cos_row, cos_at, out_row, out_head, out_at,
+    HALF: tl.constexpr, PADDED: tl.constexpr,
+):  # fmt: skip
+    """Rotate one head of one token. Round every product, as transformers does."""
+    row = (tl.program_id(0) // tokens).to(tl.int64)
+    token = (tl.program_id(0) % tokens).to(tl.int64)
+    head = tl.program_id(1)
+    at = tl.arange(0, PADDED)
+    inside = at < HALF
+    kind = out.dtype.element_ty
+    source = x + row * x_row + head * x_head + token * x_at + at
+    angles = row * cos_row + token * cos_at + at
+    first = tl.load(source, mask=inside, other=0.0).to(tl.float32)
+    second = tl.load(source + HALF, mask=inside, other=0.0).to(tl.float32)
+    target = out + row * out_row + head * out_head + token * out_at + at
+    for half in tl.static_range(2):
+        c = tl.load(cos + angles + half * HALF, mask=inside, other=0.0).to(tl.float32)
+        s = tl.load(sin + angles + half * HALF, mask=inside, other=0.0).to(tl.float32)
+        mine = first if half == 0 else second
+        other = -second if half == 0 else first
+        product = (mine * c).to(kind).to(tl.float32) + (other * s).to(kind).to(tl.float32)
+        tl.store(target + half * HALF, product.to(kind), mask=inside)
+
+
+@triton.jit
+def log_sum_exp(x, out, x_row, WIDTH, BLOCK: tl.constexpr):
+    """Compute one row in float32, in one pass."""
+    row = tl.program_id(0).to(tl.int64)
+    best = tl.full([BLOCK], float("-inf"), tl.float32)
+    total = tl.zeros([BLOCK], tl.float32)
+    for start in range(0, WIDTH, BLOCK):
+        at = start + tl.arange(0, BLOCK)
+        value = tl.load(x + row * x_row + at, mask=at < WIDTH, other=float("-inf")).to(tl.float32)
+        new_best = tl.maximum(best, value)
+        shift = tl.where(new_best == float("-inf"), 0.0, new_best)
+        total = total * tl.exp(best - shift) + tl.exp(value - shift)
+        best = new_best
+    most = tl.max(best, 0)
+    tl.store(out + row, most + tl.log(tl.sum(total * tl.exp(best - most), 0)))

@@ -56,15 +56,11 @@ def choose(
 
     ``seen`` marks the tokens of each sequence so far, for the repetition penalty.
     """
-    import torch
+    from assay.models.engines.torch.fused import log_sum_exp
 
-    total = torch.logsumexp(logits.float(), dim=-1)
-    if seen is None:
-        token, value = _choose(logits, made, settings, choice)
-        return token, value - total
-    penalised = penalise(logits, seen, settings.repetition_penalty)
-    token, _ = _choose(penalised, made, settings, choice)
-    return token, logits.gather(1, token[:, None])[:, 0].float() - total
+    changed = logits if seen is None else penalise(logits, seen, settings.repetition_penalty)
+    token = _choose(changed, made, settings, choice)
+    return token, logits.gather(1, token[:, None])[:, 0].float() - log_sum_exp(logits)
 
 
 def penalise(logits: torch.Tensor, seen: torch.Tensor, penalty: torch.Tensor) -> torch.Tensor:
@@ -77,13 +73,12 @@ def penalise(logits: torch.Tensor, seen: torch.Tensor, penalty: torch.Tensor) ->
 
 def _choose(
     logits: torch.Tensor, made: torch.Tensor, settings: Settings, choice: Choice
-) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return tokens and their logits."""
+) -> torch.Tensor:
+    """Return a token for every row."""
     import torch
 
     if choice.width == 1:
-        best, token = logits.max(dim=-1)
-        return token, best.float()
+        return logits.max(dim=-1).indices
     if choice.width or choice.nucleus:
         values, tokens = torch.topk(logits, choice.width or logits.shape[-1], dim=-1)
     else:
@@ -105,7 +100,7 @@ def _choose(
         scaled = scaled.masked_fill(scaled < least, float("-inf"))
     noisy = scaled + gumbel(settings.seed[:, None], made[:, None], tokens)
     picked = torch.where(greedy, values.argmax(dim=-1), noisy.argmax(dim=-1))[:, None]
-    return tokens.gather(1, picked)[:, 0], values.gather(1, picked)[:, 0]
+    return tokens.gather(1, picked)[:, 0]
 
 
 def gumbel(seed: Any, made: Any, token: torch.Tensor) -> torch.Tensor:

@@ -14,14 +14,15 @@ import torch
 from transformers import Cache
 
 from assay.models.engines.torch import attention as hf_attention
+from assay.models.engines.torch.fused import fuse
 from assay.models.engines.torch.sampling import Choice, Settings, choose
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 # Sizes of graphs. A step between two sizes uses the larger one and wastes the rest.
-SIZES = (1, 2, 4, 8, 16, 32, 48, 64, 96, 128, 192, 256, 384, 512, 640, 768, 896, 1024, 1152, 1280,
-         1408, 1536, 1664, 1792, 1920, 2048)  # fmt: skip
+SIZES = (1, 2, 4, 8, 16, 32, 64, 96, 128, 192, 256, 384, 512, 640, 768, 1024, 1280, 1536, 1792,
+         2048)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +101,7 @@ class Reader:
     computing: _Computing = field(default_factory=_Computing)
 
     def __post_init__(self) -> None:
+        fuse(self.model)
         hf_attention.register(self.computing)
         self.model.set_attn_implementation(hf_attention.NAME)
 
@@ -143,6 +145,7 @@ class Slots:
         self._reader = reader
         self._graphs: dict[tuple[int, Choice], Any] = {}
         self._pool: Any = None
+        self._warm: set[Choice] = set()
         self.size, self.length, self.new_tokens = size, length, new_tokens
         self.count = 0
         self.uses_graphs = typical.keys.is_cuda
@@ -236,7 +239,8 @@ class Slots:
     def tokens(self, slots: Sequence[int]) -> list[list[int]]:
         """Return the tokens that these slots have generated so far."""
         chosen = torch.tensor(list(slots), device=self._out.device)
-        made, out = self._made[chosen].tolist(), self._out[chosen].tolist()
+        made = self._made[chosen].tolist()
+        out = self._out[chosen, : max(made)].tolist()
         return [row[:count] for row, count in zip(out, made, strict=True)]
 
     def logprobs(self, slots: Sequence[int]) -> list[float]:
@@ -309,21 +313,26 @@ class Slots:
         graph.replay()
 
     def _capture(self, rows: int, choice: Choice) -> Any:
-        """Capture a step as a graph. Its warm-up must not change any sequence's state."""
-        kept = [state.clone() for state in self._states()]
-        stream = torch.cuda.Stream()
-        stream.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(stream):
-            for _ in range(2):
-                self._step(rows, choice)
-        torch.cuda.current_stream().wait_stream(stream)
+        """Capture a step as a graph, which computes nothing yet."""
+        if choice not in self._warm:
+            self._warm_up(rows, choice)
         graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(graph, pool=self._pool):
             self._step(rows, choice)
         self._pool = self._pool or graph.pool()
+        return graph
+
+    def _warm_up(self, rows: int, choice: Choice) -> None:
+        """Compute a step once, so that kernels are compiled, and restore every sequence's state."""
+        kept = [state.clone() for state in self._states()]
+        stream = torch.cuda.Stream()
+        stream.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(stream):
+            self._step(rows, choice)
+        torch.cuda.current_stream().wait_stream(stream)
         for state, before in zip(self._states(), kept, strict=True):
             state.copy_(before)
-        return graph
+        self._warm.add(choice)
 
     def _states(self) -> tuple[torch.Tensor, ...]:
         seen = () if self._seen is None else (self._seen,)

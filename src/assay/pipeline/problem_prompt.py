@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from assay import benchmarks, models
 from assay.errors import UsageError
-from assay.pipeline.asking import check_texts, complete_prompt, resolve_asking
+from assay.pipeline.prompt_settings import check_texts, complete_prompt, resolve_prompt_settings
 from assay.prompts import strategies
 
 if TYPE_CHECKING:
@@ -33,13 +33,13 @@ class PromptConfig:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ProblemPrompt:
     task_id: str
     prompt: Prompt
     rendered: Rendered | None  # by a model
 
 
-def prompted(config: PromptConfig, reporter: Reporter) -> Asked:
+def build_problem_prompt(config: PromptConfig, reporter: Reporter) -> ProblemPrompt:
     """Return the problem's prompt in the model's form, or as a chat without a model."""
     check_texts(config.system, config.stop)
     build = strategies.get(config.strategy).build
@@ -49,11 +49,11 @@ def prompted(config: PromptConfig, reporter: Reporter) -> Asked:
         _refuse_model_settings(config.engine)
         chosen = config.engine.prompt_form
         form: PromptForm = "chat" if chosen == "auto" else chosen
-        return Asked(problem.task_id, _complete(build(problem, form), form, config), None)
+        return ProblemPrompt(problem.task_id, _complete(build(problem, form), form, config), None)
     with contextlib.closing(models.open_model(config.model, config.engine, reporter.note)) as model:
         form = model.identity.prompt_form
         prompt = _complete(build(problem, form), form, config)
-        return Asked(problem.task_id, prompt, model.render(prompt))
+        return ProblemPrompt(problem.task_id, prompt, model.render(prompt))
 
 
 def _refuse_model_settings(engine: EngineOptions) -> None:
@@ -68,8 +68,8 @@ def _refuse_model_settings(engine: EngineOptions) -> None:
 
 
 def _complete(prompt: Prompt, form: PromptForm, config: PromptConfig) -> Prompt:
-    asking = resolve_asking(form, config.engine, config.system, config.stop)
-    return complete_prompt(prompt, asking)
+    settings = resolve_prompt_settings(form, config.engine, config.system, config.stop)
+    return complete_prompt(prompt, settings)
 
 
 def find_problem(benchmark: Benchmark, task: str) -> Problem:
@@ -78,4 +78,4 @@ def find_problem(benchmark: Benchmark, task: str) -> Problem:
         if task in (problem.task_id, problem.task_id.rpartition("/")[2]):
             return problem
     first, last = benchmark.problems[0].task_id, benchmark.problems[-1].task_id
-    raise UsageError(f"{task}: unknown task of {benchmark.name}. Give one from {first} to {last}.")
+    raise UsageError(f"{task}: is not a task of {benchmark.name}. Give one from {first} to {last}.")

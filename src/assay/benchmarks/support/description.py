@@ -1,0 +1,23 @@
+"""Describe a benchmark without loading its data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from assay.datasets.catalogue import DataFile
+
+
+@dataclass(frozen=True, slots=True)
+class Description:
+    """State the number of problems, where they come from, and what programs may import."""
+
+    problems: int
+    data: DataFile | None = None  # none: the problems are part of the package
+    package_licence: str = ""  # of the problems, if they are part of the package
+    environment: str = ""  # package set of the tests; none: the standard library
+
+    @property
+    def licence(self) -> str:
+        return self.data.licence if self.data else self.package_licence

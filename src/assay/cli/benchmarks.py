@@ -1,0 +1,32 @@
+"""``assay benchmarks``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from assay import codec
+from assay.cli._options import as_json, data_dir
+from assay.cli._output import echo, echo_json
+from assay.report.benchmarks import list_benchmarks, render_benchmarks
+
+
+@click.command("benchmarks")
+@data_dir
+@as_json
+def list_all(data_dir: Path | None, as_json: bool) -> None:
+    """List the benchmarks: problems, licence, packages, and where the data is.
+
+    Data that is not on this machine is downloaded when a command first needs it. Packages other
+    than the standard library come from an environment, which `assay env NAME` creates.
+
+    \b
+    Example:
+      assay benchmarks
+    """
+    found = list_benchmarks(data_dir)
+    if as_json:
+        echo_json([codec.to_json(one) for one in found])
+    else:
+        echo(*render_benchmarks(found))

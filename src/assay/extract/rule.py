@@ -1,0 +1,134 @@
+"""Define extraction rules and their registry. Each module of ``extract/rules/`` registers its own.
+
+A rule works in one or more of four stages. Within a stage, the lowest ``order`` comes first.
+
+``prepare``
+    The text before anything is looked for. Every rule of this stage is applied.
+``find``
+    Places where the program may be, the likeliest first. The first place with an answer counts.
+``fix``
+    Changes to code that was found but is not an answer yet. The first that makes it one counts.
+``finish``
+    The program that was found. Every rule of this stage is applied.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Generic, TypeVar
+
+from assay.registry import Registry
+from assay.types import PromptForm, Tests
+
+F = TypeVar("F")
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """Hold what rules may know about the problem that a text answers."""
+
+    prompt: str
+    tests: Tests
+    form: PromptForm
+
+    @property
+    def name(self) -> str:
+        """Return the entry point that the program must define."""
+        return self.tests.entry_point
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Hold code from one place in a text, and the rule that it is named after."""
+
+    rule: str
+    code: str
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Hold where a program comes from: the prepared text and the rule that found it, if any."""
+
+    text: str
+    rule: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """Hold a finished program. ``uncut`` is what it may also be, where the rule is in doubt."""
+
+    code: str
+    uncut: str | None = None
+
+
+Prepare = Callable[[str], str]
+Find = Callable[[str, Task], Iterable[list[Found]]]
+Fix = Callable[[str, Task], str]
+Finish = Callable[[str, Task, Origin], Cut]
+
+
+@dataclass(frozen=True, slots=True)
+class At(Generic[F]):
+    """Hold a function and its place among those of the same stage."""
+
+    order: int
+    apply: F
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """Describe what a rule removes or adds, and hold its function for each stage it works in.
+
+    Code that it found is an answer if it defines the entry point, unless ``accept`` decides.
+    """
+
+    summary: str
+    prepare: At[Prepare] | None = None
+    find: tuple[At[Find], ...] = ()
+    fix: At[Fix] | None = None
+    finish: At[Finish] | None = None
+    accept: Callable[[str, Task], bool] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Stages:
+    """Hold the functions of each stage with the names of their rules, in order."""
+
+    without: frozenset[str]
+    prepare: tuple[tuple[str, Prepare], ...]
+    find: tuple[tuple[str, Find], ...]
+    fix: tuple[tuple[str, Fix], ...]
+    finish: tuple[tuple[str, Finish], ...]
+
+    def finish_after(self, rule: str) -> tuple[tuple[str, Finish], ...]:
+        """Return the functions of the last stage after those of ``rule``, or all of them."""
+        place = next((i for i, (name, _) in enumerate(self.finish, 1) if name == rule), 0)
+        return self.finish[place:]
+
+
+# No plug-ins: the protocol has one version for all rules, so that scores stay comparable.
+extraction_rules: Registry[Rule] = Registry(
+    "extraction rule", "assay.extract.rules", plug_ins=False
+)
+
+
+@lru_cache(64)
+def stages(without: frozenset[str] = frozenset()) -> Stages:
+    """Return the functions of each stage, without those of some rules."""
+    every = [(name, extraction_rules.get(name)) for name in extraction_rules.names()]
+    named = [(name, rule) for name, rule in every if name not in without]
+    return Stages(
+        without,
+        _sort((name, rule.prepare) for name, rule in named),
+        # What they find may be named after another rule.
+        _sort((name, place) for name, rule in every for place in rule.find),
+        _sort((name, rule.fix) for name, rule in named),
+        _sort((name, rule.finish) for name, rule in named),
+    )
+
+
+def _sort(uses: Iterable[tuple[str, At[F] | None]]) -> tuple[tuple[str, F], ...]:
+    places = [(at.order, name, at.apply) for name, at in uses if at is not None]
+    return tuple((name, apply) for _, name, apply in sorted(places, key=lambda use: use[:2]))

@@ -1,0 +1,125 @@
+"""Replace small operations of transformers' models by one Triton kernel each, on a GPU.
+
+A norm is seven kernels in transformers and a rotation ten, and a step of a small model is as long
+as the number of its kernels. The replacements round where transformers does. Each is tried on
+random numbers first, and is used only where the results are equal.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from assay.models.engines.torch.attention import has_kernel, power_of_two
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+ROTATE = "apply_rotary_pos_emb"
+ROWS = 8  # of random numbers
+
+
+def fuse(model: Any) -> None:
+    """Replace what can be replaced in a model on a GPU."""
+    if model.device.type != "cuda" or not has_kernel():
+        return
+    modules = list(model.modules())
+    for kind in {type(module) for module in modules if type(module).__name__.endswith("RMSNorm")}:
+        of_kind = [module for module in modules if type(module) is kind]
+        if all(map(_norm_is_equal, of_kind)):
+            for module in of_kind:
+                module.forward = _norm_of(module)
+    for source in {type(module).__module__ for module in modules}:
+        code = sys.modules[source]
+        if hasattr(code, ROTATE) and _rotation_is_equal(getattr(code, ROTATE), model.dtype):
+            setattr(code, ROTATE, _rotation(getattr(code, ROTATE)))
+
+
+def log_sum_exp(logits: torch.Tensor) -> torch.Tensor:
+    """Return each row's in float32, without a copy of the logits in that format on a GPU."""
+    if not (logits.is_cuda and has_kernel() and logits.stride(-1) == 1):
+        return torch.logsumexp(logits.float(), dim=-1)
+    from assay.models.engines.torch import kernel
+
+    rows, width = logits.shape
+    out = torch.empty(rows, dtype=torch.float32, device=logits.device)
+    kernel.log_sum_exp[(rows,)](logits, out, logits.stride(0), width, BLOCK=4096)
+    return out
+
+
+def _norm_of(module: Any) -> Callable[[torch.Tensor], torch.Tensor]:
+    weight, eps = module.weight, float(module.variance_epsilon)
+
+    def forward(x: torch.Tensor) -> torch.Tensor:
+        from assay.models.engines.torch.kernel import rms_norm
+
+        x = x.contiguous()
+        out = torch.empty_like(x)
+        width = x.shape[-1]
+        rms_norm[(x.numel() // width,)](
+            x, weight, out, eps, WIDTH=width, PADDED=power_of_two(width)
+        )
+        return out
+
+    return forward
+
+
+def _norm_is_equal(module: Any) -> bool:
+    weight = getattr(module, "weight", None)
+    if weight is None or weight.dim() != 1 or not hasattr(module, "variance_epsilon"):
+        return False
+    x = torch.randn(ROWS, weight.shape[0], dtype=weight.dtype, device=weight.device)
+    return _equal(_norm_of(module)(x), module(x))
+
+
+def _rotation(original: Callable[..., Any]) -> Callable[..., Any]:
+    def rotate_both(
+        q: torch.Tensor, k: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor, *more: Any,
+        **settings: Any,
+    ) -> Any:  # fmt: skip
+        usual = not more and settings.get("unsqueeze_dim", 1) == 1 and cos.dim() == 3
+        if not (usual and q.is_cuda and cos.shape[-1] == q.shape[-1] and cos.dtype == q.dtype):
+            return original(q, k, cos, sin, *more, **settings)
+        return _rotate(q, cos, sin), _rotate(k, cos, sin)
+
+    return rotate_both
+
+
+def _rotate(x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> torch.Tensor:
+    from assay.models.engines.torch.kernel import rotate
+
+    if x.stride(-1) != 1:
+        x = x.contiguous()
+    rows, heads, tokens, width = x.shape
+    cos, sin = (angle.contiguous().expand(rows, -1, -1) for angle in (cos, sin))
+    out = torch.empty_like(x)
+    rotate[(rows * tokens, heads)](
+        x, cos, sin, out, tokens, x.stride(0), x.stride(1), x.stride(2),
+        cos.stride(0), cos.stride(1), out.stride(0), out.stride(1), out.stride(2),
+        HALF=width // 2, PADDED=power_of_two(width // 2),
+        enable_fp_fusion=False,  # a fused multiply-add would round once instead of three times
+    )  # fmt: skip
+    return out
+
+
+def _rotation_is_equal(original: Callable[..., Any], dtype: torch.dtype) -> bool:
+    q, k = (torch.randn(2, heads, 3, 64, dtype=dtype, device="cuda") for heads in (4, 2))
+    angle = torch.randn(2, 3, 64, dtype=dtype, device="cuda")
+    cos, sin = angle.cos(), angle.sin()
+    try:
+        wanted = original(q, k, cos, sin)
+    except TypeError:
+        return False
+    found = _rotation(original)(q, k, cos, sin)
+    return all(_equal(one, other) for one, other in zip(found, wanted, strict=True))
+
+
+def _equal(found: torch.Tensor, wanted: torch.Tensor) -> bool:
+    """Return whether at most one number in a hundred is rounded the other way."""
+    if found.shape != wanted.shape or found.dtype != wanted.dtype:
+        return False
+    differs = found != wanted
+    close = torch.isclose(found, wanted, rtol=2 * torch.finfo(wanted.dtype).eps, atol=0)
+    return bool(close.all()) and float(differs.float().mean()) <= 0.01

@@ -1,0 +1,96 @@
+"""List the registered benchmarks, and where their data is."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from assay.benchmarks import benchmarks
+from assay.datasets.states import check_data
+from assay.report.text import table
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from assay.benchmarks import Description
+    from assay.datasets.states import DataState
+
+# built-in: part of the package; verified, damaged: on this machine; not-here: not downloaded yet;
+# unknown: the benchmark has no description.
+DataStatus = Literal["built-in", "verified", "damaged", "not-here", "unknown"]
+STATUSES: dict[str, DataStatus] = {"ok": "verified", "damaged": "damaged", "not here": "not-here"}
+HEADINGS = ("benchmark", "problems", "licence", "programs can import", "data")
+
+
+@dataclass(frozen=True, slots=True)
+class BenchmarkState:
+    """A benchmark, and the state of its data on this machine. Unknown facts are None."""
+
+    name: str
+    problems: int | None = None
+    licence: str | None = None
+    environment: str | None = None  # package set; empty: only the standard library
+    version: str | None = None  # of the data
+    sha256: str | None = None  # of the data file as it was released
+    data: DataStatus = "unknown"
+    path: str | None = None
+    detail: str = ""  # what is wrong with the data
+
+
+def list_benchmarks(data_dir: Path | None = None) -> list[BenchmarkState]:
+    """Return all benchmarks, those of plug-ins included. Problems are not loaded."""
+    states: dict[str, DataState] = {}  # of data files; several benchmarks share one
+    return [
+        _state(name, benchmarks.describe(name), states, data_dir) for name in benchmarks.names()
+    ]
+
+
+def render_benchmarks(states: Sequence[BenchmarkState]) -> list[str]:
+    """Return the lines of a table of benchmarks."""
+    rows = [
+        (s.name, _number(s.problems), s.licence or "unknown", _packages(s), _data(s))
+        for s in states
+    ]
+    return table([HEADINGS, *rows])
+
+
+def _state(
+    name: str, about: Description | None, states: dict[str, DataState], data_dir: Path | None
+) -> BenchmarkState:
+    if about is None:
+        return BenchmarkState(name)
+    found = BenchmarkState(name, about.problems, about.licence or None, about.environment)
+    if (wanted := about.data) is None:
+        return dataclasses.replace(found, data="built-in")
+    if wanted.name not in states:
+        states[wanted.name] = check_data(wanted, data_dir)
+    state = states[wanted.name]
+    return dataclasses.replace(
+        found, version=wanted.version, sha256=wanted.sha256, data=STATUSES[state.state],
+        path=state.path, detail=state.detail,
+    )  # fmt: skip
+
+
+def _number(count: int | None) -> str:
+    return "unknown" if count is None else str(count)
+
+
+def _packages(state: BenchmarkState) -> str:
+    if state.environment is None:
+        return "unknown"
+    return f"environment {state.environment}" if state.environment else "standard library"
+
+
+def _data(state: BenchmarkState) -> str:
+    match state.data:
+        case "verified":
+            return f"{state.path} (sha256 verified)"
+        case "damaged":
+            return state.detail
+        case "not-here":
+            return "downloaded on first use"
+        case "built-in":
+            return "part of the package"
+    return "unknown"

@@ -1,0 +1,135 @@
+"""The types of a leaderboard. ``build`` makes one from results, ``formats`` render it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
+from typing import Literal
+
+from assay.runs import Result
+from assay.types import Estimate
+
+State = Literal["complete", "incomplete", "unfinished"]
+# Letters for the models that cannot be distinguished, from the complete results of one column.
+GroupModels = Callable[[Mapping[str, Result]], Mapping[str, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Baseline:
+    """A score that assay did not measure: a published one, or a target. It has no protocol."""
+
+    benchmark: str
+    model: str  # of a target: its name
+    score: float  # between 0 and 1
+    source: str = ""
+    kind: Literal["baseline", "target"] = "baseline"
+
+
+@dataclass(frozen=True, slots=True)
+class ModelFacts:
+    """The size and speed of a model. A fact that is None is not known."""
+
+    file_bytes: int | None = None
+    parameters: int | None = None
+    bits_per_weight: float | None = None
+    tokens_per_s: float | None = None  # highest throughput that was measured
+    memory_bytes: int | None = None  # highest use while it ran, on the GPU if it ran there
+
+    def fill(self, other: ModelFacts) -> ModelFacts:
+        """Return these facts, with the other's where one is not known."""
+        return ModelFacts(
+            *(
+                getattr(other, f.name) if getattr(self, f.name) is None else getattr(self, f.name)
+                for f in fields(self)
+            )
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """The run that stands for a model on a benchmark. ``others`` are not shown."""
+
+    run: str
+    timestamp: str
+    result: Result | None  # none: the run is not finished
+    others: int = 0  # more runs of the same model, benchmark and protocol
+    rank: float | None = None  # among the complete results of the column; ties share their mean
+    best: bool = False
+    group: str = ""  # models of a column that share a letter cannot be distinguished
+
+    @property
+    def estimate(self) -> Estimate | None:
+        """pass@1, if anything was judged and the file has numbers for it."""
+        found = self.result.pass_at.get(1) if self.result else None
+        return found if found and all(map(math.isfinite, (found.value, *found.interval))) else None
+
+    @property
+    def state(self) -> State:
+        """Return whether the score covers everything that was requested."""
+        if self.result is None:
+            return "unfinished"
+        return "complete" if self.result.complete and self.estimate else "incomplete"
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A benchmark, judged by one protocol."""
+
+    benchmark: str  # such as ``humaneval``, or ``humaneval[:10]``
+    protocol: str  # hash; of recorded completions: without their origin
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A model of a block, with a cell or None for every column."""
+
+    model: str
+    cells: tuple[Cell | None, ...]
+    facts: ModelFacts = ModelFacts()
+    mean_rank: float | None = None  # none: not all columns have a complete result
+    quality: float | None = None  # pass@1, or its mean over all columns
+    measures: Mapping[str, float | None] = field(default_factory=dict)  # by the name of the column
+    pareto: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class BaselineRow:
+    """Scores that are not ours, with a score or None for every column."""
+
+    model: str
+    kind: str
+    sources: tuple[str, ...]
+    scores: tuple[float | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Models whose scores are comparable, column by column."""
+
+    settings: str  # such as ``standard, chat, greedy, n=1``
+    differences: str  # to the first block
+    recorded: bool  # completions were generated elsewhere, in ways that are not known
+    columns: tuple[Column, ...]
+    rows: tuple[Row, ...]
+    baselines: tuple[BaselineRow, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Leaderboard:
+    """Blocks of comparable results, the largest first."""
+
+    blocks: tuple[Block, ...]
+    measures: tuple[str, ...] = ()  # optional columns, in the order of their display
+    pareto: str = ""  # the measure that quality is weighed against
+    groups: bool = False  # whether letters are shown
+    unused: tuple[str, ...] = ()  # benchmarks of baselines that no block has
+
+    def render(self, form: str = "table") -> str:
+        """Return the leaderboard in a format: table, markdown, csv, json, latex, html, and others.
+
+        Raise UsageError for an unknown format, or one that cannot hold several blocks.
+        """
+        from assay.report.leaderboard.rendering import render  # the formats import this module
+
+        return render(self, form)

@@ -1,0 +1,292 @@
+"""Build a leaderboard from results."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from types import MappingProxyType
+
+from assay.errors import UsageError
+from assay.protocol import differences
+from assay.report.leaderboard.board import (
+    Baseline,
+    BaselineRow,
+    Block,
+    Cell,
+    Column,
+    GroupModels,
+    Leaderboard,
+    ModelFacts,
+    Row,
+)
+from assay.report.leaderboard.entries import (
+    OF_BENCHMARK,
+    WEIGHTS,
+    BlockEntries,
+    Entry,
+    ModelKey,
+    as_entry,
+    choose_cell,
+    comparable_key,
+    name_rows,
+    split_blocks,
+)
+from assay.report.leaderboard.groups import group_by_tests
+from assay.report.leaderboard.measures import AGAINST, COLUMNS, GROUP, MEASURES, mark_pareto
+from assay.report.summary import describe_differences, describe_settings
+from assay.runs import Result, RunEntry
+from assay.runs.result import ConfigResult
+from assay.types import Decoding
+
+RANK, MODEL = "rank", "model"  # what can be sorted by in addition to columns
+NO_FACTS: Mapping[str, ModelFacts] = MappingProxyType({})
+
+
+def leaderboard(
+    results: Iterable[Result],
+    *,
+    unfinished: Iterable[RunEntry] = (),
+    baselines: Iterable[Baseline] = (),
+    facts: Mapping[str, ModelFacts] = NO_FACTS,
+    sort: str = RANK,
+    columns: Sequence[str] = (),
+    pareto: str = "",
+    dollars_per_hour: float = 0.0,
+    group_models: GroupModels = group_by_tests,
+) -> Leaderboard:
+    """Return one row per model and one column per benchmark, in blocks of comparable runs.
+
+    ``sort`` is ``rank`` (the mean rank), ``model``, a benchmark or an optional column. ``facts``
+    are by the digest of a model's weights, or by its name. ``group_models`` returns letters for
+    the models of a column; it is used if ``columns`` has ``group``.
+    """
+    _check_choices(columns, pareto)
+    entries = [*map(as_entry, results), *map(as_entry, unfinished)]
+    groups = split_blocks(entries)
+    _check_sort(sort, entries)
+    builder = _Builder(
+        facts, sort, _list_measures(columns, sort, pareto), pareto, dollars_per_hour,
+        group_models if GROUP in columns else None,
+    )  # fmt: skip
+    scores = list(baselines)
+    blocks = tuple(builder.build(group, groups[0], scores) for group in groups)
+    shown = {column.benchmark for block in blocks for column in block.columns}
+    return Leaderboard(
+        blocks=blocks,
+        measures=builder.measures,
+        pareto=pareto,
+        groups=GROUP in columns,
+        unused=tuple(sorted({one.benchmark for one in scores} - shown)),
+    )
+
+
+def _check_choices(columns: Sequence[str], pareto: str) -> None:
+    for name in columns:
+        if name not in COLUMNS:
+            raise UsageError(f"unknown column '{name}'. Choose {', '.join(COLUMNS)}.")
+    if pareto and pareto not in AGAINST:
+        raise UsageError(
+            f"--pareto {pareto}: quality cannot be weighed against it. Choose {', '.join(AGAINST)}."
+        )
+
+
+def _check_sort(sort: str, entries: Sequence[Entry]) -> None:
+    choices = [RANK, MODEL, *sorted({entry.label for entry in entries}), *MEASURES]
+    if sort not in choices:
+        raise UsageError(f"--sort {sort}: no such column. Choose {', '.join(choices)}.")
+
+
+def _list_measures(columns: Sequence[str], sort: str, pareto: str) -> tuple[str, ...]:
+    """Return the optional columns, each once: also those that are only sorted by or weighed."""
+    found = dict.fromkeys([*columns, pareto, sort])
+    return tuple(name for name in found if name in MEASURES)
+
+
+class _Builder:
+    """Build the blocks of one leaderboard."""
+
+    def __init__(
+        self,
+        facts: Mapping[str, ModelFacts],
+        sort: str,
+        measures: tuple[str, ...],
+        pareto: str,
+        dollars_per_hour: float,
+        group_models: GroupModels | None,
+    ) -> None:
+        self._facts, self._sort, self.measures = facts, sort, measures
+        self._pareto, self._price, self._group_models = pareto, dollars_per_hour, group_models
+
+    def build(self, found: BlockEntries, first: BlockEntries, scores: Sequence[Baseline]) -> Block:
+        """Return a block with its rows in order."""
+        runs = list(found.by_benchmark.values())
+        columns = tuple(Column(one[0].label, comparable_key(one[0].protocol)) for one in runs)
+        names = name_rows(found.models)
+        cells = [self._fill_column(one, names) for one in runs]
+        rows = [
+            Row(names[model], tuple(column.get(model) for column in cells), self._find_facts(model))
+            for model in found.models
+        ]
+        protocol = runs[0][0].protocol
+        return Block(
+            settings=_describe_settings(runs[0][0]),
+            differences="" if found is first else _describe_difference(first, found),
+            recorded=bool(protocol.origin),
+            columns=columns,
+            rows=tuple(self._finish(rows, [column.benchmark for column in columns])),
+            baselines=_baseline_rows(scores, columns),
+        )
+
+    def _fill_column(
+        self, entries: Sequence[Entry], names: Mapping[ModelKey, str]
+    ) -> dict[ModelKey, Cell]:
+        """Return the cells of a benchmark with ranks. Only complete results take part in them."""
+        by_model: dict[ModelKey, list[Entry]] = {}
+        for entry in entries:
+            by_model.setdefault(entry.model, []).append(entry)
+        cells = {model: choose_cell(runs) for model, runs in by_model.items()}
+        complete = {model: cell for model, cell in cells.items() if cell.state == "complete"}
+        values = {model: _value(cell) for model, cell in complete.items()}
+        ranks = rank(values)
+        letters: Mapping[str, str] = {}
+        if self._group_models is not None:
+            letters = self._group_models(
+                {names[model]: cell.result for model, cell in complete.items() if cell.result}
+            )
+        # Where all models are equal, and where there is only one, none is the best.
+        best = max(values.values()) if len(set(values.values())) > 1 else math.nan
+        for model, cell in complete.items():
+            cells[model] = replace(
+                cell, rank=ranks[model], best=values[model] == best,
+                group=letters.get(names[model], ""),
+            )  # fmt: skip
+        return cells
+
+    def _find_facts(self, model: ModelKey) -> ModelFacts:
+        """Return the facts of a model by its weights, and then by its name."""
+        found = ModelFacts()
+        for key in (*model[WEIGHTS : WEIGHTS + 1], model[0]):
+            found = found.fill(self._facts.get(key, ModelFacts()))
+        return found
+
+    def _finish(self, rows: Sequence[Row], benchmarks: Sequence[str]) -> list[Row]:
+        """Return the rows with mean ranks, measures and Pareto marks, in order."""
+        position = benchmarks.index(self._sort) if self._sort in benchmarks else None
+        found = []
+        for row in rows:
+            ranked = replace(row, mean_rank=_mean_rank(row), quality=_quality(row, position))
+            measures = {name: MEASURES[name].find(ranked, self._price) for name in self.measures}
+            found.append(replace(ranked, measures=measures))
+        if self._pareto:
+            marks = mark_pareto([self._point(row) for row in found])
+            found = [replace(row, pareto=mark) for row, mark in zip(found, marks, strict=True)]
+        return sorted(found, key=lambda row: (*self._sort_key(row, position), row.model))
+
+    def _point(self, row: Row) -> tuple[float, float] | None:
+        """Return the quality of a row and its measure, larger is better, or None if unknown."""
+        measured = row.measures[self._pareto]
+        if row.quality is None or measured is None:
+            return None
+        return row.quality, measured if MEASURES[self._pareto].larger_is_better else -measured
+
+    def _sort_key(self, row: Row, position: int | None) -> tuple[float, ...]:
+        """Return a key that is smaller for rows further up. Rows without a value come last."""
+        by_rank = math.inf if row.mean_rank is None else row.mean_rank
+        if self._sort == MODEL:
+            return 0.0, 0.0
+        if position is not None:
+            cell = row.cells[position]
+            value = _value(cell) if cell and cell.estimate else None
+            done = cell is not None and cell.state == "complete"
+            return (0.0 if done else 1.0, math.inf if value is None else -value)
+        if self._sort in MEASURES:
+            measured = row.measures[self._sort]
+            if measured is None:
+                return math.inf, by_rank
+            return -measured if MEASURES[self._sort].larger_is_better else measured, by_rank
+        ranks = _ranks(row)
+        return by_rank, -len(ranks), sum(ranks)
+
+
+def rank(values: Mapping[ModelKey, float]) -> dict[ModelKey, float]:
+    """Return the rank of every value, 1 for the largest. Equal values share the mean rank."""
+    counts = Counter(values.values())
+    ranks: dict[float, float] = {}
+    before = 0
+    for value in sorted(counts, reverse=True):
+        ranks[value] = before + (counts[value] + 1) / 2
+        before += counts[value]
+    return {model: ranks[value] for model, value in values.items()}
+
+
+def _value(cell: Cell) -> float:
+    return cell.estimate.value if cell.estimate else math.nan
+
+
+def _ranks(row: Row) -> list[float]:
+    return [cell.rank for cell in row.cells if cell and cell.rank is not None]
+
+
+def _mean_rank(row: Row) -> float | None:
+    """Return the mean over all columns; None if one of them has no complete result."""
+    ranks = _ranks(row)
+    return sum(ranks) / len(ranks) if len(ranks) == len(row.cells) else None
+
+
+def _quality(row: Row, position: int | None) -> float | None:
+    """Return pass@1 in the column that is sorted by, or its mean over all columns."""
+    cells = row.cells if position is None else row.cells[position : position + 1]
+    values = [_value(cell) for cell in cells if cell and cell.state == "complete"]
+    return sum(values) / len(values) if len(values) == len(cells) else None
+
+
+def _describe_settings(entry: Entry) -> str:
+    """Return how a run was generated. Results of earlier versions have it outside the protocol."""
+    protocol = entry.protocol
+    config = ConfigResult(
+        decoding=protocol.decoding or Decoding(),
+        asking=protocol.asking,
+        num_samples=protocol.n_samples,
+        prompt_strategy=protocol.prompt_strategy,
+    )
+    return ", ".join(describe_settings(entry.result.config if entry.result else config, protocol))
+
+
+def _describe_difference(first: BlockEntries, other: BlockEntries) -> str:
+    """Return the fields of the protocol in which a block differs from the first one.
+
+    Settings of recorded completions are not known, so they are not compared with those of runs.
+    """
+    recorded = [
+        bool(next(iter(block.by_benchmark.values()))[0].protocol.origin) for block in (first, other)
+    ]
+    if recorded[0] != recorded[1]:
+        return ""
+    common = [name for name in other.by_benchmark if name in first.by_benchmark]
+    name, skipped = (common[0], ()) if common else (next(iter(other.by_benchmark)), OF_BENCHMARK)
+    base = first.by_benchmark[name if common else next(iter(first.by_benchmark))]
+    found = differences(base[0].protocol.to_json(), other.by_benchmark[name][0].protocol.to_json())
+    wanted = [one for one in found if one[0].partition(".")[0] not in (*skipped, "origin")]
+    return describe_differences(wanted)
+
+
+def _baseline_rows(
+    scores: Sequence[Baseline], columns: Sequence[Column]
+) -> tuple[BaselineRow, ...]:
+    """Return a row for every model of the baselines that has a score in one of the columns."""
+    benchmarks = [column.benchmark for column in columns]
+    rows: dict[tuple[str, str], list[Baseline]] = {}
+    for one in scores:
+        if one.benchmark in benchmarks:
+            rows.setdefault((one.kind, one.model), []).append(one)
+    return tuple(
+        BaselineRow(
+            model=model,
+            kind=kind,
+            sources=tuple(dict.fromkeys(one.source for one in found if one.source)),
+            scores=tuple({one.benchmark: one.score for one in found}.get(b) for b in benchmarks),
+        )
+        for (kind, model), found in rows.items()
+    )

@@ -1,0 +1,1 @@
+"""Formats of a leaderboard: one file each, which registers itself."""

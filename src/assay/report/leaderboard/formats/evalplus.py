@@ -1,0 +1,69 @@
+"""Register ``evalplus``: the results.json of EvalPlus's leaderboard.
+
+Its form is that of evalplus/evalplus.github.io. An entry is named by the model and has a link, how
+open the training data are, pass@1 in per cent, whether the model was prompted as a chat model, and
+its size in billions of weights.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+
+from assay.borders.printable import clean_line
+from assay.report.leaderboard.board import Leaderboard
+from assay.report.leaderboard.rendering import only_block, renderers
+from assay.runs import Result
+from assay.types import Estimate
+
+BASE = "base"
+# A score of theirs, and where it comes from: our benchmark and its group of tests, or all of them.
+# Their MBPP is the base tests of MBPP+, not the whole MBPP.
+SOURCES: dict[str, tuple[tuple[str, str], ...]] = {
+    "humaneval": (("humanevalplus", BASE), ("humaneval", "")),
+    "humaneval+": (("humanevalplus", ""),),
+    "mbpp": (("mbppplus", BASE),),
+    "mbpp+": (("mbppplus", ""),),
+}
+
+
+@renderers.register("evalplus")
+def render_evalplus(board: Leaderboard) -> str:
+    """Return an object with an entry for each model. Only complete results have a score."""
+    found = {}
+    for row in only_block(board, "evalplus").rows:
+        results = {
+            cell.result.benchmark: cell.result
+            for cell in row.cells
+            if cell and cell.result and cell.state == "complete"
+            if not cell.result.config.problem_selection
+        }
+        parameters = row.facts.parameters
+        found[clean_line(row.model)] = {
+            "link": "",
+            "open-data": "NONE",
+            "pass@1": {name: _score(results, places) for name, places in SOURCES.items()},
+            "prompted": any(
+                _is_prompted(cell.result) for cell in row.cells if cell and cell.result
+            ),
+            "size": None if parameters is None else round(parameters / 1e9, 1),
+        }
+    return json.dumps(found, indent=2) + "\n"
+
+
+def _score(results: Mapping[str, Result], places: tuple[tuple[str, str], ...]) -> float | None:
+    for benchmark, group in places:
+        if benchmark in results and (estimate := _estimate(results[benchmark], group)):
+            return round(100 * estimate.value, 1)
+    return None
+
+
+def _estimate(result: Result, group: str) -> Estimate | None:
+    if not group:
+        return result.pass_at.get(1)
+    return result.results.groups[group].pass_at.get(1) if group in result.results.groups else None
+
+
+def _is_prompted(result: Result) -> bool:
+    identity = result.model_identity
+    return identity is not None and identity.prompt_form == "chat"

@@ -1,0 +1,43 @@
+"""Register ``apr-leaderboard``: what leaderboard-summary.sh --json of paiml/apr-leaderboard prints.
+
+It is an array of runs, the best first. Scores are in per cent, and the timestamp is a day.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from assay.borders.printable import clean_line
+from assay.report.leaderboard.board import Leaderboard
+from assay.report.leaderboard.rendering import only_block, renderers
+from assay.runs import Result
+from assay.types import Estimate
+
+
+@renderers.register("apr-leaderboard")
+def render_upstream(board: Leaderboard) -> str:
+    """Return one entry for each complete run of the block."""
+    entries = [
+        _entry(row.model, cell.result, cell.estimate)
+        for row in only_block(board, "apr-leaderboard").rows
+        for cell in row.cells
+        if cell and cell.result and cell.estimate and cell.state == "complete"
+    ]
+    entries.sort(key=lambda entry: -entry["pass_at_1"])
+    return json.dumps(entries, indent=2) + "\n"
+
+
+def _entry(model: str, result: Result, estimate: Estimate) -> dict[str, Any]:
+    scores = result.results
+    return {
+        "benchmark": f"{result.benchmark}{result.config.problem_selection}",
+        "model": clean_line(model).split("/")[-1].removesuffix(".apr"),
+        "strategy": result.config.prompt_strategy or "standard",
+        "pass_at_1": round(100 * estimate.value, 2),
+        "passed": scores.passed,
+        "total": scores.total,
+        "errors": scores.errors,
+        "timestamp": result.timestamp.split("T")[0],
+        "file": result.path.name,
+    }

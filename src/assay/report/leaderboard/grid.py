@@ -1,0 +1,211 @@
+"""Lay a block out as cells of text, which the formats for readers escape and align."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from assay.borders.printable import CELL_LIMIT, clean_line
+from assay.report.leaderboard.board import Block, Cell, Leaderboard, Row
+from assay.report.leaderboard.groups import MOST_MODELS
+from assay.report.leaderboard.measures import GROUP, MEASURES
+from assay.report.text import describe_gap, interval, level
+
+NOT_PUBLISHABLE, INCOMPLETE, PARETO = "†", "‡", "◆"
+MOST_LISTED = 20  # incomplete runs in the notes
+MOST_REASONS = 6  # against a publication, likewise
+MOST_DIFFERENCE = 300  # characters
+KINDS = {"baseline": "published", "target": "target"}
+
+
+@dataclass(frozen=True, slots=True)
+class GridCell:
+    """A cell as text without control characters. ``value`` is what a reader would sort by."""
+
+    text: str
+    bold: bool = False
+    value: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """A block as text. The second column has the models; ``notes`` are about this block."""
+
+    title: str
+    subtitle: str
+    headings: tuple[str, ...]
+    rows: tuple[tuple[GridCell, ...], ...]
+    foreign: tuple[tuple[GridCell, ...], ...]  # baselines and targets
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Sheet:
+    """A leaderboard as text, with notes that explain all of its blocks."""
+
+    grids: tuple[Grid, ...]
+    notes: tuple[str, ...]
+
+
+def lay_out(board: Leaderboard) -> Sheet:
+    """Return the leaderboard as text without control characters."""
+    grids = tuple(_lay_out_block(board, number) for number in range(len(board.blocks)))
+    return Sheet(grids, tuple(map(_clean, list_notes(board))))
+
+
+def _lay_out_block(board: Leaderboard, number: int) -> Grid:
+    block = board.blocks[number]
+    headings = ["rank", "model"]
+    for column in block.columns:
+        headings += [column.benchmark, *([GROUP] if board.groups else [])]
+    headings += [MEASURES[name].heading for name in board.measures]
+    headings += ["Pareto"] if board.pareto else []
+    prefix = f"Block {number + 1}: " if len(board.blocks) > 1 else ""
+    return Grid(
+        title=_clean(f"{prefix}{block.settings}"),
+        subtitle=_clean(_describe_block(block)),
+        headings=tuple(map(_clean, headings)),
+        rows=tuple(_row(board, row) for row in block.rows),
+        foreign=tuple(_foreign(board, block)),
+        notes=tuple(map(_clean, list_block_notes(block))),
+    )
+
+
+def _clean(text: str) -> str:
+    return clean_line(text, CELL_LIMIT)
+
+
+def _describe_block(block: Block) -> str:
+    hashes = ", ".join(f"{column.benchmark} {column.protocol[:12]}" for column in block.columns)
+    kind = "judging protocol" if block.recorded else "protocol"
+    return f"{kind}: {hashes}"
+
+
+def _row(board: Leaderboard, row: Row) -> tuple[GridCell, ...]:
+    shown_rank = "-" if row.mean_rank is None else f"{row.mean_rank:g}"
+    if row.mean_rank is not None and len(row.cells) > 1:
+        shown_rank = f"{row.mean_rank:.2f}"
+    cells = [GridCell(shown_rank, value=row.mean_rank), GridCell(_clean(row.model))]
+    for cell in row.cells:
+        cells.append(_score(cell))
+        if board.groups:
+            cells.append(GridCell(_clean(cell.group) if cell else ""))
+    for name in board.measures:
+        measured = row.measures[name]
+        cells.append(
+            GridCell("-" if measured is None else MEASURES[name].show(measured), value=measured)
+        )
+    if board.pareto:
+        cells.append(GridCell(PARETO if row.pareto else "", value=float(row.pareto)))
+    return tuple(cells)
+
+
+def _score(cell: Cell | None) -> GridCell:
+    """Return a score as ``75.6 [68.5, 81.5] † (+1)``."""
+    if cell is None:
+        return GridCell("-")
+    estimate = cell.estimate
+    text = f"{100 * estimate.value:.1f} {interval(estimate)}" if estimate else "-"
+    if cell.state == "unfinished":
+        text = "unfinished"
+    marks = INCOMPLETE if cell.state == "incomplete" else ""
+    marks += NOT_PUBLISHABLE if cell.result and not cell.result.publishable else ""
+    others = f"(+{cell.others})" if cell.others else ""
+    shown = " ".join(part for part in (text, marks, others) if part)
+    comparable = estimate.value if estimate and cell.state == "complete" else None
+    return GridCell(shown, cell.best, comparable)
+
+
+def _foreign(board: Leaderboard, block: Block) -> list[tuple[GridCell, ...]]:
+    rows = []
+    for baseline in block.baselines:
+        cells = [GridCell("-"), GridCell(_clean(f"{baseline.model} ({KINDS[baseline.kind]})"))]
+        for score in baseline.scores:
+            cells.append(GridCell("-" if score is None else f"{100 * score:.1f}", value=score))
+            if board.groups:
+                cells.append(GridCell(""))
+        cells += [GridCell("-") for _ in board.measures]
+        cells += [GridCell("")] if board.pareto else []
+        rows.append(tuple(cells))
+    return rows
+
+
+def list_notes(board: Leaderboard) -> list[str]:
+    """Return the sentences that explain the columns and marks of a leaderboard."""
+    cells = [cell for block in board.blocks for cell in _cells(block)]
+    levels = sorted({level(cell.estimate) for cell in cells if cell.estimate})
+    notes = [f"pass@1 in per cent, with its {' or '.join(levels) or '95 %'} interval."]
+    if any(len(block.columns) > 1 for block in board.blocks):
+        notes.append("rank: mean rank over all columns; a model needs a complete result in each.")
+    if board.groups:
+        notes.append(
+            "group: models of a column that share a letter cannot be distinguished (paired tests "
+            "of all pairs, Holm's correction, 5 %). "
+            f"More than {MOST_MODELS} models have no letters."
+        )
+    notes += [MEASURES[name].meaning for name in board.measures]
+    if board.pareto:
+        against = MEASURES[board.pareto].heading
+        notes.append(
+            f"{PARETO} Pareto: no other model of the block is at least as good in both pass@1 and "
+            f"{against}, and better in one."
+        )
+    if any(cell.others for cell in cells):
+        notes.append(
+            "(+N) N more runs of this model, benchmark and protocol. The newest complete one is "
+            "shown, whatever its score."
+        )
+    if board.unused:
+        notes.append(f"Baselines without a column here: {', '.join(board.unused)}.")
+    return notes
+
+
+def list_block_notes(block: Block) -> list[str]:
+    """Return the sentences that explain one block: its protocol, and the marks in it."""
+    notes = []
+    if block.recorded:
+        notes.append(
+            "Completions recorded elsewhere: judged by one protocol, but generated in ways that "
+            "are not known."
+        )
+    if block.differences:
+        shown = clean_line(block.differences, MOST_DIFFERENCE)
+        notes.append(f"Not comparable with block 1: the protocols differ ({shown}).")
+    notes += _list_gaps(block)
+    notes += _list_obstacles(_cells(block))
+    for baseline in block.baselines:
+        source = "; ".join(baseline.sources) or "not given"
+        notes.append(
+            f"{baseline.model} ({KINDS[baseline.kind]}): not measured by assay. Source: {source}."
+        )
+    return notes
+
+
+def _cells(block: Block) -> list[Cell]:
+    return [cell for row in block.rows for cell in row.cells if cell]
+
+
+def _list_gaps(block: Block) -> list[str]:
+    found = [
+        f"{row.model} on {column.benchmark}: "
+        + (describe_gap(cell.result.coverage) or "nothing was judged")
+        for row in block.rows
+        for column, cell in zip(block.columns, row.cells, strict=True)
+        if cell and cell.result and cell.state == "incomplete"
+    ]
+    if not found:
+        return []
+    more = f"; and {len(found) - MOST_LISTED} more" if len(found) > MOST_LISTED else ""
+    listed = "; ".join(found[:MOST_LISTED])
+    return [f"{INCOMPLETE} incomplete, so neither ranked nor best: {listed}{more}."]
+
+
+def _list_obstacles(cells: list[Cell]) -> list[str]:
+    marked = [cell.result for cell in cells if cell.result and not cell.result.publishable]
+    if not marked:
+        return []
+    reasons = dict.fromkeys(
+        reason for result in marked for reason in result.not_publishable or ("not recorded why",)
+    )
+    more = f"; and {len(reasons) - MOST_REASONS} more" if len(reasons) > MOST_REASONS else ""
+    listed = "; ".join(list(reasons)[:MOST_REASONS])
+    return [f"{NOT_PUBLISHABLE} may not be published: {listed}{more}."]

@@ -1,0 +1,132 @@
+"""The optional columns of a leaderboard: sizes, speed, memory, cost."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from assay.report.leaderboard.board import Row
+from assay.runs import Result
+
+GIGABYTE = 1e9
+GROUP = "group"  # letters in a column after each score
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """A number for each model of a block. ``find`` also gets the price of an hour in dollars."""
+
+    heading: str
+    meaning: str  # for the notes
+    find: Callable[[Row, float], float | None]
+    show: Callable[[float], str]
+    larger_is_better: bool = False
+
+
+def list_results(row: Row) -> list[Result]:
+    """Return the finished results of a row."""
+    return [cell.result for cell in row.cells if cell and cell.result]
+
+
+def _gigabytes(number: int | None) -> float | None:
+    return None if number is None else number / GIGABYTE
+
+
+def _run_speed(row: Row, _: float) -> float | None:
+    """Return the mean rate of a sequence in the batch that its run used."""
+    results = list_results(row)
+    seconds = sum(result.timing.inference_s for result in results)
+    tokens = sum(result.timing.tokens_generated for result in results)
+    return tokens / seconds if seconds and tokens else None
+
+
+def _cost(row: Row, dollars_per_hour: float) -> float | None:
+    """Return the recorded price, or else the price of the time that generating took."""
+    costs = [
+        _cost_of(result, row.facts.tokens_per_s, dollars_per_hour) for result in list_results(row)
+    ]
+    known = [cost for cost in costs if cost is not None]
+    return sum(known) if known and len(known) == len(costs) else None
+
+
+def _cost_of(result: Result, tokens_per_s: float | None, dollars_per_hour: float) -> float | None:
+    timing = result.timing
+    if timing.cost is not None:
+        return timing.cost
+    if not dollars_per_hour or not timing.tokens_generated:
+        return None
+    if tokens_per_s:
+        seconds = timing.tokens_generated / tokens_per_s
+    else:
+        seconds = timing.inference_s / _batch_size(result)
+    return seconds / 3600 * dollars_per_hour
+
+
+def _batch_size(result: Result) -> int:
+    found = result.environment.engine.get("parallel")
+    return found if isinstance(found, int) and found > 0 else 1
+
+
+def _per_gigabyte(row: Row, _: float) -> float | None:
+    size = row.facts.file_bytes
+    return None if row.quality is None or not size else 100 * row.quality / (size / GIGABYTE)
+
+
+MEASURES: dict[str, Measure] = {
+    "size": Measure(
+        "GB", "GB: size of the model's files in gigabytes (10^9 bytes).",
+        lambda row, _: _gigabytes(row.facts.file_bytes), lambda value: f"{value:.2f}",
+    ),
+    "params": Measure(
+        "params B", "params B: number of weights in billions.",
+        lambda row, _: None if row.facts.parameters is None else row.facts.parameters / 1e9,
+        lambda value: f"{value:.2f}",
+    ),
+    "bits": Measure(
+        "bits/weight", "bits/weight: bits per weight, the median over all weights.",
+        lambda row, _: row.facts.bits_per_weight, lambda value: f"{value:.2f}",
+    ),
+    "speed": Measure(
+        "tokens/s", "tokens/s: highest throughput that `assay bench` measured.",
+        lambda row, _: row.facts.tokens_per_s, lambda value: f"{value:,.1f}",
+        larger_is_better=True,
+    ),
+    "run-speed": Measure(
+        "tokens/s per sequence",
+        "tokens/s per sequence: mean over the runs shown, each in its own batch size.",
+        _run_speed, lambda value: f"{value:,.1f}", larger_is_better=True,
+    ),
+    "memory": Measure(
+        "memory GB",
+        "memory GB: highest use that `assay bench` measured, on the GPU if it used one.",
+        lambda row, _: _gigabytes(row.facts.memory_bytes), lambda value: f"{value:.2f}",
+    ),
+    "cost": Measure(
+        "cost $",
+        "cost $: recorded price of the runs shown, or the price of the time to generate them. That "
+        "time is estimated from `assay bench`, or else from the batch size, which gives the least.",
+        _cost, lambda value: f"{value:.4f}",
+    ),
+    "per-gb": Measure(
+        "points/GB", "points/GB: pass@1 in points per gigabyte of the model's files.",
+        _per_gigabyte, lambda value: f"{value:.1f}", larger_is_better=True,
+    ),
+}  # fmt: skip
+NEED_FILES = {"size", "params", "bits", "per-gb"}  # computed from the model's files
+COLUMNS = (*MEASURES, GROUP)
+AGAINST = ("size", "params", "bits", "speed", "run-speed", "memory", "cost")  # for a Pareto mark
+
+
+def mark_pareto(points: Sequence[tuple[float, float] | None]) -> list[bool]:
+    """Return which points no other point dominates. Larger is better in both coordinates.
+
+    A point dominates another if it is at least as good in both and better in one.
+    """
+    order = sorted({point for point in points if point}, reverse=True)
+    front: set[tuple[float, float]] = set()
+    highest = float("-inf")
+    for point in order:  # by the first coordinate, the best first; then by the second
+        if point[1] > highest:
+            front.add(point)
+            highest = point[1]
+    return [point in front for point in points]

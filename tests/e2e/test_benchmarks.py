@@ -1,0 +1,131 @@
+"""``assay benchmarks``: every benchmark, and where its data is."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from assay.benchmarks import Description, benchmarks
+from assay.datasets.catalogue import locate
+from assay.datasets.pinned import HUMANEVAL
+from assay.datasets.states import check_data
+from assay.types import Benchmark
+from tests.in_process import run_command
+
+COLUMNS = ["benchmark", "problems", "licence", "programs can import", "data"]
+
+
+@pytest.fixture
+def nothing(tmp_path: Path) -> dict[str, str]:
+    """An environment in which no data is anywhere."""
+    (tmp_path / "empty").mkdir()
+    return {"ASSAY_CACHE_DIR": str(tmp_path / "cache"), "ASSAY_DATA_DIR": str(tmp_path / "empty")}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A data folder that has HumanEval."""
+    target = tmp_path / "data" / HUMANEVAL.path
+    target.parent.mkdir(parents=True)
+    shutil.copyfile(locate(HUMANEVAL), target)
+    return tmp_path / "data"
+
+
+def rows(folder: Path, env: dict[str, str], *options: str | Path) -> dict[str, dict[str, Any]]:
+    done = run_command("benchmarks", "--json", *options, folder=folder, env=env)
+    assert (done.code, done.err) == (0, "")
+    return {row["name"]: row for row in json.loads(done.out)}
+
+
+def test_every_benchmark_has_a_description_with_a_licence() -> None:
+    for name in benchmarks.names():
+        about = benchmarks.describe(name)
+        assert about is not None, name
+        assert about.licence, name
+        assert about.problems > 0, name
+
+
+def test_the_table_has_a_line_for_every_benchmark(
+    tmp_path: Path, nothing: dict[str, str], folder: Path
+) -> None:
+    done = run_command("benchmarks", "--data", folder, folder=tmp_path, env=nothing)
+    assert (done.code, done.err) == (0, "")
+    heading, *lines = done.out.splitlines()
+    starts = [heading.index(column) for column in COLUMNS]
+    cells = [
+        [line[a:b].strip() for a, b in zip(starts, [*starts[1:], None], strict=True)]
+        for line in lines
+    ]
+    assert [name for name, *_ in cells] == benchmarks.names()
+    found = {name: rest for name, *rest in cells}
+    path = folder / HUMANEVAL.path
+    assert found["humaneval"] == ["164", "MIT", "standard library", f"{path} (sha256 verified)"]
+    assert found["mini"] == ["20", "Apache-2.0", "standard library", "part of the package"]
+    assert found["bigcodebench-hard-instruct"] == [
+        "148", "Apache-2.0", "environment bigcodebench", "downloaded on first use",
+    ]  # fmt: skip
+
+
+def test_as_json(tmp_path: Path, nothing: dict[str, str], folder: Path) -> None:
+    found = rows(tmp_path, nothing, "--data", folder)
+    assert list(found) == benchmarks.names()
+    assert found["humaneval"] == {
+        "name": "humaneval", "problems": 164, "licence": "MIT", "environment": "",
+        "version": "1.0.3", "sha256": HUMANEVAL.sha256, "data": "verified",
+        "path": str(folder / HUMANEVAL.path), "detail": "",
+    }  # fmt: skip
+    assert (found["mbpp"]["data"], found["mbpp"]["path"]) == ("not-here", None)
+    assert (found["mini"]["data"], found["mini"]["sha256"]) == ("built-in", None)
+
+
+def test_a_damaged_file_is_reported_with_what_to_do(
+    tmp_path: Path, nothing: dict[str, str], folder: Path
+) -> None:
+    path = folder / HUMANEVAL.path
+    path.write_bytes(path.read_bytes()[:-100])
+    found = rows(tmp_path, nothing, "--data", folder)["humaneval"]
+    assert (found["data"], found["path"]) == ("damaged", str(path))
+    assert "is damaged or another version" in found["detail"]
+    done = run_command("benchmarks", "--data", folder, folder=tmp_path, env=nothing)
+    assert found["detail"] in done.out
+
+    (folder / "missing").mkdir()
+    env = {**nothing, "ASSAY_MBPP_PATH": str(folder / "missing")}
+    assert rows(tmp_path, env)["mbpp-train"]["detail"].startswith("ASSAY_MBPP_PATH: ")
+
+
+def test_a_users_benchmark_is_listed(
+    tmp_path: Path, nothing: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def load(_announce: object, _data_dir: Path | None) -> Benchmark:
+        raise AssertionError("a list loads no problems")
+
+    monkeypatch.setattr(benchmarks, "_items", {**benchmarks._items})
+    monkeypatch.setattr(benchmarks, "_descriptions", {**benchmarks._descriptions})
+    benchmarks.register("bare")(load)
+    benchmarks.register("toy", Description(3, package_licence="MIT", environment="toys"))(load)
+    found = rows(tmp_path, nothing)
+    assert (found["bare"]["problems"], found["bare"]["data"]) == (None, "unknown")
+    assert (found["toy"]["problems"], found["toy"]["licence"]) == (3, "MIT")
+    done = run_command("benchmarks", folder=tmp_path, env=nothing)
+    lines = {line.split()[0]: line.split()[1:] for line in done.out.splitlines()}
+    assert lines["bare"] == ["unknown"] * 4
+    assert lines["toy"] == ["3", "MIT", "environment", "toys", "part", "of", "the", "package"]
+
+
+def test_the_released_file_is_recognised_without_parsing_it(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("assay.datasets.records.parse_json", lambda *_, **__: 1 / 0)
+    assert check_data(HUMANEVAL, folder).state == "ok"
+
+
+def test_the_list_takes_less_than_a_second(tmp_path: Path) -> None:
+    begun = time.process_time()
+    assert run_command("benchmarks", folder=tmp_path).code == 0
+    assert time.process_time() - begun < 1

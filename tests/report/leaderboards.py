@@ -1,0 +1,54 @@
+"""Results for tests of the leaderboard."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from assay.protocol import Protocol
+from assay.runs import Result
+from assay.runs.result import ConfigResult, ProblemResult, ScoreResult, Timing
+from assay.scoring import Coverage, Tally, estimates
+from assay.types import ModelIdentity
+from tests.test_protocol import BASE
+
+PROBLEMS = 100
+
+
+def make_result(
+    model: str,
+    passed: int = 50,
+    benchmark: str = "humaneval",
+    *,
+    day: int = 1,
+    judged: int = PROBLEMS,
+    protocol: Protocol = BASE,
+    weights: str = "",
+    **changes: Any,
+) -> Result:
+    """Return a result of 100 problems. ``day`` orders the runs of a model."""
+    run = f"{benchmark}_202601{day:02d}_000000"
+    counts = [(f"T/{i}", 1 if i < judged else 0, 1 if i < passed else 0) for i in range(PROBLEMS)]
+    tallies = [Tally(*count) for count in counts]
+    found = {estimate.k: estimate for estimate in estimates(tallies, ks=(1,))}
+    whole = Coverage(PROBLEMS, PROBLEMS, judged, PROBLEMS, judged)
+    result = Result(
+        benchmark=benchmark,
+        model=model,
+        timestamp=f"2026-01-{day:02d}T00:00:00+00:00",
+        publishable=judged == PROBLEMS,
+        not_publishable=() if judged == PROBLEMS else (f"{judged} of 100 problems were judged",),
+        coverage=whole,
+        config=ConfigResult(
+            protocol.decoding, protocol.asking, "", protocol.n_samples, protocol.prompt_strategy
+        ),
+        results=ScoreResult(PROBLEMS, judged, passed, judged, passed, 0, 0, 0, found),
+        problems=tuple(ProblemResult(*count) for count in counts),
+        protocol=replace(protocol, benchmark=benchmark).recorded(),
+        model_identity=ModelIdentity(model, "gguf", weights or f"weights of {model}", "chat"),
+        timing=Timing(tokens_generated=1000, inference_s=10.0),
+        run=run,
+        path=Path(f"{run}.json"),
+    )
+    return replace(result, **changes)
