@@ -55,6 +55,7 @@ IN_PROTOCOL: dict[str, tuple[str, ...]] = {
     "thinking": ("--thinking", "off"),
     "engine_options": ("--engine-option", "n_batch=512"),
     "sandbox": ("--sandbox", "other"),
+    "time_limit": ("--time-limit", "3"),
 }
 # Which model it is: runs of different models are compared, and not continued as one.
 IDENTITY = {"model", "dtype", "adapter", "base_url", "revision"}
@@ -84,8 +85,11 @@ NEITHER: dict[str, tuple[str, ...]] = {
     "select": ("--select", "first"),  # chooses among samples; a score of its own
     # Recorded with the result, and a run with another one is another run.
     "tests_seed": ("--tests-seed", "1"),
+    "margin": ("--margin", "1"),  # of --until
 }
 REFUSES = {"publishable"}  # ends the command, or changes nothing
+# The baseline has a number of samples, which is the protocol's; tests/test_sequential.py has more.
+ROUNDS = {"until", "against"}
 # The options that only `assay score` has.
 SCORE_ONLY = {
     "samples_file",  # its digest is the protocol's origin
@@ -195,7 +199,7 @@ def names(command: click.Command) -> set[str]:
 
 
 def test_every_option_is_known_to_change_a_hash_or_not() -> None:
-    kinds = (IN_PROTOCOL, IDENTITY, NEITHER, REFUSES)
+    kinds = (IN_PROTOCOL, IDENTITY, NEITHER, REFUSES, ROUNDS)
     classified = [name for kind in kinds for name in kind]
     assert len(classified) == len(set(classified))
     assert names(eval_command) == set(classified), "a new option must be classified here"
@@ -206,7 +210,7 @@ def test_no_setting_is_out_of_the_command_lines_reach() -> None:
     """What Python can set and the command cannot would escape the test above."""
     parts = {"sampling", "engine", "problems"}
     for kind, others in (
-        (EvalConfig, {"gate", "fresh", *parts}),  # --fresh is the other side of --resume
+        (EvalConfig, {"gate", "fresh", "rounds", *parts}),  # --fresh is the other side of --resume
         (Sampling, set()),
         (EngineOptions, {"longest"}),  # of what max_tokens says
     ):

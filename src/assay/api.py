@@ -11,7 +11,7 @@ from types import TracebackType
 from assay import benchmarks, models, pipeline, runs
 from assay.errors import UsageError
 from assay.models import EngineOptions, Model
-from assay.pipeline import EvalConfig, ProblemSelection, Sampling, references
+from assay.pipeline import EvalConfig, ProblemSelection, Sampling, Until, references
 from assay.pipeline.suite.estimate import SuitePlan, estimate_suite
 from assay.pipeline.suite.file import read_suite_file
 from assay.pipeline.suite.plan import ReadyRun, prepare_suite
@@ -66,6 +66,7 @@ def evaluate(
     fresh: bool = False,
     parity_gate: bool = True,
     publishable: bool = False,
+    until: Until | None = None,
     reporter: Reporter = SILENT,
 ) -> Result:
     """Evaluate a model on a benchmark, or resume the same evaluation, and return its result.
@@ -73,6 +74,7 @@ def evaluate(
     The arguments are the options of ``assay eval``: ``problems`` is ``"10"`` or ``"20:40"``,
     ``tasks`` are task ids, and ``engine`` holds the options of engines. ``time_limit`` is in CPU
     seconds; None derives it from the references. The parity gate applies as on the command line.
+    ``until`` adds samples only until a comparison with a baseline decides.
     Raise an ``AssayError`` for errors that a user can cause.
     """
     options = engine or EngineOptions()
@@ -97,6 +99,7 @@ def evaluate(
         system=system,
         stop=tuple(stop),
         engine=options,
+        until=until,
     )
     (result,) = run_evaluation(config, reporter, publishable=publishable, parity_gate=parity_gate)
     if publishable:
@@ -120,6 +123,8 @@ def run_evaluation(
         note=reporter.note,
     )  # fmt: skip
     config = replace(config, gate=gate)
+    if config.until is not None:
+        return [pipeline.evaluate_until(config, config.until, reporter)]
     if config.prompt_strategy == pipeline.ALL:
         return pipeline.evaluate_all(config, reporter)
     return [pipeline.evaluate(config, reporter)]

@@ -194,8 +194,8 @@ def test_every_documented_key_is_in_a_result(result: dict[str, Any]) -> None:
     section = (DOCS / "results.md").read_text().partition("## The result")[2].partition("\n### ")[0]
     first = [line.split("|")[1] for line in section.splitlines() if line.startswith("|")][2:]
     optional = {
-        "flaky", "extraction", "cross_check", "pass_at_10", "pass_at_100", "left_out_as_failed",
-        "groups.<name>", "intervals.pass_at_k",
+        "flaky", "extraction", "cross_check", "sequential", "pass_at_10", "pass_at_100",
+        "left_out_as_failed", "groups.<name>", "intervals.pass_at_k",
     }  # fmt: skip
     for name in (name for cell in first for name in CODE.findall(cell)):
         short = name.removeprefix("results.").removesuffix("[]")

@@ -95,13 +95,13 @@ def test_history(walk: Walk, results: Path) -> None:
 def test_compare(walk: Walk, results: Path) -> None:
     names = sorted(path.stem for path in results.glob("*.json"))
     code, text = walk("compare", *names, "--results-dir", results, "--force")
-    assert (code, len(text.splitlines())) == (0, 5)
+    assert (code, len(text.splitlines())) == (0, 7)
     other = json.loads((results / f"{names[1]}.json").read_text())
     other["protocol"][f"x{HOSTILE}"] = other["protocol"]["split"] = HOSTILE
     (results / f"{names[1]}.json").write_text(json.dumps(other))
     assert walk("compare", *names, "--results-dir", results)[0] == 2
     code, text = walk("compare", *names, "--results-dir", results, "--force")
-    assert (code, len(text.splitlines())) == (0, 6)
+    assert (code, len(text.splitlines())) == (0, 8)
 
 
 def test_eval_and_score_of_a_file_with_a_hostile_name(

@@ -47,6 +47,8 @@ def test_two_pilots_measure_what_differs() -> None:
 def test_flips_of_two_pilots_with_one_sample() -> None:
     found = plan("any", 164, 0.03, pilots=flips(10, 3, 130, 21))
     assert found.single[0].discordance == pytest.approx(13 / 164)
+    assert found.noises.problems + found.noises.sampling == pytest.approx(13 / 164)
+    assert "assumed" in found.noises.source
 
 
 def test_one_pilot_gives_sampling_noise_and_cost() -> None:

@@ -39,7 +39,7 @@ def always(order: int, *items: Item, is_decisive: bool = False) -> QaCheck:
 
 def test_the_questions_there_are_in_their_order() -> None:
     names = sorted(qa_checks.names(), key=lambda name: qa_checks.get(name).order)
-    assert names == ["check", "perplexity", "throughput", "parity", "scores"]
+    assert names == ["check", "perplexity", "throughput", "parity", "scores", "baseline"]
     assert [name for name in names if qa_checks.get(name).is_decisive] == ["check"]
 
 

@@ -179,3 +179,10 @@ def test_measures_of_k_samples(draw: random.Random) -> None:
         assert pass_hat_k(n, c, k) == close(sum(x == k for x in counts) / len(counts))
         votes = sum((2 * x > k) + (2 * x == k) / 2 for x in counts) / len(counts)
         assert majority_at_k(n, c, k) == close(votes)
+
+
+def test_measures_of_many_samples() -> None:
+    expected = stats.hypergeom.pmf(7, 2000, 1500, 7)
+    assert pass_hat_k(2000, 1500, 7) == pytest.approx(expected, rel=1e-9)
+    expected = stats.hypergeom.sf(3, 2000, 1500, 7)
+    assert majority_at_k(2000, 1500, 7) == pytest.approx(expected, rel=1e-9)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from fractions import Fraction
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 
 from assay.errors import UsageError
 from assay.scoring import pass_at_k
+from tests.in_process import run_command
 
 
 def exact(n: int, c: int, k: int) -> Fraction:
@@ -62,3 +64,17 @@ def test_half_a_million_of_a_million_is_quick_and_certain() -> None:
 def test_what_has_no_answer_is_an_error_not_a_number(n: int, c: int, k: int) -> None:
     with pytest.raises(UsageError):
         pass_at_k(n, c, k)
+
+
+def test_the_command_computes_other_measures(tmp_path: Path) -> None:
+    for measure, value in (("pass@k", "0.991666666667"), ("pass^k", "0.291666666667")):
+        done = run_command("passk", "10", "7", "3", "--measure", measure, folder=tmp_path)
+        assert done.out == f"{value}\n"
+    table = tmp_path / "t.tsv"
+    table.write_text("a\t4\t4\nb\t4\t2\n")
+    done = run_command(
+        "passk", "--tsv", str(table), "-k", "2", "--measure", "majority@k", folder=tmp_path
+    )
+    assert done.out.startswith("majority@2 0.750000 [")
+    done = run_command("passk", "200000", "1", "1", "--measure", "majority@k", folder=tmp_path)
+    assert (done.code, "too large" in done.err) == (2, True)

@@ -100,6 +100,13 @@ text_limit = option(
     default=0,
     help="Use only the first lines of the text, up to this many bytes; 0 uses all.",
 )
+margin = option(
+    "--margin",
+    group=MEASUREMENT,
+    type=click.FloatRange(min=0, max=100, min_open=True),
+    default=2.0,
+    help="Largest difference in points that counts as equivalent.",
+)
 as_json = option("--json", "as_json", group=OUTPUT, is_flag=True, help="Print the output as JSON.")
 prompt_imports = option(
     "--prompt-imports",

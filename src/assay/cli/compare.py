@@ -8,18 +8,13 @@ from pathlib import Path
 import click
 
 from assay import runs
-from assay.cli._options import as_json, option, results_dir
+from assay.cli._options import as_json, margin, option, results_dir
 from assay.cli._output import echo, echo_json
 from assay.errors import UsageError
 from assay.protocol import Difference
 from assay.report.comparison import summarize_comparison, summarize_family
 from assay.report.summary import describe_differences, describe_incomplete
 from assay.runs import Result
-
-margin = option(
-    "--margin", type=click.FloatRange(min=0, max=100, min_open=True), default=2.0,
-    help="Largest difference in points that counts as equivalent.",
-)  # fmt: skip
 
 
 @click.command()

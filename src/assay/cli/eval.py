@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from assay import api, codec, runs
-from assay.cli._groups import GPU_CHECKS, MODEL, PROMPT, GroupedCommand
+from assay.cli._groups import GPU_CHECKS, MEASUREMENT, MODEL, PROMPT, GroupedCommand
 from assay.cli._options import (
     MODEL_HELP,
     STRATEGIES,
     judging_options,
     list_choices,
+    margin,
     model_options,
     option,
     prompt_options,
@@ -22,9 +23,10 @@ from assay.cli._output import INCOMPLETE, echo, echo_json
 from assay.cli._progress import ProgressDisplay
 from assay.cli.suite import reported_problems, show_suite
 from assay.errors import RunError, UsageError
-from assay.pipeline import EvalConfig
+from assay.pipeline import EvalConfig, Until
 from assay.pipeline.suite.suite import suite_of
 from assay.report.summary import summarize, summarize_strategies
+from assay.runs.compare import share_problems
 from assay.runs.publication import require_publishable
 
 if TYPE_CHECKING:
@@ -66,11 +68,21 @@ class ModelReferences(click.ParamType[str]):
     default=True,
     help="Whether to compare GPU and CPU logits first, once per model and device.",
 )
+@option(
+    "--until", group=MEASUREMENT, type=click.Choice(["decided"]),
+    help="Add samples in rounds until the comparison with --against is decided. --n-samples is the "
+    "most; default: as many as the baseline has.",
+)  # fmt: skip
+@option(
+    "--against", group=MEASUREMENT, default="", metavar="RUN", help="Baseline of --until."
+)  # fmt: skip
+@margin
 @model_options
 @judging_options
 def evaluate(
     benchmark: tuple[str, ...], model: tuple[str, ...], results_dir: Path, resume: bool,
-    as_json: bool, publishable: bool, parity_gate: bool, **settings: Any,
+    as_json: bool, publishable: bool, parity_gate: bool, until: str | None, against: str,
+    margin: float, **settings: Any,
 ) -> None:  # fmt: skip
     """Evaluate a model on BENCHMARK: generate, execute in the sandbox, score.
 
@@ -82,12 +94,17 @@ def evaluate(
       assay eval humaneval --model model.gguf --preset pass1
       assay eval humaneval --prompt-strategy all
       assay eval humaneval humanevalplus --model a.gguf --model b.gguf
+      assay eval humaneval --preset pass1 --until decided --against BASELINE
     """
+    if (until is None) != (not against):
+        raise UsageError("--until and --against: belong together. Give both, or neither.")
     config = EvalConfig(
         benchmark=benchmark[0], model=model[0], results_dir=results_dir, fresh=not resume,
-        **settings,
+        until=Until(against, margin / 100) if until else None, **settings,
     )  # fmt: skip
     if len(benchmark) > 1 or len(model) > 1:
+        if until:
+            raise UsageError("--until: needs one benchmark and one model. Give one of each.")
         if len(model) > 1 and config.engine.name:
             raise UsageError("--name: names one model. Give a suite a name for each of several.")
         suite = suite_of(config, benchmark, model)
@@ -121,7 +138,11 @@ def show_all(results: Sequence[Result], *, as_json: bool) -> None:
     if not as_json:
         echo(*summarize_strategies(results))
         return
-    compared = [codec.to_json(runs.compare(results[0], other)) for other in results[1:]]
+    comparable = [other for other in results[1:] if share_problems(results[0], other)]
+    members = runs.compare_family(results[0], comparable).members if comparable else ()
+    compared = [
+        {**codec.to_json(m.comparison), "adjusted_p_value": m.adjusted_p_value} for m in members
+    ]
     echo_json({"results": list(map(runs.render_result, results)), "comparisons": compared})
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 import click
@@ -14,9 +16,26 @@ from assay.errors import UsageError
 from assay.report.text import describe_gap, level
 from assay.runs.result_json import render_coverage
 from assay.scoring import Tally
+from assay.scoring.pass_at_k import majority_at_k, pass_hat_k
 from assay.types import Estimate
 
 MOST_SAMPLES = 10_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """A function of n samples, c right ones and k, and the start of its key in JSON."""
+
+    compute: Callable[[int, int, int], float]
+    key: str
+    most: int = MOST_SAMPLES
+
+
+MEASURES = {
+    "pass@k": Measure(scoring.pass_at_k, "pass_at_"),
+    "pass^k": Measure(pass_hat_k, "pass_hat_"),
+    "majority@k": Measure(majority_at_k, "majority_at_", most=100_000),
+}
 
 
 @click.command()
@@ -32,6 +51,10 @@ MOST_SAMPLES = 10_000_000
     "-k", "only_k", type=int, multiple=True, envvar="ASSAY_K",
     help="Value of k for --tsv. Can be repeated. Default: 1, 10 and 100.",
 )  # fmt: skip
+@option(
+    "--measure", type=click.Choice(list(MEASURES)), default="pass@k",
+    help="pass@k: one of k samples is right; pass^k: all are; majority@k: most are.",
+)  # fmt: skip
 @as_json
 def passk(
     n: int | None,
@@ -39,6 +62,7 @@ def passk(
     k: int | None,
     tsv: Path | None,
     only_k: tuple[int, ...],
+    measure: str,
     as_json: bool,
 ) -> None:
     """Compute the unbiased pass@K of N samples with C correct ones, or of a per-problem TSV.
@@ -49,25 +73,25 @@ def passk(
       assay passk --tsv results/humaneval_20260101_120000.tsv
     """
     if tsv is not None:
-        _show_tsv(tsv, only_k, as_json=as_json)
+        _show_tsv(tsv, only_k, measure, as_json=as_json)
         return
     if n is None or c is None or k is None:
         raise UsageError("N C K: missing. Give these three numbers, or --tsv FILE.")
-    if max(n, k) > MOST_SAMPLES:
-        raise UsageError(f"N and K: too large. Give at most {MOST_SAMPLES:,}.")
-    value = scoring.pass_at_k(n, c, k)
+    if max(n, k) > (most := MEASURES[measure].most):
+        raise UsageError(f"N and K: too large. Give at most {most:,}.")
+    value = MEASURES[measure].compute(n, c, k)
     if as_json:
-        echo_json({f"pass_at_{k}": value})
+        echo_json({f"{MEASURES[measure].key}{k}": value})
     else:
         echo(f"{value:.12g}")
 
 
-def _show_tsv(path: Path, only_k: tuple[int, ...], *, as_json: bool) -> None:
+def _show_tsv(path: Path, only_k: tuple[int, ...], measure: str, *, as_json: bool) -> None:
     tallies = runs.read_tsv(path)
-    found = _estimates(path, tallies, only_k)
+    found = _estimates(path, tallies, only_k, MEASURES[measure])
     coverage = scoring.coverage(tallies, max(tally.n for tally in tallies), len(tallies))
     if as_json:
-        record = {f"pass_at_{e.k}": codec.to_json(e) for e in found}
+        record = {f"{MEASURES[measure].key}{e.k}": codec.to_json(e) for e in found}
         if not coverage.complete:
             record["coverage"] = render_coverage(coverage)
         echo_json(record)
@@ -75,19 +99,22 @@ def _show_tsv(path: Path, only_k: tuple[int, ...], *, as_json: bool) -> None:
         echo(f"incomplete: {gap}. The score covers only these.")
     for e in [] if as_json else found:
         interval = f"[{e.low:.6f}, {e.high:.6f}] ({level(e)})"
-        echo(f"pass@{e.k} {e.value:.6f} {interval}, {quantity(e.problems, 'problem')}")
+        count = quantity(e.problems, "problem")
+        echo(f"{measure[:-1]}{e.k} {e.value:.6f} {interval}, {count}")
     if not coverage.complete:
         click.get_current_context().exit(INCOMPLETE)
 
 
-def _estimates(path: Path, tallies: list[Tally], only_k: tuple[int, ...]) -> list[Estimate]:
+def _estimates(
+    path: Path, tallies: list[Tally], only_k: tuple[int, ...], measure: Measure
+) -> list[Estimate]:
     for tally in tallies:
         if only_k and tally.n < max(only_k):
             raise UsageError(
                 f"{tally.task_id}: has {quantity(tally.n, 'sample')}, but pass@{max(only_k)} needs "
                 f"{max(only_k)} per problem. Lower -k."
             )
-    found = scoring.estimates(tallies, only_k or scoring.STANDARD_KS)
+    found = scoring.estimates(tallies, only_k or scoring.STANDARD_KS, measure.compute)
     if not found:
         raise UsageError(f"{path}: contains no judged samples. Choose another file.")
     return found

@@ -43,13 +43,18 @@ if TYPE_CHECKING:
     "--device", type=click.Choice(["auto", "cpu", "cuda"]), default="auto",
     help="Device to run MODEL on; auto uses a GPU if the engine finds one.",
 )  # fmt: skip
+@option(
+    "--baseline", default="", metavar="RUN", envvar="ASSAY_QA_BASELINE",
+    help="Run of another model; MODEL's result for its benchmark must be no worse than it, within "
+    "the tier's margin.",
+)  # fmt: skip
 @option("--verbose", is_flag=True, help="Show the figures of each decision.")
 @results_dir
 @data_dir
 @as_json
 def qa(
     model: str, tier: str, reference: str, policy: Path | None, device: models.Device,
-    verbose: bool, results_dir: Path, data_dir: Path | None, as_json: bool,
+    baseline: str, verbose: bool, results_dir: Path, data_dir: Path | None, as_json: bool,
 ) -> None:  # fmt: skip
     """Decide by a policy whether MODEL is sound: GO, NO-GO or INCONCLUSIVE.
 
@@ -66,7 +71,9 @@ def qa(
     with ProgressDisplay("qa", quiet=as_json) as display:
         found = models.parse_reference(model, display.note)
         path = found.path
-        subject = Subject(found, EngineOptions(device=device), results_dir, reference, data_dir)
+        subject = Subject(
+            found, EngineOptions(device=device), results_dir, reference, data_dir, baseline
+        )
         evidence = examine(subject, thresholds, tier, display)
         written = write_evidence(results_dir, f"qa_{path.stem}", codec.to_json(evidence))
     if as_json:

@@ -1,12 +1,13 @@
 """Evaluate models, and score completions that were generated elsewhere."""
 
 from assay.models import EngineOptions
-from assay.pipeline.config import ALL, EvalConfig, JudgeConfig, Sampling, ScoreConfig
+from assay.pipeline.config import ALL, EvalConfig, JudgeConfig, Sampling, ScoreConfig, Until
 from assay.pipeline.evaluate import evaluate, evaluate_all
 from assay.pipeline.judging import environment, select_problems
 from assay.pipeline.problems import ProblemSelection
 from assay.pipeline.run import sample_seed
 from assay.pipeline.score import check_references, flaky, load_recorded_samples, score
+from assay.pipeline.sequential import evaluate_until
 from assay.progress import Reporter
 
 __all__ = [
@@ -18,10 +19,12 @@ __all__ = [
     "Reporter",
     "Sampling",
     "ScoreConfig",
+    "Until",
     "check_references",
     "environment",
     "evaluate",
     "evaluate_all",
+    "evaluate_until",
     "flaky",
     "load_recorded_samples",
     "sample_seed",

@@ -11,6 +11,7 @@ from assay.errors import UsageError
 from assay.models import EngineOptions
 from assay.pipeline.problems import ProblemSelection
 from assay.runs import Gate
+from assay.scoring.decisions import MARGIN
 from assay.types import Decoding, PromptImports
 
 STANDARD, ALL = "standard", "all"  # prompt strategies
@@ -132,6 +133,15 @@ class ScoreConfig(JudgeConfig):
 
 
 @dataclass(frozen=True, slots=True)
+class Until:
+    """Set when to stop adding samples: when a comparison with a baseline decides."""
+
+    against: str  # the baseline: a results file, or the name of a run
+    margin: float = MARGIN  # of equivalence
+    force: bool = False  # compare even if the protocols differ
+
+
+@dataclass(frozen=True, slots=True)
 class EvalConfig(JudgeConfig):
     """Settings for evaluating a model."""
 
@@ -141,5 +151,7 @@ class EvalConfig(JudgeConfig):
     system: str = ""  # message before every prompt
     stop: tuple[str, ...] = ()  # texts that end a completion, in addition to the strategy's
     engine: EngineOptions = field(default_factory=EngineOptions)
+    until: Until | None = None  # none: all samples are generated
+    rounds: int = 0  # samples per problem to generate now, of those that are planned; 0: all
     # Called before anything is generated. Returns what to record about the device, or raises.
     gate: Callable[[models.Model], Gate | None] = lambda _: None

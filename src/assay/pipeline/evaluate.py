@@ -75,6 +75,7 @@ def evaluate(config: EvalConfig, reporter: Reporter, shared: Shared | None = Non
         for flag in unused_for_recorded(config.sampling):
             reporter.note(f"{flag}: has no effect on recorded completions")
         samples = recorded_samples(model, keys)
+        samples = dataclasses.replace(samples, planned=config.sampling.n_samples)
         return judge_samples(config, selected, benchmark, samples, model, reporter, gate)
     decoding = config.sampling.resolve(thinks=model.thinks)
     if model.thinks and config.sampling.max_tokens is None:
@@ -95,8 +96,9 @@ def evaluate(config: EvalConfig, reporter: Reporter, shared: Shared | None = Non
             models.preload(model, shared.largest or decoding)
         when_generated = shared.when_generated or loaded.close
         samples = Samples(
-            keys, strategy, asking, decoding, store=store, when_generated=when_generated
-        )
+            keys, strategy, asking, decoding, store=store, when_generated=when_generated,
+            planned=config.sampling.n_samples,
+        )  # fmt: skip
         return judge_samples(config, selected, benchmark, samples, model, reporter, gate)
 
 
@@ -198,5 +200,5 @@ def planned_requests(
 
 def sample_keys(config: EvalConfig, selected: SelectedProblems) -> list[SampleKey]:
     """Return all samples of an evaluation, those of one problem together."""
-    numbers = range(config.sampling.n_samples)
+    numbers = range(config.rounds or config.sampling.n_samples)
     return [(problem.task_id, s) for problem in selected.benchmark.problems for s in numbers]

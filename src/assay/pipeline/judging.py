@@ -61,7 +61,8 @@ def judge_samples(
         capabilities = judge.capabilities()
         most = max(Counter(task_id for task_id, _ in samples.keys).values(), default=0)
         task_ids = [p.task_id for p in selected.benchmark.problems]
-        protocol = _protocol(config, benchmark, task_ids, samples, most, judge)
+        planned = max(most, samples.planned)
+        protocol = _protocol(config, benchmark, task_ids, samples, planned, judge)
         cache = _verdict_cache(capabilities, protocol.environment)
         run = runs.open_run(
             config.results_dir, protocol, model.identity,

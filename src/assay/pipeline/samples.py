@@ -47,6 +47,7 @@ class Samples:
     origin: str = ""  # digest of completions that were recorded elsewhere
     store: runs.CompletionStore | None = None  # answers to the same requests
     when_generated: Callable[[], None] = lambda: None  # called before the last ones are judged
+    planned: int = 0  # samples per problem that there may be at most; 0: these
 
 
 def check_strategy(config: EvalConfig, model: models.Model) -> None:

@@ -175,18 +175,20 @@ def _noises(pilots: Sequence[Result], pairs: Sequence[tuple[Tally, Tally]]) -> N
         sampling = _mean_sampling(a) + _mean_sampling(b)
         return Noises(n * found.problems**2, sampling, "measured by both pilots")
     unrelated = 2 * (1 - CORRELATION)  # times one model's variance between problems
+    problems, sampling = unrelated * PROBLEM_VARIANCE, 2 * SAMPLING_VARIANCE
+    if pairs:  # of single samples, whose flips are the sum of both noises
+        scale = _discordance(pairs) / (problems + sampling)
+        source = "flips measured by both pilots, their part in samples assumed"
+        return Noises(scale * problems, scale * sampling, source)
     for pilot in pilots:
         tallies = list(tally_problems(pilot).values())
         if len(tallies) > 1 and all(tally.n > 1 for tally in tallies):
-            sampling = _mean_sampling(tallies)
-            between = _variance([t.passed / t.n for t in tallies]) - sampling / tallies[0].n
+            within = _mean_sampling(tallies)
+            between = _variance([t.passed / t.n for t in tallies]) - within / tallies[0].n
             source = f"sampling by the pilot, correlation {CORRELATION:g} of the models assumed"
-            return Noises(unrelated * max(0.0, between), 2 * sampling, source)
-    return Noises(
-        unrelated * PROBLEM_VARIANCE,
-        2 * SAMPLING_VARIANCE,
-        f"assumed: uniform pass rates, correlation {CORRELATION:g} of the models",
-    )
+            return Noises(unrelated * max(0.0, between), 2 * within, source)
+    source = f"assumed: uniform pass rates, correlation {CORRELATION:g} of the models"
+    return Noises(problems, sampling, source)
 
 
 def _mean_sampling(tallies: Sequence[Tally]) -> float:

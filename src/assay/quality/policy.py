@@ -12,6 +12,7 @@ from assay.borders.reading import Reader
 from assay.borders.yaml_files import parse_yaml
 from assay.errors import UsageError
 from assay.quality.texts import BUILT_IN
+from assay.scoring.decisions import MARGIN
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -40,6 +41,7 @@ class Tier:
     parity: bool = False
     # Lower bounds by benchmark and figure.
     scores: dict[str, dict[str, float]] = field(default_factory=dict)
+    margin: float = MARGIN  # by which pass@1 may be below that of a baseline
 
 
 @dataclass(frozen=True, slots=True)

@@ -147,7 +147,7 @@ def summarize_family(found: ComparisonFamily, results: Sequence[Result]) -> list
         *table(rows),
         f"Intervals have the level {100 * level:.4g} %, so that all cover together with "
         f"{100 * (1 - found.alpha):g} %. Equivalent: less than {100 * margin:g} points.",
-        "Models that share a letter cannot be told apart (all pairs, corrected by Holm's method).",
+        "Models that share a letter cannot be distinguished (all pairs, Holm's correction).",
         *_suspicious(found),
     ]
 

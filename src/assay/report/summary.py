@@ -19,8 +19,9 @@ from assay.report.text import (
     score,
     table,
 )
-from assay.runs import Comparison, Result, compare
-from assay.runs.result import ConfigResult, CrossCheck, Dependence, Timing
+from assay.runs import Comparison, Result, compare_family
+from assay.runs.compare import FamilyMember, share_problems
+from assay.runs.result import ConfigResult, CrossCheck, Dependence, SequentialResult, Timing
 from assay.types import ModelIdentity
 
 DIGEST = re.compile("[0-9a-f]{64}")
@@ -51,6 +52,8 @@ def summarize(result: Result) -> list[str]:
             f"by {best.method}"
             + (f", {quantity(without, 'problem')} without examples" if without else "")
         )
+    if result.sequential and result.sequential.looks:
+        lines.append(_sequential(result.sequential))
     if results.unscorable:
         lines.append(f"  unscorable {', '.join(results.unscorable)}: the reference fails here")
     if results.unsupported:
@@ -68,6 +71,16 @@ def summarize(result: Result) -> list[str]:
         f"  protocol  {result.protocol.hash[:12]}{' (incomplete)' if gap else ''}",
         f"  results   {result.path}",
     ]
+
+
+def _sequential(found: SequentialResult) -> str:
+    last = found.looks[-1]
+    ends = f"[{100 * last.interval.low:+.1f}, {100 * last.interval.high:+.1f}]"
+    return (
+        f"  {found.decision:<9} compared with {found.baseline_model} ({found.baseline}) on these "
+        f"problems: {100 * (last.gained - last.lost) / last.pairs:+.1f} points {ends}, after "
+        f"{last.rounds} of {found.budget} rounds"
+    )
 
 
 def describe_settings(config: ConfigResult, protocol: RecordedProtocol) -> list[str]:
@@ -166,17 +179,22 @@ def _extraction(rules: Sequence[Dependence]) -> list[str]:
 
 
 def summarize_strategies(results: Sequence[Result]) -> list[str]:
-    """Return one table. Differences are relative to the first result, problem by problem."""
+    """Return one table. Differences are relative to the first result, problem by problem.
+
+    The p-values are corrected for the number of strategies by Holm's method.
+    """
     first = results[0]
     against = first.config.prompt_strategy
     shown_level = level(first.pass_at[1]) if 1 in first.pass_at else "interval"
     rows = [("strategy", "pass@1", shown_level, f"to {against}", "gained", "lost", "p", "run")]
+    comparable = [result for result in results[1:] if share_problems(first, result)]
+    members = compare_family(first, comparable).members if comparable else ()
+    compared = {member.comparison.run_b: member for member in members}
     for result in results:
-        compared = None if result is first else compare(first, result)
         rows.append(
             (
                 result.config.prompt_strategy, score(result.results, 1),
-                interval(result.pass_at.get(1)), *_compared(compared), result.run,
+                interval(result.pass_at.get(1)), *_compared(compared.get(result.run)), result.run,
             )
         )  # fmt: skip
     lines = [f"{benchmark_name(first)} · {first.model} · n={first.config.num_samples}"]
@@ -189,11 +207,12 @@ def summarize_strategies(results: Sequence[Result]) -> list[str]:
     return lines
 
 
-def _compared(found: Comparison | None) -> tuple[str, str, str, str]:
-    if found is None or found.difference is None:
+def _compared(member: FamilyMember | None) -> tuple[str, str, str, str]:
+    if member is None:
         return "-", "-", "-", "-"
+    found = member.comparison
     points = f"{100 * found.difference:+.1f} points"
-    return points, str(len(found.gained)), str(len(found.lost)), f"{found.p_value:.3g}"
+    return points, str(len(found.gained)), str(len(found.lost)), f"{member.adjusted_p_value:.3g}"
 
 
 def describe_incomplete(found: Comparison, first: Result, second: Result) -> list[str]:

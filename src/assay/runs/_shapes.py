@@ -102,6 +102,7 @@ RESULT: Shape = {
     "protocol": PROTOCOL,
     "config?": {},
     "coverage?": COVERAGE,
+    "sequential?": {},
     "model_identity?": {
         "prompt_form": lambda value: value in ("chat", "text"),
         "weights_sha256": _is_text,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -12,14 +11,18 @@ from assay.protocol import Difference, differences
 from assay.runs.result import Result
 from assay.runs.result_json import render_result
 from assay.scoring import Tally
-from assay.scoring.comparison import Statistics, compare_pairs, compare_unpaired
+from assay.scoring.comparison import (
+    Statistics,
+    compare_pairs,
+    compare_unpaired,
+    group_verdicts,
+)
 from assay.scoring.decisions import (
     ALPHA,
     MARGIN,
     Decision,
     ModelGroups,
     decide_in_family,
-    group_models,
     holm,
 )
 from assay.scoring.intervals import LEVEL, VERSION
@@ -138,7 +141,7 @@ def compare_family(
     return ComparisonFamily(
         baseline.run,
         members,
-        group_results([baseline, *others], alpha),
+        group_verdicts(table, alpha),
         tuple(difficulties(table)),
         tuple(suspicious_problems(table)),
         alpha,
@@ -146,15 +149,14 @@ def compare_family(
 
 
 def group_results(results: Sequence[Result], alpha: float = ALPHA) -> ModelGroups:
-    """Return letters for results that cannot be told apart: paired tests of all pairs, by Holm."""
-    p_values, scores = {}, {}
-    for a, b in itertools.combinations(results, 2):
-        found = compare_pairs(_pairs(a, b, tally_problems(a), tally_problems(b)))
-        p_values[a.run, b.run] = found.test.p_value
-    for result in results:
-        shares = [_share(tally) for tally in tally_problems(result).values()]
-        scores[result.run] = sum(shares) / len(shares)
-    return group_models(scores, p_values, alpha)
+    """Return letters for results that cannot be distinguished: all pairs, Holm's correction."""
+    table = {result.run: list(tally_problems(result).values()) for result in results}
+    return group_verdicts(table, alpha)
+
+
+def share_problems(a: Result, b: Result) -> bool:
+    """Return whether two results have a judged problem in common."""
+    return bool(tally_problems(a).keys() & tally_problems(b).keys())
 
 
 def tally_problems(result: Result) -> dict[str, Tally]:

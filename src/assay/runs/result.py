@@ -15,6 +15,7 @@ from assay.runs._rest import Rest
 from assay.runs.about import Environment
 from assay.runs.folder import RunReader
 from assay.scoring import Coverage
+from assay.scoring.sequential import Look
 from assay.types import Completion, Decoding, Estimate, ModelIdentity, Program, Sample, Verdict
 
 SCHEMA = 1
@@ -135,6 +136,18 @@ class CrossCheck:
 
 
 @dataclass(frozen=True, slots=True)
+class SequentialResult:
+    """Record how samples were added in rounds until a comparison with a baseline decided."""
+
+    baseline: str  # its run
+    baseline_model: str
+    margin: float
+    budget: int  # most rounds
+    decision: str  # at the last look
+    looks: tuple[Look, ...]  # one after every round
+
+
+@dataclass(frozen=True, slots=True)
 class SampleResult:
     """One sample of a run: its completion, program and verdict."""
 
@@ -167,6 +180,7 @@ class Result:
     flaky: dict[str, tuple[str, ...]] | None = None
     extraction: tuple[Dependence, ...] | None = None
     cross_check: CrossCheck | None = None
+    sequential: SequentialResult | None = None  # none: the number of samples was fixed
     path: Path  # of the results file
     rest: Rest = field(default_factory=Rest, repr=False)  # what other versions write
 

@@ -26,6 +26,7 @@ from assay.runs.result import (
     ProblemResult,
     Result,
     ScoreResult,
+    SequentialResult,
     Timing,
 )
 from assay.scoring import Coverage
@@ -72,6 +73,7 @@ def parse_result(content: Any, path: Path) -> Result:
     """Parse a results file's content. Raise ValueError for a field of another type."""
     coverage, identity = content.get("coverage"), content.get("model_identity")
     flaky, rules, other = (content.get(name) for name in CHECKS)
+    rounds = content.get("sequential")
     result = Result(
         benchmark=content["benchmark"],
         model=content["model"],
@@ -92,6 +94,7 @@ def parse_result(content: Any, path: Path) -> Result:
         flaky=None if flaky is None else {key: tuple(map(str, flaky[key])) for key in flaky},
         extraction=None if rules is None else tuple(codec.read_known(Dependence, r) for r in rules),
         cross_check=None if other is None else codec.read_known(CrossCheck, other),
+        sequential=None if rounds is None else codec.read_known(SequentialResult, rounds),
         path=path,
     )
     return dataclasses.replace(result, rest=find_rest(content, _render(result)))
@@ -120,6 +123,7 @@ def _render(result: Result) -> Any:
         "continued_in": [render_environment(one) for one in result.continued_in],
         "timing": _render_timing(result.timing),
         "cross_check": codec.to_json(result.cross_check),
+        "sequential": codec.to_json(result.sequential),
     }
     if result.extraction is not None:
         found["extraction"] = [codec.to_json(rule) for rule in result.extraction]

@@ -78,7 +78,7 @@ def build_result(
         ),
         results=ScoreResult(
             total=len(tallies),
-            completed=sum(t.n == protocol.n_samples for t in tallies),
+            completed=coverage.judged_problems,
             passed=sum(t.passed > 0 for t in tallies),
             samples=len(verdicts),
             samples_passed=sum(t.passed for t in tallies),

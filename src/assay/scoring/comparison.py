@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -15,7 +16,15 @@ from assay.scoring.clusters import (
     name_clusters,
     standard_error,
 )
-from assay.scoring.decisions import ALPHA, MARGIN, Decision, decide, within
+from assay.scoring.decisions import (
+    ALPHA,
+    MARGIN,
+    Decision,
+    ModelGroups,
+    decide,
+    group_models,
+    within,
+)
 from assay.scoring.distributions import (
     normal_quantile,
     student_t_cdf,
@@ -104,7 +113,7 @@ def _compare_single(pairs: Pairs, level: float) -> _Found:
         interval = Interval(*tango(table, level), level, "tango")
     else:
         interval = Interval(*newcombe(table, level), level, "newcombe-10")
-    test = Significance(sign_test(gained, lost), "mcnemar-exact")
+    test = _significance(pairs)
     alpha = 1 - level
     smallest = detectable_difference(len(pairs), (gained + lost) / len(pairs), POWER, alpha)
     detectable = Detectable(smallest, POWER, _tidy(alpha), "sign-test-exact")
@@ -116,7 +125,7 @@ def _compare_shares(pairs: Pairs, clusters: Clusters | None, level: float) -> _F
     shares = [(a.passed / a.n, b.passed / b.n) for a, b in pairs]
     samples = min(sum(a.n for a, _ in pairs), sum(b.n for _, b in pairs))
     interval = difference_interval(shares, samples, clusters, level)
-    test = sign_flip_test(_cluster_deltas(pairs, clusters))
+    test = _significance(pairs)
     error = standard_error(_deltas(pairs), clusters)
     noise = two_noises(pairs, error) if math.isfinite(error) else None
     freedom = max(1, count_clusters(pairs, clusters) - 1)
@@ -163,6 +172,33 @@ def _equivalence(
         return None
     t = (margin - abs(math.fsum(deltas) / len(deltas))) / error
     return Significance(student_t_cdf(-t, count_clusters(pairs, clusters) - 1), "tost-t")
+
+
+def group_verdicts(table: Mapping[str, Sequence[Tally]], alpha: float = ALPHA) -> ModelGroups:
+    """Return letters for models that cannot be distinguished, from their tallies by name.
+
+    Every pair is tested over its common problems, and all pairs are corrected together. A pair
+    without a common problem counts as not distinguished.
+    """
+    by_task = {name: {t.task_id: t for t in tallies if t.n} for name, tallies in table.items()}
+    p_values = {}
+    for a, b in itertools.combinations(by_task, 2):
+        pairs = [(by_task[a][task], by_task[b][task]) for task in by_task[a] if task in by_task[b]]
+        p_values[a, b] = _significance(pairs).p_value if pairs else 1.0
+    scores = {
+        name: math.fsum(t.passed / t.n for t in tallies.values()) / max(1, len(tallies))
+        for name, tallies in by_task.items()
+    }
+    return group_models(scores, p_values, alpha)
+
+
+def _significance(pairs: Pairs) -> Significance:
+    """Return the test alone, for when nothing else is needed."""
+    clusters = name_clusters([b for _, b in pairs])
+    if clusters is None and all(a.n == b.n == 1 for a, b in pairs):
+        table = paired_table(pairs)
+        return Significance(sign_test(int(table.gained), int(table.lost)), "mcnemar-exact")
+    return sign_flip_test(_cluster_deltas(pairs, clusters))
 
 
 def compare_unpaired(

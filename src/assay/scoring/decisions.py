@@ -76,7 +76,7 @@ class TestedPair:
 
 @dataclass(frozen=True, slots=True)
 class ModelGroups:
-    """Models in the order of their scores, with letters: those that share one are not told apart.
+    """Models in the order of their scores, with letters. Those that share one are alike so far.
 
     ``pairs`` has all pairs; their p-values are corrected together.
     """
@@ -91,7 +91,7 @@ class ModelGroups:
 def group_models(
     scores: Mapping[str, float], p_values: Mapping[tuple[str, str], float], alpha: float = ALPHA
 ) -> ModelGroups:
-    """Return letters for models that cannot be told apart.
+    """Return letters for models that cannot be distinguished.
 
     ``p_values`` has one of the two orders of every pair. Two models share a letter exactly if their
     difference is not significant after Holm's correction over all pairs. Being in one group does

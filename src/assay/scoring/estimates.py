@@ -110,15 +110,18 @@ def estimate(tallies: Iterable[Tally], k: int, measure: Measure = pass_at_k) -> 
 
 
 def _interval(tallies: Sequence[Tally], values: Sequence[float]) -> tuple[float, float]:
-    """Return the interval of the mean; problems of one cluster count as one draw."""
-    samples = sum(t.n for t in tallies)
+    """Return the interval of the mean; problems of one cluster count as one draw.
+
+    With clusters the effective size is at most the number of problems. Where nearly all samples
+    fail or nearly all pass, that of the samples would cover the truth 80 times in 100 only.
+    """
     clusters = name_clusters(tallies)
     if clusters is None:
-        return clustered_wilson(values, samples)
+        return clustered_wilson(values, sum(t.n for t in tallies))
     mean = math.fsum(values) / len(values)
     error = standard_error(values, clusters)
     variance = error * error if math.isfinite(error) else 0.0
-    return effective_wilson(mean, variance, len(set(clusters)), samples)
+    return effective_wilson(mean, variance, len(set(clusters)), len(values))
 
 
 def estimates(

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 from assay.errors import UsageError
 
+EXACT = 500  # samples: with more, binomial coefficients are computed as logarithms
+
 
 @dataclass(frozen=True, slots=True)
 class Tally:
@@ -37,7 +39,7 @@ def pass_at_k(n: int, c: int, k: int) -> float:
 def pass_hat_k(n: int, c: int, k: int) -> float:
     """Return the chance that all of k samples, drawn from n with c right, are right (pass^k)."""
     _check(n, c, k, "pass^")
-    return math.comb(c, k) / math.comb(n, k)
+    return _draw_chance(n, c, k, k)
 
 
 def majority_at_k(n: int, c: int, k: int) -> float:
@@ -47,11 +49,24 @@ def majority_at_k(n: int, c: int, k: int) -> float:
     do too; wrong ones usually differ from each other, so a real vote does at least as well.
     """
     _check(n, c, k, "majority@")
-    ways = sum(
-        math.comb(c, right) * math.comb(n - c, k - right) * (1 if 2 * right == k else 2)
+    return math.fsum(
+        _draw_chance(n, c, k, right) * (0.5 if 2 * right == k else 1.0)
         for right in range((k + 1) // 2, min(c, k) + 1)
     )
-    return ways / (2 * math.comb(n, k))
+
+
+def _draw_chance(n: int, c: int, k: int, right: int) -> float:
+    """Return the chance that ``right`` of k samples, drawn from n with c right, are right."""
+    if right > c or k - right > n - c:
+        return 0.0
+    if n <= EXACT:
+        return math.comb(c, right) * math.comb(n - c, k - right) / math.comb(n, k)
+    logs = _log_comb(c, right) + _log_comb(n - c, k - right) - _log_comb(n, k)
+    return math.exp(logs)
+
+
+def _log_comb(n: int, k: int) -> float:
+    return math.lgamma(n + 1) - math.lgamma(k + 1) - math.lgamma(n - k + 1)
 
 
 def _check(n: int, c: int, k: int, name: str) -> None:

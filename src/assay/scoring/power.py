@@ -98,6 +98,7 @@ def sign_test_power(
     return min(1.0, shown)
 
 
+@functools.cache
 def detectable_difference(
     problems: int, discordance: float, power: float = POWER, alpha: float = ALPHA
 ) -> float | None:

@@ -7,6 +7,7 @@ of the two passes in it.
 from __future__ import annotations
 
 import math
+import sys
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -91,5 +92,5 @@ def look(
     if before is not None:  # what an earlier look excluded stays excluded
         low, high = max(low, before.interval.low), min(high, before.interval.high)
     interval = Interval(low, max(low, high), level, "confidence-sequence-bernstein")
-    e_value = flips_e_value(gained, lost)
+    e_value = min(flips_e_value(gained, lost), sys.float_info.max)  # JSON has no infinity
     return Look(rounds, pairs, gained, lost, interval, e_value, decide(interval, margin))

@@ -48,6 +48,7 @@ class Subject:
     results_dir: Path
     reference: str = ""  # of the parity; none: the same weights in torch, if the tier asks for it
     data_dir: Path | None = None  # where data is looked for first
+    baseline: str = ""  # a run that the model's results are compared with; none: not compared
 
 
 class Examination:

@@ -36,10 +36,10 @@ def _scores(examination: Examination, benchmark: str) -> list[Item]:
         for run in runs.list_runs(results_dir, examination.reporter.note)
         if run.result
         and run.benchmark == benchmark
-        and _is_same_model(run.model_identity, examination.model.identity)
+        and is_same_model(run.model_identity, examination.model.identity)
         and _is_asked_as_usual(run.protocol)
     ]
-    newest = next((result for result in results if _is_whole(result)), None)
+    newest = next((result for result in results if is_whole(result)), None)
     if newest is None:
         partial = f" ({len(results)} incomplete or for selected problems)" if results else ""
         remedy = f"run 'assay eval {benchmark}'"
@@ -51,7 +51,7 @@ def _scores(examination: Examination, benchmark: str) -> list[Item]:
     return [_score(benchmark, figure, least, newest) for figure, least in wanted.items()]
 
 
-def _is_same_model(recorded: ModelIdentity | None, identity: ModelIdentity) -> bool:
+def is_same_model(recorded: ModelIdentity | None, identity: ModelIdentity) -> bool:
     """Return whether a result is for this model: weights, adapter, number format, prompt form."""
     return recorded is not None and all(
         getattr(recorded, name) == getattr(identity, name) for name in IDENTITY
@@ -71,7 +71,7 @@ def _is_asked_as_usual(protocol: RecordedProtocol) -> bool:
     )
 
 
-def _is_whole(result: Result) -> bool:
+def is_whole(result: Result) -> bool:
     """Return whether a result covers all problems. Those of earlier versions do not say so."""
     return result.coverage is not None and result.coverage.complete and result.coverage.whole
 

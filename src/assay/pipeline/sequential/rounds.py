@@ -1,0 +1,124 @@
+"""Add samples round by round, and stop when the comparison with a baseline decides."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+
+from assay import runs
+from assay.errors import UsageError
+from assay.pipeline.config import ALL, EvalConfig, Until
+from assay.pipeline.evaluate import evaluate
+from assay.progress import Reporter
+from assay.protocol import differences
+from assay.runs import Result, RunReader
+from assay.runs.result import SequentialResult
+from assay.scoring.sequential import Look, look
+from assay.types import SampleKey, Verdict
+
+UNDECIDED = "undecided"
+# In which two protocols may differ: the baseline's number of samples is its own.
+FREE_FIELDS = {"n_samples"}
+NOT_PUBLISHABLE = "samples were added until a comparison decided, which biases the score"
+
+Verdicts = Mapping[SampleKey, Verdict]
+
+
+def evaluate_until(config: EvalConfig, until: Until, reporter: Reporter) -> Result:
+    """Evaluate with one more sample per problem at a time until the comparison decides.
+
+    Sample r of every problem is compared with the baseline's sample r, so that there are at most as
+    many rounds as the baseline has samples. Return the result with all looks. The same call resumes
+    an interrupted evaluation.
+    """
+    baseline = runs.find_result(until.against, config.results_dir)
+    before = RunReader(runs.find_run_folder(baseline, config.results_dir)).verdicts
+    budget = _choose_budget(config, baseline)
+    config = dataclasses.replace(
+        config, sampling=dataclasses.replace(config.sampling, n_samples=budget)
+    )
+    looks: list[Look] = []
+    while True:
+        number = len(looks)
+        this = dataclasses.replace(config, rounds=number + 1, fresh=config.fresh and not looks)
+        result = evaluate(this, reporter)
+        if not looks and not until.force:
+            _check_protocols(result, baseline)
+        after = RunReader(result.folder).verdicts
+        pairs, gained, lost = count_flips(before, after, number)
+        if not pairs:
+            raise UsageError(
+                f"{baseline.run}: has no verdict on sample {number} of these problems. Give "
+                "another --against, or a smaller --n-samples."
+            )
+        looks.append(look(looks[-1] if looks else None, pairs, gained, lost, until.margin))
+        reporter.note(_describe(looks[-1], budget))
+        if looks[-1].decision != UNDECIDED or len(looks) == budget:
+            return _record(result, baseline, until, budget, looks)
+
+
+def _choose_budget(config: EvalConfig, baseline: Result) -> int:
+    """Return the most rounds: the baseline's samples per problem, or fewer if requested."""
+    if config.prompt_strategy == ALL:
+        raise UsageError("--until: compares one prompt strategy with the baseline. Name one.")
+    samples = max((problem.n for problem in baseline.problems), default=0)
+    wanted = config.sampling.n_samples
+    budget = min(samples, wanted) if wanted > 1 else samples
+    if budget < 2:
+        raise UsageError(
+            f"{baseline.run}: has one sample per problem, so there is nothing to add. Evaluate the "
+            "baseline with --n-samples and a --temperature above 0."
+        )
+    if not baseline.protocol.origin and baseline.config.decoding.temperature == 0:
+        raise UsageError(
+            f"{baseline.run}: is greedy, so all its samples of a problem are the same. Evaluate "
+            "the baseline with a --temperature above 0."
+        )
+    return budget
+
+
+def _check_protocols(result: Result, baseline: Result) -> None:
+    found = differences(baseline.protocol.to_json(), result.protocol.to_json())
+    names = [name for name, _, _ in found if name not in FREE_FIELDS]
+    if names:
+        raise UsageError(
+            f"--against {baseline.run}: its protocol differs ({', '.join(names)}). Use the "
+            "settings of the baseline."
+        )
+
+
+def count_flips(before: Verdicts, after: Verdicts, sample: int) -> tuple[int, int, int]:
+    """Return the pairs of a round, and how many of them were gained and lost."""
+    outcomes = [
+        (before[key].status == "pass", verdict.status == "pass")
+        for key, verdict in after.items()
+        if key[1] == sample
+        and key in before
+        and "invalid" not in (verdict.status, before[key].status)
+    ]
+    return len(outcomes), outcomes.count((False, True)), outcomes.count((True, False))
+
+
+def _describe(found: Look, budget: int) -> str:
+    ends = f"[{100 * found.interval.low:+.1f}, {100 * found.interval.high:+.1f}]"
+    difference = 100 * (found.gained - found.lost) / found.pairs
+    return (
+        f"round {found.rounds} of {budget}: {difference:+.1f} points {ends} to the baseline on "
+        f"these problems, {found.decision}"
+    )
+
+
+def _record(
+    result: Result, baseline: Result, until: Until, budget: int, looks: list[Look]
+) -> Result:
+    """Write the result again, with what was decided at which look."""
+    found = dataclasses.replace(
+        result,
+        publishable=False,
+        not_publishable=(*result.not_publishable, NOT_PUBLISHABLE),
+        sequential=SequentialResult(
+            baseline.run, baseline.model, until.margin, budget, looks[-1].decision, tuple(looks)
+        ),
+    )
+    runs.write_result(found)
+    return found

@@ -1,0 +1,72 @@
+"""Compare the model's result with that of a baseline, problem by problem."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING
+
+from assay import runs
+from assay.quality.decision import at_least
+from assay.quality.qa.checks.scores import RESULT_FILES, is_same_model
+from assay.quality.qa.examination import Examination, Item, QaCheck, qa_checks
+
+if TYPE_CHECKING:
+    from assay.runs import Comparison, Result
+
+NAME = "baseline"
+
+
+def _ask(examination: Examination) -> list[Item]:
+    """Decide whether the model is worse than the baseline by the margin or more.
+
+    The whole interval of the difference must be above the margin's loss for a GO, and below it for
+    a NO-GO. A large p-value decides nothing.
+    """
+    subject = examination.subject
+    baseline = runs.find_result(subject.baseline, subject.results_dir)
+    name = f"{baseline.benchmark} against {baseline.model}"
+    result = _find_result(examination, baseline)
+    if result is None:
+        reason = (
+            f"no complete result of this model with the protocol of {baseline.run}; run "
+            f"'assay eval {baseline.benchmark}' with the same settings"
+        )
+        return [Item(name, "INCONCLUSIVE", reason)]
+    for one in (baseline, result):
+        content = RESULT_FILES.read_bytes(one.path)
+        examination.digests[f"result {one.run}"] = hashlib.sha256(content).hexdigest()
+    margin = examination.tier.margin
+    found = runs.compare(baseline, result, margin=margin)
+    decision = at_least(found.interval.low, found.interval.high, -margin)
+    return [Item(name, decision, _describe(found), found)]
+
+
+def _find_result(examination: Examination, baseline: Result) -> Result | None:
+    """Return the newest complete result of exactly this model and the baseline's protocol."""
+    listed = runs.list_runs(examination.subject.results_dir, examination.reporter.note)
+    return next(
+        (
+            run.result
+            for run in listed
+            if run.result
+            and run.result.complete
+            and run.protocol.hash == baseline.protocol.hash
+            and is_same_model(run.model_identity, examination.model.identity)
+        ),
+        None,
+    )
+
+
+def _describe(found: Comparison) -> str:
+    ends = f"[{100 * found.interval.low:+.1f}, {100 * found.interval.high:+.1f}]"
+    text = (
+        f"{100 * found.difference:+.1f} points {ends}, gained {len(found.gained)}, lost "
+        f"{len(found.lost)} of {found.problems}; at least {-100 * found.margin:g}"
+    )
+    smallest = found.detectable.difference
+    if found.decision == "undecided" and smallest is not None:
+        text += f"; this many samples could show {100 * smallest:.1f} points"
+    return text
+
+
+qa_checks.register(NAME)(QaCheck(order=60, is_asked=lambda e: bool(e.subject.baseline), ask=_ask))
