@@ -1,0 +1,19 @@
+"""The functions of ``import assay``. They print nothing unless given a reporter."""
+
+from assay.api.evaluation import (
+    evaluate,
+    evaluate_suite,
+    open_suite,
+    plan_suite,
+    run_evaluation,
+    run_suite,
+)
+from assay.api.judging import Judge, judge
+from assay.api.opening import load_benchmark, load_run, open_model
+from assay.api.results import compare, compare_family, leaderboard, plan
+
+__all__ = [
+    "Judge", "compare", "compare_family", "evaluate", "evaluate_suite", "judge", "leaderboard",
+    "load_benchmark", "load_run", "open_model", "open_suite", "plan", "plan_suite",
+    "run_evaluation", "run_suite",
+]  # fmt: skip

@@ -1,0 +1,189 @@
+"""Evaluate models, one at a time or as a suite."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from assay import models, pipeline
+from assay.models import EngineOptions, Model
+from assay.pipeline import EvalConfig, ProblemSelection, Sampling, Until
+from assay.pipeline.suite.estimate import SuitePlan, estimate_suite
+from assay.pipeline.suite.file import read_suite_file
+from assay.pipeline.suite.plan import ReadyRun, prepare_suite
+from assay.pipeline.suite.run import SuiteResult
+from assay.pipeline.suite.run import run_suite as run_prepared
+from assay.pipeline.suite.suite import Suite
+from assay.progress import Reporter, Silent
+from assay.quality.parity_gate import require_parity
+from assay.runs import Gate, Result
+from assay.runs.publication import require_publishable
+from assay.types import PromptImports
+
+SILENT = Silent()
+
+
+def evaluate(
+    benchmark: str,
+    *,
+    model: str = models.DEFAULT,
+    n_samples: int = 1,
+    temperature: float = 0.0,
+    top_k: int | None = None,
+    top_p: float = 1.0,
+    min_p: float = 0.0,
+    repetition_penalty: float = 1.0,
+    max_tokens: int | None = None,
+    seed: int = 0,
+    prompt_strategy: str = "standard",
+    system: str = "",
+    stop: Sequence[str] = (),
+    problems: str = "",
+    tasks: Sequence[str] = (),
+    prompt_imports: PromptImports = "prepended",
+    time_limit: float | None = None,
+    select: str = "",
+    engine: EngineOptions | None = None,
+    sandbox: str = "process",
+    sandbox_tier: str = "auto",
+    workers: int = 0,
+    use_cache: bool = True,
+    results_dir: str | Path = "results",
+    data_dir: str | Path | None = None,
+    fresh: bool = False,
+    parity_gate: bool = True,
+    publishable: bool = False,
+    until: Until | None = None,
+    reporter: Reporter = SILENT,
+) -> Result:
+    """Evaluate a model on a benchmark, or resume the same evaluation, and return its result.
+
+    The arguments are the options of ``assay eval``: ``problems`` is ``"10"`` or ``"20:40"``,
+    ``tasks`` are task ids, and ``engine`` holds the options of engines. ``time_limit`` is in CPU
+    seconds; None derives it from the references. The parity gate applies as on the command line.
+    ``until`` adds samples only until a comparison with a baseline decides.
+    Raise an ``AssayError`` for errors that a user can cause.
+    """
+    options = engine or EngineOptions()
+    config = EvalConfig(
+        benchmark=benchmark,
+        results_dir=Path(results_dir),
+        sandbox=sandbox,
+        sandbox_tier=sandbox_tier,
+        workers=workers,
+        no_cache=not use_cache,
+        fresh=fresh,
+        select=select,
+        data_dir=Path(data_dir) if data_dir else None,
+        problems=ProblemSelection(problems, tasks=tuple(tasks)),
+        prompt_imports=prompt_imports,
+        time_limit=time_limit,
+        model=model,
+        sampling=Sampling(
+            n_samples, temperature, top_k, top_p, min_p, repetition_penalty, max_tokens, seed
+        ),
+        prompt_strategy=prompt_strategy,
+        system=system,
+        stop=tuple(stop),
+        engine=options,
+        until=until,
+    )
+    (result,) = run_evaluation(config, reporter, publishable=publishable, parity_gate=parity_gate)
+    if publishable:
+        require_publishable([result])
+    return result
+
+
+def run_evaluation(
+    config: EvalConfig,
+    reporter: Reporter = SILENT,
+    *,
+    publishable: bool = False,
+    parity_gate: bool = True,
+) -> list[Result]:
+    """Run (or resume) an evaluation after the parity gate.
+
+    Return one result, or one for each strategy with the prompt strategy ``all``.
+    """
+    gate = functools.partial(
+        require_parity, config.model, config.engine, publishable=publishable, wanted=parity_gate,
+        note=reporter.note,
+    )  # fmt: skip
+    config = replace(config, gate=gate)
+    if config.until is not None:
+        return [pipeline.evaluate_until(config, config.until, reporter)]
+    if config.prompt_strategy == pipeline.ALL:
+        return pipeline.evaluate_all(config, reporter)
+    return [pipeline.evaluate(config, reporter)]
+
+
+def run_suite(
+    suite: Suite | str | Path,
+    *,
+    problems: str = "",
+    sandbox: str = "process",
+    sandbox_tier: str = "auto",
+    workers: int = 0,
+    use_cache: bool = True,
+    results_dir: str | Path = "results",
+    data_dir: str | Path | None = None,
+    fresh: bool = False,
+    parity_gate: bool = True,
+    reporter: Reporter = SILENT,
+) -> SuiteResult:
+    """Evaluate the models of a suite, given its YAML file or a Suite, or resume the same suite.
+
+    Each model is loaded once. An evaluation that fails costs its own row. Raise SuiteError with
+    all problems of the file before anything is loaded.
+    """
+    base = EvalConfig(
+        benchmark="",
+        results_dir=Path(results_dir),
+        sandbox=sandbox,
+        sandbox_tier=sandbox_tier,
+        workers=workers,
+        no_cache=not use_cache,
+        fresh=fresh,
+        data_dir=Path(data_dir) if data_dir else None,
+        problems=ProblemSelection(problems),
+    )
+    return evaluate_suite(suite, base, reporter, parity_gate=parity_gate)
+
+
+def evaluate_suite(
+    suite: Suite | str | Path,
+    base: EvalConfig,
+    reporter: Reporter = SILENT,
+    *,
+    publishable: bool = False,
+    parity_gate: bool = True,
+) -> SuiteResult:
+    """Run (or resume) a suite. ``base`` has the settings that a suite does not have."""
+    suite, runs = open_suite(suite, base, reporter)
+
+    def check_device(config: EvalConfig, model: Model) -> Gate:
+        return require_parity(
+            config.model, config.engine, model, publishable=publishable, wanted=parity_gate,
+            note=reporter.note,
+        )  # fmt: skip
+
+    return run_prepared(suite, runs, reporter, check_device)
+
+
+def plan_suite(
+    suite: Suite | str | Path, base: EvalConfig, reporter: Reporter = SILENT
+) -> SuitePlan:
+    """Return what a suite would do: requests, tokens and time. Nothing is loaded."""
+    return estimate_suite(open_suite(suite, base, reporter)[1])
+
+
+def open_suite(
+    suite: Suite | str | Path, base: EvalConfig, reporter: Reporter = SILENT
+) -> tuple[Suite, list[ReadyRun]]:
+    """Return a suite with its evaluations. Raise SuiteError with everything that is wrong."""
+    problems = None
+    if not isinstance(suite, Suite):
+        suite, problems = read_suite_file(Path(suite))
+    return suite, prepare_suite(suite, base, reporter, problems)

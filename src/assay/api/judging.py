@@ -1,0 +1,119 @@
+"""Judge programs without a model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from types import TracebackType
+
+from assay.api.opening import load_benchmark
+from assay.errors import UsageError
+from assay.pipeline import references
+from assay.progress import Reporter, Silent
+from assay.sandbox import open_sandbox
+from assay.types import Benchmark, Job, Limits, Program, Verdict
+
+Programs = Mapping[str, str] | Iterable[tuple[str, str]]
+SILENT = Silent()
+
+
+def judge(
+    programs: Programs,
+    benchmark: str | Benchmark,
+    *,
+    workers: int = 0,
+    sandbox: str = "process",
+    sandbox_tier: str = "auto",
+    limits: Limits | None = None,
+    data_dir: str | Path | None = None,
+    reporter: Reporter = SILENT,
+) -> list[Verdict]:
+    """Judge programs and return their verdicts, in the order of the programs.
+
+    ``programs`` are pairs of a task id and a whole program, or a mapping. A verdict's ``sample`` is
+    the program's position. Use a ``Judge`` for more than one call: it keeps its sandbox warm.
+    """
+    with Judge(
+        benchmark, workers=workers, sandbox=sandbox, sandbox_tier=sandbox_tier, limits=limits,
+        data_dir=data_dir, reporter=reporter,
+    ) as opened:  # fmt: skip
+        return opened.judge(programs)
+
+
+class Judge:
+    """A sandbox for the programs of one benchmark that stays ready between calls.
+
+    Reference solutions are checked on first use, once per machine. Use it as a context manager, or
+    close it.
+    """
+
+    def __init__(
+        self,
+        benchmark: str | Benchmark,
+        *,
+        workers: int = 0,
+        sandbox: str = "process",
+        sandbox_tier: str = "auto",
+        limits: Limits | None = None,
+        data_dir: str | Path | None = None,
+        reporter: Reporter = SILENT,
+    ) -> None:
+        found = benchmark
+        if isinstance(found, str):
+            found = load_benchmark(found, data_dir=data_dir, reporter=reporter)
+        if limits:
+            found = replace(found, limits=limits, time_rule=None)
+        self._sandbox = open_sandbox(sandbox, workers, sandbox_tier)
+        try:
+            checked = references.check(found, self._sandbox, reporter)
+        except BaseException:
+            self._sandbox.close()
+            raise
+        self.benchmark = checked.benchmark
+        self.unscorable = checked.unscorable  # tasks whose reference fails here, and why
+        self._problems = {problem.task_id: problem for problem in self.benchmark.problems}
+
+    def judge(self, programs: Programs) -> list[Verdict]:
+        """Return a verdict for every program, in the order of the programs."""
+        jobs = self._jobs(programs)
+        verdicts = {verdict.sample: verdict for verdict in self._sandbox.judge(jobs)}
+        return [verdicts[number] for number in range(len(jobs))]
+
+    def stream(self, programs: Programs) -> Iterator[Verdict]:
+        """Yield verdicts as they come. ``sample`` is the program's position."""
+        return self._sandbox.judge(self._jobs(programs))
+
+    def close(self) -> None:
+        """Stop the sandbox and everything that runs in it."""
+        self._sandbox.close()
+
+    def __enter__(self) -> Judge:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _jobs(self, programs: Programs) -> list[Job]:
+        pairs = programs.items() if isinstance(programs, Mapping) else programs
+        return [self._job(number, *pair) for number, pair in enumerate(pairs)]
+
+    def _job(self, number: int, task_id: str, code: str) -> Job:
+        if task_id not in self._problems:
+            raise UsageError(
+                f"{task_id}: is not a task of {self.benchmark.name}. Give one of its task ids."
+            )
+        return Job(
+            task_id=task_id,
+            sample=number,
+            program=Program(code, "given"),
+            tests=self._problems[task_id].tests,
+            limits=self.benchmark.limits_of(task_id),
+            imports=self.benchmark.imports,
+            environment=self.benchmark.environment,
+        )

@@ -1,0 +1,34 @@
+"""Open models, benchmarks and runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from assay import benchmarks, models, runs
+from assay.models import EngineOptions, Model
+from assay.progress import Reporter, Silent
+from assay.runs import Result
+from assay.types import Benchmark
+
+SILENT = Silent()
+
+
+def open_model(
+    reference: str = models.DEFAULT,
+    engine: EngineOptions | None = None,
+    reporter: Reporter = SILENT,
+) -> Model:
+    """Open a model file, ``engine:reference`` or ``default``. It is loaded when first used."""
+    return models.open_model(reference, engine or EngineOptions(), reporter.note)
+
+
+def load_benchmark(
+    name: str, *, data_dir: str | Path | None = None, reporter: Reporter = SILENT
+) -> Benchmark:
+    """Return a benchmark with its problems. Missing data is downloaded and verified."""
+    return benchmarks.load(name, reporter.note, Path(data_dir) if data_dir else None)
+
+
+def load_run(reference: str | Path, results_dir: str | Path = "results") -> Result:
+    """Read a result by its file, its run's folder, or its name in ``results_dir``."""
+    return runs.find_result(str(reference), Path(results_dir))

@@ -1,0 +1,127 @@
+"""Compare results, rank them, and plan new ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+from assay import runs
+from assay.api.opening import load_benchmark, load_run
+from assay.errors import UsageError
+from assay.progress import Reporter, Silent
+from assay.quality.plan import Plan
+from assay.quality.plan import plan as plan_evaluation
+from assay.report.leaderboard import Baseline, Leaderboard, ModelFacts, find_sizes
+from assay.report.leaderboard import leaderboard as build_leaderboard
+from assay.report.leaderboard.measures import NEED_FILES
+from assay.runs import Comparison, ComparisonFamily, Result, RunEntry
+from assay.scoring.decisions import MARGIN
+from assay.scoring.power import POWER
+
+SILENT = Silent()
+
+
+def compare(
+    a: Result | str | Path,
+    b: Result | str | Path,
+    *,
+    margin: float = MARGIN,
+    force: bool = False,
+    unpaired: bool = False,
+) -> Comparison:
+    """Compare result ``b`` with result ``a``: better, worse, equivalent or undecided.
+
+    ``margin`` is the largest difference that counts as equivalent, as a share: 0.02 is two points.
+    Raise UsageError if the protocols differ; ``force`` compares them anyway, and the comparison
+    lists the differences. ``unpaired`` compares runs of different problems.
+    """
+    first, second = (x if isinstance(x, Result) else load_run(x) for x in (a, b))
+    found = runs.compare(first, second, margin=margin, unpaired=unpaired)
+    _check_protocols(found, force=force)
+    return found
+
+
+def compare_family(
+    baseline: Result | str | Path,
+    others: Sequence[Result | str | Path],
+    *,
+    margin: float = MARGIN,
+    force: bool = False,
+) -> ComparisonFamily:
+    """Compare several results with a baseline, with one chance of error for all comparisons."""
+    first, *rest = (x if isinstance(x, Result) else load_run(x) for x in (baseline, *others))
+    if not rest:
+        raise UsageError("compare_family: has no result to compare with the baseline. Give one.")
+    found = runs.compare_family(first, rest, margin=margin)
+    for member in found.members:
+        _check_protocols(member.comparison, force=force)
+    return found
+
+
+def _check_protocols(found: Comparison, *, force: bool) -> None:
+    if found.protocol_differences and not force:
+        names = ", ".join(name for name, _, _ in found.protocol_differences)
+        raise UsageError(
+            f"{found.run_b}: its protocol differs from that of {found.run_a} ({names}). "
+            "Compare runs of one protocol, or pass force=True."
+        )
+
+
+def plan(
+    benchmark: str,
+    *,
+    difference: float = 0.03,
+    power: float = POWER,
+    pilots: Sequence[Result | str | Path] = (),
+    data_dir: str | Path | None = None,
+    reporter: Reporter = SILENT,
+) -> Plan:
+    """Return how many problems and samples show a difference, and what they cost.
+
+    ``difference`` is a share: 0.03 is three points. Up to two ``pilots`` replace assumptions.
+    """
+    found = [x if isinstance(x, Result) else load_run(x) for x in pilots]
+    problems = len(load_benchmark(benchmark, data_dir=data_dir, reporter=reporter).problems)
+    return plan_evaluation(benchmark, problems, difference, power, found)
+
+
+def leaderboard(
+    results: str | Path | Iterable[Result | RunEntry | str | Path] = "results",
+    *,
+    sort: str = "rank",
+    columns: Sequence[str] = (),
+    pareto: str = "",
+    dollars_per_hour: float = 0.0,
+    baselines: Iterable[Baseline] = (),
+    facts: Mapping[str, ModelFacts] | None = None,
+    reporter: Reporter = SILENT,
+) -> Leaderboard:
+    """Put results side by side: one row per model, one column per benchmark.
+
+    ``results`` is a results folder, or a list of results, entries of the history, results files,
+    folders of runs and results folders. The other arguments are the options of ``assay
+    leaderboard``. ``facts`` are sizes and speeds by name of the model, or by digest of its weights;
+    sizes are also read from the model's file if it is still there. Runs of different protocols are
+    in different blocks.
+    """
+    given = [results] if isinstance(results, str | Path) else list(results)
+    names = [str(one) for one in given if isinstance(one, str | Path)]
+    entries = [one for one in given if isinstance(one, RunEntry)]
+    entries += runs.collect_runs(names, Path("results"), reporter.note) if names else []
+    finished = [one for one in given if isinstance(one, Result)]
+    finished += [entry.result for entry in entries if entry.result]
+    known = dict(facts or {})
+    if NEED_FILES & {*columns, sort, pareto}:
+        identities = [one.model_identity for one in finished if one.model_identity]
+        for weights, sizes in find_sizes(identities).items():
+            known[weights] = known.get(weights, sizes).fill(sizes)
+    return build_leaderboard(
+        finished,
+        unfinished=[entry for entry in entries if entry.result is None],
+        baselines=baselines,
+        facts=known,
+        sort=sort,
+        columns=columns,
+        pareto=pareto,
+        dollars_per_hour=dollars_per_hour,
+    )
