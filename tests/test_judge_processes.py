@@ -60,18 +60,18 @@ def test_recorded_completions_get_the_same_verdicts_in_any_order(
     assert len(samples) == 328
     texts = dict(zip(numbered(samples), samples, strict=True))
     found = {}
-    for judges in (0, 2, 3):
+    for judges in (0, 2):
         monkeypatch.setattr("assay.sandbox.kinds.process.count_judges", lambda *_, n=judges: n)
         folder = tmp_path / str(judges)
         folder.mkdir()
-        if judges == 3:
+        if judges:
             samples = samples[::-1]
         verdicts = lasting(run(folder, samples, "humaneval").verdicts)
         # A task's samples are numbered in the order of the file.
         order = dict(zip(numbered(samples), samples, strict=True))
         found[judges] = {order[key]: verdict for key, verdict in verdicts.items()}
         assert len(verdicts) == len(texts) == 328
-    assert found[0] == found[2] == found[3]
+    assert found[0] == found[2]
 
 
 def numbered(samples: list[tuple[str, str]]) -> list[SampleKey]:
@@ -116,7 +116,11 @@ def test_identical_programs_are_looked_up(
 ) -> None:
     monkeypatch.setenv("ASSAY_CACHE_DIR", str(tmp_path / "cache"))
     samples = references(mini) * 3
-    first = run(tmp_path, samples, "mini", no_cache=False)
+    path = write_completions(tmp_path / "first.jsonl", samples)
+    counted = Watcher()
+    config = ScoreConfig("mini", tmp_path / "results", samples_file=str(path), workers=4)
+    first = RunReader(score(config, counted).folder)
+    assert counted.cached == 40  # of 60, each program is executed once in all processes together
     path = write_completions(tmp_path / "again.jsonl", samples)
     watcher = Watcher()
     config = ScoreConfig("mini", tmp_path / "other", samples_file=str(path), workers=4)

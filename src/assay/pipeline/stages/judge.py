@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -11,6 +12,8 @@ from assay.extract.workers import ExtractionRequest, Extractor
 from assay.runs import JudgedLines, VerdictCache, encode_judged
 from assay.sandbox import PAUSE, Item, Sandbox
 from assay.types import Job, Limits, Problem, Program, PromptForm, Verdict
+
+WAIT_S, LOOK_EVERY_S = 60.0, 0.02  # for another process that executes the same program
 
 
 class Text(NamedTuple):
@@ -78,16 +81,20 @@ class _Samples:
         self._executing: dict[str, list[Job]] = {}
         self._keys: dict[int, str] = {}
         self._cache_lock = threading.Lock()
+        # Uncut forms, and programs that another process is executing.
         self._second_jobs: list[Job] = []
+        self._last = False
 
     def judge(self, sandbox: Sandbox, items: Iterator[TextItem | None]) -> None:
         """Execute the programs whose verdict is not known yet."""
         for verdict in sandbox.judge(job for job in self._extract(items) if not self._known(job)):
             self._executed(verdict)
         # They are few, so they are judged last and need no second queue.
-        again = (job for job in self._second_jobs if not self._known(job))
-        for verdict in sandbox.judge(again) if self._second_jobs else ():
-            self._executed(verdict)
+        self._last = True
+        while self._second_jobs:
+            again, self._second_jobs = self._second_jobs, []
+            for verdict in sandbox.judge(job for job in again if not self._known(job)):
+                self._executed(verdict)
 
     def _extract(self, items: Iterator[TextItem | None]) -> Iterator[Job]:
         """Yield the program of each text. A text without a program fails here."""
@@ -130,17 +137,32 @@ class _Samples:
         if cache is None:
             return False
         key = cache.key(job)
+        if self._last:
+            self._wait_for_others(cache, key)
         with self._cache_lock:
             if key in self._executing:
                 self._executing[key].append(job)
                 return True
+            claimed = cache.claim(key)
             verdict = cache.get(key, job)
-            if verdict is None:
+            if verdict is None and (claimed or self._last):
                 self._executing[key] = []
                 self._keys[job.sample] = key
                 return False
+        if verdict is None:
+            self._second_jobs.append(job)
+            self._answer(job.sample, None)
+            return True
+        if claimed:
+            cache.release(key)
         self._settle(verdict, cached=True)
         return True
+
+    def _wait_for_others(self, cache: VerdictCache, key: str) -> None:
+        """Wait until no other process executes the program, but not for ever."""
+        deadline = time.monotonic() + WAIT_S
+        while not cache.claim(key) and time.monotonic() < deadline:
+            time.sleep(LOOK_EVERY_S)
 
     def _executed(self, verdict: Verdict) -> None:
         """Settle the verdict, also for the samples that have the same program."""
@@ -148,7 +170,8 @@ class _Samples:
         if self._stage.cache is None:
             return
         key = self._keys.pop(verdict.sample)
-        self._stage.cache.put(key, verdict)  # first, so that other threads find it or wait for it
+        self._stage.cache.put(key, verdict)  # first, so that others find it or wait for it
+        self._stage.cache.release(key)
         with self._cache_lock:
             waiting = self._executing.pop(key)
         for job in waiting:
