@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 import click
 import pytest
 
-from assay.cli import _options, cli
+from assay.cli import _choices, cli
 from assay.cli._groups import (
     GROUPS,
     LOCAL_ENGINES,
@@ -140,18 +140,18 @@ def test_options_of_one_engine_are_under_its_heading() -> None:
     flags = {group: {one.opts[0] for one in options} for group, options in groups.items()}
     assert flags[SERVERS] >= {"--base-url", "--timeout", "--requests-per-minute", "--price-in"}
     assert flags[TORCH_AND_VLLM] == {"--dtype", "--adapter", "--revision"}
-    assert flags[LOCAL_ENGINES] == {"--device", "--threads"}
+    assert flags[LOCAL_ENGINES] == {"--device", "--devices", "--threads"}
 
 
 @pytest.mark.parametrize(
     ("listed", "registered"),
     [
-        (_options.SANDBOXES, sandboxes.names),
-        (_options.TIERS, lambda: ["auto", *TIERS]),
-        (_options.SELECTIONS, methods.names),
-        (_options.STRATEGIES, strategies.names),
-        (_options.JUDGES, lambda: [OURS, *peers.names()]),
-        (_options.ENGINES, backends.names),
+        (_choices.SANDBOXES, sandboxes.names),
+        (_choices.TIERS, lambda: ["auto", *TIERS]),
+        (_choices.SELECTIONS, methods.names),
+        (_choices.STRATEGIES, strategies.names),
+        (_choices.JUDGES, lambda: [OURS, *peers.names()]),
+        (_choices.ENGINES, backends.names),
     ],
 )
 def test_help_texts_list_the_registered_choices(

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, get_args
 import click
 from click.core import ParameterSource
 
+from assay.cli._choices import AUTO, SANDBOXES, SELECTIONS, TIER_HELP, list_choices
 from assay.cli._groups import (
     DATA,
     JUDGING,
@@ -40,27 +41,6 @@ def parse_time_limit(_: click.Context, __: click.Parameter, value: str) -> float
         return float(value)
     except ValueError:
         raise click.BadParameter(f"{value!r} is neither {AUTO} nor a number of seconds.") from None
-
-
-def list_choices(names: tuple[str, ...]) -> str:
-    """Return names as ``a, b or c``."""
-    return f"{', '.join(names[:-1])} or {names[-1]}"
-
-
-# Choices that help texts list. The registries would import every plug-in for each command;
-# tests/test_options.py compares these names with them.
-AUTO = "auto"
-SANDBOXES = ("process", "docker", "wasm")
-TIERS = ("auto", "root", "user", "landlock")
-SELECTIONS = ("first", "logprob", "examples", "agreement")
-STRATEGIES = ("standard", "cgo", "few-shot", "scot")
-JUDGES = ("assay", "evalplus")
-ENGINES = ("apr", "apr-cli", "gguf", "hf", "openai", "replay", "vllm")
-TIER_HELP = f"Isolation tier: {list_choices(TIERS)}. auto uses the strongest available."
-MODEL_HELP = (
-    "Model file, Hugging Face folder, ENGINE:REFERENCE such as hf:OWNER/NAME, or default for the "
-    f"built-in model. Engines: {', '.join(ENGINES)}."
-)
 
 
 results_dir = option(

@@ -7,12 +7,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from assay import api, codec, runs
+from assay.cli._choices import MODEL_HELP, STRATEGIES, list_choices
 from assay.cli._groups import GPU_CHECKS, MEASUREMENT, MODEL, PROMPT, GroupedCommand
 from assay.cli._options import (
-    MODEL_HELP,
-    STRATEGIES,
     judging_options,
-    list_choices,
     margin,
     model_options,
     option,

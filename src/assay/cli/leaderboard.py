@@ -12,7 +12,8 @@ from assay import api
 from assay.borders.reading import Reader, parse_json
 from assay.borders.writing import write_whole
 from assay.borders.yaml_files import parse_yaml
-from assay.cli._options import list_choices, option, results_dir
+from assay.cli._choices import list_choices
+from assay.cli._options import option, results_dir
 from assay.cli._output import Styled, echo
 from assay.errors import RunError, UsageError
 from assay.report.leaderboard import Leaderboard, ModelFacts, parse_baselines, parse_facts, render

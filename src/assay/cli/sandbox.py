@@ -9,8 +9,9 @@ import click
 
 from assay import codec
 from assay.borders.printable import quantity
+from assay.cli._choices import SANDBOXES, TIER_HELP, list_choices
 from assay.cli._groups import FullGroup
-from assay.cli._options import SANDBOXES, TIER_HELP, as_json, list_choices, option
+from assay.cli._options import as_json, option
 from assay.cli._output import echo, echo_json, note
 from assay.cli._progress import ProgressDisplay
 from assay.errors import SandboxError

@@ -7,8 +7,9 @@ from typing import Any
 
 import click
 
+from assay.cli._choices import JUDGES, list_choices
 from assay.cli._groups import DATA, JUDGING, OUTPUT, GroupedCommand
-from assay.cli._options import JUDGES, judging_options, list_choices, option
+from assay.cli._options import judging_options, option
 from assay.cli._output import echo
 from assay.cli._progress import ProgressDisplay
 from assay.cli.eval import exit_if_incomplete, show

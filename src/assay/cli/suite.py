@@ -9,16 +9,8 @@ from typing import TYPE_CHECKING
 import click
 
 from assay import api, codec, runs
-from assay.cli._options import (
-    SANDBOXES,
-    TIER_HELP,
-    as_json,
-    data_dir,
-    list_choices,
-    option,
-    results_dir,
-    resume,
-)
+from assay.cli._choices import SANDBOXES, TIER_HELP, list_choices
+from assay.cli._options import as_json, data_dir, option, results_dir, resume
 from assay.cli._output import INCOMPLETE, echo, echo_json
 from assay.cli._progress import ProgressDisplay
 from assay.errors import RunError, UsageError

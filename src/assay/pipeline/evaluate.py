@@ -105,17 +105,23 @@ def evaluate(config: EvalConfig, reporter: Reporter, shared: Shared | None = Non
 def evaluate_all(config: EvalConfig, reporter: Reporter) -> list[Result]:
     """Evaluate with every prompt strategy in turn, the standard one first, with one load."""
     results = []
-    model = models.open_model(config.model, engine_options(config), reporter.note)
-    check_strategy(config, model)
-    shared = Shared(model, when_generated=lambda: None)
-    with contextlib.ExitStack() as loaded:
-        if isinstance(model, models.Preloadable):
-            loaded.enter_context(model.kept_loaded())
+    with open_shared(config, reporter) as shared:
         for name in sorted(strategies.names(), key=lambda name: name != STANDARD):
             reporter.note(f"prompt strategy {name}")
             one = dataclasses.replace(config, prompt_strategy=name)
             results.append(evaluate(one, reporter, shared))
     return results
+
+
+@contextlib.contextmanager
+def open_shared(config: EvalConfig, reporter: Reporter) -> Iterator[Shared]:
+    """Open the model for several evaluations. It is loaded once and ended with the block."""
+    model = models.open_model(config.model, engine_options(config), reporter.note)
+    check_strategy(config, model)
+    with contextlib.ExitStack() as loaded:
+        if isinstance(model, models.Preloadable):
+            loaded.enter_context(model.kept_loaded())
+        yield Shared(model, when_generated=lambda: None)
 
 
 def engine_options(config: EvalConfig) -> EngineOptions:

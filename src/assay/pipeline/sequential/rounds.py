@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from assay import runs
 from assay.errors import UsageError
 from assay.pipeline.config import ALL, EvalConfig, Until
-from assay.pipeline.evaluate import evaluate
+from assay.pipeline.evaluate import evaluate, open_shared
 from assay.progress import Reporter
 from assay.protocol import differences
 from assay.runs import Result, RunReader
@@ -38,23 +38,24 @@ def evaluate_until(config: EvalConfig, until: Until, reporter: Reporter) -> Resu
         config, sampling=dataclasses.replace(config.sampling, n_samples=budget)
     )
     looks: list[Look] = []
-    while True:
-        number = len(looks)
-        this = dataclasses.replace(config, rounds=number + 1, fresh=config.fresh and not looks)
-        result = evaluate(this, reporter)
-        if not looks and not until.force:
-            _check_protocols(result, baseline)
-        after = RunReader(result.folder).verdicts
-        pairs, gained, lost = count_flips(before, after, number)
-        if not pairs:
-            raise UsageError(
-                f"{baseline.run}: has no verdict on sample {number} of these problems. Give "
-                "another --against, or a smaller --n-samples."
-            )
-        looks.append(look(looks[-1] if looks else None, pairs, gained, lost, until.margin))
-        reporter.note(_describe(looks[-1], budget))
-        if looks[-1].decision != UNDECIDED or len(looks) == budget:
-            return _record(result, baseline, until, budget, looks)
+    with open_shared(config, reporter) as shared:
+        while True:
+            number = len(looks)
+            this = dataclasses.replace(config, rounds=number + 1, fresh=config.fresh and not looks)
+            result = evaluate(this, reporter, shared)
+            if not looks and not until.force:
+                _check_protocols(result, baseline)
+            after = RunReader(result.folder).verdicts
+            pairs, gained, lost = count_flips(before, after, number)
+            if not pairs:
+                raise UsageError(
+                    f"{baseline.run}: has no verdict on sample {number} of these problems. Give "
+                    "another --against, or a smaller --n-samples."
+                )
+            looks.append(look(looks[-1] if looks else None, pairs, gained, lost, until.margin))
+            reporter.note(_describe(looks[-1], budget))
+            if looks[-1].decision != UNDECIDED or len(looks) == budget:
+                return _record(result, baseline, until, budget, looks)
 
 
 def _choose_budget(config: EvalConfig, baseline: Result) -> int:
