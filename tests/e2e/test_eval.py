@@ -144,7 +144,7 @@ def test_compare_refuses_different_protocols_and_names_the_fields(
     assert len(refused.stderr.splitlines()) == 1
     forced = assay("compare", *runs, "--force")
     assert forced.returncode == 0
-    assert "warning: the protocols differ (problems: 2 / 3;" in forced.stderr
+    assert "warning: A and B: the protocols differ (problems: 2 / 3;" in forced.stderr
 
 
 def test_a_reader_that_goes_away_is_no_traceback(tmp_path: Path) -> None:

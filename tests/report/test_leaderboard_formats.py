@@ -90,7 +90,7 @@ def test_formats_without_a_protocol_hold_one_block(form: str) -> None:
 
 
 def test_an_unknown_format_is_refused_with_the_choices() -> None:
-    with pytest.raises(UsageError, match=r"unknown leaderboard format 'xls'.*markdown"):
+    with pytest.raises(UsageError, match=r"leaderboard format 'xls': unknown.*markdown"):
         two_blocks().render("xls")
 
 

@@ -48,6 +48,11 @@ def read_records(path: Path, record_type: type[T]) -> Iterator[T]:
             yield _record(path, number, line, record_type)
 
 
+def encode_line(record: object) -> str:
+    """Return a record as a line of a JSONL file."""
+    return f"{codec.dumps(record)}\n"
+
+
 class JsonLines:
     """An append-only file of one dataclass, a record per line."""
 

@@ -14,7 +14,7 @@ from assay import codec
 from assay.borders.writing import create_beside, replace, reporting, write_whole
 from assay.errors import RunError
 from assay.protocol import differences
-from assay.runs._files import DOCUMENTS, JsonLines, hold
+from assay.runs._files import DOCUMENTS, JsonLines, encode_line, hold
 from assay.runs._rest import Rest, find_rest
 from assay.runs.about import Environment, add_environment, parse_environment, render_environment
 from assay.types import Decoding, ModelIdentity
@@ -111,7 +111,7 @@ class BatchOutput:
     def append(self, line: BatchLine) -> None:
         if self._failed:
             self._take_out_errors()
-        self._lines.append(line.to_json())
+        self._lines.append(encode_line(line.to_json()))
 
     def add_environment(self, environment: Environment) -> None:
         """Record where the batch is executed. It may be resumed in another environment."""
@@ -180,7 +180,7 @@ class BatchOutput:
         try:
             for line in self._lines.records():
                 if line.error is None:
-                    copied.append(line.to_json())
+                    copied.append(encode_line(line.to_json()))
             os.fsync(held)
         except BaseException:
             os.close(held)

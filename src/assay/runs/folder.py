@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 from assay import codec
 from assay.borders.writing import reporting, write_whole
 from assay.errors import RunError
-from assay.runs._files import DOCUMENTS, JsonLines, hold, read_records
+from assay.runs._files import DOCUMENTS, JsonLines, encode_line, hold, read_records
 from assay.runs.about import (
     RUN_FILE,
     RunAbout,
@@ -58,14 +58,10 @@ class JudgedLines(NamedTuple):
 def encode_judged(verdict: Verdict, programs: Sequence[Program] = ()) -> JudgedLines:
     """Return a verdict and the programs of its sample, ready to be written."""
     lines = [
-        _line(ProgramRecord(verdict.task_id, verdict.sample, program.code, program.rule))
+        encode_line(ProgramRecord(verdict.task_id, verdict.sample, program.code, program.rule))
         for program in programs
     ]
-    return JudgedLines(verdict, _line(verdict), "".join(lines))
-
-
-def _line(record: object) -> str:
-    return f"{codec.dumps(record)}\n"
+    return JudgedLines(verdict, encode_line(verdict), "".join(lines))
 
 
 class RunReader:
@@ -190,7 +186,7 @@ class RunWriter(RunReader):
             warn(f"the model of this run has moved; it was at {earlier}")
 
     def add_completion(self, completion: Completion) -> None:
-        line = _line(completion)
+        line = encode_line(completion)
         with self._append_lock:
             self._lines[COMPLETIONS].append(line)
             self._completions[completion.key] = _without_text(completion)
@@ -205,7 +201,7 @@ class RunWriter(RunReader):
     def add_program(self, sample: Sample, program: Program) -> None:
         record = ProgramRecord(sample.task_id, sample.sample, program.code, program.rule)
         with self._append_lock:
-            self._lines[PROGRAMS].append(_line(record))
+            self._lines[PROGRAMS].append(encode_line(record))
 
     def add_verdict(self, verdict: Verdict) -> None:
         self.add_judged([encode_judged(verdict)])
