@@ -109,20 +109,20 @@ BAD = """\
 suite: a/b
 defaults:
   n_samples: two
-  devcie: cpu
+  device_: cpu
 models:
   - model: default
     name: a
   - model: missing.gguf
     name: a
     benchmarks: [humaneval]
-  - nmae: x
+  - name_: x
 benchmarks:
   - mini
   - benchmark: minni
     targets: {pass@1: 35, best: 0.1}
     baselines:
-      - {model: GPT-4, score: 0.67, sourc: x}
+      - {model: GPT-4, score: 0.67, source_: x}
   - benchmark: mini
     n_samples: 0
 strategies: [standard, foo]
