@@ -22,7 +22,7 @@ from assay.runs import Result, RunEntry
 from assay.runs.about import Environment
 from assay.runs.compare import compare
 from assay.runs.result import ConfigResult, ProblemResult, Timing
-from assay.types import Decoding
+from assay.types import Decoding, TimeRule
 from tests.report.leaderboards import make_result
 from tests.test_protocol import BASE
 
@@ -366,3 +366,12 @@ def test_a_pareto_mark_means_that_nothing_dominates(points: list[tuple[int, int]
 def test_every_measure_explains_its_heading() -> None:
     for measure in MEASURES.values():
         assert measure.meaning.startswith(f"{measure.heading}: ")
+
+
+def test_a_time_rule_belongs_to_its_benchmark() -> None:
+    rule = replace(BASE, time_rule=TimeRule(least_s=1.0, factor=100.0))
+    one = make_result("a", 5, benchmark="humaneval", protocol=rule)
+    other = make_result("a", 5, benchmark="mbppplus")
+    assert [column.benchmark for column in only(leaderboard([one, other])).columns] == [
+        "humaneval", "mbppplus",
+    ]  # fmt: skip

@@ -16,7 +16,7 @@ from assay.types import ModelIdentity
 # Fields of a protocol that belong to a benchmark. The others are settings that a block shares.
 OF_BENCHMARK = (
     "hash", "benchmark", "benchmark_version", "data_sha256", "problems", "problems_sha256",
-    "tests", "limits", "environment", "origin",
+    "tests", "limits", "time_rule", "environment", "origin",
 )  # fmt: skip
 ModelKey = tuple[str, ...]  # name, then what identifies the model
 PARTS = ("variant", "engine", "weights_sha256", "tokenizer_sha256", "template_sha256")
