@@ -53,7 +53,7 @@ def test_a_folders_configuration(bases: Path, tmp_path: Path, changes: dict[str,
     config = json.loads((folder / "config.json").read_text())
     open_model(str(folder), EngineOptions())  # sound before
     (folder / "config.json").write_text(json.dumps({**config, **changes}))
-    with pytest.raises(ModelError, match=r"config\.json: .*which its weights cannot have"):
+    with pytest.raises(ModelError, match=r"config\.json: .*which does not fit its weights"):
         open_model(str(folder), EngineOptions())
 
 
