@@ -105,8 +105,9 @@ def run_here(
     stage: Stage[C, P, R],
     items: Iterable[tuple[C, P] | None],
     answer: Callable[[Sequence[R]], None],
+    count: int | None = None,  # noqa: ARG001 - as in Sandbox.run_stage
 ) -> None:
-    """Run a stage in this process."""
+    """Run a stage in this process. As a method, it is ``run_stage`` of a sandbox without judges."""
 
     def pass_on(_tag: int, result: R | None) -> None:
         if result is not None:

@@ -8,7 +8,7 @@ import functools
 import secrets
 import signal
 import time
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
@@ -16,7 +16,7 @@ from typing import TypeVar
 from assay import types
 from assay.errors import SandboxError
 from assay.protocol import tests_digest
-from assay.sandbox import Stage, run_here
+from assay.sandbox import run_here
 from assay.sandbox.host.report import BrokeWorker, Outcome, Report, SandboxFailure
 from assay.sandbox.host.turnstile import Turnstile
 from assay.sandbox.host.verdicts import verdict_of, with_outputs
@@ -95,14 +95,7 @@ class ForkServerSandbox(WarmWorkers[Worker]):
                 told = outcome.told if isinstance(outcome, Report) else None
                 yield verdict_of(job, outcome), with_outputs(job.tests.cases, told)
 
-    def run_stage(
-        self,
-        stage: Stage[C, P, R],
-        items: Iterable[tuple[C, P] | None],
-        answer: Callable[[Sequence[R]], None],
-        count: int | None = None,  # noqa: ARG002
-    ) -> None:
-        run_here(self, stage, items, answer)
+    run_stage = run_here
 
     def _reports(self, jobs: Iterable[Job]) -> Generator[tuple[Job, Outcome], None, None]:
         return self._stream(jobs, self._run, self._dozing)

@@ -14,14 +14,14 @@ import select
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator
 from pathlib import Path
 from typing import TypeVar
 
 from assay.errors import SandboxError
 from assay.machine import usable_cores
 from assay.protocol import tests_digest
-from assay.sandbox import Capabilities, Stage, run_here, sandboxes
+from assay.sandbox import Capabilities, run_here, sandboxes
 from assay.sandbox.host.fork_servers import (
     ATTEMPTS,
     GRACE_S,
@@ -101,14 +101,7 @@ class WasmSandbox(WarmWorkers["_Worker"]):
             told = outcome.result if isinstance(outcome, GuestReport) else None
             yield _verdict(job, outcome), with_outputs(job.tests.cases, told)
 
-    def run_stage(
-        self,
-        stage: Stage[C, P, R],
-        items: Iterable[tuple[C, P] | None],
-        answer: Callable[[Sequence[R]], None],
-        count: int | None = None,  # noqa: ARG002
-    ) -> None:
-        run_here(self, stage, items, answer)
+    run_stage = run_here
 
     def _reports(self, jobs: Iterable[Job]) -> Generator[tuple[Job, Outcome], None, None]:
         return self._stream(jobs, self._run, 0)
