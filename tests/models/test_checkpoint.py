@@ -9,11 +9,12 @@ from typing import Any
 
 import pytest
 
-from assay.errors import ModelError
+from assay.errors import ModelError, UsageError
 from assay.formats.architectures import gguf_name, hf_name
 from assay.formats.checkpoint import Checkpoint
 from assay.formats.format import read_checkpoint
 from assay.formats.rope import LLAMA3, llama3_divisors
+from assay.formats.tensors import QUANTISED
 from assay.models import convert
 from tests.models.apr_samples import AprSample
 from tests.models.small_models import (
@@ -336,3 +337,30 @@ def test_a_newer_folders_template_lies_in_a_file_of_its_own(tmp_path: Path, smal
     convert(small, tmp_path / "f")
     (tmp_path / "f" / "chat_template.jinja").write_text("{{ new }}")
     assert read_checkpoint(tmp_path / "f").tokenizer_config.content["chat_template"] == "{{ new }}"
+
+
+@pytest.mark.parametrize("dtype", QUANTISED)
+def test_a_quantised_copy_has_the_bytes_that_ggml_gives(
+    tmp_path: Path, small: Path, dtype: str
+) -> None:
+    before = weights(read_checkpoint(small))
+    convert(small, tmp_path / "q.gguf", dtype=dtype)
+    kind = gguf.GGMLQuantizationType[dtype.upper()]
+    for tensor in gguf.GGUFReader(tmp_path / "q.gguf").tensors:
+        if len(tensor.shape) == 1:
+            assert tensor.tensor_type == gguf.GGMLQuantizationType.F32
+        elif "ffn" in tensor.name:  # the rows of q and k are in another order
+            assert tensor.tensor_type == kind
+            expected = gguf.quants.quantize(before[str(hf_name(tensor.name))], kind)
+            assert np.array_equal(tensor.data, expected)
+    after = weights(read_checkpoint(tmp_path / "q.gguf"))
+    name = "model.layers.0.mlp.up_proj.weight"
+    step = np.abs(before[name]).max() / (127 if dtype == "q8_0" else 7)
+    assert np.abs(after[name] - before[name]).max() <= step
+
+
+@pytest.mark.parametrize("target", ["m.apr", "folder"])
+def test_only_gguf_files_hold_quantised_copies(tmp_path: Path, small: Path, target: str) -> None:
+    with pytest.raises(UsageError, match="--dtype q8_0: only a GGUF file can store it"):
+        convert(small, tmp_path / target, dtype="q8_0")
+    assert [path.name for path in tmp_path.iterdir()] == ["small.gguf"]

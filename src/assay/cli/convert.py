@@ -10,6 +10,7 @@ from assay import models
 from assay.cli._options import as_json, option
 from assay.cli._output import echo, echo_json
 from assay.cli._progress import ProgressDisplay
+from assay.formats.tensors import FLOATS, QUANTISED
 
 MEGABYTE = 1_000_000
 
@@ -19,9 +20,10 @@ MEGABYTE = 1_000_000
 @click.argument("target", type=click.Path(path_type=Path))
 @option(
     "--dtype",
-    type=click.Choice(["float32", "float16", "bfloat16"]),
+    type=click.Choice([*FLOATS, *QUANTISED]),
     envvar="ASSAY_CONVERT_DTYPE",  # ASSAY_DTYPE is that of generation
-    help="Number format of all weights. Default: the format that each is stored in.",
+    help="Number format of all weights; q8_0 and the like for .gguf only. Default: the format that "
+    "each is stored in.",
 )
 @option(
     "--force", is_flag=True, envvar="ASSAY_CONVERT_FORCE", help="Overwrite TARGET if it exists."
@@ -36,6 +38,7 @@ def convert(source: str, target: Path, dtype: str | None, force: bool, as_json: 
     Examples:
       assay convert model.gguf model.apr
       assay convert model.apr folder --dtype bfloat16
+      assay convert folder model.Q8_0.gguf --dtype q8_0
     """
     with ProgressDisplay("", quiet=as_json) as display:
         done = models.convert(

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from assay.errors import ModelError, UsageError
 from assay.formats.format import Format, find_format, formats, read_checkpoint, target_format
 from assay.formats.gguf.checkpoint import file_type
-from assay.formats.tensors import FLOATS, PLAIN, Tensor, cast
+from assay.formats.tensors import FLOATS, PLAIN, QUANTISED, Tensor, cast, has_whole_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -77,9 +77,21 @@ def _encode(tensor: Tensor, target: Format, dtype: str, source: Path) -> Tensor:
         )
     if target.wide_vectors and len(tensor.shape) == 1:
         return cast(tensor, "F32")
+    if dtype in QUANTISED:
+        return _quantise(tensor, target, dtype)
     if dtype:
         return cast(tensor, FLOATS[dtype])
     return tensor if target.holds(tensor) else cast(tensor, "F32")
+
+
+def _quantise(tensor: Tensor, target: Format, dtype: str) -> Tensor:
+    """Return the tensor quantised, or as float16 if its rows are not whole blocks."""
+    quantised = cast(tensor, QUANTISED[dtype])
+    if not has_whole_rows(quantised):
+        return cast(tensor, "F16")
+    if not target.holds(quantised):
+        raise UsageError(f"--dtype {dtype}: only a GGUF file can store it. End TARGET with .gguf.")
+    return quantised
 
 
 def _retype(checkpoint: Checkpoint, tensors: Sequence[Tensor]) -> Checkpoint:

@@ -45,6 +45,8 @@ PLAIN = {
     "I8": "i1", "I16": "<i2", "I32": "<i4", "I64": "<i8", "U8": "u1", "BOOL": "?",
 }  # fmt: skip
 FLOATS = {"float32": "F32", "float16": "F16", "bfloat16": "BF16"}
+# Quantisations that can be written: GGML's reference rounding, one scale per 32 numbers.
+QUANTISED = {name.lower(): name for name in ("Q8_0", "Q5_1", "Q5_0", "Q4_1", "Q4_0")}
 # Numbers to dequantise at a time: few enough for a core's cache, many enough that threads
 # rarely wait for Python's lock.
 PIECE = 1 << 18
@@ -103,7 +105,7 @@ def decode(tensor: Tensor) -> Weight:
 
 
 def cast(tensor: Tensor, encoding: str) -> Tensor:
-    """Return the numbers as float32, float16 or bfloat16, rounded to nearest if needed."""
+    """Return the numbers in an encoding of FLOATS or QUANTISED, rounded to nearest if needed."""
     if tensor.encoding == encoding:
         return tensor
     return dataclasses.replace(
@@ -197,21 +199,16 @@ def _apr_q4(blocks: NDArray[np.uint8]) -> NDArray[np.float32]:
 def _ggml(blocks: NDArray[np.uint8], tensor: Tensor) -> NDArray[np.float32]:
     import numpy as np
 
-    try:
-        from gguf import GGMLQuantizationType
-        from gguf.quants import dequantize
-    except ImportError as error:
-        raise ModelError(
-            f"gguf: is not installed, and quantised weights need it. Run {install_hint('apr')}."
-        ) from error
+    kinds, quants = _gguf()
     values, _ = BLOCKS[tensor.encoding]
     numbers: NDArray[np.float32] = np.empty((len(blocks), values), np.float32)
     try:
-        kind = GGMLQuantizationType[tensor.encoding]
+        kind = kinds.GGMLQuantizationType[tensor.encoding]
         for start in range(0, len(blocks), PIECE // values):
             # As one row: the package takes 16 rows at a time, few numbers if rows are short.
-            some = blocks[start : start + PIECE // values].reshape(1, -1)
-            numbers[start : start + PIECE // values] = dequantize(some, kind).reshape(-1, values)
+            piece = slice(start, start + PIECE // values)
+            some = quants.dequantize(blocks[piece].reshape(1, -1), kind)
+            numbers[piece] = some.reshape(-1, values)
     except (NotImplementedError, KeyError) as error:  # an old gguf package knows fewer types
         raise ModelError(
             f"{tensor.name}: is stored as {tensor.encoding}, which cannot be dequantised here. "
@@ -220,12 +217,27 @@ def _ggml(blocks: NDArray[np.uint8], tensor: Tensor) -> NDArray[np.float32]:
     return numbers
 
 
+def _gguf() -> tuple[Any, Any]:
+    """Return the modules of the gguf package: its constants and its quantisation."""
+    try:
+        from gguf import constants, quants
+    except ImportError as error:
+        raise ModelError(
+            f"gguf: is not installed, and quantised weights need it. Run {install_hint('apr')}."
+        ) from error
+    return constants, quants
+
+
 def _encode(weight: Weight, encoding: str) -> Any:
     import numpy as np
 
     values = weight.values
     if weight.dtype == "bfloat16":
         values = (values.astype(np.uint32) << 16).view(np.float32)
+    if encoding in QUANTISED.values():
+        kinds, quants = _gguf()
+        numbers = np.ascontiguousarray(values, np.float32)
+        return quants.quantize(numbers, kinds.GGMLQuantizationType[encoding]).reshape(-1).data
     if encoding != "BF16":
         with np.errstate(over="ignore"):
             return np.ascontiguousarray(values, PLAIN[encoding]).reshape(-1).data
