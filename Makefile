@@ -19,6 +19,8 @@ HF ?=
 SUITE ?= suite.yaml
 TIER ?= smoke
 JOBS ?= $(shell n=$$(nproc); echo $$((n < 4 ? n : 4)))
+# Twice as many for the default tests: many of them wait for limits, servers and other processes.
+TEST_JOBS ?= $(shell echo $$((2 * $(JOBS))))
 PYTEST ?=
 EVAL = $(BIN)/assay eval $(1) --model "$(CHECKPOINT)" --problems $(PROBLEMS) --n-samples $(NUM_SAMPLES) \
 	--temperature $(TEMPERATURE) $(if $(MAX_TOKENS),--max-tokens $(MAX_TOKENS)) --prompt-strategy $(PROMPT_STRATEGY) \
@@ -83,7 +85,7 @@ COMPILE := $(BIN)/python -m compileall -q src
 
 test: $(VENV)/.ready-test ## run the default tests: no torch, no containers, about 7 minutes on 2 cores
 	$(COMPILE)
-	$(BIN)/pytest -n $(JOBS) --dist worksteal $(PYTEST)
+	$(BIN)/pytest -n $(TEST_JOBS) --dist worksteal $(PYTEST)
 
 test-all: announce-all lint $(VENV)/.ready-all ## run all tests; installs torch and other packages, 10 GB of disk
 	$(BIN)/assay env bigcodebench

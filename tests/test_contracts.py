@@ -253,6 +253,7 @@ def test_the_command(assay: Cli, tmp_path: Path) -> None:
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
 
 
+@pytest.mark.slow
 def test_an_installed_package_has_them(tmp_path: Path) -> None:
     """Put together as the wheel is, and far from the checkout."""
     build = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["build"]

@@ -53,6 +53,7 @@ def recorded(file: Path) -> list[tuple[str, str]]:
     return [(record["task_id"], record["raw"]) for record in records]
 
 
+@pytest.mark.slow
 def test_recorded_completions_get_the_same_verdicts_in_any_order(
     shared_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -96,6 +97,7 @@ def test_programs_and_verdicts_are_recorded(mini: Benchmark, tmp_path: Path) -> 
     }
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("judges")
 def test_many_programs_with_two_forms_do_not_fill_the_processes(
     mini: Benchmark, tmp_path: Path
@@ -110,6 +112,7 @@ def test_many_programs_with_two_forms_do_not_fill_the_processes(
     assert len(list(reader.read_programs())) == 120
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("judges")
 def test_identical_programs_are_looked_up(
     mini: Benchmark, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -52,6 +52,7 @@ HEAVY = {
     "vllm": [pytest.mark.torch, pytest.mark.slow],
     "docker": [pytest.mark.docker],
     "wasm": [pytest.mark.wasm, pytest.mark.slow],
+    **{n: [pytest.mark.slow] for n in benchmarks.names() if n.startswith("bigcodebench")},
 }
 
 
@@ -70,7 +71,7 @@ def description(thing: Any) -> str:
 # Benchmarks
 
 
-@pytest.fixture(scope="module", params=benchmarks.names())
+@pytest.fixture(scope="module", params=plug_ins(benchmarks.names()))
 def benchmark(request: pytest.FixtureRequest) -> Benchmark:
     try:
         return assay.load_benchmark(request.param)

@@ -336,6 +336,7 @@ def test_workers_report_tokens_now_and_then(
     assert reported == [3]
 
 
+@pytest.mark.slow
 @pytest.mark.model
 def test_the_default_model_reports() -> None:
     class Watcher(Silent):

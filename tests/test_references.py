@@ -107,6 +107,7 @@ def test_once_on_a_machine(sandbox: Sandbox) -> None:
     assert again.prepared == first.prepared
 
 
+@pytest.mark.slow
 def test_what_takes_long_to_judge_comes_first(sandbox: Sandbox) -> None:
     sleeps = "import time\ntime.sleep({})\ndef f(x): return 2"
     given = benchmark(

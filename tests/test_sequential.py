@@ -77,6 +77,7 @@ def test_a_large_difference_needs_few_rounds(
     assert sum("round" in note for note in notes.notes) == len(found.looks)
 
 
+@pytest.mark.slow
 def test_the_same_call_resumes(evaluated: Callable[[str, float], EvalConfig]) -> None:
     baseline, notes = evaluate(evaluated("weak", 0.1), Silent()), Notes()
     config = evaluated("strong", 0.9)
@@ -88,6 +89,7 @@ def test_the_same_call_resumes(evaluated: Callable[[str, float], EvalConfig]) ->
     assert len(RunReader(again.folder).verdicts) == first.results.samples
 
 
+@pytest.mark.slow
 def test_what_is_not_decided_ends_with_the_budget(
     evaluated: Callable[[str, float], EvalConfig],
 ) -> None:

@@ -71,6 +71,7 @@ def test_a_program_that_never_ends_is_stopped_by_the_rule(tmp_path: Path, mini: 
     assert f" of {limit_s:g} s CPU time" in shown
 
 
+@pytest.mark.slow
 def test_a_resumed_run_keeps_its_limits(tmp_path: Path, mini: Benchmark) -> None:
     slow = BUSY.format(1.5) + mini.problems[0].reference
     texts = [("mini/0", slow)]
@@ -84,6 +85,7 @@ def test_a_resumed_run_keeps_its_limits(tmp_path: Path, mini: Benchmark) -> None
     assert RunReader(again.folder).about.time_limits == {"mini/0": 3.0}
 
 
+@pytest.mark.slow
 def test_a_fixed_limit_has_no_rule(tmp_path: Path, mini: Benchmark) -> None:
     slow = BUSY.format(1.5) + mini.problems[0].reference
     results = {s: judge(tmp_path, [("mini/0", slow)], s) for s in (None, 1.0, 10.0)}
@@ -109,6 +111,7 @@ def test_the_wall_limit_leaves_room_for_a_long_cpu_limit(mini: Benchmark) -> Non
     assert with_fixed_limit(mini, 100).limits.wall_s == 125
 
 
+@pytest.mark.slow
 def test_the_command_takes_auto_or_seconds(tmp_path: Path) -> None:
     samples = write_completions(tmp_path / "s.jsonl", [("mini/0", ENDLESS)])
     asked = ("score", str(samples), "--benchmark", "mini", "--partial", "--json", "--time-limit")
@@ -129,6 +132,7 @@ def test_short_benchmarks_have_the_rule(name: str, exempt: tuple[str, ...]) -> N
     assert benchmarks.load(name).time_rule == TimeRule(1.0, 100.0, exempt)
 
 
+@pytest.mark.slow
 def test_benchmarks_with_a_limit_per_call_have_none() -> None:
     """One call that never ends is stopped by its own limit there."""
     assert benchmarks.load("humanevalplus").time_rule is None

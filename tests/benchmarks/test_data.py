@@ -76,6 +76,7 @@ def test_the_pins_name_a_version_and_not_a_moving_target(name: str) -> None:
     assert {len(wanted.sha256), len(wanted.records_sha256)} == {64}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", data_files.names())
 def test_the_development_data_is_the_pinned_data(shared_data: Path, name: str) -> None:
     wanted = data_files.get(name)

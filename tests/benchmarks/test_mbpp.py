@@ -13,6 +13,7 @@ from tests.benchmarks.test_benchmarks import judge_references
 pytestmark = pytest.mark.usefixtures("shared_data")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "first", "last", "count"),
     [

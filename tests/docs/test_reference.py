@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import importlib.util
 import re
 from collections.abc import Iterator
@@ -62,21 +63,25 @@ def test_a_generated_page_is_up_to_date(name: str) -> None:
 
 def test_every_variable_of_the_source_is_on_the_page() -> None:
     listed = set(CODE.findall((DOCS / "reference" / "environment.md").read_text()))
-    named = {
-        variable
-        for path in SOURCE.rglob("*.py")
-        for text in strings(path)
-        for variable in VARIABLE.findall(text)
-    }
+    named = {variable for text in strings_of_source() for variable in VARIABLE.findall(text)}
     generic = {"ASSAY_DATA_DIR"} | {v for v in named if v.endswith("_")}
     assert named - generic - INTERNAL_VARIABLES <= listed
     assert {name for name in listed if VARIABLE.fullmatch(name)} >= set(GENERATOR.OTHER_VARIABLES)
     assert set(GENERATOR.OTHER_VARIABLES) <= named
 
 
-def strings(path: Path) -> Iterator[str]:
+@functools.cache
+def parse_source() -> dict[Path, ast.Module]:
+    return {path: ast.parse(path.read_text()) for path in SOURCE.rglob("*.py")}
+
+
+@functools.cache
+def strings_of_source() -> frozenset[str]:
+    return frozenset(text for tree in parse_source().values() for text in strings(tree))
+
+
+def strings(tree: ast.Module) -> Iterator[str]:
     """Yield the string constants of a file that are not docstrings."""
-    tree = ast.parse(path.read_text())
     docstrings = {
         id(node.body[0].value)
         for node in ast.walk(tree)
@@ -108,11 +113,9 @@ def documented_reasons() -> dict[str, str]:
 def reasons_in_source() -> set[str]:
     """Return the reasons that the source gives to verdicts, by the places where it does so."""
     found: set[str] = set()
-    for path in SOURCE.rglob("*.py"):
-        if "selftest" in path.parts:
-            continue
-        for node in ast.walk(ast.parse(path.read_text())):
-            found |= set(reasons_of(node))
+    for path, tree in parse_source().items():
+        if "selftest" not in path.parts:
+            found |= {reason for node in ast.walk(tree) for reason in reasons_of(node)}
     return found
 
 
@@ -143,8 +146,7 @@ def test_every_reason_of_the_source_is_on_the_page() -> None:
 
 
 def test_the_page_has_no_other_reasons() -> None:
-    text = {constant for path in SOURCE.rglob("*.py") for constant in strings(path)}
-    assert set(documented_reasons()) <= text
+    assert set(documented_reasons()) <= strings_of_source()
     assert set(documented_reasons().values()) == {"pass", "fail", "invalid"}
 
 

@@ -90,6 +90,7 @@ def test_results_dir_not_writable(assay: Cli, model: Path, tmp_path: Path) -> No
     refused(done, "cannot be written", "--results-dir")
 
 
+@pytest.mark.slow
 def test_disk_full_while_writing_and_then_free_again(mini: Benchmark, tmp_path: Path) -> None:
     """On a file system of 64 KiB, in a mount namespace; more room, and the run goes on."""
     padded = [(task_id, f"{code}# {'x' * 5000}\n") for task_id, code in references(mini)]
@@ -184,7 +185,13 @@ def test_what_the_system_refuses_is_one_line(assay: Cli, tmp_path: Path) -> None
     refused(assay("eval", "mini", "--workers", "-1"), "--workers -1: must be")
 
 
-@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+@pytest.mark.parametrize(
+    "closed",
+    [
+        "<&- >&- 2>&-",
+        *(pytest.param(one, marks=pytest.mark.slow) for one in ("<&-", ">&-", "2>&-")),
+    ],
+)
 def test_closed_streams_are_like_dev_null(tmp_path: Path, mini: Benchmark, closed: str) -> None:
     """On the old code some ended in a traceback, and files of a run could get their numbers."""
     write_completions(tmp_path / "samples.jsonl", references(mini)[:2])

@@ -95,6 +95,7 @@ def test_a_folder_and_what_a_person_sees(assay: Cli, tmp_path: Path) -> None:
     assert lines[-2].split()[-2:] == [str(made), str(3 * 4 * 20)]
 
 
+@pytest.mark.slow
 def test_a_server(assay: Cli) -> None:
     pytest.importorskip("httpx", reason="the openai engine needs httpx (the openai extra)")
     asked = ("--prompt-tokens", "40", "--new-tokens", "16", "--batch", "1,2", "--rounds", "2")

@@ -72,6 +72,7 @@ def test_it_stands_beside_pass_at_1(assay: Cli, mini: Benchmark, tmp_path: Path)
     assert "best of 3 20.0 %  [8.1, 41.6] by examples, 16 problems without examples" in summary
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("method", "texts", "sample"),
     [

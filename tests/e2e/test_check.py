@@ -75,6 +75,7 @@ def test_a_terminal_is_told_what_is_under_way(small: Path) -> None:
     assert "tokenizer …" in shown
 
 
+@pytest.mark.slow
 @pytest.mark.model
 def test_the_default_model(assay: Cli) -> None:
     done = assay("check", "default", "--json")

@@ -6,6 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from assay.types import Benchmark
 from tests.conftest import Cli, references, write_completions
 
@@ -63,6 +65,7 @@ def test_what_was_extracted_can_be_scored(assay: Cli, mini: Benchmark, tmp_path:
     assert result["results"]["pass_at_1"] == 1.0
 
 
+@pytest.mark.slow
 def test_what_each_rule_is_good_for(assay: Cli, mini: Benchmark, tmp_path: Path) -> None:
     samples = write_completions(tmp_path / "s.jsonl", chatty(mini))
     asked = ("score", samples, *SCORED, "--compare-extraction")

@@ -29,6 +29,7 @@ def test_what_a_strategy_sends(assay: Cli, mini: Benchmark, strategy: str, form:
     assert told["rendered"] is None
 
 
+@pytest.mark.slow
 @pytest.mark.model
 def test_what_a_model_gets(assay: Cli, mini: Benchmark) -> None:
     number = mini.problems[0].task_id.rpartition("/")[2]

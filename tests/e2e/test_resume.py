@@ -125,9 +125,8 @@ def test_kill_9_and_rerun_give_the_undisturbed_result(
     assert len(list(rough.glob("results/*.json"))) == 1
 
 
-@pytest.mark.parametrize(
-    "stop", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.slow)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("stop", [signal.SIGTERM, signal.SIGINT])
 def test_a_polite_stop_says_how_to_go_on(
     mini: Benchmark, tmp_path: Path, stop: signal.Signals
 ) -> None:

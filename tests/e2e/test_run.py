@@ -389,6 +389,7 @@ def test_a_prompt_to_the_real_model(assay: Cli) -> None:
     assert all(0 < answer["tokens_generated"] <= 12 for answer in answers)
 
 
+@pytest.mark.slow
 @pytest.mark.model
 def test_the_result_of_an_evaluation_tells_how_it_was_batched(assay: Cli) -> None:
     asked = ("eval", "mini", "--samples", "1", "--max-tokens", "8", "--json")

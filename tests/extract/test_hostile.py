@@ -27,6 +27,7 @@ QUADRATIC: dict[str, Callable[[int], str]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.no_cover
 @pytest.mark.parametrize("kind", QUADRATIC)
 def test_half_a_megabyte_takes_seconds(kind: str) -> None:

@@ -93,6 +93,7 @@ def test_stop_words_and_plain_text(mini: Benchmark, default_model: Model) -> Non
     assert "return" not in made.text
 
 
+@pytest.mark.slow
 def test_closing_from_another_thread_ends_generation(mini: Benchmark) -> None:
     model = open_model("default", EngineOptions(parallel=2, threads=1))
     stream = model.generate(requests(mini, Decoding(max_tokens=16), 20))

@@ -57,6 +57,7 @@ def test_a_fault_that_stays_is_an_error_of_that_prompt_that_says_why(
     assert {found["t/0"].error, found["t/2"].error} == {None}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_any_mix_of_faults_fails_exactly_the_prompts_it_always_hits(
     server: FaultyServer, seed: int
@@ -117,6 +118,7 @@ def test_an_engine_of_no_use_ends_the_run_at_once(
     assert sum(server.counts.values()) <= 2
 
 
+@pytest.mark.slow
 def test_retry_after_holds_all_requests_back(server: FaultyServer) -> None:
     server.retry_after = "1.5"
     server.fault = lambda prompt, before: "429-after" if prompt == "prompt 0" and not before else ""

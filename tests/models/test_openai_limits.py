@@ -175,6 +175,7 @@ SLOW = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", SLOW)
 def test_a_server_that_drips(server: FaultyServer, kind: str) -> None:
     """None of these ever ended on the old code: each byte restarts the read timeout."""

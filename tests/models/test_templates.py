@@ -127,13 +127,8 @@ def wait_until(holds: Callable[[], bool]) -> None:
 
 
 @pytest.mark.model
-@pytest.mark.parametrize(
-    "template",
-    [
-        pytest.param(LOOP + SAID, marks=pytest.mark.slow, id="loop"),
-        pytest.param(DOUBLING, id="doubling"),
-    ],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("template", [LOOP + SAID, DOUBLING], ids=["loop", "doubling"])
 def test_llama_cpp_at_load(assay: Cli, tmp_path: Path, template: str) -> None:
     """llama.cpp renders every template while it loads a file."""
     pytest.importorskip("xllamacpp", reason="needs llama.cpp: pip install 'assay-eval[gguf]'")

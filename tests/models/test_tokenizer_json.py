@@ -141,6 +141,7 @@ def test_an_unknown_pre_tokenizer_is_named() -> None:
         tokenizer_json(vocabulary("tekken"), "m.gguf")
 
 
+@pytest.mark.slow
 @pytest.mark.model
 def test_every_humaneval_prompt_gets_llama_cpps_ids(humaneval: Benchmark) -> None:
     pytest.importorskip("xllamacpp", reason="needs llama.cpp: pip install 'assay-eval[gguf]'")

@@ -54,6 +54,7 @@ def test_recorded_completions_are_judged_as_before(
     assert found == BEFORE[model]
 
 
+@pytest.mark.slow
 def test_limits_from_references_change_the_hash_but_no_verdict(
     shared_data: Path, tmp_path: Path
 ) -> None:

@@ -301,6 +301,7 @@ def test_a_score_that_is_not_a_number_has_no_rank() -> None:
     assert models(block) == ["b", "c", "a"]
 
 
+@pytest.mark.slow
 def test_hundreds_of_models() -> None:
     results = [
         make_result(f"model {number}", number % 101, benchmark)

@@ -210,6 +210,7 @@ def test_a_judge_that_ends_is_replaced_and_loses_nothing(
     assert survivors(family, 5.0) == []
 
 
+@pytest.mark.slow
 def test_a_program_that_loses_every_judge_is_invalid_and_never_failed() -> None:
     """Kill each judge that has it, as a program would that breaks the harness itself."""
     opened = open_judges(2, STRONGEST, 2)
@@ -309,6 +310,7 @@ def test_an_error_of_the_source_comes_after_the_work_taken(judges: JudgeProcesse
     check_verdicts(list(judges.judge(iter(mixed(20)))), 20)
 
 
+@pytest.mark.slow
 def test_jobs_are_not_read_far_ahead() -> None:
     taken = 0
 
@@ -342,6 +344,7 @@ def test_programs_that_sleep_give_their_place_to_others(judges: JudgeProcesses) 
     assert order.index(59) < 58
 
 
+@pytest.mark.slow
 def test_closing_while_it_judges_ends_everything(judges: JudgeProcesses) -> None:
     jobs = (job("slow", n, "import time\ntime.sleep(25)") for n in range(8))
     timer = threading.Timer(3.0, judges.close)
@@ -368,6 +371,7 @@ list(opened.judge(iter(jobs)))
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ending", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM])
 def test_nothing_is_left_when_the_harness_ends(ending: signal.Signals) -> None:
     harness = subprocess.Popen(

@@ -73,6 +73,7 @@ def test_the_list_shows_all_kinds(engine: OwnEngine | None, assay: Cli) -> None:
     assert "tier guest" in text
 
 
+@pytest.mark.slow
 def test_the_list_says_why_a_kind_does_not_work(assay: Cli, tmp_path: Path) -> None:
     missing = {"ASSAY_CONTAINER_ENGINE": str(tmp_path / "docker")}
     done = assay("sandbox", "list", env=missing)

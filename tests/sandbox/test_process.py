@@ -283,6 +283,7 @@ def test_a_module_that_is_not_there_is_our_failure(sandbox: Sandbox) -> None:
     assert "no_such_module" in verdict.detail
 
 
+@pytest.mark.slow
 def test_memory_limits_can_differ_from_job_to_job(sandbox: Sandbox) -> None:
     code = "x = bytearray(300 << 20)\nfor i in range(0, len(x), 4096): x[i] = 1"
     assert judged(sandbox, code, memory_mb=128).reason == "memory"
@@ -358,6 +359,7 @@ def test_a_machine_without_namespaces_is_refused_not_served_naked(tmp_path: Path
     assert done.stdout.startswith("refused: process sandbox: does not work here"), done
 
 
+@pytest.mark.slow
 def test_a_program_that_sleeps_gives_its_place_to_another(sandbox: Sandbox) -> None:
     sleeper = "import time\ndef f():\n    time.sleep(8)\n"
     jobs = [job(sleeper, "f()", sample=n) for n in range(2)]

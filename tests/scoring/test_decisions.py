@@ -59,6 +59,7 @@ def test_recorded_models_in_groups(recorded: Verdicts) -> None:
     }
 
 
+@pytest.mark.slow
 def test_no_false_claim_beyond_the_level_among_permuted_labels(recorded: Verdicts) -> None:
     """Labels permuted within every problem: no model is better than another."""
     draw = random.Random(20260117)

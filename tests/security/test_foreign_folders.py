@@ -98,6 +98,7 @@ def test_lines_of_a_run_are_not_written_through_a_link(
         assert name in done.err
 
 
+@pytest.mark.slow
 @LINKS
 @pytest.mark.parametrize("command", COMMANDS)
 @pytest.mark.parametrize(

@@ -140,6 +140,7 @@ def test_the_learner_learns_where_numbers_survive() -> None:
     assert passed[:6] == [False] * 5 + [True]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tier", TIERS)
 def test_eight_samples_do_not_teach_each_other(tier: str) -> None:
     """On the old code the sixth sample passed (tiers root and user)."""

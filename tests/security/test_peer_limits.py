@@ -160,6 +160,7 @@ def test_kernel_memory_counts() -> None:
         python(code, TreeLimits(memory_mb=160))
 
 
+@pytest.mark.slow
 def test_limits_hold_for_ordinary_users() -> None:
     """By the watch alone, since a user has no control group here."""
     harness = (

@@ -130,6 +130,7 @@ def test_deep_answers_that_are_passed_back_are_the_programs_own(tier: str) -> No
     assert judged(tier, DEEP, "assert f(f(1)) == 1").status == "fail"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tier", TIERS)
 def test_calls_cannot_be_worked_on_before_their_time_counts(tier: str) -> None:
     """It passed: time before the program had said that it was loaded was free."""

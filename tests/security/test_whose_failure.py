@@ -59,6 +59,7 @@ def small_group() -> Iterator[Path]:
         group.rmdir()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not MEMORY_V1.exists(), reason="needs cgroup version 1")
 @pytest.mark.parametrize("integrity", ["shared", "separated"])
 def test_memory_that_the_machine_lacks_is_not_used_by_the_program(
@@ -117,6 +118,7 @@ def busy_neighbours(count: int) -> Iterator[None]:
             neighbour.wait()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tier", TIERS)
 def test_a_program_that_naps_on_a_busy_machine_has_failed(tier: str) -> None:
     """On the old code it was invalid: after each nap it waits for a CPU that others have."""

@@ -109,6 +109,7 @@ neighbour = subprocess.Popen(
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tier", TIERS)
 @pytest.mark.parametrize("when", ["before", "later"])
 def test_a_neighbour_with_many_threads(tier: str, when: str) -> None:

@@ -99,6 +99,7 @@ def test_each_model_is_loaded_once_and_results_are_those_of_single_commands(mode
         )
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("own_cache")
 def test_benchmarks_with_the_same_prompts_share_completions(
     models: Path, shared_data: Path
@@ -203,6 +204,7 @@ def start(path: Path) -> subprocess.Popen[str]:
     )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_kill_9_loses_only_work_in_progress(models: Path) -> None:
     path = write_suite(
         models, ["one", "two"], defaults={"problems": 4, "max_tokens": 24, "n_samples": 20},
