@@ -173,6 +173,7 @@ def test_a_dry_run_counts_requests_and_estimates_by_earlier_runs(models: Path, a
     plan = json.loads(assay("suite", path, "--dry-run", "--json", env=with_cache).stdout)
     (row,) = plan["rows"]
     assert (row["requests"], row["done"], row["new_tokens"], row["seconds"]) == (3, 0, 24, None)
+    assert row["detectable"] is None  # three problems show nothing
     assert not (models / "results").exists()
     assert assay("suite", path, env=with_cache).returncode == 0
     plan = json.loads(assay("suite", path, "--dry-run", "--json", env=with_cache).stdout)
@@ -180,6 +181,9 @@ def test_a_dry_run_counts_requests_and_estimates_by_earlier_runs(models: Path, a
     longer = assay("suite", path, "--dry-run", "--json", "--problems", "10", env=with_cache).stdout
     (row,) = json.loads(longer)["rows"]
     assert (row["requests"], row["done"]) == (10, 3)
+    assert 0.5 < row["detectable"] < 1
+    shown = assay("suite", path, "--dry-run", "--problems", "10", env=with_cache).stdout
+    assert f" {100 * row['detectable']:.1f} points " in shown
     assert row["seconds"] > 0
     assert row["source"].startswith("mini_")
 

@@ -13,7 +13,12 @@ from assay.scoring import Tally
 from assay.scoring.decisions import ALPHA
 from assay.scoring.noise import sampling_variance, two_noises
 from assay.scoring.power import (
+    CORRELATION,
     POWER,
+    PROBLEM_NOISE,
+    SAMPLING_NOISE,
+    UNRELATED,
+    USUAL_DISCORDANCE,
     detectable_by_error,
     detectable_difference,
     problems_for_sign_test,
@@ -25,11 +30,7 @@ from assay.scoring.power import (
 # Shares of problems that only one of two models passes, where no two pilots measure it. A quantised
 # file and its original are near the first, checkpoints of one training near the second, models of
 # different families near the last (24 % to 38 % between recorded 7B models on HumanEval).
-DISCORDANCES = (0.05, 0.10, 0.25)
-CORRELATION = 0.8  # of two models' pass rates per problem, where no two pilots measure it
-# Miller's example: pass rates that are uniform over the problems.
-SAMPLING_VARIANCE = 1 / 6
-PROBLEM_VARIANCE = 1 / 12  # of one model's pass rates
+DISCORDANCES = (0.05, USUAL_DISCORDANCE, 0.25)
 SAMPLES = (1, 2, 5, 10, 20, 50, 100)
 
 
@@ -174,21 +175,19 @@ def _noises(pilots: Sequence[Result], pairs: Sequence[tuple[Tally, Tally]]) -> N
         a, b = zip(*pairs, strict=True)
         sampling = _mean_sampling(a) + _mean_sampling(b)
         return Noises(n * found.problems**2, sampling, "measured by both pilots")
-    unrelated = 2 * (1 - CORRELATION)  # times one model's variance between problems
-    problems, sampling = unrelated * PROBLEM_VARIANCE, 2 * SAMPLING_VARIANCE
     if pairs:  # of single samples, whose flips are the sum of both noises
-        scale = _discordance(pairs) / (problems + sampling)
+        scale = _discordance(pairs) / (PROBLEM_NOISE + SAMPLING_NOISE)
         source = "flips measured by both pilots, their part in samples assumed"
-        return Noises(scale * problems, scale * sampling, source)
+        return Noises(scale * PROBLEM_NOISE, scale * SAMPLING_NOISE, source)
     for pilot in pilots:
         tallies = list(tally_problems(pilot).values())
         if len(tallies) > 1 and all(tally.n > 1 for tally in tallies):
             within = _mean_sampling(tallies)
             between = _variance([t.passed / t.n for t in tallies]) - within / tallies[0].n
             source = f"sampling by the pilot, correlation {CORRELATION:g} of the models assumed"
-            return Noises(unrelated * max(0.0, between), 2 * within, source)
+            return Noises(UNRELATED * max(0.0, between), 2 * within, source)
     source = f"assumed: uniform pass rates, correlation {CORRELATION:g} of the models"
-    return Noises(problems, sampling, source)
+    return Noises(PROBLEM_NOISE, SAMPLING_NOISE, source)
 
 
 def _mean_sampling(tallies: Sequence[Tally]) -> float:

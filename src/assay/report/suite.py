@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from assay.report.text import interval, percent, percent_of, score, table
+from assay.scoring.power import POWER
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -67,11 +68,16 @@ def _targets(done: SuiteResult) -> list[str]:
 
 def summarize_plan(plan: SuitePlan) -> list[str]:
     """Return one line per evaluation, and the sum."""
-    header = (*COLUMNS, "requests", "done", "tokens in", "tokens out", "time", "from")
+    header = (*COLUMNS, "requests", "done", "tokens in", "tokens out", "time", "shows", "from")
     lines = table([header, *map(_planned, plan.rows)])
     time = "unknown time" if plan.seconds is None else f"about {duration(plan.seconds)}"
     count = f"{len(plan.rows)} evaluations" if len(plan.rows) != 1 else "1 evaluation"
-    return [*lines, f"{count}, {plan.requests:,} requests to generate, {time}"]
+    return [
+        *lines,
+        f"{count}, {plan.requests:,} requests to generate, {time}",
+        f"shows: the smallest difference from a similar model that is found with {100 * POWER:g} % "
+        "probability",
+    ]
 
 
 def _planned(row: PlannedRow) -> Sequence[str]:
@@ -83,6 +89,7 @@ def _planned(row: PlannedRow) -> Sequence[str]:
         "-" if row.prompt_tokens is None else f"{row.prompt_tokens:,}",
         f"{bound}{row.new_tokens:,}",
         "-" if row.seconds is None else duration(row.seconds),
+        "-" if row.detectable is None else f"{100 * row.detectable:.1f} points",
         row.source,
     )  # fmt: skip
 

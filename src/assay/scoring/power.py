@@ -10,6 +10,14 @@ from assay.scoring.distributions import binomial_cdf, binomial_pmf, normal_quant
 
 POWER = 0.8
 MOST_PROBLEMS = 1_000_000
+# What is assumed of two models where no run measures it. The share of problems that only one of
+# them passes is that of checkpoints of one training. Pass rates are uniform over the problems, as
+# in Miller's example: their variance is 1/12, and one sample's is 1/6 on average.
+USUAL_DISCORDANCE = 0.10
+CORRELATION = 0.8  # of two models' pass rates per problem
+UNRELATED = 2 * (1 - CORRELATION)
+PROBLEM_NOISE = UNRELATED / 12  # variance of the true difference between problems
+SAMPLING_NOISE = 2 / 6  # variance of one sample of each model, added
 
 
 def problems_needed(
@@ -116,6 +124,17 @@ def detectable_difference(
         else:
             high = middle
     return high
+
+
+def usually_detectable(problems: int, samples: int) -> float | None:
+    """Return the smallest difference that so many samples per problem show between usual models.
+
+    None means that not even the largest difference is shown.
+    """
+    if samples == 1:
+        return detectable_difference(problems, USUAL_DISCORDANCE)
+    error = math.sqrt((PROBLEM_NOISE + SAMPLING_NOISE / samples) / problems)
+    return min(1.0, detectable_by_error(error))
 
 
 def problems_for_sign_test(

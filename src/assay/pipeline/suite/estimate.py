@@ -18,6 +18,7 @@ from assay.pipeline.evaluate import (
     sample_keys,
 )
 from assay.runs import Result, list_runs
+from assay.scoring.power import usually_detectable
 
 if TYPE_CHECKING:
     from assay.pipeline.suite.plan import ReadyRun
@@ -50,6 +51,7 @@ class PlannedRow:
     new_tokens: int  # at most, if there is no source
     seconds: float | None
     source: str = ""
+    detectable: float | None = None  # smallest difference that the samples show; None: none at all
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +88,7 @@ def estimate_suite(runs: Sequence[ReadyRun]) -> SuitePlan:
 def _estimate(run: ReadyRun, earlier: Sequence[Result], planned: set[str]) -> PlannedRow:
     config, identity = run.plan.config, run.model.identity
     requests = len(sample_keys(config, run.selected))
+    problems = len(run.selected.benchmark.problems)
     done = requests if isinstance(run.model, models.RecordedModel) else _count_done(run, planned)
     pace = find_pace(earlier, identity.weights_sha256, config.benchmark)
     if pace is None:
@@ -95,14 +98,16 @@ def _estimate(run: ReadyRun, earlier: Sequence[Result], planned: set[str]) -> Pl
         identity.name, config.benchmark + run.selected.label, config.prompt_strategy,
         run.plan.decoding.name,
     )  # fmt: skip
+    shows = usually_detectable(problems, requests // problems)
     if left == 0:
-        return PlannedRow(*names, requests, done, 0, 0, 0.0)
+        return PlannedRow(*names, requests, done, 0, 0, 0.0, detectable=shows)
     if pace is None:
-        return PlannedRow(*names, requests, done, None, left * run.decoding.max_tokens, None)
+        most = left * run.decoding.max_tokens
+        return PlannedRow(*names, requests, done, None, most, None, detectable=shows)
     seconds = None if pace.seconds is None else round(left * pace.seconds, 1)
     return PlannedRow(
         *names, requests, done, round(left * pace.prompt_tokens), round(left * pace.new_tokens),
-        seconds, pace.source,
+        seconds, pace.source, shows,
     )  # fmt: skip
 
 
