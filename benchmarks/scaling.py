@@ -1,7 +1,7 @@
 """Measure how judging scales with its workers, and what it costs the coordinating process.
 
     python benchmarks/scaling.py [--programs 4920] [--rounds 3] [--workers 1 2 4 8 16] [--api]
-                                 [--judges N]
+                                 [--judges N] [--bare]
 
 Each row judges the same HumanEval samples without the verdict cache. Samples are recorded
 completions of ``$ASSAY_DATA_DIR/completions`` if there are any, repeated as often as needed, and
@@ -10,7 +10,8 @@ not overhead. Rows of a round follow each other, and efficiency is the median of
 to the first row, per worker. CPU-ms per sample are those of this process alone (all its threads, no
 children) while samples are judged. Rates leave out the start of the workers. ``--api`` judges
 programs with ``assay.Judge`` in place of texts with ``assay score``. ``--judges`` sets how many
-judge processes share the workers; 0 judges in this one.
+judge processes share the workers; 0 judges in this one. ``--bare`` adds rows of bare fork servers,
+which share nothing and isolate nothing: what they lose with more workers, the machine loses.
 """
 
 from __future__ import annotations
@@ -28,6 +29,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import assay
+import sandbox as alone
+from assay import benchmarks
 from assay.machine import usable_cores
 from assay.pipeline import ScoreConfig, score
 from assay.progress import Silent
@@ -157,6 +160,16 @@ def programs_of(samples: list[Sample]) -> list[Sample]:
     return [Sample(one.task_id, found[one.task_id]) for one in samples]
 
 
+def fork_bare(samples: list[Sample], workers: int) -> Row:
+    """Judge as many samples in bare fork servers, one per worker."""
+    work = alone.jobs(benchmarks.load("humaneval"), "shared")
+    run = alone.bare_fork(list(itertools.islice(itertools.cycle(work), len(samples))), workers)
+    wall_s, cpu_s = clocks()
+    run()
+    wall_s, cpu_s = (now - then for now, then in zip(clocks(), (wall_s, cpu_s), strict=True))
+    return Row(len(samples) / wall_s, cpu_s / len(samples) * 1000, wall_s)
+
+
 def main() -> None:
     cores = usable_cores()
     parser = argparse.ArgumentParser()
@@ -166,6 +179,7 @@ def main() -> None:
     parser.add_argument("--workers", type=int, nargs="+", default=counts)
     parser.add_argument("--api", action="store_true")
     parser.add_argument("--judges", type=int, help="processes that share the workers")
+    parser.add_argument("--bare", action="store_true")
     asked = parser.parse_args()
     if asked.judges is not None:
         process.count_judges = lambda *_: asked.judges
@@ -179,12 +193,17 @@ def main() -> None:
         f"{len(samples)} samples, {kind} ({len(distinct)} different texts, "
         f"{len(found) - len(distinct) if found else 0} long ones left out), {cores} cores"
     )
-    measure = judge_programs if asked.api else judge_texts
-    rows: dict[int, list[Row]] = {workers: [] for workers in asked.workers}
+    kinds = {"assay": judge_programs if asked.api else judge_texts}
+    if asked.bare:
+        kinds["bare fork servers"] = fork_bare
+    measured: dict[str, dict[int, list[Row]]] = {kind: {} for kind in kinds}
     for _ in range(asked.rounds):
-        for workers, measured in rows.items():
-            measured.append(measure(samples, workers))
-    show(rows)
+        for workers in asked.workers:
+            for kind, measure in kinds.items():
+                measured[kind].setdefault(workers, []).append(measure(samples, workers))
+    for kind, rows in measured.items():
+        print(kind)
+        show(rows)
 
 
 def show(rows: dict[int, list[Row]]) -> None:
