@@ -173,6 +173,15 @@ def test_two_noises_add_up_to_wangs_formulas() -> None:
     assert two_noises([(Tally("t", 1, 1), Tally("t", 1, 0))] * 5) is None
 
 
+def test_samples_that_are_not_independent_have_no_more_noise_than_was_measured() -> None:
+    alike = [(Tally(f"t{n}", 10, n % 10), Tally(f"t{n}", 10, n % 10 + (n == 3))) for n in range(40)]
+    found = two_noises(alike)
+    assert found is not None
+    assert found.problems == 0
+    assert found.sampling == found.total == pytest.approx(0.1 / 40)
+    assert two_noises([(a, a) for a, _ in alike]) is None
+
+
 def test_more_samples_halve_the_error_or_never_do() -> None:
     noise = TwoNoises(problems=0.3, sampling=0.91**0.5, total=1.0)
     factor = noise.factor_to_halve()

@@ -45,18 +45,19 @@ def two_noises(
     They are unknown with one sample per problem, and where nothing varies.
 
     ``standard_error`` is the whole one if it is clustered. The part of the problems is what remains
-    after subtracting the part of the samples, and at least 0.
+    after subtracting the part of the samples, and at least 0. The part of the samples is at most
+    the whole: two models that are nearly the same give nearly the same texts to the same seeds.
     """
     if len(pairs) < 2 or any(min(a.n, b.n) < 2 for a, b in pairs):
         return None
     n = len(pairs)
     parts = [sampling_variance(a) / a.n + sampling_variance(b) / b.n for a, b in pairs]
-    sampling = math.fsum(parts) / n / n
     if standard_error is None:
         deltas = [b.passed / b.n - a.passed / a.n for a, b in pairs]
         mean = math.fsum(deltas) / n
         standard_error = math.sqrt(math.fsum((d - mean) ** 2 for d in deltas) / (n - 1) / n)
-    problems = max(0.0, standard_error**2 - sampling)
-    if problems + sampling == 0:
+    if standard_error == 0:
         return None
-    return TwoNoises(math.sqrt(problems), math.sqrt(sampling), math.sqrt(problems + sampling))
+    sampling = min(math.fsum(parts) / n / n, standard_error**2)
+    problems = math.sqrt(standard_error**2 - sampling)
+    return TwoNoises(problems, math.sqrt(sampling), standard_error)
