@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -22,8 +23,9 @@ LIMITS = {"memory", "timeout", "exit"}
 
 def verdicts(kind: str, benchmark: Benchmark, programs: Programs) -> dict[tuple[str, int], Verdict]:
     tests = {p.task_id: p.tests for p in benchmark.problems}
+    limits = replace(benchmark.limits, cpu_s=5.0)  # enough in WebAssembly for all that ever end
     jobs = [
-        Job(task, sample, Program(code, ""), tests[task], benchmark.limits)
+        Job(task, sample, Program(code, ""), tests[task], limits)
         for task, sample, code in programs
     ]
     sandbox = open_sandbox(kind, 2)
@@ -53,8 +55,8 @@ def test_the_same_verdicts_on_820_programs(
             verdict = found[kind][key]
             assert verdict.status != "invalid", (kind, verdict)  # nor unsupported: none needs more
             assert verdict.status == native.status, (kind, verdict, native)
-            if verdict.reason != native.reason:
-                assert {verdict.reason, native.reason} <= LIMITS, (kind, verdict, native)
+            if verdict.reason != native.reason:  # one that fails and then never ends is late there
+                assert verdict.reason in LIMITS, (kind, verdict, native)
     passed = sum(verdict.status == "pass" for verdict in found["process"].values())
     assert passed == 410 if programs is made else 250 < passed < 320
 
