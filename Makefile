@@ -141,9 +141,9 @@ $(VENV)/.ready-lint: pyproject.toml $(BIN)/python
 	touch $@
 
 $(VENV)/.ready-test: pyproject.toml $(BIN)/python
-	$(PIP) --editable '.[gguf,apr,openai,dev]'
+	$(PIP) --editable '.[gguf,apr,openai,report,dev]'
 	touch $@
 
 $(VENV)/.ready-all: pyproject.toml $(VENV)/.ready-hf
-	$(PIP) --editable '.[gguf,apr,hf,openai,parquet,wasm,dev]'
+	$(PIP) --editable '.[gguf,apr,hf,openai,parquet,wasm,report,dev]'
 	touch $@
