@@ -36,6 +36,7 @@ SECTIONS = {
         "show": "show:show",
         "compare": "compare:compare",
         "leaderboard": "leaderboard:leaderboard",
+        "report": "report:report",
         "plan": "plan:plan",
         "export": "export:export",
         "passk": "passk:passk",

@@ -1,0 +1,140 @@
+"""Collect a run's samples: a small row for each, and its texts."""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import hashlib
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from assay import benchmarks
+from assay.errors import AssayError
+from assay.report.inspection import NOT_JUDGED, find_prompts, reason_of, status_of
+from assay.report.pages.sources import RunSource
+from assay.runs import RunReader
+from assay.runs.result import SampleResult, read_samples
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from assay.progress import Reporter
+    from assay.protocol import RecordedProtocol
+    from assay.types import Prompt, Verdict
+
+GAVE = re.compile(r"(?:AssertionError: )?(?P<call>.+) gave (?P<actual>.+)", re.S)
+LONGEST_TEST = 4_000  # characters of a test that is parsed
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a failing test called, what it expected and what it got. Empty if not known."""
+
+    call: str = ""
+    expected: str = ""
+    actual: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RunSample:
+    """A sample of a run with everything that a page shows of it."""
+
+    found: SampleResult
+    status: str
+    reason: str
+    program_group: int  # the same number for identical programs of a problem; -1: no program
+    outcome: Outcome
+
+
+@dataclass(frozen=True, slots=True)
+class RunData:
+    """A run with its samples, by task in the order of the benchmark."""
+
+    source: RunSource
+    tasks: Mapping[str, tuple[RunSample, ...]]
+    prompts: Mapping[str, Prompt]
+    prompt_note: str  # why there are no prompts
+    statements: Mapping[str, str] = field(default_factory=dict)  # by task, if prompts are not known
+    time_limits: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def protocol(self) -> RecordedProtocol:
+        return self.source.entry.protocol
+
+    def samples(self) -> Iterator[RunSample]:
+        for samples in self.tasks.values():
+            yield from samples
+
+
+def load_run_data(source: RunSource, reporter: Reporter, data_dir: Path | None = None) -> RunData:
+    """Read the samples of a run. A run without a folder has none."""
+    if source.folder is None:
+        return RunData(source, {}, {}, "The run's folder is missing.")
+    reader = RunReader(source.folder)
+    by_task: dict[str, list[SampleResult]] = {}
+    if source.entry.result is not None:
+        by_task = {problem.task_id: [] for problem in source.entry.result.problems}
+    for found in read_samples(reader):
+        by_task.setdefault(found.completion.task_id, []).append(found)
+    prompts, note = find_prompts(source.entry.protocol, by_task, reporter, data_dir)
+    statements = {} if prompts else find_statements(source.entry.protocol, reporter, data_dir)
+    return RunData(
+        source,
+        {task: tuple(_describe(samples)) for task, samples in by_task.items()},
+        prompts,
+        note,
+        statements,
+        reader.about.time_limits,
+    )
+
+
+def find_statements(
+    protocol: RecordedProtocol, reporter: Reporter, data_dir: Path | None
+) -> dict[str, str]:
+    """Return the texts of a benchmark's problems by task, or nothing if its data is not there."""
+    with contextlib.suppress(AssayError):
+        benchmark = benchmarks.load(protocol.benchmark, reporter.note, data_dir)
+        if benchmark.data_sha256 == protocol.data_sha256:
+            return {problem.task_id: problem.prompt for problem in benchmark.problems}
+    return {}
+
+
+def _describe(samples: list[SampleResult]) -> Iterator[RunSample]:
+    groups: dict[bytes, int] = {}
+    for found in sorted(samples, key=lambda one: one.completion.sample):
+        group = -1
+        if found.program is not None and found.program.code.strip():
+            digest = hashlib.sha256(found.program.code.encode("utf-8", "surrogatepass")).digest()
+            group = groups.setdefault(digest, len(groups))
+        outcome = find_outcome(found.verdict) if found.verdict else Outcome()
+        yield RunSample(found, status_of(found), reason_of(found), group, outcome)
+
+
+def find_outcome(verdict: Verdict) -> Outcome:
+    """Return what a failed test expected and got, as far as its text tells."""
+    if verdict.status != "fail":
+        return Outcome()
+    found = GAVE.fullmatch(verdict.detail)
+    expected = find_expected(verdict.failing_test)
+    if found is None:
+        return Outcome(expected=expected) if verdict.reason == "wrong-answer" else Outcome()
+    return Outcome(found["call"], expected, found["actual"])
+
+
+def find_expected(test: str) -> str:
+    """Return the right side of a test such as ``assert f(1) == 2``, or an empty text."""
+    if len(test) > LONGEST_TEST:
+        return ""
+    with contextlib.suppress(SyntaxError, ValueError, RecursionError, MemoryError):
+        statement = ast.parse(test.strip()).body[:1]
+        for node in statement:
+            if isinstance(node, ast.Assert) and isinstance(node.test, ast.Compare):
+                compared = node.test
+                if len(compared.ops) == 1 and isinstance(compared.ops[0], ast.Eq | ast.Is):
+                    return ast.get_source_segment(test.strip(), compared.comparators[0]) or ""
+    return ""
+
+
+__all__ = ["NOT_JUDGED", "Outcome", "RunData", "RunSample", "find_outcome", "load_run_data"]

@@ -1,0 +1,133 @@
+"""Resolve keys to sections, and names to data. Folders are read when they are asked for."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+from assay.errors import AssayError, UsageError
+from assay.progress import Reporter, Silent
+from assay.report.pages.board_page import BOARD, render_board
+from assay.report.pages.compare_page import compare_block, render_comparison
+from assay.report.pages.overview_page import OVERVIEW, render_overview
+from assay.report.pages.quality_page import render_measurement
+from assay.report.pages.run_blocks import build_index, build_texts, count_chunks
+from assay.report.pages.run_data import RunData, load_run_data
+from assay.report.pages.run_page import render_run
+from assay.report.pages.section import PageLink, Section, join_key
+from assay.report.pages.sources import RunSource, Sources
+from assay.runs.compare import share_problems
+
+SILENT = Silent()
+MOST_PAIRS = 60  # comparisons in one file; a server makes any
+
+
+class Site:
+    """The pages and data of some runs.
+
+    Keys of pages are ``overview``, ``board``, ``run/NAME``, ``compare/A/B`` and ``model/KEY``;
+    names of data are ``run/NAME``, ``run/NAME/texts/N`` and ``compare/A/B``. Parts are quoted as in
+    addresses. The fragments of single samples, ``run/NAME/TASK/N``, are made by the script.
+    """
+
+    def __init__(
+        self, sources: Sources, *, reporter: Reporter = SILENT, data_dir: Path | None = None
+    ) -> None:
+        self.sources = sources
+        self._reporter, self._data_dir = reporter, data_dir
+        self._runs = {run.key: run for run in sources.runs}
+        self._measurements = {one.key: one for one in sources.measurements}
+        self._loaded: dict[str, RunData] = {}
+
+    def list_pages(self) -> list[PageLink]:
+        """Return links to all pages: the overview first, comparisons of neighbours last."""
+        links = [PageLink(OVERVIEW, "Overview", "")]
+        if self.sources.runs:
+            links.append(PageLink(BOARD, "Leaderboard", ""))
+        links += [
+            PageLink(join_key("run", run.key), run.entry.model, f"{run.entry.benchmark}")
+            for run in self.sources.runs
+        ]
+        links += [
+            PageLink(join_key("model", one.key), one.title, "Models")
+            for one in self.sources.measurements
+        ]
+        links += [
+            PageLink(join_key("compare", a.key, b.key), _name_pair(a, b), "Comparisons")
+            for a, b in itertools.islice(self.list_pairs(), MOST_PAIRS)
+        ]
+        return links
+
+    def list_pairs(self) -> Iterator[tuple[RunSource, RunSource]]:
+        """Yield the pairs of finished runs that can be compared, the earlier run first."""
+        finished = [run for run in reversed(self.sources.runs) if run.entry.result]
+        for a, b in itertools.combinations(finished, 2):
+            if _is_comparable(a, b):
+                yield a, b
+
+    def section(self, key: str) -> Section:
+        """Return a page. Raise UsageError for an unknown key."""
+        kind, *names = (unquote(part) for part in key.split("/"))
+        if kind == OVERVIEW and not names:
+            return render_overview(self.sources, list(self.list_pairs()))
+        if kind == BOARD and not names:
+            return render_board(self.sources)
+        if kind == "run" and len(names) == 1:
+            return render_run(self._load(names[0]))
+        if kind == "compare" and len(names) == 2:
+            return render_comparison(self._find(names[0]), self._find(names[1]))
+        if kind == "model" and len(names) == 1 and names[0] in self._measurements:
+            return render_measurement(self._measurements[names[0]])
+        raise UsageError(f"{key}: is not a page. Start from the overview.")
+
+    def block(self, name: str) -> Any:
+        """Return data by its name. Raise UsageError for an unknown name."""
+        kind, *names = (unquote(part) for part in name.split("/"))
+        if kind == "run" and len(names) == 1:
+            return build_index(self._load(names[0]))
+        if kind == "run" and len(names) == 3 and names[1] == "texts" and names[2].isdecimal():
+            data = self._load(names[0])
+            if int(names[2]) < count_chunks(data):
+                return build_texts(data, int(names[2]))
+        if kind == "compare" and len(names) == 2:
+            return compare_block(self._find(names[0]), self._find(names[1]))
+        raise UsageError(f"{name}: is not data of a page. Reload the page.")
+
+    def list_blocks(self) -> Iterator[str]:
+        """Yield the names of all data of all pages."""
+        for run in self.sources.runs:
+            yield join_key("run", run.key)
+            for number in range(count_chunks(self._load(run.key))):
+                yield join_key("run", run.key, "texts", str(number))
+        for link in self.list_pages():
+            if link.key.startswith("compare/"):
+                yield link.key
+
+    def _find(self, key: str) -> RunSource:
+        if key not in self._runs:
+            raise UsageError(f"{key}: is not a run of this report. Choose another.")
+        return self._runs[key]
+
+    def _load(self, key: str) -> RunData:
+        if key not in self._loaded:
+            self._loaded[key] = load_run_data(self._find(key), self._reporter, self._data_dir)
+        return self._loaded[key]
+
+
+def _is_comparable(a: RunSource, b: RunSource) -> bool:
+    one, other = a.entry.result, b.entry.result
+    if one is None or other is None or a.entry.benchmark != b.entry.benchmark:
+        return False
+    if (one.protocol.judge or "") != (other.protocol.judge or ""):
+        return False
+    try:
+        return share_problems(one, other)
+    except AssayError:
+        return False
+
+
+def _name_pair(a: RunSource, b: RunSource) -> str:
+    return f"{b.entry.model} against {a.entry.model} on {a.entry.benchmark}"
