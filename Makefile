@@ -26,7 +26,7 @@ EVAL = $(BIN)/assay eval $(1) --model "$(CHECKPOINT)" --problems $(PROBLEMS) --n
 
 .PHONY: help eval suite eval-humaneval eval-mbpp eval-bigcodebench eval-all eval-perplexity results-history leaderboard \
 	check bench \
-	compare-hf qa contracts test test-all lint container-engine release-check picture reference clean
+	compare-hf qa contracts test test-all lint container-engine browser screenshots release-check picture reference clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -94,6 +94,7 @@ test-all: announce-all lint $(VENV)/.ready-all ## run all tests; installs torch 
 announce-all:
 	@echo "test-all installs torch, WebAssembly tools, EvalPlus and BigCodeBench's packages: 10 GB of disk."
 	@echo "Container tests need a container runtime: run 'make container-engine' first."
+	@echo "Browser tests need a browser: run 'make browser' first."
 	@echo "A test that is skipped although this machine could run it is a failure."
 
 lint: $(VENV)/.ready-lint ## ruff, mypy and codespell; no engine is installed for it
@@ -108,6 +109,17 @@ container-engine: ## install a container runtime (Debian's docker.io, as root) f
 		echo "container-engine: needs root and apt-get. Install docker or podman yourself."; exit 1; \
 	else apt-get update && DEBIAN_FRONTEND=noninteractive \
 		apt-get install --yes --no-install-recommends docker.io; fi
+
+browser: ## install a browser (Debian's chromium-headless-shell, as root) for the tests that need one
+	@if [ -x /usr/lib/chromium/chromium-headless-shell ] || command -v chromium || command -v google-chrome; then \
+		echo "a browser is installed"; \
+	elif [ "$$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; then \
+		echo "browser: needs root and apt-get. Install Chromium yourself."; exit 1; \
+	else apt-get update && DEBIAN_FRONTEND=noninteractive \
+		apt-get install --yes --no-install-recommends chromium-headless-shell fonts-dejavu-core; fi
+
+screenshots: $(VENV)/.ready-browser ## take the pictures of docs/images in a real browser
+	$(BIN)/pytest -m browser tests/browser --screenshots docs/images $(PYTEST)
 
 release-check: $(VENV)/.ready-test ## build sdist and wheel, install the wheel elsewhere, evaluate from there
 	$(BIN)/python .ci/release_check.py
@@ -144,6 +156,10 @@ $(VENV)/.ready-test: pyproject.toml $(BIN)/python
 	$(PIP) --editable '.[gguf,apr,openai,report,dev]'
 	touch $@
 
+$(VENV)/.ready-browser: pyproject.toml $(BIN)/python
+	$(PIP) --editable '.[gguf,apr,openai,report,browser,dev]'
+	touch $@
+
 $(VENV)/.ready-all: pyproject.toml $(VENV)/.ready-hf
-	$(PIP) --editable '.[gguf,apr,hf,openai,parquet,wasm,report,dev]'
+	$(PIP) --editable '.[gguf,apr,hf,openai,parquet,wasm,report,browser,dev]'
 	touch $@
