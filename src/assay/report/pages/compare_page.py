@@ -36,7 +36,8 @@ def render_comparison(a: RunSource, b: RunSource) -> Section:
     key = join_key("compare", a.key, b.key)
     decision = describe_decision(found.decision, found.margin, found.is_within_margin)
     parts = [
-        f'<header class="title"><p class="eyebrow">{text(a.entry.benchmark)} · paired comparison</p>'
+        f'<header class="title"><p class="eyebrow">{text(a.entry.benchmark)} · paired comparison'
+        "</p>"
         f'<h1><span class="name b">{text(b.entry.model)}</span> <span class="soft">against</span> '
         f'<span class="name a">{text(a.entry.model)}</span></h1></header>',
         _warnings(found, first, second),
@@ -46,11 +47,13 @@ def render_comparison(a: RunSource, b: RunSource) -> Section:
         f'<p class="interval">{signed(found.interval.low)} to {signed(found.interval.high)} '
         f"<span>{100 * found.interval.level:.4g} % interval, "
         f"{text(METHODS.get(found.interval.method, found.interval.method))}</span></p>",
-        f'<p class="decision {DECISION_CLASSES[found.decision]}">{text(_sentence(decision, b))}</p>',
+        f'<p class="decision {DECISION_CLASSES[found.decision]}">'
+        f"{text(_sentence(decision, b))}</p>",
         f"</div>{_aside(found, a, b)}</div>",
         difference_figure(found, a.entry.model, b.entry.model),
         f'<div class="panels">{_table(found, first, second, a, b)}{_noise(found)}</div>',
-        f'<div class="mount" data-mount="flips" data-a="{text(a.key)}" data-b="{text(b.key)}"></div>',
+        f'<div class="mount" data-mount="flips" data-a="{text(a.key)}" '
+        f'data-b="{text(b.key)}"></div>',
         _lists(found),
     ]
     title = f"{b.entry.model} against {a.entry.model}"

@@ -64,8 +64,8 @@ def render_document(
         "</head>",
         "<body>",
         '<a class="skip" href="#content">Skip to the content</a>',
-        f'<header class="top" id="top"><a class="brand" href="#overview">assay</a>'
-        f'<nav id="trail" aria-label="Breadcrumb"></nav><div id="tools"></div></header>',
+        '<header class="top" id="top"><a class="brand" href="#overview">assay</a>'
+        '<nav id="trail" aria-label="Breadcrumb"></nav><div id="tools"></div></header>',
         '<main id="content" tabindex="-1">',
         *map(_section, sections),
         '<section class="page" id="dynamic" hidden></section>',

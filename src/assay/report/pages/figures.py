@@ -50,6 +50,8 @@ from assay.types import Estimate
 Kind = Literal["good", "bad", "invalid", "other"]
 KINDS: dict[str, Kind] = {"pass": "good", "fail": "bad", "invalid": "invalid"}
 MOST_MODELS = 40  # in one heat map
+HALF, WHOLE = 540.0, 1160.0  # widths of plots in panels, in pixels
+ORDER = ("pass", "fail", "invalid")
 LEAST_CPU = 1e-4  # seconds; on a logarithmic axis
 
 
@@ -94,7 +96,7 @@ def _reasons(samples: Sequence[RunSample]) -> str:
         Bar(reason, count, KINDS.get(status, "other"))
         for (reason, status), count in sorted(counts.items(), key=lambda item: -item[1])
     )
-    return figure(draw_bars(BarChart("Verdicts by reason", bars)))
+    return figure(draw_bars(BarChart("Verdicts by reason", bars), HALF))
 
 
 def _pass_curve(result: Result | None) -> str:
@@ -108,7 +110,7 @@ def _pass_curve(result: Result | None) -> str:
         found = estimates(tallies, ks=_some_ks(fewest))
     curve = tuple(PassAtK(one.k, one.value, one.low, one.high) for one in found)
     level = result.pass_at[1].level if 1 in result.pass_at else 0.95
-    return figure(draw_pass_curves((PassCurve(result.model, curve),), level))
+    return figure(draw_pass_curves((PassCurve(result.model, curve),), level, HALF))
 
 
 def _some_ks(most: int) -> tuple[int, ...]:
@@ -130,8 +132,7 @@ def _by_status(samples: Iterable[RunSample], value: str) -> tuple[Group, ...]:
         }[value]
         if math.isfinite(found):
             values.setdefault(sample.status, []).append(found)
-    order = [name for name in ("pass", "fail", "invalid") if name in values]
-    order += [name for name in values if name not in order]
+    order = sorted(values, key=lambda name: ORDER.index(name) if name in ORDER else len(ORDER))
     return tuple(Group(name, tuple(values[name]), KINDS.get(name, "other")) for name in order)
 
 
@@ -144,7 +145,7 @@ def _lengths(data: RunData, samples: Sequence[RunSample]) -> str:
     else:
         groups = _by_status((one for one in samples if one.found.completion.text), "chars")
         plot = Histogram("Length of answers", "characters", groups, is_log=True)
-    return figure(draw_histogram(plot)) if groups else ""
+    return figure(draw_histogram(plot, HALF)) if groups else ""
 
 
 def _times(samples: Sequence[RunSample]) -> str:
@@ -155,7 +156,7 @@ def _times(samples: Sequence[RunSample]) -> str:
     ]
     groups = _by_status(ran, "cpu")
     plot = Histogram("CPU time of programs", "seconds", groups, is_log=True)
-    return figure(draw_histogram(plot)) if groups else ""
+    return figure(draw_histogram(plot, HALF)) if groups else ""
 
 
 def difference_figure(found: Comparison, name_a: str, name_b: str) -> str:
@@ -163,7 +164,7 @@ def difference_figure(found: Comparison, name_a: str, name_b: str) -> str:
     ends = found.interval
     row = Difference(name_b, found.difference, ends.low, ends.high, found.decision)
     forest = Forest(name_a, (row,), margin=found.margin, level=ends.level)
-    return figure(draw_forest(forest), kind="broad")
+    return figure(draw_forest(forest, WHOLE), kind="broad")
 
 
 def family_figure(baseline: RunSource, found: Sequence[tuple[RunSource, Comparison]]) -> str:
@@ -176,7 +177,7 @@ def family_figure(baseline: RunSource, found: Sequence[tuple[RunSource, Comparis
     )
     first = found[0][1]
     forest = Forest(baseline.entry.model, rows, margin=first.margin, level=first.interval.level)
-    return figure(draw_forest(forest), kind="broad")
+    return figure(draw_forest(forest, WHOLE), kind="broad")
 
 
 def board_figures(board: Leaderboard, sources: Sources) -> str:
@@ -205,7 +206,7 @@ def _heat_maps(block: Block) -> Iterable[str]:
             for name, t in rows
         )
         title = f"Problems by model: {column.benchmark}"
-        yield figure(draw_heat_map(HeatMap(problems, shares, title)), kind="broad")
+        yield figure(draw_heat_map(HeatMap(problems, shares, title), WHOLE), kind="broad")
 
 
 def _scatters(block: Block) -> Iterable[str]:
@@ -227,8 +228,8 @@ def _scatters(block: Block) -> Iterable[str]:
 def _dot(row: Row, x: float, is_best: bool) -> Dot:
     cell = row.cells[0] if len(row.cells) == 1 else None
     one = cell.estimate if cell else None
-    ends = (one.low, one.high) if one else (None, None)
-    return Dot(row.model, x, row.quality or 0.0, *ends, is_best)
+    low, high = (one.low, one.high) if one else (None, None)
+    return Dot(row.model, x, row.quality or 0.0, low, high, is_best)
 
 
 def _histories(sources: Sources) -> list[str]:

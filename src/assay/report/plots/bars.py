@@ -32,13 +32,13 @@ class BarChart:
     unit: str = "samples"
 
 
-def draw_bars(data: BarChart) -> Drawing:
+def draw_bars(data: BarChart, width: float = WIDTH) -> Drawing:
     """Return a bar per count, with the count and its share of all."""
     total = sum(bar.count for bar in data.bars)
     most = max((bar.count for bar in data.bars), default=0) or 1
     figures = {bar: f"{bar.count:,}  ({100 * bar.count / (total or 1):.1f} %)" for bar in data.bars}
     left = min(max((measure(bar.label) for bar in data.bars), default=0.0), LABELS) + 12
-    room = WIDTH - left - max(map(measure, figures.values()), default=0.0) - 12
+    room = width - left - max(map(measure, figures.values()), default=0.0) - 12
     body = []
     for index, bar in enumerate(data.bars):
         y = ROW * index + ROW / 2
@@ -54,7 +54,7 @@ def draw_bars(data: BarChart) -> Drawing:
         body.append(text(left + wide + 8, y + 4, figures[bar], fill=colour("muted")))
     words = "; ".join(f"{bar.label} {figures[bar]}" for bar in data.bars)
     return Drawing(
-        WIDTH, ROW * max(1, len(data.bars)), data.title,
+        width, ROW * max(1, len(data.bars)), data.title,
         f"Bar chart of {total:,} {data.unit}. {words}.", "".join(body),
         f"{total:,} {data.unit}",
     )  # fmt: skip

@@ -50,11 +50,11 @@ class Forest:
     title: str = ""
 
 
-def draw_forest(data: Forest) -> Drawing:
+def draw_forest(data: Forest, width: float = WIDTH) -> Drawing:
     """Return one row per difference: name, interval, figures and decision."""
     widest = max((measure(row.label) for row in data.rows), default=0.0)
     left = min(widest, LABELS) + 18
-    frame = Frame(left, TOP, WIDTH - FIGURES - WORDS, TOP + ROW * max(1, len(data.rows)) + 6)
+    frame = Frame(left, TOP, width - FIGURES - WORDS, TOP + ROW * max(1, len(data.rows)) + 6)
     ends = [100 * v for row in data.rows for v in (row.low, row.high, row.value)]
     margin = 100 * (data.margin or 0.0)
     ticks = linear_ticks(min([*ends, -margin, -1.0]), max([*ends, margin, 1.0]), 6)
@@ -69,7 +69,7 @@ def draw_forest(data: Forest) -> Drawing:
     for index, row in enumerate(data.rows):
         body.append(_draw_row(row, frame, x, TOP + ROW * (index + 0.5) + 2, left))
     return Drawing(
-        WIDTH,
+        width,
         frame.bottom + AXIS_HEIGHT,
         data.title or f"Differences in {data.score} to {data.baseline}",
         _describe(data),

@@ -60,7 +60,7 @@ def level_of(share: float | None) -> int:
     return 0 if share == 0 else 1 + int(share * (LEVELS - 2))
 
 
-def draw_heat_map(data: HeatMap) -> Drawing:
+def draw_heat_map(data: HeatMap, width: float = WIDTH) -> Drawing:
     """Return one row per model, best first, and one column per problem, easiest first.
 
     A row is a path per level, of runs of equal cells. So a map of 1,140 problems and 12 models
@@ -69,22 +69,22 @@ def draw_heat_map(data: HeatMap) -> Drawing:
     order = order_problems(data)
     rows = sorted(data.rows, key=lambda row: -_mean(row))
     left = min(max((measure(row.label) for row in rows), default=0.0), LABELS) + 12
-    wide = WIDTH - left - FIGURES
+    wide = width - left - FIGURES
     cell = wide / max(1, len(order))
-    body = [text(WIDTH, 14, "solved", anchor="end", fill=colour("muted"))]
+    body = [text(width, 14, "solved", anchor="end", fill=colour("muted"))]
     top = 22.0
     for index, row in enumerate(rows):
         y = top + ROW * index
         body.append(text(left - 12, y + ROW / 2 + 3, row.label, anchor="end", width=left - 12))
-        body.append(text(WIDTH, y + ROW / 2 + 3, f"{100 * _mean(row):.1f} %", anchor="end"))
+        body.append(text(width, y + ROW / 2 + 3, f"{100 * _mean(row):.1f} %", anchor="end"))
     body.append(_draw_cells([[level_of(row.shares[i]) for i in order] for row in rows], left, top,
                             cell))  # fmt: skip
     bottom = top + ROW * len(rows)
     below = _draw_names(data, order, left, bottom, cell)
     legend_y = bottom + below[1] + 8
-    body += [below[0], _draw_legend(rows, left, legend_y)]
+    body += [below[0], _draw_legend(rows, left, legend_y, width)]
     return Drawing(
-        WIDTH, legend_y + 16, data.title, _describe(data, rows), "".join(body),
+        width, legend_y + 16, data.title, _describe(data, rows), "".join(body),
         f"{len(order):,} problems, easiest left; models, best on top",
     )  # fmt: skip
 
@@ -149,7 +149,7 @@ def _draw_names(
     return element("g", *names, fill=colour("muted")), min(longest, LONGEST_NAME) + 14
 
 
-def _draw_legend(rows: Sequence[HeatRow], left: float, y: float) -> str:
+def _draw_legend(rows: Sequence[HeatRow], left: float, y: float, width: float) -> str:
     levels = {level_of(share) for row in rows for share in row.shares}
     between = any(0 < level < LEVELS - 1 for level in levels)
     shown = range(LEVELS) if between else (0, LEVELS - 1)
@@ -158,7 +158,7 @@ def _draw_legend(rows: Sequence[HeatRow], left: float, y: float) -> str:
         keys.append((colour("invalid"), "invalid"))
     heading = "samples that pass:"
     wide = measure(heading) + sum(measure(label) + 28 for _, label in keys)
-    left = max(0.0, min(left, WIDTH - wide))
+    left = max(0.0, min(left, width - wide))
     parts = [text(left, y + 10.5, heading, fill=colour("muted"))]
     x = left + measure(heading) + 10
     for fill, label in keys:

@@ -77,7 +77,7 @@ def count_bins(values: Sequence[float], edges: Sequence[float]) -> list[int]:
     return counts
 
 
-def draw_histogram(data: Histogram) -> Drawing:
+def draw_histogram(data: Histogram, width: float = WIDTH) -> Drawing:
     """Return a column per bin. Zero and negative values are left out on a logarithmic axis."""
     groups = [(group, _usable(group.values, data.is_log)) for group in data.groups]
     everything = [value for _, values in groups for value in values]
@@ -86,9 +86,13 @@ def draw_histogram(data: Histogram) -> Drawing:
     totals = [sum(counts[i] for _, counts in columns) for i in range(len(edges) - 1)]
     y_ticks = [t for t in linear_ticks(0, max([*totals, 1]), 4) if t.value.is_integer()]
     right = max([edges[-1], *([data.limit] if data.limit else [])])
-    x_ticks = log_ticks(edges[0], right) if data.is_log else linear_ticks(edges[0], right, 8)
+    x_ticks = (
+        log_ticks(edges[0], right)
+        if data.is_log
+        else linear_ticks(edges[0], right, int(width / 90))
+    )
     legend = LEGEND if len(data.groups) > 1 else 0.0
-    frame = Frame(room_for_labels(y_ticks), 8 + legend, WIDTH - 14, HEIGHT + legend - AXIS_HEIGHT)
+    frame = Frame(room_for_labels(y_ticks), 8 + legend, width - 14, HEIGHT + legend - AXIS_HEIGHT)
     low, high = (edges[0], right) if data.is_log else (x_ticks[0].value, x_ticks[-1].value)
     x = Scale(low, high, frame.left, frame.right, data.is_log)
     y = Scale(0, y_ticks[-1].value, frame.bottom, frame.top)
@@ -101,7 +105,7 @@ def draw_histogram(data: Histogram) -> Drawing:
         draw_baseline(frame),
         _draw_limit(data, frame, x),
     )
-    return Drawing(WIDTH, HEIGHT + legend, data.title, _describe(data, everything), "".join(body))
+    return Drawing(width, HEIGHT + legend, data.title, _describe(data, everything), "".join(body))
 
 
 def _usable(values: Sequence[float], is_log: bool) -> list[float]:

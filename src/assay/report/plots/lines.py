@@ -62,6 +62,7 @@ class LineChart:
     bands: bool = False  # intervals as a band along the line instead of a bar per point
     markers: bool = True
     subtitle: str = ""
+    width: float = WIDTH
 
 
 def value_range(lines: Sequence[Line]) -> tuple[float, float]:
@@ -75,7 +76,7 @@ def draw_lines(chart: LineChart) -> Drawing:
     """Return the plot. Every line has its name at its end if there are several."""
     named = len(chart.lines) > 1
     widest = max((measure(line.label) for line in chart.lines), default=0.0)
-    right = WIDTH - (min(widest, LABEL_ROOM) + 22 if named else 14)
+    right = chart.width - (min(widest, LABEL_ROOM) + 22 if named else 14)
     frame = Frame(room_for_labels(chart.y_ticks), 10, right, HEIGHT - AXIS_HEIGHT)
     x = Scale(*chart.x_range, frame.left + 12, frame.right - 12, chart.x_is_log)
     low, high = chart.y_ticks[0].value, chart.y_ticks[-1].value
@@ -93,7 +94,7 @@ def draw_lines(chart: LineChart) -> Drawing:
         _draw_names(chart.lines, frame, x.place, y.place) if named else "",
     )
     return Drawing(
-        WIDTH, HEIGHT, chart.title, chart.description, "".join(body), chart.subtitle
+        chart.width, HEIGHT, chart.title, chart.description, "".join(body), chart.subtitle
     )  # fmt: skip
 
 

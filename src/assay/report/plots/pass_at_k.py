@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from assay.report.plots.axes import WIDTH
 from assay.report.plots.lines import Line, LineChart, Point, draw_lines, value_range
 from assay.report.plots.scales import Tick, linear_ticks
 from assay.report.plots.svg import Drawing
@@ -27,7 +28,9 @@ class PassCurve:
     estimates: tuple[PassAtK, ...]
 
 
-def draw_pass_curves(curves: tuple[PassCurve, ...], level: float = 0.95) -> Drawing:
+def draw_pass_curves(
+    curves: tuple[PassCurve, ...], level: float = 0.95, width: float = WIDTH
+) -> Drawing:
     """Return pass@k with a band for every run."""
     lines = tuple(
         Line(
@@ -51,6 +54,7 @@ def draw_pass_curves(curves: tuple[PassCurve, ...], level: float = 0.95) -> Draw
     last = max(numbers[-1], numbers[0] * 2)
     return draw_lines(
         LineChart(
+            width=width,
             title="pass@k by number of samples",
             description=f"Line plot with bands. {words}.",
             lines=lines,
