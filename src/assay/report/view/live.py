@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from assay import codec
 from assay.progress import Reporter, Silent
 from assay.report.pages import PageLink, RunSource, Section, Site, Sources, open_sources
 from assay.report.pages.section import join_key
@@ -70,7 +71,8 @@ class LiveSite:
         self._noted: set[str] = set()
         self._polling, self._lock = threading.Lock(), threading.Lock()
         self._snapshot = Snapshot({}, {}, {})
-        self._sources = Sources(())
+        self._lists = self._make_site(Sources(()))
+        self._listed: dict[str, Section] = {}
         self._names: dict[str, str] = {}  # by key of a run's page, the name of its folder
         self._polled = float("-inf")
         self._shown: OrderedDict[str, tuple[object, Site]] = OrderedDict()
@@ -81,14 +83,14 @@ class LiveSite:
         self.poll()
 
     def poll(self, least_s: float = 0.0) -> None:
-        """Look for changes, unless it was done in the last ``least_s`` seconds."""
-        if time.monotonic() - self._polled < least_s:
+        """Look for changes, unless another thread does, or did in the last ``least_s`` seconds."""
+        if time.monotonic() - self._polled < least_s or not self._polling.acquire(blocking=False):
             return
-        with self._polling:
-            if time.monotonic() - self._polled < least_s:
-                return
+        try:
             keys = self._find_changes()
             self._polled = time.monotonic()
+        finally:
+            self._polling.release()
         if keys:
             with self._lock:
                 waiting = list(self._subscriptions)
@@ -99,8 +101,11 @@ class LiveSite:
         before, now = self._snapshot, take_snapshot(self.results)
         keys: list[str] = []
         if not now.same_list(before):
-            self._sources = self._open()
-            self._names = {join_key("run", run.key): _name(run) for run in self._sources.runs}
+            sources = self._open()
+            self._lists = self._make_site(sources)
+            self._names = {join_key("run", run.key): _name(run) for run in sources.runs}
+            with self._lock:
+                self._listed.clear()
             keys += LISTS
         self._snapshot = now
         changed = {*now.changed(before), *self._held}
@@ -128,22 +133,33 @@ class LiveSite:
 
     def links(self) -> list[PageLink]:
         """Return links to all pages."""
-        return self._make_site().list_pages()
+        return self._lists.list_pages()
 
     def section(self, key: str) -> Section:
         """Return a page as it is now. Raise an AssayError if it does not exist."""
+        if key in LISTS:
+            return self._list(key)
         with self._site_of(key) as site:
             return site.section(key)
 
     def block(self, name: str) -> Any:
         """Return data of a page as it is now. Raise an AssayError if it does not exist."""
         if name == "links":
-            return self.links()
+            return [codec.to_json(link) for link in self.links()]
         with self._site_of(name) as site:
             return site.block(name)
 
-    def _make_site(self) -> Site:
-        return Site(self._sources, reporter=self._reporter, data_dir=self._data_dir)
+    def _list(self, key: str) -> Section:
+        lists, found = self._lists, self._listed.get(key)
+        if found is None:
+            found = lists.section(key)
+            with self._lock:
+                if lists is self._lists:
+                    self._listed[key] = found
+        return found
+
+    def _make_site(self, sources: Sources) -> Site:
+        return Site(sources, reporter=self._reporter, data_dir=self._data_dir)
 
     @contextmanager
     def _site_of(self, key: str) -> Iterator[Site]:
@@ -153,7 +169,7 @@ class LiveSite:
         """
         name = self._names.get("/".join(key.split("/")[:2]))
         if name is None:
-            yield self._make_site()
+            yield self._make_site(self._lists.sources)
             return
         with self._lock:
             making = self._making[name]
@@ -169,7 +185,7 @@ class LiveSite:
         with self._lock:
             known = self._shown.get(name)
             if known is None or known[0] != mark:
-                known = self._shown[name] = (mark, self._make_site())
+                known = self._shown[name] = (mark, self._make_site(self._lists.sources))
             self._shown.move_to_end(name)
             while len(self._shown) > MOST_RUNS:
                 self._shown.popitem(last=False)
