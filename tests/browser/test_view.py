@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import http.server
-import os
 import re
 import shutil
 import subprocess
@@ -42,9 +41,8 @@ def served(folder: Path, **options: str) -> Iterator[ViewServer]:
 def evaluating(folder: Path) -> Iterator[subprocess.Popen[bytes]]:
     """Evaluate the default model on some problems, as a user does in another terminal."""
     process = subprocess.Popen(
-        [*ASSAY, "eval", "mini", "--problems", "6", "--max-tokens", "48",
+        [*ASSAY, "eval", "mini", "--problems", "6", "--max-tokens", "48", "--parallel", "1",
          "--results-dir", str(folder)],
-        env={**os.environ, "ASSAY_BATCH_SIZE": "1"},
         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
     )  # fmt: skip
     try:

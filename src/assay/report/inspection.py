@@ -16,11 +16,11 @@ from assay.runs.history import describe_folder, find_folder
 from assay.runs.result import SampleResult, read_samples
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from assay.progress import Reporter
     from assay.protocol import RecordedProtocol
-    from assay.types import Limits, Prompt
+    from assay.types import Benchmark, Limits, Prompt
 
 NOT_JUDGED = "not-judged"
 RECORDED = "The completions were recorded elsewhere, so the prompt is not known."
@@ -138,20 +138,27 @@ def _find_prompt(
     protocol: RecordedProtocol, task_id: str, reporter: Reporter, data_dir: Path | None
 ) -> tuple[Prompt | None, str]:
     """Build the prompt again from the benchmark, or return why that is not possible."""
-    prompts, note = find_prompts(protocol, [task_id], reporter, data_dir)
+
+    def load(name: str) -> Benchmark:
+        return benchmarks.load(name, reporter.note, data_dir)
+
+    prompts, note = find_prompts(protocol, [task_id], load)
     return prompts.get(task_id), note
 
 
 def find_prompts(
-    protocol: RecordedProtocol, tasks: Iterable[str], reporter: Reporter, data_dir: Path | None
+    protocol: RecordedProtocol, tasks: Iterable[str], load: Callable[[str], Benchmark]
 ) -> tuple[dict[str, Prompt], str]:
-    """Build the prompts of tasks again from the benchmark, or return why that is not possible."""
+    """Build the prompts of tasks again, or return why that is not possible.
+
+    ``load`` returns a benchmark by its name.
+    """
     if protocol.origin:
         return {}, RECORDED
     if protocol.asking is None:
         return {}, "The run is of an earlier version, which did not record the prompt settings."
     try:
-        benchmark = benchmarks.load(protocol.benchmark, reporter.note, data_dir)
+        benchmark = load(protocol.benchmark)
         strategy = strategies.get(protocol.prompt_strategy)
         by_id = {problem.task_id: problem for problem in benchmark.problems}
         problems = {task: by_id.get(task) or find_problem(benchmark, task) for task in tasks}

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from assay.report.plots import Difference, Drawing, Forest, draw_forest
+from assay.report.plots.axes import WIDTH
 from assay.report.text import benchmark_name
 from assay.runs import Comparison, ComparisonFamily, Result
 
 
-def draw_comparison(found: Comparison, first: Result, second: Result) -> Drawing:
+def draw_comparison(
+    found: Comparison, first: Result, second: Result, width: float = WIDTH
+) -> Drawing:
     """Return the difference of two results, for all problems together."""
     return draw_forest(
         Forest(
@@ -18,11 +21,14 @@ def draw_comparison(found: Comparison, first: Result, second: Result) -> Drawing
             margin=found.margin,
             level=found.interval.level,
             title=f"{second.model} compared with {first.model} on {benchmark_name(second)}",
-        )
+        ),
+        width,
     )
 
 
-def draw_family(found: ComparisonFamily, results: Sequence[Result]) -> Drawing:
+def draw_family(
+    found: ComparisonFamily, results: Sequence[Result], width: float = WIDTH
+) -> Drawing:
     """Return the differences of several results to a baseline, which is the first of them."""
     names = _name_results(results[1:])
     rows = [
@@ -31,7 +37,7 @@ def draw_family(found: ComparisonFamily, results: Sequence[Result]) -> Drawing:
     ]
     one = found.members[0].comparison
     return draw_forest(
-        Forest(results[0].model, tuple(rows), margin=one.margin, level=one.interval.level)
+        Forest(results[0].model, tuple(rows), margin=one.margin, level=one.interval.level), width
     )
 
 

@@ -3,53 +3,39 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Sequence
-from datetime import datetime
 from typing import Literal
 
-from assay.report.leaderboard import Block, Leaderboard, Row
-from assay.report.leaderboard.measures import MEASURES, mark_pareto
 from assay.report.pages.markup import panel
 from assay.report.pages.measurements import BenchDocument, ParityDocument
 from assay.report.pages.run_data import RunData, RunSample
-from assay.report.pages.sources import RunSource, Sources
+from assay.report.pages.words import ends
 from assay.report.plots import (
     Bar,
     BarChart,
-    Difference,
     DivergenceCurve,
-    Dot,
     Drawing,
-    Forest,
     Group,
-    HeatMap,
-    HeatRow,
     Histogram,
-    Moment,
     PassAtK,
     PassCurve,
-    Scatter,
     Speed,
     SpeedCurve,
-    Track,
     draw_bars,
     draw_divergence,
-    draw_forest,
-    draw_heat_map,
     draw_histogram,
-    draw_history,
     draw_pass_curves,
-    draw_scatter,
     draw_speed_curves,
 )
-from assay.runs import Comparison, Result
+from assay.runs import Result
 from assay.runs.compare import tally_problems
 from assay.scoring import estimates
 from assay.types import Estimate
 
 Kind = Literal["good", "bad", "invalid", "other"]
 KINDS: dict[str, Kind] = {"pass": "good", "fail": "bad", "invalid": "invalid"}
-MOST_MODELS = 40  # in one heat map
+MOST_RULES = 6
 HALF, WHOLE = 540.0, 1160.0  # widths of plots in panels, in pixels
 ORDER = ("pass", "fail", "invalid")
 LEAST_CPU = 1e-4  # seconds; on a logarithmic axis
@@ -67,6 +53,13 @@ def score_bar(value: float, low: float, high: float) -> str:
     )
 
 
+def interval_cell(one: Estimate) -> str:
+    """Return an interval as text with its bar, for a cell of a table."""
+    return (
+        f'<span class="interval-cell">{ends(one)}{score_bar(one.value, one.low, one.high)}</span>'
+    )
+
+
 def figure(drawing: Drawing, note: str = "", kind: str = "") -> str:
     """Return a plot as a titled part of a page."""
     return panel(drawing.title, f'<div class="plot">{drawing.embed()}</div>', note, kind)
@@ -77,37 +70,53 @@ def run_figures(data: RunData) -> str:
     samples = list(data.samples())
     if not samples:
         return ""
-    return "".join(
-        (
-            _reasons(samples),
-            _pass_curve(data.source.entry.result),
-            _lengths(data, samples),
-            _times(samples),
-        )
+    curve = _pass_curve(data.source.entry.result)
+    counts = _counts(samples, bool(curve))
+    return "".join((counts, curve, _lengths(data, samples), _times(samples)))
+
+
+def _counts(samples: Sequence[RunSample], several: bool) -> str:
+    """Return verdicts by reason and samples by rule, in one panel or two."""
+    reasons = draw_bars(BarChart("Verdicts by reason", _reasons(samples)), HALF)
+    rules = draw_bars(BarChart("Extraction rules", _rules(samples)), HALF)
+    if not several:
+        return figure(reasons) + figure(rules)
+    return panel(
+        reasons.title,
+        f'<div class="plot">{reasons.embed()}</div><h3>{rules.title}</h3>'
+        f'<div class="plot">{rules.embed()}</div>',
     )
 
 
-def _reasons(samples: Sequence[RunSample]) -> str:
+def _rules(samples: Sequence[RunSample]) -> tuple[Bar, ...]:
+    """Return the most frequent rules, and the others together."""
+    counts = Counter(
+        (sample.found.verdict.rule if sample.found.verdict else "") or "none" for sample in samples
+    )
+    shown = counts.most_common(MOST_RULES)
+    rest = counts.total() - sum(count for _, count in shown)
+    bars = [Bar(rule, count) for rule, count in shown]
+    return tuple([*bars, Bar("others", rest)] if rest else bars)
+
+
+def _reasons(samples: Sequence[RunSample]) -> tuple[Bar, ...]:
     counts: dict[tuple[str, str], int] = {}
     for sample in samples:
         key = (sample.reason, sample.status)
         counts[key] = counts.get(key, 0) + 1
-    bars = tuple(
+    return tuple(
         Bar(reason, count, KINDS.get(status, "other"))
         for (reason, status), count in sorted(counts.items(), key=lambda item: -item[1])
     )
-    return figure(draw_bars(BarChart("Verdicts by reason", bars), HALF))
 
 
 def _pass_curve(result: Result | None) -> str:
     """Return pass@k for every k, if there are several samples per problem."""
-    if result is None or max(result.pass_at, default=1) < 2:
-        return ""
-    found: Iterable[Estimate] = result.pass_at.values()
-    tallies = list(tally_problems(result).values())
+    tallies = list(tally_problems(result).values()) if result else []
     fewest = min((tally.n for tally in tallies), default=0)
-    if fewest > 1:
-        found = estimates(tallies, ks=_some_ks(fewest))
+    if result is None or fewest < 2:
+        return ""
+    found = estimates(tallies, ks=_some_ks(fewest))
     curve = tuple(PassAtK(one.k, one.value, one.low, one.high) for one in found)
     level = result.pass_at[1].level if 1 in result.pass_at else 0.95
     return figure(draw_pass_curves((PassCurve(result.model, curve),), level, HALF))
@@ -157,109 +166,6 @@ def _times(samples: Sequence[RunSample]) -> str:
     groups = _by_status(ran, "cpu")
     plot = Histogram("CPU time of programs", "seconds", groups, is_log=True)
     return figure(draw_histogram(plot, HALF)) if groups else ""
-
-
-def difference_figure(found: Comparison, name_a: str, name_b: str) -> str:
-    """Return the forest plot of one difference."""
-    ends = found.interval
-    row = Difference(name_b, found.difference, ends.low, ends.high, found.decision)
-    forest = Forest(name_a, (row,), margin=found.margin, level=ends.level)
-    return figure(draw_forest(forest, WHOLE), kind="broad")
-
-
-def family_figure(baseline: RunSource, found: Sequence[tuple[RunSource, Comparison]]) -> str:
-    """Return the forest plot of several runs against one."""
-    rows = tuple(
-        Difference(
-            run.entry.model, one.difference, one.interval.low, one.interval.high, one.decision
-        )
-        for run, one in found
-    )
-    first = found[0][1]
-    forest = Forest(baseline.entry.model, rows, margin=first.margin, level=first.interval.level)
-    return figure(draw_forest(forest, WHOLE), kind="broad")
-
-
-def board_figures(board: Leaderboard, sources: Sources) -> str:
-    """Return the plots of a leaderboard: heat maps, quality against size and speed, history."""
-    parts = [heat for block in board.blocks for heat in _heat_maps(block)]
-    parts += [plot for block in board.blocks for plot in _scatters(block)]
-    parts += _histories(sources)
-    return f'<div class="panels broad">{"".join(parts)}</div>' if parts else ""
-
-
-def _heat_maps(block: Block) -> Iterable[str]:
-    for position, column in enumerate(block.columns):
-        rows = []
-        for row in block.rows[:MOST_MODELS]:
-            cell = row.cells[position]
-            if cell and cell.result:
-                rows.append((row.model, tally_problems(cell.result)))
-        if len(rows) < 2:
-            continue
-        problems = tuple(dict.fromkeys(task for _, tallies in rows for task in tallies))
-        shares = tuple(
-            HeatRow(
-                name,
-                tuple(t[task].passed / t[task].n if task in t else None for task in problems),
-            )
-            for name, t in rows
-        )
-        title = f"Problems by model: {column.benchmark}"
-        yield figure(draw_heat_map(HeatMap(problems, shares, title), WHOLE), kind="broad")
-
-
-def _scatters(block: Block) -> Iterable[str]:
-    """Yield quality against every measure that at least two models have."""
-    for name in ("size", "speed"):
-        measure = MEASURES[name]
-        points = [(row, measure.find(row, 0.0)) for row in block.rows]
-        known = [(row, x) for row, x in points if x and row.quality is not None]
-        if len(known) < 2:
-            continue
-        sign = 1 if measure.larger_is_better else -1
-        best = mark_pareto([(row.quality or 0.0, sign * x) for row, x in known])
-        dots = tuple(_dot(row, x, is_best) for (row, x), is_best in zip(known, best, strict=True))
-        title = f"Quality against {'speed' if name == 'speed' else 'size'}"
-        scatter = Scatter(title, measure.heading, "pass@1", dots, measure.larger_is_better)
-        yield figure(draw_scatter(scatter), kind="broad")
-
-
-def _dot(row: Row, x: float, is_best: bool) -> Dot:
-    cell = row.cells[0] if len(row.cells) == 1 else None
-    one = cell.estimate if cell else None
-    low, high = (one.low, one.high) if one else (None, None)
-    return Dot(row.model, x, row.quality or 0.0, low, high, is_best)
-
-
-def _histories(sources: Sources) -> list[str]:
-    """Return scores over time, for benchmarks on which a model has several runs."""
-    tracks: dict[str, dict[str, list[Moment]]] = {}
-    for run in sources.runs:
-        result = run.entry.result
-        one = result.pass_at.get(1) if result else None
-        when = _seconds(run.entry.timestamp)
-        if one is None or when is None:
-            continue
-        label = f"{run.entry.benchmark}{run.entry.selection}"
-        moment = Moment(when, one.value, one.low, one.high, run.entry.run)
-        tracks.setdefault(label, {}).setdefault(run.entry.model, []).append(moment)
-    return [
-        figure(draw_history(_tracks(models), name=benchmark), kind="broad")
-        for benchmark, models in sorted(tracks.items())
-        if any(len(moments) > 1 for moments in models.values())
-    ]
-
-
-def _tracks(models: dict[str, list[Moment]]) -> tuple[Track, ...]:
-    return tuple(Track(name, tuple(moments)) for name, moments in sorted(models.items()))
-
-
-def _seconds(timestamp: str) -> float | None:
-    try:
-        return datetime.fromisoformat(timestamp).timestamp()
-    except (ValueError, OverflowError):
-        return None
 
 
 def bench_figure(found: BenchDocument) -> str:

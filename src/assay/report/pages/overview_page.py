@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from assay.report.pages.figures import score_bar
+from assay.report.pages.figures import interval_cell
 from assay.report.pages.markup import link, table, text
 from assay.report.pages.section import Section, join_key
 from assay.report.pages.sources import RunSource, Sources
-from assay.report.pages.words import count, day, ends, percent
+from assay.report.pages.words import count, day, percent
 
 OVERVIEW = "overview"
 MOST_LISTED = 60
@@ -43,7 +43,7 @@ def _runs(runs: Sequence[RunSource]) -> str:
     if not runs:
         return '<p class="empty">There are no runs. Start one with <code>assay eval</code>.</p>'
     rows = [_run_row(run) for run in runs]
-    headings = ("Model", "Benchmark", "pass@1", "95 % interval", "", "Problems", "n", "Date")
+    headings = ("Model", "Benchmark", "pass@1", "95 % interval", "Problems", "n", "Date")
     return (
         '<section class="panel" data-mount="runs"><h2>Runs</h2>'
         f"{table(headings, rows, left=2, kind='runs')}</section>"
@@ -58,12 +58,11 @@ def _run_row(run: RunSource) -> tuple[str, ...]:
     when = f"<time>{text(day(entry.timestamp))}</time>"
     if result is None or one is None:
         state = "in progress" if result is None else "nothing judged"
-        return name, benchmark, f'<span class="soft">{state}</span>', "", "", "", "", when
+        return name, benchmark, f'<span class="soft">{state}</span>', "", "", "", when
     mark = "" if result.complete else ' <abbr title="incomplete">‡</abbr>'
     return (
-        name, benchmark, f"<strong>{percent(one.value)}</strong>{mark}", ends(one),
-        score_bar(one.value, one.low, one.high), f"{one.problems:,}",
-        f"{result.config.num_samples:,}", when,
+        name, benchmark, f"<strong>{percent(one.value)}</strong>{mark}", interval_cell(one),
+        f"{one.problems:,}", f"{result.config.num_samples:,}", when,
     )  # fmt: skip
 
 

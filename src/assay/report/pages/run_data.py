@@ -6,23 +6,19 @@ import ast
 import contextlib
 import hashlib
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from assay import benchmarks
 from assay.errors import AssayError
-from assay.report.inspection import NOT_JUDGED, find_prompts, reason_of, status_of
+from assay.report.inspection import find_prompts, reason_of, status_of
 from assay.report.pages.sources import RunSource
 from assay.runs import RunReader
 from assay.runs.result import SampleResult, read_samples
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
-    from assay.progress import Reporter
     from assay.protocol import RecordedProtocol
-    from assay.types import Prompt, Verdict
+    from assay.types import Benchmark, Prompt, Verdict
 
 GAVE = re.compile(r"(?:AssertionError: )?(?P<call>.+) gave (?P<actual>.+)", re.S)
 LONGEST_TEST = 4_000  # characters of a test that is parsed
@@ -68,8 +64,11 @@ class RunData:
             yield from samples
 
 
-def load_run_data(source: RunSource, reporter: Reporter, data_dir: Path | None = None) -> RunData:
-    """Read the samples of a run. A run without a folder has none."""
+def load_run_data(source: RunSource, load: Callable[[str], Benchmark]) -> RunData:
+    """Read the samples of a run. A run without a folder has none.
+
+    ``load`` returns a benchmark by its name, for prompts and problems.
+    """
     if source.folder is None:
         return RunData(source, {}, {}, "The run's folder is missing.")
     reader = RunReader(source.folder)
@@ -78,8 +77,8 @@ def load_run_data(source: RunSource, reporter: Reporter, data_dir: Path | None =
         by_task = {problem.task_id: [] for problem in source.entry.result.problems}
     for found in read_samples(reader):
         by_task.setdefault(found.completion.task_id, []).append(found)
-    prompts, note = find_prompts(source.entry.protocol, by_task, reporter, data_dir)
-    statements = {} if prompts else find_statements(source.entry.protocol, reporter, data_dir)
+    prompts, note = find_prompts(source.entry.protocol, by_task, load)
+    statements = {} if prompts else find_statements(source.entry.protocol, load)
     return RunData(
         source,
         {task: tuple(_describe(samples)) for task, samples in by_task.items()},
@@ -90,12 +89,10 @@ def load_run_data(source: RunSource, reporter: Reporter, data_dir: Path | None =
     )
 
 
-def find_statements(
-    protocol: RecordedProtocol, reporter: Reporter, data_dir: Path | None
-) -> dict[str, str]:
+def find_statements(protocol: RecordedProtocol, load: Callable[[str], Benchmark]) -> dict[str, str]:
     """Return the texts of a benchmark's problems by task, or nothing if its data is not there."""
     with contextlib.suppress(AssayError):
-        benchmark = benchmarks.load(protocol.benchmark, reporter.note, data_dir)
+        benchmark = load(protocol.benchmark)
         if benchmark.data_sha256 == protocol.data_sha256:
             return {problem.task_id: problem.prompt for problem in benchmark.problems}
     return {}
@@ -135,6 +132,3 @@ def find_expected(test: str) -> str:
                 if len(compared.ops) == 1 and isinstance(compared.ops[0], ast.Eq | ast.Is):
                     return ast.get_source_segment(test.strip(), compared.comparators[0]) or ""
     return ""
-
-
-__all__ = ["NOT_JUDGED", "Outcome", "RunData", "RunSample", "find_outcome", "load_run_data"]

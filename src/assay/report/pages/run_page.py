@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from assay.report.pages.figures import run_figures, score_bar
-from assay.report.pages.markup import facts, text
+from assay.report.pages.markup import facts, link, text
 from assay.report.pages.run_blocks import index_name
 from assay.report.pages.run_data import RunData
-from assay.report.pages.section import Section, join_key
+from assay.report.pages.section import PageLink, Section, join_key
 from assay.report.pages.words import could_show, count, day, duration, ends, percent
 from assay.report.summary import describe_settings
 from assay.report.text import describe_gap
@@ -16,8 +16,11 @@ from assay.runs import Result
 from assay.types import Estimate
 
 
-def render_run(data: RunData) -> Section:
-    """Return a run's page. An unfinished run has the figures of the samples judged so far."""
+def render_run(data: RunData, comparisons: Sequence[PageLink] = ()) -> Section:
+    """Return a run's page, with links to comparisons of it.
+
+    An unfinished run has the figures of the samples judged so far.
+    """
     entry = data.source.entry
     key = join_key("run", data.source.key)
     result = entry.result
@@ -29,6 +32,7 @@ def render_run(data: RunData) -> Section:
         f'<p class="settings">{_settings(result)}</p>' if result else "",
         "</header>",
         _headline(result) if result else _unfinished(data),
+        _comparisons(comparisons),
         _marks(result) if result else "",
         f'<div class="panels">{run_figures(data)}</div>',
         f'<div class="mount" data-mount="problems" data-run="{text(data.source.key)}"></div>',
@@ -38,6 +42,13 @@ def render_run(data: RunData) -> Section:
     ]
     title = f"{entry.model} on {entry.benchmark}"
     return Section(key, title, "".join(parts), (index_name(data.source.key),))
+
+
+def _comparisons(links: Sequence[PageLink]) -> str:
+    if not links:
+        return ""
+    items = " ".join(link(one.key, one.title) for one in links)
+    return f'<p class="compare-with"><span class="soft">Compare with</span> {items}</p>'
 
 
 def _settings(result: Result) -> str:

@@ -8,10 +8,17 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
-from assay.errors import AssayError, UsageError
+from assay import benchmarks
+from assay.datasets.states import find_data
+from assay.errors import AssayError, DataError, UsageError
 from assay.progress import Reporter, Silent
 from assay.report.pages.board_page import BOARD, render_board
-from assay.report.pages.compare_page import compare_block, render_comparison
+from assay.report.pages.compare_page import (
+    ComparedRuns,
+    compare_block,
+    compare_runs,
+    render_comparison,
+)
 from assay.report.pages.overview_page import OVERVIEW, render_overview
 from assay.report.pages.quality_page import render_measurement
 from assay.report.pages.run_blocks import build_index, build_texts, count_chunks
@@ -20,6 +27,7 @@ from assay.report.pages.run_page import render_run
 from assay.report.pages.section import PageLink, Section, join_key
 from assay.report.pages.sources import RunSource, Sources
 from assay.runs.compare import share_problems
+from assay.types import Benchmark
 
 SILENT = Silent()
 MOST_PAIRS = 60  # comparisons in one file; a server makes any
@@ -41,6 +49,8 @@ class Site:
         self._runs = {run.key: run for run in sources.runs}
         self._measurements = {one.key: one for one in sources.measurements}
         self._loaded: dict[str, RunData] = {}
+        self._compared: dict[tuple[str, str], ComparedRuns] = {}
+        self._benchmarks: dict[str, Benchmark] = {}
 
     def list_pages(self) -> list[PageLink]:
         """Return links to all pages: the overview first, comparisons of neighbours last."""
@@ -76,9 +86,9 @@ class Site:
         if kind == BOARD and not names:
             return render_board(self.sources)
         if kind == "run" and len(names) == 1:
-            return render_run(self._load(names[0]))
+            return render_run(self._load(names[0]), self._list_comparisons(names[0]))
         if kind == "compare" and len(names) == 2:
-            return render_comparison(self._find(names[0]), self._find(names[1]))
+            return render_comparison(self._compare(names[0], names[1]))
         if kind == "model" and len(names) == 1 and names[0] in self._measurements:
             return render_measurement(self._measurements[names[0]])
         raise UsageError(f"{key}: is not a page. Start from the overview.")
@@ -93,7 +103,7 @@ class Site:
             if int(names[2]) < count_chunks(data):
                 return build_texts(data, int(names[2]))
         if kind == "compare" and len(names) == 2:
-            return compare_block(self._find(names[0]), self._find(names[1]))
+            return compare_block(self._compare(names[0], names[1]))
         raise UsageError(f"{name}: is not data of a page. Reload the page.")
 
     def list_blocks(self) -> Iterator[str]:
@@ -113,8 +123,31 @@ class Site:
 
     def _load(self, key: str) -> RunData:
         if key not in self._loaded:
-            self._loaded[key] = load_run_data(self._find(key), self._reporter, self._data_dir)
+            self._loaded[key] = load_run_data(self._find(key), self._load_benchmark)
         return self._loaded[key]
+
+    def _load_benchmark(self, name: str) -> Benchmark:
+        """Return a benchmark whose data is on this machine. Raise DataError otherwise."""
+        if name not in self._benchmarks:
+            description = benchmarks.benchmarks.describe(name)
+            data = description.data if description else None
+            if data and find_data(data, self._data_dir).state == "not here":
+                raise DataError(f"{name}: its data is not on this machine. Run `assay data`.")
+            self._benchmarks[name] = benchmarks.load(name, self._reporter.note, self._data_dir)
+        return self._benchmarks[name]
+
+    def _compare(self, a: str, b: str) -> ComparedRuns:
+        if (a, b) not in self._compared:
+            self._compared[a, b] = compare_runs(self._find(a), self._find(b))
+        return self._compared[a, b]
+
+    def _list_comparisons(self, key: str) -> list[PageLink]:
+        """Return the comparisons of a run, each named by the other model."""
+        return [
+            PageLink(join_key("compare", a.key, b.key), (b if a.key == key else a).entry.model, "")
+            for a, b in itertools.islice(self.list_pairs(), MOST_PAIRS)
+            if key in (a.key, b.key)
+        ]
 
 
 def _is_comparable(a: RunSource, b: RunSource) -> bool:

@@ -9,6 +9,7 @@ from assay.types import Estimate
 
 # How many problems only one of two models passes: checkpoints of one training, other families.
 DISCORDANCES = ((0.10, "checkpoints of one training"), (0.25, "models of different families"))
+SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 MINUS, DASH = "\N{MINUS SIGN}", "\N{EN DASH}"
 
 
@@ -53,14 +54,24 @@ def count(number: int, noun: str) -> str:
 
 def could_show(problems: int) -> str:
     """Say which difference a paired comparison over so many problems shows."""
-    parts = []
-    for discordance, kind in DISCORDANCES:
-        smallest = detectable_difference(problems, discordance) if problems else None
-        if smallest is not None:
-            parts.append(f"{100 * smallest:.1f} points between {kind}")
-    if not parts:
-        return f"{count(problems, 'problem')} are too few to show any difference between models."
-    return (
-        f"A paired comparison over {count(problems, 'problem')} shows differences from "
-        f"{' or '.join(parts)}, with {100 * POWER:g} % power."
-    )
+    over = f"With {count(problems, 'problem')}, a paired comparison"
+    found = [
+        (smallest, kind)
+        for discordance, kind in DISCORDANCES
+        if problems and (smallest := detectable_difference(problems, discordance)) is not None
+    ]
+    if not found:
+        return f"{over} shows no difference between models: they are too few."
+    power = f"({100 * POWER:g} % power)"
+    if len({f"{100 * smallest:.1f}" for smallest, _ in found}) == 1:
+        return f"{over} shows differences of {100 * found[0][0]:.1f} points and more {power}."
+    parts = [f"{100 * smallest:.1f} points between {kind}" for smallest, kind in found]
+    return f"{over} shows differences from {' and from '.join(parts)} {power}."
+
+
+def probability(value: float) -> str:
+    """Return a p-value as people write it: ``0.031``, ``5.0 * 10^-12`` with real signs."""
+    if value >= 0.0001 or value <= 0:
+        return f"{value:.2g}" if value < 0.1 else f"{value:.2f}"
+    digits, power = f"{value:.1e}".split("e")
+    return f"{digits}\N{THIN SPACE}×\N{THIN SPACE}10{str(int(power)).translate(SUPERSCRIPTS)}"

@@ -20,7 +20,7 @@ from assay.report.plots.axes import (
     room_for_labels,
 )
 from assay.report.plots.palette import colour
-from assay.report.plots.scales import Scale, linear_ticks, log_ticks, nice_step, short
+from assay.report.plots.scales import Scale, Tick, linear_ticks, log_ticks, nice_step, short
 from assay.report.plots.svg import Drawing, element, number, text, tooltip
 
 HEIGHT, LEGEND = 250.0, 24.0
@@ -84,7 +84,11 @@ def draw_histogram(data: Histogram, width: float = WIDTH) -> Drawing:
     edges = bin_edges(everything, is_log=data.is_log)
     columns = [(group, count_bins(values, edges)) for group, values in groups]
     totals = [sum(counts[i] for _, counts in columns) for i in range(len(edges) - 1)]
-    y_ticks = [t for t in linear_ticks(0, max([*totals, 1]), 4) if t.value.is_integer()]
+    y_ticks = [
+        Tick(t.value, f"{t.value:,.0f}")
+        for t in linear_ticks(0, max([*totals, 1]), 4)
+        if t.value.is_integer()
+    ]
     right = max([edges[-1], *([data.limit] if data.limit else [])])
     x_ticks = (
         log_ticks(edges[0], right)

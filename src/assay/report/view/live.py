@@ -205,7 +205,7 @@ class LiveSite:
 
     @property
     def is_watched(self) -> bool:
-        """Whether anyone waits for changes."""
+        """Tell whether anyone waits for changes."""
         with self._lock:
             return bool(self._subscriptions)
 

@@ -55,15 +55,15 @@ function CopyButton({ text }) {
   </button>`;
 }
 
-export function Code({ text, plain, label }) {
+export function Code({ text, plain, label, bare }) {
   const [most, setMost] = useState(FIRST_LINES);
   const lines = useMemo(
     () => (plain ? splitLines(text).map((line) => [["", line]]) : highlightLines(text)),
     [text, plain],
   );
   const hidden = lines.length - most;
-  return html`<div class="code">
-    <div class="code-tools"><span>${label}</span><${CopyButton} text=${text} /></div>
+  return html`<div class=${bare ? "code bare" : "code"}>
+    ${!bare && html`<div class="code-tools"><span>${label}</span><${CopyButton} text=${text} /></div>`}
     <pre tabindex="0" aria-label=${label || "Text"}><code class="lines">${lines.slice(0, most).map(
       (pieces, number) => html`<span class="line" key=${number}><${Line} pieces=${pieces} />${"\n"}</span>`,
     )}</code></pre>

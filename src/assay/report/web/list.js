@@ -44,9 +44,11 @@ export function VirtualTable({ columns, rows, sort, onSort, addressOf, label, ki
     setActive(next);
     reveal(scroller.current, next);
   };
+  // Elements are used again for other rows: making new ones is most of the work of scrolling.
   const shown = [];
+  const slots = Math.ceil(height / ROW) + 2 * AROUND + 2;
   for (let at = first; at < last; at += 1) {
-    shown.push(html`<${Row} key=${at} at=${at} row=${rows[at]} columns=${columns}
+    shown.push(html`<${Row} key=${at % slots} at=${at} row=${rows[at]} columns=${columns}
       active=${at === active} chosen=${at === selected} href=${addressOf(rows[at])} />`);
   }
   return html`<div class=${`grid ${kind}`} role="table" aria-label=${label}

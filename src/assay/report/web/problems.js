@@ -116,7 +116,7 @@ function Table({ index, run, query, onQuery }) {
     </div>
     <div class="filters">
       <label class="search"><span class="hidden">Search</span><input type="search" id="search"
-        placeholder="Search problems, reasons, details  ( / )" value=${query.q || ""}
+        placeholder="Search problems and details  ( / )" value=${query.q || ""}
         onInput=${(event) => change("q")(event.currentTarget.value)} /></label>
       <${Toggle} label="Status" value=${query.status || ""} onChange=${change("status")}
         options=${[["", "All", index.size], ...statuses.map(([name, count]) => [name, name, count])]} />

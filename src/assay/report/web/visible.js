@@ -15,8 +15,7 @@ export function escapeCharacter(character) {
 
 // Return the text with a marked escape for every special character.
 export function visible(text) {
-  SPECIAL.lastIndex = 0;
-  if (!SPECIAL.test(text)) return text;
+  if (text.search(SPECIAL) < 0) return text; // unlike test(), it leaves no position behind
   const parts = [];
   let last = 0;
   for (const match of text.matchAll(SPECIAL)) {
