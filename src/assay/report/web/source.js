@@ -85,7 +85,7 @@ export function openServer() {
           sections.delete(key);
           const present = document.getElementById(key);
           if (present) present.dataset.stale = "yes";
-          for (const name of [...blocks.keys()]) {
+          for (const name of blocks.keys()) {
             if (name === key || name.startsWith(`${key}/`)) blocks.delete(name);
           }
         }
