@@ -56,7 +56,9 @@ def test_modules_are_in_the_order_of_their_imports() -> None:
 
 def test_every_imported_name_is_exported() -> None:
     for path in OURS:
-        for names, module in re.findall(r'^import \{ (.*) \} from "\./(.*)";', path.read_text(), re.M):
+        for names, module in re.findall(
+            r'^import \{ (.*) \} from "\./(.*)";', path.read_text(), re.M
+        ):
             if module.startswith("vendor/"):
                 continue
             exported = (WEB / module).read_text()
