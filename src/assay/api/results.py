@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from assay import runs
 from assay.api.opening import load_benchmark, load_run
@@ -19,6 +20,9 @@ from assay.report.pages.build import build_report
 from assay.runs import Comparison, ComparisonFamily, Result, RunEntry
 from assay.scoring.decisions import MARGIN
 from assay.scoring.power import POWER
+
+if TYPE_CHECKING:
+    from assay.report.view import View
 
 SILENT = Silent()
 
@@ -67,6 +71,25 @@ def _check_protocols(found: Comparison, *, force: bool) -> None:
             f"{found.run_b}: its protocol differs from that of {found.run_a} ({names}). "
             "Compare runs of one protocol, or pass force=True."
         )
+
+
+def view(
+    results: Result | str | Path = "results",
+    *,
+    port: int = 0,
+    height: int = 800,
+    data_dir: str | Path | None = None,
+    reporter: Reporter = SILENT,
+) -> View:
+    """Serve the report pages of a results folder on this machine, live. A notebook shows them.
+
+    ``results`` is a folder, or a result whose page is shown first. Port 0 is any free one;
+    ``height`` is that of the frame, in pixels. The server ends with the view's ``close``, or with
+    Python.
+    """
+    from assay.report.view import open_view  # a server, which few need
+
+    return open_view(results, port=port, height=height, data_dir=data_dir, reporter=reporter)
 
 
 def plan(

@@ -37,6 +37,7 @@ SECTIONS = {
         "compare": "compare:compare",
         "leaderboard": "leaderboard:leaderboard",
         "report": "report:report",
+        "view": "view:view",
         "plan": "plan:plan",
         "export": "export:export",
         "passk": "passk:passk",

@@ -12,7 +12,7 @@ export function Flips({ source, a, b, route, onQuery, version }) {
   const key = joinKey("compare", a, b);
   const [found, error] = useLoaded(() => Promise.all([
     source.block(key), readIndex(source, joinKey("run", a)), readIndex(source, joinKey("run", b)),
-  ]), [key, version]);
+  ]), [key, version], true);
   if (error) return html`<${Failure} error=${error} />`;
   if (!found) return html`<${Loading} what="the problems" />`;
   const [block, indexA, indexB] = found;

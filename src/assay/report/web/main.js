@@ -3,6 +3,7 @@ import { html, render } from "./vendor/preact-htm.js";
 import { Flips } from "./flips.js";
 import { Problems } from "./problems.js";
 import { parseRoute, replaceQuery } from "./router.js";
+import { searchRuns } from "./runs.js";
 import { SamplePage } from "./sample.js";
 import { openEmbedded, openServer } from "./source.js";
 import { Tools, Trail } from "./shell.js";
@@ -25,6 +26,7 @@ function setQuery(query) {
 }
 
 function fill(section, route) {
+  for (const panel of section.querySelectorAll("[data-mount=runs]")) searchRuns(panel, route, setQuery);
   for (const element of section.querySelectorAll("[data-mount]")) {
     const mount = MOUNTS[element.dataset.mount];
     if (mount) render(mount(element, route), element);
@@ -68,13 +70,18 @@ function present(section, route) {
   }
 }
 
-async function start() {
+async function showTools() {
   const links = await source.block("links").catch(() => []);
   render(html`<${Tools} links=${links} />`, document.getElementById("tools"));
+}
+
+async function start() {
+  await showTools();
   window.addEventListener("hashchange", update);
-  source.subscribe(() => {
+  source.subscribe((keys) => {
     version += 1;
     update();
+    if (keys.includes("overview")) showTools();
   });
   await update();
 }

@@ -8,7 +8,7 @@ import { Choice, Failure, Loading, Status, Strip, Toggle, clean } from "./parts.
 import { address, joinKey } from "./router.js";
 
 export function Problems({ source, run, route, onQuery, version }) {
-  const [index, error] = useLoaded(() => readIndex(source, joinKey("run", run)), [run, version]);
+  const [index, error] = useLoaded(() => readIndex(source, joinKey("run", run)), [run, version], true);
   if (error) return html`<${Failure} error=${error} />`;
   if (!index) return html`<${Loading} what="samples" />`;
   if (!index.size) return html`<p class="empty">No samples are stored.</p>`;

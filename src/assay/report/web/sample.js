@@ -16,7 +16,7 @@ const FINISH = {
 export function SamplePage({ source, route, version }) {
   const [run] = route.names;
   const [task, sample] = route.rest;
-  const [index, error] = useLoaded(() => readIndex(source, joinKey("run", run)), [run, version]);
+  const [index, error] = useLoaded(() => readIndex(source, joinKey("run", run)), [run, version], true);
   if (error) return html`<${Failure} error=${error} />`;
   if (!index) return html`<${Loading} what="the sample" />`;
   const row = index.findRow(task, sample || 0);
@@ -41,7 +41,7 @@ function Sample({ source, run, index, row, query }) {
   const task = index.taskOf[row];
   const name = index.tasks[task];
   const chunk = joinKey("run", run, "texts", index.chunks[task]);
-  const [texts, error] = useLoaded(() => source.block(chunk), [chunk, index]);
+  const [texts, error] = useLoaded(() => source.block(chunk), [chunk, index], true);
   const { rows, here, previous, next } = neighbours(index, row, query);
   const to = (other) => address(
     ["run", run, index.tasks[index.taskOf[other]], index.number("sample", other)], query,

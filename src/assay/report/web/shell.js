@@ -60,7 +60,7 @@ export function Tools({ links }) {
 }
 
 function focusSearch() {
-  const field = document.querySelector(".page:not([hidden]) #search");
+  const field = document.querySelector(".page:not([hidden]) :is(#search, [data-search])");
   if (field) field.focus();
 }
 

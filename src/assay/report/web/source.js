@@ -1,4 +1,5 @@
 // Where sections and data come from: this file, or a server.
+import { listen, placeSection } from "./live.js";
 
 function fromBase64(text) {
   if (Uint8Array.fromBase64) return Uint8Array.fromBase64(text);
@@ -34,15 +35,6 @@ async function ask(path) {
   return content;
 }
 
-function makeSection(key, content) {
-  const element = document.createElement("section");
-  element.className = "page";
-  element.id = key;
-  element.dataset.title = content.title;
-  element.innerHTML = content.html; // written and escaped by the server
-  return element;
-}
-
 export function openEmbedded() {
   const blocks = new Map();
   return {
@@ -59,16 +51,25 @@ export function openEmbedded() {
 export function openServer() {
   const blocks = new Map();
   const sections = new Map();
+  const forget = (keys) => {
+    for (const key of keys) {
+      sections.delete(key);
+      const present = document.getElementById(key);
+      if (present) present.dataset.stale = "yes";
+      for (const name of [...blocks.keys()]) {
+        if (name === key || name.startsWith(`${key}/`)) blocks.delete(name);
+      }
+    }
+    if (keys.includes("overview")) blocks.delete("links");
+  };
   return {
     live: true,
     async section(key) {
       if (!sections.has(key)) {
         const present = document.getElementById(key);
         if (present && !present.dataset.stale) return present;
-        const element = makeSection(key, await ask(`api/section?key=${encodeURIComponent(key)}`));
-        if (present) present.replaceWith(element);
-        else document.getElementById("dynamic").before(element);
-        sections.set(key, element);
+        const content = await ask(`api/section?key=${encodeURIComponent(key)}`);
+        sections.set(key, placeSection(key, content, document.getElementById("dynamic")));
       }
       return sections.get(key);
     },
@@ -78,19 +79,11 @@ export function openServer() {
     },
     // Call back with the keys of pages that have changed; what was read of them is forgotten.
     subscribe(changed) {
-      const events = new EventSource("api/events");
-      events.addEventListener("changed", (event) => {
-        const keys = JSON.parse(event.data);
-        for (const key of keys) {
-          sections.delete(key);
-          const present = document.getElementById(key);
-          if (present) present.dataset.stale = "yes";
-          for (const name of blocks.keys()) {
-            if (name === key || name.startsWith(`${key}/`)) blocks.delete(name);
-          }
-        }
+      const update = (keys) => {
+        forget(keys);
         changed(keys);
-      });
+      };
+      listen(update, () => update([...document.querySelectorAll("main > .page")].map((page) => page.id)));
     },
   };
 }
