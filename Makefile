@@ -97,11 +97,12 @@ announce-all:
 	@echo "Browser tests need a browser: run 'make browser' first."
 	@echo "A test that is skipped although this machine could run it is a failure."
 
-lint: $(VENV)/.ready-lint ## ruff, mypy and codespell; no engine is installed for it
+lint: $(VENV)/.ready-lint ## ruff, mypy, codespell and oxlint; no engine is installed for it
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/codespell
+	$(BIN)/oxlint --quiet
 
 container-engine: ## install a container runtime (Debian's docker.io, as root) for the tests that need one
 	@if command -v dockerd || docker version >/dev/null 2>&1; then echo "a container runtime is installed"; \

@@ -49,7 +49,7 @@ def write_run(
 
 
 def sample(
-    task: str, number: int = 0, *, answer: str = "def f():\n    return 1\n", code: str | None = None,
+    task: str, number: int = 0, *, answer: str = "x = 1\n", code: str | None = None,
     status: str = "pass", reason: str = "", detail: str = "", test: str = "", output: str = "",
     rule: str = "fenced", tokens: int = 20, cpu_s: float = 0.01,
 ) -> Judged:  # fmt: skip
@@ -68,7 +68,9 @@ def toy_samples(failed: Sequence[int] = (1, 3), problems: int = 6, n: int = 1) -
     found = []
     for problem in range(problems):
         for number in range(n):
-            answer = f"Here it is:\n```python\ndef f{problem}(x):\n    return x + {number % 2}\n```\n"
+            answer = (
+                f"Here it is:\n```python\ndef f{problem}(x):\n    return x + {number % 2}\n```\n"
+            )
             code = f"def f{problem}(x):\n    return x + {number % 2}\n"
             fails = problem in failed and (n == 1 or number > 0)
             found.append(

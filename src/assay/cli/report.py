@@ -6,11 +6,10 @@ from pathlib import Path
 
 import click
 
-from assay.borders.writing import write_whole
+from assay import api
 from assay.cli._options import data_dir, option, results_dir
 from assay.cli._output import echo
 from assay.cli._progress import ProgressDisplay
-from assay.report.pages.build import build_report
 
 
 @click.command()
@@ -39,8 +38,8 @@ def report(
       assay report results/original results/quantised --title "Q4 against F16"
     """
     with ProgressDisplay("report", quiet=False) as display:
-        document = build_report(
-            references, results_dir=results_dir, title=title, data_dir=data_dir, reporter=display
-        )
-    write_whole(output, document)
-    echo(f"{output}  {len(document.encode()) / 1e6:.1f} MB")
+        written = api.write_report(
+            references, output, results_dir=results_dir, title=title, data_dir=data_dir,
+            reporter=display,
+        )  # fmt: skip
+    echo(f"{written}  {written.stat().st_size / 1e6:.1f} MB")

@@ -31,6 +31,7 @@ DARK = (
 )
 IMPORT = re.compile(r'^import \{([^}]*)\} from "\./([\w./-]+)";$', re.M)
 EXPORT = re.compile(r"^export (?:async )?(?:function\*?|const|let|class) (\w+)", re.M)
+COMMENT = re.compile(r"//|/\*.*\*/$")  # a line with nothing else
 EXPORT_LIST = re.compile(r"export\{([^}]*)\};?\s*$")  # of minified code
 
 
@@ -57,7 +58,13 @@ def read_style() -> str:
         f"@media (prefers-color-scheme: dark) {{ :root:not([data-theme=light]) {{ {dark} }} }}\n"
         f":root[data-theme=dark] {{ {dark} }}"
     )
-    return read_asset("style.css").replace("/*dark*/", themes)
+    return squeeze(read_asset("style.css").replace("/*dark*/", themes))
+
+
+def squeeze(source: str) -> str:
+    """Return the source without indentation, empty lines and lines that are comments."""
+    lines = (line.strip() for line in source.splitlines())
+    return "\n".join(line for line in lines if line and not COMMENT.match(line))
 
 
 def digest(content: str) -> str:
@@ -87,7 +94,7 @@ def _wrap(name: str, source: str) -> str:
         pairs = (item.split(" as ") for item in found[1].split(","))
         names += [(pair[-1].strip(), pair[0].strip()) for pair in pairs]
         source = source[: found.start()]
-    source = IMPORT.sub(_import, source)
+    source = squeeze(IMPORT.sub(_import, source))
     source = re.sub(r"^export (?=\w)", "", source, flags=re.M)
     exports = ", ".join(f"{outer}: {inner}" for outer, inner in names)
     return f'$modules["{name}"] = (() => {{\n{source}\nreturn {{ {exports} }};\n}})();\n'

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -138,7 +139,13 @@ def _parity(found: ParityDocument) -> str:
 def _check(found: CheckDocument) -> str:
     rows = [(text(s.name), _verdict(s.status), text(s.reason)) for s in found.stages]
     content = table(("Stage", "Status", "Finding"), rows, left=3)
-    return f"{_decision('sound' if found.sound else 'not sound')}{panel('Stages', content)}"
+    counts = Counter(stage.status for stage in found.stages)
+    about = facts((f"Stages: {status}", f"{number}") for status, number in counts.items())
+    return (
+        '<div class="hero"><div class="score">'
+        f"{_decision('sound' if found.sound else 'not sound')}</div>"
+        f'<div class="aside">{about}</div></div>{panel("Stages", content)}'
+    )
 
 
 def _qa(found: QaDocument) -> str:

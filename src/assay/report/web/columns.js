@@ -49,12 +49,12 @@ export class RunIndex {
   // Return how often every word of a column occurs, the most frequent first.
   tally(name) {
     const column = this.words[name];
-    const counts = new Array(column.of.length).fill(0);
+    const counts = Array.from(column.of, () => 0);
     for (const at of column.at) counts[at] += 1;
     return column.of
       .map((word, number) => [word, counts[number]])
       .filter(([word, count]) => word !== "" && count)
-      .sort((one, other) => other[1] - one[1]);
+      .toSorted((one, other) => other[1] - one[1]);
   }
 }
 

@@ -77,6 +77,6 @@ export function order(rows, sort, valueOf) {
   const sign = descending ? -1 : 1;
   return rows
     .map((row, at) => [row, valueOf(name, row), at])
-    .sort((one, other) => sign * compareValues(one[1], other[1]) || one[2] - other[2])
+    .toSorted((one, other) => sign * compareValues(one[1], other[1]) || one[2] - other[2])
     .map(([row]) => row);
 }

@@ -106,11 +106,11 @@ function Pair({ source, row, block, indexA, indexB }) {
   return html`<h3 class="pair-title">${clean(row.task)} <span class=${`kind ${row.kind}`}>${KINDS[row.kind].toLowerCase()}</span></h3>
     <div class="pair-heads"><${Head} letter="A" run=${block.a} index=${indexA} row=${rowA} found=${found[0]} />
       <${Head} letter="B" run=${block.b} index=${indexB} row=${rowB} found=${found[1]} /></div>
-    <${SideBySide} left=${text(found[0])} right=${text(found[1])}
+    <${SideBySide} left=${programOf(found[0])} right=${programOf(found[1])}
       leftName=${`A · ${clean(indexA.model)}`} rightName=${`B · ${clean(indexB.model)}`} />`;
 }
 
-function text(found) {
+function programOf(found) {
   if (!found) return "";
   return found.program === null || found.program === "" ? found.answer : found.program;
 }

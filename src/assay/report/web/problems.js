@@ -54,7 +54,7 @@ function failures(index, task) {
     const reason = index.word("reason", row);
     found.set(reason, (found.get(reason) || 0) + 1);
   }
-  return [...found].sort((one, other) => other[1] - one[1])
+  return [...found].toSorted((one, other) => other[1] - one[1])
     .map(([reason, count]) => (count > 1 ? `${reason} ${count}` : reason)).join(", ");
 }
 
@@ -81,7 +81,7 @@ export function taskValue(index, name, task) {
 function clusterCounts(index) {
   const counts = new Map();
   for (const cluster of Object.values(index.clusters)) counts.set(cluster, (counts.get(cluster) || 0) + 1);
-  return [...counts].sort((one, other) => other[1] - one[1]).slice(0, 500);
+  return [...counts].toSorted((one, other) => other[1] - one[1]).slice(0, 500);
 }
 
 function Table({ index, run, query, onQuery }) {
