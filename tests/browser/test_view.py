@@ -62,7 +62,7 @@ def test_pages_follow_a_real_run(open_page: OpenPage, tmp_path: Path) -> None:
         assert page.locator("#overview").get_by_text("There are no runs").is_visible()
         link = page.locator("#overview table.runs a")
         link.wait_for(timeout=RUN_MS)  # without a reload
-        assert page.locator("#overview").get_by_text("in progress").is_visible()
+        page.locator("#overview").get_by_text("of 6 judged").wait_for(timeout=RUN_MS)
         link.click()
         counts = [judged_so_far(page)]
         while process.poll() is None and len(counts) < 3:
