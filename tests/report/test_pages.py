@@ -263,8 +263,8 @@ def test_the_command_writes_one_file(results: Path, tmp_path: Path) -> None:
         "report", "--results-dir", str(results), "--output", str(output), "--title", "My title",
         folder=tmp_path,
     )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    assert str(output) in done.stdout
+    assert done.code == 0, done.err
+    assert str(output) in done.out
     assert "<title>My title</title>" in output.read_text()
 
 

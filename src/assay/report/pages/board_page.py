@@ -110,8 +110,8 @@ def _block(block: Block, number: int, blocks: int, known: dict[tuple[str, str], 
     title = f"Block {number + 1}" if blocks > 1 else "Scores"
     notes = "".join(f"<li>{text(note)}</li>" for note in list_block_notes(block))
     return (
-        f'<section class="panel"><h2>{title} <small>{text(block.settings)}</small></h2>'
-        f"{table(headings, rows, left=2, kind='board')}"
+        f'<section class="panel main"><h2>{title} <small>{text(block.settings)}</small></h2>'
+        f"{table(f'{title}, table', headings, rows, left=2, kind='board')}"
         f'<ul class="notes">{notes}</ul></section>'
     )
 

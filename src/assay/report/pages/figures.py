@@ -83,7 +83,7 @@ def _counts(samples: Sequence[RunSample], several: bool) -> str:
         return figure(reasons) + figure(rules)
     return panel(
         reasons.title,
-        f'<div class="plot">{reasons.embed()}</div><h3>{rules.title}</h3>'
+        f'<div class="plot">{reasons.embed()}</div><h2>{rules.title}</h2>'
         f'<div class="plot">{rules.embed()}</div>',
     )
 

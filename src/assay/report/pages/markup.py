@@ -30,13 +30,21 @@ def panel(title: str, content: str, note: str = "", kind: str = "") -> str:
     if not content:
         return ""
     below = f'<p class="note">{text(note)}</p>' if note else ""
-    return f'<section class="panel {kind}"><h3>{text(title)}</h3>{content}{below}</section>'
+    return f'<section class="panel {kind}"><h2>{text(title)}</h2>{content}{below}</section>'
 
 
 def table(
-    headings: Sequence[str], rows: Iterable[Sequence[str]], *, left: int = 1, kind: str = ""
+    label: str,
+    headings: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    *,
+    left: int = 1,
+    kind: str = "",
 ) -> str:
-    """Return a table of HTML cells. The first ``left`` columns are aligned left, others right."""
+    """Return a table of HTML cells. The first ``left`` columns are aligned left, others right.
+
+    ``label`` names it for people who cannot see it.
+    """
 
     def cells(tag: str, row: Sequence[str]) -> str:
         scope = ' scope="col"' if tag == "th" else ""
@@ -48,6 +56,7 @@ def table(
     body = "".join(f"<tr>{cells('td', row)}</tr>" for row in rows)
     head = cells("th", [text(one) for one in headings])
     return (
-        f'<div class="wide" tabindex="0" role="region" aria-label="Table"><table class="{kind}">'
+        f'<div class="wide" tabindex="0" role="region" aria-label="{text(label)}">'
+        f'<table class="{kind}">'
         f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
     )

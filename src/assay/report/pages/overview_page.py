@@ -46,7 +46,7 @@ def _runs(runs: Sequence[RunSource]) -> str:
     headings = ("Model", "Benchmark", "pass@1", "95 % interval", "Problems", "n", "Date")
     return (
         '<section class="panel" data-mount="runs"><h2>Runs</h2>'
-        f"{table(headings, rows, left=2, kind='runs')}</section>"
+        f"{table('Table of runs', headings, rows, left=2, kind='runs')}</section>"
     )
 
 
@@ -92,7 +92,7 @@ def _measurements(sources: Sources) -> str:
     )
     if not items:
         return ""
-    return f'<section class="panel"><h2>Models</h2><ul class="columns">{items}</ul></section>'
+    return f'<section class="panel main"><h2>Models</h2><ul class="columns">{items}</ul></section>'
 
 
 def _suites(sources: Sources) -> str:
@@ -110,9 +110,9 @@ def _suites(sources: Sources) -> str:
             )
             for row in suite.rows
         ]  # fmt: skip
-        headings = ("Model", "Benchmark", "Strategy", "Decoding", "State", "")
+        headings = ("Model", "Benchmark", "Strategy", "Decoding", "State", "Error")
         parts.append(
-            f'<section class="panel"><h2>Suite {text(suite.suite)}</h2>'
-            f"{table(headings, rows, left=6)}</section>"
+            f'<section class="panel main"><h2>Suite {text(suite.suite)}</h2>'
+            f"{table(f'Suite {suite.suite}, table', headings, rows, left=6)}</section>"
         )
     return "".join(parts)

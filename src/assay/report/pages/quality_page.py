@@ -92,7 +92,8 @@ def _bench(found: BenchDocument) -> str:
     return (
         f'<div class="hero"><div class="score">{headline}</div>'
         f'<div class="aside">{facts(rows)}</div></div>{bench_figure(found)}'
-        f"{panel('Batches', table(headings, batches, left=0))}{_identity(found.model_identity)}"
+        f"{panel('Batches', table('Table of batches', headings, batches, left=0))}"
+        f"{_identity(found.model_identity)}"
     )
 
 
@@ -132,13 +133,14 @@ def _parity(found: ParityDocument) -> str:
     return (
         f'<div class="hero"><div class="score">{_decision(found.decision)}</div>'
         f'<div class="aside">{facts(rows)}</div></div>{parity_figure(found)}'
-        f"{panel('Findings', table(headings, findings))}{_identity(found.model)}"
+        f"{panel('Findings', table('Table of findings', headings, findings))}"
+        f"{_identity(found.model)}"
     )
 
 
 def _check(found: CheckDocument) -> str:
     rows = [(text(s.name), _verdict(s.status), text(s.reason)) for s in found.stages]
-    content = table(("Stage", "Status", "Finding"), rows, left=3)
+    content = table("Table of stages", ("Stage", "Status", "Finding"), rows, left=3)
     counts = Counter(stage.status for stage in found.stages)
     about = facts((f"Stages: {status}", f"{number}") for status, number in counts.items())
     return (
@@ -168,9 +170,13 @@ def _qa(found: QaDocument) -> str:
     return (
         f'<div class="hero"><div class="score">{_decision(found.decision)}</div>'
         f'<div class="aside">{about}</div></div>'
-        f"{panel('Questions', table(('Question', 'Decision', 'Reason'), rows, left=3))}"
+        f"{panel('Questions', _questions(rows))}"
         f"{panel('Evidence', evidence)}{panel('Digests', digests)}{_identity(found.model)}"
     )
+
+
+def _questions(rows: list[tuple[str, str, str]]) -> str:
+    return table("Table of questions", ("Question", "Decision", "Reason"), rows, left=3)
 
 
 def text_block(content: str) -> str:

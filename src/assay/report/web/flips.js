@@ -56,7 +56,7 @@ function View({ source, block, indexA, indexB, route, onQuery }) {
     { name: "task", title: "Problem", show: (row) => html`<span class=${`flip ${row.kind}`} aria-hidden="true"></span>${clean(row.task)}` },
     several
       ? { name: "shares", title: "A → B", number: true, show: (row) => `${row.passed[0]}/${row.samples[0]} → ${row.passed[1]}/${row.samples[1]}` }
-      : { name: "kind", title: "", number: true, show: (row) => html`<span class="soft">${row.kind}</span>` },
+      : { name: "kind", title: "Change", number: true, show: (row) => html`<span class="soft">${row.kind}</span>` },
   ];
   const options = [
     ["changed", "Changed", counts.gained + counts.lost], ["gained", "Gained", counts.gained],

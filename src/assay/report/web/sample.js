@@ -111,7 +111,7 @@ function Verdict({ index, row, found }) {
   const ran = index.word("integrity", row) !== "not-run" && index.word("integrity", row) !== "";
   const tokens = index.number("tokens", row);
   return html`<section class=${`verdict-card ${status}`} aria-label="Verdict">
-    <div class="verdict-main">
+    <div class="verdict-main"><h2 class="hidden">Verdict</h2>
       <p class="verdict-line"><${Status} status=${status} /> <strong>${clean(index.word("reason", row))}</strong>
         ${index.word("integrity", row) === "shared" && html` <span class="tag" title="The program shares an interpreter with its tests.">integrity shared</span>`}
         ${index.number("reused", row) ? html` <span class="tag">reused</span>` : ""}</p>
