@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import gzip
 import http.server
+import json
 import re
 import shutil
 import subprocess
@@ -15,9 +17,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 import assay
+from assay.pipeline import ScoreConfig, score
+from assay.progress import Silent
 from assay.report.view import ViewServer
 from tests.browser.conftest import OpenPage
-from tests.conftest import ASSAY
+from tests.conftest import ASSAY, write_completions
 from tests.report.view.conftest import results, scored
 from tests.report.view.test_live import append, unfinish
 
@@ -141,6 +145,46 @@ def test_a_token_leaves_the_address(open_page: OpenPage, results: Path) -> None:
         assert TOKEN not in page.url
         page.locator("table.runs a").click()
         page.locator(".page:not([hidden]) .hero").wait_for(timeout=SOON_MS)
+
+
+RECORDED = Path("completions") / "humaneval_poe_ollama.jsonl.gz"
+MODELS = ("codegemma:7b (ollama)", "qwen2.5-coder:7b (ollama)", "deepseek-coder:6.7b (ollama)")
+
+
+def score_recorded(path: Path, model: str, folder: Path) -> assay.Result:
+    """Judge a model's recorded answers to HumanEval."""
+    with gzip.open(path, "rt") as file:
+        answers = [one for one in map(json.loads, file) if one["model"] == model]
+    samples = write_completions(
+        folder / "samples.jsonl", [(one["task_id"], one["raw"]) for one in answers]
+    )
+    name = model.removesuffix(" (ollama)")
+    config = ScoreConfig(
+        "humaneval", folder / "results", samples_file=str(samples), model_name=name
+    )
+    return score(config, Silent())
+
+
+@pytest.mark.slow
+def test_a_folder_of_real_runs(
+    open_page: OpenPage, shared_data: Path, tmp_path: Path,
+    take_picture: Callable[[Page, str], Path],
+) -> None:  # fmt: skip
+    if not (shared_data / RECORDED).is_file():
+        pytest.skip(f"{shared_data} has no {RECORDED}")
+    found = [score_recorded(shared_data / RECORDED, model, tmp_path) for model in MODELS]
+    last = found[-1]
+    shutil.copy(last.path, tmp_path / "kept.json")
+    verdicts, rest = unfinish(last.path.parent, last.run, 87)
+    with served(last.path.parent) as server:
+        page = open_page(server.url, viewport={"width": 1200, "height": 500})
+        page.get_by_text("87 of 164 judged").wait_for(timeout=SOON_MS)
+        take_picture(page, "view")
+        append(verdicts, rest)
+        page.get_by_text("164 of 164 judged").wait_for(timeout=SOON_MS)
+        shutil.copy(tmp_path / "kept.json", last.path)
+        shown = f"{100 * last.pass_at[1].value:.1f}"
+        page.locator("table.runs").get_by_text(shown, exact=True).wait_for(timeout=SOON_MS)
 
 
 @contextlib.contextmanager

@@ -197,7 +197,9 @@ def test_labels_of_a_scatter_plot_do_not_overlap() -> None:
     for found in parse(scatter().embed()).iter(f"{SVG}text"):
         if found.get("paint-order"):
             x, y = float(found.get("x", 0)), float(found.get("y", 0))
-            boxes.append((x, y, x + measure(found.text or "", 11)))
+            wide = measure(found.text or "", 11)
+            left = x - wide if found.get("text-anchor") == "end" else x
+            boxes.append((left, y, left + wide))
     assert len(boxes) == 12
     for i, (left, y, right) in enumerate(boxes):
         for other_left, other_y, other_right in boxes[i + 1 :]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -22,6 +23,7 @@ from assay.report.plots.svg import SMALL, Drawing, element, fit, measure, number
 
 HEIGHT, LONGEST = 380.0, 190.0
 LINE = 14.0
+Place = tuple[float, float]
 Box = tuple[float, float, float, float]  # left, top, right, bottom
 
 
@@ -66,17 +68,18 @@ def draw_scatter(data: Scatter) -> Drawing:
     x = Scale(first, last, frame.left + 10, frame.right - 10, is_log)
     direction = "right is better" if data.larger_is_better else "left is better"
     places = [(x.place(d.x), y.place(d.y)) for d in dots]
+    corners = _find_corners(data, x, y)
     body = (
         draw_x_axis(frame, x, x_ticks, f"{data.x_name} ({direction})"),
         draw_y_axis(frame, y, y_ticks, data.y_name),
         draw_baseline(frame),
-        _draw_front(data, x, y),
+        _draw_front(corners),
         *(_draw_interval(d, x, y) for d in dots),
         *(
             draw_marker(*place, _fill(d), _hint(d, data), 2 if d.best else 0)
             for d, place in zip(dots, places, strict=True)
         ),
-        *_draw_labels(dots, places, frame, _obstacles(dots, places, x, y)),
+        *_draw_labels(dots, places, frame, _obstacles(dots, places, x, y), _segments(corners)),
     )
     words = "; ".join(_hint(dot, data) for dot in dots)
     return Drawing(
@@ -102,28 +105,45 @@ def _draw_interval(dot: Dot, x: Scale, y: Scale) -> str:
     return draw_vertical_interval(x.place(dot.x), y.place(dot.low), y.place(dot.high), _fill(dot))
 
 
-def _draw_front(data: Scatter, x: Scale, y: Scale) -> str:
-    """Return the border of what the models reach: a line of steps through the best ones."""
+def _find_corners(data: Scatter, x: Scale, y: Scale) -> list[Place]:
+    """Return the border of what the models reach: the corners of steps through the best ones."""
     front = sorted((d for d in data.dots if d.best and d.x > 0), key=lambda d: (d.x, d.y))
-    if len(front) < 2:
+    places = [(x.place(dot.x), y.place(dot.y)) for dot in front]
+    found = places[:1]
+    for before, place in itertools.pairwise(places):
+        corner = (before[0], place[1]) if data.larger_is_better else (place[0], before[1])
+        found += [corner, place]
+    return found
+
+
+def _segments(corners: Sequence[Place]) -> list[Box]:
+    return [
+        (min(a[0], b[0]) - 2, min(a[1], b[1]) - 2, max(a[0], b[0]) + 2, max(a[1], b[1]) + 2)
+        for a, b in itertools.pairwise(corners)
+    ]
+
+
+def _draw_front(corners: Sequence[Place]) -> str:
+    if len(corners) < 2:
         return ""
-    path = f"M{number(x.place(front[0].x))} {number(y.place(front[0].y))}"
-    for dot in front[1:]:
-        across, up = f"H{number(x.place(dot.x))}", f"V{number(y.place(dot.y))}"
-        path += up + across if data.larger_is_better else across + up
+    path = "L".join(f"{number(a)} {number(b)}" for a, b in corners)
     return element(
-        "path", d=path, fill="none", stroke=colour("good"), stroke_width=1.4,
+        "path", d=f"M{path}", fill="none", stroke=colour("good"), stroke_width=1.4,
         stroke_dasharray="5 4", stroke_opacity=0.7,
     )  # fmt: skip
 
 
 def _draw_labels(
     dots: Sequence[Dot],
-    places: Sequence[tuple[float, float]],
+    places: Sequence[Place],
     frame: Frame,
     obstacles: Sequence[Box],
+    lines: Sequence[Box],
 ) -> Iterator[str]:
-    """Yield a label per dot at the first place that is free, joined to its dot if it is far."""
+    """Yield a label per dot at the first place that is free, joined to its dot if it is far.
+
+    A place on one of the lines is taken only if there is no other.
+    """
     taken = list(obstacles)
     order = sorted(range(len(dots)), key=lambda i: (not dots[i].best, -dots[i].y))
     for i in order:
@@ -134,7 +154,8 @@ def _draw_labels(
         free = [box for box in options if not any(_overlap(box, other) for other in taken)]
         if not free:
             continue  # pointing at the marker still shows the name
-        box = free[0]
+        clear = (box for box in free if not any(_overlap(box, line) for line in lines))
+        box = next(clear, free[0])
         taken.append(box)
         middle = (box[1] + box[3]) / 2
         if abs(middle - y) > LINE + 4:
@@ -143,15 +164,15 @@ def _draw_labels(
                 "path", d=f"M{number(x)} {number(y)}L{number(edge)} {number(middle)}",
                 stroke=colour("axis"), stroke_width=0.8, fill="none",
             )  # fmt: skip
+        before = box[2] <= x
         yield text(
-            box[0], box[3] - 3, dots[i].label, size=SMALL, width=LONGEST,
+            box[2] if before else box[0], box[3] - 3, dots[i].label, size=SMALL, width=LONGEST,
+            anchor="end" if before else "start",
             fill=colour("ink" if dots[i].best else "muted"), halo=True,
         )  # fmt: skip
 
 
-def _obstacles(
-    dots: Sequence[Dot], places: Sequence[tuple[float, float]], x: Scale, y: Scale
-) -> list[Box]:
+def _obstacles(dots: Sequence[Dot], places: Sequence[Place], x: Scale, y: Scale) -> list[Box]:
     """Return what labels keep clear of: markers and interval bars."""
     found = [(a - 5, b - 5, a + 5, b + 5) for a, b in places]
     for dot in dots:

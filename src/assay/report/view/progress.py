@@ -18,7 +18,7 @@ _SAFE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How many samples of a run are judged. The total is not known of some runs."""
+    """The number of judged samples of a run, and of all samples if it is known."""
 
     judged: int
     total: int | None

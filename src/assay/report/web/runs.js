@@ -9,7 +9,7 @@ function addField(panel, onQuery) {
   const field = document.createElement("input");
   field.type = "search";
   field.dataset.search = "runs";
-  field.placeholder = "Search models, benchmarks, dates  ( / )";
+  field.placeholder = "Search runs  ( / )";
   field.addEventListener("input", () => onQuery({ q: field.value }));
   const count = document.createElement("span");
   count.className = "soft";
