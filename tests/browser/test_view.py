@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import http.server
-import os
 import re
 import shutil
 import subprocess
@@ -42,9 +41,8 @@ def served(folder: Path, **options: str) -> Iterator[ViewServer]:
 def evaluating(folder: Path) -> Iterator[subprocess.Popen[bytes]]:
     """Evaluate the default model on some problems, as a user does in another terminal."""
     process = subprocess.Popen(
-        [*ASSAY, "eval", "mini", "--problems", "6", "--max-tokens", "48",
+        [*ASSAY, "eval", "mini", "--problems", "6", "--max-tokens", "48", "--parallel", "1",
          "--results-dir", str(folder)],
-        env={**os.environ, "ASSAY_BATCH_SIZE": "1"},
         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
     )  # fmt: skip
     try:
@@ -64,7 +62,7 @@ def test_pages_follow_a_real_run(open_page: OpenPage, tmp_path: Path) -> None:
         assert page.locator("#overview").get_by_text("There are no runs").is_visible()
         link = page.locator("#overview table.runs a")
         link.wait_for(timeout=RUN_MS)  # without a reload
-        assert page.locator("#overview").get_by_text("in progress").is_visible()
+        page.locator("#overview").get_by_text("of 6 judged").wait_for(timeout=RUN_MS)
         link.click()
         counts = [judged_so_far(page)]
         while process.poll() is None and len(counts) < 3:

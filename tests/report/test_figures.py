@@ -78,7 +78,7 @@ def test_a_trade_off_without_sizes_is_an_error() -> None:
 
 def test_the_history_joins_runs_of_one_protocol() -> None:
     found = figures.draw_runs([entry("a", 40, 1), entry("a", 60, 3), entry("b", 50, 2)])
-    assert "a: 40.0 % to 60.0 % in 2 runs; b: 50.0 % to 50.0 % in 1 runs" in found.description
+    assert "a: 40.0 % to 60.0 % in 2 runs; b: 50.0 % to 50.0 % in 1 run" in found.description
     assert "humaneval" in found.title
 
 

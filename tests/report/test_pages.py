@@ -223,7 +223,7 @@ def test_an_unfinished_run_is_shown(tmp_path: Path) -> None:
     write_run(tmp_path, toy_samples(), finished=False)
     document = build_report([], results_dir=tmp_path)
     assert "This run is not finished" in document
-    assert "in progress" in document
+    assert ">unfinished<" in document
 
 
 def test_runs_of_the_same_name_have_pages_of_their_own(tmp_path: Path) -> None:

@@ -39,7 +39,15 @@ from assay.report.plots import (
 from assay.report.plots.heat_map import level_of, order_problems
 from assay.report.plots.histogram import bin_edges, count_bins
 from assay.report.plots.palette import COLOURS
-from assay.report.plots.scales import linear_ticks, log_ticks, short, signed, spread, time_ticks
+from assay.report.plots.scales import (
+    describe_period,
+    linear_ticks,
+    log_ticks,
+    short,
+    signed,
+    spread,
+    time_ticks,
+)
 from assay.report.plots.svg import fit, measure
 from tests.report.plot_examples import EXAMPLES, heat_map, scatter
 
@@ -233,6 +241,16 @@ def test_log_ticks_lie_in_the_range_and_are_few(low: float, factor: float) -> No
     ticks = log_ticks(low, low * factor)
     assert len(ticks) <= 10
     assert all(low * 0.999 <= tick.value <= low * factor * 1.001 for tick in ticks)
+
+
+def test_an_axis_of_time_says_the_day_or_the_year() -> None:
+    noon = 1_780_000_000.0
+    assert describe_period(noon, noon + 60) == "28 May 2026"
+    assert describe_period(noon, noon + 1e6) == "2026"
+    assert describe_period(noon, noon + 1e8) == "2026 to 2029"
+    assert [tick.label for tick in time_ticks(noon, noon + 100)] == [
+        "20:27:00", "20:27:30", "20:28:00",
+    ]  # fmt: skip
 
 
 @given(st.floats(0, 4e9), st.floats(60, 3e9))

@@ -14,7 +14,9 @@ from pathlib import Path
 import pytest
 
 from assay.errors import UsageError
-from assay.report.view.live import MOST_RUNS, LiveSite, Subscription
+from assay.report.pages import open_sources
+from assay.report.view.live import MOST_RUNS, Changes, LiveSite, Subscription
+from assay.report.view.progress import Counter, Progress
 from assay.runs import Result
 from tests.report.view.conftest import Serve
 from tests.report.view.test_server import open_stream
@@ -35,7 +37,11 @@ def append(path: Path, lines: list[bytes]) -> None:
 
 
 def changes(subscription: Subscription, timeout_s: float = 5.0) -> list[str]:
-    return subscription.take(timeout_s) or []
+    """Return the keys of changed pages. What is known at the beginning is none of them."""
+    found = subscription.take(timeout_s)
+    if found is not None and not found.keys and found.progress:
+        found = subscription.take(timeout_s)
+    return list(found.keys) if found else []
 
 
 def test_a_growing_run_has_a_growing_page(results: Path, scored: Result) -> None:
@@ -52,6 +58,39 @@ def test_a_growing_run_has_a_growing_page(results: Path, scored: Result) -> None
     assert "7</span>" in site.section(key).html
     judged = site.block(key)["words"]["status"]
     assert [judged["of"][at] for at in judged["at"]].count("not-judged") == 13
+
+
+def test_verdicts_are_counted_from_the_beginning(results: Path, scored: Result) -> None:
+    verdicts, rest = unfinish(results, scored.run, 3)
+    site = LiveSite(results)
+    key = f"run/{scored.run}"
+    assert f'data-progress="{key}"' in site.section("overview").html
+    with site.subscribed() as subscription:
+        assert subscription.take(0) == Changes(progress={key: Progress(3, 20)})
+        append(verdicts, [*rest[:4], rest[4][:10]])
+        site.poll()
+        assert subscription.take(0) == Changes((key,), {key: Progress(7, 20)})
+        append(verdicts, [rest[4][10:], *rest[5:], rest[0]])  # the last one is judged again
+        site.poll()
+        assert subscription.take(0) == Changes((key,), {key: Progress(20, 20)})
+        (results / scored.path.name).write_text(scored.path.read_text())
+        site.poll()
+        found = subscription.take(0)
+        assert found is not None
+        assert not found.progress
+    with site.subscribed() as late:
+        assert late.take(0) == Changes()
+
+
+def test_a_file_that_is_replaced_is_counted_again(results: Path, scored: Result) -> None:
+    verdicts, rest = unfinish(results, scored.run, 12)
+    (run,) = open_sources([str(results)], results).runs
+    counter = Counter()
+    assert counter.measure(run) == Progress(12, 20)
+    verdicts.write_bytes(b"".join(rest[:2]))
+    assert counter.measure(run) == Progress(2, 20)
+    verdicts.unlink()
+    assert counter.measure(run) == Progress(0, 20)
 
 
 def test_a_run_that_begins_and_one_that_ends_change_the_lists(

@@ -56,9 +56,12 @@ def _run_row(run: RunSource) -> tuple[str, ...]:
     name = link(join_key("run", run.key), entry.model)
     benchmark = text(f"{entry.benchmark}{entry.selection}")
     when = f"<time>{text(day(entry.timestamp))}</time>"
-    if result is None or one is None:
-        state = "in progress" if result is None else "nothing judged"
-        return name, benchmark, f'<span class="soft">{state}</span>', "", "", "", when
+    if result is None:  # the viewer counts its verdicts
+        key = text(join_key("run", run.key))
+        state = f'<span class="soft" data-progress="{key}">unfinished</span>'
+        return name, benchmark, state, "", "", "", when
+    if one is None:
+        return name, benchmark, '<span class="soft">nothing judged</span>', "", "", "", when
     mark = "" if result.complete else ' <abbr title="incomplete">‡</abbr>'
     return (
         name, benchmark, f"<strong>{percent(one.value)}</strong>{mark}", interval_cell(one),

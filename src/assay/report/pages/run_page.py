@@ -100,11 +100,13 @@ def _method(estimate: Estimate) -> str:
 def _unfinished(data: RunData) -> str:
     judged = [one for one in data.samples() if one.found.verdict]
     passed = sum(one.status == "pass" for one in judged)
+    protocol = data.protocol
+    total = f" of {protocol.problems * protocol.n_samples:,}" if protocol.problems else ""
     return (
         '<div class="hero"><div class="score"><p class="big"><span class="figure">'
         f'{passed:,}</span><span class="what">of {count(len(judged), "sample")} judged so far pass'
-        '</span></p><p class="could">This run is not finished. Its score is computed at the end.'
-        "</p></div></div>"
+        f'</span></p><p class="could">This run is not finished: {len(judged):,}{total} samples are '
+        "judged. Its score is computed at the end.</p></div></div>"
     )
 
 

@@ -157,8 +157,10 @@ def _draw_names(
         start = frame.right + 8
         path = f"M{number(x + 6)} {number(y)}L{number(start - 2)} {number(height)}h8"
         parts.append(
-            element("path", d=path, fill="none", stroke=series_colour(index), stroke_opacity=0.45)
-        )
+            element(
+                "path", d=path, fill="none", stroke=series_colour(index), stroke_dasharray="1 3"
+            )
+        )  # dots, so that it is not taken for a part of the line
         parts.append(
             text(start + 9, height + 4, line.label, fill=colour("ink"), width=LABEL_ROOM)
         )  # fmt: skip

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from assay.borders.printable import quantity
 from assay.report.plots.lines import Line, LineChart, Point, draw_lines, value_range
-from assay.report.plots.scales import DAY, linear_ticks, time_ticks
+from assay.report.plots.scales import DAY, describe_period, linear_ticks, time_ticks
 from assay.report.plots.svg import Drawing
 
 
@@ -50,7 +51,7 @@ def draw_history(tracks: tuple[Track, ...], score: str = "pass@1", name: str = "
     low, high = value_range(lines)
     words = "; ".join(
         f"{line.label}: {100 * line.points[0].y:.1f} % to {100 * line.points[-1].y:.1f} % "
-        f"in {len(line.points)} runs"
+        f"in {quantity(len(line.points), 'run')}"
         for line in lines
         if line.points
     )
@@ -59,7 +60,7 @@ def draw_history(tracks: tuple[Track, ...], score: str = "pass@1", name: str = "
             title=f"{score} over time{f' on {name}' if name else ''}",
             description=f"Line plot with intervals. {words}.",
             lines=lines,
-            x_name="time of the run (UTC)",
+            x_name=f"time of the run (UTC), {describe_period(first, last)}",
             y_name=score,
             x_ticks=tuple(time_ticks(first, last)),
             y_ticks=tuple(linear_ticks(low, min(high, 1.0), percent=True)),

@@ -12,8 +12,8 @@ NICE = (1.0, 2.0, 2.5, 5.0, 10.0)
 DAY = 86_400.0
 HOUR = 3_600.0
 STEPS_OF_TIME = (
-    60.0, 300.0, 900.0, 1_800.0, HOUR, 3 * HOUR, 6 * HOUR, 12 * HOUR, DAY, 2 * DAY, 7 * DAY,
-    14 * DAY,
+    10.0, 30.0, 60.0, 300.0, 900.0, 1_800.0, HOUR, 3 * HOUR, 6 * HOUR, 12 * HOUR, DAY, 2 * DAY,
+    7 * DAY, 14 * DAY,
 )  # fmt: skip
 
 
@@ -135,9 +135,17 @@ def time_ticks(low: float, high: float, most: int = 6) -> list[Tick]:
 
 def _moment(stamp: float, step: float) -> str:
     moment = datetime.fromtimestamp(stamp, UTC)
-    if step < DAY and (moment.hour or moment.minute):
-        return f"{moment:%H:%M}"
+    if step < DAY and (moment.hour or moment.minute or moment.second):
+        return f"{moment:%H:%M}" if step >= 60 else f"{moment:%H:%M:%S}"
     return f"{moment.day} {moment:%b}"
+
+
+def describe_period(low: float, high: float) -> str:
+    """Return what the labels of ``time_ticks`` leave out: the day or the year, if there is one."""
+    first, last = (datetime.fromtimestamp(stamp, UTC) for stamp in (low, high))
+    if first.date() == last.date():
+        return f"{first.day} {first:%b} {first.year}"
+    return str(first.year) if first.year == last.year else f"{first.year} to {last.year}"
 
 
 def _months(low: float, high: float, most: int) -> list[Tick]:

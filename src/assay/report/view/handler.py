@@ -14,6 +14,7 @@ from assay import __version__, codec
 from assay.errors import AssayError
 from assay.report.pages.document import render_document, security_policy
 from assay.report.view.guard import Refusal, collect_headers
+from assay.report.view.live import Changes
 
 if TYPE_CHECKING:
     from assay.report.view.server import ViewServer
@@ -119,9 +120,8 @@ class ViewHandler(BaseHTTPRequestHandler):
             return
         with self.server.site.subscribed() as changes:
             self.wfile.write(b"retry: 2000\n\n")
-            while (keys := changes.take(STILL_THERE_S)) is not None:
-                event = f"event: changed\ndata: {json.dumps(keys)}\n\n" if keys else ": \n\n"
-                self.wfile.write(event.encode())
+            while (found := changes.take(STILL_THERE_S)) is not None:
+                self.wfile.write(_encode(found).encode())
 
     def _remember(self) -> None:
         """Keep a session in the browser, and take the token out of the address."""
@@ -171,6 +171,17 @@ class ViewHandler(BaseHTTPRequestHandler):
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - its name in the library
         """Print nothing for requests."""
+
+
+def _encode(found: Changes) -> str:
+    """Return changes as events, or a comment as a sign of life."""
+    events = ""
+    if found.keys:
+        events += f"event: changed\ndata: {json.dumps(found.keys)}\n\n"
+    if found.progress:
+        progress = {key: [one.judged, one.total] for key, one in found.progress.items()}
+        events += f"event: progress\ndata: {json.dumps(progress)}\n\n"
+    return events or ": \n\n"
 
 
 ROUTES: dict[str, Callable[[ViewHandler, dict[str, str]], None]] = {

@@ -5,9 +5,9 @@ from __future__ import annotations
 import threading
 import time
 from collections import OrderedDict, defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from assay.progress import Reporter, Silent
 from assay.report.pages import PageLink, RunSource, Section, Site, Sources, open_sources
 from assay.report.pages.section import join_key
 from assay.report.view.changes import Snapshot, take_snapshot
+from assay.report.view.progress import Counter, Progress
 
 SILENT = Silent()
 MOST_RUNS = 8  # whose samples are in memory
@@ -26,18 +27,28 @@ PATIENCE = 4.0
 LISTS = ("overview", "board")
 
 
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """Keys of pages that have changed, and the progress of runs by the keys of their pages."""
+
+    keys: tuple[str, ...] = ()
+    progress: Mapping[str, Progress] = field(default_factory=dict)
+
+
 class Subscription:
-    """Collect the keys of changed pages until a client takes them."""
+    """Collect changes until a client takes them."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
         self._keys: dict[str, None] = {}
+        self._progress: dict[str, Progress] = {}
         self._ended = False
 
-    def add(self, keys: Iterable[str]) -> None:
+    def add(self, changes: Changes) -> None:
         """Note that pages have changed."""
         with self._changed:
-            self._keys |= dict.fromkeys(keys)
+            self._keys |= dict.fromkeys(changes.keys)
+            self._progress |= changes.progress
             self._changed.notify()
 
     def end(self) -> None:
@@ -46,14 +57,18 @@ class Subscription:
             self._ended = True
             self._changed.notify()
 
-    def take(self, timeout_s: float) -> list[str] | None:
-        """Return changed keys, nothing after the timeout, or None at the end."""
+    def take(self, timeout_s: float) -> Changes | None:
+        """Return changes, nothing after the timeout, or None at the end."""
         with self._changed:
-            self._changed.wait_for(lambda: self._keys or self._ended, timeout_s)
+            self._changed.wait_for(self._is_due, timeout_s)
             if self._ended:
                 return None
-            keys, self._keys = list(self._keys), {}
-            return keys
+            found = Changes(tuple(self._keys), self._progress)
+            self._keys, self._progress = {}, {}
+            return found
+
+    def _is_due(self) -> bool:
+        return bool(self._keys or self._progress or self._ended)
 
 
 class LiveSite:
@@ -73,11 +88,14 @@ class LiveSite:
         self._snapshot = Snapshot({}, {}, {})
         self._lists = self._make_site(Sources(()))
         self._listed: dict[str, Section] = {}
+        self._unfinished: set[str] = set()  # keys of pages
         self._names: dict[str, str] = {}  # by key of a run's page, the name of its folder
         self._polled = float("-inf")
         self._shown: OrderedDict[str, tuple[object, Site]] = OrderedDict()
         self._making: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
         self._costs: dict[str, tuple[float, float]] = {}  # seconds, and when
+        self._counter = Counter()
+        self._progress: dict[str, Progress] = {}  # of all runs that are not finished
         self._held: set[str] = set()  # changed, but costly and made not long ago
         self._subscriptions: set[Subscription] = set()
         self.poll()
@@ -87,30 +105,47 @@ class LiveSite:
         if time.monotonic() - self._polled < least_s or not self._polling.acquire(blocking=False):
             return
         try:
-            keys = self._find_changes()
+            changes = self._find_changes()
             self._polled = time.monotonic()
         finally:
             self._polling.release()
-        if keys:
+        if changes.keys or changes.progress:
             with self._lock:
                 waiting = list(self._subscriptions)
             for one in waiting:
-                one.add(keys)
+                one.add(changes)
 
-    def _find_changes(self) -> list[str]:
+    def _find_changes(self) -> Changes:
         before, now = self._snapshot, take_snapshot(self.results)
         keys: list[str] = []
         if not now.same_list(before):
             sources = self._open()
             self._lists = self._make_site(sources)
             self._names = {join_key("run", run.key): _name(run) for run in sources.runs}
+            self._unfinished = {
+                join_key("run", run.key) for run in sources.runs if run.entry.result is None
+            }
             with self._lock:
                 self._listed.clear()
             keys += LISTS
         self._snapshot = now
         changed = {*now.changed(before), *self._held}
+        progress = self._measure(changed)
+        with self._lock:
+            known = {**self._progress, **progress}
+            self._progress = {key: one for key, one in known.items() if key in self._unfinished}
         self._held = {name for name in changed if self._is_costly(name)}
-        return keys + [key for key, name in self._names.items() if name in changed - self._held]
+        keys += [key for key, name in self._names.items() if name in changed - self._held]
+        return Changes(tuple(keys), progress)
+
+    def _measure(self, names: Collection[str]) -> dict[str, Progress]:
+        """Return the progress of the runs with these names that are not finished."""
+        found = {
+            join_key("run", run.key): self._counter.measure(run)
+            for run in self._lists.sources.runs
+            if _name(run) in names
+        }
+        return {key: progress for key, progress in found.items() if progress}
 
     def _open(self) -> Sources:
         found = open_sources([str(self.results)], self.results, self._note)
@@ -193,10 +228,12 @@ class LiveSite:
 
     @contextmanager
     def subscribed(self) -> Iterator[Subscription]:
-        """Yield a subscription to changes."""
+        """Yield a subscription to changes. It begins with the progress of all runs."""
         one = Subscription()
         with self._lock:
             self._subscriptions.add(one)
+            progress = dict(self._progress)
+        one.add(Changes(progress=progress))
         try:
             yield one
         finally:
@@ -205,7 +242,7 @@ class LiveSite:
 
     @property
     def is_watched(self) -> bool:
-        """Whether anyone waits for changes."""
+        """Tell whether anyone waits for changes."""
         with self._lock:
             return bool(self._subscriptions)
 

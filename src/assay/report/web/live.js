@@ -1,5 +1,16 @@
 // Keep pages up to date with a server, without disturbing a reader.
 
+const progress = new Map(); // of runs that go on, by the key of their page
+
+function showProgress() {
+  for (const element of document.querySelectorAll("[data-progress]")) {
+    const [judged, total] = progress.get(element.dataset.progress) || [];
+    if (judged === undefined) continue;
+    const counts = [judged, total].filter((count) => count !== null).map((count) => count.toLocaleString("en"));
+    element.textContent = `${counts.join(" of ")} judged`;
+  }
+}
+
 function makeSection(key, content) {
   const element = document.createElement("section");
   element.className = "page";
@@ -50,12 +61,10 @@ function replaceContent(present, fresh) {
 export function placeSection(key, content, before) {
   const fresh = makeSection(key, content);
   const present = document.getElementById(key);
-  if (!present) {
-    before.before(fresh);
-    return fresh;
-  }
-  replaceContent(present, fresh);
-  return present;
+  if (present) replaceContent(present, fresh);
+  else before.before(fresh);
+  showProgress();
+  return present || fresh;
 }
 
 // Listen to the server while the page is in sight: a browser has few connections for all its pages.
@@ -67,6 +76,10 @@ export function listen(changed, missed) {
   const open = () => {
     events = new EventSource("api/events");
     events.addEventListener("changed", (event) => changed(JSON.parse(event.data)));
+    events.addEventListener("progress", (event) => {
+      for (const [key, counts] of Object.entries(JSON.parse(event.data))) progress.set(key, counts);
+      showProgress();
+    });
     events.onopen = () => {
       note.textContent = "Served by assay, up to date while runs go on.";
       if (before) missed();
