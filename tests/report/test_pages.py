@@ -18,7 +18,7 @@ import assay
 from assay.errors import RunError, UsageError
 from assay.report.pages import Site, open_sources, render_document
 from assay.report.pages.build import build_report
-from assay.report.pages.run_data import Outcome, find_expected, find_outcome
+from assay.report.pages.outcomes import Outcome, complete_test, find_expected, find_outcome
 from assay.report.pages.section import join_key
 from assay.report.pages.words import could_show, duration, probability, signed
 from assay.types import Verdict
@@ -298,13 +298,23 @@ def test_expected_values_are_read_from_tests(test: str, expected: str) -> None:
 
 
 def test_outcomes_are_of_failures_only() -> None:
-    failed = Verdict(
-        "t", 0, "fail", "wrong-answer", "AssertionError: f(1) gave 3", "assert f(1) == 2"
-    )
-    assert find_outcome(failed) == Outcome("f(1)", "2", "3")
-    assert find_outcome(replace(failed, status="pass")) == Outcome()
+    test = "assert f(1) == 2"
+    failed = Verdict("t", 0, "fail", "wrong-answer", "AssertionError: f(1) gave 3", test)
+    assert find_outcome(failed) == Outcome(test, "f(1)", "2", "3")
+    assert find_outcome(replace(failed, status="pass", failing_test="")) == Outcome()
     other = replace(failed, reason="exception", detail="ValueError: no")
-    assert find_outcome(other) == Outcome()
+    assert find_outcome(other) == Outcome(test)
+    of_cases = replace(failed, detail="expected '0', got ''", failing_test="f(0)")
+    assert find_outcome(of_cases) == Outcome("f(0)", "f(0)", "'0'", "''")
+
+
+def test_a_test_of_several_lines_is_shown_whole() -> None:
+    tests = "def check(f):\n    assert f(1) == 2\n    assert f(2) == [\n        3,\n    ]\n"
+    assert complete_test("assert f(2) == [", tests) == "assert f(2) == [\n        3,\n    ]"
+    assert find_expected(complete_test("assert f(2) == [", tests)) == "[\n        3,\n    ]"
+    assert complete_test("assert f(1) == 2", tests) == "assert f(1) == 2"
+    assert complete_test("assert f(3) == [", tests) == "assert f(3) == ["
+    assert complete_test("assert f(2) == [", "not ( python") == "assert f(2) == ["
 
 
 def test_figures_in_words() -> None:

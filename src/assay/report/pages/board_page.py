@@ -103,7 +103,7 @@ def _block(block: Block, number: int, blocks: int, known: dict[tuple[str, str], 
     ]
     headings = ["#", "Model"]
     for column in block.columns:
-        headings += [column.benchmark, "95 % interval", "group"]
+        headings += [column.benchmark, "95 % interval", "Group"]
     headings += [MEASURES[name].heading for name in measures]
     rows = [_row(row, measures, known) for row in block.rows]
     rows += [_foreign(row, len(measures)) for row in block.baselines]

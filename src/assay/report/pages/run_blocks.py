@@ -158,7 +158,7 @@ def _build_sample(sample: RunSample) -> Any:
         "error": found.completion.error or "",
         "program": program.code if program else None,
         "detail": verdict.detail if verdict else "",
-        "test": verdict.failing_test if verdict else "",
+        "test": sample.outcome.test,
         "output": verdict.output if verdict else "",
         "groups": verdict.groups if verdict else {},
         "call": sample.outcome.call,

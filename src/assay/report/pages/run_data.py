@@ -2,35 +2,22 @@
 
 from __future__ import annotations
 
-import ast
 import contextlib
 import hashlib
-import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from assay.errors import AssayError
 from assay.report.inspection import find_prompts, reason_of, status_of
+from assay.report.pages.outcomes import Outcome, find_outcome
 from assay.report.pages.sources import RunSource
 from assay.runs import RunReader
 from assay.runs.result import SampleResult, read_samples
 
 if TYPE_CHECKING:
     from assay.protocol import RecordedProtocol
-    from assay.types import Benchmark, Prompt, Verdict
-
-GAVE = re.compile(r"(?:AssertionError: )?(?P<call>.+) gave (?P<actual>.+)", re.S)
-LONGEST_TEST = 4_000  # characters of a test that is parsed
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """What a failing test called, what it expected and what it got. Empty if not known."""
-
-    call: str = ""
-    expected: str = ""
-    actual: str = ""
+    from assay.types import Benchmark, Problem, Prompt
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,57 +65,35 @@ def load_run_data(source: RunSource, load: Callable[[str], Benchmark]) -> RunDat
     for found in read_samples(reader):
         by_task.setdefault(found.completion.task_id, []).append(found)
     prompts, note = find_prompts(source.entry.protocol, by_task, load)
-    statements = {} if prompts else find_statements(source.entry.protocol, load)
+    problems = find_problems(source.entry.protocol, load)
+    tests = {task: problem.tests.code for task, problem in problems.items()}
     return RunData(
         source,
-        {task: tuple(_describe(samples)) for task, samples in by_task.items()},
+        {task: tuple(_describe(found, tests.get(task, ""))) for task, found in by_task.items()},
         prompts,
         note,
-        statements,
+        {} if prompts else {task: problem.prompt for task, problem in problems.items()},
         reader.about.time_limits,
     )
 
 
-def find_statements(protocol: RecordedProtocol, load: Callable[[str], Benchmark]) -> dict[str, str]:
-    """Return the texts of a benchmark's problems by task, or nothing if its data is not there."""
+def find_problems(
+    protocol: RecordedProtocol, load: Callable[[str], Benchmark]
+) -> dict[str, Problem]:
+    """Return the problems of a run's benchmark by task, or nothing if its data is not there."""
     with contextlib.suppress(AssayError):
         benchmark = load(protocol.benchmark)
         if benchmark.data_sha256 == protocol.data_sha256:
-            return {problem.task_id: problem.prompt for problem in benchmark.problems}
+            return {problem.task_id: problem for problem in benchmark.problems}
     return {}
 
 
-def _describe(samples: list[SampleResult]) -> Iterator[RunSample]:
+def _describe(samples: list[SampleResult], tests: str) -> Iterator[RunSample]:
     groups: dict[bytes, int] = {}
     for found in sorted(samples, key=lambda one: one.completion.sample):
         group = -1
         if found.program is not None and found.program.code.strip():
             digest = hashlib.sha256(found.program.code.encode("utf-8", "surrogatepass")).digest()
             group = groups.setdefault(digest, len(groups))
-        outcome = find_outcome(found.verdict) if found.verdict else Outcome()
+        outcome = find_outcome(found.verdict, tests) if found.verdict else Outcome()
         yield RunSample(found, status_of(found), reason_of(found), group, outcome)
-
-
-def find_outcome(verdict: Verdict) -> Outcome:
-    """Return what a failed test expected and got, as far as its text tells."""
-    if verdict.status != "fail":
-        return Outcome()
-    found = GAVE.fullmatch(verdict.detail)
-    expected = find_expected(verdict.failing_test)
-    if found is None:
-        return Outcome(expected=expected) if verdict.reason == "wrong-answer" else Outcome()
-    return Outcome(found["call"], expected, found["actual"])
-
-
-def find_expected(test: str) -> str:
-    """Return the right side of a test such as ``assert f(1) == 2``, or an empty text."""
-    if len(test) > LONGEST_TEST:
-        return ""
-    with contextlib.suppress(SyntaxError, ValueError, RecursionError, MemoryError):
-        statement = ast.parse(test.strip()).body[:1]
-        for node in statement:
-            if isinstance(node, ast.Assert) and isinstance(node.test, ast.Compare):
-                compared = node.test
-                if len(compared.ops) == 1 and isinstance(compared.ops[0], ast.Eq | ast.Is):
-                    return ast.get_source_segment(test.strip(), compared.comparators[0]) or ""
-    return ""

@@ -64,7 +64,7 @@ def _headline(result: Result) -> str:
     rows = [
         ("Problems", f"{scores.total:,}"),
         ("Solved", f"{scores.passed:,} of {scores.total:,}"),
-        ("Samples", f"{scores.samples_passed:,} of {scores.samples:,} pass"),
+        ("Samples", _samples(result)),
         ("Tokens generated", f"{timing.tokens_generated:,}" if timing.tokens_generated else ""),
         ("Generating", duration(timing.inference_s) if timing.inference_s else ""),
         ("Judging", f"{duration(timing.judging_cpu_s)} CPU"),
@@ -79,6 +79,13 @@ def _headline(result: Result) -> str:
         f'<p class="could">{text(could_show(one.problems))}</p>'
         f'</div><div class="aside">{_others(others)}{facts(rows)}</div></div>'
     )
+
+
+def _samples(result: Result) -> str:
+    scores = result.results
+    if scores.samples <= scores.total:
+        return ""
+    return f"{scores.samples_passed:,} of {scores.samples:,} pass"
 
 
 def _others(tiles: str) -> str:

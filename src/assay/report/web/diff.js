@@ -84,8 +84,13 @@ export function pairLines(steps) {
   return rows;
 }
 
-// Return the middle part in which two lines differ, as [start, end of one, end of other].
+const LEAST_COMMON = 0.4; // of the longer line; other lines have nothing to do with each other
+
+// Return the middle part in which two similar lines differ, as [start, end of one, end of other].
 export function changedPart(one, other) {
   const [start, end] = commonEnds(one, other);
+  const indent = one.length - one.trimStart().length;
+  const common = Math.max(0, start - indent) + end;
+  if (common < LEAST_COMMON * Math.max(one.trim().length, other.trim().length)) return null;
   return [start, one.length - end, other.length - end];
 }

@@ -23,7 +23,7 @@ export function VirtualTable({ columns, rows, sort, onSort, addressOf, label, ki
   useEffect(() => {
     if (selected >= 0) {
       setActive(selected);
-      reveal(scroller.current, selected);
+      centre(scroller.current, selected);
     }
   }, [selected]);
 
@@ -62,6 +62,14 @@ export function VirtualTable({ columns, rows, sort, onSort, addressOf, label, ki
       ${rows.length === 0 && html`<p class="empty">No row matches the filters.</p>`}
     </div>
   </div>`;
+}
+
+// Put a row that is out of sight into the middle.
+function centre(element, at) {
+  const top = at * ROW - element.scrollTop;
+  if (top < 0 || top + ROW > element.clientHeight) {
+    element.scrollTop = at * ROW - (element.clientHeight - ROW) / 2;
+  }
 }
 
 function reveal(element, at) {

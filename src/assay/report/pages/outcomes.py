@@ -1,0 +1,78 @@
+"""Read from a verdict what its test called, expected and got."""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import re
+from dataclasses import dataclass
+
+from assay.types import Verdict
+
+GAVE = re.compile(r"(?:AssertionError: )?(?P<call>.+) gave (?P<actual>.+)", re.S)
+GOT = re.compile(r"expected (?P<expected>.+), got (?P<actual>.+)", re.S)
+LONGEST_TEST = 4_000  # characters of a test that is parsed
+LONGEST_CODE = 200_000  # of all tests of a problem
+UNREADABLE = (SyntaxError, ValueError, RecursionError, MemoryError)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a failing test called, what it expected and what it got. Empty if not known.
+
+    ``test`` is the whole statement; a verdict has only its first line.
+    """
+
+    test: str = ""
+    call: str = ""
+    expected: str = ""
+    actual: str = ""
+
+
+def find_outcome(verdict: Verdict, tests: str = "") -> Outcome:
+    """Return what a failed test expected and got, as far as texts tell.
+
+    ``tests`` is the test code of the problem, if it is known.
+    """
+    if verdict.status != "fail":
+        return Outcome(verdict.failing_test)
+    test = complete_test(verdict.failing_test, tests)
+    if verdict.reason != "wrong-answer":
+        return Outcome(test)
+    if found := GOT.fullmatch(verdict.detail):
+        return Outcome(test, verdict.failing_test, found["expected"], found["actual"])
+    expected = find_expected(test)
+    found = GAVE.fullmatch(verdict.detail)
+    return Outcome(test, found["call"] if found else "", expected, found["actual"] if found else "")
+
+
+def complete_test(first: str, tests: str) -> str:
+    """Return the whole statement of which a verdict has the first line, or that line."""
+    if not first or _parses(first) or not 0 < len(tests) <= LONGEST_CODE:
+        return first
+    with contextlib.suppress(*UNREADABLE):
+        lines = tests.splitlines()
+        for node in ast.walk(ast.parse(tests)):
+            if isinstance(node, ast.stmt) and lines[node.lineno - 1].strip() == first.strip():
+                return (ast.get_source_segment(tests, node) or first)[:LONGEST_TEST]
+    return first
+
+
+def _parses(text: str) -> bool:
+    with contextlib.suppress(*UNREADABLE):
+        ast.parse(text.strip()[:LONGEST_TEST])
+        return True
+    return False
+
+
+def find_expected(test: str) -> str:
+    """Return the right side of a test such as ``assert f(1) == 2``, or an empty text."""
+    if len(test) > LONGEST_TEST:
+        return ""
+    with contextlib.suppress(*UNREADABLE):
+        for node in ast.parse(test.strip()).body[:1]:
+            if isinstance(node, ast.Assert) and isinstance(node.test, ast.Compare):
+                compared = node.test
+                if len(compared.ops) == 1 and isinstance(compared.ops[0], ast.Eq | ast.Is):
+                    return ast.get_source_segment(test.strip(), compared.comparators[0]) or ""
+    return ""
