@@ -106,15 +106,15 @@ class Site:
             return compare_block(self._compare(names[0], names[1]))
         raise UsageError(f"{name}: is not data of a page. Reload the page.")
 
-    def list_blocks(self) -> Iterator[str]:
-        """Yield the names of all data of all pages."""
-        for run in self.sources.runs:
-            yield join_key("run", run.key)
-            for number in range(count_chunks(self._load(run.key))):
-                yield join_key("run", run.key, "texts", str(number))
-        for link in self.list_pages():
-            if link.key.startswith("compare/"):
-                yield link.key
+    def list_blocks(self, key: str) -> Iterator[str]:
+        """Yield the names of a page's own data."""
+        kind, *names = (unquote(part) for part in key.split("/"))
+        if kind == "run":
+            yield key
+            for number in range(count_chunks(self._load(names[0]))):
+                yield f"{key}/texts/{number}"
+        if kind == "compare":
+            yield key
 
     def _find(self, key: str) -> RunSource:
         if key not in self._runs:
