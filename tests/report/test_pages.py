@@ -20,7 +20,7 @@ from assay.errors import RunError, UsageError
 from assay.progress import Silent
 from assay.report.pages import Site, open_sources, render_document
 from assay.report.pages.build import build_report
-from assay.report.pages.outcomes import Outcome, complete_test, find_expected, find_outcome
+from assay.report.pages.run.outcomes import Outcome, complete_test, find_expected, find_outcome
 from assay.report.pages.section import join_key
 from assay.report.pages.words import could_show, duration, probability, signed
 from assay.runs.stores.suites import Baseline as SuiteBaseline
