@@ -116,6 +116,12 @@ def test_filters_sorting_and_search_are_part_of_the_address(
     assert rows.count() == PROBLEMS
     shown.get_by_label("Reason").select_option("wrong-answer")
     assert rows.count() == 2
+    shown.get_by_label("Reason").select_option("")
+    shown.get_by_role("searchbox", name="Search").fill("return object()")
+    shown.get_by_text("No row matches the filters.").wait_for()
+    shown.get_by_label("in code").check()
+    rows.first.wait_for()
+    assert rows.count() == 2
 
 
 def test_a_deep_link_opens_a_sample_with_its_neighbours(open_page: OpenPage, report: Path) -> None:

@@ -2,7 +2,25 @@
 
 export const WORDS = ["status", "reason", "rule", "integrity", "finish"];
 
-function matcher(index, query) {
+// Return the rows whose answer or program contains the text. Everything of the run is unpacked.
+export async function searchTexts(index, text, readChunk) {
+  const wanted = text.trim().toLowerCase();
+  const found = new Set();
+  if (!wanted) return found;
+  const has = (content) => content !== null && content.toLowerCase().includes(wanted);
+  for (const chunk of new Set(index.chunks)) {
+    const texts = await readChunk(chunk);
+    index.chunks.forEach((number, task) => {
+      if (number !== chunk) return;
+      texts[index.tasks[task]].samples.forEach((sample, at) => {
+        if (has(sample.answer) || has(sample.program)) found.add(index.first[task] + at);
+      });
+    });
+  }
+  return found;
+}
+
+function matcher(index, query, inTexts) {
   const tests = [];
   for (const name of WORDS) {
     if (!query[name]) continue;
@@ -26,21 +44,22 @@ function matcher(index, query) {
       tasks[index.taskOf[row]]
       || words.some(([at, of]) => of[at[row]])
       || details[row].toLowerCase().includes(text)
+      || (inTexts && inTexts.has(row))
     ));
   }
   return (row) => tests.every((test) => test(row));
 }
 
-export function selectSamples(index, query) {
-  const admits = matcher(index, query);
+export function selectSamples(index, query, inTexts = null) {
+  const admits = matcher(index, query, inTexts);
   const rows = [];
   for (let row = 0; row < index.size; row += 1) if (admits(row)) rows.push(row);
   return rows;
 }
 
 // Tasks with at least one sample that the filters admit. `solved` filters by all of them.
-export function selectTasks(index, query) {
-  const seen = new Set(selectSamples(index, query).map((row) => index.taskOf[row]));
+export function selectTasks(index, query, inTexts = null) {
+  const seen = new Set(selectSamples(index, query, inTexts).map((row) => index.taskOf[row]));
   const tasks = [];
   index.tasks.forEach((_, task) => {
     if (seen.has(task) && admitsSolved(index, task, query.solved)) tasks.push(task);

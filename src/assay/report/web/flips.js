@@ -66,7 +66,7 @@ function View({ source, block, indexA, indexB, route, onQuery }) {
     <div class="bar"><h2>Problem by problem</h2>
       <span class="soft">j and k step through the list</span></div>
     <div class="filters">
-      <label class="search"><span class="hidden">Search</span><input type="search" id="search" placeholder="Search problems  ( / )"
+      <label class="search"><span class="hidden">Search</span><input type="search" placeholder="Search problems  ( / )"
         value=${query.q || ""} onInput=${(event) => onQuery({ ...query, q: event.currentTarget.value })} /></label>
       <${Toggle} label="Outcome" value=${wanted} options=${options}
         onChange=${(kind) => onQuery({ ...query, kind: kind === "changed" ? "" : kind })} />

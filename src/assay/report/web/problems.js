@@ -6,13 +6,14 @@ import { VirtualTable } from "./list.js";
 import { useLoaded } from "./load.js";
 import { Choice, Failure, Loading, Status, Strip, Toggle, clean } from "./parts.js";
 import { address, joinKey } from "./router.js";
+import { useTextMatches } from "./search.js";
 
 export function Problems({ source, run, route, onQuery, version }) {
   const [index, error] = useLoaded(() => readIndex(source, joinKey("run", run)), [run, version], true);
   if (error) return html`<${Failure} error=${error} />`;
   if (!index) return html`<${Loading} what="samples" />`;
   if (!index.size) return html`<p class="empty">No samples are stored.</p>`;
-  return html`<${Table} index=${index} run=${run} query=${route.query} onQuery=${onQuery} />`;
+  return html`<${Table} source=${source} index=${index} run=${run} query=${route.query} onQuery=${onQuery} />`;
 }
 
 function bySample(index) {
@@ -84,16 +85,17 @@ function clusterCounts(index) {
   return [...counts].toSorted((one, other) => other[1] - one[1]).slice(0, 500);
 }
 
-function Table({ index, run, query, onQuery }) {
+function Table({ source, index, run, query, onQuery }) {
   const several = index.mostSamples > 1;
   const view = several && query.view !== "samples" ? "problems" : "samples";
   const change = (name) => (value) => onQuery({ ...query, [name]: value });
+  const inTexts = useTextMatches(source, run, index, query);
   const rows = useMemo(() => {
     if (view === "problems") {
-      return order(selectTasks(index, query), query.sort, (name, task) => taskValue(index, name, task));
+      return order(selectTasks(index, query, inTexts), query.sort, (name, task) => taskValue(index, name, task));
     }
-    return order(selectSamples(index, query), query.sort, (name, row) => sampleValue(index, name, row));
-  }, [index, view, JSON.stringify(query)]);
+    return order(selectSamples(index, query, inTexts), query.sort, (name, row) => sampleValue(index, name, row));
+  }, [index, view, JSON.stringify(query), inTexts]);
   const columns = useMemo(() => (view === "problems" ? byTask(index) : bySample(index)), [index, view]);
   const total = view === "problems" ? index.tasks.length : index.size;
   const noun = view === "problems" || !several ? "problems" : "samples";
@@ -115,9 +117,11 @@ function Table({ index, run, query, onQuery }) {
         options=${[["problems", "Problems"], ["samples", "Samples"]]} />`}
     </div>
     <div class="filters">
-      <label class="search"><span class="hidden">Search</span><input type="search" id="search"
+      <label class="search"><span class="hidden">Search</span><input type="search"
         placeholder="Search problems and details  ( / )" value=${query.q || ""}
         onInput=${(event) => change("q")(event.currentTarget.value)} /></label>
+      <label class="choice"><input type="checkbox" checked=${Boolean(query.code)}
+        onChange=${(event) => change("code")(event.currentTarget.checked ? "1" : "")} /> in code</label>
       <${Toggle} label="Status" value=${query.status || ""} onChange=${change("status")}
         options=${[["", "All", index.size], ...statuses.map(([name, count]) => [name, name, count])]} />
       ${view === "problems" && html`<${Choice} label="Solved" value=${query.solved} onChange=${change("solved")}

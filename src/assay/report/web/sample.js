@@ -7,6 +7,7 @@ import { useLoaded } from "./load.js";
 import { Failure, Loading, Meter, Status, Toggle, clean } from "./parts.js";
 import { sampleValue, taskValue } from "./problems.js";
 import { address, joinKey } from "./router.js";
+import { useTextMatches } from "./search.js";
 
 const FINISH = {
   stop: "ended by itself", length: "cut off at the token limit", error: "request failed",
@@ -25,12 +26,12 @@ export function SamplePage({ source, route, version }) {
 }
 
 // The rows in the order of the table that the reader came from.
-function neighbours(index, row, query) {
+function neighbours(index, row, query, inTexts) {
   const perTask = index.mostSamples > 1 && query.view !== "samples";
   const rows = perTask
-    ? order(selectTasks(index, query), query.sort, (name, task) => taskValue(index, name, task))
+    ? order(selectTasks(index, query, inTexts), query.sort, (name, task) => taskValue(index, name, task))
         .map((task) => index.first[task])
-    : order(selectSamples(index, query), query.sort, (name, at) => sampleValue(index, name, at));
+    : order(selectSamples(index, query, inTexts), query.sort, (name, at) => sampleValue(index, name, at));
   const here = perTask
     ? rows.findIndex((other) => index.taskOf[other] === index.taskOf[row])
     : rows.indexOf(row);
@@ -42,7 +43,7 @@ function Sample({ source, run, index, row, query }) {
   const name = index.tasks[task];
   const chunk = joinKey("run", run, "texts", index.chunks[task]);
   const [texts, error] = useLoaded(() => source.block(chunk), [chunk, index], true);
-  const { rows, here, previous, next } = neighbours(index, row, query);
+  const { rows, here, previous, next } = neighbours(index, row, query, useTextMatches(source, run, index, query));
   const to = (other) => address(
     ["run", run, index.tasks[index.taskOf[other]], index.number("sample", other)], query,
   );

@@ -71,7 +71,7 @@ function Licences({ onClose }) {
 }
 
 function focusSearch() {
-  const field = document.querySelector(".page:not([hidden]) :is(#search, [data-search])");
+  const field = document.querySelector(".page:not([hidden]) .search input");
   if (field) field.focus();
 }
 
