@@ -385,8 +385,8 @@ def test_outcomes_are_of_failures_only() -> None:
 
 def test_a_test_of_several_lines_is_shown_whole() -> None:
     tests = "def check(f):\n    assert f(1) == 2\n    assert f(2) == [\n        3,\n    ]\n"
-    assert complete_test("assert f(2) == [", tests) == "assert f(2) == [\n        3,\n    ]"
-    assert find_expected(complete_test("assert f(2) == [", tests)) == "[\n        3,\n    ]"
+    assert complete_test("assert f(2) == [", tests) == "assert f(2) == [\n    3,\n]"
+    assert find_expected(complete_test("assert f(2) == [", tests)) == "[\n    3,\n]"
     assert complete_test("assert f(1) == 2", tests) == "assert f(1) == 2"
     assert complete_test("assert f(3) == [", tests) == "assert f(3) == ["
     assert complete_test("assert f(2) == [", "not ( python") == "assert f(2) == ["

@@ -72,18 +72,19 @@ def _run_row(run: RunSource) -> tuple[str, ...]:
 def _comparisons(pairs: Sequence[tuple[RunSource, RunSource]]) -> str:
     if not pairs:
         return ""
-    items = "".join(
-        f"<li>{link(join_key('compare', a.key, b.key), b.entry.model)} "
-        f'<span class="soft">against</span> {text(a.entry.model)} '
-        f'<span class="soft">on {text(a.entry.benchmark)}</span></li>'
-        for a, b in pairs[:MOST_LISTED]
+    by_benchmark: dict[str, list[str]] = {}
+    for a, b in pairs[:MOST_LISTED]:
+        by_benchmark.setdefault(f"{a.entry.benchmark}{a.entry.selection}", []).append(
+            f"<li>{link(join_key('compare', a.key, b.key), b.entry.model)} "
+            f'<span class="soft">against</span> {text(a.entry.model)}</li>'
+        )
+    lists = "".join(
+        f'<h3>{text(name)}</h3><ul class="columns">{"".join(items)}</ul>'
+        for name, items in sorted(by_benchmark.items())
     )
     more = len(pairs) - MOST_LISTED
     note = f'<p class="note">And {count(more, "more pair")}.</p>' if more > 0 else ""
-    return (
-        '<section class="panel" data-mount="pairs"><h2>Comparisons</h2>'
-        f'<ul class="columns">{items}</ul>{note}</section>'
-    )
+    return f'<section class="panel main" data-mount="pairs"><h2>Comparisons</h2>{lists}{note}</section>'
 
 
 def _measurements(sources: Sources) -> str:

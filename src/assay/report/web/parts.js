@@ -2,7 +2,7 @@
 import { html } from "./vendor/preact-htm.js";
 import { visibleText } from "./visible.js";
 
-const SYMBOLS = { pass: "✓", fail: "✕", invalid: "!", "not-judged": "…" };
+export const SYMBOLS = { pass: "✓", fail: "✕", invalid: "!", "not-judged": "…" };
 
 export function Status({ status }) {
   return html`<span class=${`status ${status}`}><span aria-hidden="true">${

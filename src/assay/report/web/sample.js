@@ -4,7 +4,7 @@ import { Code, Unified } from "./code.js";
 import { readIndex } from "./columns.js";
 import { order, selectSamples, selectTasks } from "./filters.js";
 import { useLoaded } from "./load.js";
-import { Failure, Loading, Meter, Status, Toggle, clean } from "./parts.js";
+import { Failure, Loading, Meter, Status, SYMBOLS, Toggle, clean } from "./parts.js";
 import { sampleValue, taskValue } from "./problems.js";
 import { address, joinKey } from "./router.js";
 import { useTextMatches } from "./search.js";
@@ -100,7 +100,8 @@ function Siblings({ index, task, row, to }) {
         title=${members.length > 1 ? `${members.length} identical programs` : ""}>${members.map((other) => html`<a
           key=${other} href=${to(other)} class=${`chip ${index.word("status", other)}`}
           aria-current=${other === row ? "true" : undefined}
-          aria-label=${`sample ${index.number("sample", other)}, ${index.word("status", other)}`}>${
+          aria-label=${`sample ${index.number("sample", other)}, ${index.word("status", other)}`}><span
+            aria-hidden="true">${SYMBOLS[index.word("status", other)] || "?"}</span> ${
             index.number("sample", other)}</a>`)}</span>`)}</div>
   </section>`;
 }

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import functools
 import re
+import textwrap
 from dataclasses import dataclass
 
 from assay.types import Verdict
@@ -50,12 +52,21 @@ def complete_test(first: str, tests: str) -> str:
     """Return the whole statement of which a verdict has the first line, or that line."""
     if not first or _parses(first) or not 0 < len(tests) <= LONGEST_CODE:
         return first
+    return _find_statements(tests).get(first.strip(), first)
+
+
+@functools.lru_cache(maxsize=4)  # all samples of a problem have the same tests
+def _find_statements(code: str) -> dict[str, str]:
+    """Return the statements of several lines by their first line."""
+    found: dict[str, str] = {}
     with contextlib.suppress(*UNREADABLE):
-        lines = tests.splitlines()
-        for node in ast.walk(ast.parse(tests)):
-            if isinstance(node, ast.stmt) and lines[node.lineno - 1].strip() == first.strip():
-                return (ast.get_source_segment(tests, node) or first)[:LONGEST_TEST]
-    return first
+        lines = code.splitlines()
+        for node in ast.walk(ast.parse(code)):
+            if isinstance(node, ast.stmt) and node.end_lineno != node.lineno:
+                statement = "\n".join(lines[node.lineno - 1 : node.end_lineno])
+                first = lines[node.lineno - 1].strip()
+                found.setdefault(first, textwrap.dedent(statement)[:LONGEST_TEST])
+    return found
 
 
 def _parses(text: str) -> bool:
