@@ -7,6 +7,7 @@ import gzip
 import html
 import json
 import re
+import shutil
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
@@ -16,14 +17,19 @@ import pytest
 
 import assay
 from assay.errors import RunError, UsageError
+from assay.progress import Silent
 from assay.report.pages import Site, open_sources, render_document
 from assay.report.pages.build import build_report
-from assay.report.pages.outcomes import Outcome, complete_test, find_expected, find_outcome
+from assay.report.pages.run.outcomes import Outcome, complete_test, find_expected, find_outcome
 from assay.report.pages.section import join_key
 from assay.report.pages.words import could_show, duration, probability, signed
+from assay.runs.stores.suites import Baseline as SuiteBaseline
+from assay.runs.stores.suites import SuiteRecord, SuiteRow, Target, suite_path, write_suite
 from assay.types import Verdict
 from tests.in_process import run_command
+from tests.report.measurements import DOCUMENTS, write_measurements
 from tests.report.run_folders import hostile_samples, sample, toy_samples, write_run
+from tests.runs.test_result import content_of
 from tests.test_protocol import BASE
 
 VOID = {"meta", "link", "br", "hr", "img", "input", "col", "base"}
@@ -170,7 +176,7 @@ def test_a_server_gets_the_same_sections_and_data(results: Path) -> None:
     site = open_site(results)
     document = render_document([site.section("overview")], site.list_pages(), None, title="x")
     assert 'data-source="api"' in document
-    assert set(unpack(document)) == {"links"}
+    assert set(unpack(document)) == {"licences", "links"}
     for link in site.list_pages():
         section = site.section(link.key)
         assert section.key == link.key
@@ -196,7 +202,7 @@ def test_texts_are_split_so_that_a_sample_opens_fast(tmp_path: Path) -> None:
     samples = [sample(f"toy/{n}", answer="x" * 30_000) for n in range(60)]
     write_run(tmp_path, samples)
     site = open_site(tmp_path)
-    names = [name for name in site.list_blocks() if "texts" in name]
+    names = [name for name in site.list_blocks(key_of(site, "run")) if "texts" in name]
     assert len(names) > 5
     tasks = [task for name in names for task in site.block(name)]
     assert tasks == [f"toy/{n}" for n in range(60)]
@@ -248,6 +254,75 @@ def test_a_damaged_file_costs_only_itself(results: Path) -> None:
     found = open_sources([], results, notes.append)
     assert len(found.runs) == 3
     assert any("broken" in note for note in notes)
+
+
+def test_a_damaged_run_costs_only_its_page(results: Path) -> None:
+    folder = next(path for path in results.glob("other_*") if path.is_dir())
+    (folder / "verdicts.jsonl").write_text('{"task_id": 1}\n{}\n')
+    notes: list[str] = []
+
+    class Notes(Silent):
+        def note(self, text: str) -> None:
+            notes.append(text)
+
+    document = build_report([], results_dir=results, reporter=Notes())
+    pages = re.findall(r'<section class="page" id="([^"]+)"', document)
+    assert sum(page.startswith("run/") for page in pages) == 2
+    assert any("is left out" in note for note in notes)
+
+
+def test_a_result_without_its_folder_is_shown(results: Path) -> None:
+    for path in results.glob("other_*"):
+        if path.is_dir():
+            shutil.rmtree(path)
+    document = build_report([], results_dir=results)
+    index = next(v for k, v in unpack(document).items() if k.startswith("run/other"))
+    assert index["tasks"] == []
+    assert "The run's folder is missing." in index["prompt_note"]
+
+
+def test_results_files_with_everything_are_shown(tmp_path: Path) -> None:
+    for number, name in enumerate(("a", "b", "all")):
+        run = f"mini_2026010{number}_000000"
+        (tmp_path / f"{run}.json").write_text(json.dumps({**content_of(name), "run": run}))
+    document = build_report([], results_dir=tmp_path)
+    assert parse(document).problems == []
+    assert document.count('<section class="page" id="run/') == 3
+
+
+def test_a_suite_is_found_by_its_name(results: Path) -> None:
+    runs = sorted(path.stem for path in results.glob("toy_*.json"))
+    rows = (
+        SuiteRow("model-a", "toy", "standard", "greedy", "complete", runs[0]),
+        SuiteRow("model-x", "toy", "standard", "greedy", "failed", error="<b>no file</b>"),
+    )
+    baselines = (SuiteBaseline("toy", "published-model", 0.8, source="a paper"),)
+    write_suite(
+        suite_path(results, "nightly"),
+        SuiteRecord("nightly", "now", rows, (Target("toy", 0.9),), baselines),
+    )
+    site = Site(open_sources(["nightly"], results))
+    assert [run.key for run in site.sources.runs] == [runs[0]]
+    overview = site.section("overview").html
+    assert "Suite nightly" in overview
+    assert "&lt;b&gt;no file&lt;/b&gt;" in overview
+    board = site.section("board").html
+    assert "published-model (published)" in board
+    assert "target of nightly (target)" in board
+
+
+@pytest.mark.parametrize("kind", DOCUMENTS)
+def test_measurements_have_pages(kind: str, tmp_path: Path) -> None:
+    write_measurements(tmp_path)
+    site = Site(open_sources([str(tmp_path / f"{kind}.json")], tmp_path))
+    (link,) = [link for link in site.list_pages() if link.key.startswith("model/")]
+    page = site.section(link.key).html
+    assert parse(page).problems == []
+    words = {
+        "perplexity": "22.200", "bench": "tokens per second at most", "parity": "NO-GO",
+        "check": "3 weights are NaN", "qa": "INCONCLUSIVE",
+    }  # fmt: skip
+    assert words[kind] in page
 
 
 def test_nothing_to_show_is_an_error(tmp_path: Path) -> None:

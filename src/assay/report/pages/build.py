@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
-from assay.errors import RunError
+from assay.errors import AssayError, RunError
 from assay.progress import Reporter, Silent
 from assay.report.pages.document import render_document
 from assay.report.pages.site import Site
@@ -30,12 +31,20 @@ def build_report(
     if not sources.runs and not sources.measurements:
         raise RunError(f"{results_dir}: has no runs. Start one with `assay eval`.")
     site = Site(sources, reporter=reporter, data_dir=data_dir)
-    links = site.list_pages()
-    sections = []
-    for done, link in enumerate(links):
-        reporter.preparing("report", done, len(links))
-        sections.append(site.section(link.key))
-    blocks = {name: site.block(name) for name in site.list_blocks()}
+    wanted = site.list_pages()
+    links, sections = [], []
+    blocks: dict[str, Any] = {}
+    for done, link in enumerate(wanted):
+        reporter.preparing("report", done, len(wanted))
+        try:
+            section = site.section(link.key)
+            found = {name: site.block(name) for name in site.list_blocks(link.key)}
+        except AssayError as error:
+            reporter.note(f"{link.title}: is left out. {error}")
+            continue
+        links.append(link)
+        sections.append(section)
+        blocks |= found
     return render_document(sections, links, blocks, title=title or _title(sources))
 
 

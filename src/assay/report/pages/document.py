@@ -9,10 +9,16 @@ from html import escape
 from typing import Any
 
 from assay import codec
-from assay.report.pages.bundle import bundle_script, digest, read_style
+from assay.report.pages.bundle import bundle_script, digest, read_asset, read_style
 from assay.report.pages.markup import text
 from assay.report.pages.section import PageLink, Section
 
+# Code of others in the script. Their licences want to be with every copy.
+LICENCES = (
+    ("preact", "LICENSE-preact.txt"),
+    ("htm", "LICENSE-htm.txt"),
+    ("Prism", "LICENSE-prism.txt"),
+)
 # Runs before anything is drawn: the chosen theme, and that a script is there.
 EARLY = """document.documentElement.classList.add("js");
 try {
@@ -74,6 +80,7 @@ def render_document(
         if not api
         else '<footer class="bottom">Served by assay.</footer>',
         _embed("links", [codec.to_json(one) for one in links]),
+        _embed("licences", [[name, read_asset(f"vendor/{file}")] for name, file in LICENCES]),
     ]
     parts += [_embed(name, content) for name, content in (blocks or {}).items()]
     parts += [f'<script type="module">{bundle_script()}</script>', "</body>", "</html>"]

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Sequence
 from typing import Literal
 
 from assay.report.pages.markup import panel
-from assay.report.pages.measurements import BenchDocument, ParityDocument
-from assay.report.pages.run_data import RunData, RunSample
+from assay.report.pages.model.documents import BenchDocument, ParityDocument
+from assay.report.pages.run.data import RunData, RunSample
 from assay.report.pages.words import ends
 from assay.report.plots import (
     Bar,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -12,18 +12,18 @@ from assay import benchmarks
 from assay.datasets.states import find_data
 from assay.errors import AssayError, DataError, UsageError
 from assay.progress import Reporter, Silent
-from assay.report.pages.board_page import BOARD, render_board
+from assay.report.pages.board.page import BOARD, render_board
 from assay.report.pages.compare_page import (
     ComparedRuns,
     compare_block,
     compare_runs,
     render_comparison,
 )
+from assay.report.pages.model.page import render_measurement
 from assay.report.pages.overview_page import OVERVIEW, render_overview
-from assay.report.pages.quality_page import render_measurement
-from assay.report.pages.run_blocks import build_index, build_texts, count_chunks
-from assay.report.pages.run_data import RunData, load_run_data
-from assay.report.pages.run_page import render_run
+from assay.report.pages.run.blocks import build_index, build_texts, count_chunks
+from assay.report.pages.run.data import RunData, load_run_data
+from assay.report.pages.run.page import render_run
 from assay.report.pages.section import PageLink, Section, join_key
 from assay.report.pages.sources import RunSource, Sources
 from assay.runs.compare import share_problems
@@ -81,40 +81,57 @@ class Site:
     def section(self, key: str) -> Section:
         """Return a page. Raise UsageError for an unknown key."""
         kind, *names = (unquote(part) for part in key.split("/"))
-        if kind == OVERVIEW and not names:
-            return render_overview(self.sources, list(self.list_pairs()))
-        if kind == BOARD and not names:
-            return render_board(self.sources)
-        if kind == "run" and len(names) == 1:
-            return render_run(self._load(names[0]), self._list_comparisons(names[0]))
-        if kind == "compare" and len(names) == 2:
-            return render_comparison(self._compare(names[0], names[1]))
-        if kind == "model" and len(names) == 1 and names[0] in self._measurements:
-            return render_measurement(self._measurements[names[0]])
-        raise UsageError(f"{key}: is not a page. Start from the overview.")
+        render = SECTIONS.get((kind, len(names)))
+        if render is None:
+            raise UsageError(f"{key}: is not a page. Start from the overview.")
+        return render(self, *names)
 
     def block(self, name: str) -> Any:
         """Return data by its name. Raise UsageError for an unknown name."""
         kind, *names = (unquote(part) for part in name.split("/"))
-        if kind == "run" and len(names) == 1:
-            return build_index(self._load(names[0]))
-        if kind == "run" and len(names) == 3 and names[1] == "texts" and names[2].isdecimal():
-            data = self._load(names[0])
-            if int(names[2]) < count_chunks(data):
-                return build_texts(data, int(names[2]))
-        if kind == "compare" and len(names) == 2:
-            return compare_block(self._compare(names[0], names[1]))
-        raise UsageError(f"{name}: is not data of a page. Reload the page.")
+        build = BLOCKS.get((kind, len(names)))
+        if build is None:
+            raise UsageError(f"{name}: is not data of a page. Reload the page.")
+        return build(self, *names)
 
-    def list_blocks(self) -> Iterator[str]:
-        """Yield the names of all data of all pages."""
-        for run in self.sources.runs:
-            yield join_key("run", run.key)
-            for number in range(count_chunks(self._load(run.key))):
-                yield join_key("run", run.key, "texts", str(number))
-        for link in self.list_pages():
-            if link.key.startswith("compare/"):
-                yield link.key
+    def _overview(self) -> Section:
+        return render_overview(self.sources, list(self.list_pairs()))
+
+    def _board(self) -> Section:
+        return render_board(self.sources)
+
+    def _run(self, key: str) -> Section:
+        return render_run(self._load(key), self._list_comparisons(key))
+
+    def _comparison(self, a: str, b: str) -> Section:
+        return render_comparison(self._compare(a, b))
+
+    def _measurement(self, key: str) -> Section:
+        if key not in self._measurements:
+            raise UsageError(f"{key}: is not a measurement of this report. Choose another.")
+        return render_measurement(self._measurements[key])
+
+    def _index(self, key: str) -> Any:
+        return build_index(self._load(key))
+
+    def _texts(self, key: str, part: str, number: str) -> Any:
+        data = self._load(key)
+        if part != "texts" or number not in map(str, range(count_chunks(data))):
+            raise UsageError(f"{key}: has no {part} {number}. Reload the page.")
+        return build_texts(data, int(number))
+
+    def _changes(self, a: str, b: str) -> Any:
+        return compare_block(self._compare(a, b))
+
+    def list_blocks(self, key: str) -> Iterator[str]:
+        """Yield the names of a page's own data."""
+        kind, *names = (unquote(part) for part in key.split("/"))
+        if kind == "run":
+            yield key
+            for number in range(count_chunks(self._load(names[0]))):
+                yield f"{key}/texts/{number}"
+        if kind == "compare":
+            yield key
 
     def _find(self, key: str) -> RunSource:
         if key not in self._runs:
@@ -148,6 +165,21 @@ class Site:
             for a, b in itertools.islice(self.list_pairs(), MOST_PAIRS)
             if key in (a.key, b.key)
         ]
+
+
+# By kind and number of names in a key.
+SECTIONS: dict[tuple[str, int], Callable[..., Section]] = {
+    (OVERVIEW, 0): Site._overview,
+    (BOARD, 0): Site._board,
+    ("run", 1): Site._run,
+    ("compare", 2): Site._comparison,
+    ("model", 1): Site._measurement,
+}
+BLOCKS: dict[tuple[str, int], Callable[..., Any]] = {
+    ("run", 1): Site._index,
+    ("run", 3): Site._texts,
+    ("compare", 2): Site._changes,
+}
 
 
 def _is_comparable(a: RunSource, b: RunSource) -> bool:

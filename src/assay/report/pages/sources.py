@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from assay.errors import RunError
-from assay.report.pages.measurements import Measurement, find_measurements
+from assay.report.pages.model.documents import Measurement, find_measurements
 from assay.runs.history import (
     RunEntry,
     collect_runs,

@@ -1,7 +1,9 @@
 // What surrounds every page: where the reader is, the theme, and how to get to other pages.
 import { html, useEffect, useRef, useState } from "./vendor/preact-htm.js";
 import { clean } from "./parts.js";
+import { useLoaded } from "./load.js";
 import { address } from "./router.js";
+import { readEmbedded } from "./source.js";
 
 const THEMES = ["", "light", "dark"];
 const THEME_NAMES = { "": "Auto", light: "Light", dark: "Dark" };
@@ -55,8 +57,17 @@ export function Tools({ links }) {
     <button type="button" class="quiet" aria-label=${`Theme: ${THEME_NAMES[theme]}`} onClick=${next}>${THEME_NAMES[theme]}</button>
     <button type="button" class="quiet" aria-label="Keyboard help" onClick=${() => setOpen("help")}>?</button>
     ${open === "go" && html`<${GoTo} links=${links} onClose=${() => setOpen("")} />`}
+    ${open === "licences" && html`<${Licences} onClose=${() => setOpen("")} />`}
     ${open === "help" && html`<${Dialog} title="Keyboard" onClose=${() => setOpen("")}><dl class="keys">${KEYS.map(
-      ([key, what]) => html`<div key=${key}><dt><kbd>${key}</kbd></dt><dd>${what}</dd></div>`)}</dl><//>`}`;
+      ([key, what]) => html`<div key=${key}><dt><kbd>${key}</kbd></dt><dd>${what}</dd></div>`)}</dl>
+      <p class="note">This page contains preact, htm and Prism. <button type="button" class="inline"
+        onClick=${() => setOpen("licences")}>Licences</button></p><//>`}`;
+}
+
+function Licences({ onClose }) {
+  const [texts, error] = useLoaded(() => readEmbedded("licences"), []);
+  return html`<${Dialog} title="Licences" onClose=${onClose}>${error ? html`<p>${error.message}</p>` : null}
+    <div class="licences">${(texts || []).map(([name, text]) => html`<h3 key=${name}>${name}</h3><pre tabindex="0">${text}</pre>`)}</div><//>`;
 }
 
 function focusSearch() {

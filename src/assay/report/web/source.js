@@ -22,7 +22,7 @@ function findEmbedded(name) {
   return null;
 }
 
-async function readEmbedded(name) {
+export async function readEmbedded(name) {
   const element = findEmbedded(name);
   if (!element) throw new Error(`This file has no data named ${name}.`);
   return unpack(fromBase64(element.textContent));

@@ -9,7 +9,7 @@ from typing import Any
 from assay import codec
 from assay.report.pages.figures import bench_figure, parity_figure
 from assay.report.pages.markup import facts, panel, table, text
-from assay.report.pages.measurements import (
+from assay.report.pages.model.documents import (
     TITLES,
     BenchDocument,
     CheckDocument,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from assay.report.pages.run_data import RunData, RunSample
+from assay.report.pages.run.data import RunData, RunSample
 from assay.report.pages.section import join_key
 from assay.types import Prompt
 

@@ -18,7 +18,7 @@ UNREADABLE = (SyntaxError, ValueError, RecursionError, MemoryError)
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a failing test called, what it expected and what it got. Empty if not known.
+    """The call of a failing test, the value that it expected, and the one it got, if known.
 
     ``test`` is the whole statement; a verdict has only its first line.
     """

@@ -21,10 +21,10 @@ from assay.report.leaderboard.grid import (
     list_notes,
 )
 from assay.report.leaderboard.measures import MEASURES
-from assay.report.pages.board_figures import board_figures
+from assay.report.pages.board.figures import board_figures
 from assay.report.pages.figures import interval_cell
 from assay.report.pages.markup import link, table, text
-from assay.report.pages.measurements import BenchDocument
+from assay.report.pages.model.documents import BenchDocument
 from assay.report.pages.section import Section, join_key
 from assay.report.pages.sources import Sources
 from assay.report.pages.words import percent

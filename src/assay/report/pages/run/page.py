@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 
 from assay.report.pages.figures import run_figures, score_bar
 from assay.report.pages.markup import facts, link, text
-from assay.report.pages.run_blocks import index_name
-from assay.report.pages.run_data import RunData
+from assay.report.pages.run.blocks import index_name
+from assay.report.pages.run.data import RunData
 from assay.report.pages.section import PageLink, Section, join_key
 from assay.report.pages.words import could_show, count, day, duration, ends, percent
 from assay.report.summary import describe_settings

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from assay.errors import AssayError
 from assay.report.inspection import find_prompts, reason_of, status_of
-from assay.report.pages.outcomes import Outcome, find_outcome
+from assay.report.pages.run.outcomes import Outcome, find_outcome
 from assay.report.pages.sources import RunSource
 from assay.runs import RunReader
 from assay.runs.result import SampleResult, read_samples
