@@ -24,7 +24,7 @@ EVAL = $(BIN)/assay eval $(1) --model "$(CHECKPOINT)" --problems $(PROBLEMS) --n
 	--temperature $(TEMPERATURE) $(if $(MAX_TOKENS),--max-tokens $(MAX_TOKENS)) --prompt-strategy $(PROMPT_STRATEGY) \
 	--results-dir "$(RESULTS_DIR)"
 
-.PHONY: help eval suite eval-humaneval eval-mbpp eval-bigcodebench eval-all eval-perplexity results-history leaderboard \
+.PHONY: help eval suite eval-humaneval eval-mbpp eval-bigcodebench eval-all eval-perplexity results-history leaderboard view \
 	check bench \
 	compare-hf qa contracts test test-all lint container-engine browser screenshots release-check picture reference clean
 
@@ -58,6 +58,9 @@ results-history: $(VENV)/.ready ## list all runs, newest first
 
 leaderboard: $(VENV)/.ready ## compare all models of RESULTS_DIR on all benchmarks
 	$(BIN)/assay leaderboard --results-dir "$(RESULTS_DIR)"
+
+view: $(VENV)/.ready ## serve the report pages of RESULTS_DIR on this machine
+	$(BIN)/assay view "$(RESULTS_DIR)" --open
 
 check: $(VENV)/.ready ## tell whether the file of CHECKPOINT is sound
 	$(BIN)/assay check "$(CHECKPOINT)"

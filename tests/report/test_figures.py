@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
@@ -14,6 +15,7 @@ from assay.report import figures
 from assay.report.figures import files
 from assay.report.leaderboard import ModelFacts
 from assay.runs import RunEntry
+from assay.runs import write_result as save_result
 from tests.conftest import Cli
 from tests.e2e.test_history import write_result
 from tests.report.leaderboards import make_result
@@ -112,6 +114,34 @@ def test_a_command_writes_png(assay: Cli, results: Path) -> None:
     content = (results.parent / "history.png").read_bytes()
     assert content.startswith(PNG)
     assert int.from_bytes(content[16:20], "big") == 2 * (720 + 2 * 16)
+
+
+@pytest.fixture
+def judged(tmp_path: Path) -> list[str]:
+    """Write results files with problems, and return the names of their runs."""
+    (tmp_path / "results").mkdir()
+    for day, passed in enumerate((40, 60, 90), 1):
+        result = make_result(f"model-{day}", passed, day=day)
+        save_result(replace(result, path=tmp_path / "results" / result.path.name))
+    return [f"humaneval_202601{day:02d}_000000" for day in (1, 2, 3)]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "content"),
+    [
+        (["compare", "A", "B"], "model-2 compared with model-1 on humaneval"),
+        (["compare", "A", "B", "C"], "Differences in pass@1 to model-1"),
+        (["leaderboard"], "Heat map of 100 problems by 3 models"),
+        (["leaderboard", "--pareto", "run-speed"], "Quality by run-speed on humaneval"),
+    ],
+)
+def test_commands_draw_what_they_print(
+    assay: Cli, judged: list[str], tmp_path: Path, arguments: list[str], content: str
+) -> None:
+    names = dict(zip("ABC", judged, strict=True))
+    done = assay(*(names.get(one, one) for one in arguments), "--plot", "plot.svg")
+    assert done.returncode == 0, done.stderr
+    assert content in (tmp_path / "plot.svg").read_text()
 
 
 @pytest.mark.parametrize(

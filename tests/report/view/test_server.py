@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import concurrent.futures
+import contextlib
 import gzip
 import socket
 import stat
@@ -82,6 +83,37 @@ def test_a_linked_folder_is_not_followed(serve: Serve, results: Path, scored: Re
     (results / scored.run).symlink_to(elsewhere)
     _, client = serve()
     assert client.ask(f"/api/block?name=run/{scored.run}").json["tasks"] == []
+
+
+@pytest.mark.parametrize(
+    ("request_bytes", "status"),
+    [
+        (b"nonsense\r\n\r\n", 400),
+        (b"GET / HTTP/9.9\r\n\r\n", 505),
+        (b"GET /" + b"a" * 70_000 + b" HTTP/1.1\r\n\r\n", 414),
+        (b"GET / HTTP/1.1\r\n" + b"A: b\r\n" * 200 + b"\r\n", 431),
+        (b"GET / HTTP/1.1\r\nHost: localhost\r\nHost: localhost\r\n\r\n", 421),
+        (b"GET / HTTP/1.0\r\n\r\n", 421),
+        (b"<script> / HTTP/1.1\r\nHost: localhost\r\n\r\n", 501),
+    ],
+    ids=["nonsense", "version", "long", "headers", "two hosts", "no host", "method"],
+)
+def test_requests_without_sense_get_a_strict_answer(
+    serve: Serve, request_bytes: bytes, status: int
+) -> None:
+    server, client = serve()
+    with socket.create_connection(("127.0.0.1", server.port), timeout=30) as connection:
+        connection.sendall(request_bytes)
+        connection.shutdown(socket.SHUT_WR)
+        received = b""
+        with contextlib.suppress(ConnectionResetError):  # the rest of a long request is not read
+            while data := connection.recv(65_536):
+                received += data
+    head = received.partition(b"\r\n\r\n")[0].decode()
+    assert head.startswith(f"HTTP/1.1 {status} ")
+    assert "Content-Security-Policy: default-src 'none'" in head
+    assert "Content-Type: application/json" in head
+    assert client.ask("/").status == 200
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "OPTIONS", "PATCH", "TRACE", "X"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from assay.borders.writing import write_whole
+from assay.distribution import install_hint
 from assay.errors import RunError, UsageError
 from assay.report.plots import Drawing
 from assay.report.plots.svg import FONT
@@ -40,7 +41,7 @@ def _render(svg: str) -> bytes:
     except ImportError as error:
         raise UsageError(
             "--plot: PNG files need the package resvg-py. "
-            "Install it with pip install 'assay-eval[report]', or write an .svg file."
+            f"Install it with {install_hint('report')}, or write an .svg file."
         ) from error
     return bytes(resvg_py.svg_to_bytes(svg_string=svg, zoom=ZOOM))
 

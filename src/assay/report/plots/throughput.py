@@ -44,13 +44,14 @@ def draw_speed_curves(curves: tuple[SpeedCurve, ...]) -> Drawing:
         for curve in curves
     )  # fmt: skip
     numbers = sorted({int(p.x) for line in lines for p in line.points}) or [1]
+    alone = curves[0].label if len(curves) == 1 else ""
     words = "; ".join(
         f"{curve.label}: " + ", ".join(f"{s.median:,.1f} with {s.sequences}" for s in curve.speeds)
         for curve in curves
     )
     return draw_lines(
         LineChart(
-            title="Throughput by batch size",
+            title=f"Throughput by batch size{f': {alone}' if alone else ''}",
             description=f"Line plot of tokens per second by number of sequences. {words}.",
             lines=lines,
             x_name="sequences at once",

@@ -41,6 +41,7 @@ class ViewHandler(BaseHTTPRequestHandler):
 
     server: ViewServer
     protocol_version = "HTTP/1.1"
+    default_request_version = "HTTP/1.0"  # not 0.9, which has answers without headers
     server_version, sys_version = f"assay/{__version__}", ""
     timeout = IDLE_S  # of the connection; see StreamRequestHandler
 
@@ -123,6 +124,12 @@ class ViewHandler(BaseHTTPRequestHandler):
             while (found := changes.take(STILL_THERE_S)) is not None:
                 self.wfile.write(_encode(found).encode())
 
+    def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
+        """Send the library's refusals, such as that of an unknown method, as all others."""
+        status = HTTPStatus(code)
+        self.close_connection = True
+        self._refuse(Refusal(status, explain or message or status.phrase))
+
     def _remember(self) -> None:
         """Keep a session in the browser, and take the token out of the address."""
         guard = self.server.guard
@@ -156,7 +163,7 @@ class ViewHandler(BaseHTTPRequestHandler):
         if status != HTTPStatus.NO_CONTENT:
             more["Content-Length"] = str(len(content))
         self._send_head(status, kind, more, policy)
-        if self.command != "HEAD":
+        if getattr(self, "command", "") != "HEAD":  # it is missing if the request has no sense
             self.wfile.write(content)
 
     def _send_head(
