@@ -65,6 +65,14 @@ def test_hidden_characters_are_visible(open_page: OpenPage, hostile: Path) -> No
     page.get_by_text("\\x1b").first.wait_for()
 
 
+def test_a_task_without_an_address_of_its_own_opens(open_page: OpenPage, hostile: Path) -> None:
+    page = open_at(open_page, hostile, find_key(hostile, "run/", "onerror"))
+    rows = page.locator(".page:not([hidden]) .grid-body .grid-row")
+    rows.last.click()
+    page.locator(".verdict-card.pass").wait_for()
+    assert page.locator("h1:visible").inner_text() == "toy/half \\ud800"
+
+
 def test_megabytes_on_one_line_are_shortened(open_page: OpenPage, hostile: Path) -> None:
     page = open_at(open_page, hostile, sample_address(hostile, "one line"))
     page.get_by_role("button", name="Answer", exact=True).click()

@@ -108,7 +108,7 @@ def hostile_samples() -> list[Judged]:
             output=text[:5_000], rule="fenced</script>",
         )
         for name, text in HOSTILE.items()
-    ]  # fmt: skip
+    ] + [sample("toy/half \ud800", answer="x")]  # fmt: skip
 
 
 def large_samples(n: int = 10) -> list[Judged]:

@@ -84,7 +84,8 @@ def _comparisons(pairs: Sequence[tuple[RunSource, RunSource]]) -> str:
     )
     more = len(pairs) - MOST_LISTED
     note = f'<p class="note">And {count(more, "more pair")}.</p>' if more > 0 else ""
-    return f'<section class="panel main" data-mount="pairs"><h2>Comparisons</h2>{lists}{note}</section>'
+    content = f"<h2>Comparisons</h2>{lists}{note}"
+    return f'<section class="panel main" data-mount="pairs">{content}</section>'
 
 
 def _measurements(sources: Sources) -> str:

@@ -31,4 +31,4 @@ class PageLink:
 
 def join_key(*parts: str) -> str:
     """Return a key such as ``compare/a/b``. Slashes and special characters are quoted."""
-    return "/".join(quote(part, safe="") for part in parts)
+    return "/".join(quote(part, safe="", errors="replace") for part in parts)

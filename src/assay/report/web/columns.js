@@ -1,4 +1,5 @@
 // Read a run's index: samples in columns, as the file stores them.
+import { wellFormed } from "./router.js";
 
 export class RunIndex {
   constructor(content) {
@@ -14,7 +15,7 @@ export class RunIndex {
     this.counts.forEach((count, task) => {
       this.taskOf.fill(task, this.first[task], this.first[task] + count);
     });
-    this.taskNumbers = new Map(this.tasks.map((task, number) => [task, number]));
+    this.taskNumbers = new Map(this.tasks.map((task, number) => [wellFormed(task), number]));
   }
 
   word(name, row) {
@@ -39,7 +40,7 @@ export class RunIndex {
   }
 
   findRow(task, sample) {
-    const number = this.taskNumbers.get(task);
+    const number = this.taskNumbers.get(wellFormed(task));
     if (number === undefined) return -1;
     const rows = this.rowsOf(number);
     const wanted = rows.find((row) => this.number("sample", row) === Number(sample));

@@ -5,7 +5,7 @@ import { readIndex } from "./columns.js";
 import { VirtualTable } from "./list.js";
 import { useLoaded } from "./load.js";
 import { Failure, Loading, Status, Toggle, clean } from "./parts.js";
-import { address, joinKey } from "./router.js";
+import { address, joinKey, wellFormed } from "./router.js";
 import { useKeys } from "./sample.js";
 
 export function Flips({ source, a, b, route, onQuery, version }) {
@@ -43,8 +43,8 @@ function View({ source, block, indexA, indexB, route, onQuery }) {
     && row.task.toLowerCase().includes(text)
   )), [all, wanted, text]);
   const counts = Object.fromEntries(Object.keys(KINDS).map((kind) => [kind, all.filter((row) => row.kind === kind).length]));
-  const chosen = route.rest[0] ? rows.findIndex((row) => row.task === route.rest[0]) : 0;
-  const current = chosen >= 0 ? rows[chosen] : all.find((row) => row.task === route.rest[0]);
+  const chosen = route.rest[0] ? rows.findIndex((row) => wellFormed(row.task) === route.rest[0]) : 0;
+  const current = chosen >= 0 ? rows[chosen] : all.find((row) => wellFormed(row.task) === route.rest[0]);
   const to = (row) => address(["compare", block.a, block.b, row.task], query);
   useKeys({
     j: chosen + 1 < rows.length && to(rows[chosen + 1]),
@@ -80,7 +80,7 @@ function View({ source, block, indexA, indexB, route, onQuery }) {
 
 // Choose the sample that shows the change: a pass where the run gained, a failure where it lost.
 function chooseRow(index, task, wanted) {
-  const number = index.taskNumbers.get(task);
+  const number = index.taskNumbers.get(wellFormed(task));
   if (number === undefined) return -1;
   const rows = index.rowsOf(number);
   const found = rows.find((row) => (index.word("status", row) === "pass") === wanted);

@@ -24,9 +24,14 @@ function decode(part) {
   }
 }
 
+// Return the text with a replacement for halves of characters, which addresses cannot have.
+export function wellFormed(text) {
+  return text.replace(/[\ud800-\udfff]/gu, "\ufffd");
+}
+
 // As Python's quote(safe="") does, which also encodes the characters that are left out here.
 function encode(part) {
-  return encodeURIComponent(part).replace(
+  return encodeURIComponent(wellFormed(part)).replace(
     /[!'()*]/g, (character) => `%${character.charCodeAt(0).toString(16).toUpperCase()}`,
   );
 }
