@@ -1,7 +1,7 @@
 // Show code: numbered lines, coloured, and two programs side by side.
 import { html, useMemo, useState } from "./vendor/preact-htm.js";
 import { highlightLines, splitLines } from "./highlight.js";
-import { diffLines, pairLines, changedPart } from "./diff.js";
+import { changedPart, diffLines, foldRows, pairLines } from "./diff.js";
 import { visible } from "./visible.js";
 
 const FIRST_LINES = 400;
@@ -78,29 +78,42 @@ function Side({ lines, at, part }) {
   </code></td>`;
 }
 
-// Two programs side by side. Unchanged stretches are folded if they are long.
+function PairRow({ row, found }) {
+  const [kind, i, j] = row;
+  const part = kind === "changed" ? changedPart(found.a[i], found.b[j]) : null;
+  return html`<tr class=${kind}>
+    <${Side} lines=${found.la} at=${i} part=${part && [part[0], part[1]]} />
+    <${Side} lines=${found.lb} at=${j} part=${part && [part[0], part[2]]} /></tr>`;
+}
+
+function Stretch({ folded, rows, found }) {
+  const [open, setOpen] = useState(!folded);
+  const [most, setMost] = useState(FIRST_LINES);
+  if (!open) {
+    return html`<tr class="fold"><td colspan="4"><button type="button" class="more"
+      onClick=${() => setOpen(true)}>${rows.length} unchanged lines</button></td></tr>`;
+  }
+  return html`${rows.slice(0, most).map((row, at) => html`<${PairRow} key=${at} row=${row} found=${found} />`)}
+    ${rows.length > most && html`<tr class="fold"><td colspan="4"><button type="button" class="more"
+      onClick=${() => setMost(most + MORE_LINES)}>${rows.length - most} more lines</button></td></tr>`}`;
+}
+
+// Two programs side by side. Long unchanged stretches are folded.
 export function SideBySide({ left, right, leftName, rightName }) {
-  const [open, setOpen] = useState(false);
   const found = useMemo(() => {
     const a = splitLines(left);
     const b = splitLines(right);
-    return { a, b, rows: pairLines(diffLines(a, b)), la: highlightLines(left), lb: highlightLines(right) };
+    const stretches = foldRows(pairLines(diffLines(a, b)));
+    return { a, b, stretches, la: highlightLines(left), lb: highlightLines(right) };
   }, [left, right]);
-  const { a, b, rows, la, lb } = found;
-  const shown = open ? rows : rows.slice(0, FIRST_LINES);
-  return html`<div class="code side-by-side">
+  return html`${left === right && html`<p class="note same-note">Both programs are the same.</p>`}
+    <div class="code side-by-side">
     <table aria-label="Programs side by side">
       <colgroup><col class="n" /><col /><col class="n" /><col /></colgroup>
       <thead><tr><th colspan="2" scope="colgroup">${leftName}</th>
         <th colspan="2" scope="colgroup">${rightName}</th></tr></thead>
-      <tbody>${shown.map(([kind, i, j], number) => {
-        const part = kind === "changed" ? changedPart(a[i], b[j]) : null;
-        return html`<tr key=${number} class=${kind}>
-          <${Side} lines=${la} at=${i} part=${part && [part[0], part[1]]} />
-          <${Side} lines=${lb} at=${j} part=${part && [part[0], part[2]]} /></tr>`;
-      })}</tbody></table>
-    ${shown.length < rows.length && html`<button type="button" class="more"
-      onClick=${() => setOpen(true)}>${rows.length - shown.length} more lines</button>`}
+      <tbody>${found.stretches.map(([folded, rows], at) => html`<${Stretch} key=${at}
+        folded=${folded} rows=${rows} found=${found} />`)}</tbody></table>
   </div>`;
 }
 

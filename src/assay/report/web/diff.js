@@ -84,6 +84,26 @@ export function pairLines(steps) {
   return rows;
 }
 
+const CONTEXT = 3; // unchanged lines that are shown around a change
+const LEAST_FOLD = 5; // lines; fewer are shown
+
+// Return the rows in stretches [folded, rows]. Unchanged lines far from changes are folded.
+export function foldRows(rows) {
+  const near = new Uint8Array(rows.length);
+  rows.forEach(([kind], at) => {
+    if (kind !== "same") near.fill(1, Math.max(0, at - CONTEXT), at + CONTEXT + 1);
+  });
+  if (!near.includes(1)) return [[false, rows]];
+  const stretches = [];
+  rows.forEach((row, at) => {
+    const folded = !near[at];
+    const last = stretches[stretches.length - 1];
+    if (last && last[0] === folded) last[1].push(row);
+    else stretches.push([folded, [row]]);
+  });
+  return stretches.map(([folded, some]) => [folded && some.length >= LEAST_FOLD, some]);
+}
+
 const LEAST_COMMON = 0.4; // of the longer line; other lines have nothing to do with each other
 
 // Return the middle part in which two similar lines differ, as [start, end of one, end of other].

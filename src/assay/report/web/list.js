@@ -57,6 +57,7 @@ export function VirtualTable({ columns, rows, sort, onSort, addressOf, label, ki
       (column) => html`<${Heading} key=${column.name} column=${column} sort=${sort} onSort=${onSort} />`,
     )}</div></div>
     <div class="grid-body" role="rowgroup" tabindex="0" ref=${scroller} onKeyDown=${move}
+      style=${{ height: `min(var(--most), ${Math.max(3, rows.length) * ROW}px)` }}
       aria-label=${`${label}, rows`} onScroll=${(event) => setTop(event.currentTarget.scrollTop)}>
       <div class="grid-space" role="presentation" style=${{ height: `${rows.length * ROW}px` }}>${shown}</div>
       ${rows.length === 0 && html`<p class="empty">No row matches the filters.</p>`}
