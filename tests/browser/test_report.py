@@ -189,7 +189,7 @@ def test_pages_are_found_by_name(open_page: OpenPage, report: Path) -> None:
     page.keyboard.press("Enter")
     page.get_by_role("heading", name="Leaderboard").wait_for()
     page.keyboard.press("?")
-    assert page.get_by_text("next, previous problem").is_visible()
+    page.get_by_text("next, previous problem").wait_for(timeout=10_000)
     page.keyboard.press("Escape")
 
 
