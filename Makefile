@@ -26,9 +26,9 @@ EVAL = $(BIN)/assay eval $(1) --model "$(CHECKPOINT)" --problems $(PROBLEMS) --n
 	--temperature $(TEMPERATURE) $(if $(MAX_TOKENS),--max-tokens $(MAX_TOKENS)) --prompt-strategy $(PROMPT_STRATEGY) \
 	--results-dir "$(RESULTS_DIR)"
 
-.PHONY: help eval suite eval-humaneval eval-mbpp eval-bigcodebench eval-all eval-perplexity results-history leaderboard \
+.PHONY: help eval suite eval-humaneval eval-mbpp eval-bigcodebench eval-all eval-perplexity results-history leaderboard view \
 	check bench \
-	compare-hf qa contracts test test-all lint container-engine release-check picture reference clean
+	compare-hf qa contracts test test-all lint container-engine browser screenshots release-check picture reference clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -60,6 +60,9 @@ results-history: $(VENV)/.ready ## list all runs, newest first
 
 leaderboard: $(VENV)/.ready ## compare all models of RESULTS_DIR on all benchmarks
 	$(BIN)/assay leaderboard --results-dir "$(RESULTS_DIR)"
+
+view: $(VENV)/.ready ## serve the report pages of RESULTS_DIR on this machine
+	$(BIN)/assay view "$(RESULTS_DIR)" --open
 
 check: $(VENV)/.ready ## tell whether the file of CHECKPOINT is sound
 	$(BIN)/assay check "$(CHECKPOINT)"
@@ -96,13 +99,15 @@ test-all: announce-all lint $(VENV)/.ready-all ## run all tests; installs torch 
 announce-all:
 	@echo "test-all installs torch, WebAssembly tools, EvalPlus and BigCodeBench's packages: 10 GB of disk."
 	@echo "Container tests need a container runtime: run 'make container-engine' first."
+	@echo "Browser tests need a browser: run 'make browser' first."
 	@echo "A test that is skipped although this machine could run it is a failure."
 
-lint: $(VENV)/.ready-lint ## ruff, mypy and codespell; no engine is installed for it
+lint: $(VENV)/.ready-lint ## ruff, mypy, codespell and oxlint; no engine is installed for it
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/codespell
+	$(BIN)/oxlint --quiet
 
 container-engine: ## install a container runtime (Debian's docker.io, as root) for the tests that need one
 	@if command -v dockerd || docker version >/dev/null 2>&1; then echo "a container runtime is installed"; \
@@ -110,6 +115,17 @@ container-engine: ## install a container runtime (Debian's docker.io, as root) f
 		echo "container-engine: needs root and apt-get. Install docker or podman yourself."; exit 1; \
 	else apt-get update && DEBIAN_FRONTEND=noninteractive \
 		apt-get install --yes --no-install-recommends docker.io; fi
+
+browser: ## install a browser (Debian's chromium-headless-shell, as root) for the tests that need one
+	@if [ -x /usr/lib/chromium/chromium-headless-shell ] || command -v chromium || command -v google-chrome; then \
+		echo "a browser is installed"; \
+	elif [ "$$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; then \
+		echo "browser: needs root and apt-get. Install Chromium yourself."; exit 1; \
+	else apt-get update && DEBIAN_FRONTEND=noninteractive \
+		apt-get install --yes --no-install-recommends chromium-headless-shell fonts-dejavu-core; fi
+
+screenshots: $(VENV)/.ready-browser ## take the pictures of docs/images in a real browser
+	$(BIN)/pytest -m browser tests/browser --screenshots docs/images $(PYTEST)
 
 release-check: $(VENV)/.ready-test ## build sdist and wheel, install the wheel elsewhere, evaluate from there
 	$(BIN)/python .ci/release_check.py
@@ -143,9 +159,13 @@ $(VENV)/.ready-lint: pyproject.toml $(BIN)/python
 	touch $@
 
 $(VENV)/.ready-test: pyproject.toml $(BIN)/python
-	$(PIP) --editable '.[gguf,apr,openai,dev]'
+	$(PIP) --editable '.[gguf,apr,openai,report,dev]'
+	touch $@
+
+$(VENV)/.ready-browser: pyproject.toml $(BIN)/python
+	$(PIP) --editable '.[gguf,apr,openai,report,browser,dev]'
 	touch $@
 
 $(VENV)/.ready-all: pyproject.toml $(VENV)/.ready-hf
-	$(PIP) --editable '.[gguf,apr,hf,openai,parquet,wasm,dev]'
+	$(PIP) --editable '.[gguf,apr,hf,openai,parquet,wasm,report,browser,dev]'
 	touch $@

@@ -37,13 +37,17 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="fail on every skip that this machine could have run (tests/skips.py has the rules)",
     )
+    parser.addoption("--screenshots", metavar="DIR", help="keep browser tests' pictures here")
+
+
+COSTLY = ("docker", "wasm", "parity", "browser")
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Keep tests that share something costly on one worker, the others by file (loadgroup)."""
     for item in items:
-        shared = [name for name in ("docker", "wasm", "parity") if item.get_closest_marker(name)]
+        shared = [name for name in COSTLY if item.get_closest_marker(name)]
         item.add_marker(pytest.mark.xdist_group(shared[0] if shared else item.path.stem))
 
 

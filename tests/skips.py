@@ -17,6 +17,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.browser.chromium import find_browser
+
 # Beside the checkout, or wherever the user says; read before the settings are cleared.
 SHARED_DATA = Path(
     os.environ.get("ASSAY_DATA_DIR") or Path(__file__).parents[2] / "shared" / "data"
@@ -52,6 +54,11 @@ def has_no_runtime() -> bool:
     return not (shutil.which("dockerd") or shutil.which("apt-get"))
 
 
+def has_no_browser() -> bool:
+    """Report whether no browser is installed and none can be."""
+    return find_browser() is None and (is_not_root() or not shutil.which("apt-get"))
+
+
 def has_no_shared_data() -> bool:
     return not SHARED_DATA.is_dir()
 
@@ -81,6 +88,7 @@ LACKS = (
     Lack("needs the parquet extra", lambda: is_missing("pyarrow")),
     Lack("root|as another user|the other tests show it", is_not_root),
     Lack("make container-engine", has_no_runtime),
+    Lack("make browser", has_no_browser),
     Lack("the runtime here is somebody else's", is_true_by_itself),
     Lack(r"shared/data|needs BigCodeBench's data|the data of .+ is not here", has_no_shared_data),
     Lack(" has no (?!folder of packages)", is_true_by_itself),  # a file of the shared data

@@ -69,7 +69,7 @@ def test_every_example_of_the_docs_runs(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     blocks = BLOCK.findall(DOCS.read_text())
-    assert len(blocks) == 6
+    assert len(blocks) == 9
     namespace: dict[str, Any] = {}
     for block in blocks:
         exec(compile(block, str(DOCS), "exec"), namespace)

@@ -37,6 +37,7 @@ SAME_MEANING = {
     "ASSAY_HF": {"compare-hf", "qa"},  # the model that is compared with
     "ASSAY_MODEL": {"eval", "prompt"},  # the model that is run
     "ASSAY_NAME": {"eval", "run", "prompt", "perplexity", "bench", "score"},  # in results
+    "ASSAY_PLOT": {"compare", "leaderboard", "history", "bench", "compare-hf"},  # a plot's file
     "ASSAY_POLICY": {"compare-hf", "qa"},  # file of thresholds
     "ASSAY_PROMPT_STRATEGY": {"eval", "prompt"},
     "ASSAY_SANDBOX": {"eval", "suite", "score", "selftest"},  # where programs are executed

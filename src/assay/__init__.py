@@ -13,7 +13,7 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from assay.api import Judge, compare, evaluate, judge, leaderboard  # noqa: I001 - two lines
-    from assay.api import load_benchmark, load_run, open_model, run_suite
+    from assay.api import load_benchmark, load_run, open_model, run_suite, view, write_report
     from assay.errors import AssayError, DataError, ModelError, RunError, SandboxError, UsageError
     from assay.models.options import EngineOptions
     from assay.progress import Reporter, Silent
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _HOME = {
     "assay.api": (
         "Judge", "compare", "evaluate", "judge", "leaderboard", "load_benchmark", "load_run",
-        "open_model", "run_suite",
+        "open_model", "run_suite", "view", "write_report",
     ),
     "assay.errors": (
         "AssayError", "DataError", "ModelError", "RunError", "SandboxError", "UsageError",
@@ -44,6 +44,7 @@ __all__ = [
     "Leaderboard", "Limits", "ModelError", "ModelFacts", "Problem", "Reporter", "Result",
     "RunError", "SampleResult", "SandboxError", "Silent", "UsageError", "Verdict", "compare",
     "evaluate", "judge", "leaderboard", "load_benchmark", "load_run", "open_model", "run_suite",
+    "view", "write_report",
 ]  # fmt: skip
 
 

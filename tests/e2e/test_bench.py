@@ -58,8 +58,10 @@ def check_local(result: dict[str, Any], prompt_tokens: int) -> None:
 def test_the_default_model(assay: Cli, tmp_path: Path) -> None:
     asked = ("--prompt-tokens", "24", "--new-tokens", "16", "--batch", "1,3", "--rounds", "2")
     output = tmp_path / "deep" / "throughput.json"
-    done = assay("bench", "default", *asked, "--device", "cpu", "--json", "--output", output)
+    plot = ("--plot", "speed.svg")
+    done = assay("bench", "default", *asked, "--device", "cpu", "--json", "--output", output, *plot)
     assert done.returncode == 0, done.stderr
+    assert "tokens per second by number of sequences" in (tmp_path / "speed.svg").read_text()
     result = json.loads(done.stdout)
     assert json.loads(output.read_text()) == result
     assert [path.name for path in output.parent.iterdir()] == [output.name]

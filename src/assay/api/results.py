@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from assay import runs
 from assay.api.opening import load_benchmark, load_run
+from assay.borders.writing import write_whole
 from assay.errors import UsageError
 from assay.progress import Reporter, Silent
 from assay.quality.plan import Plan
@@ -14,9 +16,13 @@ from assay.quality.plan import plan as plan_evaluation
 from assay.report.leaderboard import Baseline, Leaderboard, ModelFacts, find_sizes
 from assay.report.leaderboard import leaderboard as build_leaderboard
 from assay.report.leaderboard.measures import NEED_FILES
+from assay.report.pages.build import build_report
 from assay.runs import Comparison, ComparisonFamily, Result, RunEntry
 from assay.scoring.decisions import MARGIN
 from assay.scoring.power import POWER
+
+if TYPE_CHECKING:
+    from assay.report.view import View
 
 SILENT = Silent()
 
@@ -67,6 +73,25 @@ def _check_protocols(found: Comparison, *, force: bool) -> None:
         )
 
 
+def view(
+    results: Result | str | Path = "results",
+    *,
+    port: int = 0,
+    height: int = 800,
+    data_dir: str | Path | None = None,
+    reporter: Reporter = SILENT,
+) -> View:
+    """Serve the report pages of a results folder on this machine, live. A notebook shows them.
+
+    ``results`` is a folder, or a result whose page is shown first. Port 0 is any free one;
+    ``height`` is that of the frame, in pixels. The server ends with the view's ``close``, or with
+    Python.
+    """
+    from assay.report.view import open_view  # a server, which few need
+
+    return open_view(results, port=port, height=height, data_dir=data_dir, reporter=reporter)
+
+
 def plan(
     benchmark: str,
     *,
@@ -83,6 +108,33 @@ def plan(
     found = [x if isinstance(x, Result) else load_run(x) for x in pilots]
     problems = len(load_benchmark(benchmark, data_dir=data_dir, reporter=reporter).problems)
     return plan_evaluation(benchmark, problems, difference, power, found)
+
+
+def write_report(
+    references: str | Path | Iterable[Result | str | Path] = (),
+    output: str | Path = "report.html",
+    *,
+    results_dir: str | Path = "results",
+    title: str = "",
+    data_dir: str | Path | None = None,
+    reporter: Reporter = SILENT,
+) -> Path:
+    """Write one HTML file with runs, their samples, comparisons and a leaderboard.
+
+    References are results, names, folders or files of runs, names of suites, results folders, and
+    files of measurements. Without one, everything in ``results_dir`` is shown. Return the file.
+    """
+    given = [references] if isinstance(references, str | Path) else list(references)
+    names = [str(one.path if isinstance(one, Result) else one) for one in given]
+    document = build_report(
+        names,
+        results_dir=Path(results_dir),
+        title=title,
+        data_dir=Path(data_dir) if data_dir else None,
+        reporter=reporter,
+    )
+    write_whole(Path(output), document)
+    return Path(output)
 
 
 def leaderboard(

@@ -12,10 +12,12 @@ from assay.borders.writing import check_replaceable, write_whole
 from assay.cli._groups import MEASUREMENT, OUTPUT, GroupedCommand
 from assay.cli._options import as_json, model_options, option
 from assay.cli._output import echo, echo_json
+from assay.cli._plots import plot_option, save_plot
 from assay.cli._progress import ProgressDisplay
 from assay.errors import RunError, UsageError
 from assay.quality.bench import BenchConfig
 from assay.quality.bench import bench as measure
+from assay.report.plots import Speed, SpeedCurve, draw_speed_curves
 from assay.report.text import table
 
 if TYPE_CHECKING:
@@ -66,9 +68,10 @@ def _batches(_context: click.Context, _parameter: click.Parameter, value: str) -
     "--output", group=OUTPUT, type=click.Path(path_type=Path, dir_okay=False),
     envvar="ASSAY_BENCH_OUTPUT", help="JSON file to write the measurements to.",
 )  # fmt: skip
+@plot_option("tokens per second by batch size")
 @model_options
 @as_json
-def bench(as_json: bool, output: Path | None, **settings: Any) -> None:
+def bench(as_json: bool, output: Path | None, plot_path: Path | None, **settings: Any) -> None:
     """Measure the speed of MODEL (default: the built-in model) as evaluations run it.
 
     Prints load time, time to the first token, tokens per second for every batch size, and memory.
@@ -86,6 +89,7 @@ def bench(as_json: bool, output: Path | None, **settings: Any) -> None:
         result = measure(config, display)
     if output is not None:
         write_whole(output, codec.pretty(result))
+    save_plot(plot_path, lambda: draw_speed_curves((_curve(result),)))
     if as_json:
         echo_json(result)
     else:
@@ -102,6 +106,14 @@ def _prepare(output: Path) -> None:
             f"{output.parent}: cannot create the folder ({error.strerror}). "
             "Choose another --output."
         ) from error
+
+
+def _curve(result: BenchResult) -> SpeedCurve:
+    spreads = [(batch.sequences, batch.tokens_per_second) for batch in result.figures.batches]
+    return SpeedCurve(
+        result.model,
+        tuple(Speed(n, found.median, found.min, found.max) for n, found in spreads if found),
+    )
 
 
 def _lines(result: BenchResult) -> list[str]:

@@ -10,8 +10,10 @@ import click
 from assay import runs
 from assay.cli._options import as_json, margin, option, results_dir
 from assay.cli._output import echo, echo_json
+from assay.cli._plots import plot_option, save_plot
 from assay.errors import UsageError
 from assay.protocol import Difference
+from assay.report import figures
 from assay.report.comparison import summarize_comparison, summarize_family
 from assay.report.summary import describe_differences, describe_incomplete
 from assay.runs import Result
@@ -31,10 +33,11 @@ from assay.runs import Result
     "--force", is_flag=True, envvar="ASSAY_COMPARE_FORCE",
     help="Compare even if the protocols differ, with a warning.",
 )  # fmt: skip
+@plot_option("the differences and their intervals")
 @as_json
 def compare(
     a: str, b: str, more: tuple[str, ...], margin: float, unpaired: bool, results_dir: Path,
-    force: bool, as_json: bool,
+    force: bool, plot_path: Path | None, as_json: bool,
 ) -> None:  # fmt: skip
     """Compare result B with result A: better, worse, equivalent or undecided.
 
@@ -46,19 +49,20 @@ def compare(
     \b
     Examples:
       assay compare results/original.json results/quantised.json --margin 2
-      assay compare BASELINE RUN_1 RUN_2 RUN_3
+      assay compare BASELINE RUN_1 RUN_2 RUN_3 --plot differences.svg
     """
     results = [runs.find_result(name, results_dir) for name in (a, b, *more)]
     if more:
         if unpaired:
             raise UsageError("--unpaired: compares two runs. Give only A and B, or drop it.")
-        _compare_several(results, margin / 100, force=force, as_json=as_json)
+        _compare_several(results, margin / 100, force=force, plot_path=plot_path, as_json=as_json)
         return
     first, second = results
     found = runs.compare(first, second, margin=margin / 100, unpaired=unpaired)
     _check_protocols(found.protocol_differences, force=force)
     for warning in describe_incomplete(found, first, second):
         echo(f"warning: {warning}", err=True)
+    save_plot(plot_path, lambda: figures.draw_comparison(found, first, second))
     if as_json:
         echo_json(found)
     else:
@@ -66,7 +70,7 @@ def compare(
 
 
 def _compare_several(
-    results: Sequence[Result], margin: float, *, force: bool, as_json: bool
+    results: Sequence[Result], margin: float, *, force: bool, plot_path: Path | None, as_json: bool
 ) -> None:
     found = runs.compare_family(results[0], results[1:], margin=margin)
     for member, result in zip(found.members, results[1:], strict=True):
@@ -74,6 +78,7 @@ def _compare_several(
         _check_protocols(differing, force=force, name=result.run)
         for warning in describe_incomplete(member.comparison, results[0], result):
             echo(f"warning: {result.run}: {warning}", err=True)
+    save_plot(plot_path, lambda: figures.draw_family(found, results))
     if as_json:
         echo_json(found)
     else:

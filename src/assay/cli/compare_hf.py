@@ -8,16 +8,17 @@ from typing import Any
 import click
 
 from assay import codec, models
-from assay.borders.writing import write_whole
 from assay.cli._options import as_json, data_dir, option, text_limit
 from assay.cli._output import echo, echo_json
+from assay.cli._plots import plot_option, save_plot
 from assay.cli._progress import ProgressDisplay
 from assay.errors import UsageError
 from assay.formats.precision import precision
 from assay.models import EngineOptions
-from assay.quality.parity import PROMPTS, Parity, compare, plot
+from assay.quality.parity import PROMPTS, Parity, compare
 from assay.quality.policy import load_policy
 from assay.quality.texts import BUILT_IN, load_text
+from assay.report.plots import DivergenceCurve, draw_divergence
 
 BROKEN = 1
 
@@ -51,12 +52,7 @@ BROKEN = 1
     type=click.Path(path_type=Path, dir_okay=False),
     help="YAML file with thresholds. Default: the built-in policy.",
 )
-@option(
-    "--plot",
-    "plot_path",
-    type=click.Path(path_type=Path),
-    help="SVG file to write with the KL divergence by position.",
-)
+@plot_option("the KL divergence by position")
 @option(
     "--device", type=click.Choice(["auto", "cpu", "cuda"]), default="cpu",
     help="Device to run MODEL on.",
@@ -93,8 +89,7 @@ def compare_hf(
             reference or f"hf:{path}", EngineOptions(device="cpu", dtype="float32")
         )
         found = compare(candidate, against, thresholds[kind], text, display, prompts)
-    if plot_path is not None:
-        write_whole(plot_path, plot(found))
+    save_plot(plot_path, lambda: draw_divergence((DivergenceCurve("", found.kl_by_position),)))
     record: dict[str, Any] = {
         "model": codec.to_json(candidate.identity),
         "reference": codec.to_json(against.identity),

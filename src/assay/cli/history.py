@@ -8,6 +8,8 @@ import click
 
 from assay.cli._options import as_json, option, results_dir
 from assay.cli._output import echo, echo_json, echo_text
+from assay.cli._plots import plot_option, save_plot
+from assay.report import figures
 from assay.report.history import history_csv, history_table
 from assay.runs import RunFilter, list_runs
 
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
     "--limit", metavar="N", type=click.IntRange(min=1), default=50, help="Maximum number of runs."
 )
 @option("--csv", "as_csv", is_flag=True, help="Print comma-separated values with all columns.")
+@plot_option("the scores of one benchmark over time")
 @as_json
 def history(
     results_dir: Path,
@@ -38,6 +41,7 @@ def history(
     since: str,
     limit: int,
     as_csv: bool,
+    plot_path: Path | None,
     as_json: bool,
 ) -> None:
     """List the runs of a results folder, newest first.
@@ -52,6 +56,7 @@ def history(
     wanted = RunFilter(model, benchmark, since)
     found = list_runs(results_dir, lambda line: echo(f"warning: {line}", err=True))
     runs = list(filter(wanted.admits, found))[:limit]
+    save_plot(plot_path, lambda: figures.draw_runs(runs))
     if as_json:
         echo_json([run.to_json() for run in runs])
     elif as_csv:

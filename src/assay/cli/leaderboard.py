@@ -13,9 +13,12 @@ from assay.borders.reading import Reader, parse_json
 from assay.borders.writing import write_whole
 from assay.borders.yaml_files import parse_yaml
 from assay.cli._choices import list_choices
+from assay.cli._groups import DATA, OUTPUT, GroupedCommand
 from assay.cli._options import option, results_dir
 from assay.cli._output import Styled, echo
+from assay.cli._plots import plot_option, save_plot
 from assay.errors import RunError, UsageError
+from assay.report import figures
 from assay.report.leaderboard import Leaderboard, ModelFacts, parse_baselines, parse_facts, render
 from assay.report.leaderboard.formats.text import table_lines
 from assay.report.leaderboard.measures import AGAINST, COLUMNS
@@ -28,54 +31,55 @@ FORMATS = ("table", "markdown", "csv", "json", "latex", "html", "evalplus", "apr
 BASELINES = Reader(UsageError, "Give a YAML or JSON file as in docs/guides/leaderboard.md", 1 << 24)
 
 
-@click.command()
+@click.command(cls=GroupedCommand)
 @click.argument("results", nargs=-1)
 @results_dir
 @option(
-    "--format", "form", type=click.Choice(FORMATS), default="table",
+    "--format", "form", group=OUTPUT, type=click.Choice(FORMATS), default="table",
     envvar="ASSAY_LEADERBOARD_FORMAT",
     help="Form of the output. evalplus and apr-leaderboard are the files of those leaderboards.",
 )  # fmt: skip
 @option(
-    "--sort", default="rank",
+    "--sort", group=OUTPUT, default="rank",
     help="Column to sort by: rank (the mean rank), model, a benchmark or an optional column.",
 )  # fmt: skip
 @option(
-    "--columns", default="", metavar="NAME,…",
+    "--columns", group=OUTPUT, default="", metavar="NAME,…",
     help=f"Optional columns: {list_choices(COLUMNS)}.",
 )  # fmt: skip
 @option(
-    "--pareto", type=click.Choice(AGAINST),
+    "--pareto", group=OUTPUT, type=click.Choice(AGAINST),
     help="Mark the models that no other one beats in both quality and this column.",
 )  # fmt: skip
 @option(
-    "--dollars-per-hour", type=click.FloatRange(min=0), default=0.0,
+    "--dollars-per-hour", group=OUTPUT, type=click.FloatRange(min=0), default=0.0,
     help="Price of an hour on the machine, for the column cost.",
 )  # fmt: skip
 @option(
-    "--baselines", "baseline_files", type=click.Path(path_type=Path), multiple=True,
+    "--baselines", "baseline_files", group=DATA, type=click.Path(path_type=Path), multiple=True,
     help="File with published scores or targets, shown as not ours. Can be repeated.",
 )  # fmt: skip
 @option(
-    "--facts", "fact_files", type=click.Path(path_type=Path), multiple=True,
+    "--facts", "fact_files", group=DATA, type=click.Path(path_type=Path), multiple=True,
     help="Output of `assay bench`, or a file with sizes and speeds by model. Can be repeated.",
 )  # fmt: skip
 @option(
-    "--block", type=click.IntRange(min=1),
+    "--block", group=OUTPUT, type=click.IntRange(min=1),
     help="Number of the only block to print. Default: all blocks.",
 )  # fmt: skip
 @option(
-    "--model", default="", envvar="ASSAY_LEADERBOARD_MODEL",
+    "--model", group=DATA, default="", envvar="ASSAY_LEADERBOARD_MODEL",
     help="Use only models whose name contains this text.",
 )  # fmt: skip
 @option(
-    "--benchmark", default="", envvar="ASSAY_LEADERBOARD_BENCHMARK",
+    "--benchmark", group=DATA, default="", envvar="ASSAY_LEADERBOARD_BENCHMARK",
     help="Use only runs of this benchmark.",
 )  # fmt: skip
 @option(
-    "--output", type=click.Path(path_type=Path), envvar="ASSAY_LEADERBOARD_OUTPUT",
+    "--output", group=OUTPUT, type=click.Path(path_type=Path), envvar="ASSAY_LEADERBOARD_OUTPUT",
     help="File to write instead of printing.",
 )  # fmt: skip
+@plot_option("problems by model, or with --pareto quality by that column")
 def leaderboard(
     results: tuple[str, ...],
     results_dir: Path,
@@ -88,6 +92,7 @@ def leaderboard(
     model: str,
     benchmark: str,
     output: Path | None,
+    plot_path: Path | None,
     **settings: Any,
 ) -> None:
     """Compare many models on many benchmarks: one row per model, one column per benchmark.
@@ -116,7 +121,9 @@ def leaderboard(
         facts=_read_facts(fact_files),
         **settings,
     )
-    _print(_select_block(board, block), form, output)
+    board = _select_block(board, block)
+    save_plot(plot_path, lambda: figures.draw_board(board))
+    _print(board, form, output)
 
 
 def _describe_nothing(count: int, places: Sequence[str]) -> str:

@@ -36,6 +36,8 @@ SECTIONS = {
         "show": "show:show",
         "compare": "compare:compare",
         "leaderboard": "leaderboard:leaderboard",
+        "report": "report:report",
+        "view": "view:view",
         "plan": "plan:plan",
         "export": "export:export",
         "passk": "passk:passk",

@@ -16,11 +16,11 @@ from assay.runs.history import describe_folder, find_folder
 from assay.runs.result import SampleResult, read_samples
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from assay.progress import Reporter
     from assay.protocol import RecordedProtocol
-    from assay.types import Limits, Prompt
+    from assay.types import Benchmark, Limits, Prompt
 
 NOT_JUDGED = "not-judged"
 RECORDED = "The completions were recorded elsewhere, so the prompt is not known."
@@ -138,19 +138,38 @@ def _find_prompt(
     protocol: RecordedProtocol, task_id: str, reporter: Reporter, data_dir: Path | None
 ) -> tuple[Prompt | None, str]:
     """Build the prompt again from the benchmark, or return why that is not possible."""
+
+    def load(name: str) -> Benchmark:
+        return benchmarks.load(name, reporter.note, data_dir)
+
+    prompts, note = find_prompts(protocol, [task_id], load)
+    return prompts.get(task_id), note
+
+
+def find_prompts(
+    protocol: RecordedProtocol, tasks: Iterable[str], load: Callable[[str], Benchmark]
+) -> tuple[dict[str, Prompt], str]:
+    """Build the prompts of tasks again, or return why that is not possible.
+
+    ``load`` returns a benchmark by its name.
+    """
     if protocol.origin:
-        return None, RECORDED
+        return {}, RECORDED
     if protocol.asking is None:
-        return None, "The run is of an earlier version, which did not record the prompt settings."
+        return {}, "The run is of an earlier version, which did not record the prompt settings."
     try:
-        benchmark = benchmarks.load(protocol.benchmark, reporter.note, data_dir)
+        benchmark = load(protocol.benchmark)
         strategy = strategies.get(protocol.prompt_strategy)
-        problem = find_problem(benchmark, task_id)
+        by_id = {problem.task_id: problem for problem in benchmark.problems}
+        problems = {task: by_id.get(task) or find_problem(benchmark, task) for task in tasks}
     except AssayError as error:
-        return None, f"The prompt cannot be built again: {error}"
+        return {}, f"The prompt cannot be built again: {error}"
     if benchmark.data_sha256 != protocol.data_sha256:
-        return None, f"The run used another version of the data of {protocol.benchmark}."
+        return {}, f"The run used another version of the data of {protocol.benchmark}."
     if strategy.version != protocol.prompt_strategy_version:
-        return None, f"The run used another version of the strategy {protocol.prompt_strategy}."
-    built = strategy.build(problem, protocol.asking.prompt_form)
-    return complete_prompt(built, protocol.asking), ""
+        return {}, f"The run used another version of the strategy {protocol.prompt_strategy}."
+    form, asking = protocol.asking.prompt_form, protocol.asking
+    return {
+        task_id: complete_prompt(strategy.build(problem, form), asking)
+        for task_id, problem in problems.items()
+    }, ""

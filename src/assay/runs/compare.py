@@ -156,7 +156,11 @@ def group_results(results: Sequence[Result], alpha: float = ALPHA) -> ModelGroup
 
 def share_problems(a: Result, b: Result) -> bool:
     """Return whether two results have a judged problem in common."""
-    return bool(tally_problems(a).keys() & tally_problems(b).keys())
+    pairs = zip(a.problems, b.problems, strict=False)
+    if any(p.n and q.n and p.task_id == q.task_id for p, q in pairs):  # mostly the first ones
+        return True
+    judged = {problem.task_id for problem in a.problems if problem.n}
+    return any(problem.n and problem.task_id in judged for problem in b.problems)
 
 
 def tally_problems(result: Result) -> dict[str, Tally]:

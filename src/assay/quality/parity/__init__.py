@@ -6,7 +6,6 @@ from assay.quality.parity.compare import (
     compare,
     fixed_prompts,
     logit_findings,
-    plot,
 )
 
-__all__ = ["PROMPTS", "Parity", "compare", "fixed_prompts", "logit_findings", "plot"]
+__all__ = ["PROMPTS", "Parity", "compare", "fixed_prompts", "logit_findings"]

@@ -17,7 +17,6 @@ from assay.quality.parity.agreement import (
     first_difference,
     kl_by_position,
 )
-from assay.quality.parity.plot import line_plot
 from assay.runs.about import Agreement
 from assay.types import Decoding, Message, Prompt, Request
 
@@ -118,14 +117,6 @@ def compare(
         perplexity_gap=ours.perplexity / theirs.perplexity - 1,
     )
     return decide(found, likeness)
-
-
-def plot(found: Parity) -> str:
-    """Return an SVG of KL by position."""
-    return line_plot(
-        found.kl_by_position, "KL of the reference from the candidate", "position in the prompt",
-        "nats per token",
-    )  # fmt: skip
 
 
 def decide(found: Parity, likeness: Likeness) -> Parity:

@@ -1,0 +1,45 @@
+"""``assay report``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from assay import api
+from assay.cli._options import data_dir, option, results_dir
+from assay.cli._output import echo
+from assay.cli._progress import ProgressDisplay
+
+
+@click.command()
+@click.argument("references", metavar="[RUN|SUITE|FOLDER]...", nargs=-1)
+@option(
+    "--output", type=click.Path(path_type=Path, dir_okay=False), default=Path("report.html"),
+    envvar="ASSAY_REPORT_OUTPUT", help="HTML file to write.",
+)  # fmt: skip
+@option("--title", default="", help="Title of the report. Default: the names of its benchmarks.")
+@results_dir
+@data_dir
+def report(
+    references: tuple[str, ...], output: Path, title: str, results_dir: Path, data_dir: Path | None
+) -> None:
+    """Write one HTML file with runs, their samples, comparisons and a leaderboard.
+
+    The file needs no network, and can be mailed or published. References are names, folders or
+    results files of runs, names of suites, results folders, and files that `assay perplexity`,
+    `bench`, `compare-hf`, `check` or `qa` wrote. Without one, everything in the results folder is
+    shown.
+
+    \b
+    Examples:
+      assay report
+      assay report humaneval_20261116_170138 --output mine.html
+      assay report results/original results/quantised --title "Q4 against F16"
+    """
+    with ProgressDisplay("report", quiet=False) as display:
+        written = api.write_report(
+            references, output, results_dir=results_dir, title=title, data_dir=data_dir,
+            reporter=display,
+        )  # fmt: skip
+    echo(f"{written}  {written.stat().st_size / 1e6:.1f} MB")

@@ -1,0 +1,1 @@
+"""Show models by benchmarks."""

@@ -1,0 +1,149 @@
+"""Render the leaderboard: models by benchmarks with intervals and groups, and plots of them."""
+
+from __future__ import annotations
+
+from assay.report.leaderboard import (
+    Baseline,
+    Block,
+    Cell,
+    Leaderboard,
+    ModelFacts,
+    Row,
+    find_sizes,
+    leaderboard,
+)
+from assay.report.leaderboard.board import BaselineRow
+from assay.report.leaderboard.grid import (
+    INCOMPLETE,
+    KINDS,
+    NOT_PUBLISHABLE,
+    list_block_notes,
+    list_notes,
+)
+from assay.report.leaderboard.measures import MEASURES
+from assay.report.pages.board.figures import board_figures
+from assay.report.pages.figures import interval_cell
+from assay.report.pages.markup import link, table, text
+from assay.report.pages.model.documents import BenchDocument
+from assay.report.pages.section import Section, join_key
+from assay.report.pages.sources import Sources
+from assay.report.pages.words import percent
+
+BOARD = "board"
+RECORDED = "replay"  # the engine of completions that were generated elsewhere
+MEGABYTE = 1 << 20
+
+
+def build_board(sources: Sources) -> Leaderboard:
+    """Return the leaderboard of all runs, with groups of models that cannot be distinguished."""
+    results = [run.entry.result for run in sources.runs if run.entry.result]
+    identities = [one.model_identity for one in results if one.model_identity]
+    facts = find_sizes(one for one in identities if one.engine != RECORDED)
+    for weights, measured in _measured(sources).items():
+        facts[weights] = measured.fill(facts.get(weights, ModelFacts()))
+    return leaderboard(
+        results,
+        unfinished=[run.entry for run in sources.runs if not run.entry.result],
+        baselines=_baselines(sources),
+        facts=facts,
+        columns=("group", *(("size", "speed") if facts else ())),
+    )
+
+
+def _measured(sources: Sources) -> dict[str, ModelFacts]:
+    """Return the speed and memory that ``assay bench`` measured, by digest of the weights."""
+    found = {}
+    for one in sources.measurements:
+        document = one.document
+        if not isinstance(document, BenchDocument):
+            continue
+        rates = [
+            b.tokens_per_second.median for b in document.figures.batches if b.tokens_per_second
+        ]
+        memory = document.gpu_peak_memory_mb or document.peak_memory_mb
+        found[document.model_identity.weights_sha256] = ModelFacts(
+            tokens_per_s=max(rates, default=None),
+            memory_bytes=round(memory * MEGABYTE) if memory else None,
+        )
+    return found
+
+
+def _baselines(sources: Sources) -> list[Baseline]:
+    """Return what the suites compare with: published scores and targets, of pass@1."""
+    found = []
+    for suite in sources.suites:
+        for one in suite.baselines:
+            if one.figure == "pass@1":
+                found.append(Baseline(one.benchmark, one.model, one.score, one.source))
+        for target in suite.targets:
+            if target.figure == "pass@1":
+                name = f"target of {suite.suite}"
+                found.append(Baseline(target.benchmark, name, target.score, kind="target"))
+    return found
+
+
+def render_board(sources: Sources) -> Section:
+    """Return the page of the leaderboard."""
+    board = build_board(sources)
+    known = {(run.entry.run, run.entry.timestamp): run.key for run in sources.runs}
+    blocks = "".join(
+        _block(block, number, len(board.blocks), known) for number, block in enumerate(board.blocks)
+    )
+    notes = "".join(f"<li>{text(note)}</li>" for note in list_notes(board))
+    html = (
+        '<header class="title"><p class="eyebrow">models by benchmarks</p><h1>Leaderboard</h1>'
+        f'</header>{blocks}{board_figures(board, sources)}<ul class="notes">{notes}</ul>'
+    )
+    return Section(BOARD, "Leaderboard", html)
+
+
+def _block(block: Block, number: int, blocks: int, known: dict[tuple[str, str], str]) -> str:
+    measures = [
+        name for name in ("size", "speed") if any(row.measures.get(name) for row in block.rows)
+    ]
+    headings = ["#", "Model"]
+    for column in block.columns:
+        headings += [column.benchmark, "95 % interval", "Group"]
+    headings += [MEASURES[name].heading for name in measures]
+    rows = [_row(row, measures, known) for row in block.rows]
+    rows += [_foreign(row, len(measures)) for row in block.baselines]
+    title = f"Block {number + 1}" if blocks > 1 else "Scores"
+    notes = "".join(f"<li>{text(note)}</li>" for note in list_block_notes(block))
+    return (
+        f'<section class="panel main"><h2>{title} <small>{text(block.settings)}</small></h2>'
+        f"{table(f'{title}, table', headings, rows, left=2, kind='board')}"
+        f'<ul class="notes">{notes}</ul></section>'
+    )
+
+
+def _row(row: Row, measures: list[str], known: dict[tuple[str, str], str]) -> list[str]:
+    rank = "" if row.mean_rank is None else f"{row.mean_rank:g}"
+    cells = [rank, f"<strong>{text(row.model)}</strong>"]
+    for cell in row.cells:
+        cells += _cell(cell, known)
+    for name in measures:
+        value = row.measures.get(name)
+        cells.append("" if value is None else text(MEASURES[name].show(value)))
+    return cells
+
+
+def _foreign(row: BaselineRow, measures: int) -> list[str]:
+    cells = ["", f"<em>{text(row.model)} ({KINDS[row.kind]})</em>"]
+    for score in row.scores:
+        cells += ["" if score is None else f"<em>{percent(score)}</em>", "", ""]
+    return cells + [""] * measures
+
+
+def _cell(cell: Cell | None, known: dict[tuple[str, str], str]) -> list[str]:
+    if cell is None:
+        return ["", "", ""]
+    one = cell.estimate
+    key = known.get((cell.run, cell.timestamp))
+    if one is None:
+        return [text(cell.state), "", ""]
+    mark = INCOMPLETE if cell.state == "incomplete" else ""
+    mark += NOT_PUBLISHABLE if cell.result and not cell.result.publishable else ""
+    shown = percent(one.value)
+    value = link(join_key("run", key), shown) if key else text(shown)
+    bold = f"<strong>{value}</strong>" if cell.best else value
+    return [f'{bold}<span class="sign">{mark}</span>', interval_cell(one), text(cell.group)]

@@ -1,0 +1,1 @@
+"""Show what commands measured of a model."""

@@ -1,0 +1,120 @@
+"""Render the first page: all runs, comparisons and measurements."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from assay.report.pages.figures import interval_cell
+from assay.report.pages.markup import link, table, text
+from assay.report.pages.section import Section, join_key
+from assay.report.pages.sources import RunSource, Sources
+from assay.report.pages.words import count, day, percent
+
+OVERVIEW = "overview"
+MOST_LISTED = 60
+
+
+def render_overview(sources: Sources, pairs: Sequence[tuple[RunSource, RunSource]]) -> Section:
+    """Return the list of runs with their scores, and links to everything else."""
+    parts = [
+        '<header class="title"><p class="eyebrow">assay</p><h1>Results</h1>',
+        f'<p class="settings">{_summary(sources)}</p></header>',
+        _runs(sources.runs),
+        _comparisons(pairs),
+        _measurements(sources),
+        _suites(sources),
+    ]
+    return Section(OVERVIEW, "Results", "".join(parts))
+
+
+def _summary(sources: Sources) -> str:
+    benchmarks = {run.entry.benchmark for run in sources.runs}
+    models = {run.entry.model for run in sources.runs}
+    parts = [
+        count(len(sources.runs), "run"),
+        count(len(models), "model"),
+        count(len(benchmarks), "benchmark"),
+    ]
+    board = link("board", "Leaderboard", **{"class": "button"}) if sources.runs else ""
+    return f"{text(' · '.join(parts))} {board}"
+
+
+def _runs(runs: Sequence[RunSource]) -> str:
+    if not runs:
+        return '<p class="empty">There are no runs. Start one with <code>assay eval</code>.</p>'
+    rows = [_run_row(run) for run in runs]
+    headings = ("Model", "Benchmark", "pass@1", "95 % interval", "Problems", "n", "Date")
+    return (
+        '<section class="panel" data-mount="runs"><h2>Runs</h2>'
+        f"{table('Table of runs', headings, rows, left=2, kind='runs')}</section>"
+    )
+
+
+def _run_row(run: RunSource) -> tuple[str, ...]:
+    entry, result = run.entry, run.entry.result
+    one = result.pass_at.get(1) if result else None
+    name = link(join_key("run", run.key), entry.model)
+    benchmark = text(f"{entry.benchmark}{entry.selection}")
+    when = f"<time>{text(day(entry.timestamp))}</time>"
+    if result is None:  # the viewer counts its verdicts
+        key = text(join_key("run", run.key))
+        state = f'<span class="soft" data-progress="{key}">unfinished</span>'
+        return name, benchmark, state, "", "", "", when
+    if one is None:
+        return name, benchmark, '<span class="soft">nothing judged</span>', "", "", "", when
+    mark = "" if result.complete else ' <abbr title="incomplete">‡</abbr>'
+    return (
+        name, benchmark, f"<strong>{percent(one.value)}</strong>{mark}", interval_cell(one),
+        f"{one.problems:,}", f"{result.config.num_samples:,}", when,
+    )  # fmt: skip
+
+
+def _comparisons(pairs: Sequence[tuple[RunSource, RunSource]]) -> str:
+    if not pairs:
+        return ""
+    by_benchmark: dict[str, list[str]] = {}
+    for a, b in pairs[:MOST_LISTED]:
+        by_benchmark.setdefault(f"{a.entry.benchmark}{a.entry.selection}", []).append(
+            f"<li>{link(join_key('compare', a.key, b.key), b.entry.model)} "
+            f'<span class="soft">against</span> {text(a.entry.model)}</li>'
+        )
+    lists = "".join(
+        f'<h3>{text(name)}</h3><ul class="columns">{"".join(items)}</ul>'
+        for name, items in sorted(by_benchmark.items())
+    )
+    more = len(pairs) - MOST_LISTED
+    note = f'<p class="note">And {count(more, "more pair")}.</p>' if more > 0 else ""
+    content = f"<h2>Comparisons</h2>{lists}{note}"
+    return f'<section class="panel main" data-mount="pairs">{content}</section>'
+
+
+def _measurements(sources: Sources) -> str:
+    items = "".join(
+        f"<li>{link(join_key('model', one.key), one.title)}</li>" for one in sources.measurements
+    )
+    if not items:
+        return ""
+    return f'<section class="panel main"><h2>Models</h2><ul class="columns">{items}</ul></section>'
+
+
+def _suites(sources: Sources) -> str:
+    """Return every suite with the states of its evaluations."""
+    known = {run.entry.run: run.key for run in sources.runs}
+    parts = []
+    for suite in sources.suites:
+        rows = [
+            (
+                link(join_key("run", known[row.run]), row.model)
+                if row.run in known
+                else text(row.model),
+                text(row.benchmark), text(row.strategy), text(row.decoding), text(row.state),
+                text(row.error),
+            )
+            for row in suite.rows
+        ]  # fmt: skip
+        headings = ("Model", "Benchmark", "Strategy", "Decoding", "State", "Error")
+        parts.append(
+            f'<section class="panel main"><h2>Suite {text(suite.suite)}</h2>'
+            f"{table(f'Suite {suite.suite}, table', headings, rows, left=6)}</section>"
+        )
+    return "".join(parts)

@@ -1,0 +1,1 @@
+"""Show a run and its samples."""

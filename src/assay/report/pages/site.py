@@ -1,0 +1,198 @@
+"""Resolve keys to sections, and names to data. Folders are read when they are asked for."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+from assay import benchmarks
+from assay.datasets.states import find_data
+from assay.errors import AssayError, DataError, UsageError
+from assay.progress import Reporter, Silent
+from assay.report.pages.board.page import BOARD, render_board
+from assay.report.pages.compare_page import (
+    ComparedRuns,
+    compare_block,
+    compare_runs,
+    render_comparison,
+)
+from assay.report.pages.model.page import render_measurement
+from assay.report.pages.overview_page import OVERVIEW, render_overview
+from assay.report.pages.run.blocks import build_index, build_texts, count_chunks
+from assay.report.pages.run.data import RunData, load_run_data
+from assay.report.pages.run.page import render_run
+from assay.report.pages.section import PageLink, Section, join_key
+from assay.report.pages.sources import RunSource, Sources
+from assay.runs.compare import share_problems
+from assay.types import Benchmark
+
+SILENT = Silent()
+MOST_PAIRS = 60  # comparisons in one file; a server makes any
+
+
+class Site:
+    """The pages and data of some runs.
+
+    Keys of pages are ``overview``, ``board``, ``run/NAME``, ``compare/A/B`` and ``model/KEY``;
+    names of data are ``run/NAME``, ``run/NAME/texts/N`` and ``compare/A/B``. Parts are quoted as in
+    addresses. The fragments of single samples, ``run/NAME/TASK/N``, are made by the script.
+    """
+
+    def __init__(
+        self, sources: Sources, *, reporter: Reporter = SILENT, data_dir: Path | None = None
+    ) -> None:
+        self.sources = sources
+        self._reporter, self._data_dir = reporter, data_dir
+        self._runs = {run.key: run for run in sources.runs}
+        self._measurements = {one.key: one for one in sources.measurements}
+        self._loaded: dict[str, RunData] = {}
+        self._compared: dict[tuple[str, str], ComparedRuns] = {}
+        self._benchmarks: dict[str, Benchmark] = {}
+
+    def list_pages(self) -> list[PageLink]:
+        """Return links to all pages: the overview first, comparisons of neighbours last."""
+        links = [PageLink(OVERVIEW, "Overview", "")]
+        if self.sources.runs:
+            links.append(PageLink(BOARD, "Leaderboard", ""))
+        links += [
+            PageLink(join_key("run", run.key), run.entry.model, f"{run.entry.benchmark}")
+            for run in self.sources.runs
+        ]
+        links += [
+            PageLink(join_key("model", one.key), one.title, "Models")
+            for one in self.sources.measurements
+        ]
+        links += [
+            PageLink(join_key("compare", a.key, b.key), _name_pair(a, b), "Comparisons")
+            for a, b in itertools.islice(self.list_pairs(), MOST_PAIRS)
+        ]
+        return links
+
+    def list_pairs(self) -> Iterator[tuple[RunSource, RunSource]]:
+        """Yield the pairs of finished runs that can be compared, the earlier run first."""
+        finished = [run for run in reversed(self.sources.runs) if run.entry.result]
+        for a, b in itertools.combinations(finished, 2):
+            if _is_comparable(a, b):
+                yield a, b
+
+    def section(self, key: str) -> Section:
+        """Return a page. Raise UsageError for an unknown key."""
+        kind, *names = (unquote(part) for part in key.split("/"))
+        render = SECTIONS.get((kind, len(names)))
+        if render is None:
+            raise UsageError(f"{key}: is not a page. Start from the overview.")
+        return render(self, *names)
+
+    def block(self, name: str) -> Any:
+        """Return data by its name. Raise UsageError for an unknown name."""
+        kind, *names = (unquote(part) for part in name.split("/"))
+        build = BLOCKS.get((kind, len(names)))
+        if build is None:
+            raise UsageError(f"{name}: is not data of a page. Reload the page.")
+        return build(self, *names)
+
+    def _overview(self) -> Section:
+        return render_overview(self.sources, list(self.list_pairs()))
+
+    def _board(self) -> Section:
+        return render_board(self.sources)
+
+    def _run(self, key: str) -> Section:
+        return render_run(self._load(key), self._list_comparisons(key))
+
+    def _comparison(self, a: str, b: str) -> Section:
+        return render_comparison(self._compare(a, b))
+
+    def _measurement(self, key: str) -> Section:
+        if key not in self._measurements:
+            raise UsageError(f"{key}: is not a measurement of this report. Choose another.")
+        return render_measurement(self._measurements[key])
+
+    def _index(self, key: str) -> Any:
+        return build_index(self._load(key))
+
+    def _texts(self, key: str, part: str, number: str) -> Any:
+        data = self._load(key)
+        if part != "texts" or number not in map(str, range(count_chunks(data))):
+            raise UsageError(f"{key}: has no {part} {number}. Reload the page.")
+        return build_texts(data, int(number))
+
+    def _changes(self, a: str, b: str) -> Any:
+        return compare_block(self._compare(a, b))
+
+    def list_blocks(self, key: str) -> Iterator[str]:
+        """Yield the names of a page's own data."""
+        kind, *names = (unquote(part) for part in key.split("/"))
+        if kind == "run":
+            yield key
+            for number in range(count_chunks(self._load(names[0]))):
+                yield f"{key}/texts/{number}"
+        if kind == "compare":
+            yield key
+
+    def _find(self, key: str) -> RunSource:
+        if key not in self._runs:
+            raise UsageError(f"{key}: is not a run of this report. Choose another.")
+        return self._runs[key]
+
+    def _load(self, key: str) -> RunData:
+        if key not in self._loaded:
+            self._loaded[key] = load_run_data(self._find(key), self._load_benchmark)
+        return self._loaded[key]
+
+    def _load_benchmark(self, name: str) -> Benchmark:
+        """Return a benchmark whose data is on this machine. Raise DataError otherwise."""
+        if name not in self._benchmarks:
+            description = benchmarks.benchmarks.describe(name)
+            data = description.data if description else None
+            if data and find_data(data, self._data_dir).state == "not here":
+                raise DataError(f"{name}: its data is not on this machine. Run `assay data`.")
+            self._benchmarks[name] = benchmarks.load(name, self._reporter.note, self._data_dir)
+        return self._benchmarks[name]
+
+    def _compare(self, a: str, b: str) -> ComparedRuns:
+        if (a, b) not in self._compared:
+            self._compared[a, b] = compare_runs(self._find(a), self._find(b))
+        return self._compared[a, b]
+
+    def _list_comparisons(self, key: str) -> list[PageLink]:
+        """Return the comparisons of a run, each named by the other model."""
+        return [
+            PageLink(join_key("compare", a.key, b.key), (b if a.key == key else a).entry.model, "")
+            for a, b in itertools.islice(self.list_pairs(), MOST_PAIRS)
+            if key in (a.key, b.key)
+        ]
+
+
+# By kind and number of names in a key.
+SECTIONS: dict[tuple[str, int], Callable[..., Section]] = {
+    (OVERVIEW, 0): Site._overview,
+    (BOARD, 0): Site._board,
+    ("run", 1): Site._run,
+    ("compare", 2): Site._comparison,
+    ("model", 1): Site._measurement,
+}
+BLOCKS: dict[tuple[str, int], Callable[..., Any]] = {
+    ("run", 1): Site._index,
+    ("run", 3): Site._texts,
+    ("compare", 2): Site._changes,
+}
+
+
+def _is_comparable(a: RunSource, b: RunSource) -> bool:
+    one, other = a.entry.result, b.entry.result
+    if one is None or other is None or a.entry.benchmark != b.entry.benchmark:
+        return False
+    if (one.protocol.judge or "") != (other.protocol.judge or ""):
+        return False
+    try:
+        return share_problems(one, other)
+    except AssayError:
+        return False
+
+
+def _name_pair(a: RunSource, b: RunSource) -> str:
+    return f"{b.entry.model} against {a.entry.model} on {a.entry.benchmark}"

@@ -1,0 +1,135 @@
+"""Decide whether to answer a request: the address that it names, where it comes from, its token.
+
+A page of another site can make a reader's browser send requests to this server. It can even give
+its own name this machine's address (DNS rebinding), so that the browser takes both for one site.
+Such a request has the other site's name in ``Host``, so only names of this machine are answered.
+"""
+
+from __future__ import annotations
+
+import hmac
+import ipaddress
+import secrets
+import socket
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from email.message import Message
+from http import HTTPStatus
+from http.cookies import CookieError, SimpleCookie
+from urllib.parse import urlsplit
+
+LOCAL_NAMES = frozenset({"localhost"})
+LONGEST_HOST = 300
+BEARER = "Bearer "
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """The status of a request that is refused, and the reason in one line."""
+
+    status: HTTPStatus
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """The rules of a server. Without a token, everyone who reaches its address may read."""
+
+    names: frozenset[str] = LOCAL_NAMES  # besides addresses as numbers
+    only_loopback: bool = True
+    token: str = ""
+    cookie: str = "assay_view"  # browsers do not tell the ports of a machine apart
+    # What a browser keeps instead of the token. It ends with the server.
+    session: str = field(default_factory=lambda: secrets.token_urlsafe(32), repr=False)
+
+    def check(self, headers: Mapping[str, str]) -> Refusal | None:
+        """Return why a request is refused, or None. The token is checked apart."""
+        host = headers.get("Host", "")
+        if not self._is_ours(host):
+            return Refusal(HTTPStatus.MISDIRECTED_REQUEST, "this server has another name")
+        origin = headers.get("Origin")
+        if origin is not None and not _is_same(origin, host):
+            return Refusal(HTTPStatus.FORBIDDEN, "requests of other sites are not answered")
+        if _is_from_elsewhere(headers):
+            return Refusal(HTTPStatus.FORBIDDEN, "requests of other sites are not answered")
+        return None
+
+    def admits(self, headers: Mapping[str, str], given: str = "") -> bool:
+        """Return whether a request has the token: in the address, a header, or as a session."""
+        if not self.token:
+            return True
+        bearer = headers.get("Authorization", "")
+        if bearer.startswith(BEARER):
+            given = bearer.removeprefix(BEARER)
+        kept = _cookie(headers, self.cookie)
+        return _is_equal(given, self.token) or _is_equal(kept, self.session)
+
+    def _is_ours(self, host: str) -> bool:
+        name = _host_name(host)
+        if name is None:
+            return False
+        try:
+            address = ipaddress.ip_address(name)
+        except ValueError:
+            return name in self.names
+        return address.is_loopback or not self.only_loopback
+
+
+def collect_headers(message: Message) -> dict[str, str]:
+    """Return headers by name. Values of one that is repeated are joined, so it is never valid."""
+    return {name.title(): ", ".join(message.get_all(name, [])) for name in message}
+
+
+def make_guard(host: str, port: int, token: str = "") -> Guard:
+    """Return the rules for a server at this address."""
+    cookie = f"assay_view_{port}"
+    if is_loopback(host):
+        return Guard(token=token, cookie=cookie)
+    own = {socket.gethostname().lower(), socket.getfqdn().lower(), host.lower()}
+    return Guard(LOCAL_NAMES | own, only_loopback=False, token=token, cookie=cookie)
+
+
+def is_loopback(host: str) -> bool:
+    """Return whether only this machine reaches an address."""
+    if host.lower() in LOCAL_NAMES:
+        return True
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False
+
+
+def _host_name(host: str) -> str | None:
+    """Return the name of a ``Host`` header without its port, or None if it is not well-formed."""
+    if not host or len(host) > LONGEST_HOST:
+        return None
+    try:
+        parts = urlsplit(f"http://{host}")
+        if parts.netloc != host or "@" in host or parts.path or parts.query:
+            return None
+        _ = parts.port  # raises ValueError if it is not a number
+    except ValueError:
+        return None
+    return parts.hostname
+
+
+def _is_same(origin: str, host: str) -> bool:
+    return origin.lower() in (f"http://{host.lower()}", f"https://{host.lower()}")
+
+
+def _is_from_elsewhere(headers: Mapping[str, str]) -> bool:
+    """Return whether a browser says that another site asks. Following a link to us is allowed."""
+    site, mode = headers.get("Sec-Fetch-Site", "none"), headers.get("Sec-Fetch-Mode", "")
+    return site not in ("none", "same-origin") and mode != "navigate"
+
+
+def _cookie(headers: Mapping[str, str], name: str) -> str:
+    try:
+        found = SimpleCookie(headers.get("Cookie", "")).get(name)
+    except CookieError:
+        return ""
+    return found.value if found else ""
+
+
+def _is_equal(given: str, known: str) -> bool:
+    return hmac.compare_digest(given.encode("utf-8", "replace"), known.encode())
