@@ -53,7 +53,8 @@ class ModelReferences(click.ParamType[str]):
     "--prompt-strategy",
     group=PROMPT,
     default="standard",
-    help=f"Prompt strategy: {list_choices(STRATEGIES)}; all evaluates and compares every one.",
+    help=f"Prompt strategy: {list_choices(STRATEGIES)}; all evaluates and compares every one. "
+    "upstream and upstream-cot ask as the authors of a benchmark do, if it has such prompts.",
 )
 @option(
     "--publishable", group=GPU_CHECKS, is_flag=True,

@@ -10,7 +10,7 @@ from assay import benchmarks
 from assay.errors import AssayError, UsageError
 from assay.pipeline.problem_prompt import find_problem
 from assay.pipeline.prompt_settings import complete_prompt
-from assay.prompts import strategies
+from assay.prompts import find_strategy
 from assay.runs import RunReader
 from assay.runs.history import describe_folder, find_folder
 from assay.runs.result import SampleResult, read_samples
@@ -144,7 +144,7 @@ def _find_prompt(
         return None, "The run is of an earlier version, which did not record the prompt settings."
     try:
         benchmark = benchmarks.load(protocol.benchmark, reporter.note, data_dir)
-        strategy = strategies.get(protocol.prompt_strategy)
+        strategy = find_strategy(protocol.prompt_strategy, benchmark)
         problem = find_problem(benchmark, task_id)
     except AssayError as error:
         return None, f"The prompt cannot be built again: {error}"

@@ -28,7 +28,7 @@ from assay.pipeline.suite.suite import (
     SuiteModel,
     preset_decoding,
 )
-from assay.prompts import strategies
+from assay.prompts import check_strategy_name, strategies
 from assay.runs.stores.suites import Baseline
 
 T = TypeVar("T")
@@ -217,7 +217,7 @@ class _SuiteFile:
             if name == ALL:
                 every = sorted(strategies.names(), key=lambda one: one != STANDARD)
                 found += [one for one in every if one not in found]
-            elif self._try(here, strategies.get, str(name)):
+            elif self._try(here, check_strategy_name, str(name)):
                 found.append(name)
         line = self._found.line((*place, "strategies"))
         self._check_names("strategy", [(name, line) for name in found])
