@@ -112,7 +112,8 @@ class Benchmark:
 
     def limits_of(self, task_id: str) -> Limits:
         """Return the limits of a problem. Without a CPU limit of its own, the fixed one holds."""
-        return replace(self.limits, cpu_s=self.cpu_s.get(task_id, self.limits.cpu_s))
+        cpu_s = self.cpu_s.get(task_id)
+        return self.limits if cpu_s is None else replace(self.limits, cpu_s=cpu_s)
 
 
 @dataclass(frozen=True, slots=True)

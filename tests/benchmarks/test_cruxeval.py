@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import hashlib
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -146,8 +145,8 @@ def test_recorded_inputs_have_the_same_verdicts(shared_data: Path) -> None:
 
 
 @pytest.fixture(params=["output", "input"])
-def raw(request: pytest.FixtureRequest, shared_data: Path) -> Iterator[tuple[str, Path]]:
-    yield request.param, shared_data / QWEN
+def raw(request: pytest.FixtureRequest, shared_data: Path) -> tuple[str, Path]:
+    return request.param, shared_data / QWEN
 
 
 def test_answers_are_found_in_raw_texts(raw: tuple[str, Path], tmp_path: Path, assay: Cli) -> None:

@@ -13,14 +13,12 @@ from assay.types import Job, Verdict
 
 def decide(job: Job) -> Verdict | Job:
     """Return the verdict on an answer, or the job that a sandbox can judge."""
-    answer = job.tests.answer
+    answer, cases = job.tests.answer, job.tests.cases
     if answer is None:
         return job
     found = answer_kinds.get(answer.kind).check(job.program.code, job.tests)
     if not isinstance(found, Decision):
         return replace(job, program=replace(job.program, code=found))
-    cases = job.tests.cases
-    groups = {name: len(inputs) for name, inputs in cases.inputs.items()} if cases else {}
     return Verdict(
         job.task_id,
         job.sample,
@@ -29,7 +27,7 @@ def decide(job: Job) -> Verdict | Job:
         found.detail,
         integrity=job.tests.integrity,
         rule=job.program.rule,
-        groups={name: (count if found.passed else 0, count) for name, count in groups.items()},
+        groups={name: (int(found.passed), 1) for name in cases.expected} if cases else {},
     )
 
 
