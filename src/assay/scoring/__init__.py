@@ -1,5 +1,6 @@
 """Compute pass@k from verdicts. Pure functions."""
 
+from assay.scoring.breakdowns import BreakdownScore, break_down
 from assay.scoring.coverage import Coverage, coverage
 from assay.scoring.estimates import (
     STANDARD_KS,
@@ -19,10 +20,12 @@ from assay.scoring.pass_at_k import Tally, pass_at_k
 __all__ = [
     "STANDARD_KS",
     "BestOfN",
+    "BreakdownScore",
     "Coverage",
     "GroupScore",
     "Tally",
     "as_failed",
+    "break_down",
     "clustered_wilson",
     "coverage",
     "estimate",

@@ -3,7 +3,7 @@
 The code runs next to the expected values, never in a program's process. Three things differ from
 upstream (docs/benchmarks.md). Floats are compared one by one: numpy's broadcasting makes ``[]``
 equal to every float there. A path may not leave its maze by negative indices. HumanEval/32 calls
-the polynomial with the right arguments.
+the polynomial with the right arguments, which upstream does not, so that no program passes there.
 """
 
 from __future__ import annotations
@@ -78,10 +78,11 @@ def matcher():
     return matches
 """
 
+# The tolerance of HumanEval+: the reference itself stops at 1e-5.
 ZERO = f"""{_POLYNOMIAL}
 
 def matches(arguments, expected, got):
-    return abs(value(arguments[0], got)) <= 1e-6
+    return abs(value(arguments[0], got)) <= 1e-4
 """
 
 # Only the first coefficient and those at odd places are given; the others are 0.
