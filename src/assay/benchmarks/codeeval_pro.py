@@ -188,6 +188,8 @@ for _data, _make, _environment in (
     (MBPP_PRO, _mbpp_problem, ""),
     (BIGCODEBENCH_LITE_PRO, _library_problem, ENVIRONMENT),
 ):
-    benchmarks.register(_data.name, Description(_data.records, _data, environment=_environment))(
-        functools.partial(_load, _data, _make)
-    )
+    _description = Description(
+        _data.records, _data, environment=_environment, group="harder twins",
+        suites=("full",) if _environment else ("fresh", "full"),
+    )  # fmt: skip
+    benchmarks.register(_data.name, _description)(functools.partial(_load, _data, _make))

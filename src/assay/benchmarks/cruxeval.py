@@ -97,6 +97,5 @@ def _load(name: str, wording: Wording, announce: Announce, data_dir: Path | None
 
 
 for _name, _wording in (("cruxeval-i", INPUT), ("cruxeval-o", OUTPUT)):
-    benchmarks.register(_name, Description(DATA.records, DATA))(
-        functools.partial(_load, _name, _wording)
-    )
+    _description = Description(DATA.records, DATA, group="reasoning", suites=("full",))
+    benchmarks.register(_name, _description)(functools.partial(_load, _name, _wording))

@@ -62,6 +62,8 @@ PINS = {
     ),
 }  # fmt: skip
 
+REWORDED = ("verbose", "concise")  # the problems are HumanEval's
+
 
 @dataclass(frozen=True, slots=True)
 class Record:
@@ -150,6 +152,6 @@ def _ask(problem: Problem, form: PromptForm) -> Prompt:
 
 for _name in PINS:
     _data = _pin(_name)
-    benchmarks.register(_data.name, Description(_data.records, _data))(
-        functools.partial(_load, _name, _data)
-    )
+    _suites = ("full",) if _name in REWORDED else ("fresh", "full")
+    _description = Description(_data.records, _data, group="harder twins", suites=_suites)
+    benchmarks.register(_data.name, _description)(functools.partial(_load, _name, _data))

@@ -1,12 +1,13 @@
 """Compute pass@k from verdicts. Pure functions."""
 
-from assay.scoring.breakdowns import BreakdownScore, break_down
 from assay.scoring.coverage import Coverage, coverage
 from assay.scoring.estimates import (
     STANDARD_KS,
     BestOfN,
+    BreakdownScore,
     GroupScore,
     as_failed,
+    break_down,
     estimate,
     estimate_of_chosen,
     estimates,
