@@ -19,6 +19,7 @@ from tests.security.corpus import CORPUS, adapt
 from tests.security.in_tiers import assert_all_failed
 
 BENCHMARKS = ("humaneval", "humanevalplus", "mbpp", "mbppplus")
+NEWER = ("humanevalfix", "humaneval-pro", "mbpp-pro", "evoeval-subtle")
 TASKS = 6
 LIMITS = Limits(cpu_s=2, call_cpu_s=2, wall_s=5)
 # What forgeries answer when they have found nothing; a task that one of these solves is no test.
@@ -110,3 +111,11 @@ def test_a_share_of_the_corpus_is_not_passed(sandbox: Sandbox, name: str) -> Non
 def test_the_rest_of_the_corpus_is_not_passed(sandbox: Sandbox, name: str) -> None:
     rest = [share for share in range(len(BENCHMARKS)) if share != BENCHMARKS.index(name)]
     check(sandbox, name, rest)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", NEWER)
+def test_a_share_of_the_corpus_is_not_passed_on_newer_benchmarks(
+    sandbox: Sandbox, name: str
+) -> None:
+    check(sandbox, name, [NEWER.index(name)])
