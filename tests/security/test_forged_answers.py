@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 import assay
@@ -52,6 +54,15 @@ def test_the_forged_answers_are_well_formed() -> None:
         assert len({one.answer for one in forged}) == len({one.name for one in forged})
         assert len(forged) == len({one.name for one in forged}) >= 20
         assert sum(one.passes_upstream for one in forged) >= 10
+
+
+def test_documents_give_the_right_counts() -> None:
+    every = (*FORGED_LITERALS, *FORGED_CALLS)
+    docs = Path(__file__).parents[2] / "docs"
+    passing = sum(one.passes_upstream for one in every)
+    page = (docs / "newer-benchmarks.md").read_text()
+    assert f"Of {len(every)} [forged answers](sandbox.md#forged-passes), {passing} pass" in page
+    assert f"{len(every)} forged answers" in (docs / "sandbox.md").read_text()
 
 
 def passes_upstream(forged: ForgedAnswer, kind: str) -> bool:
