@@ -178,3 +178,48 @@ def _continuation(found: Benchmark, task_id: str, texts: dict[str, list[str]]) -
     (text,) = texts[task_id.replace("CRUXEval/", "sample_")]
     assert text.startswith(prompt)
     return text.removeprefix(prompt)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (
+            ("eval", "cruxeval-o", "--prompt-strategy", "cgo"),
+            "assay: cruxeval-o: has no prompt for the strategy 'cgo'. "
+            "Choose standard, few-shot, scot, upstream, upstream-cot.",
+        ),
+        (
+            ("prompt", "humaneval", "0", "--strategy", "upstream"),
+            "assay: humaneval: has no prompt for the strategy 'upstream'. "
+            "Choose standard, cgo, few-shot, scot.",
+        ),
+        (
+            ("eval", "cruxeval", "--problems", "1"),
+            "assay: benchmark 'cruxeval': unknown. Choose ",
+        ),
+        (
+            ("eval", "cruxeval-o", "--task", "sample_1"),
+            "assay: sample_1: is not a task of cruxeval-o. Give ids such as CRUXEval/0.",
+        ),
+    ],
+)
+def test_mistakes_are_one_line(arguments: tuple[str, ...], message: str, assay: Cli) -> None:
+    done = assay(*arguments)
+    assert done.returncode == 2
+    (line,) = done.stderr.splitlines()
+    assert line.startswith(message)
+
+
+def test_the_prompt_command_shows_both_forms(assay: Cli) -> None:
+    done = assay("prompt", "cruxeval-o", "0", "--strategy", "upstream-cot")
+    assert done.returncode == 0, done.stderr
+    assert "You are an expert at Python programming" in done.stdout
+    assert "[THOUGHT]" in done.stdout
+
+
+def test_a_damaged_file_is_reported(tmp_path: Path, assay: Cli) -> None:
+    (tmp_path / "data" / "cruxeval").mkdir(parents=True)
+    (tmp_path / "data" / "cruxeval" / "cruxeval.jsonl").write_text('{"id": 1}\n')
+    done = assay("eval", "cruxeval-i", "--data", tmp_path / "data")
+    assert done.returncode == 2
+    assert "is damaged or another version than cruxeval 190faf16 (1 records" in done.stderr
