@@ -13,7 +13,10 @@ import pytest
 import assay
 from assay import benchmarks
 from assay.errors import UsageError
+from assay.pipeline import ProblemSelection, ScoreConfig, score
+from assay.progress import Silent
 from assay.prompts import find_strategy, list_strategies
+from assay.runs import RunReader
 from assay.types import Benchmark
 from tests.conftest import Cli, write_completions
 
@@ -223,3 +226,28 @@ def test_a_damaged_file_is_reported(tmp_path: Path, assay: Cli) -> None:
     done = assay("eval", "cruxeval-i", "--data", tmp_path / "data")
     assert done.returncode == 2
     assert "is damaged or another version than cruxeval 190faf16 (1 records" in done.stderr
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_answers_are_judged_alike_in_judge_processes(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Equal answers are executed once, also if another process executes them."""
+    monkeypatch.setattr("assay.sandbox.kinds.process.count_judges", lambda *_: 2)
+    monkeypatch.setattr("assay.sandbox.judges.processes.FEW", 0)
+    problems = benchmarks.load(name).problems[:12]
+    answers = [(p.task_id, f"[ANSWER]{p.reference}[/ANSWER]") for p in problems]
+    wrong = [(p.task_id, "[ANSWER]f( 17 )[/ANSWER]") for p in problems]
+    path = write_completions(tmp_path / "s.jsonl", [*answers, *answers, *wrong])
+    config = ScoreConfig(
+        name, tmp_path / "results", samples_file=str(path), workers=4,
+        problems=ProblemSelection("12"),
+    )  # fmt: skip
+    verdicts = RunReader(score(config, Silent()).folder).verdicts
+    assert len(verdicts) == 36
+    passed = {key for key, verdict in verdicts.items() if verdict.status == "pass"}
+    assert passed >= {(p.task_id, sample) for p in problems for sample in (0, 1)}
+    others = [verdict for key, verdict in verdicts.items() if key[1] == 2]
+    if name == "cruxeval-o":
+        assert {verdict.reason for verdict in others} == {"unparsable"}
+    assert {verdict.status for verdict in others} == {"fail"}

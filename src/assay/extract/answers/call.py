@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import lru_cache
 
 from assay.extract.answers import UNPARSABLE, AnswerKind, Decision, answer_kinds
 from assay.extract.answers._places import (
@@ -101,6 +102,7 @@ def _is_name(node: ast.expr, name: str) -> bool:
     return isinstance(node, ast.Name) and node.id == name
 
 
+@lru_cache(64)
 def _names_in(code: str) -> frozenset[str]:
     """Return the names that the benchmark's code defines at its top level."""
     names = set()
