@@ -90,7 +90,7 @@ def test_a_benchmark_names_its_problems_and_its_data(benchmark: Benchmark) -> No
     for problem in benchmark.problems:
         assert problem.prompt.strip()
         assert problem.tests.entry_point.isidentifier()
-        assert problem.tests.entry_point in problem.reference
+        assert problem.tests.entry_point in problem.reference or problem.tests.answer
 
 
 def test_a_benchmark_is_what_its_description_says(benchmark: Benchmark) -> None:

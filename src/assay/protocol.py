@@ -140,4 +140,5 @@ def _differences(a: Mapping[str, object], b: Mapping[str, object]) -> list[Diffe
 def tests_digest(tests: Tests) -> str:
     """Return a digest of a problem's tests."""
     cases = tests.cases.digest if tests.cases else ""
-    return codec.digest([tests.entry_point, tests.code, tests.preamble, tests.integrity, cases])
+    parts = [tests.entry_point, tests.code, tests.preamble, tests.integrity, cases]
+    return codec.digest([*parts, codec.to_json(tests.answer)] if tests.answer else parts)

@@ -1,7 +1,9 @@
 """The words of assay: what travels from a benchmark to a score, and nothing else."""
 
+from __future__ import annotations
+
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -54,6 +56,14 @@ class Cases:
 
 
 @dataclass(frozen=True, slots=True)
+class Answer:
+    """An answer that is not a program. ``kind`` names how it is found and checked."""
+
+    kind: str
+    function: str = ""  # of the benchmark's code, which the answer is about
+
+
+@dataclass(frozen=True, slots=True)
 class Tests:
     """Test code for a program.
 
@@ -67,6 +77,7 @@ class Tests:
     integrity: Integrity = "shared"
     cases: Cases | None = None  # compared by the matcher that ``matcher()`` in the code returns
     prompt_code: str = ""  # the end of the preamble, if it is taken from the prompt
+    answer: Answer | None = None  # none: the answer is a program
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +90,8 @@ class Problem:
     tests: Tests
     without_rules: tuple[str, ...] = ()  # extraction rules that are not used for it
     cluster: str | None = None  # the original problem that it derives from; none: it is one
+    date: str | None = None  # when it was published, as YYYY-MM-DD; none: not known
+    labels: Mapping[str, str] = field(default_factory=dict)  # by which scores are broken down
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,10 +107,13 @@ class Benchmark:
     environment: str = ""  # set of Python packages; none: only the standard library
     time_rule: TimeRule | None = None  # none: the CPU limit of ``limits`` for every problem
     cpu_s: Mapping[str, float] = field(default_factory=dict)  # by task, from the time rule
+    strategies: Mapping[str, Strategy] = field(default_factory=dict)  # its own, by name
+    only_own_strategies: bool = False  # the general ones do not fit its problems
 
     def limits_of(self, task_id: str) -> Limits:
         """Return the limits of a problem. Without a CPU limit of its own, the fixed one holds."""
-        return replace(self.limits, cpu_s=self.cpu_s.get(task_id, self.limits.cpu_s))
+        cpu_s = self.cpu_s.get(task_id)
+        return self.limits if cpu_s is None else replace(self.limits, cpu_s=cpu_s)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +129,15 @@ class Prompt:
     messages: tuple[Message, ...] = ()
     text: str = ""
     stop: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Strategy:
+    """A way to ask. Its version is part of the protocol: raise it with every change of wording."""
+
+    name: str
+    version: int
+    build: Callable[[Problem, PromptForm], Prompt]
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,10 +14,11 @@ from assay.benchmarks import Description, benchmarks
 from assay.datasets.catalogue import locate
 from assay.datasets.pinned import HUMANEVAL
 from assay.datasets.states import check_data
+from assay.pipeline.suite.named import expand_suites
 from assay.types import Benchmark
 from tests.in_process import run_command
 
-COLUMNS = ["benchmark", "problems", "licence", "programs can import", "data"]
+COLUMNS = ["group", "benchmark", "problems", "licence", "programs can import", "data"]
 
 
 @pytest.fixture
@@ -56,13 +57,20 @@ def test_the_table_has_a_line_for_every_benchmark(
     done = run_command("benchmarks", "--data", folder, folder=tmp_path, env=nothing)
     assert (done.code, done.err) == (0, "")
     heading, *lines = done.out.splitlines()
+    suites = [line for line in lines if line.startswith("suite ")]
+    assert lines[-len(suites) :] == suites
+    assert suites[0] == "suite core: humanevalplus, mbppplus"
+    assert [line.split(":")[0] for line in suites] == ["suite core", "suite fresh", "suite full"]
+    lines = lines[: -len(suites)]
     starts = [heading.index(column) for column in COLUMNS]
     cells = [
         [line[a:b].strip() for a, b in zip(starts, [*starts[1:], None], strict=True)]
         for line in lines
     ]
-    assert [name for name, *_ in cells] == benchmarks.names()
-    found = {name: rest for name, *rest in cells}
+    assert sorted(name for _, name, *_ in cells) == benchmarks.names()
+    assert [group for group, *_ in cells] == sorted(group for group, *_ in cells)
+    assert {group for group, name, *_ in cells if name.startswith("cruxeval")} == {"reasoning"}
+    found = {name: rest for _, name, *rest in cells}
     path = folder / HUMANEVAL.path
     assert found["humaneval"] == ["164", "MIT", "standard library", f"{path} (sha256 verified)"]
     assert found["mini"] == ["20", "Apache-2.0", "standard library", "part of the package"]
@@ -77,7 +85,7 @@ def test_as_json(tmp_path: Path, nothing: dict[str, str], folder: Path) -> None:
     assert found["humaneval"] == {
         "name": "humaneval", "problems": 164, "licence": "MIT", "environment": "",
         "version": "1.0.3", "sha256": HUMANEVAL.sha256, "data": "verified",
-        "path": str(folder / HUMANEVAL.path), "detail": "",
+        "path": str(folder / HUMANEVAL.path), "detail": "", "group": "functions", "suites": [],
     }  # fmt: skip
     assert (found["mbpp"]["data"], found["mbpp"]["path"]) == ("not-here", None)
     assert (found["mini"]["data"], found["mini"]["sha256"]) == ("built-in", None)
@@ -113,7 +121,7 @@ def test_a_users_benchmark_is_listed(
     assert (found["bare"]["problems"], found["bare"]["data"]) == (None, "unknown")
     assert (found["toy"]["problems"], found["toy"]["licence"]) == (3, "MIT")
     done = run_command("benchmarks", folder=tmp_path, env=nothing)
-    lines = {line.split()[0]: line.split()[1:] for line in done.out.splitlines()}
+    lines = {line.split()[1]: line.split()[2:] for line in done.out.splitlines()}
     assert lines["bare"] == ["unknown"] * 4
     assert lines["toy"] == ["3", "MIT", "environment", "toys", "part", "of", "the", "package"]
 
@@ -129,3 +137,23 @@ def test_the_list_takes_less_than_a_second(tmp_path: Path) -> None:
     begun = time.process_time()
     assert run_command("benchmarks", folder=tmp_path).code == 0
     assert time.process_time() - begun < 1
+
+
+def test_suites_stand_for_their_benchmarks() -> None:
+    suites = benchmarks.suites()
+    assert set(suites["fresh"]) < set(suites["full"])
+    assert set(suites["core"]) < set(suites["full"])
+    assert expand_suites(["mini", "core", "mbppplus"]) == ("mini", "humanevalplus", "mbppplus")
+    assert not set(suites) & set(benchmarks.names())
+
+
+def test_a_suite_is_evaluated_by_its_name(tmp_path: Path) -> None:
+    done = run_command(
+        "eval", "core", "--model", "replay:missing.jsonl", "--problems", "1", folder=tmp_path
+    )
+    assert done.code == 2
+    assert "missing.jsonl" in done.err
+    (tmp_path / "s.yaml").write_text("models: [default]\nbenchmarks: [core, benchmark: mini]\n")
+    done = run_command("suite", "s.yaml", "--dry-run", "--problems", "1", folder=tmp_path)
+    assert done.code == 0, done.err
+    assert all(f" {name}" in done.out for name in ("humanevalplus", "mbppplus", "mini"))

@@ -10,16 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from assay.datasets.catalogue import locate
+from assay.datasets.catalogue import data_files, locate
 from assay.datasets.pinned import HUMANEVAL, HUMANEVALPLUS
 from assay.types import Benchmark
 from tests.conftest import Cli, references, write_completions
 from tests.in_process import run_command
 
-NAMES = [
-    "bigcodebench", "bigcodebench-hard", "humaneval", "humanevalplus", "humanevalplus-mini",
-    "mbpp", "mbpp-sanitized", "mbppplus", "wikitext-2",
-]  # fmt: skip
+NAMES = data_files.names()
 
 
 @pytest.fixture
@@ -46,8 +43,8 @@ def test_list_says_what_there_is_and_where(
     lines = [line.split() for line in done.stdout.splitlines()]
     assert lines[0] == ["name", "version", "records", "licence", "found"]
     assert [line[0] for line in lines[1:]] == NAMES
-    assert lines[3] == ["humaneval", "1.0.3", "164", "MIT", str(folder / HUMANEVAL.path)]
-    assert lines[4] == ["humanevalplus", "v0.1.10", "164", "Apache-2.0", "not", "found"]
+    assert ["humaneval", "1.0.3", "164", "MIT", str(folder / HUMANEVAL.path)] in lines
+    assert ["humanevalplus", "v0.1.10", "164", "Apache-2.0", "not", "found"] in lines
 
 
 def test_list_as_json(assay: Cli, nothing: dict[str, str], folder: Path) -> None:
@@ -70,7 +67,7 @@ def test_verify_the_development_data(assay: Cli, shared_data: Path) -> None:
 def test_verify_finds_the_damaged_one(assay: Cli, nothing: dict[str, str], folder: Path) -> None:
     done = assay("data", "verify", "--data", folder, env=nothing)
     assert done.returncode == 0
-    assert done.stdout.splitlines()[2].split()[:2] == ["humaneval", "ok"]
+    assert ["humaneval", "ok"] in [line.split()[:2] for line in done.stdout.splitlines()]
     target = folder / HUMANEVAL.path
     target.write_bytes(gzip.compress(gzip.decompress(target.read_bytes())[:-1000]))
     done = assay("data", "verify", "humaneval", "--data", folder, env=nothing)

@@ -19,6 +19,7 @@ from tests.security.corpus import CORPUS, adapt
 from tests.security.in_tiers import assert_all_failed
 
 BENCHMARKS = ("humaneval", "humanevalplus", "mbpp", "mbppplus")
+NEWER = ("humanevalfix", "humaneval-pro", "mbpp-pro", "evoeval-subtle")
 TASKS = 6
 LIMITS = Limits(cpu_s=2, call_cpu_s=2, wall_s=5)
 # What forgeries answer when they have found nothing; a task that one of these solves is no test.
@@ -87,7 +88,7 @@ def corpus_jobs(problems: list[Problem]) -> Iterator[Job]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", BENCHMARKS)
+@pytest.mark.parametrize("name", (*BENCHMARKS, *NEWER))
 def test_the_corpus_is_not_passed(sandbox: Sandbox, name: str) -> None:
     jobs = list(corpus_jobs(choose_tasks(sandbox, name)))
     verdicts = list(sandbox.judge(jobs))

@@ -10,6 +10,7 @@ from types import TracebackType
 from assay.api.opening import load_benchmark
 from assay.errors import UsageError
 from assay.pipeline import references
+from assay.pipeline.stages.answers import judge_jobs
 from assay.progress import Reporter, Silent
 from assay.sandbox import open_sandbox
 from assay.types import Benchmark, Job, Limits, Program, Verdict
@@ -77,12 +78,12 @@ class Judge:
     def judge(self, programs: Programs) -> list[Verdict]:
         """Return a verdict for every program, in the order of the programs."""
         jobs = self._jobs(programs)
-        verdicts = {verdict.sample: verdict for verdict in self._sandbox.judge(jobs)}
+        verdicts = {verdict.sample: verdict for verdict in judge_jobs(self._sandbox, jobs)}
         return [verdicts[number] for number in range(len(jobs))]
 
     def stream(self, programs: Programs) -> Iterator[Verdict]:
         """Yield verdicts as they come. ``sample`` is the program's position."""
-        return self._sandbox.judge(self._jobs(programs))
+        return judge_jobs(self._sandbox, self._jobs(programs))
 
     def close(self) -> None:
         """Stop the sandbox and everything that runs in it."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from assay.benchmarks.support.description import Description
+from assay.benchmarks.support.description import Description, list_suites
 from assay.errors import UsageError
 from assay.progress import Announce
 from assay.registry import Registry
@@ -37,6 +37,10 @@ class Benchmarks(Registry[Loader]):
         self.get(name)
         return self._descriptions.get(name)
 
+    def suites(self) -> dict[str, list[str]]:
+        """Return the benchmarks of every named suite."""
+        return list_suites({name: self._descriptions.get(name) for name in self.names()})
+
 
 benchmarks = Benchmarks()
 
@@ -44,9 +48,8 @@ benchmarks = Benchmarks()
 def of_split(name: str, split: str) -> str:
     """Return the name of a benchmark's split, which is a benchmark of its own."""
     if split and f"{name}-{split}" not in benchmarks.names():
-        splits = [
-            n.removeprefix(f"{name}-") for n in benchmarks.names() if n.startswith(f"{name}-")
-        ]
+        prefix = f"{name}-"
+        splits = [n.removeprefix(prefix) for n in benchmarks.names() if n.startswith(prefix)]
         remedy = f"Choose {', '.join(splits)}" if splits else "Drop --split"
         raise UsageError(f"{name}: has no split '{split}'. {remedy}.")
     return f"{name}-{split}" if split else name

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, get_args
 
 from assay.benchmarks import Description, benchmarks
@@ -91,8 +91,10 @@ def _problem(record: Record, kind: PromptKind) -> Problem:
 
 
 for _data in (BIGCODEBENCH, BIGCODEBENCH_HARD):
-    _description = Description(_data.records, _data, environment=ENVIRONMENT)
+    _description = Description(_data.records, _data, environment=ENVIRONMENT, group="libraries")
     for _kind in get_args(PromptKind):
         _load_kind = functools.partial(_load, _data, _kind)
         benchmarks.register(f"{_data.name}-{_kind}", _description)(_load_kind)
+    if _data is BIGCODEBENCH_HARD:
+        _description = replace(_description, suites=("full",))
     benchmarks.register(_data.name, _description)(functools.partial(_load, _data, "complete"))

@@ -32,7 +32,7 @@ def value(coefficients, x):
 SPECIAL = {"find_zero": ZERO_MATCHER}
 
 
-@benchmarks.register("humanevalplus", Description(164, HUMANEVALPLUS))
+@benchmarks.register("humanevalplus", Description(164, HUMANEVALPLUS, suites=("core", "full")))
 def load(announce: Announce, data_dir: Path | None) -> Benchmark:
     return _benchmark(HUMANEVALPLUS, announce, data_dir)
 

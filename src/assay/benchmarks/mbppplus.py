@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 Arguments = list[Any]
 
 
-@benchmarks.register("mbppplus", Description(378, MBPPPLUS))
+@benchmarks.register("mbppplus", Description(378, MBPPPLUS, suites=("core", "full")))
 def load(announce: Announce, data_dir: Path | None) -> Benchmark:
     return Benchmark(
         name="mbppplus",

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
     from assay.progress import Announce
 
+TESTED = ("entry_point", "code", "preamble", "integrity", "cases")
+
 
 @benchmarks.register("mini", Description(len(PROBLEMS), package_licence="Apache-2.0"))
 def load(_announce: Announce, _data_dir: Path | None) -> Benchmark:
@@ -38,6 +40,8 @@ def load(_announce: Announce, _data_dir: Path | None) -> Benchmark:
 
 def _record(problem: Problem) -> object:
     """Return what the digest of the data covers, which does not depend on assay's types."""
-    record = codec.to_json(problem)
-    del record["without_rules"], record["cluster"], record["tests"]["prompt_code"]
-    return record
+    record, tests = codec.to_json(problem), codec.to_json(problem.tests)
+    return {
+        **{name: record[name] for name in ("task_id", "prompt", "reference")},
+        "tests": {name: tests[name] for name in TESTED},
+    }

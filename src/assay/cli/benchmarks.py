@@ -16,7 +16,9 @@ from assay.report.benchmarks import list_benchmarks, render_benchmarks
 @data_dir
 @as_json
 def list_all(data_dir: Path | None, as_json: bool) -> None:
-    """List the benchmarks: problems, licence, packages, and where the data is.
+    """List the benchmarks by group: problems, licence, packages, and where the data is.
+
+    The last lines list named suites, which `assay eval` accepts in place of a benchmark.
 
     Data that is not on this machine is downloaded when a command first needs it. Packages other
     than the standard library come from an environment, which `assay env NAME` creates.

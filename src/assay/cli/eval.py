@@ -22,6 +22,7 @@ from assay.cli._progress import ProgressDisplay
 from assay.cli.suite import reported_problems, show_suite
 from assay.errors import RunError, UsageError
 from assay.pipeline import EvalConfig, Until
+from assay.pipeline.suite.named import expand_suites
 from assay.pipeline.suite.suite import suite_of
 from assay.report.summary import summarize, summarize_strategies
 from assay.runs.compare import share_problems
@@ -53,7 +54,8 @@ class ModelReferences(click.ParamType[str]):
     "--prompt-strategy",
     group=PROMPT,
     default="standard",
-    help=f"Prompt strategy: {list_choices(STRATEGIES)}; all evaluates and compares every one.",
+    help=f"Prompt strategy: {list_choices(STRATEGIES)}; all evaluates and compares every one. "
+    "upstream and upstream-cot ask as the authors of a benchmark do, if it has such prompts.",
 )
 @option(
     "--publishable", group=GPU_CHECKS, is_flag=True,
@@ -84,7 +86,8 @@ def evaluate(
 ) -> None:  # fmt: skip
     """Evaluate a model on BENCHMARK: generate, execute in the sandbox, score.
 
-    With several benchmarks or models, each model is loaded once for all of them.
+    With several benchmarks or models, each model is loaded once for all of them. A suite such as
+    core stands for its benchmarks (see `assay benchmarks`).
 
     \b
     Examples:
@@ -92,8 +95,10 @@ def evaluate(
       assay eval humaneval --model model.gguf --preset pass1
       assay eval humaneval --prompt-strategy all
       assay eval humaneval humanevalplus --model a.gguf --model b.gguf
+      assay eval core --model a.gguf
       assay eval humaneval --preset pass1 --until decided --against BASELINE
     """
+    benchmark = expand_suites(benchmark)
     if (until is None) != (not against):
         raise UsageError("--until and --against: belong together. Give both, or neither.")
     config = EvalConfig(

@@ -22,7 +22,8 @@ from assay.pipeline.problem_prompt import ProblemPrompt, PromptConfig, build_pro
     group=PROMPT,
     default="standard",
     envvar="ASSAY_PROMPT_STRATEGY",
-    help=f"Prompt strategy: {list_choices(STRATEGIES)}.",
+    help=f"Prompt strategy: {list_choices(STRATEGIES)}; upstream and upstream-cot if the benchmark "
+    "has them.",
 )
 @option(
     "--model",

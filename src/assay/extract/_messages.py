@@ -19,6 +19,7 @@ class TextRequest(NamedTuple):
     form: PromptForm
     without: tuple[str, ...]  # rules to leave out
     explain: bool
+    answer: tuple[str, ...] = ()  # kind and function, if it is not a program
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from pathlib import Path
 from assay.errors import ExtractionError
 from assay.extract import NO_CODE
 from assay.extract._messages import Change, Reply, TextRequest, decode_reply
-from assay.types import Problem, Program, PromptForm
+from assay.types import Answer, Problem, Program, PromptForm
 
 START_S = 60.0
 REPLY_BYTES = 1 << 28
@@ -169,13 +169,19 @@ def _encode(request: ExtractionRequest) -> TextRequest:
     without = tuple(sorted(request.without.union(problem.without_rules)))
     return TextRequest(
         request.text, problem.prompt, tests.entry_point, tests.code, tests.preamble, request.form,
-        without, request.explain,
+        without, request.explain, _encode_answer(tests.answer),
     )  # fmt: skip
+
+
+def _encode_answer(answer: Answer | None) -> tuple[str, ...]:
+    return (answer.kind, answer.function) if answer else ()
 
 
 def _extraction(reply: Reply, problem: Problem) -> Extraction:
     if reply.program is None:
         return Extraction(NO_CODE, "extraction", reply.error)
     if reply.program == NO_CODE:
-        return Extraction(NO_CODE, "no-code", f"the text defines no {problem.tests.entry_point}")
+        tests = problem.tests
+        missing = "has no answer" if tests.answer else f"defines no {tests.entry_point}"
+        return Extraction(NO_CODE, "no-code", f"the text {missing}")
     return Extraction(reply.program, changes=reply.changes, alternative=reply.alternative)

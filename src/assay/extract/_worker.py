@@ -16,7 +16,7 @@ import signal
 from assay.extract import Step, alternative, explained, program
 from assay.extract._messages import Change, Reply, TextRequest, encode_reply
 from assay.extract.python import forget
-from assay.types import Problem, Tests
+from assay.types import Answer, Problem, Tests
 
 ERROR_LENGTH = 200
 
@@ -72,7 +72,8 @@ def _extract_within(cpu_s: float, request: TextRequest) -> Reply:
 
 def _extract(request: TextRequest) -> Reply:
     text, without = request.text, frozenset(request.without)
-    tests = Tests(request.entry_point, request.tests, request.preamble)
+    answer = Answer(*request.answer) if request.answer else None
+    tests = Tests(request.entry_point, request.tests, request.preamble, answer=answer)
     problem = Problem("", request.prompt, "", tests)
     steps = explained(text, problem, request.form, without)
     other = alternative(text, steps, problem, without)

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from assay.extract.answers import answer_kinds
 from assay.extract.python import defines, definition
 from assay.extract.rule import Cut, Origin, Task, extraction_rules, stages
 from assay.extract.rules.repetition import is_only_begun
@@ -64,7 +65,19 @@ def explained(
     """Return the rules that lead from the text to the program, in order, or None without one."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a model's odd escapes are nobody's business here
+        if problem.tests.answer:
+            return _answer_steps(
+                text, problem.tests.answer.kind, Task(problem.prompt, problem.tests, form)
+            )
         return _Extraction(problem, form, without).steps(text)
+
+
+def _answer_steps(text: str, kind: str, task: Task) -> list[Step] | None:
+    """Return the step to an answer that is not a program, or None without one."""
+    found = answer_kinds.get(kind).find(text, task)
+    if found is None:
+        return None
+    return [Step(found.rule, text, found.code)] if found.code != text else []
 
 
 def alternative(

@@ -70,9 +70,10 @@ class _Probing:
             cpu_s=min(benchmark.limits.cpu_s, CPU_S),
             wall_s=min(benchmark.limits.wall_s, WALL_S),
         )
-        probes = {t: method.probe(p) for t, p in self._problems.items()} if method.probe else {}
+        programs = {t: p for t, p in self._problems.items() if not p.tests.answer}
+        probes = {t: method.probe(p) for t, p in programs.items()} if method.probe else {}
         self._probes = {task_id: probe for task_id, probe in probes.items() if probe}
-        self.without_examples = set(probes) - set(self._probes)
+        self.without_examples = set(self._problems) - set(self._probes) if method.probe else set()
         # A program that was cut in doubt has a second execution, of its uncut form.
         self._waiting: list[tuple[selection.Candidate, list[_Execution]]] = []
         self._executions: dict[SampleKey, _Execution] = {}

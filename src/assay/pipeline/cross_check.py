@@ -24,6 +24,7 @@ from assay.pipeline.extraction import dependences, extract_programs
 from assay.pipeline.judging import case_groups
 from assay.pipeline.prompt_imports import without_prompt_code
 from assay.pipeline.samples import Samples, recorded_samples, replay
+from assay.pipeline.stages.answers import judge_jobs
 from assay.progress import Reporter
 from assay.protocol import VERSION, Protocol
 from assay.runs.result import CrossCheck, Disagreement, Result
@@ -261,7 +262,7 @@ def _alike_alone(
             for key in sorted(keys)
             if key[0] in tests
         ]  # fmt: skip
-        verdicts = list(judge.judge(jobs))
+        verdicts = list(judge_jobs(judge, jobs))
     finally:
         judge.close()
     valid = (v for v in verdicts if v.status != "invalid")

@@ -15,8 +15,13 @@ from assay import (
 )
 from assay.datasets import cache_dir
 from assay.errors import RunError
-from assay.pipeline.config import STANDARD, EvalConfig
-from assay.pipeline.judging import check_workers, judge_samples, select_problems
+from assay.pipeline.config import EvalConfig
+from assay.pipeline.judging import (
+    check_workers,
+    judge_samples,
+    load_benchmark,
+    select_problems,
+)
 from assay.pipeline.prompt_imports import surround
 from assay.pipeline.prompt_settings import (
     check_texts,
@@ -33,7 +38,7 @@ from assay.pipeline.samples import (
     recorded_samples,
 )
 from assay.progress import Reporter
-from assay.prompts import strategies
+from assay.prompts import check_strategy_name, find_strategy, list_strategies
 from assay.runs import Result
 
 if TYPE_CHECKING:
@@ -62,8 +67,9 @@ def evaluate(config: EvalConfig, reporter: Reporter, shared: Shared | None = Non
     decoding = config.sampling.resolve()  # reports wrong options before anything is loaded
     check_workers(config)
     check_texts(config.system, config.stop)
-    strategy = strategies.get(config.prompt_strategy)
+    check_strategy_name(config.prompt_strategy)
     selected = shared.selected or select_problems(config, reporter)
+    strategy = find_strategy(config.prompt_strategy, selected.benchmark)
     engine = engine_options(config)
     model = shared.model or models.open_model(config.model, engine, reporter.note)
     keys = sample_keys(config, selected)
@@ -103,10 +109,11 @@ def evaluate(config: EvalConfig, reporter: Reporter, shared: Shared | None = Non
 
 
 def evaluate_all(config: EvalConfig, reporter: Reporter) -> list[Result]:
-    """Evaluate with every prompt strategy in turn, the standard one first, with one load."""
+    """Evaluate with every strategy of the benchmark, the standard one first, with one load."""
     results = []
+    names = list_strategies(load_benchmark(config, reporter))
     with open_shared(config, reporter) as shared:
-        for name in sorted(strategies.names(), key=lambda name: name != STANDARD):
+        for name in names:
             reporter.note(f"prompt strategy {name}")
             one = dataclasses.replace(config, prompt_strategy=name)
             results.append(evaluate(one, reporter, shared))
@@ -200,7 +207,8 @@ def planned_requests(
     """Yield everything that an evaluation asks the model."""
     form = model.identity.prompt_form
     asking = resolve_prompt_settings(form, config.engine, config.system, config.stop)
-    keys, strategy = sample_keys(config, selected), strategies.get(config.prompt_strategy)
+    keys = sample_keys(config, selected)
+    strategy = find_strategy(config.prompt_strategy, selected.benchmark)
     return build_requests(keys, selected.benchmark, strategy, asking, decoding)
 
 

@@ -10,6 +10,7 @@ from assay.extract import extraction_rules
 from assay.extract.workers import Change, Extraction, ExtractionRequest, Extractor
 from assay.pipeline import ScoreConfig, load_recorded_samples, references
 from assay.pipeline.samples import replay
+from assay.pipeline.stages.answers import judge_jobs
 from assay.progress import Reporter
 from assay.runs.result import Dependence, Result
 from assay.types import Benchmark, Completion, Job, Program, PromptForm, Sample, SampleKey
@@ -67,7 +68,7 @@ def dependences(config: ScoreConfig, scored: Result, reporter: Reporter) -> list
             still: set[SampleKey] = set()
             # As in judging, the uncut form counts if the cut one fails.
             for waiting in _rounds(jobs, still):
-                for done, verdict in enumerate(judge.judge(waiting), 1):
+                for done, verdict in enumerate(judge_jobs(judge, waiting), 1):
                     reporter.preparing(f"without the rule '{rule}':", done, len(waiting))
                     if verdict.status == "pass":
                         still.add(verdict.key)

@@ -84,6 +84,7 @@ def judge_samples(
             verdicts = [v for v in run.verdicts.values() if v.task_id in wanted]
             clusters = {p.task_id: p.cluster for p in selected.benchmark.problems if p.cluster}
             tallies = scoring.tally(task_ids, verdicts, clusters)
+            labels = {p.task_id: p.labels for p in selected.benchmark.problems if p.labels}
             best = None
             if (method := config.select or runs.kept_selection(run)) and most > 1:
                 form = model.identity.prompt_form
@@ -102,6 +103,7 @@ def judge_samples(
                 checked.unscorable,
                 _prices(config),
                 best,
+                scoring.break_down(tallies, labels),
             )  # fmt: skip
             result = runs.with_earlier_checks(result, run)
             runs.write_result(result)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from assay import benchmarks, models
 from assay.errors import UsageError
 from assay.pipeline.prompt_settings import check_texts, complete_prompt, resolve_prompt_settings
-from assay.prompts import strategies
+from assay.prompts import check_strategy_name, find_strategy
 
 if TYPE_CHECKING:
     from assay.models import EngineOptions, Rendered
@@ -42,8 +42,9 @@ class ProblemPrompt:
 def build_problem_prompt(config: PromptConfig, reporter: Reporter) -> ProblemPrompt:
     """Return the problem's prompt in the model's form, or as a chat without a model."""
     check_texts(config.system, config.stop)
-    build = strategies.get(config.strategy).build
+    check_strategy_name(config.strategy)
     benchmark = benchmarks.load(config.benchmark, reporter.note, config.data_dir)
+    build = find_strategy(config.strategy, benchmark).build
     problem = find_problem(benchmark, config.task)
     if not config.model:
         _refuse_model_settings(config.engine)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from assay import codec, runs, sandbox
 from assay.datasets import cache_dir
+from assay.pipeline.stages.answers import judge_jobs
 from assay.progress import Reporter
 from assay.protocol import tests_digest
 from assay.sandbox.environments import store as environments
@@ -131,7 +132,7 @@ class _References:
                 found[problem.task_id] = codec.from_json(_Measured, kept)
         keys = {p.task_id: self._key(VERDICT, p) for p in missing}
         self.executed |= bool(missing)
-        verdicts = self._judge.judge(self._job(p) for p in missing)
+        verdicts = judge_jobs(self._judge, (self._job(p) for p in missing))
         for done, verdict in enumerate(verdicts, 1):
             self._reporter.preparing(
                 "checking the reference solutions, once per machine:", done, len(missing)

@@ -64,10 +64,19 @@ def check_data_references(name: str, data_dir: Path | None, reporter: Reporter) 
     """Check the references of the largest benchmark that is made from a data file."""
     if data_files.get(name).is_text:
         return {}
-    largest = f"{name}-all"
-    benchmark = largest if largest in benchmarks.benchmarks.names() else name
-    config = JudgeConfig(benchmark, results_dir=Path(), data_dir=data_dir)
+    config = JudgeConfig(_largest_benchmark(name), results_dir=Path(), data_dir=data_dir)
     return check_references(config, reporter)
+
+
+def _largest_benchmark(data: str) -> str:
+    """Return the benchmark with most problems of a data file, by preference that of its name."""
+    sizes = {
+        name: about.problems
+        for name in benchmarks.benchmarks.names()
+        if (about := benchmarks.benchmarks.describe(name)) and about.data
+        if about.data.name == data
+    }
+    return max(sizes, key=lambda name: (sizes[name], name == data), default=data)
 
 
 def flaky(

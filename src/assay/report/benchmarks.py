@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 # unknown: the benchmark has no description.
 DataStatus = Literal["built-in", "verified", "damaged", "not-here", "unknown"]
 STATUSES: dict[str, DataStatus] = {"ok": "verified", "damaged": "damaged", "not here": "not-here"}
-HEADINGS = ("benchmark", "problems", "licence", "programs can import", "data")
+HEADINGS = ("group", "benchmark", "problems", "licence", "programs can import", "data")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +37,8 @@ class BenchmarkState:
     data: DataStatus = "unknown"
     path: str | None = None
     detail: str = ""  # what is wrong with the data
+    group: str | None = None  # what the problems ask for
+    suites: tuple[str, ...] = ()  # named lists of benchmarks that it is part of
 
 
 def list_benchmarks(data_dir: Path | None = None) -> list[BenchmarkState]:
@@ -48,12 +50,21 @@ def list_benchmarks(data_dir: Path | None = None) -> list[BenchmarkState]:
 
 
 def render_benchmarks(states: Sequence[BenchmarkState]) -> list[str]:
-    """Return the lines of a table of benchmarks."""
+    """Return the lines of a table of benchmarks by group, and a line for each named suite."""
     rows = [
-        (s.name, _number(s.problems), s.licence or "unknown", _packages(s), _data(s))
-        for s in states
+        (s.group or "unknown", s.name, _number(s.problems), s.licence or "unknown", _packages(s),
+         _data(s))
+        for s in sorted(states, key=lambda s: (s.group or "~", s.name))
+    ]  # fmt: skip
+    return [*table([HEADINGS, *rows]), *_suites(states)]
+
+
+def _suites(states: Sequence[BenchmarkState]) -> list[str]:
+    names = sorted({suite for state in states for suite in state.suites})
+    return [
+        f"suite {suite}: {', '.join(state.name for state in states if suite in state.suites)}"
+        for suite in names
     ]
-    return table([HEADINGS, *rows])
 
 
 def _state(
@@ -61,7 +72,10 @@ def _state(
 ) -> BenchmarkState:
     if about is None:
         return BenchmarkState(name)
-    found = BenchmarkState(name, about.problems, about.licence or None, about.environment)
+    found = BenchmarkState(
+        name, about.problems, about.licence or None, about.environment, group=about.group,
+        suites=about.suites,
+    )  # fmt: skip
     if (wanted := about.data) is None:
         return dataclasses.replace(found, data="built-in")
     if wanted.name not in states:

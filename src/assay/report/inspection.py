@@ -10,7 +10,7 @@ from assay import benchmarks
 from assay.errors import AssayError, UsageError
 from assay.pipeline.problem_prompt import find_problem
 from assay.pipeline.prompt_settings import complete_prompt
-from assay.prompts import strategies
+from assay.prompts import find_strategy
 from assay.runs import RunReader
 from assay.runs.history import describe_folder, find_folder
 from assay.runs.result import SampleResult, read_samples
@@ -159,7 +159,7 @@ def find_prompts(
         return {}, "The run is of an earlier version, which did not record the prompt settings."
     try:
         benchmark = load(protocol.benchmark)
-        strategy = strategies.get(protocol.prompt_strategy)
+        strategy = find_strategy(protocol.prompt_strategy, benchmark)
         by_id = {problem.task_id: problem for problem in benchmark.problems}
         problems = {task: by_id.get(task) or find_problem(benchmark, task) for task in tasks}
     except AssayError as error:

@@ -21,7 +21,14 @@ from assay.report.text import (
 )
 from assay.runs import Comparison, Result, compare_family
 from assay.runs.compare import FamilyMember, share_problems
-from assay.runs.result import ConfigResult, CrossCheck, Dependence, SequentialResult, Timing
+from assay.runs.result import (
+    BreakdownResult,
+    ConfigResult,
+    CrossCheck,
+    Dependence,
+    SequentialResult,
+    Timing,
+)
 from assay.types import ModelIdentity
 
 DIGEST = re.compile("[0-9a-f]{64}")
@@ -52,6 +59,8 @@ def summarize(result: Result) -> list[str]:
             f"by {best.method}"
             + (f", {quantity(without, 'problem')} without examples" if without else "")
         )
+    for label, values in results.breakdowns.items():
+        lines += _breakdown(label, values)
     if result.sequential and result.sequential.looks:
         lines.append(_sequential(result.sequential))
     if results.unscorable:
@@ -71,6 +80,17 @@ def summarize(result: Result) -> list[str]:
         f"  protocol  {result.protocol.hash[:12]}{' (incomplete)' if gap else ''}",
         f"  results   {result.path}",
     ]
+
+
+def _breakdown(label: str, values: Mapping[str, BreakdownResult]) -> list[str]:
+    """Return a table of the scores by the values of a label."""
+    rows = [
+        (value, percent_of(one.pass_at[1]), interval(one.pass_at[1]), str(one.problems))
+        for value, one in values.items()
+        if 1 in one.pass_at
+    ]
+    heading = (f"by {label}", "pass@1", "interval", "problems")
+    return [f"  {line}" for line in table([heading, *rows])]
 
 
 def _sequential(found: SequentialResult) -> str:

@@ -60,6 +60,14 @@ class GroupResult:
 
 
 @dataclass(frozen=True, slots=True)
+class BreakdownResult:
+    """The score on the problems that share a label's value, such as a type of bug."""
+
+    problems: int
+    pass_at: dict[int, Estimate]
+
+
+@dataclass(frozen=True, slots=True)
 class BestOfNResult:
     """The score if one of n samples per problem is chosen."""
 
@@ -90,6 +98,8 @@ class ScoreResult:
     unsupported: dict[str, str] = field(default_factory=dict)
     integrity: dict[str, int] = field(default_factory=dict)
     reasons: dict[str, int] = field(default_factory=dict)
+    # By label and value; in the file only if the benchmark's problems have labels.
+    breakdowns: dict[str, dict[str, BreakdownResult]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ from assay.runs.about import parse_environment, render_environment
 from assay.runs.result import (
     SCHEMA,
     BestOfNResult,
+    BreakdownResult,
     ConfigResult,
     CrossCheck,
     Dependence,
@@ -175,7 +176,7 @@ def _parse_scores(content: Any, problems: int) -> ScoreResult:
         ("completed", "passed", "samples", "samples_passed", "errors", "truncated"), 0
     )
     left_out, best = content.get("left_out_as_failed"), content.get("best_of_n")
-    nested = {"pass_at", "left_out_as_failed", "groups", "best_of_n"}  # read below
+    nested = {"pass_at", "left_out_as_failed", "groups", "best_of_n", "breakdowns"}  # read below
     given = {k: v for k, v in content.items() if v is not None and k not in nested}
     return dataclasses.replace(
         codec.read_known(ScoreResult, {"total": problems, **counts, **given, "pass_at": {}}),
@@ -190,6 +191,13 @@ def _parse_scores(content: Any, problems: int) -> ScoreResult:
             for name, group in (content.get("groups") or {}).items()
         },
         best_of_n=_parse_best_of_n(best) if best else None,
+        breakdowns={
+            label: {
+                value: BreakdownResult(int(one.get("problems", 0)), _parse_estimates(one))
+                for value, one in values.items()
+            }
+            for label, values in (content.get("breakdowns") or {}).items()
+        },
     )
 
 
@@ -208,9 +216,21 @@ def _render_scores(scores: ScoreResult) -> Any:
             }
         elif field.name == "best_of_n" and value is not None:
             found[field.name] = _render_best_of_n(value)
+        elif field.name == "breakdowns":
+            found |= {field.name: _render_breakdowns(value)} if value else {}
         elif value is not None:
             found[field.name] = value
     return found
+
+
+def _render_breakdowns(breakdowns: dict[str, dict[str, BreakdownResult]]) -> Any:
+    return {
+        label: {
+            value: {"problems": one.problems, **_render_estimates(one.pass_at)}
+            for value, one in values.items()
+        }
+        for label, values in breakdowns.items()
+    }
 
 
 def _parse_estimates(content: Any) -> dict[int, Estimate]:

@@ -14,6 +14,7 @@ from assay.errors import RunError
 from assay.runs.publication import publication_obstacles
 from assay.runs.result import (
     BestOfNResult,
+    BreakdownResult,
     ConfigResult,
     GroupResult,
     LeftOutResult,
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 
     from assay.protocol import Protocol
     from assay.runs.folder import RunWriter
-    from assay.scoring import BestOfN, Coverage, GroupScore
+    from assay.scoring import BestOfN, BreakdownScore, Coverage, GroupScore
     from assay.types import Completion, Estimate, Verdict
 
 TSV_FILES = Reader(RunError, "Give a file of lines 'task_id<TAB>n<TAB>num_passed'")
@@ -51,6 +52,7 @@ def build_result(
     unscorable: Mapping[str, str] = MappingProxyType({}),
     prices: tuple[float, float] = (0.0, 0.0),
     best_of_n: BestOfN | None = None,
+    breakdowns: Sequence[BreakdownScore] = (),
 ) -> Result:
     """Return the result of a run.
 
@@ -93,6 +95,7 @@ def build_result(
             unsupported={v.task_id: v.detail for v in verdicts if v.reason == "unsupported"},
             integrity=_counted(map(_integrity, verdicts)),
             reasons=_counted(v.reason for v in verdicts),
+            breakdowns=_breakdowns(breakdowns),
         ),
         problems=tuple(
             ProblemResult(t.task_id, t.n, t.passed, _counted(reasons[t.task_id]), t.cluster)
@@ -186,6 +189,14 @@ def read_tsv(path: Path) -> list[Tally]:
     if not tallies:
         raise RunError(f"{path}: contains no problems. Choose another file.")
     return tallies
+
+
+def _breakdowns(scores: Iterable[BreakdownScore]) -> dict[str, dict[str, BreakdownResult]]:
+    found: dict[str, dict[str, BreakdownResult]] = {}
+    for one in scores:
+        result = BreakdownResult(one.problems, _by_k(one.estimates))
+        found.setdefault(one.label, {})[one.value] = result
+    return found
 
 
 def _by_k(estimates: Iterable[Estimate]) -> dict[int, Estimate]:

@@ -4,8 +4,10 @@ from assay.scoring.coverage import Coverage, coverage
 from assay.scoring.estimates import (
     STANDARD_KS,
     BestOfN,
+    BreakdownScore,
     GroupScore,
     as_failed,
+    break_down,
     estimate,
     estimate_of_chosen,
     estimates,
@@ -19,10 +21,12 @@ from assay.scoring.pass_at_k import Tally, pass_at_k
 __all__ = [
     "STANDARD_KS",
     "BestOfN",
+    "BreakdownScore",
     "Coverage",
     "GroupScore",
     "Tally",
     "as_failed",
+    "break_down",
     "clustered_wilson",
     "coverage",
     "estimate",

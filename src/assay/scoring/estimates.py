@@ -129,3 +129,30 @@ def estimates(
 ) -> list[Estimate]:
     """Return every pass@k of ``ks`` that these samples allow."""
     return [e for k in ks if (e := estimate(tallies, k, measure)) is not None]
+
+
+@dataclass(frozen=True, slots=True)
+class BreakdownScore:
+    """Hold the score on the problems whose label has this value."""
+
+    label: str
+    value: str
+    problems: int
+    estimates: tuple[Estimate, ...]
+
+
+def break_down(
+    tallies: Sequence[Tally], labels: Mapping[str, Mapping[str, str]]
+) -> list[BreakdownScore]:
+    """Return a score for each value of each label, by label and value.
+
+    ``labels`` has the labels of every task. A task without a label is not part of its breakdown.
+    """
+    found: dict[tuple[str, str], list[Tally]] = {}
+    for tally in tallies:
+        for label, value in labels.get(tally.task_id, {}).items():
+            found.setdefault((label, value), []).append(tally)
+    return [
+        BreakdownScore(*key, len(members), tuple(estimates(members)))
+        for key, members in sorted(found.items())
+    ]

@@ -18,7 +18,7 @@ def code_tests(entry_point: str, code: str, prompt_code: str = "") -> Tests:
 
 def function_under_test(assertions: list[str]) -> str:
     """Return the function that the assertions test: the first call that is not a builtin."""
-    called = [name for assertion in assertions for name in _list_calls(assertion)]
+    called = [name for assertion in assertions for name in called_functions(assertion)]
     return next((name for name in called if name not in BUILTINS), called[0])
 
 
@@ -39,7 +39,7 @@ def integrity_of(code: str, preamble: str, entry_point: str) -> Integrity:
     return "shared" if together else "separated"
 
 
-def _list_calls(code: str) -> list[str]:
+def called_functions(code: str) -> list[str]:
     """Return the names that are called, outermost first, from left to right."""
     calls = [node for node in ast.walk(ast.parse(code)) if isinstance(node, ast.Call)]
     calls.sort(key=lambda call: (call.lineno, call.col_offset))

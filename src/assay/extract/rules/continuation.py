@@ -12,6 +12,7 @@ from assay.extract.rule import At, Found, Rule, Task, extraction_rules
 from assay.extract.rules.fences import fenced_blocks
 
 INDENT = "    "
+DEFINES = re.compile(r"^def \w", re.M)
 RETURNS = re.compile(r"^return\b", re.M)
 
 
@@ -42,7 +43,7 @@ def goes_beyond(code: str, prompt: str, name: str) -> bool:
 
 def _find_first(text: str, task: Task) -> Iterator[list[Found]]:
     if task.form == "text" and _begins_inside(text):
-        yield _continue_prompt(_before_repetition(text, task.name), task)
+        yield _continue_prompt(_before_repetition(text, task), task)
 
 
 def _find_in_blocks(text: str, task: Task) -> Iterator[list[Found]]:
@@ -53,7 +54,7 @@ def _find_in_blocks(text: str, task: Task) -> Iterator[list[Found]]:
 
 def _find_last(text: str, task: Task) -> Iterator[list[Found]]:
     if task.form == "text" and not fenced_blocks(text):
-        yield _continue_prompt(_before_repetition(text, task.name), task)
+        yield _continue_prompt(_before_repetition(text, task), task)
 
 
 def _continue_prompt(body: str, task: Task) -> list[Found]:
@@ -65,9 +66,14 @@ def _begins_inside(text: str) -> bool:
     return text.lstrip("\n")[:1] in (" ", "\t")
 
 
-def _before_repetition(text: str, name: str) -> str:
-    """Return the text up to where a base model begins the same function again."""
-    again = definition(name).search(text)
+def _before_repetition(text: str, task: Task) -> str:
+    """Return the text up to where a base model begins the same function again.
+
+    If the prompt begins another function, the text finishes that one and then has to define ours.
+    """
+    if DEFINES.search(task.prompt) and not definition(task.name).search(task.prompt):
+        return text
+    again = definition(task.name).search(text)
     return text[: again.start()] if again and text[: again.start()].strip() else text
 
 

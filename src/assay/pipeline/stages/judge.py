@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from assay.extract.workers import ExtractionRequest, Extractor
+from assay.pipeline.stages.answers import decide
 from assay.runs import JudgedLines, VerdictCache, encode_judged
 from assay.sandbox import PAUSE, Item, Sandbox
 from assay.types import Job, Limits, Problem, Program, PromptForm, Verdict
@@ -87,13 +88,13 @@ class _Samples:
 
     def judge(self, sandbox: Sandbox, items: Iterator[TextItem | None]) -> None:
         """Execute the programs whose verdict is not known yet."""
-        for verdict in sandbox.judge(job for job in self._extract(items) if not self._known(job)):
+        for verdict in sandbox.judge(self._undecided(self._extract(items))):
             self._executed(verdict)
         # They are few, so they are judged last and need no second queue.
         self._last = True
         while self._second_jobs:
             again, self._second_jobs = self._second_jobs, []
-            for verdict in sandbox.judge(job for job in again if not self._known(job)):
+            for verdict in sandbox.judge(self._undecided(again)):
                 self._executed(verdict)
 
     def _extract(self, items: Iterator[TextItem | None]) -> Iterator[Job]:
@@ -130,6 +131,15 @@ class _Samples:
                 yield PAUSE
             else:
                 yield item, ExtractionRequest(item.payload.text, item.context, self._stage.form)
+
+    def _undecided(self, jobs: Iterable[Job]) -> Iterator[Job]:
+        """Yield the programs to execute. Settle what needs no execution."""
+        for job in jobs:
+            found = decide(job)
+            if isinstance(found, Verdict):
+                self._settle(found, cached=False)
+            elif not self._known(job):
+                yield found
 
     def _known(self, job: Job) -> bool:
         """Return whether the verdict is cached, or the same program is being executed."""

@@ -16,6 +16,7 @@ from assay.borders.yaml_files import LocatedYaml, Place, parse_located
 from assay.errors import UsageError
 from assay.models import DEFAULT, EngineOptions, backends, check_reference
 from assay.pipeline.config import ALL, PRESETS, STANDARD
+from assay.pipeline.suite.named import expand_suites
 from assay.pipeline.suite.suite import (
     GREEDY,
     Choice,
@@ -28,7 +29,7 @@ from assay.pipeline.suite.suite import (
     SuiteModel,
     preset_decoding,
 )
-from assay.prompts import strategies
+from assay.prompts import check_strategy_name, strategies
 from assay.runs.stores.suites import Baseline
 
 T = TypeVar("T")
@@ -86,7 +87,9 @@ class _SuiteFile:
         names = self._strategies(top.place, top.values.get("strategies", [STANDARD]))
         known = tuple(decoding.name for decoding in decodings)
         tested = tuple(
-            self._benchmark(entry, known) for entry in self._entries("benchmarks", top, "benchmark")
+            self._benchmark(one, known)
+            for entry in self._entries("benchmarks", top, "benchmark")
+            for one in _expand(entry)
         )
         models = tuple(
             self._model(entry, defaults, known, tuple(b.name for b in tested))
@@ -217,7 +220,7 @@ class _SuiteFile:
             if name == ALL:
                 every = sorted(strategies.names(), key=lambda one: one != STANDARD)
                 found += [one for one in every if one not in found]
-            elif self._try(here, strategies.get, str(name)):
+            elif self._try(here, check_strategy_name, str(name)):
                 found.append(name)
         line = self._found.line((*place, "strategies"))
         self._check_names("strategy", [(name, line) for name in found])
@@ -316,6 +319,13 @@ class _SuiteFile:
 
     def _add(self, place: Place, problem: str) -> None:
         self._problems.add(self._found.line(place), problem)
+
+
+def _expand(entry: _Entry) -> list[_Entry]:
+    """Return an entry for each benchmark of a named suite, with the same settings."""
+    name = entry.values.get("benchmark")
+    names = expand_suites([name]) if isinstance(name, str) else [name]
+    return [_Entry(entry.place, {**entry.values, "benchmark": one}) for one in names]
 
 
 def _check_field(cls: type[Any], name: str, value: Any) -> bool:

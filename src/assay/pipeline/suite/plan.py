@@ -27,6 +27,7 @@ from assay.pipeline.suite.suite import (
     SuiteBenchmark,
     SuiteModel,
 )
+from assay.prompts import find_strategy
 
 if TYPE_CHECKING:
     from assay.models import Model
@@ -202,6 +203,7 @@ def _config(
 
 
 def _select(config: EvalConfig, whole: Benchmark) -> SelectedProblems:
+    find_strategy(config.prompt_strategy, whole)
     benchmark, label = config.problems.apply(whole)
     return SelectedProblems(benchmark, label, len(whole.problems))
 

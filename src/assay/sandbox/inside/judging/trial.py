@@ -171,20 +171,25 @@ class Calls:
 
 
 class CaseTests:
-    """Run tests that are data. The code of the tests decides what matches."""
+    """Run tests that are data. The code of the tests decides what matches.
+
+    If it has a function ``read_arguments``, that makes arguments of an input: a few characters can
+    stand for a list of millions.
+    """
 
     def __init__(self, body: TestBody) -> None:
         self._name = body.entry_point
+        namespace = judge.prepared(judge.compiled(body.preamble, judge.PREAMBLE))
+        exec(judge.compiled(body.code, judge.TESTS), namespace)
+        self._matcher: Any = namespace["matcher"]
+        read: Any = namespace.get("read_arguments", decode)
         inputs, expected = body.inputs or {}, body.expected or {}
-        self._inputs = {group: list(map(decode, calls)) for group, calls in inputs.items()}
+        self._inputs = {group: list(map(read, calls)) for group, calls in inputs.items()}
         self._expected = {group: list(map(decode, values)) for group, values in expected.items()}
         self._requests = {
             group: wire.dump_calls([(arguments, {}) for arguments in calls])
             for group, calls in self._inputs.items()
         }
-        namespace = judge.prepared(judge.compiled(body.preamble, judge.PREAMBLE))
-        exec(judge.compiled(body.code, judge.TESTS), namespace)
-        self._matcher: Any = namespace["matcher"]
 
     def run(self, channel: Channel) -> Result:
         if not self._expected:

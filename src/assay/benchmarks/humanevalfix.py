@@ -1,0 +1,177 @@
+"""HumanEvalFix (Muennighoff et al. 2023): 164 functions of HumanEval with a bug to find and fix.
+
+``humanevalfix-tests`` shows the tests with the function, ``humanevalfix-docs`` its docstring.
+``humanevalfix`` is the former, as upstream's leaderboards use it. Scores are broken down by the
+type of the bug and by what it causes.
+"""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal, get_args
+
+from assay.benchmarks import Description, benchmarks
+from assay.benchmarks.support.prompt_code import preamble_of
+from assay.benchmarks.support.test_code import integrity_of
+from assay.benchmarks.support.time_rule import SHORT_TESTS
+from assay.datasets.catalogue import DataFile, pin, read_records
+from assay.types import Benchmark, Message, Problem, Prompt, PromptForm, Strategy, Tests
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from assay.progress import Announce
+
+Kind = Literal["tests", "docs"]
+PUBLISHED = "2023-08-14"
+SLOW = ("Python/129",)  # as in HumanEval
+STOP = ("\nclass", "\ndef", "\n#", "\n@", "\nprint", "\nif", "\nassert")
+# Upstream's, before every program, without numpy, which no task needs.
+IMPORTS = """\
+import math
+import re
+import sys
+import copy
+import datetime
+import itertools
+import collections
+import heapq
+import statistics
+import functools
+import hashlib
+import string
+from typing import *
+from collections import *
+"""
+DATA = pin(
+    DataFile(
+        name="humanevalpack-python",
+        path="humanevalpack/humanevalpack-python.jsonl.gz",
+        version="e17a8f64",
+        licence="MIT",
+        records=164,
+        sha256="b1376d72be4bd016a62ad043d9de3846edb8d63edf1222da802a31330c14c3a7",
+        records_sha256="45d6c11ceba00f9f12ed4b6b112edb21df1cb45927c3c567a3274e7231cde648",
+        urls=(
+            "https://raw.githubusercontent.com/bigcode-project/octopack/"
+            "e17a8f6470264286bc6a52eb8263582083bf3bf6/"
+            "evaluation/create/humaneval-x/data/python/data/humanevalpack.jsonl",
+        ),
+        size=537_907,
+    )
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    task_id: str
+    prompt: str
+    declaration: str
+    canonical_solution: str
+    buggy_solution: str
+    bug_type: str
+    failure_symptoms: str
+    test: str
+    entry_point: str
+
+    def begin(self, kind: Kind) -> str:
+        """Return the beginning of the function, which answers begin with."""
+        return self.prompt if kind == "docs" else self.declaration
+
+
+def _problem(record: Record, kind: Kind) -> Problem:
+    begin = record.begin(kind)
+    number = record.task_id.partition("/")[2]
+    return Problem(
+        task_id=record.task_id,
+        prompt=begin,
+        reference=begin + record.canonical_solution,
+        tests=_tests(record),
+        cluster=f"HumanEval/{number}",
+        date=PUBLISHED,
+        labels={"bug type": record.bug_type, "symptom": record.failure_symptoms},
+    )
+
+
+def _tests(record: Record) -> Tests:
+    prompt_code = preamble_of(record.prompt, record.entry_point)
+    preamble, code = f"{IMPORTS}{prompt_code}", f"{record.test}\n"
+    integrity = integrity_of(code, preamble, record.entry_point)
+    return Tests(record.entry_point, code, preamble, integrity, prompt_code=prompt_code)
+
+
+def _load(name: str, kind: Kind, announce: Announce, data_dir: Path | None) -> Benchmark:
+    found = read_records(Record, DATA, announce, data_dir)
+    records = {record.task_id: record for record in found}
+    builders: dict[str, Callable[[Problem, PromptForm], Prompt]] = {
+        "standard": _ours(PLAIN, records, kind),
+        "scot": _ours(FIND_FIRST, records, kind),
+        "upstream": functools.partial(_ask_upstream, records, kind),
+    }
+    return Benchmark(
+        name=name,
+        version=DATA.version,
+        data_sha256=DATA.sha256,
+        problems=tuple(_problem(record, kind) for record in found),
+        time_rule=replace(SHORT_TESTS, exempt=SLOW),
+        strategies={name: Strategy(name, 1, build) for name, build in builders.items()},
+        only_own_strategies=True,
+    )
+
+
+def _ask_upstream(
+    records: dict[str, Record], kind: Kind, problem: Problem, form: PromptForm
+) -> Prompt:
+    """Ask as bigcode-evaluation-harness does with its prompt ``instruct``.
+
+    A base model continues the beginning of the function. A chat cannot be begun for the model.
+    """
+    record = records[problem.task_id]
+    begin = record.begin(kind)
+    context = begin + record.buggy_solution
+    if kind == "tests":
+        context = f"{context}\n{record.test}"
+    asked = f"{context}\nFix bugs in {record.entry_point}."
+    if form == "text":
+        return Prompt(text=f"{asked}\n\n{begin}".strip(), stop=STOP)
+    return Prompt(messages=(Message("user", asked.strip()),))
+
+
+PLAIN = "This Python function has a bug. Fix it."
+FIND_FIRST = (
+    "This Python function has a bug. First find it: say which line is wrong and why. Then fix it."
+)
+ANSWER = "Answer with the whole corrected function in one Python code block."
+
+
+def _ours(
+    words: str, records: dict[str, Record], kind: Kind
+) -> Callable[[Problem, PromptForm], Prompt]:
+    def build(problem: Problem, form: PromptForm) -> Prompt:
+        if form == "text":
+            return _ask_upstream(records, kind, problem, form)
+        record = records[problem.task_id]
+        buggy = (record.begin(kind) + record.buggy_solution).strip()
+        asked = f"{words} {ANSWER}\n\n```python\n{buggy}\n```"
+        if kind == "tests":
+            asked += f"\n\nIt must pass these tests:\n\n```python\n{record.test.strip()}\n```"
+        return Prompt(messages=(Message("user", asked),))
+
+    return build
+
+
+def read_buggy_programs(data_dir: Path | None = None) -> dict[str, str]:
+    """Return the programs with their bugs, by task."""
+    found = read_records(Record, DATA, data_dir=data_dir)
+    return {record.task_id: record.prompt + record.buggy_solution for record in found}
+
+
+_description = Description(DATA.records, DATA, group="repair")
+for _kind in get_args(Kind):
+    _name = f"humanevalfix-{_kind}"
+    benchmarks.register(_name, _description)(functools.partial(_load, _name, _kind))
+benchmarks.register("humanevalfix", replace(_description, suites=("full",)))(
+    functools.partial(_load, "humanevalfix-tests", "tests")
+)

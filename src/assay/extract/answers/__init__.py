@@ -1,0 +1,40 @@
+"""Find and check answers that are not programs. Each module registers one kind."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from assay.extract.rule import Found, Task
+from assay.registry import Registry
+from assay.types import Tests
+
+UNPARSABLE = "unparsable"  # the reason of an answer that is not of the kind that is asked for
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """The outcome of an answer that needs no execution."""
+
+    passed: bool
+    reason: str
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerKind:
+    """Describe a kind of answer, and hold its functions.
+
+    ``find`` returns the answer in a model's text, or None. ``check`` decides about an answer, or
+    returns the program whose function the tests call instead.
+    """
+
+    summary: str
+    find: Callable[[str, Task], Found | None]
+    check: Callable[[str, Tests], Decision | str]
+
+
+# No plug-ins: as for extraction rules, the protocol has one version for all of them.
+answer_kinds: Registry[AnswerKind] = Registry(
+    "kind of answer", "assay.extract.answers", plug_ins=False
+)
