@@ -140,4 +140,10 @@ def _differences(a: Mapping[str, object], b: Mapping[str, object]) -> list[Diffe
 def tests_digest(tests: Tests) -> str:
     """Return a digest of a problem's tests."""
     cases = tests.cases.digest if tests.cases else ""
-    return codec.digest([tests.entry_point, tests.code, tests.preamble, tests.integrity, cases])
+    parts = [tests.entry_point, tests.code, tests.preamble, tests.integrity, cases]
+    if tests.texts:
+        texts = tests.texts
+        parts += [texts.digest, texts.style, texts.comparison, str(texts.run_all)]
+    if tests.adapter:
+        parts.append(tests.adapter)
+    return codec.digest(parts)

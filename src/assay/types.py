@@ -9,7 +9,9 @@ Status = Literal["pass", "fail", "invalid"]
 PromptForm = Literal["chat", "text"]
 PromptImports = Literal["prepended", "none"]  # where programs are judged
 Integrity = Literal["separated", "shared"]
+TextStyle = Literal["stdin", "calls"]
 SampleKey = tuple[str, int]  # task id, sample number
+ADAPTED = "__adapted__"  # the function that an adapter defines
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +56,22 @@ class Cases:
 
 
 @dataclass(frozen=True, slots=True)
+class TextCases:
+    """Tests as pairs of texts: an input, and the expected output.
+
+    A case is a run of the program with the input as its standard input (``stdin``), or a call with
+    arguments in JSON, one per line (``calls``). Cases can be large, so they stay packed until a
+    sandbox needs them (``assay.text_cases``).
+    """
+
+    packed: tuple[bytes, ...]
+    digest: str
+    style: TextStyle = "stdin"
+    comparison: str = "livecodebench"  # of outputs, for ``stdin``
+    run_all: bool = False  # after a failed case too, to count how many are right
+
+
+@dataclass(frozen=True, slots=True)
 class Tests:
     """Test code for a program.
 
@@ -67,6 +85,18 @@ class Tests:
     integrity: Integrity = "shared"
     cases: Cases | None = None  # compared by the matcher that ``matcher()`` in the code returns
     prompt_code: str = ""  # the end of the preamble, if it is taken from the prompt
+    texts: TextCases | None = None
+    adapter: str = ""  # code after the program, in its process: defines the function ADAPTED
+
+    @property
+    def is_script(self) -> bool:
+        """Return whether the program reads standard input, so that it has no entry point."""
+        return self.texts is not None and self.texts.style == "stdin"
+
+    @property
+    def called(self) -> str:
+        """Return the function that separated tests call."""
+        return ADAPTED if self.adapter else self.entry_point
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +109,8 @@ class Problem:
     tests: Tests
     without_rules: tuple[str, ...] = ()  # extraction rules that are not used for it
     cluster: str | None = None  # the original problem that it derives from; none: it is one
+    date: str = ""  # when it was published: YYYY-MM-DD, or empty if unknown
+    labels: Mapping[str, str] = field(default_factory=dict)  # such as its difficulty
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from typing import Any, Literal, NamedTuple
 from ..judging.messages import Result, Task
 
 RoleName = Literal["keeper", "oracle"]
+SCRIPTS = "scripts"  # in place of an integrity: programs that read standard input
 
 
 class WorkerLimits(NamedTuple):
@@ -31,6 +32,7 @@ class Settings(NamedTuple):
     allowed: tuple[str, ...]  # beyond the usual, by the environment
     variables: dict[str, str]
     private: tuple[str, ...]  # paths that no program may see
+    prelude: str = ""  # of programs that read standard input: code before all of them
 
 
 class Beginning(NamedTuple):
@@ -89,13 +91,13 @@ class Seen(NamedTuple):
 
 def read_beginning(data: list[Any]) -> Beginning:
     role, link, settings = data
-    tier, integrity, limits, imports, allowed, variables, private = settings
+    tier, integrity, limits, imports, allowed, variables, private, prelude = settings
     return Beginning(
         role,
         link,
         Settings(
             tier, integrity, WorkerLimits(*limits), tuple(imports), tuple(allowed), variables,
-            tuple(private),
+            tuple(private), prelude,
         ),
     )  # fmt: skip
 
