@@ -44,6 +44,14 @@ class TestBody(NamedTuple):
     texts: Texts | None = None
 
 
+class Ended(NamedTuple):
+    """Hold how the run of one case ended. ``reason`` is empty if the program ended by itself."""
+
+    reason: str
+    detail: str
+    printed: bytes
+
+
 class Group(NamedTuple):
     """Count the cases of one group, and those that the program got right."""
 

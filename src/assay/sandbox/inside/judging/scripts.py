@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import json
 import marshal
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from . import judge, trial
-from .messages import Group, Result, TestBody, Texts, read_texts
+from .messages import Ended, Group, Result, TestBody, Texts, read_texts
 from .outputs import COMPARISONS
 from .plain import encode
 
@@ -19,22 +19,10 @@ GROUP = "cases"
 SHORT = 120  # characters of a text in a verdict
 
 
-class Ended(NamedTuple):
-    """Hold how the run of one case ended. ``reason`` is empty if the program ended by itself."""
-
-    reason: str
-    detail: str
-    printed: bytes
-
-
 class Channel(Protocol):
     """Define runs of one program."""
 
     def exchange(self, message: bytes) -> bytes: ...
-
-
-def dump_ended(ended: Ended) -> bytes:
-    return marshal.dumps(tuple(ended))
 
 
 class ScriptTests:

@@ -14,7 +14,7 @@ from marshal import dumps
 from typing import Any
 
 from ..judging import wire
-from ..judging.scripts import Ended, dump_ended
+from ..judging.messages import Ended
 from . import sample, script
 from .keeper import OUTPUT_TAIL, RESULT_BYTES, Keeper, Process, unfit
 from .messages import Limits, Seen, read_order
@@ -82,7 +82,7 @@ class ScriptKeeper(Keeper):
                 self.prepare()
                 if ended is not None:
                     with contextlib.suppress(OSError):
-                        wire.send_encoded(ours.fileno(), dump_ended(ended))
+                        wire.send_encoded(ours.fileno(), dumps(tuple(ended)))
             return runs.seen
 
     def _run_case(self, runs: _Runs, given: bytes) -> Ended | None:

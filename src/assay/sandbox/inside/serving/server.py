@@ -57,8 +57,10 @@ def main() -> None:
 def _keeper(settings: Settings) -> tuple[Role, About]:
     # Done while files are accessible.
     from ..isolation.machine import Machine
-    from . import keeper, script_keeper, tiers
+    from . import keeper, tiers
 
+    if settings.integrity == SCRIPTS:
+        from . import script_keeper
     for name in (*WARM, *settings.imports):
         importlib.import_module(name)
     if len(os.listdir("/proc/self/task")) > 1:
