@@ -111,6 +111,9 @@ class Problem:
     cluster: str | None = None  # the original problem that it derives from; none: it is one
     date: str = ""  # when it was published: YYYY-MM-DD, or empty if unknown
     labels: Mapping[str, str] = field(default_factory=dict)  # such as its difficulty
+    system: str = ""  # the benchmark's own system message
+    begun: str = ""  # code that a base model continues; none: the prompt
+    only_rule: str = ""  # the only extraction rule that is used for it; none: all
 
 
 @dataclass(frozen=True, slots=True)

@@ -138,7 +138,8 @@ RECIPES = {
         # Otherwise every worker would search the system for fonts.
         first_run="import matplotlib.pyplot",
         allowed=("loopback", "figures"),
-    )
+    ),
+    "leetcode": Recipe(name="leetcode", lock=LOCKS / "leetcode.txt", python="3.11"),
 }
 
 
