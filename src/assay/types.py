@@ -109,8 +109,8 @@ class Problem:
     tests: Tests
     without_rules: tuple[str, ...] = ()  # extraction rules that are not used for it
     cluster: str | None = None  # the original problem that it derives from; none: it is one
-    date: str = ""  # when it was published: YYYY-MM-DD, or empty if unknown
-    labels: Mapping[str, str] = field(default_factory=dict)  # such as its difficulty
+    date: str | None = None  # when it was published, as YYYY-MM-DD; none: not known
+    labels: Mapping[str, str] = field(default_factory=dict)  # by which scores are broken down
     system: str = ""  # the benchmark's own system message
     begun: str = ""  # code that a base model continues; none: the prompt
     only_rule: str = ""  # the only extraction rule that is used for it; none: all

@@ -33,7 +33,7 @@ DATA = pin(
         records_sha256="344bffc0ec8ee90ed490854639c138c0fb32efee5d38fab4dba3eea1ac59de38",
         urls=(
             "https://raw.githubusercontent.com/newfacade/LeetCodeDataset/"
-            "182cd19f/data/LeetCodeDataset-v0.3.1-test.jsonl.gz",
+            "182cd19fd53161efd70a1ef074fe1056b659bfa3/data/LeetCodeDataset-v0.3.1-test.jsonl.gz",
         ),
         size=1_012_208,
     )

@@ -19,6 +19,7 @@ class TextRequest(NamedTuple):
     form: PromptForm
     without: tuple[str, ...]  # rules to leave out
     explain: bool
+    only_rule: str = ""  # the only rule to apply; none: all
 
 
 @dataclass(frozen=True, slots=True)

@@ -168,8 +168,8 @@ def _encode(request: ExtractionRequest) -> TextRequest:
     problem, tests = request.problem, request.problem.tests
     without = tuple(sorted(request.without.union(problem.without_rules)))
     return TextRequest(
-        request.text, problem.prompt, tests.entry_point, tests.code, tests.preamble, request.form,
-        without, request.explain,
+        request.text, problem.begun or problem.prompt, tests.entry_point, tests.code,
+        tests.preamble, request.form, without, request.explain, problem.only_rule,
     )  # fmt: skip
 
 
@@ -177,5 +177,7 @@ def _extraction(reply: Reply, problem: Problem) -> Extraction:
     if reply.program is None:
         return Extraction(NO_CODE, "extraction", reply.error)
     if reply.program == NO_CODE:
-        return Extraction(NO_CODE, "no-code", f"the text defines no {problem.tests.entry_point}")
+        entry_point = problem.tests.entry_point
+        missing = f"defines no {entry_point}" if entry_point else "has no program"
+        return Extraction(NO_CODE, "no-code", f"the text {missing}")
     return Extraction(reply.program, changes=reply.changes, alternative=reply.alternative)

@@ -73,7 +73,7 @@ def _extract_within(cpu_s: float, request: TextRequest) -> Reply:
 def _extract(request: TextRequest) -> Reply:
     text, without = request.text, frozenset(request.without)
     tests = Tests(request.entry_point, request.tests, request.preamble)
-    problem = Problem("", request.prompt, "", tests)
+    problem = Problem("", request.prompt, "", tests, only_rule=request.only_rule)
     steps = explained(text, problem, request.form, without)
     other = alternative(text, steps, problem, without)
     shown = steps if steps and request.explain else ()

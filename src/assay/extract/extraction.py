@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from assay.extract.python import defines, definition
+from assay.extract.python import definition
 from assay.extract.rule import Cut, Origin, Task, extraction_rules, stages
 from assay.extract.rules.repetition import is_only_begun
 from assay.extract.rules.talk import has_turns
@@ -64,7 +64,18 @@ def explained(
     """Return the rules that lead from the text to the program, in order, or None without one."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a model's odd escapes are nobody's business here
+        if problem.only_rule:
+            return _only_step(text, problem, form)
         return _Extraction(problem, form, without).steps(text)
+
+
+def _only_step(text: str, problem: Problem, form: PromptForm) -> list[Step] | None:
+    """Return the step of the only rule that a problem allows, or None if it finds nothing."""
+    task = Task(problem.begun or problem.prompt, problem.tests, form)
+    for place in extraction_rules.get(problem.only_rule).find:
+        for found, *_ in filter(None, place.apply(text, task)):
+            return [Step(found.rule, text, found.code)]
+    return None
 
 
 def alternative(
@@ -84,7 +95,7 @@ def alternative(
 
 class _Extraction:
     def __init__(self, problem: Problem, form: PromptForm, without: frozenset[str]) -> None:
-        self._task = Task(problem.prompt, problem.tests, form)
+        self._task = Task(problem.begun or problem.prompt, problem.tests, form)
         self._stages = stages(without.union(problem.without_rules))
 
     def steps(self, text: str) -> list[Step] | None:
@@ -156,7 +167,7 @@ class _Extraction:
         return self._is_program(code)
 
     def _is_program(self, text: str) -> bool:
-        return defines(text, self._task.name) and not has_turns(text)
+        return self._task.is_program(text) and not has_turns(text)
 
 
 def _last(steps: list[Step], text: str) -> str:

@@ -41,6 +41,7 @@ LONG_S = 2.0
 MOST_WORKERS = 1024
 LONGEST_TIME_LIMIT_S = 3600
 WALL_PER_CPU = 1.25  # as in the limits of BigCodeBench
+TEXT_GROUP = "cases"  # of cases that are pairs of texts
 
 
 def judge_samples(
@@ -197,6 +198,8 @@ def _prices(config: JudgeConfig) -> tuple[float, float]:
 
 def case_groups(benchmark: Benchmark) -> list[str]:
     """Return the names of the case groups that all problems share; none for test code."""
+    if any(problem.tests.texts for problem in benchmark.problems):
+        return [TEXT_GROUP]
     return next((list(p.tests.cases.inputs) for p in benchmark.problems if p.tests.cases), [])
 
 

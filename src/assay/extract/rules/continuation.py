@@ -7,7 +7,7 @@ import re
 import textwrap
 from collections.abc import Iterator
 
-from assay.extract.python import definition, parsed
+from assay.extract.python import Definition, definition, parsed
 from assay.extract.rule import At, Found, Rule, Task, extraction_rules
 from assay.extract.rules.fences import fenced_blocks
 
@@ -33,7 +33,7 @@ def goes_beyond(code: str, prompt: str, name: str) -> bool:
     if module is None or any(isinstance(statement, ast.Return) for statement in module.body):
         return False
     return any(
-        isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef)
+        isinstance(statement, Definition)
         and statement.name == name
         and (statement.end_lineno or 0) > begun
         for statement in module.body

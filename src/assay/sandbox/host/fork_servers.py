@@ -31,6 +31,7 @@ from assay.sandbox.inside.serving.messages import (
     Order,
     Settings,
     WorkerLimits,
+    case_limits,
 )
 from assay.types import Cases, Job, Program, Tests, Verdict
 
@@ -126,7 +127,7 @@ class ForkServerSandbox(WarmWorkers[Worker]):
                 others_s = self._others_s()
                 report = self._report(job, lambda: None)
                 others_s = self._others_s() - others_s
-                if isinstance(report, Report) and _is_own_wait(report, _of_run(job), others_s):
+                if isinstance(report, Report) and _is_own_wait(report, _run_limits(job), others_s):
                     report = dataclasses.replace(report, pressure="")
                 if lost and _is_lost(report) and self._control_passes(job):
                     assert isinstance(report, SandboxFailure)
@@ -208,15 +209,13 @@ def most_dozing(workers: int) -> int:
     return 3 + workers // 2
 
 
-def _of_run(job: Job) -> types.Limits:
+def _run_limits(job: Job) -> Limits:
     """Return the limits of one run of a program, which may be one case of many."""
-    limits = job.limits
-    if not (job.tests.is_script and limits.call_cpu_s):
-        return limits
-    return dataclasses.replace(limits, cpu_s=min(limits.cpu_s, limits.call_cpu_s))
+    limits = _limits(job)
+    return case_limits(limits) if job.tests.is_script else limits
 
 
-def _is_own_wait(report: Report, limits: types.Limits, others_s: float) -> bool:
+def _is_own_wait(report: Report, limits: Limits, others_s: float) -> bool:
     """Return whether a program that ran alone got all it needed to reach its CPU limit.
 
     Its own waiting for a CPU proves nothing: a program that sleeps often also waits after each

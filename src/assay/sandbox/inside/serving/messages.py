@@ -60,6 +60,19 @@ class Limits(NamedTuple):
     output_bytes: int
 
 
+CASE_WALL = 5  # times the CPU limit of a case
+
+
+def case_limits(limits: Limits) -> Limits:
+    """Return the limits of one run of a program that reads standard input."""
+    case_s = limits.call_cpu_s
+    if not case_s:
+        return limits
+    return limits._replace(
+        cpu_s=min(limits.cpu_s, case_s), wall_s=min(limits.wall_s, CASE_WALL * case_s)
+    )
+
+
 class Order(NamedTuple):
     """Tell the keeper which program to run."""
 

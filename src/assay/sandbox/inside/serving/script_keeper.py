@@ -17,7 +17,7 @@ from ..judging import wire
 from ..judging.messages import Ended
 from . import sample, script
 from .keeper import OUTPUT_TAIL, RESULT_BYTES, Keeper, Process, unfit
-from .messages import Limits, Seen, read_order
+from .messages import Limits, Seen, case_limits, read_order
 from .place import Place
 from .watch import Kept, Watch
 from .zygote import SCRIPT
@@ -163,8 +163,8 @@ class _Runs:
     def limits_of_case(self) -> Limits:
         """Return the limits of the next case: its own, and at most what is left for all cases."""
         left_s = max(0.01, self._limits.cpu_s - self.seen.cpu_s)
-        case_s = self._limits.call_cpu_s or left_s
-        return self._limits._replace(cpu_s=min(left_s, case_s))
+        limits = case_limits(self._limits)
+        return limits._replace(cpu_s=min(left_s, limits.cpu_s))
 
     def fail(self, why: str) -> None:
         """End the runs: the harness failed."""
@@ -179,7 +179,7 @@ class _Runs:
         self.seen = Seen(
             None,
             exit_code=one.exit_code or self.seen.exit_code,
-            wall_s=round(self.seen.wall_s + one.wall_s, 4),
+            wall_s=round(one.wall_s + (0 if one.pressure else self.seen.wall_s), 4),
             cpu_s=round(self.seen.cpu_s + one.cpu_s, 4),
             peak_mb=round(max(self.seen.peak_mb, one.peak_mb), 1),
             output_tail=self.seen.output_tail if self._failed else one.output_tail,
