@@ -58,9 +58,7 @@ def make_cases(count: int) -> list[tuple[str, str]]:
     cases = []
     for seed in range(count):
         numbers = [(seed * 7919 + i * 104729) % 2001 - 1000 for i in range(50)]
-        best = max(
-            sum(numbers[i:j]) for i, j in itertools.combinations(range(len(numbers) + 1), 2)
-        )
+        best = max(sum(numbers[i:j]) for i, j in itertools.combinations(range(len(numbers) + 1), 2))
         given = f"{len(numbers)}\n{' '.join(map(str, numbers))}\n"
         cases.append((given, f"{best}\n{' '.join(map(str, sorted(numbers)[:5]))}\n"))
     return cases

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from assay.benchmarks import Description, benchmarks
 from assay.benchmarks.support.livecodebench_files import (
+    FOLDER,
     RELEASES,
     Question,
     read_releases,
@@ -32,6 +33,7 @@ STAR = (
     "statistics", "itertools", "functools", "operator", "io", "sys", "json",
 )  # fmt: skip
 IMPORTS = (*STAR, "typing")
+ENVIRONMENT = "livecodebench"  # with numpy, as upstream's; 9 of 880 recorded programs import it
 # Upstream puts this before every program.
 PRELUDE = (
     "".join(f"from {name} import *\n" for name in (*STAR, "builtins", "typing"))
@@ -86,6 +88,7 @@ def _load(release: str, ending: str, _announce: Announce, data_dir: Path | None)
         problems=tuple(build_problem(question, rule) for question in questions),
         limits=LIMITS,
         imports=IMPORTS,
+        environment=ENVIRONMENT,
     )
 
 
@@ -133,12 +136,17 @@ def _begin(statement: str, starter_code: str) -> str:
     return f'"""\n{words}\n"""\n\n{starter_code}'
 
 
+def _describe(release: str) -> Description:
+    releases = releases_until(release)
+    count = sum(RELEASES[name][1] for name in releases)
+    files = ", ".join(RELEASES[name][0] for name in releases)
+    place = f"{FOLDER}/ {files}"
+    return Description(count, package_licence="CC", environment=ENVIRONMENT, place=place)
+
+
 for _release in RELEASES:
-    _count = sum(RELEASES[name][1] for name in releases_until(_release))
     for _ending in EXTRACTIONS:
-        benchmarks.register(
-            f"livecodebench-{_release}{_ending}", Description(_count, package_licence="CC BY 4.0")
-        )(functools.partial(_load, _release, _ending))
-benchmarks.register("livecodebench", Description(_count, package_licence="CC BY 4.0"))(
-    functools.partial(_load, "v6", "")
-)
+        _name = f"livecodebench-{_release}{_ending}"
+        _load_release = functools.partial(_load, _release, _ending)
+        benchmarks.register(_name, _describe(_release))(_load_release)
+benchmarks.register("livecodebench", _describe("v6"))(functools.partial(_load, "v6", ""))

@@ -314,9 +314,16 @@ def judging_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(command)
     def with_problems(
-        problems: str, tasks: tuple[str, ...], tasks_file: Path | None, **others: Any
+        problems: str,
+        tasks: tuple[str, ...],
+        tasks_file: Path | None,
+        first_day: str,
+        last_day: str,
+        labels: tuple[str, ...],
+        **others: Any,
     ) -> Any:
-        return command(problems=ProblemSelection(problems, tasks, tasks_file), **others)
+        selection = ProblemSelection(problems, tasks, tasks_file, first_day, last_day, labels)
+        return command(problems=selection, **others)
 
     data = in_group(
         DATA,
@@ -342,6 +349,27 @@ def judging_options(command: Callable[..., Any]) -> Callable[..., Any]:
             "tasks_file",
             type=click.Path(path_type=Path, dir_okay=False),
             help="Only the problems whose task ids are listed in this file, one per line.",
+        ),
+        option(
+            "--from",
+            "first_day",
+            default="",
+            metavar="YYYY-MM-DD",
+            help="Only the problems that were published on this day or later.",
+        ),
+        option(
+            "--to",
+            "last_day",
+            default="",
+            metavar="YYYY-MM-DD",
+            help="Only the problems that were published on this day or earlier.",
+        ),
+        option(
+            "--label",
+            "labels",
+            multiple=True,
+            metavar="NAME=VALUE",
+            help="Only the problems with this label, such as difficulty=hard. Can be repeated.",
         ),
         option("--split", default="", help="Part of the benchmark, such as train for mbpp."),
         data_dir,
@@ -380,6 +408,12 @@ def judging_options(command: Callable[..., Any]) -> Callable[..., Any]:
             callback=parse_time_limit,
             help="CPU seconds per program: auto, or a number for all problems. auto derives the "
             "limit of a problem from its reference's time if the benchmark has a rule.",
+        ),
+        option(
+            "--all-cases",
+            is_flag=True,
+            help="Run all cases of programs on standard input, to count how many are right. "
+            "Default: stop at the first failed case.",
         ),
         option("--no-cache", is_flag=True, help="Ignore cached verdicts and completions."),
     )

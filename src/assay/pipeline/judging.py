@@ -174,9 +174,23 @@ def load_benchmark(config: JudgeConfig, reporter: Reporter) -> Benchmark:
     benchmark = benchmarks.load(name, reporter.note, config.data_dir)
     if config.time_limit is not None:
         benchmark = with_fixed_limit(benchmark, config.time_limit)
+    if config.all_cases:
+        benchmark = with_all_cases(benchmark)
     if benchmark.environment:
         environments.find(benchmark.environment)
     return benchmark
+
+
+def with_all_cases(benchmark: Benchmark) -> Benchmark:
+    """Return the benchmark with tests that go on after a failed case on standard input."""
+    problems = []
+    for problem in benchmark.problems:
+        if problem.tests.is_script and (texts := problem.tests.texts):
+            texts = dataclasses.replace(texts, run_all=True)
+            tests = dataclasses.replace(problem.tests, texts=texts)
+            problem = dataclasses.replace(problem, tests=tests)
+        problems.append(problem)
+    return dataclasses.replace(benchmark, problems=tuple(problems))
 
 
 def with_fixed_limit(benchmark: Benchmark, cpu_s: float) -> Benchmark:

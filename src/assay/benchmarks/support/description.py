@@ -17,6 +17,7 @@ class Description:
     data: DataFile | None = None  # none: the problems are part of the package
     package_licence: str = ""  # of the problems, if they are part of the package
     environment: str = ""  # package set of the tests; none: the standard library
+    place: str = ""  # below a data folder, for files that users get themselves
 
     @property
     def licence(self) -> str:

@@ -140,6 +140,12 @@ RECIPES = {
         allowed=("loopback", "figures"),
     ),
     "leetcode": Recipe(name="leetcode", lock=LOCKS / "leetcode.txt", python="3.11"),
+    "livecodebench": Recipe(
+        name="livecodebench",
+        lock=LOCKS / "livecodebench.txt",
+        python="3.11",
+        variables=ONE_THREAD,
+    ),
 }
 
 
