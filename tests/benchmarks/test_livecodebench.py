@@ -7,6 +7,7 @@ import json
 import pickle
 import zlib
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -218,7 +219,7 @@ def test_programs_are_extracted_as_ours_and_as_upstream(
 ) -> None:
     problem = load(data).problems[0]
     assert extract.extract(text, problem, "chat").code.strip() == ours
-    other = load(data, "livecodebench-v2-upstream").problems[0]
+    other = replace(problem, only_rule="last-fences")
     assert extract.extract(text, other, "chat").code == upstream
 
 
@@ -332,8 +333,20 @@ def test_files_are_found_in_the_hubs_own_cache(
 
 def test_the_names_are_all_described() -> None:
     counts = {"v1": 400, "v2": 511, "v3": 612, "v4": 713, "v5": 880, "v6": 1055}
-    for release, count in counts.items():
-        for ending in ("", "-upstream"):
-            about = benchmarks.benchmarks.describe(f"livecodebench-{release}{ending}")
-            assert about is not None
-            assert about.problems == count
+    described = {f"livecodebench-{release}": count for release, count in counts.items()}
+    described |= {"livecodebench": 1055, "livecodebench-upstream": 1055}
+    for name, count in described.items():
+        about = benchmarks.benchmarks.describe(name)
+        assert about is not None
+        assert about.problems == count
+
+
+def test_upstreams_extraction_is_a_benchmark_of_its_own(
+    data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(files, "releases_until", lambda _: ["v1"])
+    monkeypatch.setattr(lcb, "releases_until", lambda _: ["v1"])
+    ours, theirs = (load(data, name) for name in ("livecodebench", "livecodebench-upstream"))
+    assert {p.only_rule for p in ours.problems} == {""}
+    assert {p.only_rule for p in theirs.problems} == {"last-fences"}
+    assert (ours.name, theirs.name) == ("livecodebench", "livecodebench-upstream")

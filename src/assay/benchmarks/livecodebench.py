@@ -1,7 +1,7 @@
 """LiveCodeBench (Jain et al. 2024): contest problems with dates, on standard input or as methods.
 
-``livecodebench-v6`` contains the releases 1 to 6, as upstream's ``release_v6`` does. The names that
-end in ``-upstream`` extract programs as upstream does.
+``livecodebench-v6`` contains the releases 1 to 6, as upstream's ``release_v6`` does. The latest is
+also called ``livecodebench``. ``livecodebench-upstream`` extracts programs as upstream does.
 """
 
 from __future__ import annotations
@@ -75,17 +75,17 @@ MARKED = {
 }  # fmt: skip
 MARK_OF = {name: mark for mark, names in MARKED.items() for name in names}
 PARTS = re.compile(r"-i{1,3}$")  # "…-i" and "…-ii" on LeetCode: one problem with other limits
-EXTRACTIONS = {"": "", "-upstream": "last-fences"}  # rules, by the end of a benchmark's name
 
 
-def _load(release: str, ending: str, _announce: Announce, data_dir: Path | None) -> Benchmark:
+def _load(
+    name: str, release: str, only_rule: str, _announce: Announce, data_dir: Path | None
+) -> Benchmark:
     questions, digest = read_releases(releases_until(release), data_dir)
-    rule = EXTRACTIONS[ending]
     return Benchmark(
-        name=f"livecodebench-{release}{ending}",
+        name=name,
         version=release,
         data_sha256=digest,
-        problems=tuple(build_problem(question, rule) for question in questions),
+        problems=tuple(build_problem(question, only_rule) for question in questions),
         limits=LIMITS,
         imports=IMPORTS,
         environment=ENVIRONMENT,
@@ -145,8 +145,9 @@ def _describe(release: str) -> Description:
 
 
 for _release in RELEASES:
-    for _ending in EXTRACTIONS:
-        _name = f"livecodebench-{_release}{_ending}"
-        _load_release = functools.partial(_load, _release, _ending)
-        benchmarks.register(_name, _describe(_release))(_load_release)
-benchmarks.register("livecodebench", _describe("v6"))(functools.partial(_load, "v6", ""))
+    benchmarks.register(f"livecodebench-{_release}", _describe(_release))(
+        functools.partial(_load, f"livecodebench-{_release}", _release, "")
+    )
+LATEST = "v6"
+for _name, _rule in (("livecodebench", ""), ("livecodebench-upstream", "last-fences")):
+    benchmarks.register(_name, _describe(LATEST))(functools.partial(_load, _name, LATEST, _rule))

@@ -25,7 +25,8 @@ from assay.cli._groups import (
     in_group,
 )
 from assay.cli._groups import option as option
-from assay.pipeline import EngineOptions, ProblemSelection
+from assay.cli._problems import problem_options, with_selection
+from assay.pipeline import EngineOptions
 from assay.pipeline.config import MAX_TOKENS, MAX_TOKENS_THINKING, PRESETS, Sampling
 from assay.types import PromptImports
 
@@ -311,66 +312,9 @@ def judging_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
     The command gets ``problems``, a ProblemSelection.
     """
-
-    @functools.wraps(command)
-    def with_problems(
-        problems: str,
-        tasks: tuple[str, ...],
-        tasks_file: Path | None,
-        first_day: str,
-        last_day: str,
-        labels: tuple[str, ...],
-        **others: Any,
-    ) -> Any:
-        selection = ProblemSelection(problems, tasks, tasks_file, first_day, last_day, labels)
-        return command(problems=selection, **others)
-
     data = in_group(
         DATA,
-        option(
-            "--problems",
-            "--samples",
-            "problems",
-            default="0",
-            metavar="N|A:B",
-            envvar=["ASSAY_PROBLEMS", "ASSAY_SAMPLES"],
-            help="Only the first N problems, or those from A up to B; 0 selects all. --samples is "
-            "the old name.",
-        ),
-        option(
-            "--task",
-            "tasks",
-            multiple=True,
-            metavar="ID",
-            help="Only the problem with this task id. Can be repeated.",
-        ),
-        option(
-            "--from-file",
-            "tasks_file",
-            type=click.Path(path_type=Path, dir_okay=False),
-            help="Only the problems whose task ids are listed in this file, one per line.",
-        ),
-        option(
-            "--from",
-            "first_day",
-            default="",
-            metavar="YYYY-MM-DD",
-            help="Only the problems that were published on this day or later.",
-        ),
-        option(
-            "--to",
-            "last_day",
-            default="",
-            metavar="YYYY-MM-DD",
-            help="Only the problems that were published on this day or earlier.",
-        ),
-        option(
-            "--label",
-            "labels",
-            multiple=True,
-            metavar="NAME=VALUE",
-            help="Only the problems with this label, such as difficulty=hard. Can be repeated.",
-        ),
+        *problem_options,
         option("--split", default="", help="Part of the benchmark, such as train for mbpp."),
         data_dir,
     )
@@ -417,4 +361,4 @@ def judging_options(command: Callable[..., Any]) -> Callable[..., Any]:
         ),
         option("--no-cache", is_flag=True, help="Ignore cached verdicts and completions."),
     )
-    return add_options(with_problems, *data, *judging, results_dir, resume, as_json)
+    return add_options(with_selection(command), *data, *judging, results_dir, resume, as_json)

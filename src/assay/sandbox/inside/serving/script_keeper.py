@@ -99,7 +99,7 @@ class ScriptKeeper(Keeper):
             pid, said = process.send(wire.measured(dumps(tuple(orders))))
             if not pid:
                 self._place.end(0)
-                runs.fail("a process could not be forked")
+                runs.give_up("a process could not be forked")
                 return None
             return self._watch_case(runs, limits, process, pid, said)
         finally:
@@ -166,7 +166,7 @@ class _Runs:
         limits = case_limits(self._limits)
         return limits._replace(cpu_s=min(left_s, limits.cpu_s))
 
-    def fail(self, why: str) -> None:
+    def give_up(self, why: str) -> None:
         """End the runs: the harness failed."""
         self.seen, self.is_over = unfit(why), True
 
@@ -187,7 +187,7 @@ class _Runs:
         )
         self._failed |= failed
         if not (told.begun or failed or told.unfit == sample.TOO_LONG):
-            self.fail(told.unfit or "the process ended before it had begun")
+            self.give_up(told.unfit or "the process ended before it had begun")
         self.is_over |= bool(one.pressure)
 
     def explain(self, limits: Limits) -> tuple[str, str]:
