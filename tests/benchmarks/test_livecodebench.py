@@ -21,6 +21,7 @@ from assay.pipeline.judging import case_groups, with_all_cases
 from assay.pipeline.problems import ProblemSelection
 from assay.prompts import strategies
 from assay.sandbox import Sandbox, open_sandbox
+from assay.selection import methods
 from assay.types import Benchmark, Job, Limits, Problem, Program, Verdict
 
 STDIN = [("1 2\n", "3\n"), ("4 5\n", "9\n")]
@@ -111,7 +112,7 @@ def test_problems_have_dates_labels_and_packed_tests(data: Path) -> None:
     assert (problem.tests.is_script, problem.tests.entry_point) == (True, "")
     texts = [one.tests.texts for one in (problem, method)]
     assert [text_cases.unpack(one) for one in texts if one] == [STDIN, CALLS]
-    assert (method.tests.entry_point, method.tests.is_script) == ("Solution", False)
+    assert (method.tests.entry_point, method.tests.is_script) == ("add", False)
     assert {p.tests.integrity for p in (problem, method)} == {"separated"}
 
 
@@ -221,6 +222,24 @@ def test_programs_are_extracted_as_ours_and_as_upstream(
     assert extract.extract(text, problem, "chat").code.strip() == ours
     other = replace(problem, only_rule="last-fences")
     assert extract.extract(text, other, "chat").code == upstream
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "class Solution:\n    def add(self, a, b):\n        return [b, sum(a)]\n",
+        "def add(a, b):\n    return [b, sum(a)]\n",
+        "class Solution:\n    def add(self, a, b):\n        return self.both(a, b)\n"
+        "    def both(self, a, b):\n        return [b, sum(a)]\n\nprint(Solution().add([1], 2))\n",
+    ],
+)
+@pytest.mark.parametrize("only_rule", ["", "last-fences"])
+def test_answers_with_and_without_a_class_are_judged(
+    data: Path, sandbox: Sandbox, answer: str, only_rule: str
+) -> None:
+    problem = replace(load(data).problems[1], only_rule=only_rule)
+    found = extract.extract(f"Sure:\n```python\n{answer}```\nDone.", problem, "chat")
+    assert judged(sandbox, problem, found.code).status == "pass", found
 
 
 def test_a_base_model_continues_the_program(data: Path) -> None:
@@ -350,3 +369,10 @@ def test_upstreams_extraction_is_a_benchmark_of_its_own(
     assert {p.only_rule for p in ours.problems} == {""}
     assert {p.only_rule for p in theirs.problems} == {"last-fences"}
     assert (ours.name, theirs.name) == ("livecodebench", "livecodebench-upstream")
+
+
+@pytest.mark.parametrize("name", methods.names())
+def test_best_of_n_finds_no_examples_in_contest_problems(data: Path, name: str) -> None:
+    method = methods.get(name)
+    for problem in load(data).problems[:2]:
+        assert method.probe is None or method.probe(problem) is None

@@ -18,7 +18,7 @@ from assay.benchmarks.support.livecodebench_files import (
     read_releases,
     releases_until,
 )
-from assay.benchmarks.support.methods import CLASS, with_positional_arguments
+from assay.benchmarks.support.methods import with_positional_arguments
 from assay.types import Benchmark, Limits, Problem, Tests
 
 if TYPE_CHECKING:
@@ -104,7 +104,7 @@ def build_problem(question: Question, only_rule: str = "") -> Problem:
         prompt=ask(record.question_content, record.starter_code),
         reference="",
         tests=Tests(
-            entry_point=CLASS if method else "",
+            entry_point=method,  # of a class, or a function: upstream accepts both
             code=MATCHER if method else "",
             preamble=PRELUDE,
             integrity="separated",

@@ -34,9 +34,18 @@ def goes_beyond(code: str, prompt: str, name: str) -> bool:
         return False
     return any(
         isinstance(statement, Definition)
-        and statement.name == name
+        and (statement.name == name or _has_method(statement, name, begun))
         and (statement.end_lineno or 0) > begun
         for statement in module.body
+    )
+
+
+def _has_method(statement: Definition, name: str, begun: int) -> bool:
+    """Return whether this is a class that begins in the prompt and has such a method."""
+    return (
+        isinstance(statement, ast.ClassDef)
+        and statement.lineno <= begun
+        and any(isinstance(one, ast.FunctionDef) and one.name == name for one in statement.body)
     )
 
 
