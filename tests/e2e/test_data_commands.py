@@ -18,7 +18,7 @@ from tests.in_process import run_command
 
 NAMES = [
     "bigcodebench", "bigcodebench-hard", "humaneval", "humanevalplus", "humanevalplus-mini",
-    "mbpp", "mbpp-sanitized", "mbppplus", "wikitext-2",
+    "leetcodedataset", "mbpp", "mbpp-sanitized", "mbppplus", "wikitext-2",
 ]  # fmt: skip
 
 

@@ -2,30 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from assay import text_cases
-from assay.sandbox import Sandbox, open_sandbox
 from assay.types import Job, Limits, Program, Tests
 from tests.security.forgeries_scripts import ADD, EXAMPLES, HIDDEN, SCRIPT_FORGERIES
-from tests.security.in_tiers import STRONGEST
+from tests.security.in_tiers import TIERS, Step, judge_in
 
 LIMITS = Limits(cpu_s=4, call_cpu_s=1, wall_s=3)
-
-
-@pytest.fixture(
-    scope="module", params=[STRONGEST, pytest.param("landlock", marks=pytest.mark.slow)]
-)
-def sandbox(request: pytest.FixtureRequest) -> Iterator[Sandbox]:
-    try:
-        opened = open_sandbox("process", 2, request.param)
-    except Exception as error:
-        pytest.skip(f"tier {request.param}: {error}")
-    yield opened
-    opened.close()
 
 
 def job(name: str, code: str, comparison: str, *, run_all: bool = False) -> Job:
@@ -35,14 +21,15 @@ def job(name: str, code: str, comparison: str, *, run_all: bool = False) -> Job:
 
 
 @pytest.mark.parametrize("run_all", [False, True], ids=["early-stop", "all-cases"])
-def test_no_forged_script_passes_or_leaves_the_score(sandbox: Sandbox, run_all: bool) -> None:
+@pytest.mark.parametrize("tier", TIERS)
+def test_no_forged_script_passes_or_leaves_the_score(tier: str, run_all: bool) -> None:
     comparisons = ("livecodebench", "tolerant", "exact")
     jobs = [job("honest", ADD, "livecodebench")]
     for number, forgery in enumerate(SCRIPT_FORGERIES):
         jobs.append(job(forgery.name, forgery.code, comparisons[number % 3], run_all=run_all))
         if number % 10 == 0:
             jobs.append(job(f"honest {number}", ADD, "exact"))
-    verdicts = {verdict.task_id: verdict for verdict in sandbox.judge(jobs)}
+    verdicts = {verdict.task_id: verdict for verdict in judge_in(tier, [Step(jobs)], workers=2)}
     assert len(verdicts) == len(jobs)
     for name, verdict in verdicts.items():
         expected = "pass" if name.startswith("honest") else "fail"

@@ -26,7 +26,7 @@ HERE = Path(__file__).parent
 GUEST, JUDGING = HERE / "guest", HERE.parent / "inside" / "judging"
 # What the guest shares with the fork server: nothing that depends on a kernel.
 SHARED = (
-    "__init__", "calling", "digests", "foresee", "judge", "latest", "messages", "plain", "trial",
+    "__init__", "calling", "digests", "foresee", "judge", "latest", "messages", "plain", "outputs", "scripts", "trial",
     "unstopped", "wire",
 )  # fmt: skip
 BUILD_S = 900.0
