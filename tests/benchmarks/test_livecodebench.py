@@ -354,6 +354,11 @@ def test_the_names_are_all_described() -> None:
     counts = {"v1": 400, "v2": 511, "v3": 612, "v4": 713, "v5": 880, "v6": 1055}
     described = {f"livecodebench-{release}": count for release, count in counts.items()}
     described |= {"livecodebench": 1055, "livecodebench-upstream": 1055}
+    described |= {
+        "livecodebench-v4_v5": 268,
+        "livecodebench-v5_v6": 342,
+        "livecodebench-v6_v6": 175,
+    }
     for name, count in described.items():
         about = benchmarks.benchmarks.describe(name)
         assert about is not None
@@ -363,8 +368,7 @@ def test_the_names_are_all_described() -> None:
 def test_upstreams_extraction_is_a_benchmark_of_its_own(
     data: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(files, "releases_until", lambda _: ["v1"])
-    monkeypatch.setattr(lcb, "releases_until", lambda _: ["v1"])
+    monkeypatch.setattr(lcb, "releases_of", lambda _: ["v1"])
     ours, theirs = (load(data, name) for name in ("livecodebench", "livecodebench-upstream"))
     assert {p.only_rule for p in ours.problems} == {""}
     assert {p.only_rule for p in theirs.problems} == {"last-fences"}

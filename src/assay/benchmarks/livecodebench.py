@@ -1,7 +1,8 @@
 """LiveCodeBench (Jain et al. 2024): contest problems with dates, on standard input or as methods.
 
 ``livecodebench-v6`` contains the releases 1 to 6, as upstream's ``release_v6`` does. The latest is
-also called ``livecodebench``. ``livecodebench-upstream`` extracts programs as upstream does.
+also called ``livecodebench``, and ``livecodebench-v5_v6`` is only the last two of them.
+``livecodebench-upstream`` extracts programs as upstream does.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from assay.benchmarks.support.livecodebench_files import (
     RELEASES,
     Question,
     read_releases,
-    releases_until,
+    releases_of,
 )
 from assay.benchmarks.support.methods import with_positional_arguments
 from assay.types import Benchmark, Limits, Problem, Tests
@@ -33,6 +34,7 @@ STAR = (
     "statistics", "itertools", "functools", "operator", "io", "sys", "json",
 )  # fmt: skip
 IMPORTS = (*STAR, "typing")
+SLICES = ("v4_v5", "v5_v6", "v6_v6")  # the newest problems, without reading the large old files
 ENVIRONMENT = "livecodebench"  # with numpy, as upstream's; 9 of 880 recorded programs import it
 # Upstream puts this before every program.
 PRELUDE = (
@@ -78,12 +80,12 @@ PARTS = re.compile(r"-i{1,3}$")  # "…-i" and "…-ii" on LeetCode: one problem
 
 
 def _load(
-    name: str, release: str, only_rule: str, _announce: Announce, data_dir: Path | None
+    name: str, version: str, only_rule: str, _announce: Announce, data_dir: Path | None
 ) -> Benchmark:
-    questions, digest = read_releases(releases_until(release), data_dir)
+    questions, digest = read_releases(releases_of(version), data_dir)
     return Benchmark(
         name=name,
-        version=release,
+        version=version,
         data_sha256=digest,
         problems=tuple(build_problem(question, only_rule) for question in questions),
         limits=LIMITS,
@@ -136,17 +138,17 @@ def _begin(statement: str, starter_code: str) -> str:
     return f'"""\n{words}\n"""\n\n{starter_code}'
 
 
-def _describe(release: str) -> Description:
-    releases = releases_until(release)
+def _describe(version: str) -> Description:
+    releases = releases_of(version)
     count = sum(RELEASES[name][1] for name in releases)
     files = ", ".join(RELEASES[name][0] for name in releases)
     place = f"{FOLDER}/ {files}"
     return Description(count, package_licence="CC", environment=ENVIRONMENT, place=place)
 
 
-for _release in RELEASES:
-    benchmarks.register(f"livecodebench-{_release}", _describe(_release))(
-        functools.partial(_load, f"livecodebench-{_release}", _release, "")
+for _version in (*RELEASES, *SLICES):
+    benchmarks.register(f"livecodebench-{_version}", _describe(_version))(
+        functools.partial(_load, f"livecodebench-{_version}", _version, "")
     )
 LATEST = "v6"
 for _name, _rule in (("livecodebench", ""), ("livecodebench-upstream", "last-fences")):

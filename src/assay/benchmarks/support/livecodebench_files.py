@@ -64,10 +64,12 @@ class Question:
     tests: TextCases
 
 
-def releases_until(release: str) -> list[str]:
-    """Return all releases up to one, which contains them."""
+def releases_of(version: str) -> list[str]:
+    """Return the releases of a version: ``v5`` is all up to the fifth, ``v5_v6`` is two of them."""
     names = list(RELEASES)
-    return names[: names.index(release) + 1]
+    first, _, last = version.rpartition("_")
+    start = names.index(first) if first else 0
+    return names[start : names.index(last) + 1]
 
 
 def read_releases(releases: list[str], data_dir: Path | None) -> tuple[list[Question], str]:

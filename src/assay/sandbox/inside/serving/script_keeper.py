@@ -178,7 +178,8 @@ class _Runs:
         failed = bool(one.stopped or one.out_of_memory or one.exit_code or told.reason)
         self.seen = Seen(
             None,
-            exit_code=one.exit_code or self.seen.exit_code,
+            # Only of a program that nobody here has killed: the harness asks who else may have.
+            exit_code=0 if one.stopped or one.out_of_memory else one.exit_code,
             wall_s=round(one.wall_s + (0 if one.pressure else self.seen.wall_s), 4),
             cpu_s=round(self.seen.cpu_s + one.cpu_s, 4),
             peak_mb=round(max(self.seen.peak_mb, one.peak_mb), 1),
