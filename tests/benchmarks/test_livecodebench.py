@@ -16,13 +16,15 @@ import pytest
 from assay import benchmarks, extract, text_cases
 from assay.benchmarks import livecodebench as lcb
 from assay.benchmarks.support import livecodebench_files as files
-from assay.errors import DataError, UsageError
+from assay.errors import DataError, SandboxError, UsageError
 from assay.pipeline.judging import case_groups, with_all_cases
 from assay.pipeline.problems import ProblemSelection
 from assay.prompts import strategies
 from assay.sandbox import Sandbox, open_sandbox
+from assay.sandbox.environments import store
 from assay.selection import methods
 from assay.types import Benchmark, Job, Limits, Problem, Program, Verdict
+from tests.conftest import Cli
 
 STDIN = [("1 2\n", "3\n"), ("4 5\n", "9\n")]
 EQUAL = "class E(list):\n    def __eq__(self, other): return True\n"
@@ -380,3 +382,24 @@ def test_best_of_n_finds_no_examples_in_contest_problems(data: Path, name: str) 
     method = methods.get(name)
     for problem in load(data).problems[:2]:
         assert method.probe is None or method.probe(problem) is None
+
+
+def test_completions_are_scored_from_the_command_line(assay: Cli, data: Path) -> None:
+    try:
+        store.find(lcb.ENVIRONMENT)
+    except SandboxError as error:
+        pytest.skip(str(error))
+    script = "```python\nprint(sum(map(int, input().split())))\n```"
+    method = "```python\nclass Solution:\n    def add(self, a, b):\n        return [b, sum(a)]\n```"
+    texts = {"q0": script, "q1": method, "q2": "```python\nprint(3)\n```", "q3": "No."}
+    samples = data / "samples.jsonl"
+    lines = (json.dumps({"task_id": t, "completion": text}) for t, text in texts.items())
+    samples.write_text("\n".join(lines))
+    done = assay(
+        "score", samples, "--benchmark", "livecodebench-v1", "--data", data, "--problems", "4",
+        "--to", "2024-04-30", "--results-dir", data / "results", "--all-cases",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "livecodebench-v1[..2024-04-30][:4]" in done.stdout
+    for count in ("passed 2", "wrong-answer 1", "no-code 1"):
+        assert count in done.stdout
