@@ -401,5 +401,5 @@ def test_completions_are_scored_from_the_command_line(assay: Cli, data: Path) ->
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert "livecodebench-v1[..2024-04-30][:4]" in done.stdout
-    for count in ("passed 2", "wrong-answer 1", "no-code 1"):
+    for count in ("passed 2", "wrong-answer 1", "syntax 1"):
         assert count in done.stdout
