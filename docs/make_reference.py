@@ -25,9 +25,12 @@ OTHER_VARIABLES = {
     "ASSAY_CONTAINER_ENGINE": "Command that starts containers. Default: `docker`, then `podman`.",
     "ASSAY_DOCKER_IMAGE": "Image for `--sandbox docker`, as `name@sha256:…`.",
     "ASSAY_EVALPLUS": "Command of EvalPlus. Default: `evalplus.evaluate` on `PATH`.",
+    "ASSAY_LIVECODEBENCH_PATH": "Folder with LiveCodeBench's files.",
 }
 # Variables of other programs that assay reads.
 FOREIGN_VARIABLES = {
+    "HF_HOME": "Parent of the hub's cache, where LiveCodeBench's files may be.",
+    "HF_HUB_CACHE": "The hub's cache, where LiveCodeBench's files may be.",
     "HF_HUB_OFFLINE": "With `1`, nothing is downloaded.",
     "HF_TOKEN": "Token for the Hugging Face hub. It is sent to huggingface.co only.",
     "OPENAI_API_KEY": "API key for the `openai` engine. It is sent to the server only.",

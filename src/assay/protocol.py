@@ -141,4 +141,9 @@ def tests_digest(tests: Tests) -> str:
     """Return a digest of a problem's tests."""
     cases = tests.cases.digest if tests.cases else ""
     parts = [tests.entry_point, tests.code, tests.preamble, tests.integrity, cases]
+    if tests.texts:
+        texts = tests.texts
+        parts += [texts.digest, texts.style, texts.comparison, str(texts.run_all)]
+    if tests.adapter:
+        parts.append(tests.adapter)
     return codec.digest([*parts, codec.to_json(tests.answer)] if tests.answer else parts)

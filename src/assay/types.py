@@ -11,7 +11,9 @@ Status = Literal["pass", "fail", "invalid"]
 PromptForm = Literal["chat", "text"]
 PromptImports = Literal["prepended", "none"]  # where programs are judged
 Integrity = Literal["separated", "shared"]
+TextStyle = Literal["stdin", "calls"]
 SampleKey = tuple[str, int]  # task id, sample number
+ADAPTED = "__adapted__"  # the function that an adapter defines
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +66,22 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True)
+class TextCases:
+    """Tests as pairs of texts: an input, and the expected output.
+
+    A case is a run of the program with the input as its standard input (``stdin``), or a call with
+    arguments in JSON, one per line (``calls``). Cases can be large, so they stay packed until a
+    sandbox needs them (``assay.text_cases``).
+    """
+
+    packed: tuple[bytes, ...]
+    digest: str
+    style: TextStyle = "stdin"
+    comparison: str = "livecodebench"  # of outputs, for ``stdin``
+    run_all: bool = False  # after a failed case too, to count how many are right
+
+
+@dataclass(frozen=True, slots=True)
 class Tests:
     """Test code for a program.
 
@@ -78,6 +96,18 @@ class Tests:
     cases: Cases | None = None  # compared by the matcher that ``matcher()`` in the code returns
     prompt_code: str = ""  # the end of the preamble, if it is taken from the prompt
     answer: Answer | None = None  # none: the answer is a program
+    texts: TextCases | None = None
+    adapter: str = ""  # code after the program, in its process: defines the function ADAPTED
+
+    @property
+    def is_script(self) -> bool:
+        """Return whether the program reads standard input, so that it has no entry point."""
+        return self.texts is not None and self.texts.style == "stdin"
+
+    @property
+    def called(self) -> str:
+        """Return the function that separated tests call."""
+        return ADAPTED if self.adapter else self.entry_point
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +122,9 @@ class Problem:
     cluster: str | None = None  # the original problem that it derives from; none: it is one
     date: str | None = None  # when it was published, as YYYY-MM-DD; none: not known
     labels: Mapping[str, str] = field(default_factory=dict)  # by which scores are broken down
+    system: str = ""  # the benchmark's own system message
+    begun: str = ""  # code that a base model continues; none: the prompt
+    only_rule: str = ""  # the only extraction rule that is used for it; none: all
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from assay import text_cases
 from assay.errors import SandboxError
 from assay.sandbox import Sandbox, open_sandbox
 from assay.sandbox.container import runtime
@@ -73,6 +74,22 @@ def test_every_promise_is_kept(sandbox: Sandbox) -> None:
         "object that equals everything",
         "frame walking",
     }
+
+
+@docker
+def test_programs_on_standard_input_are_judged(sandbox: Sandbox) -> None:
+    cases = text_cases.pack([("1 2", "3"), ("4 5", "9")])
+    tests = Tests("", "", "from math import *", "separated", texts=cases)
+    programs = {
+        "print(sum(map(int, input().split())))": "passed",
+        "import os; print(sum(map(int, os.read(0, 99).split())))": "passed",
+        "print(3)": "wrong-answer",
+        "while True: print('x' * 1000)": "output",
+        "while True: pass": "timeout",
+    }
+    limits = Limits(cpu_s=2, call_cpu_s=1, wall_s=10)
+    jobs = [Job(code, 0, Program(code, ""), tests, limits) for code in programs]
+    assert {v.task_id: v.reason for v in sandbox.judge(jobs)} == programs
 
 
 @docker

@@ -335,7 +335,9 @@ def test_the_lock_of_bigcodebench_is_exact() -> None:
 def test_the_command_line_lists_and_explains(assay: Cli, cache: Path) -> None:
     elsewhere = {"ASSAY_CACHE_DIR": str(cache)}
     listed = assay("env", "list", env=elsewhere)
-    assert "bigcodebench  missing" in listed.stdout
+    states = [line.split()[:2] for line in listed.stdout.splitlines()]
+    assert ["bigcodebench", "missing"] in states
+    assert ["leetcode", "missing"] in states
     assert assay("env", "remove", "bigcodebench", env=elsewhere).returncode == 0
     unknown = assay("env", "conda", env=elsewhere)
     assert unknown.returncode == 2

@@ -25,8 +25,7 @@ def verdicts(kind: str, benchmark: Benchmark, programs: Programs) -> dict[tuple[
     tests = {p.task_id: p.tests for p in benchmark.problems}
     limits = replace(benchmark.limits, cpu_s=5.0)  # enough in WebAssembly for all that ever end
     jobs = [
-        Job(task, sample, Program(code, ""), tests[task], limits)
-        for task, sample, code in programs
+        Job(task, sample, Program(code, ""), tests[task], limits) for task, sample, code in programs
     ]
     sandbox = open_sandbox(kind, 2)
     try:

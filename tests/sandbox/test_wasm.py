@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from assay import codec
+from assay import codec, text_cases
 from assay.cli._output import INCOMPLETE
 from assay.datasets import file_sha256, write_sealed
 from assay.errors import SandboxError
@@ -217,6 +217,21 @@ def test_the_host_is_out_of_sight(sandbox: Sandbox) -> None:
     code = "import os\ndef f(x):\n    try: return os.listdir('/')\n    except OSError: return 2\n"
     assert judged(sandbox, code).status == "pass"
     assert judged(sandbox, "import os\ndef f(x): return 2 + len(os.environ)").status == "pass"
+
+
+def test_standard_input_is_not_supported_but_methods_are(sandbox: Sandbox) -> None:
+    script = Tests("", "", integrity="separated", texts=text_cases.pack([("1", "1")]))
+    matcher = "def matcher():\n    return lambda arguments, expected, got: got == expected\n"
+    calls = text_cases.pack([("1\n2", "3")], "calls")
+    adapter = "def __adapted__(*values, _method=Solution().f):\n    return _method(*values)\n"
+    method = Tests("f", matcher, integrity="separated", texts=calls, adapter=adapter)
+    program = Program("class Solution:\n    def f(self, a, b): return a + b\n", "x")
+    wrong = Program("class Solution:\n    def f(self, a, b): return a - b\n", "x")
+    jobs = [Job("s", 0, program, script), Job("m", 0, program, method), Job("w", 0, wrong, method)]
+    found = {v.task_id: (v.status, v.reason) for v in sandbox.judge(jobs)}
+    assert found == {
+        "s": ("invalid", "unsupported"), "m": ("pass", "passed"), "w": ("fail", "wrong-answer"),
+    }  # fmt: skip
 
 
 def test_unsupported_tasks_are_listed_beside_the_score(

@@ -32,14 +32,17 @@ HARNESS = """
 import json, sys
 from dataclasses import asdict
 from assay.sandbox import open_sandbox
-from assay.types import Cases, Job, Limits, Program, Tests
+from assay.types import Cases, Job, Limits, Program, Tests, TextCases
 
 LINES = sys.stdin.readlines()
 
 def build(data):
     tests = data["tests"]
-    cases = tests.pop("cases")
-    tests = Tests(**tests, cases=cases and Cases(**cases))
+    cases, texts = tests.pop("cases"), tests.pop("texts")
+    if texts:
+        texts["packed"] = tuple(part.encode("latin-1") for part in texts["packed"])
+        texts = TextCases(**texts)
+    tests = Tests(**tests, cases=cases and Cases(**cases), texts=texts)
     program = Program(**data["program"])
     return Job(data["task_id"], data["sample"], program, tests, Limits(**data["limits"]))
 
@@ -134,7 +137,8 @@ def assert_all_failed(verdicts: Sequence[Verdict]) -> None:
 def encode_steps(steps: Sequence[Step]) -> str:
     """Return the steps as the harness reads them."""
     lines = [{"kind": step.kind, "jobs": list(map(asdict, step.jobs))} for step in steps]
-    return "".join(json.dumps(line) + "\n" for line in lines)
+    # Packed cases are bytes.
+    return "".join(json.dumps(line, default=lambda b: b.decode("latin-1")) + "\n" for line in lines)
 
 
 @functools.cache

@@ -88,7 +88,7 @@ def corpus_jobs(problems: list[Problem]) -> Iterator[Job]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", (*BENCHMARKS, *NEWER))
+@pytest.mark.parametrize("name", [*BENCHMARKS, *NEWER])
 def test_the_corpus_is_not_passed(sandbox: Sandbox, name: str) -> None:
     jobs = list(corpus_jobs(choose_tasks(sandbox, name)))
     verdicts = list(sandbox.judge(jobs))

@@ -42,6 +42,10 @@ def evaluate(
     stop: Sequence[str] = (),
     problems: str = "",
     tasks: Sequence[str] = (),
+    first_day: str = "",
+    last_day: str = "",
+    labels: Sequence[str] = (),
+    all_cases: bool = False,
     prompt_imports: PromptImports = "prepended",
     time_limit: float | None = None,
     select: str = "",
@@ -61,8 +65,10 @@ def evaluate(
     """Evaluate a model on a benchmark, or resume the same evaluation, and return its result.
 
     The arguments are the options of ``assay eval``: ``problems`` is ``"10"`` or ``"20:40"``,
-    ``tasks`` are task ids, and ``engine`` holds the options of engines. ``time_limit`` is in CPU
-    seconds; None derives it from the references. The parity gate applies as on the command line.
+    ``tasks`` are task ids, and ``engine`` holds the options of engines. ``first_day`` and
+    ``last_day`` (YYYY-MM-DD) and ``labels`` (``"difficulty=hard"``) select dated problems.
+    ``time_limit`` is in CPU seconds; None derives it from the references. The parity gate applies
+    as on the command line.
     ``until`` adds samples only until a comparison with a baseline decides.
     Raise an ``AssayError`` for errors that a user can cause.
     """
@@ -77,7 +83,10 @@ def evaluate(
         fresh=fresh,
         select=select,
         data_dir=Path(data_dir) if data_dir else None,
-        problems=ProblemSelection(problems, tasks=tuple(tasks)),
+        problems=ProblemSelection(
+            problems, tuple(tasks), first_day=first_day, last_day=last_day, labels=tuple(labels)
+        ),
+        all_cases=all_cases,
         prompt_imports=prompt_imports,
         time_limit=time_limit,
         model=model,

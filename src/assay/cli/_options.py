@@ -25,7 +25,8 @@ from assay.cli._groups import (
     in_group,
 )
 from assay.cli._groups import option as option
-from assay.pipeline import EngineOptions, ProblemSelection
+from assay.cli._problems import problem_options, with_selection
+from assay.pipeline import EngineOptions
 from assay.pipeline.config import MAX_TOKENS, MAX_TOKENS_THINKING, PRESETS, Sampling
 from assay.types import PromptImports
 
@@ -311,38 +312,9 @@ def judging_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
     The command gets ``problems``, a ProblemSelection.
     """
-
-    @functools.wraps(command)
-    def with_problems(
-        problems: str, tasks: tuple[str, ...], tasks_file: Path | None, **others: Any
-    ) -> Any:
-        return command(problems=ProblemSelection(problems, tasks, tasks_file), **others)
-
     data = in_group(
         DATA,
-        option(
-            "--problems",
-            "--samples",
-            "problems",
-            default="0",
-            metavar="N|A:B",
-            envvar=["ASSAY_PROBLEMS", "ASSAY_SAMPLES"],
-            help="Only the first N problems, or those from A up to B; 0 selects all. --samples is "
-            "the old name.",
-        ),
-        option(
-            "--task",
-            "tasks",
-            multiple=True,
-            metavar="ID",
-            help="Only the problem with this task id. Can be repeated.",
-        ),
-        option(
-            "--from-file",
-            "tasks_file",
-            type=click.Path(path_type=Path, dir_okay=False),
-            help="Only the problems whose task ids are listed in this file, one per line.",
-        ),
+        *problem_options,
         option("--split", default="", help="Part of the benchmark, such as train for mbpp."),
         data_dir,
     )
@@ -381,6 +353,12 @@ def judging_options(command: Callable[..., Any]) -> Callable[..., Any]:
             help="CPU seconds per program: auto, or a number for all problems. auto derives the "
             "limit of a problem from its reference's time if the benchmark has a rule.",
         ),
+        option(
+            "--all-cases",
+            is_flag=True,
+            help="Run all cases of programs on standard input, to count how many are right. "
+            "Default: stop at the first failed case.",
+        ),
         option("--no-cache", is_flag=True, help="Ignore cached verdicts and completions."),
     )
-    return add_options(with_problems, *data, *judging, results_dir, resume, as_json)
+    return add_options(with_selection(command), *data, *judging, results_dir, resume, as_json)

@@ -20,6 +20,7 @@ class TextRequest(NamedTuple):
     without: tuple[str, ...]  # rules to leave out
     explain: bool
     answer: tuple[str, ...] = ()  # kind and function, if it is not a program
+    only_rule: str = ""  # the only rule to apply; none: all
 
 
 @dataclass(frozen=True, slots=True)

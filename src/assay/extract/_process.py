@@ -168,8 +168,9 @@ def _encode(request: ExtractionRequest) -> TextRequest:
     problem, tests = request.problem, request.problem.tests
     without = tuple(sorted(request.without.union(problem.without_rules)))
     return TextRequest(
-        request.text, problem.prompt, tests.entry_point, tests.code, tests.preamble, request.form,
-        without, request.explain, _encode_answer(tests.answer),
+        request.text, problem.begun or problem.prompt, tests.entry_point, tests.code,
+        tests.preamble, request.form, without, request.explain, _encode_answer(tests.answer),
+        problem.only_rule,
     )  # fmt: skip
 
 
@@ -182,6 +183,8 @@ def _extraction(reply: Reply, problem: Problem) -> Extraction:
         return Extraction(NO_CODE, "extraction", reply.error)
     if reply.program == NO_CODE:
         tests = problem.tests
-        missing = "has no answer" if tests.answer else f"defines no {tests.entry_point}"
+        missing = f"defines no {tests.entry_point}" if tests.entry_point else "has no program"
+        if tests.answer:
+            missing = "has no answer"
         return Extraction(NO_CODE, "no-code", f"the text {missing}")
     return Extraction(reply.program, changes=reply.changes, alternative=reply.alternative)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from assay.extract.answers import answer_kinds
-from assay.extract.python import defines, definition
+from assay.extract.python import definition
 from assay.extract.rule import Cut, Origin, Task, extraction_rules, stages
 from assay.extract.rules.repetition import is_only_begun
 from assay.extract.rules.talk import has_turns
@@ -69,6 +69,8 @@ def explained(
             return _answer_steps(
                 text, problem.tests.answer.kind, Task(problem.prompt, problem.tests, form)
             )
+        if problem.only_rule:
+            return _only_step(text, problem, form)
         return _Extraction(problem, form, without).steps(text)
 
 
@@ -78,6 +80,15 @@ def _answer_steps(text: str, kind: str, task: Task) -> list[Step] | None:
     if found is None:
         return None
     return [Step(found.rule, text, found.code)] if found.code != text else []
+
+
+def _only_step(text: str, problem: Problem, form: PromptForm) -> list[Step] | None:
+    """Return the step of the only rule that a problem allows, or None if it finds nothing."""
+    task = Task(problem.begun or problem.prompt, problem.tests, form)
+    for place in extraction_rules.get(problem.only_rule).find:
+        for found, *_ in filter(None, place.apply(text, task)):
+            return [Step(found.rule, text, found.code)]
+    return None
 
 
 def alternative(
@@ -97,7 +108,7 @@ def alternative(
 
 class _Extraction:
     def __init__(self, problem: Problem, form: PromptForm, without: frozenset[str]) -> None:
-        self._task = Task(problem.prompt, problem.tests, form)
+        self._task = Task(problem.begun or problem.prompt, problem.tests, form)
         self._stages = stages(without.union(problem.without_rules))
 
     def steps(self, text: str) -> list[Step] | None:
@@ -169,7 +180,7 @@ class _Extraction:
         return self._is_program(code)
 
     def _is_program(self, text: str) -> bool:
-        return defines(text, self._task.name) and not has_turns(text)
+        return self._task.is_program(text) and not has_turns(text)
 
 
 def _last(steps: list[Step], text: str) -> str:

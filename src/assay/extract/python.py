@@ -70,6 +70,12 @@ def defines(code: str, name: str) -> bool:
     return name in code and name in bound(code)
 
 
+def acts(code: str) -> bool:
+    """Return whether it is Python that calls something."""
+    module = parsed(code)
+    return module is not None and any(isinstance(node, ast.Call) for node in ast.walk(module))
+
+
 def unbound(code: str) -> set[str]:
     """Return names that some scope uses and none binds, or none if it is not Python."""
     names = _names(code)

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Generic, TypeVar
 
+from assay.extract.python import acts, defines
 from assay.registry import Registry
 from assay.types import PromptForm, Tests
 
@@ -37,6 +38,13 @@ class Task:
     def name(self) -> str:
         """Return the entry point that the program must define."""
         return self.tests.entry_point
+
+    def is_program(self, code: str) -> bool:
+        """Return whether the code is a whole answer: it defines the entry point, if there is one.
+
+        A program without an entry point reads standard input, so it must do something.
+        """
+        return defines(code, self.name) if self.name else acts(code)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +98,7 @@ class Rule:
     fix: At[Fix] | None = None
     finish: At[Finish] | None = None
     accept: Callable[[str, Task], bool] | None = None
+    on_request: bool = False  # used only for problems that name it
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +132,7 @@ def stages(without: frozenset[str] = frozenset()) -> Stages:
         without,
         _sort((name, rule.prepare) for name, rule in named),
         # What they find may be named after another rule.
-        _sort((name, place) for name, rule in every for place in rule.find),
+        _sort((n, place) for n, rule in every if not rule.on_request for place in rule.find),
         _sort((name, rule.fix) for name, rule in named),
         _sort((name, rule.finish) for name, rule in named),
     )

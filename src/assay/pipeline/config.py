@@ -121,6 +121,7 @@ class JudgeConfig:
     problems: ProblemSelection = field(default_factory=ProblemSelection)
     prompt_imports: PromptImports = "prepended"  # whether code of the prompt precedes programs
     time_limit: float | None = None  # CPU seconds per program; none: the benchmark's own rule
+    all_cases: bool = False  # after a failed case on standard input too, to count the right ones
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,6 +41,7 @@ LONG_S = 2.0
 MOST_WORKERS = 1024
 LONGEST_TIME_LIMIT_S = 3600
 WALL_PER_CPU = 1.25  # as in the limits of BigCodeBench
+TEXT_GROUP = "cases"  # of cases that are pairs of texts
 
 
 def judge_samples(
@@ -175,9 +176,23 @@ def load_benchmark(config: JudgeConfig, reporter: Reporter) -> Benchmark:
     benchmark = benchmarks.load(name, reporter.note, config.data_dir)
     if config.time_limit is not None:
         benchmark = with_fixed_limit(benchmark, config.time_limit)
+    if config.all_cases:
+        benchmark = with_all_cases(benchmark)
     if benchmark.environment:
         environments.find(benchmark.environment)
     return benchmark
+
+
+def with_all_cases(benchmark: Benchmark) -> Benchmark:
+    """Return the benchmark with tests that go on after a failed case on standard input."""
+    problems = []
+    for problem in benchmark.problems:
+        if problem.tests.is_script and (texts := problem.tests.texts):
+            texts = dataclasses.replace(texts, run_all=True)
+            tests = dataclasses.replace(problem.tests, texts=texts)
+            problem = dataclasses.replace(problem, tests=tests)
+        problems.append(problem)
+    return dataclasses.replace(benchmark, problems=tuple(problems))
 
 
 def with_fixed_limit(benchmark: Benchmark, cpu_s: float) -> Benchmark:
@@ -199,6 +214,8 @@ def _prices(config: JudgeConfig) -> tuple[float, float]:
 
 def case_groups(benchmark: Benchmark) -> list[str]:
     """Return the names of the case groups that all problems share; none for test code."""
+    if any(problem.tests.texts for problem in benchmark.problems):
+        return [TEXT_GROUP]
     return next((list(p.tests.cases.inputs) for p in benchmark.problems if p.tests.cases), [])
 
 

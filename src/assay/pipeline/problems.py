@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import re
 from dataclasses import dataclass
+from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,16 +24,30 @@ NAMED = 3  # task ids that a label lists; more are counted
 class ProblemSelection:
     """Select the problems to use. Without any setting, all are selected.
 
-    ``range`` is ``N`` (the first N), ``A:B``, ``A:`` or ``:B``, as Python slices count.
+    ``range`` is ``N`` (the first N), ``A:B``, ``A:`` or ``:B``, as Python slices count. It counts
+    the problems that were published between two days and have the labels.
     """
 
     range: str = ""
     tasks: tuple[str, ...] = ()
     file: Path | None = None
+    first_day: str = ""  # YYYY-MM-DD
+    last_day: str = ""
+    labels: tuple[str, ...] = ()  # name=value
 
     def __post_init__(self) -> None:
         if self.range:
             self.slice()
+        check_day("--from", self.first_day)
+        check_day("--to", self.last_day)
+        if self.first_day and self.last_day and self.first_day > self.last_day:
+            raise UsageError(
+                f"--from {self.first_day}: is after --to {self.last_day}. Swap the two."
+            )
+        if label := next((label for label in self.labels if "=" not in label), None):
+            raise UsageError(
+                f"--label {label}: has no value. Give a label such as platform=leetcode."
+            )
         if self.range and self.range != "0" and (self.tasks or self.file):
             raise UsageError(
                 "--problems: cannot be combined with --task or --from-file. Give one of them."
@@ -56,13 +71,40 @@ class ProblemSelection:
 
         The label is empty if all problems are selected.
         """
+        count = len(benchmark.problems)
+        benchmark, window = self._by_facts(benchmark)
         if self.tasks or self.file:
             chosen, label = self._by_id(benchmark)
         else:
             chosen, label = self._by_range(benchmark)
-        if len(chosen) == len(benchmark.problems):
+        if len(chosen) == count:
             return benchmark, ""
-        return dataclasses.replace(benchmark, problems=chosen), label
+        if len(chosen) == len(benchmark.problems):
+            label = ""
+        return dataclasses.replace(benchmark, problems=chosen), window + label
+
+    def _by_facts(self, benchmark: Benchmark) -> tuple[Benchmark, str]:
+        """Return the problems of the window with the labels, and the window's own label."""
+        name, problems = benchmark.name, benchmark.problems
+        window = ""
+        if self.first_day or self.last_day:
+            window = f"[{self.first_day}..{self.last_day}]"
+            if not any(problem.date for problem in problems):
+                raise UsageError(f"{name}: its problems have no dates. Drop --from and --to.")
+            last = self.last_day or "9999"
+            problems = tuple(p for p in problems if p.date and self.first_day <= p.date <= last)
+        for wanted in self.labels:
+            key, _, value = wanted.partition("=")
+            known = sorted({p.labels[key] for p in benchmark.problems if key in p.labels})
+            if value not in known:
+                keys = sorted({one for p in benchmark.problems for one in p.labels})
+                choices = ", ".join(f"{key}={one}" for one in known) or ", ".join(keys) or "none"
+                raise UsageError(f"--label {wanted}: is not a label of {name}. It has {choices}.")
+            problems = tuple(p for p in problems if p.labels.get(key) == value)
+            window += f"[{wanted}]"
+        if not problems:
+            raise UsageError(f"{window}: selects no problem of {name}. Give a wider selection.")
+        return dataclasses.replace(benchmark, problems=problems), window
 
     def _by_range(self, benchmark: Benchmark) -> tuple[tuple[Problem, ...], str]:
         wanted = self.slice() if self.range else slice(0, None)
@@ -86,6 +128,16 @@ class ProblemSelection:
         chosen = tuple(p for p in benchmark.problems if p.task_id in wanted)
         ids = [problem.task_id for problem in chosen]
         return chosen, f"[{','.join(ids)}]" if len(ids) <= NAMED else f"[{len(ids)} tasks]"
+
+
+def check_day(flag: str, day: str) -> None:
+    """Raise UsageError unless this is a day, or empty."""
+    try:
+        valid = not day or date.fromisoformat(day).isoformat() == day
+    except ValueError:
+        valid = False
+    if not valid:
+        raise UsageError(f"{flag} {day}: is not a day. Give one such as 2024-08-01.")
 
 
 def _ids_of(file: Path | None) -> list[str]:

@@ -125,6 +125,8 @@ class _References:
         for problem in problems:
             if problem.tests.cases and not problem.tests.cases.expected:
                 continue
+            if not problem.reference:  # the benchmark has none, so nothing is known about the task
+                continue
             kept = None if self._again else self._kept.get(self._key(VERDICT, problem))
             if kept is None:
                 missing.append(problem)

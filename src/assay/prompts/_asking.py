@@ -21,6 +21,20 @@ WRITE = "Write the Python function that is described here."
 ANSWER = "Answer with the whole function in one Python code block."
 
 
+# A program that reads standard input has all of that, so only a fence or a new text ends it.
+SCRIPT_STOP = ("\n```", '\n"""')
+
+
+def stop_words(problem: Problem) -> tuple[str, ...]:
+    """Return the texts that end what a base model writes."""
+    return SCRIPT_STOP if problem.tests.is_script else STOP
+
+
+def system(problem: Problem) -> tuple[Message, ...]:
+    """Return the benchmark's own system message, if it has one."""
+    return (Message("system", problem.system),) if problem.system else ()
+
+
 def question(problem: Problem, answer: str = ANSWER) -> str:
     """Return the problem as an instruction. ``answer`` says how to answer.
 
@@ -147,7 +161,8 @@ EXAMPLES = (TIDES, LEDGER)
 
 def after_examples(problem: Problem, solved: Callable[[Example], str]) -> Prompt:
     """Return a prompt for a base model, which continues in the way of the examples."""
-    return Prompt(text="\n\n".join([*map(solved, EXAMPLES), problem.prompt]), stop=STOP)
+    begun = problem.begun or problem.prompt
+    return Prompt(text="\n\n".join([*map(solved, EXAMPLES), begun]), stop=stop_words(problem))
 
 
 def in_style(
@@ -158,6 +173,6 @@ def in_style(
     def build(problem: Problem, form: PromptForm) -> Prompt:
         if form == "text":
             return after_examples(problem, solved)
-        return Prompt(messages=(Message("user", question(problem, answer)),))
+        return Prompt(messages=(*system(problem), Message("user", question(problem, answer))))
 
     return build

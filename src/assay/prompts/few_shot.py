@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from assay.prompts import Strategy, strategies
-from assay.prompts._asking import ANSWER, COMPLETE, EXAMPLES, after_examples, question
+from assay.prompts._asking import ANSWER, COMPLETE, EXAMPLES, after_examples, question, system
 from assay.types import Message, Prompt
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ def build(problem: Problem, form: PromptForm) -> Prompt:
         asked = f"{COMPLETE} {ANSWER}\n\n```python\n{example.prompt.strip()}\n```"
         answer = f"```python\n{example.plain_solution}```"
         turns += [Message("user", asked), Message("assistant", answer)]
-    return Prompt(messages=(*turns, Message("user", question(problem))))
+    return Prompt(messages=(*system(problem), *turns, Message("user", question(problem))))
 
 
 strategies.register("few-shot")(Strategy("few-shot", 1, build))

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from assay.datasets.states import DataState
 
 # built-in: part of the package; verified, damaged: on this machine; not-here: not downloaded yet;
-# unknown: the benchmark has no description.
-DataStatus = Literal["built-in", "verified", "damaged", "not-here", "unknown"]
+# own-files: the user gets them; unknown: the benchmark has no description.
+DataStatus = Literal["built-in", "verified", "damaged", "not-here", "own-files", "unknown"]
 STATUSES: dict[str, DataStatus] = {"ok": "verified", "damaged": "damaged", "not here": "not-here"}
 HEADINGS = ("group", "benchmark", "problems", "licence", "programs can import", "data")
 
@@ -76,6 +76,8 @@ def _state(
         name, about.problems, about.licence or None, about.environment, group=about.group,
         suites=about.suites,
     )  # fmt: skip
+    if about.place:
+        return dataclasses.replace(found, data="own-files", path=about.place)
     if (wanted := about.data) is None:
         return dataclasses.replace(found, data="built-in")
     if wanted.name not in states:
@@ -107,4 +109,6 @@ def _data(state: BenchmarkState) -> str:
             return "downloaded on first use"
         case "built-in":
             return "part of the package"
+        case "own-files":
+            return f"your own files: {state.path}"
     return "unknown"

@@ -36,9 +36,12 @@ def probe(problem: Problem, *, checked: bool) -> Probe | None:
 
     They run apart from the program, with plain data between them. If ``checked``, the results that
     match the prompt are counted; otherwise all results are returned. If the benchmark's own tests
-    need the program's interpreter, doctests run there, which do both.
+    need the program's interpreter, doctests run there, which do both. Examples in words, of contest
+    problems, are not read.
     """
     tests = problem.tests
+    if tests.is_script or tests.adapter:
+        return None
     if tests.integrity == "shared" and (found := _doctests.probe(problem)):
         return found
     examples = examples_in(problem.prompt, tests.entry_point)

@@ -7,7 +7,7 @@ import re
 import textwrap
 from collections.abc import Iterator
 
-from assay.extract.python import definition, parsed
+from assay.extract.python import Definition, definition, parsed
 from assay.extract.rule import At, Found, Rule, Task, extraction_rules
 from assay.extract.rules.fences import fenced_blocks
 
@@ -34,10 +34,19 @@ def goes_beyond(code: str, prompt: str, name: str) -> bool:
     if module is None or any(isinstance(statement, ast.Return) for statement in module.body):
         return False
     return any(
-        isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef)
-        and statement.name == name
+        isinstance(statement, Definition)
+        and (statement.name == name or _has_method(statement, name, begun))
         and (statement.end_lineno or 0) > begun
         for statement in module.body
+    )
+
+
+def _has_method(statement: Definition, name: str, begun: int) -> bool:
+    """Return whether this is a class that begins in the prompt and has such a method."""
+    return (
+        isinstance(statement, ast.ClassDef)
+        and statement.lineno <= begun
+        and any(isinstance(one, ast.FunctionDef) and one.name == name for one in statement.body)
     )
 
 

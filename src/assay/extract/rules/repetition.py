@@ -35,9 +35,17 @@ def _definitions(code: str, name: str) -> list[Definition]:
 
 
 def _is_stub(statement: Definition) -> bool:
-    """Return whether a body is only a docstring, ``pass`` or an ellipsis."""
+    """Return whether a body is only a docstring, ``pass`` or an ellipsis.
+
+    A class is one if all its methods are.
+    """
     return all(
         isinstance(inner, ast.Pass)
+        or (
+            isinstance(statement, ast.ClassDef)
+            and isinstance(inner, ast.FunctionDef)
+            and _is_stub(inner)
+        )
         or (isinstance(inner, ast.Expr) and isinstance(inner.value, ast.Constant))
         for inner in statement.body
     )

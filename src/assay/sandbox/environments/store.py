@@ -138,7 +138,14 @@ RECIPES = {
         # Otherwise every worker would search the system for fonts.
         first_run="import matplotlib.pyplot",
         allowed=("loopback", "figures"),
-    )
+    ),
+    "leetcode": Recipe(name="leetcode", lock=LOCKS / "leetcode.txt", python="3.11"),
+    "livecodebench": Recipe(
+        name="livecodebench",
+        lock=LOCKS / "livecodebench.txt",
+        python="3.11",
+        variables=ONE_THREAD,
+    ),
 }
 
 

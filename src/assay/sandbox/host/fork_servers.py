@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from assay import types
+from assay import text_cases, types
 from assay.errors import SandboxError
 from assay.protocol import tests_digest
 from assay.sandbox import run_here
@@ -24,8 +24,15 @@ from assay.sandbox.host.warm import WarmWorkers
 from assay.sandbox.host.worker import Start, Worker, WorkerLostError, WorkerSettings
 from assay.sandbox.inside.isolation.machine import Machine
 from assay.sandbox.inside.judging import wire
-from assay.sandbox.inside.judging.messages import Task, TestBody
-from assay.sandbox.inside.serving.messages import Limits, Order, Settings, WorkerLimits
+from assay.sandbox.inside.judging.messages import Task, TestBody, Texts
+from assay.sandbox.inside.serving.messages import (
+    SCRIPTS,
+    Limits,
+    Order,
+    Settings,
+    WorkerLimits,
+    case_limits,
+)
 from assay.types import Cases, Job, Program, Tests, Verdict
 
 ATTEMPTS = 3
@@ -40,6 +47,12 @@ PRESSURE = {"cpu": TOO_BUSY, "memory": "the machine has no memory left to run it
 PROBE = Job("", 0, Program("", ""), Tests("", "", integrity="separated"))
 MOST_DIGESTS = 1000
 CONTROL = Job("", 0, Program("def f(x):\n    return x + 1\n", ""), Tests("f", "assert f(1) == 2"))
+SCRIPT_CONTROL = Job(
+    "",
+    0,
+    Program("print(int(input()) + 1)\n", ""),
+    Tests("", "", integrity="separated", texts=text_cases.pack([("1", "2")])),
+)
 C = TypeVar("C")
 P = TypeVar("P")
 R = TypeVar("R")
@@ -114,7 +127,7 @@ class ForkServerSandbox(WarmWorkers[Worker]):
                 others_s = self._others_s()
                 report = self._report(job, lambda: None)
                 others_s = self._others_s() - others_s
-                if isinstance(report, Report) and _is_own_wait(report, job.limits, others_s):
+                if isinstance(report, Report) and _is_own_wait(report, _run_limits(job), others_s):
                     report = dataclasses.replace(report, pressure="")
                 if lost and _is_lost(report) and self._control_passes(job):
                     assert isinstance(report, SandboxFailure)
@@ -143,15 +156,16 @@ class ForkServerSandbox(WarmWorkers[Worker]):
 
     def _control_passes(self, job: Job) -> bool:
         """Return whether a worker like that of a job judges an honest program correctly."""
-        tests = dataclasses.replace(CONTROL.tests, integrity=job.tests.integrity)
-        control = dataclasses.replace(job, program=CONTROL.program, tests=tests)
+        honest = SCRIPT_CONTROL if job.tests.is_script else CONTROL
+        tests = dataclasses.replace(honest.tests, integrity=job.tests.integrity)
+        control = dataclasses.replace(job, program=honest.program, tests=tests)
         return verdict_of(control, self._report(control, lambda: None)).status == "pass"
 
     def _report(self, job: Job, doze: Callable[[], None]) -> Report | SandboxFailure:
         """Return the outcome of running a program."""
         tests = job.tests
         order = Order(task_of(job), _limits(job))
-        timeout_s = job.limits.wall_s * PATIENCE + GRACE_S
+        timeout_s = _longest_s(job) * PATIENCE + GRACE_S
         kills = self._host_kills
         # A missing environment is not a failure of this one program, so it ends the whole run.
         settings = self._settings(job)
@@ -183,12 +197,25 @@ class ForkServerSandbox(WarmWorkers[Worker]):
         return report
 
 
+def _longest_s(job: Job) -> float:
+    """Return the seconds that a program can take on a machine that is not busy."""
+    limits = job.limits
+    # Cases can wait for as long as one case may, together.
+    return limits.cpu_s + 2 * limits.wall_s if job.tests.is_script else limits.wall_s
+
+
 def most_dozing(workers: int) -> int:
     """Return how many programs may sleep at a time without holding up others."""
     return 3 + workers // 2
 
 
-def _is_own_wait(report: Report, limits: types.Limits, others_s: float) -> bool:
+def _run_limits(job: Job) -> Limits:
+    """Return the limits of one run of a program, which may be one case of many."""
+    limits = _limits(job)
+    return case_limits(limits) if job.tests.is_script else limits
+
+
+def _is_own_wait(report: Report, limits: Limits, others_s: float) -> bool:
     """Return whether a program that ran alone got all it needed to reach its CPU limit.
 
     Its own waiting for a CPU proves nothing: a program that sleeps often also waits after each
@@ -218,12 +245,13 @@ def settings_for(job: Job, tier: str, start: Start) -> WorkerSettings:
     limits = job.limits
     inside = Settings(
         tier,
-        job.tests.integrity,
+        SCRIPTS if job.tests.is_script else job.tests.integrity,
         WorkerLimits(limits.memory_mb, limits.processes, limits.files_mb),
         job.imports,
         start.allowed,
         start.variables,
         start.private,
+        job.tests.preamble if job.tests.is_script else "",
     )
     return WorkerSettings(inside, start.interpreter, start.start_s)
 
@@ -256,12 +284,16 @@ def _limits(job: Job) -> Limits:
 def task_of(job: Job) -> Task:
     """Return what the process of a program learns about a job. Separated tests are left out."""
     tests = job.tests
-    code = tests.code if tests.integrity == "shared" else ""
-    return Task(tests.preamble, job.program.code, code, tests.entry_point, tests.cases is not None)
+    code = tests.code if tests.integrity == "shared" else tests.adapter
+    abridged = tests.cases is not None or tests.texts is not None
+    return Task(tests.preamble, job.program.code, code, tests.called, abridged)
 
 
 def for_oracle(tests: Tests) -> bytes:
     body = TestBody(tests.entry_point, tests.code, tests.preamble)
     if tests.cases:
         body = body._replace(inputs=tests.cases.inputs, expected=tests.cases.expected)
+    if texts := tests.texts:
+        pairs = tuple(text_cases.unpack(texts))
+        body = body._replace(texts=Texts(texts.style, texts.comparison, texts.run_all, pairs))
     return wire.dumps(body)

@@ -110,6 +110,8 @@ class WasmSandbox(WarmWorkers["_Worker"]):
         if job.environment:
             lack = f"the packages of {job.environment}"
             return job, GuestReport(Result("unsupported", detail=lack))
+        if job.tests.is_script:
+            return job, GuestReport(Result("unsupported", detail="programs on standard input"))
         with self._alone.shared():
             report = self._report(job)
         if not report.doubtful:

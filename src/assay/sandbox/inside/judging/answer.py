@@ -9,7 +9,7 @@ from __future__ import annotations
 import signal
 import time
 from collections.abc import Callable
-from types import FrameType
+from types import CodeType, FrameType
 from typing import Any, NoReturn
 
 from . import calling, wire
@@ -22,13 +22,14 @@ LOOK_S = 0.05  # of CPU time, where a call has no limit
 def serve(
     namespace: dict[str, object],
     program: str,
+    adapter: CodeType | None,
     entry_point: str,
     to_data: Callable[[Any], Any],
     call_cpu_s: float,
     channel: int,
 ) -> NoReturn:
     """Load the program, then answer until the other side needs no more."""
-    unloaded = calling.load(namespace, program)
+    unloaded = calling.load(namespace, program, adapter)
     answers = Answers(channel)
     if call_cpu_s:
         wire.send(channel, [])  # the time for loading is not the first call's

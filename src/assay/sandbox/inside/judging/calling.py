@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from types import CodeType
 from typing import Any
 
 from . import judge
 
 
-def load(namespace: dict[str, object], program: str) -> dict[str, str] | None:
-    """Load the program, and return what went wrong, if anything did."""
+def load(
+    namespace: dict[str, object], program: str, adapter: CodeType | None = None
+) -> dict[str, str] | None:
+    """Load the program, then the adapter. Return what went wrong, if anything did."""
     try:
         code = judge.compiled(program, judge.PROGRAM)
     except judge.NOT_PYTHON as error:
         return {"raised": "", "reason": "syntax", "detail": judge.describe(error)}
     try:
         exec(code, namespace)
+        if adapter is not None:
+            exec(adapter, namespace)
     except BaseException as error:
         return {**failure_of(error), "raised": ""}  # not by a call
     return None

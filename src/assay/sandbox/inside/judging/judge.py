@@ -92,7 +92,8 @@ def reason(error: BaseException) -> str:
 
 
 REASONS = {
-    "wrong-answer", "exception", "syntax", "timeout", "exit", "memory", *BY_ERRNO.values(),
+    "wrong-answer", "exception", "syntax", "timeout", "exit", "memory", "output", "signal",
+    *BY_ERRNO.values(),
 }  # fmt: skip
 
 

@@ -24,6 +24,15 @@ class Task(NamedTuple):
     abridged: bool  # code may want to look at all of a large value, cases do not
 
 
+class Texts(NamedTuple):
+    """Hold cases that are pairs of texts: an input, and the expected output."""
+
+    style: str  # stdin, calls
+    comparison: str
+    run_all: bool
+    pairs: tuple[tuple[str, str], ...]
+
+
 class TestBody(NamedTuple):
     """Hold tests that call a program from elsewhere: code, which also compares cases."""
 
@@ -32,6 +41,15 @@ class TestBody(NamedTuple):
     preamble: str
     inputs: dict[str, list[Any]] | None = None  # by group: arguments as plain data
     expected: dict[str, list[Any]] | None = None  # empty: the outputs are wanted
+    texts: Texts | None = None
+
+
+class Ended(NamedTuple):
+    """Hold how the run of one case ended. ``reason`` is empty if the program ended by itself."""
+
+    reason: str
+    detail: str
+    printed: bytes
 
 
 class Group(NamedTuple):
@@ -60,6 +78,12 @@ class Result(NamedTuple):
     groups: tuple[Group, ...] = ()
     outputs: dict[str, list[Any]] | None = None  # by group, as plain data
     slowest_s: float = 0.0  # time of the slowest call
+
+
+def read_texts(data: tuple[Any, ...]) -> Texts:
+    """Parse cases that arrived as JSON."""
+    style, comparison, run_all, pairs = data
+    return Texts(style, comparison, run_all, tuple((given, output) for given, output in pairs))
 
 
 def read_result(data: list[Any]) -> Result:

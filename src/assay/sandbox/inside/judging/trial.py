@@ -280,18 +280,19 @@ def _error(failure: Failure) -> Exception:
 
 def _shown_call(name: str, positional: Iterable[Any], named: dict[str, Any]) -> str:
     arguments = [*map(_shown, positional), *(f"{key}={_shown(v)}" for key, v in named.items())]
-    return _short(f"{name}({', '.join(arguments)})")
+    return shorten(f"{name}({', '.join(arguments)})")
 
 
 def _shown(value: Any) -> str:
     try:
-        return _short(repr(value))
+        return shorten(repr(value))
     except Exception:  # an integer too large to print, a nesting too deep
         return f"<{type(value).__name__}>"
 
 
-def _short(text: str) -> str:
-    return text if len(text) <= SHORT else f"{text[: SHORT // 2]} … {text[-SHORT // 2 :]}"
+def shorten(text: str, most: int = SHORT) -> str:
+    """Return the beginning and the end of a text that is too long to be shown."""
+    return text if len(text) <= most else f"{text[: most // 2]} … {text[-most // 2 :]}"
 
 
 Tests = CodeTests | CaseTests | UnfitTests

@@ -31,13 +31,13 @@ CREDENTIALS = struct.Struct("iII")
 class Process:
     """Hold a forked process that waits until it learns what to run."""
 
+    kind = SHARED
+
     def __init__(self, place: Place, *, apart: bool) -> None:
         self.control, theirs = _socket.socketpair()
         self.control.setsockopt(_socket.SOL_SOCKET, _socket.SO_PASSCRED, 1)
         self.control.settimeout(START_S)
-        self.output, their_output = os.pipe()
-        os.set_blocking(self.output, False)
-        given = [theirs.fileno(), their_output]
+        given = [theirs.fileno(), *self._open()]
         # Tests in another process call the program through a channel.
         self.oracles: _socket.socket | None = None
         self.channel: _socket.socket | None = None
@@ -45,10 +45,20 @@ class Process:
             self.oracles, self.channel = _socket.socketpair()
             given.append(self.channel.fileno())
         try:
-            place.start(SEPARATED if apart else SHARED, given)
+            place.start(SEPARATED if apart else self.kind, given)
         finally:
             theirs.close()
-            os.close(their_output)
+            self._close_theirs()
+
+    def _open(self) -> list[int]:
+        """Open what the process reads and writes, and return its descriptors."""
+        self.output, self._their_output = os.pipe()
+        os.set_blocking(self.output, False)
+        return [self._their_output]
+
+    def _close_theirs(self) -> None:
+        """Close what only the process needs."""
+        os.close(self._their_output)
 
     def send(self, message: bytes) -> tuple[int, bytes]:
         """Send what to run. Return the process's pid (0 if there is none) and its first message."""
@@ -94,7 +104,10 @@ class Keeper:
 
     def prepare(self) -> None:
         """Have the next program's process forked while the harness chooses what to run in it."""
-        self._next = self._next or Process(self._place, apart=self._apart)
+        self._next = self._next or self._new_process()
+
+    def _new_process(self) -> Process:
+        return Process(self._place, apart=self._apart)
 
     def judge(self, message: list[Any]) -> Seen:
         """Run one program to its end or a limit, remove all traces, report what was seen."""
@@ -103,7 +116,7 @@ class Keeper:
             codes = self._compiled(task.preamble, task.tests)
         except (SyntaxError, ValueError) as error:
             self._pass_on(None)
-            return _unfit(f"the benchmark's own code does not compile: {error}")
+            return unfit(f"the benchmark's own code does not compile: {error}")
         token = os.urandom(16).hex()
         orders = sample.Orders(*task[1:], limits.cpu_s, limits.call_cpu_s, token)
         if self._place.memory:
@@ -118,7 +131,7 @@ class Keeper:
                 return self._watched(limits, token, process, pid, said)
             self._place.end(0)
             self._pass_on(None)
-            return _unfit("a process could not be forked")
+            return unfit("a process could not be forked")
         finally:
             process.close()
 
@@ -132,7 +145,7 @@ class Keeper:
             self._pass_on(process.oracles, limits.cpu_s, limits.call_cpu_s)
             process.oracles.close()
         ended = os.pidfd_open(pid)
-        watch.run(ended, process.output, output, sample.JOBS, process.channel)
+        watch.run(ended, {process.output: output}, sample.JOBS, process.channel)
         wall_s = watch.elapsed
         status, cpu_s = self._place.end(pid)
         watch.finish(limit.clock.now_s() if limit else cpu_s)
@@ -180,6 +193,6 @@ class Keeper:
         return self._codes.items[key]
 
 
-def _unfit(why: str) -> Seen:
+def unfit(why: str) -> Seen:
     """Report why a program could not be run at all."""
     return Seen(Result("unfit", detail=why))

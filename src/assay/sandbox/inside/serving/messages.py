@@ -10,6 +10,7 @@ from typing import Any, Literal, NamedTuple
 from ..judging.messages import Result, Task
 
 RoleName = Literal["keeper", "oracle"]
+SCRIPTS = "scripts"  # in place of an integrity: programs that read standard input
 
 
 class WorkerLimits(NamedTuple):
@@ -31,6 +32,7 @@ class Settings(NamedTuple):
     allowed: tuple[str, ...]  # beyond the usual, by the environment
     variables: dict[str, str]
     private: tuple[str, ...]  # paths that no program may see
+    prelude: str = ""  # of programs that read standard input: code before all of them
 
 
 class Beginning(NamedTuple):
@@ -56,6 +58,19 @@ class Limits(NamedTuple):
     memory_mb: int
     processes: int
     output_bytes: int
+
+
+CASE_WALL = 5  # times the CPU limit of a case
+
+
+def case_limits(limits: Limits) -> Limits:
+    """Return the limits of one run of a program that reads standard input."""
+    case_s = limits.call_cpu_s
+    if not case_s:
+        return limits
+    return limits._replace(
+        cpu_s=min(limits.cpu_s, case_s), wall_s=min(limits.wall_s, CASE_WALL * case_s)
+    )
 
 
 class Order(NamedTuple):
@@ -89,13 +104,13 @@ class Seen(NamedTuple):
 
 def read_beginning(data: list[Any]) -> Beginning:
     role, link, settings = data
-    tier, integrity, limits, imports, allowed, variables, private = settings
+    tier, integrity, limits, imports, allowed, variables, private, prelude = settings
     return Beginning(
         role,
         link,
         Settings(
             tier, integrity, WorkerLimits(*limits), tuple(imports), tuple(allowed), variables,
-            tuple(private),
+            tuple(private), prelude,
         ),
     )  # fmt: skip
 

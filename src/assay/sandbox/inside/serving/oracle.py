@@ -22,7 +22,7 @@ from types import FrameType
 from typing import Any
 
 from ..isolation.clock import CPUS, TURN, Clock
-from ..judging import judge, trial, wire
+from ..judging import judge, scripts, trial, wire
 from ..judging.latest import Latest
 from ..judging.messages import Failure, Result, TestBody
 from ..judging.trial import EndedError
@@ -85,6 +85,14 @@ class Channel:
             self._answers.extend(answers)
         return trial.checked(self._answers.popleft())
 
+    def exchange(self, message: bytes) -> bytes:
+        """Send a message to the keeper, which runs one case, and return its answer."""
+        try:
+            wire.send_encoded(self._descriptor, message)
+            return self._exactly(int.from_bytes(self._exactly(4), "big"))
+        except OSError as error:
+            raise EndedError from error
+
     def _message(self) -> list[Any]:
         """Return the next message, or an empty one if a call has taken too long."""
         try:
@@ -144,7 +152,7 @@ class Oracle:
 
     def __init__(self) -> None:
         self._link = _socket.socket(fileno=LINK)
-        self._kept: Latest[str, trial.Tests] = Latest()
+        self._kept: Latest[str, scripts.Tests] = Latest()
 
     def prepare(self) -> None:
         """Do nothing: tests are made ready when they arrive."""
@@ -169,10 +177,10 @@ class Oracle:
             for descriptor in descriptors:  # which tells the keeper that the program can go
                 os.close(descriptor)
 
-    def _tests(self, turn: Turn) -> trial.Tests:
+    def _tests(self, turn: Turn) -> scripts.Tests:
         if turn.body_follows:
             encoded = wire.receive_encoded(JOBS)
-            tests = trial.made(TestBody(*json.loads(encoded)))
+            tests = scripts.made(TestBody(*json.loads(encoded)))
             self._kept.add(turn.key, tests, len(encoded))
         return self._kept.items[turn.key]
 

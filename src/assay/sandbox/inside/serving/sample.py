@@ -54,7 +54,7 @@ def limit_worker(limits: WorkerLimits, processes: int) -> None:
         resource.setrlimit(kind, (value, value))
 
 
-def run(control: int, output: int, channel: int, enter: Callable[[], None]) -> NoReturn:
+def run(enter: Callable[[], None], control: int, output: int, channel: int = -1) -> NoReturn:
     """Isolate this process, then learn what to run and run it.
 
     ``control`` leads to the keeper, ``output`` is a pipe, and standard input is already /dev/null.
@@ -88,21 +88,22 @@ def run(control: int, output: int, channel: int, enter: Callable[[], None]) -> N
             os.close(CONTROL)
             del orders, token  # programs must not find what is no longer needed
     except MemoryError:
-        _tell(TOO_LONG)
+        tell(TOO_LONG)
     except BaseException as error:  # the harness's failure, because the program has not started
-        _tell(f"{type(error).__name__}: {error}")
+        tell(f"{type(error).__name__}: {error}")
     try:
         if apart:
             to_data = plain.abridged if abridged else plain.encode
-            answer.serve(namespace, program, entry_point, to_data, call_cpu_s, CHANNEL)
+            adapter = tests if text else None
+            answer.serve(namespace, program, adapter, entry_point, to_data, call_cpu_s, CHANNEL)
         verdict = judge.judge(namespace, program, tests, text)
         calling.flush_output()
     except BaseException:  # a program can break even the report, which is its own failure
         os._exit(1)
-    _tell(token, *(text.replace(SEPARATOR, "") for text in verdict[:TEXTS]))
+    tell(token, *(text.replace(SEPARATOR, "") for text in verdict[:TEXTS]))
 
 
-def _tell(*parts: str) -> NoReturn:
+def tell(*parts: str) -> NoReturn:
     """Send the result, whatever the program left behind, even if an error occurs on the way."""
     try:
         os.write(CONTROL, SEPARATOR.join(parts).encode(errors=LENIENT))

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 from ..judging import wire
 from ..judging.messages import Result
-from .messages import About, RoleName, Seen, Settings, read_beginning
+from .messages import SCRIPTS, About, RoleName, Seen, Settings, read_beginning
 from .sample import JOBS, LINK, REPORTS
 from .watch import HarnessGoneError
 
@@ -59,6 +59,8 @@ def _keeper(settings: Settings) -> tuple[Role, About]:
     from ..isolation.machine import Machine
     from . import keeper, tiers
 
+    if settings.integrity == SCRIPTS:
+        from . import script_keeper
     for name in (*WARM, *settings.imports):
         importlib.import_module(name)
     if len(os.listdir("/proc/self/task")) > 1:
@@ -66,6 +68,8 @@ def _keeper(settings: Settings) -> tuple[Role, About]:
     machine = Machine()
     opened = tiers.start(settings)
     about = About(opened.limit.name if opened.limit else "")
+    if settings.integrity == SCRIPTS:
+        return script_keeper.ScriptKeeper(opened, machine), about
     return keeper.Keeper(opened, machine, apart=settings.integrity == "separated"), about
 
 

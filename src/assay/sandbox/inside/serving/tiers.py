@@ -93,7 +93,7 @@ def in_namespaces(settings: Settings, *, as_root: bool) -> Place:
             kernel.enter_namespace(own_namespace, kernel.CLONE_NEWPID)
             return False
 
-        serve(link, root.SCRATCH, settings.variables, is_child, enter)
+        serve(link, root.SCRATCH, settings, is_child, enter)
 
     zygote, link = _fork_zygote(become_zygote)
     kernel.keep_capabilities(kernel.CAP_SYS_ADMIN, kernel.CAP_KILL, kernel.CAP_SYS_PTRACE)
@@ -152,7 +152,7 @@ def by_landlock(settings: Settings, *, in_container: bool = False) -> Place:
             os.chdir(scratch)
             rules.enter()
 
-        serve(link, scratch, settings.variables, lambda _: fork(), enter)
+        serve(link, scratch, settings, lambda _: fork(), enter)
 
     zygote, link = _fork_zygote(become_zygote)
     kernel.prctl(kernel.PR_SET_DUMPABLE, 0)

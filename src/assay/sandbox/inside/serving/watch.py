@@ -25,12 +25,16 @@ SOCKET_BYTES = 256 << 10  # that one socket holds at most, where no cgroup count
 class Kept:
     """Hold the first bytes of a stream. The rest is read and dropped, so that no writer blocks."""
 
-    def __init__(self, room: int) -> None:
+    def __init__(self, room: int, *, is_limit: bool = False) -> None:
         self._room = room
+        self._is_limit = is_limit  # whether a program may not write more
         self.data = bytearray()
+        self.exceeded = False
 
     def take(self, piece: bytes) -> None:
-        self.data += piece[: self._room - len(self.data)]
+        left = self._room - len(self.data)
+        self.exceeded |= self._is_limit and len(piece) > left
+        self.data += piece[:left]
 
     def read_from(self, descriptor: int) -> bool:
         """Read what is available, and return False at the end."""
@@ -85,18 +89,17 @@ class Watch:
     def run(
         self,
         program: int,
-        printed: int,
-        output: Kept,
+        outputs: dict[int, Kept],
         harness: int,
         channel: _socket.socket | None,
     ) -> None:
         """Return when the program, a pidfd, ends or must end.
 
-        Data from the pipe ``printed`` goes to ``output``. ``harness`` is the pipe that closes when
+        ``outputs`` are pipes and what is kept of each. ``harness`` is the pipe that closes when
         the harness is gone. The ``channel`` is closed when the tests need no more answers.
         """
         poll = select.poll()
-        for descriptor in (program, printed):
+        for descriptor in (program, *outputs):
             poll.register(descriptor, select.POLLIN)
         poll.register(harness, 0)
         if channel:
@@ -109,19 +112,29 @@ class Watch:
                     return
                 if descriptor == harness:
                     raise HarnessGoneError
-                if descriptor != printed:
+                if (output := outputs.get(descriptor)) is None:
                     self.stopped = "answered"
                     return
                 # Nothing, if a program has read its own output meanwhile.
                 with contextlib.suppress(BlockingIOError):
-                    if not output.read_from(printed):
-                        poll.unregister(printed)
+                    if not output.read_from(descriptor):
+                        poll.unregister(descriptor)
+                if output.exceeded:
+                    self.stopped = "output"
+                    return
             # Looks continue when the deadline is extended.
             if self.elapsed >= next_look:
                 self._look()
                 next_look = self.elapsed + self._pause_s()
             if self.stopped is None and self.elapsed >= deadline:
                 deadline = self._extended_deadline()
+
+    def slept_s(self) -> float:
+        """Return how long the program only waited, while a CPU was idle. Call it at the end."""
+        if self._busy_s is None:
+            return 0.0  # it ended before the first look
+        idle_s = self._machine.idle_s() - self._idle_s
+        return max(0.0, min(self.elapsed - self._looked_s - self.cpu_s, idle_s))
 
     def finish(self, cpu_s: float) -> None:
         """Decide by the exact CPU time of all its processes, whatever ended them."""

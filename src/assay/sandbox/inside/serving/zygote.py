@@ -17,16 +17,25 @@ from collections.abc import Callable
 from typing import NoReturn
 
 from ..isolation import visible
-from . import sample
+from . import sample, script
+from .messages import SCRIPTS, Settings
 
-READY, KILL, SHARED, SEPARATED = b"r", b"k", b"s", b"a"
-MOST_DESCRIPTORS = 4
+READY, KILL = b"r", b"k"
+# Kinds of processes, by how they run a program. Each gets the descriptors that its function takes,
+# after one of a pid namespace, if there are any.
+SHARED, SEPARATED, SCRIPT = b"s", b"a", b"i"
+RUNS: dict[bytes, tuple[int, Callable[..., NoReturn]]] = {
+    SHARED: (2, sample.run),
+    SEPARATED: (3, sample.run),
+    SCRIPT: (4, script.run),
+}
+MOST_DESCRIPTORS = 5
 
 
 def serve(
     link: int,
     scratch: str,
-    variables: dict[str, str],
+    settings: Settings,
     is_child: Callable[[int], bool],
     enter: Callable[[], None],
 ) -> NoReturn:
@@ -36,7 +45,7 @@ def serve(
     ``enter`` before it learns what to run.
     """
     keeper = _socket.socket(fileno=link)
-    _prepare(scratch, variables)
+    _prepare(scratch, settings)
     keeper.send(READY)
     room = _socket.CMSG_SPACE(4 * MOST_DESCRIPTORS)
     with contextlib.suppress(ConnectionError):
@@ -49,10 +58,10 @@ def serve(
                 keeper.send(KILL)
                 continue
             given = memoryview(passed[0][2]).cast("i").tolist()
-            namespace = given[0] if len(given) > 2 + (kind == SEPARATED) else -1
-            control, output, *channel = given[namespace >= 0 :]
+            count, run = RUNS[kind]
+            namespace = given[0] if len(given) > count else -1
             if is_child(namespace):
-                sample.run(control, output, channel[0] if channel else -1, enter)
+                run(enter, *given[-count:])
             for descriptor in given:
                 os.close(descriptor)
     os._exit(0)
@@ -64,14 +73,16 @@ def _kill_all() -> None:
         os.kill(-1, signal.SIGKILL)
 
 
-def _prepare(scratch: str, variables: dict[str, str]) -> None:
+def _prepare(scratch: str, settings: Settings) -> None:
     os.environ.clear()
     os.environ.update(PATH="/usr/bin:/bin", LANG="C.UTF-8")
-    os.environ.update(HOME=scratch, TMPDIR=scratch, **variables)
+    os.environ.update(HOME=scratch, TMPDIR=scratch, **settings.variables)
     if "tempfile" in sys.modules:  # an import may have asked for the host's folder
         sys.modules["tempfile"].tempdir = None  # type: ignore[attr-defined]
     folders = [os.path.realpath(folder) for folder in visible.python_folders()]
     sys.path[:] = [path for path in sys.path if visible.is_below(os.path.realpath(path), folders)]
+    if settings.integrity == SCRIPTS:
+        script.prepare(settings.prelude)
     # Fewer pages are copied when the collector does not write into all our objects.
     gc.collect()
     gc.freeze()

@@ -13,7 +13,7 @@ from typing import Any
 import host_names
 import lacks
 import wit_world
-from inside.judging import calling, judge, plain, trial, wire
+from inside.judging import calling, judge, plain, scripts, trial, wire
 from inside.judging.latest import Latest
 from inside.judging.messages import TEXTS, Result, Task, TestBody
 
@@ -63,7 +63,7 @@ class LackingTests:
 
 
 state = _State()
-kept: Latest[str, trial.Tests | LackingTests] = Latest()
+kept: Latest[str, scripts.Tests | LackingTests] = Latest()
 
 
 class WitWorld(wit_world.WitWorld):  # type: ignore[misc]
@@ -103,7 +103,8 @@ class WitWorld(wit_world.WitWorld):  # type: ignore[misc]
         state.task = Task(*task)
         preamble = judge.compiled(state.task.preamble, judge.PREAMBLE)
         state.namespace = judge.prepared(preamble)
-        state.unloaded = calling.load(state.namespace, state.task.program)
+        adapter = judge.compiled(state.task.tests, judge.TESTS) if state.task.tests else None
+        state.unloaded = calling.load(state.namespace, state.task.program, adapter)
 
     def answer(self, calls: str) -> str:
         task = state.task
@@ -125,7 +126,7 @@ class WitWorld(wit_world.WitWorld):  # type: ignore[misc]
     def keep(self, key: str, tests: str) -> None:
         body = TestBody(*json.loads(tests))
         lack = absent.imports.find(body.code, trusted=True)
-        kept.add(key, LackingTests(lack) if lack else trial.made(body), len(tests))
+        kept.add(key, LackingTests(lack) if lack else scripts.made(body), len(tests))
 
     def trial(self, key: str, seed: str) -> str:
         # Random inputs are the same for every program, and no program can predict them.

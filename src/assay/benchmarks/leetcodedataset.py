@@ -1,0 +1,150 @@
+"""LeetCodeDataset (Xia et al. 2025), test split: 228 dated problems, about 100 cases each.
+
+The entry point is a method of a class. Trees are built from lists in the program's process.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from assay import codec, plain
+from assay.benchmarks import Description, benchmarks
+from assay.benchmarks.support.methods import CLASS, with_named_arguments
+from assay.datasets.catalogue import DataFile, pin, read_records
+from assay.errors import DataError
+from assay.types import Benchmark, Cases, Limits, Problem, Tests
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from assay.progress import Announce
+
+DATA = pin(
+    DataFile(
+        name="leetcodedataset",
+        path="leetcodedataset/LeetCodeDataset-v0.3.1-test.jsonl.gz",
+        version="v0.3.1",
+        licence="MIT",
+        records=228,
+        sha256="3ae536cb41342076691730b72424fdfb9264f233e05c81bf37b5f7e227ea1853",
+        records_sha256="344bffc0ec8ee90ed490854639c138c0fb32efee5d38fab4dba3eea1ac59de38",
+        urls=(
+            "https://raw.githubusercontent.com/newfacade/LeetCodeDataset/"
+            "182cd19fd53161efd70a1ef074fe1056b659bfa3/data/LeetCodeDataset-v0.3.1-test.jsonl.gz",
+        ),
+        size=1_012_208,
+    )
+)
+ENVIRONMENT = "leetcode"
+# Two references take more than 20 s on all their cases together, no case of any takes 2 s.
+LIMITS = Limits(cpu_s=200.0, call_cpu_s=10.0, wall_s=400.0, memory_mb=4096)
+GROUP = "cases"
+MATCHER = "def matcher():\n    return lambda arguments, expected, got: got == expected\n"
+BUILDERS = ("tree_node", "list_node")
+CONSTANTS = {"inf": float("inf"), "nan": float("nan")}
+PARTS = re.compile(r"-i{1,3}$")  # "…-i" and "…-ii": one problem with other limits
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    task_id: str
+    question_id: int
+    difficulty: str
+    problem_description: str
+    starter_code: str
+    estimated_date: str
+    prompt: str  # imports, and classes of nodes: not what a model is asked
+    completion: str
+    entry_point: str
+    test: str
+    query: str
+
+
+@benchmarks.register("leetcodedataset", Description(228, DATA, environment=ENVIRONMENT))
+def load(announce: Announce, data_dir: Path | None) -> Benchmark:
+    return Benchmark(
+        name="leetcodedataset",
+        version=DATA.version,
+        data_sha256=DATA.sha256,
+        problems=tuple(map(_problem, read_records(Record, DATA, announce, data_dir))),
+        limits=LIMITS,
+        imports=("sortedcontainers", "random", "datetime"),
+        environment=ENVIRONMENT,
+    )
+
+
+def _problem(record: Record) -> Problem:
+    method = record.entry_point.removeprefix(f"{CLASS}().")
+    calls = [_Call(statement) for statement in _assertions(record)]
+    names, builders = calls[0].names, calls[0].builders
+    if any((call.names, call.builders) != (names, builders) for call in calls):
+        raise DataError(f"{record.task_id}: its tests name different arguments.")
+    inputs = {GROUP: [plain.encode(call.values) for call in calls]}
+    expected = {GROUP: [plain.encode(call.expected) for call in calls]}
+    return Problem(
+        task_id=record.task_id,
+        prompt=record.query.strip(),
+        reference=record.completion,
+        tests=Tests(
+            entry_point=CLASS,
+            code=MATCHER,
+            preamble=record.prompt,
+            integrity="separated",
+            cases=Cases(inputs, expected, codec.digest([inputs, expected])),
+            adapter=with_named_arguments(method, names, builders),
+        ),
+        cluster=PARTS.sub("", record.task_id),
+        date=record.estimated_date,
+        labels={"difficulty": record.difficulty.lower()},
+        begun=_begin(record),
+    )
+
+
+def _begin(record: Record) -> str:
+    """Return a docstring with the problem and the starter code, which a base model continues."""
+    words = record.problem_description.strip().replace("\\", "\\\\").replace('"""', "'''")
+    return f'from typing import *\n\n"""\n{words}\n"""\n\n{record.starter_code.rstrip()}\n'
+
+
+def _assertions(record: Record) -> list[ast.Assert]:
+    """Return the assertions of ``def check(candidate)``. Nothing of it is executed."""
+    match ast.parse(record.test).body:
+        case [ast.FunctionDef("check", body=body)] if all(
+            isinstance(statement, ast.Assert) for statement in body
+        ):
+            return [statement for statement in body if isinstance(statement, ast.Assert)]
+    raise DataError(f"{record.task_id}: its tests are not assertions about candidate.")
+
+
+class _Call:
+    """Hold the arguments and the result of ``assert candidate(name=value, ...) == result``."""
+
+    def __init__(self, statement: ast.Assert) -> None:
+        match statement.test:
+            case ast.Compare(ast.Call(ast.Name("candidate"), [], keywords), [ast.Eq()], [expected]):
+                self.expected = _value(expected)
+            case _:
+                raise DataError(f"{ast.unparse(statement)[:80]}: is not a call of candidate.")
+        self.names = tuple(str(keyword.arg) for keyword in keywords)
+        self.values: list[Any] = []
+        self.builders: dict[str, str] = {}
+        for keyword in keywords:
+            match keyword.value:
+                case ast.Call(ast.Name(builder), [content], []) if builder in BUILDERS:
+                    self.builders[str(keyword.arg)] = builder
+                    self.values.append(_value(content))
+                case value:
+                    self.values.append(_value(value))
+
+
+def _value(node: ast.expr) -> Any:
+    """Return the value of a literal, or of infinity by its name."""
+    match node:
+        case ast.Name(name) if name in CONSTANTS:
+            return CONSTANTS[name]
+        case ast.UnaryOp(ast.USub(), ast.Name(name)) if name in CONSTANTS:
+            return -CONSTANTS[name]
+    return ast.literal_eval(node)
