@@ -7,13 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from assay.errors import RunError
-from assay.report.pages.model.documents import Measurement, find_measurements
-from assay.runs.history import (
-    RunEntry,
-    collect_runs,
-    describe_folder,
-    list_runs,
-)
+from assay.report.pages.model.documents import Measurement, read_measurement
+from assay.runs.history import RunEntry, collect_runs, list_runs
 from assay.runs.stores.suites import SuiteRecord, list_suites, read_suite
 
 
@@ -65,7 +60,7 @@ class _Finder:
         path = Path(reference)
         if path.is_dir() and not _is_run(path):
             self._add_folder(path)
-        elif path.is_file() and (found := find_measurements(path)):
+        elif path.is_file() and (found := read_measurement(path)):
             self._measurements.setdefault(found.key, found)
         elif path.is_file() and path.parent.name == "suites":
             self._add_suite(read_suite(path), path.parent.parent)
@@ -86,7 +81,7 @@ class _Finder:
         for record in list_suites(folder):
             self._suites.setdefault(record.suite, record)
         for path in sorted(folder.glob("*.json")):
-            if found := find_measurements(path):
+            if found := read_measurement(path):
                 self._measurements.setdefault(found.key, found)
 
     def _add_named(self, reference: str) -> None:
@@ -131,6 +126,3 @@ def _number(runs: Sequence[RunSource]) -> list[RunSource]:
         key = run.key if count == 1 else f"{run.key}~{count}"
         found.append(RunSource(key, run.entry, run.folder, run.results_dir))
     return found
-
-
-__all__ = ["RunSource", "Sources", "describe_folder", "open_sources"]
