@@ -9,7 +9,7 @@ from pathlib import Path
 from assay.errors import RunError
 from assay.report.pages.model.documents import Measurement, read_measurement
 from assay.runs.history import RunEntry, collect_runs, list_runs
-from assay.runs.stores.suites import SuiteRecord, list_suites, read_suite
+from assay.runs.stores.suites import FOLDER, SuiteRecord, read_suite
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ class _Finder:
             self._add_folder(path)
         elif path.is_file() and (found := read_measurement(path)):
             self._measurements.setdefault(found.key, found)
-        elif path.is_file() and path.parent.name == "suites":
+        elif path.is_file() and path.parent.name == FOLDER:
             self._add_suite(read_suite(path), path.parent.parent)
         else:
             self._add_named(reference)
@@ -78,14 +78,19 @@ class _Finder:
     def _add_folder(self, folder: Path) -> None:
         for entry in list_runs(folder, self._warn):
             self._add_run(entry, folder)
-        for record in list_suites(folder):
+        for path in sorted((folder / FOLDER).glob("*.json")):
+            try:
+                record = read_suite(path)
+            except RunError as error:
+                self._warn(str(error))
+                continue
             self._suites.setdefault(record.suite, record)
         for path in sorted(folder.glob("*.json")):
             if found := read_measurement(path):
                 self._measurements.setdefault(found.key, found)
 
     def _add_named(self, reference: str) -> None:
-        suite = self._results_dir / "suites" / f"{reference}.json"
+        suite = self._results_dir / FOLDER / f"{reference}.json"
         if suite.is_file():
             self._add_suite(read_suite(suite), self._results_dir)
             return
