@@ -250,10 +250,13 @@ def test_runs_of_the_same_name_have_pages_of_their_own(tmp_path: Path) -> None:
 def test_a_damaged_file_costs_only_itself(results: Path) -> None:
     (results / "broken_20260101_000000.json").write_text("{")
     (results / "perplexity.json").write_text("[1, 2")
+    (results / "suites").mkdir()
+    (results / "suites" / "nightly.json").write_text("{}")
     notes: list[str] = []
     found = open_sources([], results, notes.append)
     assert len(found.runs) == 3
     assert any("broken" in note for note in notes)
+    assert any("nightly.json" in note for note in notes)
 
 
 def test_a_damaged_run_costs_only_its_page(results: Path) -> None:

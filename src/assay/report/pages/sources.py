@@ -7,14 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from assay.errors import RunError
-from assay.report.pages.model.documents import Measurement, find_measurements
-from assay.runs.history import (
-    RunEntry,
-    collect_runs,
-    describe_folder,
-    list_runs,
-)
-from assay.runs.stores.suites import SuiteRecord, list_suites, read_suite
+from assay.report.pages.model.documents import Measurement, read_measurement
+from assay.runs.history import RunEntry, collect_runs, list_runs
+from assay.runs.stores.suites import FOLDER, SuiteRecord, read_suite
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,9 +60,9 @@ class _Finder:
         path = Path(reference)
         if path.is_dir() and not _is_run(path):
             self._add_folder(path)
-        elif path.is_file() and (found := find_measurements(path)):
+        elif path.is_file() and (found := read_measurement(path)):
             self._measurements.setdefault(found.key, found)
-        elif path.is_file() and path.parent.name == "suites":
+        elif path.is_file() and path.parent.name == FOLDER:
             self._add_suite(read_suite(path), path.parent.parent)
         else:
             self._add_named(reference)
@@ -83,14 +78,19 @@ class _Finder:
     def _add_folder(self, folder: Path) -> None:
         for entry in list_runs(folder, self._warn):
             self._add_run(entry, folder)
-        for record in list_suites(folder):
+        for path in sorted((folder / FOLDER).glob("*.json")):
+            try:
+                record = read_suite(path)
+            except RunError as error:
+                self._warn(str(error))
+                continue
             self._suites.setdefault(record.suite, record)
         for path in sorted(folder.glob("*.json")):
-            if found := find_measurements(path):
+            if found := read_measurement(path):
                 self._measurements.setdefault(found.key, found)
 
     def _add_named(self, reference: str) -> None:
-        suite = self._results_dir / "suites" / f"{reference}.json"
+        suite = self._results_dir / FOLDER / f"{reference}.json"
         if suite.is_file():
             self._add_suite(read_suite(suite), self._results_dir)
             return
@@ -131,6 +131,3 @@ def _number(runs: Sequence[RunSource]) -> list[RunSource]:
         key = run.key if count == 1 else f"{run.key}~{count}"
         found.append(RunSource(key, run.entry, run.folder, run.results_dir))
     return found
-
-
-__all__ = ["RunSource", "Sources", "describe_folder", "open_sources"]

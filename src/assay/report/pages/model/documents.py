@@ -226,7 +226,7 @@ TITLES = {
 }
 
 
-def find_measurements(path: Path) -> Measurement | None:
+def read_measurement(path: Path) -> Measurement | None:
     """Return the measurement that a file holds, or None if it holds something else."""
     try:
         content = FILES.read_json(path)
