@@ -63,7 +63,10 @@ class Record:
     query: str
 
 
-@benchmarks.register("leetcodedataset", Description(228, DATA, environment=ENVIRONMENT))
+@benchmarks.register(
+    "leetcodedataset",
+    Description(228, DATA, environment=ENVIRONMENT, group="contests", suites=("fresh", "full")),
+)
 def load(announce: Announce, data_dir: Path | None) -> Benchmark:
     return Benchmark(
         name="leetcodedataset",

@@ -143,7 +143,9 @@ def _describe(version: str) -> Description:
     count = sum(RELEASES[name][1] for name in releases)
     files = ", ".join(RELEASES[name][0] for name in releases)
     place = f"{FOLDER}/ {files}"
-    return Description(count, package_licence="CC", environment=ENVIRONMENT, place=place)
+    return Description(
+        count, package_licence="CC", environment=ENVIRONMENT, place=place, group="contests"
+    )
 
 
 for _version in (*RELEASES, *SLICES):
