@@ -74,7 +74,8 @@ def task(benchmark: Benchmark, number: int) -> Problem:
 def test_the_two_sets_have_their_sizes_and_the_hard_one_is_a_part(full: Benchmark) -> None:
     hard = loaded("bigcodebench-hard")
     assert (len(full.problems), len(hard.problems)) == (1140, 148)
-    assert set(hard.problems) <= set(full.problems)
+    by_id = {problem.task_id: problem for problem in full.problems}
+    assert all(by_id[problem.task_id] == problem for problem in hard.problems)
 
 
 def test_complete_is_what_the_short_name_means(full: Benchmark) -> None:
