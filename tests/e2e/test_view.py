@@ -27,6 +27,8 @@ def test_it_serves_until_it_is_interrupted(results: Path, number: signal.Signals
     process = subprocess.Popen(
         [*ASSAY, "view", "results", "--port", "0"], cwd=results.parent, text=True,
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, env={**os.environ, "PYTHONUNBUFFERED": "1"},
+        # A suite in the background ignores SIGINT; its children would inherit that.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )  # fmt: skip
     assert process.stdout is not None
     line = process.stdout.readline()
