@@ -46,13 +46,23 @@ from tests.conftest import write_completions
 from tests.models import apr_stand_in
 from tests.models.faulty_server import serving
 
+# Benchmarks that are much alike, or large: the default tests run others.
+FAMILIES = (
+    "bigcodebench",
+    "evoeval-c",
+    "evoeval-d",
+    "evoeval-t",
+    "evoeval-v",
+    "humanevalfix-",
+    "mbpp-",
+)
 HEAVY = {
     "hf": [pytest.mark.torch],
     "apr": [pytest.mark.torch],
     "vllm": [pytest.mark.torch, pytest.mark.slow],
     "docker": [pytest.mark.docker],
     "wasm": [pytest.mark.wasm, pytest.mark.slow],
-    **{n: [pytest.mark.slow] for n in benchmarks.names() if n.startswith("bigcodebench")},
+    **{name: [pytest.mark.slow] for name in benchmarks.names() if name.startswith(FAMILIES)},
 }
 
 

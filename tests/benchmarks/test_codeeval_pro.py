@@ -19,6 +19,7 @@ COUNTS = {"humaneval-pro": 164, "mbpp-pro": 378, "bigcodebench-lite-pro": 57}
 LOCAL_TIME = {"BigCodeBenchLitePro/551"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["humaneval-pro", "mbpp-pro"])
 def test_all_references_pass(name: str) -> None:
     found = benchmarks.load(name)

@@ -130,6 +130,7 @@ def test_recorded_outputs_have_the_same_verdicts(shared_data: Path) -> None:
     assert disagreements("cruxeval-o", [*codellama, *qwen]) == set()
 
 
+@pytest.mark.slow
 def test_some_recorded_inputs_have_the_same_verdicts(shared_data: Path) -> None:
     qwen = recorded(shared_data / QWEN / "input-cot-scored.json.gz")[1::10]
     assert disagreements("cruxeval-i", qwen) == {o for o in qwen if o.task_id in NEWER_PYTHON}
@@ -152,6 +153,7 @@ def raw(request: pytest.FixtureRequest, shared_data: Path) -> tuple[str, Path]:
     return request.param, shared_data / QWEN
 
 
+@pytest.mark.slow
 def test_answers_are_found_in_raw_texts(raw: tuple[str, Path], tmp_path: Path, assay: Cli) -> None:
     """Every 8th text, from the model's raw continuation of the prompt to the result."""
     side, folder = raw

@@ -170,6 +170,7 @@ def check(name: str, tasks: slice) -> dict[str, str]:
         judge.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SETS)
 def test_some_references_pass(name: str) -> None:
     assert check(name, slice(1, None, 33)) == {}

@@ -22,6 +22,7 @@ BUGS = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_references_pass_and_buggy_programs_fail(name: str) -> None:
     found = benchmarks.load(name)

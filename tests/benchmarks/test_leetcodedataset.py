@@ -118,6 +118,7 @@ def test_wrong_programs_fail(leetcode: Benchmark, sandbox: Sandbox, code: str, r
     assert (verdict.status, verdict.reason) == ("fail", reason), verdict
 
 
+@pytest.mark.slow
 def test_forged_programs_fail(leetcode: Benchmark, sandbox: Sandbox) -> None:
     """Every fifth of the corpus, with its function as the method."""
     problem = find(leetcode, FIRST)

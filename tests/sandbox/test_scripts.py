@@ -139,6 +139,7 @@ def test_limits_hold_for_each_case_and_for_all_together(sandbox: Sandbox) -> Non
     assert judged(sandbox, busy, tests, call_cpu_s=0.7, cpu_s=0.8).reason == "timeout"
 
 
+@pytest.mark.slow
 def test_sleeping_in_many_cases_is_limited(sandbox: Sandbox) -> None:
     sleepy = "import time\ntime.sleep(0.9)\nprint(input())"
     tests = script_tests([(str(n), str(n)) for n in range(30)])
