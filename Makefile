@@ -86,7 +86,7 @@ contracts: $(VENV)/.ready ## execute contracts/*.yaml
 test test-all: export PYTHONDONTWRITEBYTECODE :=
 COMPILE := $(BIN)/python -m compileall -q src
 
-test: $(VENV)/.ready-test ## run the default tests: no torch, no containers, about 7 minutes on 2 cores
+test: $(VENV)/.ready-test ## run the default tests: no torch, no containers, about 4 minutes on 2 cores
 	$(COMPILE)
 	$(BIN)/pytest -n $(TEST_JOBS) --dist worksteal $(PYTEST)
 

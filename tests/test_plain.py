@@ -180,6 +180,7 @@ def test_what_would_be_refused_is_sent_as_opaque(value: Any) -> None:
     assert crossed([1, value])[0] == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "value",
     [

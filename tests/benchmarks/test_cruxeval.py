@@ -70,6 +70,7 @@ def disagreements(name: str, answers: list[Recorded]) -> set[Recorded]:
     return {one for one, verdict in pairs if (verdict.status == "pass") != one.passed}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_all_references_pass(name: str) -> None:
     found = benchmarks.load(name)

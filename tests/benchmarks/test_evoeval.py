@@ -131,6 +131,7 @@ def test_inputs_are_expressions() -> None:
     assert read("") == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "count"), SETS.items())
 def test_problems_know_their_origin(name: str, count: int) -> None:
     found = benchmarks.load(name)

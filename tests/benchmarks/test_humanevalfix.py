@@ -90,6 +90,7 @@ def test_continuations_and_answers_become_programs() -> None:
     assert extract(answer, problem, "chat").code.strip() == problem.reference.strip()
 
 
+@pytest.mark.slow
 def test_a_result_is_broken_down_by_type_of_bug(tmp_path: Path, assay: Cli) -> None:
     found = benchmarks.load("humanevalfix")
     buggy = read_buggy_programs()

@@ -101,6 +101,7 @@ def test_trees_are_built_in_the_programs_process(leetcode: Benchmark, sandbox: S
     assert judged(sandbox, leetcode, problem, own_nodes).status == "pass"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("code", "reason"),
     [

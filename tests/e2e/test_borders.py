@@ -136,6 +136,7 @@ def check_warned(done: Done) -> None:
     assert done.err.startswith("warning: ")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("content", CONTENTS)
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_command_survives_every_file(

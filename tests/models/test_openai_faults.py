@@ -33,6 +33,7 @@ REASONS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_fault_that_passes_leaves_no_trace_but_a_count(server: FaultyServer, fault: str) -> None:
     server.fault = lambda prompt, before: fault if prompt == "prompt 1" and before < 2 else ""

@@ -194,6 +194,7 @@ def test_two_threads_can_judge_at_once(judges: JudgeProcesses) -> None:
     assert len(found) == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ending", [signal.SIGKILL, signal.SIGTERM, signal.SIGSEGV])
 def test_a_judge_that_ends_is_replaced_and_loses_nothing(
     judges: JudgeProcesses, ending: signal.Signals
