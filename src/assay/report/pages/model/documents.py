@@ -10,6 +10,7 @@ from typing import Any
 from assay import codec
 from assay.borders.reading import Reader
 from assay.errors import RunError
+from assay.runs.about import Agreement
 from assay.types import ModelIdentity
 
 FILES = Reader(RunError, "Give a file that an assay command wrote")
@@ -98,17 +99,6 @@ class BenchDocument:
 
 
 @dataclass(frozen=True, slots=True)
-class AgreementFigures:
-    positions: int
-    cosine_mean: float
-    cosine_min: float
-    max_abs_difference: float
-    top1_agreement: float
-    kl_mean: float
-    kl_max: float
-
-
-@dataclass(frozen=True, slots=True)
 class FindingFigures:
     name: str
     value: float
@@ -131,7 +121,7 @@ class ParityDocument:
     reference: ModelIdentity
     precision: str
     prompts: int
-    agreement: AgreementFigures
+    agreement: Agreement
     kl_by_position: tuple[float, ...]
     divergence: DivergenceFigures
     candidate_perplexity: float
