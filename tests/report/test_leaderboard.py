@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import itertools
+import json
 import math
 import random
 import time
@@ -376,3 +379,37 @@ def test_a_time_rule_belongs_to_its_benchmark() -> None:
     assert [column.benchmark for column in only(leaderboard([one, other])).columns] == [
         "humaneval", "mbppplus",
     ]  # fmt: skip
+
+
+def test_means_pool_the_benchmarks_with_an_interval() -> None:
+    """All results here have the same problems, so their half-widths are added."""
+    results = [
+        make_result(model, passed, benchmark)
+        for model, benchmark, passed in [
+            ("a", "humaneval", 40), ("a", "mbpp", 60), ("b", "humaneval", 70), ("b", "mbpp", 40),
+            ("c", "humaneval", 90),
+        ]
+    ]  # fmt: skip
+    board = leaderboard(results, columns=["mean"], sort="mean")
+    rows = {row.model: row for row in board.blocks[0].rows}
+    assert [row.model for row in board.blocks[0].rows] == ["b", "a", "c"]
+    pooled = rows["b"].pooled
+    assert pooled is not None
+    halves = [
+        cell.estimate.value - cell.estimate.low
+        for cell in rows["b"].cells
+        if cell and cell.estimate
+    ]
+    assert pooled.value == pytest.approx(0.55)
+    assert pooled.value - pooled.low == pytest.approx(sum(halves) / 2)
+    assert rows["b"].best_pooled
+    assert not rows["a"].best_pooled
+    assert rows["c"].pooled is None  # no result on one of the benchmarks
+    shown = board.render("table")
+    assert "55.0 [" in shown
+    assert "each with the same weight" in shown
+    written = json.loads(board.render("json"))["blocks"][0]["rows"][0]["mean"]
+    assert written["method"] == "pooled-half-widths"
+    lines = list(csv.DictReader(io.StringIO(board.render("csv"))))
+    assert float(lines[0]["mean_low"]) == pooled.low
+    assert lines[2]["mean"] == ""

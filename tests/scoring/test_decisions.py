@@ -14,13 +14,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.scoring import Tally, estimate
-from assay.scoring.clusters import design_effect, difference_interval, pooled_mean
+from assay.scoring.clusters import design_effect, difference_interval, pool
 from assay.scoring.comparison import group_verdicts
 from assay.scoring.decisions import ModelGroups, group_models, holm
 from assay.scoring.noise import TwoNoises, two_noises
 from assay.scoring.pass_at_k import majority_at_k, pass_hat_k
 from assay.scoring.problems import difficulties, suspicious_problems
 from assay.scoring.sequential import confidence_sequence, look
+from assay.types import Estimate
 
 RECORDED = "completions/humaneval_poe_ollama.jsonl.gz"
 MODELS = ("codegemma:7b", "codellama:7b", "deepseek-coder:6.7b", "qwen2.5-coder:7b", "codegemma:2b")
@@ -143,10 +144,53 @@ def test_other_measures_have_intervals_too() -> None:
     assert hat.value < passes.value
 
 
+def score_of(value: float, low: float, high: float) -> Estimate:
+    return Estimate(1, value, low, high, problems=100)
+
+
 def test_pooled_scores_weigh_benchmarks_alike() -> None:
-    mean, interval = pooled_mean([0.5, 0.7], [0.03, 0.04])
-    assert mean == pytest.approx(0.6)
-    assert interval.half_width == pytest.approx(1.959964 * 0.025, abs=1e-6)
+    found = pool([score_of(0.5, 0.44, 0.56), score_of(0.7, 0.62, 0.78)], [{"a", "b"}, {"c"}])
+    assert found.value == pytest.approx(0.6)
+    assert found.interval == pytest.approx((0.55, 0.65))  # a 6-8-10 triangle, halved
+    assert (found.problems, found.level, found.method) == (200, 0.95, "pooled-half-widths")
+
+
+def test_benchmarks_that_share_problems_count_as_dependent() -> None:
+    scores = [score_of(0.5, 0.44, 0.56), score_of(0.7, 0.62, 0.78)]
+    assert pool(scores, [{"a", "b"}, {"b"}]).interval == pytest.approx((0.53, 0.67))
+    # The third one joins the first two, which share nothing with each other.
+    three = [*scores, score_of(0.6, 0.54, 0.66)]
+    assert pool(three, [{"a"}, {"b"}, {"a", "b"}]).low == pytest.approx(0.6 - 0.2 / 3)
+
+
+@pytest.mark.parametrize("p", [0.05, 0.5, 0.95])
+@pytest.mark.parametrize("shared", [False, True])
+def test_pooled_intervals_cover_the_mean(p: float, shared: bool) -> None:
+    draw = random.Random(11)
+    covered, rounds = 0, 1000
+    for _ in range(rounds):
+        first = [draw.random() < p for _ in range(164)]
+        # With shared problems the second benchmark is a harder form of the first.
+        second = (
+            [one and draw.random() < 0.9 for one in first]
+            if shared
+            else [draw.random() < 0.9 * p for _ in range(378)]
+        )
+        scores = [
+            estimate([Tally(str(i), 1, int(one)) for i, one in enumerate(found)], 1)
+            for found in (first, second)
+        ]
+        names = [{0}, {0} if shared else {1}]
+        low, high = pool([one for one in scores if one], names).interval
+        covered += low <= 0.95 * p <= high
+    assert covered / rounds >= 0.935, covered
+
+
+def test_a_pooled_interval_stays_within_its_bounds() -> None:
+    perfect = score_of(1.0, 0.98, 1.0)
+    found = pool([perfect, perfect], [{"a"}, {"b"}])
+    assert (found.value, found.high) == (1.0, 1.0)
+    assert 0.98 < found.low < 1.0
 
 
 def test_an_interval_of_one_cluster_is_everything() -> None:

@@ -7,12 +7,13 @@ draw. A problem without a cluster is its own.
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Sequence
+from collections.abc import Collection, Hashable, Sequence
 
-from assay.scoring.distributions import student_t_quantile, two_sided_z
+from assay.scoring.distributions import student_t_quantile
 from assay.scoring.intervals import LEVEL, Interval, effective_size, wilson
 from assay.scoring.paired import PairedTable, newcombe
 from assay.scoring.pass_at_k import Tally
+from assay.types import Estimate
 
 Clusters = Sequence[Hashable]
 
@@ -121,15 +122,44 @@ def count_clusters(values: Sequence[object], clusters: Clusters | None) -> int:
     return len(values) if clusters is None else len(set(clusters))
 
 
-def pooled_mean(
-    means: Sequence[float], standard_errors: Sequence[float], level: float = LEVEL
-) -> tuple[float, Interval]:
-    """Return the mean over several benchmarks, each with the same weight, and its interval.
+def pool(scores: Sequence[Estimate], problems: Sequence[Collection[Hashable]]) -> Estimate:
+    """Return the mean score of several benchmarks, each with the same weight, and its interval.
 
-    The benchmarks are taken as given and independent: only their problems are random.
+    The interval combines those of the benchmarks (Zou and Donner 2008, doi 10.1002/sim.3095): the
+    squares of their half-widths are added. Benchmarks that share ``problems`` are not independent.
+    Their half-widths are added themselves, which is right for the strongest dependence.
     """
-    count = len(means)
-    mean = math.fsum(means) / count
-    error = math.sqrt(math.fsum(e * e for e in standard_errors)) / count
-    half = two_sided_z(level) * error
-    return mean, Interval(mean - half, mean + half, level, "stratified-normal")
+    families = _join_overlapping(problems)
+    mean = math.fsum(score.value for score in scores) / len(scores)
+    below, above = (
+        math.hypot(*(math.fsum(halves[i] for i in family) for family in families)) / len(scores)
+        for halves in (
+            [score.value - score.low for score in scores],
+            [score.high - score.value for score in scores],
+        )
+    )
+    return Estimate(
+        k=scores[0].k,
+        value=mean,
+        low=max(0.0, mean - below),
+        high=min(1.0, mean + above),
+        problems=sum(score.problems for score in scores),
+        level=min(score.level for score in scores),
+        method="pooled-half-widths",
+    )
+
+
+def _join_overlapping(sets: Sequence[Collection[Hashable]]) -> list[list[int]]:
+    """Return the numbers of the sets in groups that share no element with each other."""
+    groups: list[tuple[set[Hashable], list[int]]] = []
+    for number, elements in enumerate(sets):
+        joined, numbers = set(elements), [number]
+        apart = []
+        for group in groups:
+            if joined.isdisjoint(group[0]):
+                apart.append(group)
+            else:
+                joined |= group[0]
+                numbers = group[1] + numbers
+        groups = [*apart, (joined, numbers)]
+    return [numbers for _, numbers in groups]

@@ -89,6 +89,8 @@ class Row:
     facts: ModelFacts = ModelFacts()
     mean_rank: float | None = None  # none: not all columns have a complete result
     quality: float | None = None  # pass@1, or its mean over all columns
+    pooled: Estimate | None = None  # the mean over all columns with its interval
+    best_pooled: bool = False
     measures: Mapping[str, float | None] = field(default_factory=dict)  # by the name of the column
     pareto: bool = False
 
@@ -123,6 +125,7 @@ class Leaderboard:
     measures: tuple[str, ...] = ()  # optional columns, in the order of their display
     pareto: str = ""  # the measure that quality is weighed against
     groups: bool = False  # whether letters are shown
+    means: bool = False  # whether the mean over all columns is shown
     unused: tuple[str, ...] = ()  # benchmarks of baselines that no block has
 
     def render(self, form: str = "table") -> str:

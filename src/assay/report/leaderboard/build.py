@@ -34,11 +34,12 @@ from assay.report.leaderboard.entries import (
     split_blocks,
 )
 from assay.report.leaderboard.groups import group_by_tests
-from assay.report.leaderboard.measures import AGAINST, COLUMNS, GROUP, MEASURES, mark_pareto
+from assay.report.leaderboard.measures import AGAINST, COLUMNS, GROUP, MEAN, MEASURES, mark_pareto
 from assay.report.summary import describe_differences, describe_settings
 from assay.runs import Result, RunEntry
 from assay.runs.result import ConfigResult
-from assay.types import Decoding
+from assay.scoring.clusters import pool
+from assay.types import Decoding, Estimate
 
 RANK, MODEL = "rank", "model"  # what can be sorted by in addition to columns
 NO_FACTS: Mapping[str, ModelFacts] = MappingProxyType({})
@@ -78,6 +79,7 @@ def leaderboard(
         measures=builder.measures,
         pareto=pareto,
         groups=GROUP in columns,
+        means=MEAN in (*columns, sort),
         unused=tuple(sorted({one.benchmark for one in scores} - shown)),
     )
 
@@ -93,7 +95,7 @@ def _check_choices(columns: Sequence[str], pareto: str) -> None:
 
 
 def _check_sort(sort: str, entries: Sequence[Entry]) -> None:
-    choices = [RANK, MODEL, *sorted({entry.label for entry in entries}), *MEASURES]
+    choices = [RANK, MODEL, *sorted({entry.label for entry in entries}), *MEASURES, MEAN]
     if sort not in choices:
         raise UsageError(f"--sort {sort}: no such column. Choose {', '.join(choices)}.")
 
@@ -176,9 +178,17 @@ class _Builder:
         position = benchmarks.index(self._sort) if self._sort in benchmarks else None
         found = []
         for row in rows:
-            ranked = replace(row, mean_rank=_mean_rank(row), quality=_quality(row, position))
+            ranked = replace(
+                row, mean_rank=_mean_rank(row), quality=_quality(row, position), pooled=_pool(row)
+            )
             measures = {name: MEASURES[name].find(ranked, self._price) for name in self.measures}
             found.append(replace(ranked, measures=measures))
+        means = {row.pooled.value for row in found if row.pooled}
+        best = max(means) if len(means) > 1 else math.nan
+        found = [
+            replace(row, best_pooled=row.pooled is not None and row.pooled.value == best)
+            for row in found
+        ]
         if self._pareto:
             marks = mark_pareto([self._point(row) for row in found])
             found = [replace(row, pareto=mark) for row, mark in zip(found, marks, strict=True)]
@@ -201,6 +211,8 @@ class _Builder:
             value = _value(cell) if cell and cell.estimate else None
             done = cell is not None and cell.state == "complete"
             return (0.0 if done else 1.0, math.inf if value is None else -value)
+        if self._sort == MEAN:
+            return math.inf if row.pooled is None else -row.pooled.value, by_rank
         if self._sort in MEASURES:
             measured = row.measures[self._sort]
             if measured is None:
@@ -240,6 +252,20 @@ def _quality(row: Row, position: int | None) -> float | None:
     cells = row.cells if position is None else row.cells[position : position + 1]
     values = [_value(cell) for cell in cells if cell and cell.state == "complete"]
     return sum(values) / len(values) if len(values) == len(cells) else None
+
+
+def _pool(row: Row) -> Estimate | None:
+    """Return the mean over all columns; None if one of them has no complete result."""
+    complete = [cell for cell in row.cells if cell and cell.state == "complete"]
+    if len(complete) < len(row.cells):
+        return None
+    scores = [cell.estimate for cell in complete if cell.estimate]
+    originals = [
+        {problem.cluster or problem.task_id for problem in cell.result.problems}
+        for cell in complete
+        if cell.result
+    ]
+    return pool(scores, originals)
 
 
 def _describe_settings(entry: Entry) -> str:

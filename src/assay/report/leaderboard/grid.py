@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from assay.borders.printable import CELL_LIMIT, clean_line
 from assay.report.leaderboard.board import Block, Cell, Leaderboard, Row
 from assay.report.leaderboard.groups import MOST_MODELS
-from assay.report.leaderboard.measures import GROUP, MEASURES
+from assay.report.leaderboard.measures import GROUP, MEAN, MEASURES
 from assay.report.text import describe_gap, interval, level
 
 NOT_PUBLISHABLE, INCOMPLETE, PARETO = "†", "‡", "◆"
@@ -57,6 +57,7 @@ def _lay_out_block(board: Leaderboard, number: int) -> Grid:
     headings = ["rank", "model"]
     for column in block.columns:
         headings += [column.benchmark, *([GROUP] if board.groups else [])]
+    headings += [MEAN] if board.means else []
     headings += [MEASURES[name].heading for name in board.measures]
     headings += ["Pareto"] if board.pareto else []
     prefix = f"Block {number + 1}: " if len(board.blocks) > 1 else ""
@@ -89,6 +90,8 @@ def _row(board: Leaderboard, row: Row) -> tuple[GridCell, ...]:
         cells.append(_score(cell))
         if board.groups:
             cells.append(GridCell(_clean(cell.group) if cell else ""))
+    if board.means:
+        cells.append(_mean(row))
     for name in board.measures:
         measured = row.measures[name]
         cells.append(
@@ -97,6 +100,13 @@ def _row(board: Leaderboard, row: Row) -> tuple[GridCell, ...]:
     if board.pareto:
         cells.append(GridCell(PARETO if row.pareto else "", value=float(row.pareto)))
     return tuple(cells)
+
+
+def _mean(row: Row) -> GridCell:
+    if row.pooled is None:
+        return GridCell("-")
+    shown = f"{100 * row.pooled.value:.1f} {interval(row.pooled)}"
+    return GridCell(shown, row.best_pooled, row.pooled.value)
 
 
 def _score(cell: Cell | None) -> GridCell:
@@ -123,6 +133,7 @@ def _foreign(board: Leaderboard, block: Block) -> list[tuple[GridCell, ...]]:
             cells.append(GridCell("-" if score is None else f"{100 * score:.1f}", value=score))
             if board.groups:
                 cells.append(GridCell(""))
+        cells += [GridCell("-")] if board.means else []
         cells += [GridCell("-") for _ in board.measures]
         cells += [GridCell("")] if board.pareto else []
         rows.append(tuple(cells))
@@ -141,6 +152,11 @@ def list_notes(board: Leaderboard) -> list[str]:
             "group: models of a column that share a letter cannot be distinguished (paired tests "
             "of all pairs, Holm's correction, 5 %). "
             f"More than {MOST_MODELS} models have no letters."
+        )
+    if board.means:
+        notes.append(
+            "mean: over all columns, each with the same weight. Its interval takes the benchmarks "
+            "as given, and those that share problems as dependent."
         )
     notes += [MEASURES[name].meaning for name in board.measures]
     if board.pareto:

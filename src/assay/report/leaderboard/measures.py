@@ -10,6 +10,7 @@ from assay.runs import Result
 
 GIGABYTE = 1e9
 GROUP = "group"  # letters in a column after each score
+MEAN = "mean"  # the mean score over all benchmarks of a block, with its interval
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +114,7 @@ MEASURES: dict[str, Measure] = {
     ),
 }  # fmt: skip
 NEED_FILES = {"size", "params", "bits", "per-gb"}  # computed from the model's files
-COLUMNS = (*MEASURES, GROUP)
+COLUMNS = (*MEASURES, GROUP, MEAN)
 AGAINST = ("size", "params", "bits", "speed", "run-speed", "memory", "cost")  # for a Pareto mark
 
 

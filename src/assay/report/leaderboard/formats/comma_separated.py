@@ -19,10 +19,11 @@ def render_csv(board: Leaderboard) -> str:
     names = [f"{benchmark}{suffix}" for benchmark in benchmarks for suffix in OF_CELL]
     if board.groups:
         names += [f"{benchmark}_group" for benchmark in benchmarks]
+    means = ["mean", "mean_low", "mean_high"] if board.means else []
     pareto = ["pareto"] if board.pareto else []
     headings = [
-        "block", "settings", "kind", "model", "mean_rank", *names, *board.measures, *pareto,
-        "source",
+        "block", "settings", "kind", "model", "mean_rank", *names, *means, *board.measures,
+        *pareto, "source",
     ]  # fmt: skip
     file = io.StringIO()
     writer = csv.DictWriter(file, headings, restval="", lineterminator="\n")
@@ -45,6 +46,8 @@ def _lines(board: Leaderboard, block: Block) -> list[dict[str, object]]:
         for column, cell in zip(block.columns, row.cells, strict=True):
             if cell:
                 line |= _cell(column.benchmark, cell, column.protocol, groups=board.groups)
+        if board.means and (mean := row.pooled):
+            line |= {"mean": mean.value, "mean_low": mean.low, "mean_high": mean.high}
         line |= {name: row.measures[name] for name in board.measures}
         line |= {"pareto": row.pareto} if board.pareto else {}
         lines.append(line)

@@ -52,6 +52,7 @@ def _row(row: Row, columns: tuple[Column, ...]) -> Any:
         "model": row.model,
         "mean_rank": row.mean_rank,
         "quality": row.quality,
+        "mean": codec.to_json(row.pooled),
         "pareto": row.pareto,
         "measures": dict(row.measures),
         "facts": codec.to_json(row.facts),
