@@ -1,7 +1,7 @@
 """Measure how judging scales with its workers, and what it costs the coordinating process.
 
     python benchmarks/scaling.py [--programs 4920] [--rounds 3] [--workers 1 2 4 8 16] [--api]
-                                 [--judges N] [--bare]
+                                 [--judges N] [--bare] [--confine]
 
 Each row judges the same HumanEval samples without the verdict cache. Samples are recorded
 completions of ``$ASSAY_DATA_DIR/completions`` if there are any, repeated as often as needed, and
@@ -10,13 +10,16 @@ not overhead. Rows of a round follow each other, and efficiency is the median of
 to the first row, per worker. CPU-ms per sample are those of this process alone (all its threads, no
 children) while samples are judged. Rates leave out the start of the workers. ``--api`` judges
 programs with ``assay.Judge`` in place of texts with ``assay score``. ``--judges`` sets how many
-judge processes share the workers; 0 judges in this one. ``--bare`` adds rows of bare fork servers,
-which share nothing and isolate nothing: what they lose with more workers, the machine loses.
+judge processes share the workers; 0 judges in this one. A single worker is several processes
+and uses more than one core; ``--confine`` gives each row as many cores as it has
+workers, and efficiency is then per core. ``--bare`` adds rows of bare fork servers,
+which isolate nothing.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import gzip
 import itertools
 import json
@@ -170,6 +173,17 @@ def fork_bare(samples: list[Sample], workers: int) -> Row:
     return Row(len(samples) / wall_s, cpu_s / len(samples) * 1000, wall_s)
 
 
+@contextlib.contextmanager
+def use_cores(count: int) -> Iterator[None]:
+    """Run on this many of the cores, and start processes there."""
+    allowed = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, sorted(allowed)[:count])
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, allowed)
+
+
 def main() -> None:
     cores = usable_cores()
     parser = argparse.ArgumentParser()
@@ -180,6 +194,7 @@ def main() -> None:
     parser.add_argument("--api", action="store_true")
     parser.add_argument("--judges", type=int, help="processes that share the workers")
     parser.add_argument("--bare", action="store_true")
+    parser.add_argument("--confine", action="store_true")
     asked = parser.parse_args()
     if asked.judges is not None:
         process.count_judges = lambda *_: asked.judges
@@ -200,7 +215,8 @@ def main() -> None:
     for _ in range(asked.rounds):
         for workers in asked.workers:
             for kind, measure in kinds.items():
-                measured[kind].setdefault(workers, []).append(measure(samples, workers))
+                with use_cores(workers if asked.confine else cores):
+                    measured[kind].setdefault(workers, []).append(measure(samples, workers))
     for kind, rows in measured.items():
         print(kind)
         show(rows)

@@ -59,7 +59,8 @@ def test_fused_kernels_compute_what_transformers_does(folder: Path, dtype: str) 
         fuse(model)
         norms = [m for m in model.modules() if type(m).__name__.endswith("RMSNorm")]
         assert norms
-        assert all("forward" in vars(norm) for norm in norms)
+        # In float32 the order of the sum would show.
+        assert all(("forward" in vars(norm)) == (dtype != "float32") for norm in norms)
         attention = sys.modules[type(model).__module__]
         assert attention.apply_rotary_pos_emb.__module__ == "assay.models.engines.torch.fused"
         found = model(ids).logits.float()

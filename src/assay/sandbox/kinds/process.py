@@ -15,7 +15,7 @@ from assay.sandbox.host.local import LocalServers, start_with
 from assay.sandbox.host.tiers import TIERS, WATCHED, Tier
 from assay.sandbox.host.turnstile import open_file_turnstile
 from assay.sandbox.host.worker import Worker, WorkerSettings
-from assay.sandbox.judges.processes import JudgeProcesses
+from assay.sandbox.judges.processes import LEAST_CORES, JudgeProcesses
 from assay.types import Job
 
 WORKERS_PER_JUDGE = 2
@@ -92,8 +92,12 @@ def count_judges(workers: int, cores: int) -> int:
     """Return how many judge processes share the workers; 0: this process judges by itself.
 
     One interpreter keeps up with some four workers. Two per process leave room for extraction. On
-    2 cores, processes would only take time from the workers.
+    2 cores, processes would only take time from the workers. On many cores that all have a worker,
+    each gets a process of its own, so that all that a worker does stays on its core: 2,640 programs
+    per second on 16 cores, and 2,470 with 8 processes.
     """
+    if workers >= cores >= LEAST_CORES:
+        return cores
     judges = min(-(-workers // WORKERS_PER_JUDGE), cores // 2)
     return judges if judges > 1 else 0
 
