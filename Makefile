@@ -82,6 +82,10 @@ qa: $(VENV)/.ready-hf ## decide by a policy's TIER whether CHECKPOINT is sound: 
 contracts: $(VENV)/.ready ## execute contracts/*.yaml
 	$(BIN)/assay contracts
 
+# The default tests measure coverage. The others mostly start processes, which it would only slow down.
+HEAVY := slow or fuzz or torch or docker or wasm or parity or browser
+FULL := --require --hypothesis-profile=full
+
 # Compiled once, not by every process that the tests start. Sandbox workers never write bytecode.
 test test-all: export PYTHONDONTWRITEBYTECODE :=
 COMPILE := $(BIN)/python -m compileall -q src
@@ -92,8 +96,10 @@ test: $(VENV)/.ready-test ## run the default tests: no torch, no containers, abo
 
 test-all: announce-all lint $(VENV)/.ready-all ## run all tests; installs torch and other packages, 10 GB of disk
 	$(BIN)/assay env bigcodebench
+	$(BIN)/assay env leetcode
 	$(COMPILE)
-	$(BIN)/pytest -m "" --require --hypothesis-profile=full -n $(JOBS) --dist loadgroup --cov --cov-report=term:skip-covered $(PYTEST)
+	$(BIN)/pytest $(FULL) -n $(TEST_JOBS) --dist worksteal --cov --cov-report=term:skip-covered $(PYTEST)
+	$(BIN)/pytest $(FULL) -n $(JOBS) --dist loadgroup -m "$(HEAVY)" $(PYTEST)
 
 .PHONY: announce-all
 announce-all:

@@ -29,6 +29,8 @@ from tests.skips import SHARED_DATA, SkipChecker
 settings.register_profile("default-tier", deadline=None, max_examples=25)
 settings.register_profile("full", deadline=None)
 settings.load_profile("default-tier")
+# As engines do: threads that wait must not take the cores from the other tests.
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

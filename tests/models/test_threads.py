@@ -14,27 +14,37 @@ from assay.errors import UsageError
 from assay.machine import usable_cores, usable_physical_cores
 from assay.models import EngineOptions, open_model
 from assay.models.engines.llamacpp.settings import LlamaScoreSettings, LlamaSettings
+from assay.models.engines.torch.settings import TorchSettings
 from assay.models.engines.vllm import worker as vllm_worker
+from assay.models.workers.process import make_environment
 from assay.types import Decoding, Message, Prompt, Request
 
 SETTINGS = {
-    "worker": LlamaSettings("/nonexistent", 1, 64, 64, 1, "cpu", invariant=True),
-    "scores": LlamaScoreSettings("/nonexistent", 64, 1, "cpu"),
+    "llamacpp.worker": LlamaSettings("/nonexistent", 1, 64, 64, 1, "cpu", invariant=True),
+    "llamacpp.scores": LlamaScoreSettings("/nonexistent", 64, 1, "cpu"),
+    "torch.worker": TorchSettings("/nonexistent", "cpu", "float32"),
 }
 
 
-@pytest.mark.parametrize("module", SETTINGS)
-def test_threads_of_llama_cpp_do_not_spin(tmp_path: Path, module: str) -> None:
+@pytest.mark.parametrize(
+    "module",
+    [
+        pytest.param(module, marks=pytest.mark.torch if module.startswith("torch") else ())
+        for module in SETTINGS
+    ],
+)
+def test_threads_of_an_engine_do_not_spin(tmp_path: Path, module: str) -> None:
     """OpenMP's did, for 300,000 rounds: beside other work a run took six times as long."""
-    pytest.importorskip("xllamacpp", reason="needs llama.cpp (the gguf extra)")
+    library = "torch" if module.startswith("torch") else "xllamacpp"
+    pytest.importorskip(library, reason=f"needs {library} (the gguf or hf extra)")
     log = tmp_path / "log"
     with log.open("w") as errors:
         worker = subprocess.Popen(
-            [sys.executable, "-m", f"assay.models.engines.llamacpp.{module}"],
+            [sys.executable, "-m", f"assay.models.engines.{module}"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=errors,
-            env={**os.environ, "OMP_DISPLAY_ENV": "verbose"},
+            env=make_environment({"OMP_DISPLAY_ENV": "verbose"}),
             text=True,
         )
     assert worker.stdin is not None
@@ -44,7 +54,7 @@ def test_threads_of_llama_cpp_do_not_spin(tmp_path: Path, module: str) -> None:
         worker.stdin.flush()
         assert "Fatal" in worker.stdout.readline()
     if "GOMP_SPINCOUNT" not in log.read_text():
-        pytest.skip("this llama.cpp computes without GNU OpenMP")
+        pytest.skip(f"{library} computes without GNU OpenMP")
     assert "GOMP_SPINCOUNT = '0'" in log.read_text()
 
 

@@ -69,6 +69,17 @@ class Worker(Generic[F]):
     environment: Mapping[str, str] = field(default_factory=dict)
 
 
+def make_environment(additional: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables of an engine's process: ours, these, and those of its threads.
+
+    Threads of llama.cpp and torch sleep while they wait for each other. They meet several hundred
+    times per token. On busy cores a thread that spins takes the time that the thread it waits for
+    needs. On two cores with a load average of 2 to 6 ``eval mini`` took 272 s, and 44 s without
+    spinning (see benchmarks/busy.py). OpenMP takes this setting from the environment alone.
+    """
+    return {"OMP_WAIT_POLICY": "passive", **os.environ, **additional}
+
+
 class EngineProcess(Generic[F]):
     """A model that loads, then answers in any order. Any thread may call ``kill``."""
 
@@ -80,7 +91,7 @@ class EngineProcess(Generic[F]):
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._log,
-            env={**os.environ, **worker.environment},
+            env=make_environment(worker.environment),
             text=True,
             encoding="utf-8",
             start_new_session=True,  # Ctrl-C is the harness's to handle

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from assay.models.engines.llamacpp.native import NativeModel
 from assay.models.engines.llamacpp.settings import LlamaFacts, LlamaScoreSettings
-from assay.models.engines.llamacpp.worker import wait_without_spinning, wants_gpu
+from assay.models.engines.llamacpp.worker import wants_gpu
 from assay.models.workers.lines import Lines
 from assay.models.workers.messages import Scoring
 from assay.models.workers.score_lines import answer_question, logprobs_of
@@ -36,7 +36,6 @@ class LlamaScores:
 def main() -> None:
     lines = Lines(LlamaScoreSettings)
     settings = lines.settings
-    wait_without_spinning()
     try:
         use_gpu = wants_gpu(settings.device)
         model = NativeModel(settings.path, settings.context, settings.threads, use_gpu=use_gpu)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import os
 import queue
 import threading
 from typing import TYPE_CHECKING, Any
@@ -36,7 +35,6 @@ def main() -> None:
     lines = Lines(LlamaSettings, pauses=True)
     settings = lines.settings
     try:
-        wait_without_spinning()
         free_before = _free_gpu_memory()
         server, used_gpu = _load(settings)
         if settings.template.thinking:
@@ -61,18 +59,6 @@ def main() -> None:
         gpu_peak=lambda: free_before - _free_gpu_memory(),
     )
     _Dispatcher(server, lines, parallel, added_start(server.listening_address)).serve()
-
-
-def wait_without_spinning() -> None:
-    """Let threads of llama.cpp sleep while they wait for each other. Call before it is loaded.
-
-    They meet several hundred times per token. On busy cores a thread that spins takes the time
-    that the thread it waits for needs. On two cores with a load average of 2 to 6
-    ``eval mini`` took 272 s, and 44 s without spinning (see benchmarks/busy.py). The binding's
-    llama.cpp computes with OpenMP, which takes this setting from the environment alone. ``poll`` is
-    the setting of builds without OpenMP.
-    """
-    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 
 def _load(settings: LlamaSettings) -> tuple[Any, bool]:
