@@ -4,7 +4,8 @@
     python examples/reward/grpo_trl.py --steps 20
 
 It runs on a CPU. The reward is the share of a problem's assertions that a program passes, and a
-tenth for a program that defines the function. docs/guides/rewards.md has the time and the curve.
+tenth for a program that defines the function. To save time, only the last layers are trained.
+docs/guides/rewards.md has the time and the curve.
 """
 
 from __future__ import annotations
@@ -15,13 +16,19 @@ import time
 from pathlib import Path
 
 from datasets import Dataset
-from transformers import AutoModelForCausalLM, AutoTokenizer, TrainerCallback
+from transformers import (
+    AutoModelForCausalLM,
+    AutoTokenizer,
+    PreTrainedModel,
+    PrinterCallback,
+    TrainerCallback,
+)
 from trl import GRPOConfig, GRPOTrainer
 
 import assay
 from assay.models import convert
-from assay.prompts import find_strategy
 from assay.reward import TrlReward
+from assay.types import Problem
 
 BENCHMARK = "mbpp-train"
 SEED = 0
@@ -33,18 +40,27 @@ def choose_problems(count: int, data_dir: str | None) -> Dataset:
     A pass can be forged where tests share the program's interpreter, so such problems are left out.
     """
     benchmark = assay.load_benchmark(BENCHMARK, data_dir=data_dir)
-    build = find_strategy("standard", benchmark).build
     safe = [p for p in benchmark.problems if p.tests.integrity == "separated"]
     chosen = sorted(safe, key=lambda p: len(p.reference))[:count]
     return Dataset.from_list(
-        [
-            {
-                "prompt": [{"role": m.role, "content": m.content} for m in build(p, "chat").messages],
-                "task_id": p.task_id,
-            }
-            for p in chosen
-        ]
+        [{"prompt": ask(problem), "task_id": problem.task_id} for problem in chosen]
     )
+
+
+def ask(problem: Problem) -> list[dict[str, str]]:
+    """Return a short prompt with the first assertion. The others only judge."""
+    before, first, *_ = problem.prompt.strip('"\n').split("\nassert ")
+    return [
+        {"role": "system", "content": "Answer with Python code only."},
+        {"role": "user", "content": f"{before}\nassert {first}"},
+    ]
+
+
+def train_last_layers(model: PreTrainedModel, count: int) -> None:
+    """Freeze everything but the last layers, so that a step takes half the time."""
+    model.requires_grad_(False)
+    for layer in model.model.layers[-count:]:
+        layer.requires_grad_(True)
 
 
 class PrintRewards(TrainerCallback):
@@ -64,16 +80,17 @@ class PrintRewards(TrainerCallback):
 
 
 def train(options: argparse.Namespace, folder: Path) -> None:
-    """Run GRPO. Every step samples each problem ``--generations`` times."""
-    model = options.model
-    if model == "default":
-        model = str(folder / "model")
-        convert("default", Path(model))
-    count = options.problems * options.generations
+    """Run GRPO. A step samples ``--generations`` programs for each of some problems."""
+    path = options.model
+    if path == "default":
+        path = str(folder / "model")
+        convert("default", Path(path))
+    model = AutoModelForCausalLM.from_pretrained(path)
+    train_last_layers(model, options.layers)
     config = GRPOConfig(
         output_dir=str(folder / "run"),
         max_steps=options.steps,
-        per_device_train_batch_size=count,
+        per_device_train_batch_size=options.batch,
         num_generations=options.generations,
         max_completion_length=options.max_tokens,
         temperature=0.9,
@@ -89,8 +106,8 @@ def train(options: argparse.Namespace, folder: Path) -> None:
         seed=SEED,
     )
     trainer = GRPOTrainer(
-        model=AutoModelForCausalLM.from_pretrained(model),
-        processing_class=AutoTokenizer.from_pretrained(model),
+        model=model,
+        processing_class=AutoTokenizer.from_pretrained(path),
         reward_funcs=TrlReward(
             benchmark=BENCHMARK, partial=True, format_share=0.1, data_dir=options.data
         ),
@@ -98,6 +115,7 @@ def train(options: argparse.Namespace, folder: Path) -> None:
         train_dataset=choose_problems(options.problems, options.data),
         callbacks=[PrintRewards()],
     )
+    trainer.remove_callback(PrinterCallback)
     trainer.train()
 
 
@@ -106,9 +124,11 @@ def main() -> None:
     parser.add_argument("--model", default="default", help="Hugging Face folder or hub id.")
     parser.add_argument("--steps", type=int, default=20)
     parser.add_argument("--problems", type=int, default=4)
-    parser.add_argument("--generations", type=int, default=4, help="Samples per problem and step.")
-    parser.add_argument("--max-tokens", type=int, default=80)
-    parser.add_argument("--learning-rate", type=float, default=2e-5)
+    parser.add_argument("--generations", type=int, default=4, help="Samples per problem.")
+    parser.add_argument("--batch", type=int, default=8, help="Samples per step.")
+    parser.add_argument("--layers", type=int, default=6, help="Layers to train, from the last.")
+    parser.add_argument("--max-tokens", type=int, default=40)
+    parser.add_argument("--learning-rate", type=float, default=1e-4)
     parser.add_argument("--data", help="Folder with benchmark data, if it cannot be downloaded.")
     parser.add_argument("--gpu", action="store_true", help="Train on a GPU in bfloat16.")
     with tempfile.TemporaryDirectory() as folder:

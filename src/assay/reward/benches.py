@@ -64,8 +64,9 @@ class ProgramBench:
 
     any_tests = False
 
-    def __init__(self, judge: ProgramJudge) -> None:
+    def __init__(self, judge: ProgramJudge, *, opened_here: bool = False) -> None:
         self._judge = judge
+        self._opened_here = opened_here
 
     def prepare(self, benchmark: Benchmark) -> tuple[Benchmark, dict[str, str]]:
         return benchmark, dict(getattr(self._judge, "unscorable", {}))
@@ -74,4 +75,7 @@ class ProgramBench:
         return self._judge.judge([(job.task_id, job.program.code) for job in jobs])
 
     def close(self) -> None:
-        """Leave the judge open: it belongs to whoever opened it."""
+        """Close the judge, unless it belongs to someone else."""
+        close = getattr(self._judge, "close", None)
+        if self._opened_here and close is not None:
+            close()

@@ -10,7 +10,7 @@ from pathlib import Path
 from assay.api.opening import load_benchmark
 from assay.errors import UsageError
 from assay.extract.workers import Extraction, ExtractionRequest, Extractor
-from assay.reward.benches import Bench, ProgramBench, ProgramJudge, SandboxBench
+from assay.reward.benches import Bench, SandboxBench
 from assay.reward.sharing import Batcher
 from assay.reward.tests import BenchmarkTask, split, tests_key
 from assay.sandbox import Sandbox, open_sandbox
@@ -65,9 +65,10 @@ class Judged:
 class CompletionJudge:
     """Judge completions of any tasks in batches. Threads may share it."""
 
-    def __init__(self, settings: JudgeSettings, judge: ProgramJudge | None = None) -> None:
+    def __init__(self, settings: JudgeSettings, bench: Bench | None = None) -> None:
+        """Judge at a bench, or in a sandbox of this process."""
         self._settings = settings
-        self._bench: Bench = ProgramBench(judge) if judge else SandboxBench(_open(settings))
+        self._bench = bench or SandboxBench(_open(settings))
         self._extractor = Extractor(settings.workers)
         self._turn = threading.Lock()
         self._tasks: dict[str, dict[str, Task]] = {}  # by benchmark

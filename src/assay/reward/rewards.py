@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from assay.errors import SandboxError, UsageError
-from assay.reward.benches import ProgramJudge
+from assay.reward.benches import ProgramBench, ProgramJudge
 from assay.reward.judging import Answer, CompletionJudge, Judged, JudgeSettings
 from assay.reward.sharing import PerProcess
 from assay.reward.tests import BenchmarkTask, read_task
@@ -90,9 +90,11 @@ class Reward:
             self.sandbox_tier, self.limits, self.data_dir,
         )  # fmt: skip
         given = self.judge
-        if given is None or hasattr(given, "judge"):
-            return CompletionJudge(settings, given)
-        return CompletionJudge(settings, given())
+        if given is None:
+            return CompletionJudge(settings)
+        if hasattr(given, "judge"):
+            return CompletionJudge(settings, ProgramBench(given))
+        return CompletionJudge(settings, ProgramBench(given(), opened_here=True))
 
 
 def reward_of(judged: Judged, *, partial: bool, format_share: float = 0.0) -> float | None:

@@ -15,7 +15,7 @@ from assay.test_code import code_tests, function_under_test
 from assay.types import Cases, Problem, Tests
 
 GROUP = "cases"
-KINDS = "cases, code, inputs and outputs, or assert_case"
+COMPARISONS = ("exact", "livecodebench", "tolerant")
 # Lists and tuples are equal, because JSON has only lists.
 MATCHER = """\
 def matcher():
@@ -67,7 +67,7 @@ def _read_json(text: str, benchmark: str) -> BenchmarkTask | Problem:
 
 
 def _read_fields(fields: Fields, benchmark: str) -> BenchmarkTask | Problem:
-    if "task_id" in fields:
+    if fields.get("task_id") is not None:
         return _benchmark_task(fields.get("benchmark") or benchmark, fields["task_id"])
     return own_problem(fields)
 
@@ -75,19 +75,24 @@ def _read_fields(fields: Fields, benchmark: str) -> BenchmarkTask | Problem:
 def own_problem(fields: Fields) -> Problem:
     """Return a problem with tests of a dataset's own.
 
-    ``fields`` are one of these, where values may be JSON:
+    ``fields`` are one of these, where a list may also be JSON:
 
-    * ``entry_point`` and ``cases``, a list of ``{"input": [arguments], "output": value}``, with an
+    * ``entry_point`` and ``cases``, a list of ``{"arguments": [...], "expected": value}``, with an
       optional ``tolerance`` of floats;
-    * ``cases`` without an entry point: standard input and expected output, with an optional
+    * ``stdin_cases``, a list of ``{"input": text, "output": text}``, with an optional
       ``comparison``;
     * ``code`` that asserts, with an optional ``entry_point``;
     * ``inputs`` and ``outputs``, with an optional ``fn_name``, or ``assert_case``, as in verl.
     """
-    for name, build in _BUILDERS.items():
-        if fields.get(name) is not None:
-            return _named(build(fields))
-    raise UsageError(f"tests: no tests in the fields {_list(fields)}. Give {KINDS}.")
+    # A table has the fields of all its rows in each of them.
+    present = {name: value for name, value in fields.items() if value is not None}
+    for kind in KINDS:
+        if kind.name in present:
+            if kind.known and (unknown := sorted(set(present) - kind.known)):
+                raise UsageError(f"tests: unknown field {unknown[0]!r}. Remove it.")
+            return _problem(kind.read(present))
+    names = ", ".join(kind.name for kind in KINDS)
+    raise UsageError(f"tests: neither tests nor a task id. Give task_id, or one of {names}.")
 
 
 def split(tests: Tests) -> tuple[Tests, ...]:
@@ -114,17 +119,23 @@ def _with_one_assertion(tests: Tests, body: list[ast.stmt], number: int) -> Test
 
 
 def _cases(fields: Fields) -> Tests:
-    known = {"entry_point", "cases", "tolerance", "comparison"}
-    if unknown := sorted(set(fields) - known):
-        raise UsageError(f"tests: unknown field {unknown[0]!r}. Known are {_list(known)}.")
-    cases = _decoded(fields["cases"])
-    if not isinstance(cases, Sequence) or not all(_is_case(case) for case in cases):
-        raise UsageError("tests: a case is not an object with input and output. Fix the cases.")
-    pairs = [(case["input"], case["output"]) for case in cases]
+    pairs = _pairs(fields["cases"], "arguments", "expected")
     name = fields.get("entry_point")
-    if name:
-        return _function_tests(name, pairs, float(fields.get("tolerance") or 0.0))
-    return _stdin_tests(pairs, fields.get("comparison") or "livecodebench")
+    if not isinstance(name, str) or not name:
+        raise UsageError("tests: cases without entry_point. Name the function that they call.")
+    return _function_tests(name, pairs, float(fields.get("tolerance") or 0.0))
+
+
+def _stdin_cases(fields: Fields) -> Tests:
+    pairs = _pairs(fields["stdin_cases"], "input", "output")
+    return _stdin_tests(pairs, fields.get("comparison") or "exact")
+
+
+def _pairs(given: object, left: str, right: str) -> list[tuple[Any, Any]]:
+    cases = _decoded(given)
+    if not isinstance(cases, list) or not all(_has(case, left, right) for case in cases):
+        raise UsageError(f"tests: not a list of objects with {left} and {right}. Fix the cases.")
+    return [(case[left], case[right]) for case in cases]
 
 
 def _code(fields: Fields) -> Tests:
@@ -154,12 +165,22 @@ def _inputs(fields: Fields) -> Tests:
     return _function_tests(name, found, 0.0, wrapped=True)
 
 
-_BUILDERS: dict[str, Callable[[Fields], Tests]] = {
-    "cases": _cases,
-    "code": _code,
-    "assert_case": _asserts,
-    "inputs": _inputs,
-}
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """Describe one way to write tests down, by the field that shows it."""
+
+    name: str
+    read: Callable[[Fields], Tests]
+    known: frozenset[str] = frozenset()  # fields; none: others are ignored
+
+
+KINDS = (
+    Kind("cases", _cases, frozenset(("cases", "entry_point", "tolerance"))),
+    Kind("stdin_cases", _stdin_cases, frozenset(("stdin_cases", "comparison"))),
+    Kind("code", _code, frozenset(("code", "entry_point"))),
+    Kind("assert_case", _asserts),
+    Kind("inputs", _inputs),
+)
 
 
 def _tests_of_code(code: str, entry_point: str | None) -> Tests:
@@ -193,11 +214,13 @@ def _stdin_tests(pairs: Sequence[tuple[Any, Any]], comparison: str) -> Tests:
         raise UsageError("tests: an input or output is not text. Name an entry_point, or fix it.")
     if not any(expected.strip() for _, expected in pairs):
         raise UsageError("tests: no case expects any output, so every program passes. Add cases.")
+    if comparison not in COMPARISONS:
+        raise UsageError(f"comparison {comparison!r}: unknown. Choose {', '.join(COMPARISONS)}.")
     texts = text_cases.pack(pairs, "stdin", comparison, run_all=True)
     return Tests("", "", integrity="separated", texts=texts)
 
 
-def _named(tests: Tests) -> Problem:
+def _problem(tests: Tests) -> Problem:
     """Return a problem whose task id is a digest of its tests: equal tests are one task."""
     return Problem(f"own/{codec.digest(tests_key(tests))[:16]}", "", "", tests)
 
@@ -219,6 +242,8 @@ def _benchmark_task(benchmark: object, task_id: object) -> BenchmarkTask:
 
 def _decoded(value: object) -> object:
     """Return a value, or what it is the JSON of. A nested column is often stored so."""
+    if hasattr(value, "tolist"):  # an array, as a table's reader makes it of a list
+        return value.tolist()
     if not isinstance(value, str):
         return list(value) if isinstance(value, tuple) else value
     try:
@@ -237,9 +262,5 @@ def _joined(text: object) -> object:
     return "\n".join(map(str, text)) if isinstance(text, list) else text
 
 
-def _is_case(case: object) -> bool:
-    return isinstance(case, Mapping) and {"input", "output"} <= set(case)
-
-
-def _list(names: object) -> str:
-    return ", ".join(sorted(map(str, names))) if isinstance(names, set | Mapping) else str(names)
+def _has(case: object, *names: str) -> bool:
+    return isinstance(case, Mapping) and set(names) <= set(case)

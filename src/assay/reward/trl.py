@@ -34,7 +34,7 @@ class TrlReward(Reward):
         """Return the reward of each completion, in their order."""
         texts = [text_of(completion) for completion in completions]
         conversational = bool(completions) and not isinstance(completions[0], str)
-        tests = tests_of(columns, len(prompts))
+        tests = read_columns(columns, len(prompts))
         scores = self.score(tests, texts, "chat" if conversational else None)
         _log(scores, columns.get("log_metric"))
         return [score.value for score in scores]
@@ -51,7 +51,7 @@ def text_of(completion: str | Sequence[Message]) -> str:
     return str(content or "")
 
 
-def tests_of(columns: Mapping[str, Any], count: int) -> list[object]:
+def read_columns(columns: Mapping[str, Any], count: int) -> list[object]:
     """Return what the columns of a dataset say about the tests of each completion."""
     tests, ids, names = (columns.get(name) for name in ("tests", "task_id", "benchmark"))
     if tests is None and ids is None:
