@@ -70,7 +70,7 @@ def test_trl_logs_no_rate_of_nothing() -> None:
     [
         ("code", "code"),
         ([{"role": "assistant", "content": "code"}], "code"),
-        ([{"role": "tool", "content": "x"}, {"role": "assistant", "content": "code"}], "code"),
+        ([{"role": "assistant", "content": "code"}, {"role": "tool", "content": "x"}], "code"),
         ([{"role": "assistant", "content": [{"text": "co"}, {"text": "de"}]}], "code"),
         ([{"role": "assistant", "content": None}], ""),
         ([], ""),
@@ -178,10 +178,3 @@ def test_a_query_without_its_prompt_is_refused() -> None:
 
 def test_openrlhf_is_importable_without_torch() -> None:
     assert OpenRlhfReward(invalid=0.0).invalid == 0.0
-
-
-@pytest.mark.torch
-def test_trl_of_this_machine_accepts_the_reward() -> None:
-    utils = pytest.importorskip("trl.trainer.utils", reason="needs the trl extra")
-    assert utils.get_callable_name(TrlReward()) == "assay"
-    assert not utils.is_async_callable(TrlReward())

@@ -41,11 +41,11 @@ class TrlReward(Reward):
 
 
 def text_of(completion: str | Sequence[Message]) -> str:
-    """Return the text of a completion, or of the last message of a conversational one."""
+    """Return the text of a completion, or the last answer of a conversational one."""
     if isinstance(completion, str):
         return completion
-    contents = [message.get("content") for message in completion]
-    content = contents[-1] if contents else ""
+    answers = [message for message in completion if message.get("role") == "assistant"]
+    content = answers[-1].get("content") if answers else ""
     if isinstance(content, list):  # parts, as multimodal models have
         return "".join(str(part.get("text") or "") for part in content)
     return str(content or "")
