@@ -45,7 +45,7 @@ class Recorded(TrlReward):
 @pytest.mark.filterwarnings("ignore")  # of other packages
 def test_grpo_takes_the_rewards_and_leaves_out_what_has_none(tmp_path: Path) -> None:
     trl = pytest.importorskip("trl", reason="needs the trl extra")
-    import datasets
+    datasets = pytest.importorskip("datasets", reason="needs the trl extra")
 
     model, tokenizer = tiny_model()
     reward = Recorded(benchmark="mini", format_share=0.5, workers=1)
