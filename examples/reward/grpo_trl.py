@@ -96,8 +96,8 @@ def train(options: argparse.Namespace, folder: Path) -> None:
         temperature=0.9,
         learning_rate=options.learning_rate,
         lr_scheduler_type="constant",
-        use_cpu=not options.gpu,
-        bf16=options.gpu,
+        use_cpu=True,
+        bf16=False,
         gradient_checkpointing=False,
         logging_steps=1,
         save_strategy="no",
@@ -130,7 +130,6 @@ def main() -> None:
     parser.add_argument("--max-tokens", type=int, default=36)
     parser.add_argument("--learning-rate", type=float, default=1e-4)
     parser.add_argument("--data", help="Folder with benchmark data, if it cannot be downloaded.")
-    parser.add_argument("--gpu", action="store_true", help="Train on a GPU in bfloat16.")
     with tempfile.TemporaryDirectory() as folder:
         train(parser.parse_args(), Path(folder))
 
