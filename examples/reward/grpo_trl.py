@@ -57,7 +57,7 @@ def ask(problem: Problem) -> list[dict[str, str]]:
 
 
 def train_last_layers(model: PreTrainedModel, count: int) -> None:
-    """Freeze everything but the last layers, so that a step takes half the time."""
+    """Freeze everything but the last layers, so that a step costs less."""
     model.requires_grad_(False)
     for layer in model.model.layers[-count:]:
         layer.requires_grad_(True)
@@ -73,7 +73,7 @@ class PrintRewards(TrainerCallback):
         if logs and "reward" in logs:
             print(
                 f"step {state.global_step:2d}  reward {logs['reward']:.3f}"
-                f"  passed {logs['assay/passed']:.3f}  invalid {logs['assay/invalid']:.0f}"
+                f"  passed {logs.get('assay/passed', 0.0):.3f}  invalid {logs['assay/invalid']:.0f}"
                 f"  {time.monotonic() - self.began:.0f} s",
                 flush=True,
             )
