@@ -85,6 +85,7 @@ LACKS = (
     Lack("needs a GPU", has_no_gpu),
     Lack("there is a GPU here", lambda: not has_no_gpu()),
     Lack("needs vllm", lambda: is_missing("vllm")),
+    Lack("needs the trl extra", lambda: is_missing("trl")),
     Lack("needs the parquet extra", lambda: is_missing("pyarrow")),
     Lack("root|as another user|the other tests show it", is_not_root),
     Lack("make container-engine", has_no_runtime),

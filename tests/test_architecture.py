@@ -12,6 +12,7 @@ SOURCE = Path(__file__).parents[1] / "src" / "assay"
 LAYERS = (
     {"__main__"},
     {"cli"},
+    {"reward"},
     {"api"},
     {"pipeline", "quality", "report"},
     {"runs", "benchmarks", "models", "sandbox", "extract", "prompts", "selection", "peers"},

@@ -1,0 +1,251 @@
+"""Judge batches of completions: extract programs, execute each once, count passed tests."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from assay.api.opening import load_benchmark
+from assay.errors import UsageError
+from assay.extract.workers import Extraction, ExtractionRequest, Extractor
+from assay.reward.benches import Bench, SandboxBench
+from assay.reward.sharing import Batcher
+from assay.reward.tests import BenchmarkTask, split, tests_key
+from assay.sandbox import Sandbox, open_sandbox
+from assay.types import Job, Limits, Problem, Program, PromptForm, Tests, Verdict
+
+Pair = tuple["Answer", Extraction]
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeSettings:
+    """Set how completions are judged."""
+
+    partial: bool = False  # count passed tests also if the program fails
+    allow_shared: bool = False  # tests that run in the program's interpreter
+    retries: int = 1  # of programs that the machine failed to judge
+    workers: int = 0
+    sandbox: str = "process"
+    sandbox_tier: str = "auto"
+    limits: Limits | None = None
+    data_dir: str | Path | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """Hold a problem with everything that its judging needs."""
+
+    problem: Problem
+    limits: Limits
+    imports: tuple[str, ...] = ()
+    environment: str = ""
+    unscorable: str = ""  # why the reference fails on this machine
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """Hold a completion of a task."""
+
+    task: Task
+    text: str
+    form: PromptForm
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """Hold the verdict on a completion, and how many of its tests passed."""
+
+    verdict: Verdict
+    passed: int
+    total: int
+
+
+class CompletionJudge:
+    """Judge completions of any tasks in batches. Threads may share it."""
+
+    def __init__(self, settings: JudgeSettings, bench: Bench | None = None) -> None:
+        """Judge at a bench, or in a sandbox of this process."""
+        self._settings = settings
+        self._bench = bench or SandboxBench(_open(settings))
+        self._extractor = Extractor(settings.workers)
+        self._turn = threading.Lock()
+        self._tasks: dict[str, dict[str, Task]] = {}  # by benchmark
+        self._batcher = Batcher(self._judge, self._turn)
+
+    def task(self, found: BenchmarkTask | Problem) -> Task:
+        """Return a task. Its benchmark is loaded when it is first needed."""
+        task = self._own(found) if isinstance(found, Problem) else self._of_benchmark(found)
+        if task.problem.tests.integrity == "shared" and not self._settings.allow_shared:
+            raise UsageError(
+                f"{task.problem.task_id}: its tests share the program's interpreter, so a pass can "
+                "be forged. Leave it out, or set allow_shared."
+            )
+        return task
+
+    def judge(self, answers: Sequence[Answer]) -> Sequence[Judged]:
+        """Return the verdict on each completion, in their order."""
+        return self._batcher.run(answers)
+
+    def close(self) -> None:
+        """Stop the sandbox and everything that runs in it."""
+        with self._turn:
+            self._extractor.close()
+            self._bench.close()
+
+    def _own(self, problem: Problem) -> Task:
+        if not self._bench.any_tests:
+            raise UsageError(
+                "tests: this judge has only a benchmark's. Leave out judge= to use own tests."
+            )
+        return Task(problem, self._settings.limits or Limits())
+
+    def _of_benchmark(self, found: BenchmarkTask) -> Task:
+        with self._turn:
+            if found.benchmark not in self._tasks:
+                self._tasks[found.benchmark] = self._load(found.benchmark)
+        tasks = self._tasks[found.benchmark]
+        if found.task_id not in tasks:
+            raise UsageError(
+                f"{found.task_id}: is not a task of {found.benchmark}. Give one of its task ids."
+            )
+        return tasks[found.task_id]
+
+    def _load(self, name: str) -> dict[str, Task]:
+        benchmark = load_benchmark(name, data_dir=self._settings.data_dir)
+        if self._settings.limits:
+            benchmark = replace(benchmark, limits=self._settings.limits, time_rule=None)
+        ready, unscorable = self._bench.prepare(benchmark)
+        return {
+            problem.task_id: Task(
+                problem,
+                ready.limits_of(problem.task_id),
+                ready.imports,
+                ready.environment,
+                unscorable.get(problem.task_id, ""),
+            )
+            for problem in ready.problems
+        }
+
+    def _judge(self, answers: Sequence[Answer]) -> list[Judged]:
+        requests = ((a, ExtractionRequest(a.text, a.task.problem, a.form)) for a in answers)
+        pairs = list(self._extractor.in_order(requests))
+        verdicts = self._with_alternatives(pairs, self._execute([_first(p) for p in pairs]))
+        counted = self._count_assertions(pairs, verdicts) if self._settings.partial else {}
+        return [
+            counted.get(number) or Judged(verdict, *count_cases(verdict))
+            for number, verdict in enumerate(verdicts)
+        ]
+
+    def _with_alternatives(self, pairs: Sequence[Pair], first: list[Verdict]) -> list[Verdict]:
+        """Return the verdicts. The uncut form of a program counts if only that one passes."""
+        second = self._execute(
+            [
+                _job(answer, found.alternative)
+                if verdict.status == "fail" and found.alternative is not None
+                else verdict
+                for (answer, found), verdict in zip(pairs, first, strict=True)
+            ]
+        )
+        return [
+            other if other.status == "pass" else verdict
+            for verdict, other in zip(first, second, strict=True)
+        ]
+
+    def _count_assertions(
+        self, pairs: Sequence[Pair], verdicts: Sequence[Verdict]
+    ) -> dict[int, Judged]:
+        """Return failed programs by position, with the number of assertions that they pass."""
+        jobs = {
+            number: _part_jobs(pair)
+            for number, (pair, verdict) in enumerate(zip(pairs, verdicts, strict=True))
+            if self._bench.any_tests and _can_pass_some(verdict, pair[1])
+        }
+        counted = iter(self._execute([job for parts in jobs.values() for job in parts]))
+        return {
+            number: _count(verdicts[number], [next(counted) for _ in parts])
+            for number, parts in jobs.items()
+            if parts
+        }
+
+    def _execute(self, jobs: Sequence[Job | Verdict]) -> list[Verdict]:
+        """Return the verdict on each job. Equal programs with equal tests are executed once."""
+        found: dict[str, Verdict] = {}
+        for _ in range(1 + self._settings.retries):
+            missing = {
+                _key(job): job
+                for job in jobs
+                if isinstance(job, Job) and _is_open(found.get(_key(job)))
+            }
+            if not missing:
+                break
+            numbered = [replace(job, sample=n) for n, job in enumerate(missing.values())]
+            found.update(zip(missing, self._bench.judge(numbered), strict=True))
+        return [job if isinstance(job, Verdict) else found[_key(job)] for job in jobs]
+
+
+def count_cases(verdict: Verdict) -> tuple[int, int]:
+    """Return how many tests passed, and of how many. Without cases, all tests are one."""
+    total = sum(group[-1] for group in verdict.groups.values())
+    if not total:
+        return int(verdict.status == "pass"), 1
+    return sum(group[0] for group in verdict.groups.values()), total
+
+
+def _open(settings: JudgeSettings) -> Sandbox:
+    return open_sandbox(settings.sandbox, settings.workers, settings.sandbox_tier)
+
+
+def _first(pair: Pair) -> Job | Verdict:
+    """Return the job for a completion, or its verdict if there is nothing to execute."""
+    answer, found = pair
+    task_id = answer.task.problem.task_id
+    if answer.task.unscorable:
+        return Verdict(task_id, 0, "invalid", "unscorable", answer.task.unscorable, rule="none")
+    if found.reason:
+        return Verdict(task_id, 0, "fail", found.reason, found.detail, rule="none")
+    return _job(answer, found.program)
+
+
+def _job(answer: Answer, program: Program, tests: Tests | None = None) -> Job:
+    task = answer.task
+    return Job(
+        task_id=task.problem.task_id,
+        sample=0,
+        program=program,
+        tests=tests or task.problem.tests,
+        limits=task.limits,
+        imports=task.imports,
+        environment=task.environment,
+    )
+
+
+def _part_jobs(pair: Pair) -> list[Job]:
+    """Return a job per assertion, or none if the tests are not several assertions."""
+    answer, found = pair
+    parts = split(answer.task.problem.tests)
+    return [_job(answer, found.program, part) for part in parts] if len(parts) > 1 else []
+
+
+def _can_pass_some(verdict: Verdict, found: Extraction) -> bool:
+    """Report whether a failed program may pass some assertions.
+
+    After a timeout nothing more is run: each assertion could need the limit again.
+    """
+    hopeless = ("timeout", "syntax")
+    return verdict.status == "fail" and not found.reason and verdict.reason not in hopeless
+
+
+def _count(verdict: Verdict, parts: Sequence[Verdict]) -> Judged:
+    """Return the verdict with the number of assertions passed. One not judged makes it invalid."""
+    invalid = next((part for part in parts if part.status == "invalid"), None)
+    return Judged(invalid or verdict, sum(part.status == "pass" for part in parts), len(parts))
+
+
+def _key(job: Job) -> str:
+    return repr((job.task_id, job.program.code, tests_key(job.tests)))
+
+
+def _is_open(verdict: Verdict | None) -> bool:
+    return verdict is None or verdict.status == "invalid"

@@ -1,0 +1,266 @@
+"""Read tests from a row of a dataset: a benchmark's task, or tests of the dataset's own."""
+
+from __future__ import annotations
+
+import ast
+import functools
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from assay import codec, plain, text_cases
+from assay.errors import UsageError
+from assay.test_code import code_tests, function_under_test
+from assay.types import Cases, Problem, Tests
+
+GROUP = "cases"
+COMPARISONS = ("exact", "livecodebench", "tolerant")
+# Lists and tuples are equal, because JSON has only lists.
+MATCHER = """\
+def matcher():
+    return lambda arguments, expected, got: same(expected, got) or (
+        WRAPPED and isinstance(expected, list) and same(expected, [got])
+    )
+
+
+def same(expected, got):
+    if isinstance(expected, (list, tuple)) and isinstance(got, (list, tuple)):
+        return len(expected) == len(got) and all(map(same, expected, got))
+    if isinstance(expected, dict) and isinstance(got, dict):
+        return expected.keys() == got.keys() and all(same(expected[k], got[k]) for k in expected)
+    if TOLERANCE and isinstance(expected, float) and isinstance(got, (int, float)):
+        return expected == got or abs(expected - got) <= TOLERANCE * max(1.0, abs(expected))
+    return expected == got
+"""
+Fields = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class BenchmarkTask:
+    """Name a task of a benchmark."""
+
+    benchmark: str
+    task_id: str
+
+
+def read_task(given: object, benchmark: str = "") -> BenchmarkTask | Problem:
+    """Return the task that a value of a dataset means.
+
+    The value is a task id of ``benchmark``, or an object or its JSON: ``benchmark`` and
+    ``task_id``, or tests (``own_problem``).
+    """
+    if isinstance(given, Mapping):
+        return _read_fields(given, benchmark)
+    if isinstance(given, str) and given.lstrip().startswith("{"):
+        return _read_json(given, benchmark)
+    return _benchmark_task(benchmark, given)
+
+
+# A trainer samples each row several times, and a sandbox keeps tests that it has seen.
+@functools.lru_cache(maxsize=1024)
+def _read_json(text: str, benchmark: str) -> BenchmarkTask | Problem:
+    try:
+        return _read_fields(json.loads(text), benchmark)
+    except ValueError as error:
+        raise UsageError(f"tests: not valid JSON ({error}). Fix the dataset.") from error
+
+
+def _read_fields(fields: Fields, benchmark: str) -> BenchmarkTask | Problem:
+    if fields.get("task_id") is not None:
+        return _benchmark_task(fields.get("benchmark") or benchmark, fields["task_id"])
+    return own_problem(fields)
+
+
+def own_problem(fields: Fields) -> Problem:
+    """Return a problem with tests of a dataset's own.
+
+    ``fields`` are one of these, where a list may also be JSON:
+
+    * ``entry_point`` and ``cases``, a list of ``{"arguments": [...], "expected": value}``, with an
+      optional ``tolerance`` of floats;
+    * ``stdin_cases``, a list of ``{"input": text, "output": text}``, with an optional
+      ``comparison``;
+    * ``code`` that asserts, with an optional ``entry_point``;
+    * ``inputs`` and ``outputs``, with an optional ``fn_name``, or ``assert_case``, as in verl.
+    """
+    # A table has the fields of all its rows in each of them.
+    present = {name: value for name, value in fields.items() if value is not None}
+    for kind in KINDS:
+        if kind.name in present:
+            if kind.known and (unknown := sorted(set(present) - kind.known)):
+                raise UsageError(f"tests: unknown field {unknown[0]!r}. Remove it.")
+            return _problem(kind.read(present))
+    names = ", ".join(kind.name for kind in KINDS)
+    raise UsageError(f"tests: neither tests nor a task id. Give task_id, or one of {names}.")
+
+
+def split(tests: Tests) -> tuple[Tests, ...]:
+    """Return one set of tests per top-level assertion, or only the given one.
+
+    Every set has the other statements that come before its assertion.
+    """
+    if tests.cases or tests.texts or tests.answer:
+        return (tests,)
+    body = ast.parse(tests.code).body
+    asserts = [number for number, node in enumerate(body) if isinstance(node, ast.Assert)]
+    if len(asserts) < 2:
+        return (tests,)
+    return tuple(_with_one_assertion(tests, body, number) for number in asserts)
+
+
+def _with_one_assertion(tests: Tests, body: list[ast.stmt], number: int) -> Tests:
+    before = [node for node in body[:number] if not isinstance(node, ast.Assert)]
+    code = ast.unparse(ast.Module([*before, body[number]], []))
+    return Tests(
+        tests.entry_point, f"{code}\n", tests.preamble, tests.integrity,
+        prompt_code=tests.prompt_code, adapter=tests.adapter,
+    )  # fmt: skip
+
+
+def _cases(fields: Fields) -> Tests:
+    pairs = _pairs(fields["cases"], "arguments", "expected")
+    name = fields.get("entry_point")
+    if not isinstance(name, str) or not name:
+        raise UsageError("tests: cases without entry_point. Name the function that they call.")
+    return _function_tests(name, pairs, float(fields.get("tolerance") or 0.0))
+
+
+def _stdin_cases(fields: Fields) -> Tests:
+    pairs = _pairs(fields["stdin_cases"], "input", "output")
+    return _stdin_tests(pairs, fields.get("comparison") or "exact")
+
+
+def _pairs(given: object, left: str, right: str) -> list[tuple[Any, Any]]:
+    cases = _decoded(given)
+    if not isinstance(cases, list) or not all(_has(case, left, right) for case in cases):
+        raise UsageError(f"tests: not a list of objects with {left} and {right}. Fix the cases.")
+    return [(case[left], case[right]) for case in cases]
+
+
+def _code(fields: Fields) -> Tests:
+    return _tests_of_code(str(fields["code"]), fields.get("entry_point"))
+
+
+def _asserts(fields: Fields) -> Tests:
+    found = _decoded(fields["assert_case"])
+    lines = found if isinstance(found, list) else [found]
+    return _tests_of_code("\n".join(map(str, lines)), fields.get("fn_name"))
+
+
+def _inputs(fields: Fields) -> Tests:
+    """Return the tests of a row as verl, APPS and CodeContests have it."""
+    inputs, outputs = (_decoded(fields.get(name)) for name in ("inputs", "outputs"))
+    if not isinstance(inputs, list) or not isinstance(outputs, list):
+        raise UsageError("tests: inputs and outputs are not lists. Give one output per input.")
+    if len(inputs) != len(outputs):
+        raise UsageError(
+            f"tests: {len(inputs)} inputs and {len(outputs)} outputs. Give one output per input."
+        )
+    pairs = list(zip(inputs, outputs, strict=True))
+    name = fields.get("fn_name")
+    if not name:
+        return _stdin_tests([(_joined(i), _joined(o)) for i, o in pairs], "livecodebench")
+    found = [(_arguments(given), _decoded(output)) for given, output in pairs]
+    return _function_tests(name, found, 0.0, wrapped=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """Describe one way to write tests down, by the field that shows it."""
+
+    name: str
+    read: Callable[[Fields], Tests]
+    known: frozenset[str] = frozenset()  # fields; none: others are ignored
+
+
+KINDS = (
+    Kind("cases", _cases, frozenset(("cases", "entry_point", "tolerance"))),
+    Kind("stdin_cases", _stdin_cases, frozenset(("stdin_cases", "comparison"))),
+    Kind("code", _code, frozenset(("code", "entry_point"))),
+    Kind("assert_case", _asserts),
+    Kind("inputs", _inputs),
+)
+
+
+def _tests_of_code(code: str, entry_point: str | None) -> Tests:
+    try:
+        nodes = ast.parse(code).body
+        asserted = [ast.unparse(node) for node in nodes if isinstance(node, ast.Assert)]
+        return code_tests(entry_point or function_under_test(asserted or [code]), code)
+    except (SyntaxError, ValueError, IndexError) as error:
+        raise UsageError(
+            f"tests: no test code that calls a function ({error}). Fix it, or name the entry_point."
+        ) from error
+
+
+def _function_tests(
+    name: str, pairs: Sequence[tuple[Any, Any]], tolerance: float, *, wrapped: bool = False
+) -> Tests:
+    """Return tests that call a function. APPS and verl wrap an output in a list, or do not."""
+    if not pairs:
+        raise UsageError("tests: there are no cases. Give at least one.")
+    if not all(isinstance(arguments, list | tuple) for arguments, _ in pairs):
+        raise UsageError("tests: an input is not a list of arguments. Write [x] for one argument.")
+    inputs = {GROUP: [plain.encode(list(arguments)) for arguments, _ in pairs]}
+    expected = {GROUP: [plain.encode(value) for _, value in pairs]}
+    cases = Cases(inputs, expected, codec.digest([inputs, expected]))
+    code = MATCHER.replace("TOLERANCE", repr(tolerance)).replace("WRAPPED", repr(wrapped))
+    return Tests(name, code, integrity="separated", cases=cases)
+
+
+def _stdin_tests(pairs: Sequence[tuple[Any, Any]], comparison: str) -> Tests:
+    if not all(isinstance(text, str) for pair in pairs for text in pair):
+        raise UsageError("tests: an input or output is not text. Name an entry_point, or fix it.")
+    if not any(expected.strip() for _, expected in pairs):
+        raise UsageError("tests: no case expects any output, so every program passes. Add cases.")
+    if comparison not in COMPARISONS:
+        raise UsageError(f"comparison {comparison!r}: unknown. Choose {', '.join(COMPARISONS)}.")
+    texts = text_cases.pack(pairs, "stdin", comparison, run_all=True)
+    return Tests("", "", integrity="separated", texts=texts)
+
+
+def _problem(tests: Tests) -> Problem:
+    """Return a problem whose task id is a digest of its tests: equal tests are one task."""
+    return Problem(f"own/{codec.digest(tests_key(tests))[:16]}", "", "", tests)
+
+
+def tests_key(tests: Tests) -> list[object]:
+    """Return what makes own tests equal."""
+    cases = tests.cases.digest if tests.cases else ""
+    texts = [tests.texts.digest, tests.texts.comparison] if tests.texts else []
+    return [tests.entry_point, tests.code, tests.integrity, cases, texts]
+
+
+def _benchmark_task(benchmark: object, task_id: object) -> BenchmarkTask:
+    if not isinstance(benchmark, str) or not benchmark:
+        raise UsageError(f"task {task_id!r}: no benchmark. Give benchmark=, a column or tests.")
+    if not isinstance(task_id, str) or not task_id:
+        raise UsageError(f"task {task_id!r}: not a task id or tests. Check the dataset's columns.")
+    return BenchmarkTask(benchmark, task_id)
+
+
+def _decoded(value: object) -> object:
+    """Return a value, or what it is the JSON of. A nested column is often stored so."""
+    if hasattr(value, "tolist"):  # an array, as a table's reader makes it of a list
+        return value.tolist()
+    if not isinstance(value, str):
+        return list(value) if isinstance(value, tuple) else value
+    try:
+        return json.loads(value)
+    except ValueError:
+        return value
+
+
+def _arguments(given: object) -> object:
+    """Return arguments: a list, or a text with one JSON value per line."""
+    return [_decoded(line) for line in given.split("\n")] if isinstance(given, str) else given
+
+
+def _joined(text: object) -> object:
+    """Return a text, also if it is stored as a list of lines."""
+    return "\n".join(map(str, text)) if isinstance(text, list) else text
+
+
+def _has(case: object, *names: str) -> bool:
+    return isinstance(case, Mapping) and set(names) <= set(case)
