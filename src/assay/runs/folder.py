@@ -232,8 +232,7 @@ def open_run(
     ``name`` is a name that the user gave the model; runs with different names are separate.
     ``warn`` gets one line for every run that cannot be read, and one if the model has moved.
     """
-    identity = {**codec.to_json(model), "name": name, "path": ""}  # files may move
-    key = codec.digest({"protocol": protocol.hash, "model": identity})
+    key = make_key(protocol, model, name)
     with reporting(results_dir):
         results_dir.mkdir(parents=True, exist_ok=True)
     earlier = [
@@ -249,6 +248,12 @@ def open_run(
     created = datetime.now(UTC).isoformat()
     about = RunAbout(key, created, model, selection=selection, tests_seed=seed)
     return RunWriter(_create(results_dir, protocol, about))
+
+
+def make_key(protocol: Protocol, model: ModelIdentity, name: str = "") -> str:
+    """Return the key of a run: a run of the same protocol, model and given name is resumed."""
+    identity = {**codec.to_json(model), "name": name, "path": ""}  # files may move
+    return codec.digest({"protocol": protocol.hash, "model": identity})
 
 
 def run_folders(
