@@ -257,14 +257,19 @@ def make_key(protocol: Protocol, model: ModelIdentity, name: str = "") -> str:
 
 
 def run_folders(
-    results_dir: Path, warn: Callable[[str], None] = lambda _: None
+    results_dir: Path,
+    warn: Callable[[str], None] = lambda _: None,
+    wanted: Callable[[Path], bool] = lambda _: True,
 ) -> list[tuple[Path, RunAbout]]:
     """Return all run folders with the content of their run.json, newest first.
 
-    Other folders are left out. ``warn`` gets one line for every damaged run.json.
+    Other folders are left out, and those that are not ``wanted`` are not read. ``warn`` gets one
+    line for every damaged run.json.
     """
     found = []
     for path in results_dir.glob(f"*/{RUN_FILE}"):
+        if not wanted(path.parent):
+            continue
         try:
             content = DOCUMENTS.read_json(path)
         except RunError as error:
