@@ -81,7 +81,7 @@ def _build(cls: type[T], data: Any, *, strict: bool) -> T:
     if not isinstance(data, dict):
         raise ValueError(f"expected an object, found {type(data).__name__}")
     hints = _hints(cls)  # type: ignore[arg-type]
-    fields = _fields(cls)
+    fields = _fields(cls)  # type: ignore[arg-type]
     if strict and (unknown := set(data) - {f.name for f in fields}):
         raise ValueError(f"unknown field {sorted(unknown)[0]!r}")
     values = {}

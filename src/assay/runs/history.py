@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import datetime
+import os
 import re
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
@@ -147,7 +148,8 @@ def list_runs(
 
 
 def _is_unfinished(folder: Path) -> bool:
-    return not folder.with_name(f"{folder.name}.json").exists()
+    # Not Path.exists, which fails for a name that is too long.
+    return not os.path.exists(f"{folder}.json")  # noqa: PTH110
 
 
 @contextlib.contextmanager

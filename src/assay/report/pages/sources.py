@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +13,9 @@ from assay.report.pages.model.documents import Measurement, read_measurement
 from assay.runs import Result
 from assay.runs.history import RunEntry, collect_runs, list_runs, read_own_result
 from assay.runs.stores.suites import FOLDER, SuiteRecord, read_suite
+
+
+SAFE_KEY = re.compile(r"[\w.+-]{1,200}", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +99,7 @@ class _Finder:
                 continue
             self._suites.setdefault(record.suite, record)
         for path in sorted(set(folder.glob("*.json")) - results):
-            if found := read_measurement(path):
+            if not path.is_symlink() and (found := read_measurement(path)):
                 self._measurements.setdefault(found.key, found)
 
     def _add_named(self, reference: str) -> None:
@@ -131,11 +136,15 @@ def _is_run(path: Path) -> bool:
 
 
 def _number(runs: Sequence[RunSource]) -> list[RunSource]:
-    """Return the runs with unique keys."""
+    """Return the runs with unique keys, which need no quotes in HTML and addresses."""
     seen: dict[str, int] = {}
     found = []
     for run in runs:
-        count = seen[run.key] = seen.get(run.key, 0) + 1
-        key = run.key if count == 1 else f"{run.key}~{count}"
+        name = run.key
+        if not SAFE_KEY.fullmatch(name):  # a folder that was renamed
+            digest = hashlib.sha256(name.encode("utf-8", "surrogateescape"))
+            name = f"run-{digest.hexdigest()[:16]}"
+        count = seen[name] = seen.get(name, 0) + 1
+        key = name if count == 1 else f"{name}~{count}"
         found.append(RunSource(key, run.entry, run.folder, run.results_dir))
     return found
