@@ -14,7 +14,6 @@ from assay.runs import Result
 from assay.runs.history import RunEntry, collect_runs, list_runs, read_own_result
 from assay.runs.stores.suites import FOLDER, SuiteRecord, read_suite
 
-
 SAFE_KEY = re.compile(r"[\w.+-]{1,200}", re.ASCII)
 
 
