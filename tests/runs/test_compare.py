@@ -132,6 +132,15 @@ def test_unpaired_counts_every_original_once() -> None:
     assert found.p_value > 0.3 > alone.p_value
 
 
+@pytest.mark.parametrize("margin", [float("nan"), -0.02, 2.0, float("inf")])
+def test_a_margin_is_a_share(margin: float) -> None:
+    a, b = result("a", [1, 0]), result("b", [1, 1])
+    with pytest.raises(UsageError, match=r"Give 0.02 for two points"):
+        runs.compare(a, b, margin=margin)
+    with pytest.raises(UsageError, match=r"Give 0.02 for two points"):
+        runs.compare_family(a, [b], margin=margin)
+
+
 def test_two_constant_runs_are_no_proof() -> None:
     tiny = runs.compare(result("a", [0, 0]), result("b", [1, 1], first=2), unpaired=True)
     assert tiny.p_value == pytest.approx(2 / 6)

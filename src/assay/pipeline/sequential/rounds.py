@@ -13,6 +13,7 @@ from assay.pipeline.evaluate import evaluate, open_shared
 from assay.progress import Reporter
 from assay.protocol import Protocol, differences
 from assay.runs import Result, RunReader
+from assay.runs.compare import check_margin
 from assay.runs.folder import run_folders
 from assay.runs.publication import ADDED_IN_ROUNDS
 from assay.runs.result import SequentialResult
@@ -33,6 +34,7 @@ def evaluate_until(config: EvalConfig, until: Until, reporter: Reporter) -> Resu
     many rounds as the baseline has samples. Return the result with all looks. The same call resumes
     an interrupted evaluation.
     """
+    check_margin(until.margin)
     baseline = runs.find_result(until.against, config.results_dir)
     earlier = RunReader(runs.find_run_folder(baseline, config.results_dir))
     before, budget = earlier.verdicts, _choose_budget(config, baseline)
