@@ -88,7 +88,7 @@ class NumberRange(click.FloatRange):
     """A number in a range. FloatRange alone lets NaN pass, which is in every range and in none."""
 
     def convert(
-        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> float:
         """Return the number, or fail."""
         found: float = super().convert(value, param, ctx)
