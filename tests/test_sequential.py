@@ -124,6 +124,16 @@ def test_greedy_samples_are_refused(evaluated: Callable[[str, float], EvalConfig
         evaluate_until(evaluated("other", 0.5), Until(baseline.run), Silent())
 
 
+@pytest.mark.parametrize("margin", ["nan", "NaN", "0", "-1", "inf", "101"])
+def test_a_margin_is_a_number_of_points(tmp_path: Path, margin: str) -> None:
+    asked = ("--until", "decided", "--against", "x", "--margin", margin)
+    done = run_command("eval", "mini", *asked, folder=tmp_path)
+    assert (done.code, "--margin" in done.err) == (2, True)
+    if margin != "0":
+        with pytest.raises(UsageError, match="is not a share"):
+            evaluate_until(EvalConfig("mini", tmp_path), Until("x", float(margin)), Silent())
+
+
 def test_the_options_belong_together(tmp_path: Path) -> None:
     done = run_command("eval", "mini", "--until", "decided", folder=tmp_path)
     assert (done.code, "belong together" in done.err) == (2, True)

@@ -81,7 +81,7 @@ def _build(cls: type[T], data: Any, *, strict: bool) -> T:
     if not isinstance(data, dict):
         raise ValueError(f"expected an object, found {type(data).__name__}")
     hints = _hints(cls)  # type: ignore[arg-type]
-    fields = dataclasses.fields(cls)  # type: ignore[arg-type]
+    fields = _fields(cls)  # type: ignore[arg-type]
     if strict and (unknown := set(data) - {f.name for f in fields}):
         raise ValueError(f"unknown field {sorted(unknown)[0]!r}")
     values = {}
@@ -103,8 +103,21 @@ def check_numbers(record: Any, signed: tuple[str, ...] = ("logprob", "seed")) ->
             raise ValueError(f"field {f.name!r} has an unexpected value {str(value)[:40]!r}")
 
 
+@functools.cache
+def _fields(cls: type[Any]) -> tuple[dataclasses.Field[Any], ...]:
+    return dataclasses.fields(cls)
+
+
+@functools.cache
+def _parts(hint: Any) -> tuple[Any, tuple[Any, ...]]:
+    """Return the origin of a hint and its arguments. To find them takes longer than to convert."""
+    return get_origin(hint), get_args(hint)
+
+
 def _convert(hint: Any, value: Any, name: str, strict: bool) -> Any:
-    origin, args = get_origin(hint), get_args(hint)
+    if hint is str and type(value) is str:  # most fields
+        return value
+    origin, args = _parts(hint)
     if origin is Literal:
         if value in args:
             return value

@@ -54,7 +54,7 @@ def from_parts(
 
 def unpack(cases: TextCases) -> list[Pair]:
     """Return the pairs. Raise ValueError if a part is not a list of such cases."""
-    return [pair for part in cases.packed for pair in _pairs(unpack_part(part))]
+    return [pair for part in cases.packed for pair in parse_pairs(unpack_part(part))]
 
 
 def unpack_part(part: bytes) -> str:
@@ -66,11 +66,15 @@ def unpack_part(part: bytes) -> str:
         raise ValueError(f"not compressed by zlib ({error})") from error
     if not unpacker.eof:
         raise ValueError(f"cut off, or larger than {MOST_BYTES >> 20} MB")
-    return _unpickle(data) if data.startswith(PICKLE) else data.decode()
+    return _unpickle(data) if data.startswith(PICKLE) else data.decode("utf-8", "surrogatepass")
 
 
-def _pairs(text: str) -> list[Pair]:
-    fields: Any = json.loads(text)
+def parse_pairs(text: str) -> list[Pair]:
+    """Return the pairs of a JSON list of cases. Raise ValueError if it is not one."""
+    try:
+        fields: Any = json.loads(text)
+    except RecursionError as error:
+        raise ValueError("nested too deeply") from error
     if not isinstance(fields, list):
         raise ValueError("not a list of test cases")
     pairs = []

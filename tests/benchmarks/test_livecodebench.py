@@ -305,6 +305,10 @@ class Evil:
         return exec, ("raise SystemExit('unpickled')",)
 
 
+def pickled(text: str) -> str:
+    return base64.b64encode(zlib.compress(pickle.dumps(text))).decode()
+
+
 EVIL = base64.b64encode(zlib.compress(pickle.dumps(Evil()))).decode()
 
 
@@ -315,8 +319,17 @@ EVIL = base64.b64encode(zlib.compress(pickle.dumps(Evil()))).decode()
         ({"private_test_cases": base64.b64encode(b"xyz").decode()}, "damaged: not compressed"),
         ({"private_test_cases": EVIL}, "refused the opcode"),
         ({"private_test_cases": "[1"}, "line 3"),
-        ({"public_test_cases": "{}"}, "the tests are not a list"),
+        ({"private_test_cases": pickled("hello")}, "not a list of test cases"),
+        ({"private_test_cases": "é"}, "line 3"),
+        ({"public_test_cases": "{}"}, "not a list of test cases"),
+        ({"public_test_cases": "[1]"}, "without the texts input and output"),
+        ({"public_test_cases": '[{"input": 1, "output": "x"}]'}, "without the texts input"),
+        ({"public_test_cases": "[" * 100_000}, "nested too deeply"),
         ({"metadata": "no"}, "line 3"),
+        ({"metadata": "[]"}, "the metadata is not an object"),
+        ({"metadata": "null"}, "the metadata is not an object"),
+        ({"metadata": '{"func_name": 5}'}, "func_name is not a name"),
+        ({"metadata": '{"func_name": "add; import os"}'}, "func_name is not a name"),
         ({"question_id": 7}, "question_id is not a text"),
         ({"question_id": "q0"}, "has the problem q0 twice"),
     ],
@@ -327,6 +340,34 @@ def test_damaged_files_get_one_line(data: Path, fields: dict[str, Any], error: s
     with pytest.raises(DataError) as raised:
         load(data, "livecodebench-v1")
     assert error in one_line(raised.value)
+
+
+@pytest.mark.parametrize(
+    "private", [pickled("[1]"), pickled("[" * 100_000 + "]"), pickled('[{"input": 1}]')]
+)
+def test_damaged_private_tests_cost_only_their_problem(
+    data: Path, sandbox: Sandbox, private: str
+) -> None:
+    records = [record(n, **({"private_test_cases": private} if n == 2 else {})) for n in range(24)]
+    write_release(data, "v1", records)
+    _, _, damaged, _, sound, *_ = load(data, "livecodebench-v1").problems
+    limits = Limits(cpu_s=10, call_cpu_s=2, wall_s=20)
+    add = Program("print(sum(map(int, input().split())))", "x")
+    jobs = [
+        Job(problem.task_id, number, add, problem.tests, limits, lcb.IMPORTS)
+        for number, problem in enumerate([damaged, sound, damaged, sound])
+    ]
+    verdicts = sorted(sandbox.judge(jobs), key=lambda verdict: verdict.sample)
+    assert [verdict.status for verdict in verdicts] == ["invalid", "pass", "invalid", "pass"]
+    assert "the benchmark's own tests are damaged" in verdicts[0].detail
+
+
+def test_lone_surrogates_in_tests_are_judged(data: Path, sandbox: Sandbox) -> None:
+    tests = '[{"input": "\ud800", "output": "3"}]'
+    records = [record(n, **({"public_test_cases": tests} if n == 2 else {})) for n in range(24)]
+    write_release(data, "v1", records)
+    problem = load(data, "livecodebench-v1").problems[2]
+    assert judged(sandbox, problem, "import sys\nprint(len(sys.stdin.read()))").status == "fail"
 
 
 def test_a_missing_or_short_file_is_named(data: Path) -> None:

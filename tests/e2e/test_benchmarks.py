@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import time
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,6 @@ from typing import Any
 import pytest
 
 from assay.benchmarks import Description, benchmarks
-from assay.datasets.catalogue import locate
 from assay.datasets.pinned import HUMANEVAL
 from assay.datasets.states import check_data
 from assay.pipeline.suite.named import expand_suites
@@ -19,22 +17,6 @@ from assay.types import Benchmark
 from tests.in_process import run_command
 
 COLUMNS = ["group", "benchmark", "problems", "licence", "programs can import", "data"]
-
-
-@pytest.fixture
-def nothing(tmp_path: Path) -> dict[str, str]:
-    """An environment in which no data is anywhere."""
-    (tmp_path / "empty").mkdir()
-    return {"ASSAY_CACHE_DIR": str(tmp_path / "cache"), "ASSAY_DATA_DIR": str(tmp_path / "empty")}
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    """A data folder that has HumanEval."""
-    target = tmp_path / "data" / HUMANEVAL.path
-    target.parent.mkdir(parents=True)
-    shutil.copyfile(locate(HUMANEVAL), target)
-    return tmp_path / "data"
 
 
 def rows(folder: Path, env: dict[str, str], *options: str | Path) -> dict[str, dict[str, Any]]:

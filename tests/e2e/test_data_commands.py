@@ -4,35 +4,18 @@ from __future__ import annotations
 
 import gzip
 import json
-import shutil
 import sys
 from pathlib import Path
 
 import pytest
 
-from assay.datasets.catalogue import data_files, locate
+from assay.datasets.catalogue import data_files
 from assay.datasets.pinned import HUMANEVAL, HUMANEVALPLUS
 from assay.types import Benchmark
 from tests.conftest import Cli, references, write_completions
 from tests.in_process import run_command
 
 NAMES = data_files.names()
-
-
-@pytest.fixture
-def nothing(tmp_path: Path) -> dict[str, str]:
-    """An environment in which no data is anywhere."""
-    (tmp_path / "empty").mkdir()
-    return {"ASSAY_CACHE_DIR": str(tmp_path / "cache"), "ASSAY_DATA_DIR": str(tmp_path / "empty")}
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    """A data folder that holds HumanEval."""
-    target = tmp_path / "data" / HUMANEVAL.path
-    target.parent.mkdir(parents=True)
-    shutil.copyfile(locate(HUMANEVAL), target)
-    return tmp_path / "data"
 
 
 def test_list_says_what_there_is_and_where(

@@ -115,6 +115,8 @@ def check(kind: str, answer: str, expected: object = 17) -> Decision | str:
         ("1" + "0" * 20_000, 17, "unparsable"),
         ("[" * 300 + "]" * 300, 17, "unparsable"),
         ("-" * 9000 + "1", 17, "unparsable"),
+        ("0x" + "f" * 9000, 17, "wrong-answer"),  # can be parsed, but not written in decimals
+        ("[{1: 0x" + "f" * 9000 + "}]", 17, "wrong-answer"),
         ("(" * 150 + "17" + ")" * 150, 17, "passed"),
     ],
 )

@@ -12,6 +12,7 @@ from assay import runs
 from assay.errors import UsageError
 from assay.quality.plan import plan
 from assay.runs.result import Timing
+from assay.scoring.power import MOST_EXACT, sign_test_power
 from tests.in_process import run_command
 from tests.runs.test_compare import flips, result
 
@@ -28,6 +29,16 @@ def test_humaneval_shows_seven_points_at_ten_percent_flips() -> None:
     assert found.problems_needed > 164
     assert found.cost is None
     assert "assumed" in found.noises.source
+
+
+def test_tiny_differences_are_planned_soon() -> None:
+    found = plan("any", 164, 1e-6)
+    assert [row.problems_needed for row in found.single] == [None] * len(found.single)
+    assert found.problems_needed > 1e9
+    few, many = (sign_test_power(n, 0.1, 0.005) for n in (MOST_EXACT, MOST_EXACT + 1))
+    assert many == pytest.approx(few, abs=0.005)  # exact here, approximated there
+    assert sign_test_power(10**18, 0.1, 0.01) == 1.0
+    assert sign_test_power(10**6, 1.0, 1.0) == 1.0
 
 
 def test_two_pilots_measure_what_differs() -> None:

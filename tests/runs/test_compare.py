@@ -115,6 +115,52 @@ def test_different_problems_are_refused_unless_asked_for() -> None:
     assert "over 40 and 40 different problems" in text
 
 
+def test_unpaired_counts_every_original_once() -> None:
+    names = [f"o{number // 10}" for number in range(40)]
+    a = result("a", [1] * 20 + [0] * 20)
+    b = result("b", [1] * 30 + [0] * 10, first=40)
+    alone = runs.compare(a, b, unpaired=True)
+    assert (alone.decision, alone.clusters, alone.design_effect) == ("better", 40, 1.0)
+    a, b = (
+        result("a", [1] * 20 + [0] * 20, clusters=names),
+        result("b", [1] * 30 + [0] * 10, first=40, clusters=names),
+    )
+    found = runs.compare(a, b, unpaired=True)
+    assert (found.clusters, found.decision) == (4, "undecided")
+    assert found.design_effect > 5
+    assert found.interval.half_width > 1.5 * alone.interval.half_width
+    assert found.p_value > 0.3 > alone.p_value
+
+
+@pytest.mark.parametrize("margin", [float("nan"), -0.02, 2.0, float("inf")])
+def test_a_margin_is_a_share(margin: float) -> None:
+    a, b = result("a", [1, 0]), result("b", [1, 1])
+    with pytest.raises(UsageError, match=r"Give 0.02 for two points"):
+        runs.compare(a, b, margin=margin)
+    with pytest.raises(UsageError, match=r"Give 0.02 for two points"):
+        runs.compare_family(a, [b], margin=margin)
+
+
+def test_two_constant_runs_are_no_proof() -> None:
+    tiny = runs.compare(result("a", [0, 0]), result("b", [1, 1], first=2), unpaired=True)
+    assert tiny.p_value == pytest.approx(2 / 6)
+    uneven = runs.compare(result("a", [0] * 3), result("b", [1, 1], first=3), unpaired=True)
+    assert uneven.p_value == pytest.approx(1 / 10)
+    same = runs.compare(result("a", [1, 1]), result("b", [1, 1], first=2), unpaired=True)
+    assert same.p_value == 1.0
+    large = runs.compare(result("a", [0] * 600), result("b", [1] * 600, first=600), unpaired=True)
+    assert 0 <= large.p_value < 1e-300
+
+
+def test_one_file_with_clusters_is_enough_for_groups() -> None:
+    names = [f"o{number // 20}" for number in range(60)]
+    old = result("old", [1] * 20 + [0] * 40)  # by a version that did not write clusters
+    new = result("new", [1] * 60, clusters=names)
+    for results in ((old, new), (new, old)):
+        groups = runs.compare_family(results[0], [results[1]]).groups
+        assert len(set(groups.letters.values())) == 1, "three originals cannot show a difference"
+
+
 def test_unpaired_needs_larger_differences_than_paired() -> None:
     a, b = flips(12, 2, 80, 70)
     paired, unpaired = runs.compare(a, b), runs.compare(a, b, unpaired=True)

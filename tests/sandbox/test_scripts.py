@@ -198,6 +198,11 @@ def test_cases_that_every_program_passes_are_refused(
     assert why in verdict.detail
 
 
+def test_white_space_that_makes_the_difference_is_shown(sandbox: Sandbox) -> None:
+    verdict = judged(sandbox, "print(input())", script_tests([("abc\r\n", "abc\r\n")], "exact"))
+    assert verdict.detail == r"expected 'abc\r\n', printed 'abc\n'"
+
+
 def test_damaged_cases_are_an_error_of_one_line() -> None:
     tests = Tests("", "", integrity="separated", texts=text_cases.from_parts((b"no zlib",)))
     with pytest.raises(ValueError, match="not compressed by zlib"):

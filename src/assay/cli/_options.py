@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from dataclasses import asdict, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
@@ -81,10 +82,25 @@ text_limit = option(
     default=0,
     help="Use only the first lines of the text, up to this many bytes; 0 uses all.",
 )
+
+
+class NumberRange(click.FloatRange):
+    """A number in a range. FloatRange alone lets NaN pass, which is in every range and in none."""
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        """Return the number, or fail."""
+        found: float = super().convert(value, param, ctx)
+        if math.isnan(found):
+            self.fail(f"{value} is not a number.", param, ctx)
+        return found
+
+
 margin = option(
     "--margin",
     group=MEASUREMENT,
-    type=click.FloatRange(min=0, max=100, min_open=True),
+    type=NumberRange(min=0, max=100, min_open=True),
     default=2.0,
     help="Largest difference in points that counts as equivalent.",
 )

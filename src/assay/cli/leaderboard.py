@@ -14,7 +14,7 @@ from assay.borders.writing import write_whole
 from assay.borders.yaml_files import parse_yaml
 from assay.cli._choices import list_choices
 from assay.cli._groups import DATA, OUTPUT, GroupedCommand
-from assay.cli._options import option, results_dir
+from assay.cli._options import NumberRange, option, results_dir
 from assay.cli._output import Styled, echo
 from assay.cli._plots import plot_option, save_plot
 from assay.errors import RunError, UsageError
@@ -52,7 +52,7 @@ BASELINES = Reader(UsageError, "Give a YAML or JSON file as in docs/guides/leade
     help="Mark the models that no other one beats in both quality and this column.",
 )  # fmt: skip
 @option(
-    "--dollars-per-hour", group=OUTPUT, type=click.FloatRange(min=0), default=0.0,
+    "--dollars-per-hour", group=OUTPUT, type=NumberRange(min=0), default=0.0,
     help="Price of an hour on the machine, for the column cost.",
 )  # fmt: skip
 @option(

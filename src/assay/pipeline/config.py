@@ -10,6 +10,7 @@ from assay import models
 from assay.errors import UsageError
 from assay.models import EngineOptions
 from assay.pipeline.problems import ProblemSelection
+from assay.protocol import Protocol
 from assay.runs import Gate
 from assay.scoring.decisions import MARGIN
 from assay.types import Decoding, PromptImports
@@ -156,3 +157,5 @@ class EvalConfig(JudgeConfig):
     rounds: int = 0  # samples per problem to generate now, of those that are planned; 0: all
     # Called before anything is generated. Returns what to record about the device, or raises.
     gate: Callable[[models.Model], Gate | None] = lambda _: None
+    # Called with the protocol and the key of the run before that is opened. Raises to refuse it.
+    admit: Callable[[Protocol, str], None] = lambda _, __: None

@@ -32,6 +32,7 @@ from assay.pipeline.samples import (
 from assay.progress import Reporter
 from assay.protocol import VERSION, Protocol
 from assay.runs import Environment, Gate, Result
+from assay.runs.folder import make_key
 from assay.sandbox.environments import store as environments
 from assay.types import Benchmark, SampleKey
 
@@ -65,6 +66,9 @@ def judge_samples(
         planned = max(most, samples.planned)
         protocol = _protocol(config, benchmark, task_ids, samples, planned, judge)
         cache = _verdict_cache(capabilities, protocol.environment)
+        rounds = config.rounds if isinstance(config, EvalConfig) else 0
+        if isinstance(config, EvalConfig):
+            config.admit(protocol, make_key(protocol, model.identity, _given_name(config)))
         run = runs.open_run(
             config.results_dir, protocol, model.identity,
             fresh=config.fresh, tests_seed=config.tests_seed, selection=selected.label,
@@ -82,7 +86,11 @@ def judge_samples(
             keys = _long_first(samples.keys, checked.seconds)
             stream.flow(keys, lambda: environment(model, capabilities, gate))
             wanted = set(task_ids)
-            verdicts = [v for v in run.verdicts.values() if v.task_id in wanted]
+            verdicts = [
+                v
+                for v in run.verdicts.values()
+                if v.task_id in wanted and (not rounds or v.sample < rounds)
+            ]
             clusters = {p.task_id: p.cluster for p in selected.benchmark.problems if p.cluster}
             tallies = scoring.tally(task_ids, verdicts, clusters)
             labels = {p.task_id: p.labels for p in selected.benchmark.problems if p.labels}
@@ -105,6 +113,7 @@ def judge_samples(
                 _prices(config),
                 best,
                 scoring.break_down(tallies, labels),
+                rounds,
             )  # fmt: skip
             result = runs.with_earlier_checks(result, run)
             runs.write_result(result)

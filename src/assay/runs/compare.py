@@ -95,6 +95,7 @@ def compare(
     whether different protocols matter. Raise UsageError for different judges, because a difference
     could then come from the judges instead of the models.
     """
+    check_margin(margin)
     _check_judges(a, b)
     before, after = tally_problems(a), tally_problems(b)
     common = [task for task in before if task in after]
@@ -200,6 +201,14 @@ def _compare_unpaired(
         if not tallies:
             raise UsageError(f"{result.run}: has no judged problem. Choose another run.")
     return compare_unpaired(list(before.values()), list(after.values()), margin, level)
+
+
+def check_margin(margin: float) -> None:
+    """Raise UsageError for a margin that is not a share, such as points. Nothing is within 0."""
+    if not 0 <= margin <= 1:
+        raise UsageError(
+            f"margin {margin:g}: is not a share between 0 and 1. Give 0.02 for two points."
+        )
 
 
 def _check_judges(a: Result, b: Result) -> None:

@@ -232,8 +232,7 @@ def open_run(
     ``name`` is a name that the user gave the model; runs with different names are separate.
     ``warn`` gets one line for every run that cannot be read, and one if the model has moved.
     """
-    identity = {**codec.to_json(model), "name": name, "path": ""}  # files may move
-    key = codec.digest({"protocol": protocol.hash, "model": identity})
+    key = make_key(protocol, model, name)
     with reporting(results_dir):
         results_dir.mkdir(parents=True, exist_ok=True)
     earlier = [
@@ -251,15 +250,26 @@ def open_run(
     return RunWriter(_create(results_dir, protocol, about))
 
 
+def make_key(protocol: Protocol, model: ModelIdentity, name: str = "") -> str:
+    """Return the key of a run: a run of the same protocol, model and given name is resumed."""
+    identity = {**codec.to_json(model), "name": name, "path": ""}  # files may move
+    return codec.digest({"protocol": protocol.hash, "model": identity})
+
+
 def run_folders(
-    results_dir: Path, warn: Callable[[str], None] = lambda _: None
+    results_dir: Path,
+    warn: Callable[[str], None] = lambda _: None,
+    wanted: Callable[[Path], bool] = lambda _: True,
 ) -> list[tuple[Path, RunAbout]]:
     """Return all run folders with the content of their run.json, newest first.
 
-    Other folders are left out. ``warn`` gets one line for every damaged run.json.
+    Other folders are left out, and those that are not ``wanted`` are not read. ``warn`` gets one
+    line for every damaged run.json.
     """
     found = []
     for path in results_dir.glob(f"*/{RUN_FILE}"):
+        if not wanted(path.parent):
+            continue
         try:
             content = DOCUMENTS.read_json(path)
         except RunError as error:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import datetime
+import os
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -90,21 +91,65 @@ class RunFilter:
         )
 
 
-def list_runs(results_dir: Path, warn: Callable[[str], None] = lambda _: None) -> list[RunEntry]:
+def read_own_result(path: Path) -> Result:
+    """Read a results file of a results folder, where links are not followed."""
+    return read_result(path, follow=False)
+
+
+class ResultCache:
+    """Read results files of a folder that is listed again and again, each only if it changed."""
+
+    def __init__(self) -> None:
+        self._known: dict[Path, tuple[tuple[int, ...], Result]] = {}
+
+    def read(self, path: Path) -> Result:
+        """Return a result. Raise RunError if it is not valid."""
+        mark = _mark(path)
+        mark_before, result = self._known.get(path, ((), None))
+        if result is None or not mark or mark != mark_before:
+            self._known.pop(path, None)
+            result = read_own_result(path)
+            self._known[path] = mark, result
+        return result
+
+    def forget_others(self, paths: Collection[Path]) -> None:
+        """Forget all results but these, such as those of deleted files."""
+        self._known = {path: known for path, known in self._known.items() if path in paths}
+
+
+def _mark(path: Path) -> tuple[int, ...]:
+    """Return numbers that differ if a file has changed; none if it is missing."""
+    try:
+        found = path.lstat()
+    except OSError:
+        return ()
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
+
+
+def list_runs(
+    results_dir: Path,
+    warn: Callable[[str], None] = lambda _: None,
+    read: Callable[[Path], Result] = read_own_result,
+) -> list[RunEntry]:
     """Return all runs, newest first. An unfinished run has no result.
 
-    ``warn`` gets one line for every file that cannot be read. Other runs are still listed.
+    ``warn`` gets one line for every file that cannot be read. Other runs are still listed. ``read``
+    reads a results file, such as that of a ``ResultCache``.
     """
     found: dict[str, RunEntry] = {}
     for path in results_dir.glob("*.json"):
         if RESULT_NAME.fullmatch(path.name):
             with _warning(warn):
-                found[path.stem] = _finished(read_result(path, follow=False))
-    for folder, about in run_folders(results_dir, warn):
-        if not folder.with_name(f"{folder.name}.json").exists():
-            with _warning(warn):
-                found[folder.name] = _describe(folder, about)
+                found[path.stem] = _finished(read(path))
+    for folder, about in run_folders(results_dir, warn, _is_unfinished):
+        with _warning(warn):
+            found[folder.name] = _describe(folder, about)
     return sorted(found.values(), key=lambda entry: entry.timestamp, reverse=True)
+
+
+def _is_unfinished(folder: Path) -> bool:
+    # Not Path.exists, which fails for a name that is too long.
+    return not os.path.exists(f"{folder}.json")  # noqa: PTH110
 
 
 @contextlib.contextmanager

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from assay.scoring import Coverage
     from assay.types import Completion
 
+ADDED_IN_ROUNDS = "samples were added until a comparison decided, which biases the score"
+
 
 def publication_obstacles(
     coverage: Coverage,

@@ -11,7 +11,7 @@ from assay import codec
 from assay.borders.reading import Reader
 from assay.borders.writing import reporting, write_whole
 from assay.errors import RunError
-from assay.runs.publication import publication_obstacles
+from assay.runs.publication import ADDED_IN_ROUNDS, publication_obstacles
 from assay.runs.result import (
     BestOfNResult,
     BreakdownResult,
@@ -28,13 +28,13 @@ from assay.scoring import Tally, as_failed, tally
 from assay.scoring import estimates as every_estimate
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
     from pathlib import Path
 
     from assay.protocol import Protocol
     from assay.runs.folder import RunWriter
     from assay.scoring import BestOfN, BreakdownScore, Coverage, GroupScore
-    from assay.types import Completion, Estimate, Verdict
+    from assay.types import Completion, Estimate, Sample, Verdict
 
 TSV_FILES = Reader(RunError, "Give a file of lines 'task_id<TAB>n<TAB>num_passed'")
 NO_PROGRAM = "none"  # the extraction rule of a text without a program
@@ -53,19 +53,24 @@ def build_result(
     prices: tuple[float, float] = (0.0, 0.0),
     best_of_n: BestOfN | None = None,
     breakdowns: Sequence[BreakdownScore] = (),
+    rounds: int = 0,
 ) -> Result:
     """Return the result of a run.
 
     Two equal runs differ only in ``timestamp``, ``tests_seed``, ``timing``, ``environment`` and
     ``run``. ``prices`` are those of a million prompt tokens and a million generated tokens.
+    ``rounds`` is the number of samples per problem that were added so far, if a comparison decides
+    how many there will be. Later samples, which an earlier call may have added, are left out.
     """
     reasons: dict[str, list[str]] = {t.task_id: [] for t in tallies}
-    completions = [c for c in run.completions.values() if c.task_id in reasons]
-    verdicts = [v for v in run.verdicts.values() if v.task_id in reasons]
+    completions = [c for c in run.completions.values() if _counts(c, reasons, rounds)]
+    verdicts = [v for v in run.verdicts.values() if _counts(v, reasons, rounds)]
     for verdict in verdicts:
         reasons[verdict.task_id].append(verdict.reason)
     environment, *continued_in = run.about.environments
     obstacles = publication_obstacles(coverage, protocol, completions, run.about.environments)
+    if rounds:
+        obstacles.append(ADDED_IN_ROUNDS)
     return Result(
         benchmark=protocol.benchmark,
         model=run.about.model.name,
@@ -109,6 +114,10 @@ def build_result(
         run=run.path.name,
         path=_result_path(run),
     )  # fmt: skip
+
+
+def _counts(sample: Sample, tasks: Collection[str], rounds: int) -> bool:
+    return sample.task_id in tasks and (not rounds or sample.sample < rounds)
 
 
 def _timing(

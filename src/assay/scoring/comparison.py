@@ -30,7 +30,8 @@ from assay.scoring.distributions import (
     student_t_cdf,
     student_t_quantile,
 )
-from assay.scoring.intervals import LEVEL, Interval, clustered_wilson
+from assay.scoring.estimates import mean_interval
+from assay.scoring.intervals import LEVEL, Interval
 from assay.scoring.noise import TwoNoises, two_noises
 from assay.scoring.paired import (
     PairedTable,
@@ -45,6 +46,7 @@ from assay.scoring.permutation import Significance, sign_flip_test
 from assay.scoring.power import POWER, detectable_difference
 
 Pairs = Sequence[tuple[Tally, Tally]]
+UNPAIRED_VERSION = 2  # since clusters count, and constant groups are tested exactly
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +81,7 @@ class Statistics:
 
 def compare_pairs(pairs: Pairs, margin: float = MARGIN, level: float = LEVEL) -> Statistics:
     """Compare B with A over problems that both have samples of."""
-    clusters = name_clusters([b for _, b in pairs])
+    clusters = _pair_clusters(pairs)
     single = clusters is None and all(a.n == b.n == 1 for a, b in pairs)
     found = _compare_single(pairs, level) if single else _compare_shares(pairs, clusters, level)
     interval, test, middle, noise, detectable = found
@@ -194,11 +196,16 @@ def group_verdicts(table: Mapping[str, Sequence[Tally]], alpha: float = ALPHA) -
 
 def _significance(pairs: Pairs) -> Significance:
     """Return the test alone, for when nothing else is needed."""
-    clusters = name_clusters([b for _, b in pairs])
+    clusters = _pair_clusters(pairs)
     if clusters is None and all(a.n == b.n == 1 for a, b in pairs):
         table = paired_table(pairs)
         return Significance(sign_test(int(table.gained), int(table.lost)), "mcnemar-exact")
     return sign_flip_test(_cluster_deltas(pairs, clusters))
+
+
+def _pair_clusters(pairs: Pairs) -> Clusters | None:
+    """Return the cluster of every pair. Files of earlier versions lack it, so one may have it."""
+    return name_clusters([b if b.cluster else a for a, b in pairs])
 
 
 def compare_unpaired(
@@ -211,8 +218,9 @@ def compare_unpaired(
     """
     shares = [[t.passed / t.n for t in tallies] for tallies in (a, b)]
     (mean_a, mean_b) = (math.fsum(values) / len(values) for values in shares)
+    clusters = [name_clusters(tallies) for tallies in (a, b)]
     (low_a, high_a), (low_b, high_b) = (
-        clustered_wilson(values, sum(t.n for t in tallies), level)
+        mean_interval(tallies, values, level)
         for values, tallies in zip(shares, (a, b), strict=True)
     )
     difference = mean_b - mean_a
@@ -221,16 +229,20 @@ def compare_unpaired(
         difference + math.hypot(high_b - mean_b, mean_a - low_a),
         level,
         "newcombe-unpaired",
+        UNPAIRED_VERSION,
     )
     smallest = interval.half_width * (1 + normal_quantile(POWER) / normal_quantile(1 - ALPHA / 2))
     return Statistics(
         problems=min(len(a), len(b)),
-        clusters=min(len(a), len(b)),
-        design_effect=1.0,
+        clusters=min(map(count_clusters, shares, clusters)),
+        design_effect=max(
+            1.0 if names is None else design_effect(values, names)
+            for values, names in zip(shares, clusters, strict=True)
+        ),
         samples=(max(t.n for t in a), max(t.n for t in b)),
         difference=difference,
         interval=interval,
-        test=Significance(welch_test(*shares), "welch"),
+        test=Significance(welch_test(*shares, *clusters), "welch", version=UNPAIRED_VERSION),
         mid_p=None,
         margin=margin,
         decision=decide(interval, margin),
@@ -241,16 +253,28 @@ def compare_unpaired(
     )
 
 
-def welch_test(a: Sequence[float], b: Sequence[float]) -> float:
-    """Return the two-sided p-value of Welch's t test that two means are equal."""
-    if min(len(a), len(b)) < 2:
+def welch_test(
+    a: Sequence[float],
+    b: Sequence[float],
+    clusters_a: Clusters | None = None,
+    clusters_b: Clusters | None = None,
+) -> float:
+    """Return the two-sided p-value of Welch's t test that two means are equal.
+
+    Every cluster counts as one draw. If all values of a group are the same, in both groups, there
+    is no error to divide by. It is then the exact permutation test: of all ways to choose the
+    draws of A, only the one that was seen, or its mirror image, has a difference as large.
+    """
+    sizes = count_clusters(a, clusters_a), count_clusters(b, clusters_b)
+    if min(sizes) < 2:
         return 1.0
-    errors = [standard_error(values) ** 2 for values in (a, b)]
+    errors = [standard_error(a, clusters_a) ** 2, standard_error(b, clusters_b) ** 2]
     total = math.fsum(errors)
     difference = math.fsum(b) / len(b) - math.fsum(a) / len(a)
     if total <= 0:
-        return 0.0 if difference else 1.0
-    parts = (e * e / (len(v) - 1) for e, v in zip(errors, (a, b), strict=True))
+        extreme = 2 if sizes[0] == sizes[1] else 1
+        return extreme / math.comb(sum(sizes), sizes[0]) if difference else 1.0
+    parts = (e * e / (size - 1) for e, size in zip(errors, sizes, strict=True))
     freedom = total * total / math.fsum(parts)
     return 2 * student_t_cdf(-abs(difference) / math.sqrt(total), freedom)
 

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from assay.scoring.clusters import name_clusters, standard_error
-from assay.scoring.intervals import clustered_wilson, effective_wilson
+from assay.scoring.intervals import LEVEL, clustered_wilson, effective_wilson
 from assay.scoring.pass_at_k import Tally, pass_at_k
 from assay.types import Estimate
 
@@ -105,11 +105,13 @@ def estimate(tallies: Iterable[Tally], k: int, measure: Measure = pass_at_k) -> 
     if not enough:
         return None
     values = [measure(t.n, t.passed, k) for t in enough]
-    low, high = _interval(enough, values)
+    low, high = mean_interval(enough, values)
     return Estimate(k, math.fsum(values) / len(values), low, high, len(values))
 
 
-def _interval(tallies: Sequence[Tally], values: Sequence[float]) -> tuple[float, float]:
+def mean_interval(
+    tallies: Sequence[Tally], values: Sequence[float], level: float = LEVEL
+) -> tuple[float, float]:
     """Return the interval of the mean; problems of one cluster count as one draw.
 
     With clusters the effective size is at most the number of problems. Where nearly all samples
@@ -117,11 +119,11 @@ def _interval(tallies: Sequence[Tally], values: Sequence[float]) -> tuple[float,
     """
     clusters = name_clusters(tallies)
     if clusters is None:
-        return clustered_wilson(values, sum(t.n for t in tallies))
+        return clustered_wilson(values, sum(t.n for t in tallies), level)
     mean = math.fsum(values) / len(values)
     error = standard_error(values, clusters)
     variance = error * error if math.isfinite(error) else 0.0
-    return effective_wilson(mean, variance, len(set(clusters)), len(values))
+    return effective_wilson(mean, variance, len(set(clusters)), len(values), level)
 
 
 def estimates(

@@ -6,10 +6,11 @@ import functools
 import math
 
 from assay.scoring.decisions import ALPHA
-from assay.scoring.distributions import binomial_cdf, binomial_pmf, normal_quantile
+from assay.scoring.distributions import binomial_cdf, binomial_pmf, normal_cdf, normal_quantile
 
 POWER = 0.8
 MOST_PROBLEMS = 1_000_000
+MOST_EXACT = 20_000
 # What is assumed of two models where no run measures it. The share of problems that only one of
 # them passes is that of checkpoints of one training. Pass rates are uniform over the problems, as
 # in Miller's example: their variance is 1/12, and one sample's is 1/6 on average.
@@ -84,7 +85,10 @@ def _critical_by_cdf(flips: int, alpha: float) -> int:
 def sign_test_power(
     problems: int, discordance: float, difference: float, alpha: float = ALPHA
 ) -> float:
-    """Return the exact probability that the two-sided sign test (McNemar) shows a difference.
+    """Return the probability that the two-sided sign test (McNemar) shows a difference.
+
+    It is exact for up to 20,000 problems. For more it is a normal approximation, which the number
+    of problems that are needed confirms to 1 %; to count exactly would take minutes.
 
     ``discordance`` is the share of problems that only one of the two models passes. A difference
     needs at least as many.
@@ -92,6 +96,8 @@ def sign_test_power(
     discordance = max(discordance, abs(difference))
     if discordance == 0:
         return 0.0
+    if problems > MOST_EXACT:
+        return _approximate_power(problems, discordance, abs(difference), alpha)
     gained = min(1.0, (1 + abs(difference) / discordance) / 2)
     spread = 9 * math.sqrt(problems * discordance * (1 - discordance)) + 9
     first = max(0, math.floor(problems * discordance - spread))
@@ -104,6 +110,16 @@ def sign_test_power(
         chance = binomial_cdf(most, flips, 1 - gained) + binomial_cdf(most, flips, gained)
         shown += binomial_pmf(flips, problems, discordance) * chance
     return min(1.0, shown)
+
+
+def _approximate_power(problems: int, discordance: float, difference: float, alpha: float) -> float:
+    """Return the power by the normal distribution, with the correction for counts."""
+    spread = math.sqrt(max(0.0, discordance - difference * difference))
+    excess = math.sqrt(problems) * (difference - 1 / problems)
+    excess -= normal_quantile(1 - alpha / 2) * math.sqrt(discordance)
+    if spread == 0:
+        return float(excess > 0)
+    return normal_cdf(excess / spread)
 
 
 @functools.cache

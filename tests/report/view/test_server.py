@@ -95,8 +95,9 @@ def test_a_linked_folder_is_not_followed(serve: Serve, results: Path, scored: Re
         (b"GET / HTTP/1.1\r\nHost: localhost\r\nHost: localhost\r\n\r\n", 421),
         (b"GET / HTTP/1.0\r\n\r\n", 421),
         (b"<script> / HTTP/1.1\r\nHost: localhost\r\n\r\n", 501),
+        (b"GET http://[ HTTP/1.1\r\nHost: localhost\r\n\r\n", 400),
     ],
-    ids=["nonsense", "version", "long", "headers", "two hosts", "no host", "method"],
+    ids=["nonsense", "version", "long", "headers", "two hosts", "no host", "method", "address"],
 )
 def test_requests_without_sense_get_a_strict_answer(
     serve: Serve, request_bytes: bytes, status: int

@@ -142,7 +142,7 @@ def _read_question(found: Any) -> Question:
     if missing := next((name for name in names if not isinstance(found.get(name), str)), None):
         raise ValueError(f"{missing} is not a text")
     record = Record(**{name: found[name] for name in names})
-    function = parse_json(record.metadata or "{}").get("func_name") or ""
+    function = _read_function(record.metadata)
     parts = (_pack(record.public_test_cases), _pack_private(record.private_test_cases))
     # Its large field is packed now.
     small = dataclasses.replace(record, private_test_cases="")
@@ -150,10 +150,20 @@ def _read_question(found: Any) -> Question:
     return Question(small, function, cases)
 
 
+def _read_function(metadata: str) -> str:
+    """Return the name of the function that tests call, or an empty text for standard input."""
+    found = parse_json(metadata or "{}")
+    if not isinstance(found, dict):
+        raise ValueError("the metadata is not an object")
+    function = found.get("func_name") or ""
+    if not isinstance(function, str) or (function and not function.isidentifier()):
+        raise ValueError("func_name is not a name")
+    return function
+
+
 def _pack(tests: str) -> bytes:
     """Return JSON in packed form, if it is a list of cases."""
-    if not isinstance(parse_json(tests, any_number=True), list):
-        raise ValueError("the tests are not a list")
+    text_cases.parse_pairs(tests)
     return zlib.compress(tests.encode(errors="surrogatepass"), 1)
 
 
@@ -166,7 +176,11 @@ def _pack_private(tests: str) -> bytes:
     except binascii.Error as error:
         raise ValueError(f"the private tests are not base64: {error}") from error
     try:
-        text_cases.unpack_part(part)  # its checksum, and that there is nothing but a string
+        # Its checksum, and that there is nothing but a string. Its cases are read when they are
+        # needed: that takes longer than everything else here.
+        found = text_cases.unpack_part(part).strip()
+        if not (found.startswith("[") and found.endswith("]")):
+            raise ValueError("not a list of test cases")
     except ValueError as error:
         raise ValueError(f"the private tests are damaged: {error}") from error
     return part

@@ -48,7 +48,15 @@ def check(answer: str, tests: Tests) -> Decision:
         return Decision(False, UNPARSABLE, f"{error}: {answer[:SHORT]}")
     except RecursionError:
         return Decision(False, UNPARSABLE, "too deeply nested")
-    return Decision(False, "wrong-answer", f"expected {wanted!r:.{SHORT}}, got {got!r:.{SHORT}}")
+    return Decision(False, "wrong-answer", f"expected {_show(wanted)}, got {_show(got)}")
+
+
+def _show(value: Any) -> str:
+    """Return the beginning of a value. One with thousands of digits cannot be written."""
+    try:
+        return f"{value!r:.{SHORT}}"
+    except (ValueError, RecursionError):
+        return "a number that is too long"
 
 
 def _is_literal(part: str) -> bool:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 from collections.abc import Mapping
 
 from assay import runs
-from assay.errors import UsageError
+from assay.errors import RunError, UsageError
 from assay.pipeline.config import ALL, EvalConfig, Until
 from assay.pipeline.evaluate import evaluate, open_shared
 from assay.progress import Reporter
-from assay.protocol import differences
+from assay.protocol import Protocol, differences
 from assay.runs import Result, RunReader
+from assay.runs.compare import check_margin
+from assay.runs.folder import run_folders
+from assay.runs.publication import ADDED_IN_ROUNDS
 from assay.runs.result import SequentialResult
 from assay.scoring.sequential import Look, look
 from assay.types import SampleKey, Verdict
@@ -19,7 +23,6 @@ from assay.types import SampleKey, Verdict
 UNDECIDED = "undecided"
 # In which two protocols may differ: the baseline's number of samples is its own.
 FREE_FIELDS = {"n_samples"}
-NOT_PUBLISHABLE = "samples were added until a comparison decided, which biases the score"
 
 Verdicts = Mapping[SampleKey, Verdict]
 
@@ -31,20 +34,27 @@ def evaluate_until(config: EvalConfig, until: Until, reporter: Reporter) -> Resu
     many rounds as the baseline has samples. Return the result with all looks. The same call resumes
     an interrupted evaluation.
     """
+    check_margin(until.margin)
     baseline = runs.find_result(until.against, config.results_dir)
-    before = RunReader(runs.find_run_folder(baseline, config.results_dir)).verdicts
-    budget = _choose_budget(config, baseline)
+    earlier = RunReader(runs.find_run_folder(baseline, config.results_dir))
+    before, budget = earlier.verdicts, _choose_budget(config, baseline)
     config = dataclasses.replace(
         config, sampling=dataclasses.replace(config.sampling, n_samples=budget)
     )
+
+    def admit(protocol: Protocol, key: str) -> None:
+        if not until.force:
+            _check_protocols(protocol, baseline)
+        if not config.fresh:
+            _check_run(config, key, baseline, earlier.about.key)
+
     looks: list[Look] = []
+    this = dataclasses.replace(config, admit=admit)
     with open_shared(config, reporter) as shared:
         while True:
             number = len(looks)
-            this = dataclasses.replace(config, rounds=number + 1, fresh=config.fresh and not looks)
-            result = evaluate(this, reporter, shared)
-            if not looks and not until.force:
-                _check_protocols(result, baseline)
+            result = evaluate(dataclasses.replace(this, rounds=number + 1), reporter, shared)
+            this = dataclasses.replace(config, fresh=False)  # checked, and resumed from here on
             after = RunReader(result.folder).verdicts
             pairs, gained, lost = count_flips(before, after, number)
             if not pairs:
@@ -78,14 +88,32 @@ def _choose_budget(config: EvalConfig, baseline: Result) -> int:
     return budget
 
 
-def _check_protocols(result: Result, baseline: Result) -> None:
-    found = differences(baseline.protocol.to_json(), result.protocol.to_json())
+def _check_protocols(protocol: Protocol, baseline: Result) -> None:
+    """Raise UsageError for another protocol, before anything is generated."""
+    found = differences(baseline.protocol.to_json(), protocol.to_json())
     names = [name for name, _, _ in found if name not in FREE_FIELDS]
     if names:
         raise UsageError(
             f"--against {baseline.run}: its protocol differs ({', '.join(names)}). Use the "
             "settings of the baseline."
         )
+
+
+def _check_run(config: EvalConfig, key: str, baseline: Result, baseline_key: str) -> None:
+    """Raise UsageError if the run to resume is the baseline, or has a result that would be lost."""
+    if key == baseline_key:
+        raise UsageError(
+            f"--against {baseline.run}: has the same model and settings, so this would resume it. "
+            "Give a run of another model."
+        )
+    newest = next((path for path, about in run_folders(config.results_dir) if about.key == key), "")
+    with contextlib.suppress(RunError):  # unfinished
+        result = runs.find_result(str(newest), config.results_dir) if newest else None
+        if result and result.complete and ADDED_IN_ROUNDS not in result.not_publishable:
+            raise UsageError(
+                f"{result.run}: has all samples already. Use `assay compare {baseline.run} "
+                f"{result.run}`, or --fresh to generate new ones."
+            )
 
 
 def count_flips(before: Verdicts, after: Verdicts, sample: int) -> tuple[int, int, int]:
@@ -115,8 +143,6 @@ def _record(
     """Write the result again, with what was decided at which look."""
     found = dataclasses.replace(
         result,
-        publishable=False,
-        not_publishable=(*result.not_publishable, NOT_PUBLISHABLE),
         sequential=SequentialResult(
             baseline.run, baseline.model, until.margin, budget, looks[-1].decision, tuple(looks)
         ),

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import base64
 import gzip
+import json
+import math
 from collections.abc import Iterable, Mapping
 from html import escape
 from typing import Any
@@ -94,9 +96,33 @@ def _section(section: Section) -> str:
     )
 
 
+def encode(content: Any) -> bytes:
+    """Return JSON that browsers read: numbers that are not finite become null.
+
+    Python writes and reads them, and engines report them as log-probabilities.
+    """
+    plain = codec.to_json(content)
+    try:
+        found = json.dumps(plain, allow_nan=False, separators=(",", ":"))
+    except ValueError:
+        found = json.dumps(_finite(plain), allow_nan=False, separators=(",", ":"))
+    return found.encode("ascii")
+
+
+def _finite(value: Any) -> Any:
+    match value:
+        case float():
+            return value if math.isfinite(value) else None
+        case dict():
+            return {name: _finite(one) for name, one in value.items()}
+        case list() | tuple():
+            return [_finite(one) for one in value]
+    return value
+
+
 def pack(content: Any) -> bytes:
     """Return JSON, compressed. The same content gives the same bytes."""
-    return gzip.compress(codec.dumps(content).encode("ascii"), compresslevel=9, mtime=0)
+    return gzip.compress(encode(content), compresslevel=9, mtime=0)
 
 
 def _embed(name: str, content: Any) -> str:

@@ -82,8 +82,7 @@ def _comparisons(pairs: Sequence[tuple[RunSource, RunSource]]) -> str:
         f'<h3>{text(name)}</h3><ul class="columns">{"".join(items)}</ul>'
         for name, items in sorted(by_benchmark.items())
     )
-    more = len(pairs) - MOST_LISTED
-    note = f'<p class="note">And {count(more, "more pair")}.</p>' if more > 0 else ""
+    note = '<p class="note">And more pairs.</p>' if len(pairs) > MOST_LISTED else ""
     content = f"<h2>Comparisons</h2>{lists}{note}"
     return f'<section class="panel main" data-mount="pairs">{content}</section>'
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections import defaultdict, deque
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,7 @@ from assay.report.pages.compare_page import (
     render_comparison,
 )
 from assay.report.pages.model.page import render_measurement
-from assay.report.pages.overview_page import OVERVIEW, render_overview
+from assay.report.pages.overview_page import MOST_LISTED, OVERVIEW, render_overview
 from assay.report.pages.run.blocks import build_index, build_texts, count_chunks
 from assay.report.pages.run.data import RunData, load_run_data
 from assay.report.pages.run.page import render_run
@@ -74,9 +75,15 @@ class Site:
     def list_pairs(self) -> Iterator[tuple[RunSource, RunSource]]:
         """Yield the pairs of finished runs that can be compared, the earlier run first."""
         finished = [run for run in reversed(self.sources.runs) if run.entry.result]
-        for a, b in itertools.combinations(finished, 2):
-            if _is_comparable(a, b):
-                yield a, b
+        later: dict[tuple[str, str], deque[RunSource]] = defaultdict(deque)
+        for run in finished:
+            later[_pair_key(run)].append(run)
+        for a in finished:
+            others = later[_pair_key(a)]
+            others.popleft()  # itself
+            for b in others:
+                if _is_comparable(a, b):
+                    yield a, b
 
     def section(self, key: str) -> Section:
         """Return a page. Raise UsageError for an unknown key."""
@@ -95,7 +102,10 @@ class Site:
         return build(self, *names)
 
     def _overview(self) -> Section:
-        return render_overview(self.sources, list(self.list_pairs()))
+        # One more than are listed shows that there are more. To count them would take long.
+        return render_overview(
+            self.sources, list(itertools.islice(self.list_pairs(), MOST_LISTED + 1))
+        )
 
     def _board(self) -> Section:
         return render_board(self.sources)
@@ -182,11 +192,14 @@ BLOCKS: dict[tuple[str, int], Callable[..., Any]] = {
 }
 
 
+def _pair_key(run: RunSource) -> tuple[str, str]:
+    """Return what is the same for two runs that can be compared: the benchmark and the judge."""
+    return run.entry.benchmark, run.entry.protocol.judge or ""
+
+
 def _is_comparable(a: RunSource, b: RunSource) -> bool:
     one, other = a.entry.result, b.entry.result
-    if one is None or other is None or a.entry.benchmark != b.entry.benchmark:
-        return False
-    if (one.protocol.judge or "") != (other.protocol.judge or ""):
+    if one is None or other is None:
         return False
     try:
         return share_problems(one, other)

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import hashlib
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from assay.errors import RunError
 from assay.report.pages.model.documents import Measurement, read_measurement
-from assay.runs.history import RunEntry, collect_runs, list_runs
+from assay.runs import Result
+from assay.runs.history import RunEntry, collect_runs, list_runs, read_own_result
 from assay.runs.stores.suites import FOLDER, SuiteRecord, read_suite
+
+SAFE_KEY = re.compile(r"[\w.+-]{1,200}", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,13 +40,15 @@ def open_sources(
     references: Sequence[str],
     results_dir: Path,
     warn: Callable[[str], None] = lambda _: None,
+    read: Callable[[Path], Result] = read_own_result,
 ) -> Sources:
     """Return what the references name: runs, suites, results folders, files of measurements.
 
     Without references, return what is in ``results_dir``. Raise RunError for a reference that is
-    nothing of these. ``warn`` gets a line for every file of a folder that cannot be read.
+    nothing of these. ``warn`` gets a line for every file of a folder that cannot be read. ``read``
+    reads the results files of folders.
     """
-    found = _Finder(results_dir, warn)
+    found = _Finder(results_dir, warn, read)
     for reference in references or [str(results_dir)]:
         found.add(reference)
     return found.sources()
@@ -50,8 +57,10 @@ def open_sources(
 class _Finder:
     """Collect sources, each once."""
 
-    def __init__(self, results_dir: Path, warn: Callable[[str], None]) -> None:
-        self._results_dir, self._warn = results_dir, warn
+    def __init__(
+        self, results_dir: Path, warn: Callable[[str], None], read: Callable[[Path], Result]
+    ) -> None:
+        self._results_dir, self._warn, self._read = results_dir, warn, read
         self._runs: dict[tuple[str, str, str], RunSource] = {}
         self._suites: dict[str, SuiteRecord] = {}
         self._measurements: dict[str, Measurement] = {}
@@ -76,8 +85,11 @@ class _Finder:
         )
 
     def _add_folder(self, folder: Path) -> None:
-        for entry in list_runs(folder, self._warn):
+        results = set()
+        for entry in list_runs(folder, self._warn, self._read):
             self._add_run(entry, folder)
+            if entry.result is not None:
+                results.add(entry.result.path)
         for path in sorted((folder / FOLDER).glob("*.json")):
             try:
                 record = read_suite(path)
@@ -85,8 +97,8 @@ class _Finder:
                 self._warn(str(error))
                 continue
             self._suites.setdefault(record.suite, record)
-        for path in sorted(folder.glob("*.json")):
-            if found := read_measurement(path):
+        for path in sorted(set(folder.glob("*.json")) - results):
+            if not path.is_symlink() and (found := read_measurement(path)):
                 self._measurements.setdefault(found.key, found)
 
     def _add_named(self, reference: str) -> None:
@@ -123,11 +135,15 @@ def _is_run(path: Path) -> bool:
 
 
 def _number(runs: Sequence[RunSource]) -> list[RunSource]:
-    """Return the runs with unique keys."""
+    """Return the runs with unique keys, which need no quotes in HTML and addresses."""
     seen: dict[str, int] = {}
     found = []
     for run in runs:
-        count = seen[run.key] = seen.get(run.key, 0) + 1
-        key = run.key if count == 1 else f"{run.key}~{count}"
+        name = run.key
+        if not SAFE_KEY.fullmatch(name):  # a folder that was renamed
+            digest = hashlib.sha256(name.encode("utf-8", "surrogateescape"))
+            name = f"run-{digest.hexdigest()[:16]}"
+        count = seen[name] = seen.get(name, 0) + 1
+        key = name if count == 1 else f"{name}~{count}"
         found.append(RunSource(key, run.entry, run.folder, run.results_dir))
     return found

@@ -12,7 +12,7 @@ from urllib.parse import parse_qs, urlsplit
 
 from assay import __version__, codec
 from assay.errors import AssayError
-from assay.report.pages.document import render_document, security_policy
+from assay.report.pages.document import encode, render_document, security_policy
 from assay.report.view.guard import Refusal, collect_headers
 from assay.report.view.live import Changes
 
@@ -55,8 +55,12 @@ class ViewHandler(BaseHTTPRequestHandler):
     do_HEAD = do_GET  # noqa: N815 - its name in the library
 
     def _answer(self) -> None:
-        parts = urlsplit(self.path)
-        query = {name: values[-1] for name, values in parse_qs(parts.query).items()}
+        try:
+            parts = urlsplit(self.path)
+            query = {name: values[-1] for name, values in parse_qs(parts.query).items()}
+        except ValueError:
+            self._refuse(Refusal(HTTPStatus.BAD_REQUEST, "the address is not valid"))
+            return
         guard, headers = self.server.guard, collect_headers(self.headers)
         if refusal := guard.check(headers):
             self._refuse(refusal)
@@ -145,7 +149,7 @@ class ViewHandler(BaseHTTPRequestHandler):
         self._send(content, JSON, refusal.status, headers=headers)
 
     def _send_json(self, content: object) -> None:
-        self._send(codec.dumps(codec.to_json(content)).encode(), JSON)
+        self._send(encode(content), JSON)
 
     def _send(
         self,

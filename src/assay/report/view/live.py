@@ -17,6 +17,7 @@ from assay.report.pages import PageLink, RunSource, Section, Site, Sources, open
 from assay.report.pages.section import join_key
 from assay.report.view.changes import Snapshot, take_snapshot
 from assay.report.view.progress import Counter, Progress
+from assay.runs.history import ResultCache
 
 SILENT = Silent()
 MOST_RUNS = 8  # whose samples are in memory
@@ -84,6 +85,7 @@ class LiveSite:
         self.results = results
         self._reporter, self._data_dir = reporter, data_dir
         self._noted: set[str] = set()
+        self._results = ResultCache()  # used by the thread that polls
         self._polling, self._lock = threading.Lock(), threading.Lock()
         self._snapshot = Snapshot({}, {}, {})
         self._lists = self._make_site(Sources(()))
@@ -148,7 +150,10 @@ class LiveSite:
         return {key: progress for key, progress in found.items() if progress}
 
     def _open(self) -> Sources:
-        found = open_sources([str(self.results)], self.results, self._note)
+        found = open_sources([str(self.results)], self.results, self._note, self._results.read)
+        self._results.forget_others(
+            {run.entry.result.path for run in found.runs if run.entry.result}
+        )
         return replace(found, runs=tuple(self._without_links(run) for run in found.runs))
 
     def _note(self, line: str) -> None:

@@ -170,9 +170,12 @@ class Worker:
         if self._oracle is None:
             self._oracle = self._started_oracle()
         follows = key not in self._known.items
+        try:
+            body = tests() if follows else b""
+        except ValueError as error:  # nothing was sent yet, so the worker can go on
+            return SandboxFailure(f"the benchmark's own tests are damaged: {error}")
         self._oracle.send(Turn(key, seed, follows))
         if follows:
-            body = tests()
             self._oracle.send_encoded(body)
             self._known.add(key, None, len(body))
         self._programs.send(order)

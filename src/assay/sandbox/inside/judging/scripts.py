@@ -61,8 +61,11 @@ def _failed(number: int, given: bytes, expected: str, printed: str, ended: Ended
     test = f"case {number}: {_shown(given.decode(errors='replace'))}"
     if ended.reason:
         return judge.fail(ended.reason, ended.detail, test)
-    if not printed.strip():
+    if not printed:
         told = f"expected {_shown(expected)}, printed nothing"
+    elif printed.strip() == expected.strip():  # the white space around them counts
+        told = f"expected {trial.shorten(expected, SHORT)!r}, printed "
+        told += repr(trial.shorten(printed, SHORT))
     else:
         told = f"expected {_shown(expected)}, printed {_shown(printed)}"
     return judge.fail("wrong-answer", told, test)
