@@ -74,7 +74,8 @@ class ModelReferences(click.ParamType[str]):
     "most; default: as many as the baseline has.",
 )  # fmt: skip
 @option(
-    "--against", group=MEASUREMENT, default="", metavar="RUN", help="Baseline of --until."
+    "--against", group=MEASUREMENT, default="", metavar="RUN",
+    help="Baseline of --until: a results file, or the name of a run as listed by `assay history`.",
 )  # fmt: skip
 @margin
 @model_options

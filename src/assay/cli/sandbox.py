@@ -103,7 +103,9 @@ def doctor(as_json: bool) -> None:
 @option("--sandbox-tier", "tier", default="auto", help=TIER_HELP)
 @as_json
 def selftest(kind: str, tier: str, as_json: bool) -> None:
-    """Run the attack battery against the sandbox on this machine.
+    """Attack the sandbox on this machine, and print what it contains.
+
+    Takes about half a minute. The exit code is 2 if an attack succeeds against a guarantee.
 
     \b
     Example:
@@ -129,7 +131,7 @@ def selftest(kind: str, tier: str, as_json: bool) -> None:
     if broken:
         raise SandboxError(
             f"sandbox: {quantity(len(broken), 'attack')} succeeded against a guarantee. "
-            f"The first is {broken[0].attack}."
+            f"The first is {broken[0].attack}. Do not run programs here; report it (SECURITY.md)."
         )
 
 
@@ -152,6 +154,7 @@ def _kind(found: KindReport) -> list[str]:
 
 def _diagnosis(found: Diagnosis) -> list[str]:
     lines = [f"{name:<20}{value}" for name, value in found.features.items()]
+    lines += ["", "Tiers, strongest first. + is guaranteed, - is not."]
     for tier in found.tiers:
         state = f"no: {tier.refusal}" if tier.refusal else "yes"
         chosen = "  <- used by default" if tier.name == found.chosen else ""
