@@ -51,7 +51,9 @@ def parse_devices(options: EngineOptions) -> tuple[str, ...]:
     if (options.device == "cpu" and set(names) != {CPU}) or (
         options.device == "cuda" and CPU in names
     ):
-        raise UsageError(f"--device {options.device}: contradicts --devices {options.devices}.")
+        raise UsageError(
+            f"--device {options.device}: contradicts --devices {options.devices}. Drop one."
+        )
     return names
 
 

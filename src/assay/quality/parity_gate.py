@@ -77,7 +77,8 @@ def compare_devices(
     with open_scorer(on_gpu, keep=keep) as scorer:
         if not scorer.used_gpu:
             raise ModelError(
-                f"the engine did not use {device}. Give --device cpu, or fix the engine."
+                f"the engine did not use {device}. Install a build of it with GPU support, or give "
+                "--device cpu."
             )
         rows = [
             compare_rows(one, scorer.logits(ids))

@@ -146,7 +146,9 @@ class GgufModel(ProcessModel[LlamaFacts]):
     def scoring_settings(self) -> LlamaScoreSettings:
         if self._own_options:
             name = self._own_options[0].name
-            raise UsageError(f"--engine-option {name}: has no effect on given tokens. Drop it.")
+            raise UsageError(
+                f"--engine-option {name}: has no effect on logits and perplexity. Drop it."
+            )
         return LlamaScoreSettings(
             path=str(self._path),
             context=min(self._header.context_length, SCORED_TOKENS),
