@@ -23,6 +23,11 @@ from assay.sandbox.selftest.battery import Observation, run_battery
 from assay.sandbox.selftest.doctor import Diagnosis, diagnose
 from assay.sandbox.selftest.overview import KindReport, overview
 
+LEGEND = (
+    "In brackets is the verdict on the attacking program. It passes if its attempts were refused "
+    "or had no effect."
+)
+
 
 @click.group(cls=FullGroup)
 def sandbox() -> None:
@@ -105,7 +110,8 @@ def doctor(as_json: bool) -> None:
 def selftest(kind: str, tier: str, as_json: bool) -> None:
     """Attack the sandbox on this machine, and print what it contains.
 
-    Takes about half a minute. The exit code is 2 if an attack succeeds against a guarantee.
+    Takes about half a minute on an idle machine. The exit code is 2 if an attack succeeds against
+    a guarantee.
 
     \b
     Example:
@@ -123,7 +129,7 @@ def selftest(kind: str, tier: str, as_json: bool) -> None:
         attacks = list(map(codec.to_json, observations))
         echo_json({"tier": capabilities.tier, "attacks": attacks})
     else:
-        echo(*_observations(observations))
+        echo(*_observations(observations), LEGEND)
         echo(
             f"{capabilities.kind}, tier {capabilities.tier}: {len(observations)} attacks, "
             f"{quantity(len(broken), 'guarantee')} broken"
