@@ -108,7 +108,7 @@ class AprCliModel:
     def describe(self) -> AprFacts:
         return self._facts
 
-    def kept_loaded(self) -> AbstractContextManager[Loading]:
+    def keep_loaded(self) -> AbstractContextManager[Loading]:
         return nullcontext("every call")
 
     def usage(self) -> None:
