@@ -39,7 +39,7 @@ eval-humaneval: $(VENV)/.ready ## evaluate CHECKPOINT (default: SmolLM2-135M-Ins
 eval-mbpp: $(VENV)/.ready ## evaluate CHECKPOINT on MBPP's test split
 	$(call EVAL,mbpp)
 
-eval-bigcodebench: $(VENV)/.ready ## evaluate CHECKPOINT on BigCodeBench (makes its environment on first use)
+eval-bigcodebench: $(VENV)/.ready ## evaluate CHECKPOINT on BigCodeBench (creates its environment on first use)
 	$(BIN)/assay env bigcodebench
 	$(call EVAL,bigcodebench)
 
@@ -64,7 +64,7 @@ leaderboard: $(VENV)/.ready ## compare all models of RESULTS_DIR on all benchmar
 view: $(VENV)/.ready ## serve the report pages of RESULTS_DIR on this machine
 	$(BIN)/assay view "$(RESULTS_DIR)" --open
 
-check: $(VENV)/.ready ## tell whether the file of CHECKPOINT is sound
+check: $(VENV)/.ready ## check whether the file of CHECKPOINT is sound
 	$(BIN)/assay check "$(CHECKPOINT)"
 
 bench: $(VENV)/.ready ## measure CHECKPOINT's throughput into RESULTS_DIR/throughput.json

@@ -97,7 +97,7 @@ def together(path: Path, pause: float, samples: int, workers: int) -> float:
 def generating(path: Path, pause: float) -> float:
     """Seconds for the completions alone."""
     model = PacedModel(str(path), pause)
-    requests = [Request(*key, Prompt(), Decoding(), 0) for key in model.recorded()]
+    requests = [Request(*key, Prompt(), Decoding(), 0) for key in model.list_recorded()]
     started = time.monotonic()
     for _ in model.generate(requests):
         pass

@@ -184,7 +184,7 @@ def _statuses(samples: Samples, verdict: Verdict) -> tuple[bool, ...]:
     return tuple(n == total for n, total in verdict.groups.values()) or (False, False)
 
 
-def explained(samples: Samples, key: tuple[str, int]) -> str:
+def explain_difference(samples: Samples, key: tuple[str, int]) -> str:
     name = f"{samples.name}/{samples.benchmark}"
     reasons = (why for (part, *known), why in EXPLAINED.items() if part in name and known == [*key])
     return next(reasons, "")
@@ -217,7 +217,7 @@ def main() -> None:
         as_it_is = executed_as_it_is(samples, differ) if differ else {}
         for key, status in reference.items():
             if found[key] != status:
-                why = EXTRACTED if as_it_is[key] == status else explained(samples, key)
+                why = EXTRACTED if as_it_is[key] == status else explain_difference(samples, key)
                 differing += 1
                 unexplained += not why
                 print(f"  {key[0]}#{key[1]}: theirs {status}, ours {found[key]}: {told[key][:300]}")

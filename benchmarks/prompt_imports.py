@@ -17,7 +17,7 @@ from extraction import Text, raw_texts
 
 from assay import benchmarks
 from assay.cli._progress import ProgressDisplay
-from assay.extract.python import bound, unbound
+from assay.extract.python import find_bound_names, find_unbound_names
 from assay.extract.workers import ExtractionRequest, Extractor
 from assay.pipeline import references
 from assay.pipeline.prompt_imports import surround
@@ -39,8 +39,8 @@ def programs(benchmark: Benchmark, texts: list[Text]) -> list[Program]:
 
 def depends(program: Program, problem: Problem) -> bool:
     """Return whether a program may need code of the prompt, or an import that a rule added."""
-    brought = bound(problem.tests.prompt_code)
-    return bool(brought & unbound(program.code)) or "hints" in program.rule.split("+")
+    brought = find_bound_names(problem.tests.prompt_code)
+    return bool(brought & find_unbound_names(program.code)) or "hints" in program.rule.split("+")
 
 
 def passing(

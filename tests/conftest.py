@@ -127,7 +127,7 @@ def humaneval(_environment: None) -> Benchmark:
 def default_model(_environment: None) -> Iterator[Model]:
     """Load the default model once for all tests that only ask it for something."""
     model = open_model("default")
-    with model.kept_loaded():
+    with model.keep_loaded():
         yield model
     model.close()
 

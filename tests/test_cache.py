@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from assay import codec
-from assay.datasets import cache_dir, kept_sha256, read_sealed, seal, write_sealed
+from assay.datasets import cache_dir, look_up_sha256, read_sealed, seal, write_sealed
 from assay.errors import DataError
 from assay.runs import KeptData, VerdictCache
 from assay.types import Job, Program, Tests, Verdict
@@ -160,10 +160,10 @@ def test_digests_of_weights_are_sealed_too(cache: Path, tmp_path: Path) -> None:
     """A planted digest would have given one model's verdicts and gate to another."""
     weights = tmp_path / "weights"
     weights.write_bytes(bytes(1 << 20))
-    right = kept_sha256(weights)
+    right = look_up_sha256(weights)
     (note,) = (cache / "digests").iterdir()
     note.write_text("0" * 64)
-    assert kept_sha256(weights) == right
+    assert look_up_sha256(weights) == right
 
 
 def test_the_key_is_created_once_and_for_the_user_alone(key_file: Path, tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ import pytest
 import assay
 from assay.benchmarks import benchmarks
 from assay.errors import AssayError, DataError, SandboxError
-from assay.extract import explained, extract, extraction_rules
+from assay.extract import explain_extraction, extract, extraction_rules
 from assay.formats.format import read_checkpoint
 from assay.models import EngineFacts, EngineOptions, Model, Rendered, backends, convert, open_model
 from assay.prompts import strategies
@@ -255,7 +255,7 @@ def test_an_engine_gives_every_request_a_completion(
     ]
     if name == "replay":  # it has what was recorded
         requests = requests[:1]
-    with model.kept_loaded() as loading:
+    with model.keep_loaded() as loading:
         assert loading in ("kept", "elsewhere", "every call")
         made = sorted(model.generate(iter(requests)), key=lambda c: c.task_id)
     assert [c.key for c in made] == [r.key for r in requests]
@@ -384,12 +384,12 @@ def test_a_rule_is_described_applied_and_can_be_left_out(rule: str) -> None:
     prompt = "def f(x):\n"
     problem = SPECIAL.get(rule) or Problem("t", prompt, F, Tests("f", "assert f(1) == 1\n"))
     text, form = EXAMPLES[rule]
-    steps = explained(text, problem, form)
+    steps = explain_extraction(text, problem, form)
     assert steps is not None
     assert rule in [step.rule for step in steps], steps
     program = extract(text, problem, form)
     compile(program.code, "program", "exec")
-    without = explained(text, problem, form, frozenset({rule}))
+    without = explain_extraction(text, problem, form, frozenset({rule}))
     assert problem.only_rule or rule not in [step.rule for step in without or ()]
 
 

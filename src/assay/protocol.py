@@ -56,13 +56,13 @@ class Protocol:
     def hash(self) -> str:
         return codec.digest(self._content())
 
-    def recorded(self) -> RecordedProtocol:
+    def to_recorded(self) -> RecordedProtocol:
         """Return the protocol in the form that files store."""
         values = {f.name: getattr(self, f.name) for f in fields(self)}
         return RecordedProtocol(hash=self.hash, **{**values, "judge": self.judge or None})
 
     def to_json(self) -> Any:
-        return self.recorded().to_json()
+        return self.to_recorded().to_json()
 
     def _content(self) -> Any:
         """Return all fields, without those that earlier versions lack if they have no effect."""

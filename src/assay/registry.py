@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import importlib
 import importlib.metadata
 import pkgutil
@@ -44,7 +45,11 @@ class Registry(Generic[T]):
     def get(self, name: str) -> T:
         self._load()
         if name not in self._items:
-            raise UsageError(f"{self._noun} '{name}': unknown. Choose {', '.join(self.names())}.")
+            close = difflib.get_close_matches(name, self.names())
+            hint = f" Did you mean {' or '.join(close)}?" if close else ""
+            raise UsageError(
+                f"{self._noun} '{name}': unknown.{hint} Choose {', '.join(self.names())}."
+            )
         return self._items[name]
 
     def _load(self) -> None:

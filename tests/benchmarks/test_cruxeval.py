@@ -201,7 +201,7 @@ def _continuation(found: Benchmark, task_id: str, texts: dict[str, list[str]]) -
         ),
         (
             ("eval", "cruxeval", "--problems", "1"),
-            "assay: benchmark 'cruxeval': unknown. Choose ",
+            "assay: benchmark 'cruxeval': unknown. Did you mean cruxeval-o or cruxeval-i? Choose ",
         ),
         (
             ("eval", "cruxeval-o", "--task", "sample_1"),

@@ -132,7 +132,7 @@ def test_a_folder_that_is_not_there(assay: Cli, nothing: dict[str, str]) -> None
 def test_an_unknown_name(assay: Cli) -> None:
     done = assay("data", "verify", "humanevil")
     assert done.returncode == 2
-    assert done.stderr.startswith("assay: data file 'humanevil': unknown. Choose bigcodebench,")
+    assert done.stderr.startswith("assay: data file 'humanevil': unknown. Did you mean humaneval")
 
 
 def test_a_variable_that_names_no_file_is_said_by_every_command(assay: Cli) -> None:

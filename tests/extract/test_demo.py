@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from assay.extract import UNCUT, alternative, explained, extract
+from assay.extract import UNCUT, alternative, explain_extraction, extract
 from assay.extract.rule import Cut
 from assay.extract.rules.demo import cut_demo
 from assay.types import Problem, Program, Tests
@@ -183,13 +183,13 @@ def test_the_alternative_is_the_program_with_its_demo() -> None:
     problem = Problem("t", "", "", TESTS)
     text = f"Sure:\n```python\nSolution\n{code}```\n"
     assert extract(text, problem, "chat").rule == "fenced+demo+hints"
-    steps = explained(text, problem, "chat")
+    steps = explain_extraction(text, problem, "chat")
     assert alternative(text, steps, problem) == Program(
         f"from typing import List\n{code}", f"fenced+{UNCUT}+hints"
     )
     without = frozenset({"hints"})
     assert alternative(text, steps, problem, without) == Program(code, f"fenced+{UNCUT}")
-    assert alternative(CODE, explained(CODE, problem, "chat"), problem) is None
+    assert alternative(CODE, explain_extraction(CODE, problem, "chat"), problem) is None
     assert alternative("", None, problem) is None
 
 

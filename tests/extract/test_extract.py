@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from assay import benchmarks
 from assay.errors import AssayError
-from assay.extract import NO_CODE, explained, extract, extraction_rules
+from assay.extract import NO_CODE, explain_extraction, extract, extraction_rules
 from assay.extract.python import defines
 from assay.types import Problem, Program, PromptForm, Tests
 
@@ -181,7 +181,7 @@ def test_every_rule_can_be_left_out() -> None:
 
 def test_steps_lead_from_the_text_to_the_program() -> None:
     text = f"<think>Hm.</think>\n```python\n{CODE}\nprint(f(1))\n```\n"
-    steps = explained(text, PROBLEM, "chat")
+    steps = explain_extraction(text, PROBLEM, "chat")
     assert steps is not None
     assert steps[0].before == text
     assert all(one.after == other.before for one, other in itertools.pairwise(steps))

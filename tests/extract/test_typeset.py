@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from assay.extract.rules.typeset import as_typed
+from assay.extract.rules.typeset import replace_typography
 
 CODE = "def f(my_list):\n    return 2 * my_list['a']\n"
 
@@ -21,8 +21,8 @@ CODE = "def f(my_list):\n    return 2 * my_list['a']\n"
 )
 def test_plain_characters_come_back(text: str) -> None:
     assert text != CODE
-    assert as_typed(text) == CODE
+    assert replace_typography(text) == CODE
 
 
 def test_plain_code_stays_as_it_is() -> None:
-    assert as_typed(CODE) == CODE
+    assert replace_typography(CODE) == CODE

@@ -56,10 +56,10 @@ def test_a_text_that_is_too_long_is_not_sent() -> None:
 def spoil(monkeypatch: pytest.MonkeyPatch, statement: str) -> None:
     """Let the worker's own code do what the statement says when a text is ``SPOIL``."""
     spoilt = (
-        "from assay.extract import _worker; real = _worker.explained\n"
-        f"def explained(text, *rest):\n    if text == 'SPOIL': {statement}\n"
+        "from assay.extract import _worker; real = _worker.explain_extraction\n"
+        f"def explain_extraction(text, *rest):\n    if text == 'SPOIL': {statement}\n"
         "    return real(text, *rest)\n"
-        "_worker.explained = explained\n"
+        "_worker.explain_extraction = explain_extraction\n"
     )
     before, after = _process.SCRIPT.split("from assay", 1)
     script = f"{before}\n{spoilt}from assay{after}"

@@ -207,7 +207,7 @@ def test_no_binary_says_how_to_get_one(model: str, monkeypatch: pytest.MonkeyPat
 
 def test_a_binary_without_batches_is_too_old(model: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("STAND_IN_OLD", "1")
-    with pytest.raises(ModelError, match="no run --batch-jsonl"):
+    with pytest.raises(ModelError, match="has no option --batch-jsonl"):
         open_model(model)
 
 

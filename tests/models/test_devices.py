@@ -54,7 +54,7 @@ def test_texts_are_those_of_one_process(path: str) -> None:
     expected = {c.key: (c.text, c.seed, c.error) for c in alone.generate(REQUESTS)}
     model, counter = open_two(path), Counter()
     model.reporter = counter
-    with model.kept_loaded() as loading:
+    with model.keep_loaded() as loading:
         assert loading == "kept"
         model.preload(DECODING)
         found = {c.key: (c.text, c.seed, c.error) for c in model.generate(REQUESTS)}
@@ -73,7 +73,7 @@ def test_texts_are_those_of_one_process(path: str) -> None:
 
 def test_a_device_that_fails_ends_the_others(path: str) -> None:
     model = open_two(path)
-    with model.kept_loaded():
+    with model.keep_loaded():
         model.preload(DECODING)
         processes(model)[0].kill()
         with pytest.raises(ModelError, match="ended unexpectedly"):

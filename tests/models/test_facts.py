@@ -64,7 +64,7 @@ def test_torch(tmp_path: Path) -> None:
         ("transformers", transformers.__version__), ("torch", torch.__version__),
         ("device", "cpu"), ("dtype", "float32"), ("threads", 1),
     ]  # fmt: skip
-    with model.kept_loaded():
+    with model.keep_loaded():
         with open_scorer(model) as scorer:
             assert told(scorer.facts) == loaded
         generate(model)

@@ -128,7 +128,7 @@ def test_memory_of_the_gpu_is_told(folder: Path) -> None:
         Request(f"t/{n}", 0, Prompt(text="x" * (n + 3)), Decoding(max_tokens=n + 1), 0)
         for n in range(12)
     ]
-    with model.kept_loaded():
+    with model.keep_loaded():
         made = {c.task_id: c.tokens_generated for c in model.generate(asked)}
         usage = model.usage()
     # Steps come eight at a time, and none is made beyond what was asked for.

@@ -53,7 +53,7 @@ def test_one_process_serves_all_calls(model: ProcessModel[Any]) -> None:
     assert model.usage() is None
     first = [c.text for c in model.generate(ask(1))]
     assert process(model) is None
-    with model.kept_loaded() as loading:
+    with model.keep_loaded() as loading:
         assert loading == "kept"
         kept = [c.text for c in model.generate(ask(1))]
         served_by = process(model)
@@ -83,7 +83,7 @@ def test_scores_and_texts_do_not_depend_on_what_was_asked_before(model: ProcessM
         expected = scorer.logits(tokens)
         facts = scorer.facts, scorer.context, scorer.at_once
     assert process(model) is None
-    with model.kept_loaded():
+    with model.keep_loaded():
         for _ in range(2):
             with open_scorer(model) as scorer:
                 assert np.array_equal(scorer.logits(tokens), expected)
@@ -95,7 +95,7 @@ def test_scores_and_texts_do_not_depend_on_what_was_asked_before(model: ProcessM
 
 @pytest.mark.slow
 def test_a_scorer_whose_engine_was_killed_is_started_again(model: ProcessModel[Any]) -> None:
-    with model.kept_loaded():
+    with model.keep_loaded():
         with open_scorer(model) as scorer:
             model.close()
             with pytest.raises(ModelError, match="ended unexpectedly"):
@@ -106,7 +106,7 @@ def test_a_scorer_whose_engine_was_killed_is_started_again(model: ProcessModel[A
 
 @pytest.mark.slow
 def test_answers_that_nobody_took_are_not_given_to_the_next(model: ProcessModel[Any]) -> None:
-    with model.kept_loaded():
+    with model.keep_loaded():
         with contextlib.closing(model.generate(ask(4, new_tokens=40))) as left:  # type: ignore[type-var]
             next(left)
         assert process(model) is None
@@ -116,7 +116,7 @@ def test_answers_that_nobody_took_are_not_given_to_the_next(model: ProcessModel[
 
 @pytest.mark.slow
 def test_a_killed_engine_is_started_again(model: ProcessModel[Any]) -> None:
-    with model.kept_loaded():
+    with model.keep_loaded():
         list(model.generate(ask(1)))
         model.close()
         with pytest.raises(ModelError, match="ended unexpectedly"):

@@ -39,7 +39,7 @@ def test_a_folder_of_evalplus_in_the_order_of_numbers(tmp_path: Path) -> None:
         ("HumanEval/10", " 0\n"),
     ]
     model = open_recorded(str(tmp_path))
-    assert model.recorded() == [("HumanEval/2", 0), ("HumanEval/2", 1), ("HumanEval/10", 0)]
+    assert model.list_recorded() == [("HumanEval/2", 0), ("HumanEval/2", 1), ("HumanEval/10", 0)]
     first = model.identity.weights_sha256
     (tmp_path / "HumanEval_2" / "9.py").write_text("pass\n")
     assert open_recorded(str(tmp_path)).identity.weights_sha256 != first

@@ -68,7 +68,7 @@ def test_a_request_that_was_repeated_replaces_the_failed_one(tmp_path: Path) -> 
     error = {"task_id": "a", "sample": 0, "text": "", "finish_reason": "error", "error": "gone"}
     right = {"task_id": "a", "sample": 0, "text": "x"}
     model = open_recorded(write(tmp_path / "r", error, error, right))
-    assert model.recorded() == [("a", 0)]
+    assert model.list_recorded() == [("a", 0)]
     (made,) = model.generate([request("a", 0)])
     assert (made.text, made.error) == ("x", None)
     with pytest.raises(ModelError, match="sample 0 of a occurs twice"):
@@ -86,7 +86,7 @@ def test_a_line_cut_in_half_is_a_sample_that_is_missing(tmp_path: Path) -> None:
     assert (first.error, second.error) == (None, "its line was cut in half")
     own = '{"task_id": "a", "sample": 7, "te'
     path.write_text(whole + own)
-    assert open_recorded(spec, partial=True).recorded() == [("a", 0), ("a", 7)]
+    assert open_recorded(spec, partial=True).list_recorded() == [("a", 0), ("a", 7)]
     path.write_text(whole + '{"task_id": "')
     with pytest.raises(ModelError, match="cut in half before its task_id. Delete the line"):
         open_recorded(spec, partial=True)

@@ -180,7 +180,7 @@ def test_settings_that_are_not_its_own_are_refused(plain: str) -> None:
     with pytest.raises(UsageError, match="--revision: the gguf engine has no such setting"):
         open_model(plain, EngineOptions(revision="main"))
     model = open_model(plain, EngineOptions(engine_options=("n_batch=64",)))
-    with pytest.raises(UsageError, match="has no effect on given tokens"):
+    with pytest.raises(UsageError, match="has no effect on logits and perplexity"):
         open_scorer(model)
 
 

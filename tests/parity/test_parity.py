@@ -33,6 +33,6 @@ def test_verdicts_agree(part: str, count: int, shared_data: Path, tmp_path: Path
     differing = {
         key: (status, found[key], told[key])
         for key, status in reference.items()
-        if found[key] != status and not parity.explained(samples, key)
+        if found[key] != status and not parity.explain_difference(samples, key)
     }
     assert differing == {}

@@ -15,7 +15,7 @@ from assay.models.engines.torch.engine import TorchModel
 from assay.models.gpu import driver_gpu
 from assay.models.scoring import Scorer
 from assay.quality import parity_gate as gate
-from assay.quality.parity_gate import passed_gate
+from assay.quality.parity_gate import run_parity_gate
 from assay.quality.policy import load_policy
 from assay.runs import Environment, Gate
 from assay.runs.publication import publication_obstacles
@@ -46,7 +46,7 @@ def stand_in(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 @pytest.mark.torch
 def test_without_a_gpu_there_is_nothing_to_compare(folder: Path) -> None:
-    assert passed_gate(str(folder), EngineOptions(device="cpu"), LIKENESS).state == "no-gpu"
+    assert run_parity_gate(str(folder), EngineOptions(device="cpu"), LIKENESS).state == "no-gpu"
 
 
 @pytest.mark.torch
@@ -55,7 +55,7 @@ def test_a_pass_is_remembered_for_these_weights_and_versions(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     options = EngineOptions(device="cpu")
-    first = passed_gate(str(folder), options, LIKENESS)
+    first = run_parity_gate(str(folder), options, LIKENESS)
     assert (first.state, first.cached, first.device) == ("passed", False, "Stand-in, CUDA 0")
     assert first.agreement is not None
     assert first.agreement.cosine_min == pytest.approx(1.0)
@@ -66,15 +66,15 @@ def test_a_pass_is_remembered_for_these_weights_and_versions(
         return Gate("failed")
 
     monkeypatch.setattr(gate, "compare_devices", compared)
-    again = passed_gate(str(folder), options, LIKENESS)
+    again = run_parity_gate(str(folder), options, LIKENESS)
     assert (again.state, again.cached, again.agreement) == ("passed", True, first.agreement)
     assert asked == []
     other = save_model(tmp_path / "other", seed=7)
-    assert passed_gate(str(other), options, LIKENESS).state == "failed"
+    assert run_parity_gate(str(other), options, LIKENESS).state == "failed"
     monkeypatch.setattr(gate, "_version", lambda _: "newer")
-    assert passed_gate(str(folder), options, LIKENESS).state == "failed"
+    assert run_parity_gate(str(folder), options, LIKENESS).state == "failed"
     monkeypatch.setattr(TorchModel, "gpu", lambda _: "Another, CUDA 0")
-    assert passed_gate(str(folder), options, LIKENESS).state == "failed"
+    assert run_parity_gate(str(folder), options, LIKENESS).state == "failed"
     assert len(asked) == 3
 
 
@@ -87,7 +87,7 @@ def test_a_device_that_computes_something_else_fails_and_is_asked_again(
     right = models.open_model(str(other), EngineOptions(device="cpu"))
     monkeypatch.setattr(gate, "_on_cpu", lambda *_: right)
     for _ in range(2):
-        found = passed_gate(str(folder), EngineOptions(device="cpu"), LIKENESS)
+        found = run_parity_gate(str(folder), EngineOptions(device="cpu"), LIKENESS)
         assert (found.state, found.cached) == ("failed", False)
         assert "mean cosine of logits" in found.reasons[0]
         assert "below 0.999" in found.reasons[0]
@@ -100,7 +100,7 @@ def test_an_engine_that_does_not_use_the_gpu_is_not_passed(
     monkeypatch.setenv("ASSAY_CACHE_DIR", str(tmp_path))
     monkeypatch.setattr(TorchModel, "gpu", lambda _: "Stand-in, CUDA 0")
     with pytest.raises(ModelError, match="the engine did not use Stand-in"):
-        passed_gate(str(folder), EngineOptions(device="cpu"), LIKENESS)
+        run_parity_gate(str(folder), EngineOptions(device="cpu"), LIKENESS)
 
 
 def completion(*, used_gpu: bool) -> Completion:
@@ -151,8 +151,8 @@ def test_this_machines_gpu_passes(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("ASSAY_CACHE_DIR", str(tmp_path))
-    found = passed_gate(str(folder), ON_GPU, LIKENESS)
+    found = run_parity_gate(str(folder), ON_GPU, LIKENESS)
     assert found.state == "passed", found
     assert found.agreement is not None
     assert 0.999 < found.agreement.cosine_mean < 1
-    assert passed_gate(str(folder), ON_GPU, LIKENESS).cached
+    assert run_parity_gate(str(folder), ON_GPU, LIKENESS).cached

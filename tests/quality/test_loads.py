@@ -17,7 +17,7 @@ from assay.models.scoring import Scorer
 from assay.models.workers.messages import WorkerSettings
 from assay.models.workers.process import EngineProcess, Worker
 from assay.quality.parity import compare
-from assay.quality.parity_gate import passed_gate
+from assay.quality.parity_gate import run_parity_gate
 from assay.quality.policy import load_policy
 from assay.quality.qa import Subject, examine
 from assay.types import Decoding, Prompt, Request
@@ -95,7 +95,7 @@ def test_the_parity_gate_and_the_evaluation_share_an_engine(
     pretended = property(lambda _: True, lambda *_: None)
     monkeypatch.setattr(Scorer, "used_gpu", pretended, raising=False)
     model = open_model(str(folder), CPU)
-    found = passed_gate(str(folder), CPU, load_policy().gate, model=model)
+    found = run_parity_gate(str(folder), CPU, load_policy().gate, model=model)
     assert found.state == "passed"
     request = Request("t", 0, Prompt(text="def f(x):"), Decoding(max_tokens=4), 0)
     (made,) = model.generate([request])

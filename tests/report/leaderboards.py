@@ -45,7 +45,7 @@ def make_result(
         ),
         results=ScoreResult(PROBLEMS, judged, passed, judged, passed, 0, 0, 0, found),
         problems=tuple(ProblemResult(*count) for count in counts),
-        protocol=replace(protocol, benchmark=benchmark).recorded(),
+        protocol=replace(protocol, benchmark=benchmark).to_recorded(),
         model_identity=ModelIdentity(model, "gguf", weights or f"weights of {model}", "chat"),
         timing=Timing(tokens_generated=1000, inference_s=10.0),
         run=run,

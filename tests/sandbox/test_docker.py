@@ -302,14 +302,14 @@ def test_without_an_engine_one_line_says_what_to_do(
     monkeypatch.setenv("ASSAY_CONTAINER_ENGINE", "no-such-engine")
     done = assay(*asked)
     assert done.returncode == 2
-    assert "container engine: " in done.stderr
-    assert done.stderr.splitlines()[-1].startswith("assay: container engine: ")
+    assert "container runtime: " in done.stderr
+    assert done.stderr.splitlines()[-1].startswith("assay: container runtime: ")
 
 
 def test_an_engine_that_does_not_answer(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     silent = tool(tmp_path, "echo 'Cannot connect to the Docker daemon at x.' >&2", "exit 1")
     monkeypatch.setenv("ASSAY_CONTAINER_ENGINE", silent)
-    with pytest.raises(SandboxError, match="its engine does not answer"):
+    with pytest.raises(SandboxError, match="its runtime does not answer"):
         open_sandbox("docker", 1)
 
 

@@ -79,5 +79,5 @@ def test_the_list_says_why_a_kind_does_not_work(assay: Cli, tmp_path: Path) -> N
     missing = {"ASSAY_CONTAINER_ENGINE": str(tmp_path / "docker")}
     done = assay("sandbox", "list", env=missing)
     assert done.returncode == 0
-    assert "docker    no: container engine: " in done.stdout
+    assert "docker    no: container runtime: " in done.stdout
     assert "process" in done.stdout

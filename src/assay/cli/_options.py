@@ -253,8 +253,8 @@ def sampling_options(command: Callable[..., Any]) -> Callable[..., Any]:
         option(
             "--preset",
             type=click.Choice(list(PRESETS)),
-            help="greedy: one sample, temperature 0; pass1: 10, pass10: 100 samples, temperature "
-            "0.8, top-k 40. Explicit options override the preset.",
+            help="greedy: one sample, temperature 0; pass1: 10 samples, temperature 0.8, top-k 40; "
+            "pass10: 100 samples, otherwise as pass1. Explicit options override the preset.",
         ),
         option("--n-samples", type=int, default=1, help="Completions per problem or prompt."),
         option("--temperature", type=float, default=0.0, help="Sampling temperature; 0 is greedy."),

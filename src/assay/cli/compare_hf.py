@@ -33,19 +33,24 @@ BROKEN = 1
     "hf engine.",
 )
 @option(
-    "--prompts", metavar="N", type=click.IntRange(1, 20), default=PROMPTS, help="Number of prompts."
+    "--prompts",
+    metavar="N",
+    type=click.IntRange(1, 20),
+    default=PROMPTS,
+    help="Number of prompts to compare, from the built-in benchmark.",
 )
 @option(
     "--dataset",
     default=BUILT_IN,
-    help="Text for the perplexities: built-in, the name of a pinned text, or a text file.",
+    help="Text for the perplexities: built-in (6 kB of code), wikitext-2, or a text file.",
 )
 @text_limit
 @option(
     "--precision",
     "kind",
     default="auto",
-    help="Thresholds to apply: auto, same, 8-bit or 4-bit. auto chooses by the model's weights.",
+    help="Thresholds to apply: same (unquantised weights), 8-bit, 4-bit, or auto, which chooses by "
+    "the model's weights.",
 )
 @option(
     "--policy",

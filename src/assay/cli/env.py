@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from assay import codec
+from assay.borders.printable import quantity
 from assay.cli._groups import FullGroup
 from assay.cli._options import as_json
 from assay.cli._output import echo, echo_json, note
@@ -85,5 +86,7 @@ def _creation(name: str) -> click.Command:
         echo(f"environment '{name}' is ready: {environment.folder}")
 
     count = len(environments.RECIPES[name].packages())
-    summary = f"Create the environment '{name}' ({count} pinned packages) unless it exists."
+    summary = (
+        f"Create the environment '{name}' ({quantity(count, 'pinned package')}) unless it exists."
+    )
     return click.Command(name, callback=create, help=summary, short_help=summary)

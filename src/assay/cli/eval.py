@@ -74,7 +74,8 @@ class ModelReferences(click.ParamType[str]):
     "most; default: as many as the baseline has.",
 )  # fmt: skip
 @option(
-    "--against", group=MEASUREMENT, default="", metavar="RUN", help="Baseline of --until."
+    "--against", group=MEASUREMENT, default="", metavar="RUN",
+    help="Baseline of --until: a results file, or the name of a run as listed by `assay history`.",
 )  # fmt: skip
 @margin
 @model_options
@@ -109,7 +110,7 @@ def evaluate(
         if until:
             raise UsageError("--until: needs one benchmark and one model. Give one of each.")
         if len(model) > 1 and config.engine.name:
-            raise UsageError("--name: names one model. Give a suite a name for each of several.")
+            raise UsageError("--name: applies to one model. To name several, write a suite file.")
         suite = suite_of(config, benchmark, model)
         with ProgressDisplay("eval", quiet=as_json) as display, reported_problems():
             done = api.evaluate_suite(

@@ -27,7 +27,12 @@ if TYPE_CHECKING:
     "--benchmark", default="", envvar="ASSAY_HISTORY_BENCHMARK",
     help="List only runs of this benchmark.",
 )  # fmt: skip
-@option("--since", default="", metavar="DATE|Nd", help="List only runs since a date or N days ago.")
+@option(
+    "--since",
+    default="",
+    metavar="DATE|Nd",
+    help="List only runs since a date, such as 2026-11-01, or since N days ago, such as 7d.",
+)
 @option(
     "--limit", metavar="N", type=click.IntRange(min=1), default=50, help="Maximum number of runs."
 )

@@ -57,7 +57,8 @@ BASELINES = Reader(UsageError, "Give a YAML or JSON file as in docs/guides/leade
 )  # fmt: skip
 @option(
     "--baselines", "baseline_files", group=DATA, type=click.Path(path_type=Path), multiple=True,
-    help="File with published scores or targets, shown as not ours. Can be repeated.",
+    help="File with published scores or targets, marked as not measured by assay. Can"
+    " be repeated.",
 )  # fmt: skip
 @option(
     "--facts", "fact_files", group=DATA, type=click.Path(path_type=Path), multiple=True,

@@ -76,7 +76,7 @@ def passk(
         _show_tsv(tsv, only_k, measure, as_json=as_json)
         return
     if n is None or c is None or k is None:
-        raise UsageError("N C K: missing. Give these three numbers, or --tsv FILE.")
+        raise UsageError("N C K: three numbers are needed. Give all of them, or --tsv FILE.")
     if max(n, k) > (most := MEASURES[measure].most):
         raise UsageError(f"N and K: too large. Give at most {most:,}.")
     value = MEASURES[measure].compute(n, c, k)

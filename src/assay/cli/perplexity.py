@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     "--dataset",
     group=MEASUREMENT,
     default=WIKITEXT,
-    help="Text file, or the name of a pinned text.",
+    help="Text to predict: wikitext-2, built-in (6 kB of code), or a text file.",
 )
 @text_limit
 @option(

@@ -24,14 +24,25 @@ class _Notes(Silent):
 
 @click.command()
 @option("--benchmark", required=True, envvar="ASSAY_PLAN_BENCHMARK", help="Benchmark to plan for.")
-@option("--difference", type=float, default=3.0, help="Difference to show, in points.")
-@option("--power", type=float, default=0.8, help="Probability with which it is to be shown.")
+@option(
+    "--difference",
+    type=float,
+    default=3.0,
+    help="True difference of pass@1 that the comparison should be able to show, in points.",
+)
+@option(
+    "--power",
+    type=float,
+    default=0.8,
+    help="Probability of showing that difference if it exists.",
+)
 @option(
     "--pilot",
     "pilots",
     multiple=True,
     metavar="RUN",
-    help="Run to take cost and noise from. Give it twice to measure how two models differ.",
+    help="Earlier run to take cost and noise from. Give the option twice, once for each model, to "
+    "measure how the two differ.",
 )
 @data_dir
 @results_dir

@@ -45,10 +45,10 @@ if TYPE_CHECKING:
 )  # fmt: skip
 @option(
     "--baseline", default="", metavar="RUN", envvar="ASSAY_QA_BASELINE",
-    help="Run of another model; MODEL's result for its benchmark must be no worse than it, within "
-    "the tier's margin.",
+    help="Run of another model. MODEL's newest result for the same benchmark may be worse by less "
+    "than the tier's margin.",
 )  # fmt: skip
-@option("--verbose", is_flag=True, help="Show the figures of each decision.")
+@option("--verbose", is_flag=True, help="Also print the figures behind each decision.")
 @results_dir
 @data_dir
 @as_json

@@ -23,6 +23,11 @@ from assay.sandbox.selftest.battery import Observation, run_battery
 from assay.sandbox.selftest.doctor import Diagnosis, diagnose
 from assay.sandbox.selftest.overview import KindReport, overview
 
+LEGEND = (
+    "In brackets is the verdict on the attacking program. It passes if its attempts were refused "
+    "or had no effect."
+)
+
 
 @click.group(cls=FullGroup)
 def sandbox() -> None:
@@ -103,7 +108,10 @@ def doctor(as_json: bool) -> None:
 @option("--sandbox-tier", "tier", default="auto", help=TIER_HELP)
 @as_json
 def selftest(kind: str, tier: str, as_json: bool) -> None:
-    """Run the attack battery against the sandbox on this machine.
+    """Attack the sandbox on this machine, and print what it contains.
+
+    Takes about half a minute on an idle machine. The exit code is 2 if an attack succeeds against
+    a guarantee.
 
     \b
     Example:
@@ -121,7 +129,7 @@ def selftest(kind: str, tier: str, as_json: bool) -> None:
         attacks = list(map(codec.to_json, observations))
         echo_json({"tier": capabilities.tier, "attacks": attacks})
     else:
-        echo(*_observations(observations))
+        echo(*_observations(observations), LEGEND)
         echo(
             f"{capabilities.kind}, tier {capabilities.tier}: {len(observations)} attacks, "
             f"{quantity(len(broken), 'guarantee')} broken"
@@ -129,7 +137,7 @@ def selftest(kind: str, tier: str, as_json: bool) -> None:
     if broken:
         raise SandboxError(
             f"sandbox: {quantity(len(broken), 'attack')} succeeded against a guarantee. "
-            f"The first is {broken[0].attack}."
+            f"The first is {broken[0].attack}. Do not run programs here; report it (SECURITY.md)."
         )
 
 
@@ -152,6 +160,7 @@ def _kind(found: KindReport) -> list[str]:
 
 def _diagnosis(found: Diagnosis) -> list[str]:
     lines = [f"{name:<20}{value}" for name, value in found.features.items()]
+    lines += ["", "Tiers, strongest first. + is guaranteed, - is not."]
     for tier in found.tiers:
         state = f"no: {tier.refusal}" if tier.refusal else "yes"
         chosen = "  <- used by default" if tier.name == found.chosen else ""

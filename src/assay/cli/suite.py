@@ -30,12 +30,12 @@ if TYPE_CHECKING:
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
 @option(
     "--dry-run", is_flag=True,
-    help="Print the plan: requests, tokens, and the time by earlier runs. Nothing is loaded.",
+    help="Print the plan and exit: requests, tokens, and the time that earlier runs suggest.",
 )  # fmt: skip
 @option(
     "--problems", default="", metavar="N|A:B", envvar="ASSAY_SUITE_PROBLEMS",
-    help="Only the first N problems of every benchmark, or those from A up to B. Default: as the "
-    "suite says.",
+    help="Only the first N problems of every benchmark; or A:B, problem A (counted from 0) up to, "
+    "but not including, problem B. Default: as the suite file says.",
 )  # fmt: skip
 @option("--sandbox", default="process", help=f"Sandbox kind: {list_choices(SANDBOXES)}.")
 @option("--sandbox-tier", default="auto", help=TIER_HELP)
@@ -56,7 +56,7 @@ def suite(
     file: Path, dry_run: bool, problems: str, resume: bool, parity_gate: bool, as_json: bool,
     **settings: Any,
 ) -> None:  # fmt: skip
-    """Evaluate many models on many benchmarks, as the YAML file FILE says.
+    """Evaluate the models of a YAML file, the suite, on its benchmarks.
 
     Each model is loaded once. The same command resumes a suite that was interrupted. A model that
     fails costs its own rows, and the exit code is then 3.

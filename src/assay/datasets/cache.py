@@ -42,7 +42,7 @@ def _cache_path() -> Path:
         return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "assay"
     except RuntimeError as error:
         raise DataError(
-            "cache folder: no home folder. Set ASSAY_CACHE_DIR to a folder of yours."
+            "cache folder: this user has no home folder. Set ASSAY_CACHE_DIR to a folder of yours."
         ) from error
 
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 WORTH_KEEPING = 1 << 20
 
 
-def kept_sha256(path: Path) -> str:
+def look_up_sha256(path: Path) -> str:
     """Return the same as ``file_sha256``. A file that is unchanged since is not read again."""
     known = path.resolve().stat()
     if known.st_size < WORTH_KEEPING:

@@ -6,7 +6,7 @@ from assay.extract.extraction import (
     VERSION,
     Step,
     alternative,
-    explained,
+    explain_extraction,
     extract,
     program,
 )
@@ -18,7 +18,7 @@ __all__ = [
     "VERSION",
     "Step",
     "alternative",
-    "explained",
+    "explain_extraction",
     "extract",
     "extraction_rules",
     "program",

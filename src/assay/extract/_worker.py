@@ -13,7 +13,7 @@ import os
 import resource
 import signal
 
-from assay.extract import Step, alternative, explained, program
+from assay.extract import Step, alternative, explain_extraction, program
 from assay.extract._messages import Change, Reply, TextRequest, encode_reply
 from assay.extract.python import forget
 from assay.types import Answer, Problem, Tests
@@ -75,7 +75,7 @@ def _extract(request: TextRequest) -> Reply:
     answer = Answer(*request.answer) if request.answer else None
     tests = Tests(request.entry_point, request.tests, request.preamble, answer=answer)
     problem = Problem("", request.prompt, "", tests, only_rule=request.only_rule)
-    steps = explained(text, problem, request.form, without)
+    steps = explain_extraction(text, problem, request.form, without)
     other = alternative(text, steps, problem, without)
     shown = steps if steps and request.explain else ()
     changes = tuple(Change(step.rule, _compare_lines(step)) for step in shown)

@@ -49,17 +49,17 @@ def extract(
 
     ``without`` leaves rules out, to show what they contribute.
     """
-    return program(text, explained(text, problem, form, without))
+    return program(text, explain_extraction(text, problem, form, without))
 
 
 def program(text: str, steps: list[Step] | None) -> Program:
-    """Return the program that the steps of ``explained`` lead to."""
+    """Return the program that the steps of ``explain_extraction`` lead to."""
     if steps is None:
         return NO_CODE
     return Program(steps[-1].after if steps else text, "+".join(s.rule for s in steps) or WHOLE)
 
 
-def explained(
+def explain_extraction(
     text: str, problem: Problem, form: PromptForm, without: frozenset[str] = frozenset()
 ) -> list[Step] | None:
     """Return the rules that lead from the text to the program, in order, or None without one."""

@@ -20,7 +20,7 @@ REMEMBERED = 4
 
 
 @lru_cache(REMEMBERED)
-def parsed(code: str) -> ast.Module | None:
+def parse_code(code: str) -> ast.Module | None:
     """Return the syntax tree, which must not be changed."""
     try:
         return ast.parse(code)
@@ -41,7 +41,7 @@ def _names(code: str) -> symtable.SymbolTable | int:
 
 def forget() -> None:
     """Free the cached parse results. Those of a long text take hundreds of megabytes."""
-    parsed.cache_clear()
+    parse_code.cache_clear()
     _names.cache_clear()
 
 
@@ -57,7 +57,7 @@ def names_in(code: str) -> symtable.SymbolTable | None:
     return None if isinstance(names, int) else names
 
 
-def bound(code: str) -> set[str]:
+def find_bound_names(code: str) -> set[str]:
     """Return the names that the top level binds, or none if it is not Python."""
     names = _names(code)
     if isinstance(names, int):
@@ -67,16 +67,16 @@ def bound(code: str) -> set[str]:
 
 def defines(code: str, name: str) -> bool:
     """Return whether it is Python that binds ``name`` at the top level."""
-    return name in code and name in bound(code)
+    return name in code and name in find_bound_names(code)
 
 
 def acts(code: str) -> bool:
     """Return whether it is Python that calls something."""
-    module = parsed(code)
+    module = parse_code(code)
     return module is not None and any(isinstance(node, ast.Call) for node in ast.walk(module))
 
 
-def unbound(code: str) -> set[str]:
+def find_unbound_names(code: str) -> set[str]:
     """Return names that some scope uses and none binds, or none if it is not Python."""
     names = _names(code)
     if isinstance(names, int):

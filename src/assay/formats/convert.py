@@ -110,7 +110,10 @@ def _check_free(path: Path, name: str, *, force: bool) -> None:
         return
     is_folder = not formats.get(name).suffix
     if path.is_dir() != is_folder or (is_folder and find_format(path) != name):
-        raise UsageError(f"{path}: is not a model of this format. Choose another path.")
+        raise UsageError(
+            f"{path}: exists and is not a model of this format, so it is not replaced. Choose "
+            "another path."
+        )
     if not force:
         raise UsageError(
             f"{path}: exists already. Choose another path, or replace it with --force."

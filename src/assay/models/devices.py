@@ -51,7 +51,9 @@ def parse_devices(options: EngineOptions) -> tuple[str, ...]:
     if (options.device == "cpu" and set(names) != {CPU}) or (
         options.device == "cuda" and CPU in names
     ):
-        raise UsageError(f"--device {options.device}: contradicts --devices {options.devices}.")
+        raise UsageError(
+            f"--device {options.device}: contradicts --devices {options.devices}. Drop one."
+        )
     return names
 
 
@@ -190,9 +192,9 @@ class DevicesModel:
         return DevicesFacts(self.members[0].describe(), self._names)
 
     @contextlib.contextmanager
-    def kept_loaded(self) -> Iterator[Loading]:
+    def keep_loaded(self) -> Iterator[Loading]:
         with contextlib.ExitStack() as loaded:
-            found = [loaded.enter_context(member.kept_loaded()) for member in self.members]
+            found = [loaded.enter_context(member.keep_loaded()) for member in self.members]
             yield found[0]
 
     def usage(self) -> Usage | None:

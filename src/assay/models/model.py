@@ -69,7 +69,7 @@ class Model(Protocol):
         """
         ...
 
-    def kept_loaded(self) -> AbstractContextManager[Loading]:
+    def keep_loaded(self) -> AbstractContextManager[Loading]:
         """Keep the model loaded for all calls inside, if the engine can. Yield how it is loaded."""
         ...
 
@@ -102,7 +102,7 @@ class Preloadable(Protocol):
     def preload(self, decoding: Decoding) -> None:
         """Start loading, and return at once. The next call waits, and raises what went wrong.
 
-        Requests will have about this decoding. Call it only inside ``kept_loaded``, which ends
+        Requests will have about this decoding. Call it only inside ``keep_loaded``, which ends
         the engine even if nothing is ever requested.
         """
         ...
@@ -118,7 +118,7 @@ def preload(model: Model, decoding: Decoding) -> None:
 class RecordedModel(Model, Protocol):
     """A model whose completions were all made before."""
 
-    def recorded(self) -> list[SampleKey]:
+    def list_recorded(self) -> list[SampleKey]:
         """Return the existing samples, in the order of the file."""
         ...
 

@@ -73,8 +73,11 @@ def _refuse_too_much(place: Path) -> None:
     folders = {home, home.resolve(), home / ".local"}
     if any(folder.is_relative_to(place) for folder in folders):
         raise SandboxError(
-            f"{place}: holds more than the command to isolate. Install the command in a virtual "
-            "environment of its own."
+            f"{place}: contains your own files, which the isolated command could read. Install the "
+            "command in a virtual environment."
         )
     if any(map(place.is_relative_to, RESERVED)):
-        raise SandboxError(f"{place}: cannot be used by an isolated command. Move it elsewhere.")
+        raise SandboxError(
+            f"{place}: is below /proc, /sys or /dev, which an isolated command cannot read. Move "
+            "it elsewhere."
+        )

@@ -52,7 +52,7 @@ def judge(
         return _verdicts(statuses, order, groups)
     except (KeyError, ValueError) as error:
         raise SandboxError(
-            f"EvalPlus: its results do not match its samples ({error!r})."
+            f"EvalPlus: its results do not match its samples ({error!r}). Install EvalPlus 0.3.1."
         ) from error
 
 
@@ -88,7 +88,7 @@ class _EvalPlus:
             order, SETS[self.benchmark][3], {"XDG_CACHE_HOME": str(expected)}, RESULTS, expected
         )
         if RESULTS not in outputs:
-            raise SandboxError("EvalPlus: wrote no results.")
+            raise SandboxError("EvalPlus: wrote no results. Install EvalPlus 0.3.1.")
         return outputs[RESULTS]
 
     def _run(

@@ -60,12 +60,15 @@ def run_isolated(command: PeerCommand) -> dict[str, bytes]:
     if report.refused:
         raise SandboxError(
             f"{name}: cannot be isolated on this machine ({clean_line(report.refused)}). "
-            "It takes Linux 5.12 or later, root or user namespaces, and an installation that "
-            "other users can read."
+            "Use Linux 5.12 or later, root or user namespaces, and an installation that other "
+            "users can read."
         )
     if report.stopped:
         excess = STOPPED[report.stopped].format(**command.limits._asdict())
-        raise SandboxError(f"{name}: {excess} and was stopped. Look for a hostile program.")
+        raise SandboxError(
+            f"{name}: {excess} and was stopped. One of the samples may be "
+            "hostile: score fewer of them at a time to find it."
+        )
     if report.status:
         raise SandboxError(f"{name}: failed. {_last_line(report)}")
     return files

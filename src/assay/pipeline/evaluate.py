@@ -96,7 +96,7 @@ def evaluate(config: EvalConfig, reporter: Reporter, shared: Shared | None = Non
     store = open_store(config, model, engine, decoding, shared.written)
     with contextlib.ExitStack() as loaded:
         if shared.model is None and isinstance(model, models.Preloadable):
-            loaded.enter_context(model.kept_loaded())  # so that it can load in advance
+            loaded.enter_context(model.keep_loaded())  # so that it can load in advance
         if needs_model(config, model, selected, decoding, shared.written):
             # It loads while references are checked and the sandbox starts.
             models.preload(model, shared.largest or decoding)
@@ -127,7 +127,7 @@ def open_shared(config: EvalConfig, reporter: Reporter) -> Iterator[Shared]:
     check_strategy(config, model)
     with contextlib.ExitStack() as loaded:
         if isinstance(model, models.Preloadable):
-            loaded.enter_context(model.kept_loaded())
+            loaded.enter_context(model.keep_loaded())
         yield Shared(model, when_generated=lambda: None)
 
 

@@ -77,8 +77,8 @@ def match_samples(
         config.samples_file, partial=config.partial, name=config.model_name
     )
     wanted = {p.task_id for p in selected.benchmark.problems}
-    keys = [key for key in model.recorded() if key[0] in wanted]
-    others = {task_id for task_id, _ in model.recorded()} - wanted
+    keys = [key for key in model.list_recorded() if key[0] in wanted]
+    others = {task_id for task_id, _ in model.list_recorded()} - wanted
     if others and not (selected.label and keys):
         raise UsageError(
             f"{config.samples_file}: has a sample of {min(others)}, which is not a task of "

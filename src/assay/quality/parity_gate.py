@@ -34,7 +34,7 @@ LIBRARIES = ("torch", "transformers", "triton", "xllamacpp")
 VERSION = 1  # of what is compared and how
 
 
-def passed_gate(
+def run_parity_gate(
     spec: str,
     options: EngineOptions,
     likeness: Likeness,
@@ -77,7 +77,8 @@ def compare_devices(
     with open_scorer(on_gpu, keep=keep) as scorer:
         if not scorer.used_gpu:
             raise ModelError(
-                f"the engine did not use {device}. Give --device cpu, or fix the engine."
+                f"the engine did not use {device}. Install a build of it with GPU support, or give "
+                "--device cpu."
             )
         rows = [
             compare_rows(one, scorer.logits(ids))
@@ -131,7 +132,7 @@ def require_parity(
         raise UsageError("--publishable: needs the parity gate. Omit --no-parity-gate.")
     if not wanted:
         return Gate("off")
-    found = passed_gate(spec, options, load_policy().gate, note, model=model)
+    found = run_parity_gate(spec, options, load_policy().gate, note, model=model)
     if found.state == "failed":
         raise ModelError(
             f"{found.device} and CPU logits differ ({'; '.join(found.reasons)}). Check the driver "

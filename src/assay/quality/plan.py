@@ -107,7 +107,9 @@ def plan(
     of the same problems measure everything: what differs between their models.
     """
     if not 0 < difference < 1:
-        raise UsageError(f"--difference {100 * difference:g}: must be between 0 and 100 points.")
+        raise UsageError(
+            f"--difference {100 * difference:g}: must be above 0 and below 100 points."
+        )
     if not 0 < power < 1:
         raise UsageError(f"--power {power:g}: must be between 0 and 1, such as 0.8.")
     if len(pilots) > 2:
@@ -159,7 +161,9 @@ def _pairs(pilots: Sequence[Result]) -> list[tuple[Tally, Tally]]:
     a, b = map(tally_problems, pilots)
     pairs = [(a[task], b[task]) for task in a if task in b]
     if not pairs:
-        raise UsageError("--pilot: the two runs have no judged problem in common.")
+        raise UsageError(
+            "--pilot: the two runs have no judged problem in common. Give two of one benchmark."
+        )
     return pairs
 
 

@@ -110,5 +110,5 @@ def _data(state: BenchmarkState) -> str:
         case "built-in":
             return "part of the package"
         case "own-files":
-            return f"your own files: {state.path}"
+            return f"not downloaded, add it yourself: {state.path}"
     return "unknown"

@@ -106,7 +106,7 @@ def build_result(
             ProblemResult(t.task_id, t.n, t.passed, _counted(reasons[t.task_id]), t.cluster)
             for t in tallies
         ),
-        protocol=protocol.recorded(),
+        protocol=protocol.to_recorded(),
         model_identity=run.about.model,
         environment=environment,
         continued_in=tuple(continued_in),

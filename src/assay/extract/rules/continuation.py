@@ -7,7 +7,7 @@ import re
 import textwrap
 from collections.abc import Iterator
 
-from assay.extract.python import Definition, definition, parsed
+from assay.extract.python import Definition, definition, parse_code
 from assay.extract.rule import At, Found, Rule, Task, extraction_rules
 from assay.extract.rules.fences import fenced_blocks
 
@@ -16,7 +16,7 @@ DEFINES = re.compile(r"^def \w", re.M)
 RETURNS = re.compile(r"^return\b", re.M)
 
 
-def continued(prompt: str, text: str) -> Iterator[str]:
+def continue_prompt(prompt: str, text: str) -> Iterator[str]:
     """Yield the prompt followed by the text, as it is and with the indentation it may lack."""
     text = text.partition("\n```")[0].rstrip()  # perhaps it closes a fence that it never opened
     if not text.strip():
@@ -30,7 +30,7 @@ def continued(prompt: str, text: str) -> Iterator[str]:
 
 def goes_beyond(code: str, prompt: str, name: str) -> bool:
     """Return whether the function has more than the prompt, which may be valid Python itself."""
-    module, begun = parsed(code), prompt.rstrip().count("\n") + 1
+    module, begun = parse_code(code), prompt.rstrip().count("\n") + 1
     if module is None or any(isinstance(statement, ast.Return) for statement in module.body):
         return False
     return any(
@@ -67,7 +67,7 @@ def _find_last(text: str, task: Task) -> Iterator[list[Found]]:
 
 
 def _continue_prompt(body: str, task: Task) -> list[Found]:
-    return [Found("body", code) for code in continued(task.prompt, body)]
+    return [Found("body", code) for code in continue_prompt(task.prompt, body)]
 
 
 def _begins_inside(text: str) -> bool:

@@ -14,10 +14,10 @@ from functools import lru_cache
 
 from assay.extract.python import (
     Definition,
-    bound,
     definition,
-    parsed,
-    unbound,
+    find_bound_names,
+    find_unbound_names,
+    parse_code,
     without_statements,
 )
 from assay.extract.reach import Part, parts, reach
@@ -40,7 +40,7 @@ def cut_demo(code: str, tests: Tests) -> Cut:
     it that happen to be expressions, such as ``python`` or ``[BEGIN]``.
     """
     name = tests.entry_point
-    if not _may_have_demo(code, name) or (module := parsed(code)) is None:
+    if not _may_have_demo(code, name) or (module := parse_code(code)) is None:
         return Cut(code)
     entry = next((s for s in module.body if _defines(s, name)), None)
     if entry is None or (found := parts(code, module)) is None:
@@ -63,7 +63,7 @@ class _Program:
         self._parts = [*before, *after]
         self._place = {part: number for number, part in enumerate(after)}
         fixed = [*before, *(part for part in after if part.defines)]
-        given = bound(tests.preamble)
+        given = find_bound_names(tests.preamble)
         self._imported = given.union(*(part.binds for part in self._parts if part.imports))
         self._shown = self._find_shown(BUILTINS.union(given, *(part.binds for part in fixed)))
         self._needed = reach({self._name} | _names_in(tests.code), self._parts, self._provides)
@@ -127,7 +127,7 @@ def _statements(some: Iterable[Part]) -> list[ast.stmt]:
 @lru_cache(64)
 def _names_in(code: str) -> frozenset[str]:
     """Return the names that tests use and do not bind themselves."""
-    return frozenset(unbound(code))
+    return frozenset(find_unbound_names(code))
 
 
 def _may_have_demo(code: str, name: str) -> bool:

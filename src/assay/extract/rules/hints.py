@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from assay.extract.python import unbound
+from assay.extract.python import find_unbound_names
 from assay.extract.rule import At, Cut, Rule, extraction_rules
 
 NAMES = {
@@ -25,7 +25,7 @@ def with_hints(code: str, preamble: str) -> str:
         if found[1] is None or "*" in found[1]:
             return code
         missing -= set(CAPITALISED.findall(found[1]))
-    if not missing or not (missing := missing & unbound(f"{preamble}\n{code}")):
+    if not missing or not (missing := missing & find_unbound_names(f"{preamble}\n{code}")):
         return code
     return f"from typing import {', '.join(sorted(missing))}\n{code}"
 

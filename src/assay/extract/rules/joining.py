@@ -9,10 +9,10 @@ from collections.abc import Sequence
 
 from assay.extract.python import (
     Definition,
-    bound,
     defines,
-    parsed,
-    unbound,
+    find_bound_names,
+    find_unbound_names,
+    parse_code,
     without_statements,
 )
 from assay.extract.rule import At, Cut, Origin, Rule, Task, extraction_rules
@@ -26,16 +26,18 @@ def with_helpers(code: str, blocks: Sequence[str], name: str, preamble: str) -> 
 
     Another definition of ``name`` is another answer, not a helper.
     """
-    if len(blocks) < 2 or not (missing := unbound(f"{preamble}\n{code}") - KNOWN):
+    if len(blocks) < 2 or not (missing := find_unbound_names(f"{preamble}\n{code}") - KNOWN):
         return code
     pieces = [piece for block in blocks if not defines(piece := _definitions(block), name)]
-    where = {helper: i for i in reversed(range(len(pieces))) for helper in bound(pieces[i])}
+    where = {
+        helper: i for i in reversed(range(len(pieces))) for helper in find_bound_names(pieces[i])
+    }
     chosen: set[int] = set()
     while missing:
         index = where.get(missing.pop())
         if index is not None and index not in chosen:
             chosen.add(index)
-            missing |= unbound(pieces[index]) - KNOWN
+            missing |= find_unbound_names(pieces[index]) - KNOWN
     joined = "\n".join([*(pieces[i] for i in sorted(chosen)), code])
     # Such an import must be the first statement.
     return joined if joined.rfind("from __future__") <= 0 else code
@@ -44,7 +46,7 @@ def with_helpers(code: str, blocks: Sequence[str], name: str, preamble: str) -> 
 def _definitions(block: str) -> str:
     """Return what a block defines, without its demonstrations."""
     block = textwrap.dedent(block)
-    module = parsed(block)
+    module = parse_code(block)
     if module is None:
         return ""
     kept = Definition | ast.Import | ast.ImportFrom | ast.Assign | ast.AnnAssign

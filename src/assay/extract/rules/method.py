@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import ast
 
-from assay.extract.python import parsed
+from assay.extract.python import parse_code
 from assay.extract.rule import At, Rule, extraction_rules
 
 
 def with_function(code: str, name: str) -> str:
     """Return the code with a function ``name`` from the last class with such a method."""
-    module = parsed(code)
+    module = parse_code(code)
     if module is None:
         return code
     for statement in reversed(module.body):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from assay.extract.python import Definition, definition, parsed, without_statements
+from assay.extract.python import Definition, definition, parse_code, without_statements
 from assay.extract.rule import At, Cut, Rule, extraction_rules
 
 
@@ -29,7 +29,7 @@ def is_only_begun(code: str, name: str) -> bool:
 
 
 def _definitions(code: str, name: str) -> list[Definition]:
-    module = parsed(code)
+    module = parse_code(code)
     body = module.body if module else []
     return [s for s in body if isinstance(s, Definition) and s.name == name]
 

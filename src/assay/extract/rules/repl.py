@@ -10,7 +10,7 @@ from assay.extract.rule import At, Found, Rule, Task, extraction_rules
 PROMPT = re.compile(r"^[ \t]*(?:>>>|\.\.\.|In \[\d+\]:)(?: |$)")
 
 
-def typed_in(text: str) -> str:
+def join_typed_lines(text: str) -> str:
     """Return the code after the prompts, or nothing if there are none."""
     lines = text.split("\n")
     typed = [line[match.end() :] for line in lines if (match := PROMPT.match(line))]
@@ -18,7 +18,7 @@ def typed_in(text: str) -> str:
 
 
 def _find(text: str, _: Task) -> Iterator[list[Found]]:
-    if ">>>" in text and (typed := typed_in(text)):
+    if ">>>" in text and (typed := join_typed_lines(text)):
         yield [Found("repl", typed)]
 
 
@@ -26,6 +26,6 @@ extraction_rules.register("repl")(
     Rule(
         "prompts and output of an interactive session",
         find=(At(50, _find),),
-        fix=At(20, lambda code, _: typed_in(code)),
+        fix=At(20, lambda code, _: join_typed_lines(code)),
     )
 )

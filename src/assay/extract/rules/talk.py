@@ -7,7 +7,7 @@ import re
 import textwrap
 from collections.abc import Iterator
 
-from assay.extract.python import definition, parsed
+from assay.extract.python import definition, parse_code
 from assay.extract.rule import At, Found, Rule, Task, extraction_rules
 
 STARTS_CODE = re.compile(r"(?:def |async def |class |import \w|from \w[\w.]* import |@\w|# )")
@@ -29,7 +29,7 @@ def has_turns(code: str) -> bool:
     """Return whether the code has a chat turn that parses as an annotation: ``User: thanks``."""
     if not TURN.search(code):
         return False
-    module = parsed(code)
+    module = parse_code(code)
     return module is not None and any(
         isinstance(statement, ast.AnnAssign)
         and statement.value is None

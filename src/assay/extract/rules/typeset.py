@@ -15,11 +15,13 @@ PLAIN = {
 SET = re.compile("|".join(map(re.escape, PLAIN)))
 
 
-def as_typed(code: str) -> str:
+def replace_typography(code: str) -> str:
     """Return the text with plain spaces, quotes and signs, without Markdown's backslashes."""
     return SET.sub(lambda found: PLAIN[found[0]], code)
 
 
 extraction_rules.register("typeset")(
-    Rule("typographic spaces, quotes and signs", fix=At(30, lambda code, _: as_typed(code)))
+    Rule(
+        "typographic spaces, quotes and signs", fix=At(30, lambda code, _: replace_typography(code))
+    )
 )

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from assay import codec
-from assay.datasets import kept_sha256
+from assay.datasets import look_up_sha256
 from assay.errors import ModelError, UsageError
 from assay.formats.config import ModelConfig, TokenizerConfig
 from assay.formats.config_sizes import check_sizes
@@ -162,4 +162,4 @@ def _present(folder: Path, names: Iterable[str]) -> list[Path]:
 
 
 def _digest(files: list[Path]) -> str:
-    return codec.digest(sorted((f.name, kept_sha256(f)) for f in files)) if files else ""
+    return codec.digest(sorted((f.name, look_up_sha256(f)) for f in files)) if files else ""

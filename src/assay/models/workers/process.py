@@ -283,7 +283,7 @@ class ProcessModel(Generic[F]):
         return self._facts
 
     @contextlib.contextmanager
-    def kept_loaded(self) -> Iterator[Loading]:
+    def keep_loaded(self) -> Iterator[Loading]:
         before, self._kept = self._kept, True
         try:
             yield "kept"

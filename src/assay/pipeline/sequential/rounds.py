@@ -71,7 +71,10 @@ def evaluate_until(config: EvalConfig, until: Until, reporter: Reporter) -> Resu
 def _choose_budget(config: EvalConfig, baseline: Result) -> int:
     """Return the most rounds: the baseline's samples per problem, or fewer if requested."""
     if config.prompt_strategy == ALL:
-        raise UsageError("--until: compares one prompt strategy with the baseline. Name one.")
+        raise UsageError(
+            "--until: compares one prompt strategy with the baseline. Name it with "
+            "--prompt-strategy."
+        )
     samples = max((problem.n for problem in baseline.problems), default=0)
     wanted = config.sampling.n_samples
     budget = min(samples, wanted) if wanted > 1 else samples

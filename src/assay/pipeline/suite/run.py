@@ -82,7 +82,7 @@ class _Engines:
         """Keep the run's model loaded from its first use until it is released."""
         if run.key not in self._held:
             with contextlib.ExitStack() as opening:
-                opening.enter_context(run.model.kept_loaded())
+                opening.enter_context(run.model.keep_loaded())
                 self._held[run.key] = opening.pop_all()
 
     def release(self, key: ModelKey) -> None:

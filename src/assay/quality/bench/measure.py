@@ -78,7 +78,7 @@ def bench(config: BenchConfig, reporter: Reporter = SILENT) -> BenchResult:
 def bench_model(model: Model, config: BenchConfig, reporter: Reporter = SILENT) -> BenchResult:
     """Measure a model that was opened with room for the largest batch, and do not close it."""
     started = datetime.datetime.now(datetime.UTC)
-    with model.kept_loaded() as loading:
+    with model.keep_loaded() as loading:
         return _Bench(config, model, loading, reporter).result(started)
 
 

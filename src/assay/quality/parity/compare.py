@@ -96,7 +96,7 @@ def compare(
 ) -> Parity:
     """Compare everything, then decide. The two engines never compute at the same time."""
     prompts = fixed_prompts(count, candidate.identity.prompt_form)
-    with reference.kept_loaded(), candidate.kept_loaded():
+    with reference.keep_loaded(), candidate.keep_loaded():
         reporter.preparing("the reference reads the prompts", 0, 3)
         reference_tokens, reference_texts = _read(reference, prompts)
         reporter.preparing("the candidate reads the prompts", 1, 3)

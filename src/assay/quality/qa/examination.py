@@ -72,7 +72,7 @@ class Examination:
     def kept_model(self) -> Model:
         """Return the model, which stays loaded until ``loaded`` is closed."""
         if not self._is_kept:
-            self.loaded.enter_context(self.model.kept_loaded())
+            self.loaded.enter_context(self.model.keep_loaded())
             self._is_kept = True
         return self.model
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from assay import codec
-from assay.datasets.digests import kept_sha256
+from assay.datasets.digests import look_up_sha256
 from assay.errors import AssayError
 from assay.formats.format import find_format, formats
 from assay.formats.huggingface.folder import weights_digest
@@ -66,7 +66,7 @@ def find_sizes(identities: Iterable[ModelIdentity]) -> dict[str, ModelFacts]:
 def _measure(path: Path, weights: str) -> ModelFacts | None:
     try:
         name = find_format(path)
-        if not name or (weights_digest if path.is_dir() else kept_sha256)(path) != weights:
+        if not name or (weights_digest if path.is_dir() else look_up_sha256)(path) != weights:
             return None
         sizes = formats.get(name).sizes(path)
         return ModelFacts(

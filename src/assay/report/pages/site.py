@@ -159,7 +159,10 @@ class Site:
             description = benchmarks.benchmarks.describe(name)
             data = description.data if description else None
             if data and find_data(data, self._data_dir).state == "not here":
-                raise DataError(f"{name}: its data is not on this machine. Run `assay data`.")
+                raise DataError(
+                    f"{name}: its data is not on this machine. "
+                    f"Run `assay data download {data.name}`."
+                )
             self._benchmarks[name] = benchmarks.load(name, self._reporter.note, self._data_dir)
         return self._benchmarks[name]
 

@@ -53,7 +53,8 @@ class Engine:
             )
         except subprocess.TimeoutExpired as error:
             raise EngineGoneError(
-                f"{self.tool} {arguments[0]}: no answer within {timeout_s:g} s. Restart the engine."
+                f"{self.tool} {arguments[0]}: no answer within {timeout_s:g} s. Restart the "
+                "container runtime."
             ) from error
         if done.returncode:
             raise self.failure(done.stderr.decode(errors="replace"))
@@ -65,8 +66,8 @@ class Engine:
         telling = [line for line in lines if line and not HINT.match(line)] or ["no reason"]
         if gone := [line for line in telling if GONE.search(line)]:
             return EngineGoneError(
-                f"{self.tool}: installed, but its engine does not answer ({gone[-1]}). Start the "
-                "engine, or set DOCKER_HOST to its address."
+                f"{self.tool}: installed, but its runtime does not answer ({gone[-1]}). Start "
+                "it, or set DOCKER_HOST to its address."
             )
         return SandboxError(f"{self.tool}: {telling[-1]}")
 
@@ -121,7 +122,7 @@ def find_engine() -> Engine:
         if shutil.which(tool):
             return Engine(tool)
     raise SandboxError(
-        f"container engine: {wanted or ' or '.join(ENGINES)} is not on PATH. Install one, or use "
+        f"container runtime: {wanted or ' or '.join(ENGINES)} is not on PATH. Install one, or use "
         "--sandbox process."
     )
 

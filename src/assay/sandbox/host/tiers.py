@@ -5,8 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 # What a verdict's integrity means, in every kind of sandbox.
-SEPARATED = "tests apart from the program (integrity: separated) cannot be forged or known by it"
-SHARED = "tests in the program's own interpreter (integrity: shared) can be forged by it"
+SEPARATED = (
+    "tests in another process than the program (integrity: separated): it can neither read them "
+    "nor forge their verdict"
+)
+SHARED = "tests in the program's own interpreter (integrity: shared): it can forge their verdict"
 COMMON = (
     "no network",
     "no privileges, dangerous system calls refused",
@@ -14,7 +17,7 @@ COMMON = (
     "all processes killed at the end, nothing left for the next program",
     "a program's memory, files and processes hold nothing of other programs, tests or references",
     SEPARATED,
-    "everything dies with the harness",
+    "all processes end when assay ends, even if it is killed",
 )
 OWN_ROOT = "no host files but the system's and Python's, read-only"
 SIDE_CHANNELS = (
@@ -23,8 +26,9 @@ SIDE_CHANNELS = (
 )
 # Gaps where no cgroup is available.
 WATCHED = (
-    "memory and CPU time of the tree are looked at 50 times a second, not limited by the kernel",
-    "SIGCHLD is never delivered: children that nobody waits for would vanish uncounted",
+    "memory and CPU time of a program's processes are checked 50 times per second, not limited by "
+    "the kernel",
+    "SIGCHLD is never delivered, because children that nobody waits for would vanish uncounted",
 )
 HOST_NUMBERS = "process ids and inode numbers are the host's, and count what others start there"
 
@@ -45,7 +49,7 @@ CONTAINER = Tier(
         *COMMON,
         "no host files at all",
         "a user of its own",
-        "memory limited by the container's cgroup, and looked at 50 times a second",
+        "memory limited by the container's cgroup, and checked 50 times per second",
     ),
     (
         SHARED,
@@ -54,7 +58,7 @@ CONTAINER = Tier(
         "process ids and inode numbers are the container's: they count what programs started",
         "no sockets at all, not even between a program's own processes",
     ),
-    "a container engine (docker or podman) and 'assay sandbox build-image'",
+    "a container runtime (docker or podman) and 'assay sandbox build-image'",
 )
 PODMAN = replace(
     CONTAINER,

@@ -49,7 +49,10 @@ class ProcessSandbox(TierSandbox):
         python = f"{platform.python_implementation()} {platform.python_version()}".lower()
         gaps, guarantees = self.tier.gaps, self.tier.guarantees
         if self._limits:
-            guarantees = (*guarantees, f"memory and CPU time of the tree held by {self._limits}")
+            guarantees = (
+                *guarantees,
+                f"memory and CPU time of all its processes limited by {self._limits}",
+            )
         else:
             gaps = (*gaps, *WATCHED)
         return Capabilities(
@@ -69,13 +72,14 @@ def _first_worker(wanted: str) -> tuple[Tier, Worker, tuple[str, ...]]:
     refusals: list[str] = []
     for tier in TIERS.values() if wanted == "auto" else [TIERS[wanted]]:
         if (tier.name == "root") != _is_full_root() and tier.name != "landlock":
-            not_for_us.append(f"{tier.name}: {'not for root' if _is_full_root() else 'needs root'}")
+            why = "is for ordinary users, not root" if _is_full_root() else "needs root"
+            not_for_us.append(f"tier {tier.name} {why}")
             continue
         try:
             settings = _settings(tier, PROBE)
             return tier, Worker(settings, LocalServers(settings)), tuple(refusals)
         except SandboxError as error:
-            refusals.append(f"{tier.name}: {error}")
+            refusals.append(f"tier {tier.name}: {error}")
     raise SandboxError(
         f"process sandbox: does not work here ({'; '.join(not_for_us + refusals)}). "
         "Run 'assay sandbox doctor' to see what it needs."

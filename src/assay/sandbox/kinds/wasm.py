@@ -58,14 +58,14 @@ GUARANTEES = (
     "limits on CPU, wall time and memory",
     "a fresh instance for each program, nothing left for the next",
     SEPARATED,
-    "everything dies with the harness",
+    "all processes end when assay ends, even if it is killed",
 )
 GAPS = (
     SHARED,
     "no files, threads, processes, sockets or packages: programs that need them fail, unless they "
     "import a module that the guest lacks, or the task's reference fails too",
-    "the stack is 2 MB: recursion ends earlier than natively",
-    "32 bits: what needs larger sizes or indices fails, and hashes are others",
+    "the stack is 2 MB: deep recursion fails earlier than in the other kinds",
+    "32 bits: programs that need larger sizes or indices fail, and hash() gives other numbers",
 )
 
 

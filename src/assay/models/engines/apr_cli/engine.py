@@ -108,7 +108,7 @@ class AprCliModel:
     def describe(self) -> AprFacts:
         return self._facts
 
-    def kept_loaded(self) -> AbstractContextManager[Loading]:
+    def keep_loaded(self) -> AbstractContextManager[Loading]:
         return nullcontext("every call")
 
     def usage(self) -> None:
@@ -175,7 +175,9 @@ def _check_file(path: Path) -> None:
     with path.open("rb") as file:
         start = file.read(4)
     if start not in MAGICS:
-        raise ModelError(f"{path}: starts with {start!r}. Give a .apr or .gguf file.")
+        raise ModelError(
+            f"{path}: is not a .apr or .gguf file (it starts with {start!r}). Give another file."
+        )
 
 
 def _binary() -> str:
@@ -186,7 +188,8 @@ def _binary() -> str:
         )
     if "--batch-jsonl" not in _run_binary(binary, "run", "--help"):
         raise ModelError(
-            f"{binary}: has no run --batch-jsonl. Install a newer one, with --features inference."
+            f"{binary}: its run command has no option --batch-jsonl. Install a newer version, with "
+            "--features inference."
         )
     return binary
 

@@ -13,7 +13,7 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from assay.datasets import kept_sha256
+from assay.datasets import look_up_sha256
 from assay.distribution import install_hint
 from assay.errors import ModelError, UsageError
 from assay.formats.gguf.file import GgufHeader, is_gguf, read_header
@@ -90,7 +90,7 @@ class GgufModel(ProcessModel[LlamaFacts]):
         self.identity = ModelIdentity(
             name=options.name or _default_name(self._path, self._header),
             engine="gguf",
-            weights_sha256=kept_sha256(self._path),
+            weights_sha256=look_up_sha256(self._path),
             prompt_form=prompt_form(options, template, reference),
             tokenizer_sha256=self._header.tokenizer_sha256,
             template_sha256=hashlib.sha256(template.encode()).hexdigest() if template else "",
@@ -146,7 +146,9 @@ class GgufModel(ProcessModel[LlamaFacts]):
     def scoring_settings(self) -> LlamaScoreSettings:
         if self._own_options:
             name = self._own_options[0].name
-            raise UsageError(f"--engine-option {name}: has no effect on given tokens. Drop it.")
+            raise UsageError(
+                f"--engine-option {name}: has no effect on logits and perplexity. Drop it."
+            )
         return LlamaScoreSettings(
             path=str(self._path),
             context=min(self._header.context_length, SCORED_TOKENS),

@@ -127,7 +127,7 @@ class OpenAIModel:
             logprobs="not told by the server" if untold else None,
         )
 
-    def kept_loaded(self) -> AbstractContextManager[Loading]:
+    def keep_loaded(self) -> AbstractContextManager[Loading]:
         return nullcontext("elsewhere")
 
     def usage(self) -> None:

@@ -87,13 +87,13 @@ class ReplayModel:
             recorded = self._recorded.get(key) or _missing(*key)
             yield dataclasses.replace(recorded, seed=request.seed)
 
-    def recorded(self) -> list[SampleKey]:
+    def list_recorded(self) -> list[SampleKey]:
         return list(self._recorded)
 
     def describe(self) -> EngineFacts:
         return EngineFacts()
 
-    def kept_loaded(self) -> AbstractContextManager[Loading]:
+    def keep_loaded(self) -> AbstractContextManager[Loading]:
         return nullcontext("elsewhere")
 
     def usage(self) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from assay import codec
-from assay.datasets import kept_sha256
+from assay.datasets import look_up_sha256
 from assay.distribution import install_hint
 from assay.errors import ModelError, UsageError
 from assay.formats.config_sizes import check_sizes
@@ -149,7 +149,7 @@ def open_file(path: Path, options: EngineOptions, engine: str) -> TorchModel:
     identity = ModelIdentity(
         name=options.name or default_name(path),
         engine=engine,
-        weights_sha256=kept_sha256(path),
+        weights_sha256=look_up_sha256(path),
         prompt_form=prompt_form(options, template, str(path)),
         tokenizer_sha256=codec.digest(checkpoint.tokenizer_json.content),
         template_sha256=sha256_of(template),
