@@ -6,12 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from assay.borders.checked_files import Mistakes
 from assay.errors import UsageError
 from assay.models import EngineOptions
 from assay.pipeline import EvalConfig, ProblemSelection
 from assay.pipeline.suite.file import load_suite
 from assay.pipeline.suite.plan import PlannedRun, plan_runs
-from assay.pipeline.suite.suite import Problems, SuiteError
+from assay.pipeline.suite.suite import SuiteError
 from assay.runs.stores.suites import Baseline
 from tests.conftest import Cli
 
@@ -55,7 +56,7 @@ def write(folder: Path, text: str) -> Path:
 
 
 def plan(path: Path) -> list[PlannedRun]:
-    problems = Problems(str(path))
+    problems = Mistakes(str(path), SuiteError)
     runs = plan_runs(load_suite(path), EvalConfig("", path.parent), problems)
     problems.report()
     return runs

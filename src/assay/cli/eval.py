@@ -19,7 +19,7 @@ from assay.cli._options import (
 )
 from assay.cli._output import INCOMPLETE, echo, echo_json
 from assay.cli._progress import ProgressDisplay
-from assay.cli.suite import reported_problems, show_suite
+from assay.cli.suite import show_suite
 from assay.errors import RunError, UsageError
 from assay.pipeline import EvalConfig, Until
 from assay.pipeline.suite.named import expand_suites
@@ -111,7 +111,7 @@ def evaluate(
         if len(model) > 1 and config.engine.name:
             raise UsageError("--name: names one model. Give a suite a name for each of several.")
         suite = suite_of(config, benchmark, model)
-        with ProgressDisplay("eval", quiet=as_json) as display, reported_problems():
+        with ProgressDisplay("eval", quiet=as_json) as display:
             done = api.evaluate_suite(
                 suite, config, display, publishable=publishable, parity_gate=parity_gate
             )

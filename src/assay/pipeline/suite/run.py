@@ -181,8 +181,19 @@ class _SuiteRunner:
     def _record(self) -> SuiteRecord:
         """Write and return the state of the suite."""
         entries = self._suite.benchmarks
-        targets = (Target(b.name, s, f) for b in entries for f, s in b.targets.items())
-        baselines = (baseline for b in entries for baseline in b.baselines)
+        # A benchmark of the user's own is named by its path in the suite, and by itself in results.
+        own = {
+            run.plan.benchmark.name: run.selected.benchmark.name
+            for run in self._runs
+            if run.plan.benchmark.file
+        }
+        names = {entry.name: own.get(entry.name, entry.name) for entry in entries}
+        targets = (Target(names[b.name], s, f) for b in entries for f, s in b.targets.items())
+        baselines = (
+            dataclasses.replace(baseline, benchmark=names[b.name])
+            for b in entries
+            for baseline in b.baselines
+        )
         record = SuiteRecord(
             self._suite.name,
             datetime.now(UTC).isoformat(),
@@ -196,9 +207,6 @@ class _SuiteRunner:
 
 
 def _row(run: ReadyRun) -> SuiteRow:
-    config = run.plan.config
-    label = f"{config.benchmark}-{config.split}" if config.split else config.benchmark
-    return SuiteRow(
-        run.model.identity.name, label + run.selected.label, config.prompt_strategy,
-        run.plan.decoding.name,
-    )  # fmt: skip
+    name = run.selected.benchmark.name + run.selected.label
+    strategy = run.plan.config.prompt_strategy
+    return SuiteRow(run.model.identity.name, name, strategy, run.plan.decoding.name)
