@@ -26,6 +26,7 @@ SECTIONS = {
         "eval": "eval:evaluate",
         "suite": "suite:suite",
         "benchmarks": "benchmarks:list_all",
+        "benchmark": "benchmark:benchmark",
         "score": "score:score",
         "run": "run:run",
         "prompt": "prompt:prompt",

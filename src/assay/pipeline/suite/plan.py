@@ -70,6 +70,12 @@ class ReadyRun:
     selected: SelectedProblems
     decoding: Decoding
 
+    @property
+    def benchmark(self) -> str:
+        """Return the name in the suite, or for a file of the user's own the name in results."""
+        entry = self.plan.benchmark
+        return self.selected.benchmark.name if entry.file else entry.name
+
 
 def prepare_suite(
     suite: Suite, base: EvalConfig, reporter: Reporter, problems: Mistakes | None = None

@@ -181,12 +181,7 @@ class _SuiteRunner:
     def _record(self) -> SuiteRecord:
         """Write and return the state of the suite."""
         entries = self._suite.benchmarks
-        # A benchmark of the user's own is named by its path in the suite, and by itself in results.
-        own = {
-            run.plan.benchmark.name: run.selected.benchmark.name
-            for run in self._runs
-            if run.plan.benchmark.file
-        }
+        own = {run.plan.benchmark.name: run.benchmark for run in self._runs}
         names = {entry.name: own.get(entry.name, entry.name) for entry in entries}
         targets = (Target(names[b.name], s, f) for b in entries for f, s in b.targets.items())
         baselines = (
@@ -207,6 +202,9 @@ class _SuiteRunner:
 
 
 def _row(run: ReadyRun) -> SuiteRow:
-    name = run.selected.benchmark.name + run.selected.label
-    strategy = run.plan.config.prompt_strategy
-    return SuiteRow(run.model.identity.name, name, strategy, run.plan.decoding.name)
+    config = run.plan.config
+    label = f"{run.benchmark}-{config.split}" if config.split else run.benchmark
+    return SuiteRow(
+        run.model.identity.name, label + run.selected.label, config.prompt_strategy,
+        run.plan.decoding.name,
+    )  # fmt: skip
