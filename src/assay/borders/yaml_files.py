@@ -87,17 +87,16 @@ class LocatedData:
 
 def parse_located(text: str) -> LocatedData:
     """Return the only document. Raise ValueError with one line if there is another number."""
-    loader = _Loader(text)
     lines: dict[Place, int] = {}
     repeated: list[tuple[Place, int]] = []
     not_text: list[tuple[Place, int]] = []
 
-    def build(node: yaml.Node, place: Place) -> Any:
+    def build(node: yaml.Node, place: Place, loader: _Loader) -> Any:
         lines.setdefault(place, node.start_mark.line + 1)
         if isinstance(node, yaml.SequenceNode):
-            return [build(item, (*place, number)) for number, item in enumerate(node.value)]
+            return [build(item, (*place, number), loader) for number, item in enumerate(node.value)]
         if not isinstance(node, yaml.MappingNode):
-            return _construct(loader, node)
+            return _construct(node, loader)
         found: dict[str, Any] = {}
         for key, value in node.value:
             name, line = str(key.value), key.start_mark.line + 1
@@ -107,18 +106,19 @@ def parse_located(text: str) -> LocatedData:
                 repeated.append(((*place, name), line))
                 continue
             lines[(*place, name)] = line
-            found[name] = build(value, (*place, name))
+            found[name] = build(value, (*place, name), loader)
         return found
 
     try:
+        loader = _Loader(text)  # raises for control characters
         node = loader.get_single_node()
-        value = None if node is None else build(node, ())
+        value = None if node is None else build(node, (), loader)
     except Exception as error:  # for odd scalars, PyYAML raises whatever int() or float() do
         raise ValueError(" ".join(str(error).split()) or type(error).__name__) from error
     return LocatedData(value, lines, tuple(repeated), tuple(not_text))
 
 
-def _construct(loader: _Loader, node: yaml.Node) -> Any:
+def _construct(node: yaml.Node, loader: _Loader) -> Any:
     """Return the value of a scalar. Raise ValueError with its line, such as for 2024-13-01."""
     try:
         return loader.construct_object(node)

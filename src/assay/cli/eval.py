@@ -86,8 +86,9 @@ def evaluate(
 ) -> None:  # fmt: skip
     """Evaluate a model on BENCHMARK: generate, execute in the sandbox, score.
 
-    With several benchmarks or models, each model is loaded once for all of them. A suite such as
-    core stands for its benchmarks (see `assay benchmarks`).
+    BENCHMARK is a name that `assay benchmarks` lists, or a YAML or JSONL file of your own. With
+    several benchmarks or models, each model is loaded once for all of them. A suite such as core
+    stands for its benchmarks.
 
     \b
     Examples:
@@ -96,6 +97,7 @@ def evaluate(
       assay eval humaneval --prompt-strategy all
       assay eval humaneval humanevalplus --model a.gguf --model b.gguf
       assay eval core --model a.gguf
+      assay eval ./mine.yaml --model a.gguf
       assay eval humaneval --preset pass1 --until decided --against BASELINE
     """
     benchmark = expand_suites(benchmark)

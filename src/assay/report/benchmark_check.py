@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 from assay import codec
@@ -9,12 +10,20 @@ from assay.borders.printable import quantity
 from assay.pipeline.benchmark_check import KINDS, BenchmarkCheck, Finding
 from assay.report.text import table
 
+MOST_ROWS = 20  # of one kind
 LONGEST = 160  # characters of a line
 
 
 def summarize_check(found: BenchmarkCheck) -> list[str]:
     """Return the lines of a table of findings, and of a summary."""
-    rows = [(one.severity, one.kind, one.task_id, _describe(one)) for one in found.findings]
+    counts = Counter(one.kind for one in found.findings)
+    rows: list[tuple[str, ...]] = []
+    for kind, count in counts.items():
+        listed = [one for one in found.findings if one.kind == kind]
+        rows += [(one.severity, kind, one.task_id, _describe(one)) for one in listed[:MOST_ROWS]]
+        if count > MOST_ROWS:
+            more = f"{count - MOST_ROWS} more, which --json lists"
+            rows.append((listed[0].severity, kind, "…", more))
     lines = table([("", "finding", "task", "detail"), *rows]) if rows else []
     times = f"{found.repeat} times" if found.repeat > 1 else "once"
     return [

@@ -152,7 +152,10 @@ def _read_lines(path: Path, mistakes: Mistakes) -> tuple[LocatedData, str]:
 
 
 def _parse_line(line: bytes) -> Any:
-    value = parse_json(line, any_number=True, unambiguous=True)
+    try:
+        value = parse_json(line, any_number=True, unambiguous=True)
+    except UnicodeDecodeError as error:
+        raise ValueError(f"is not UTF-8 (byte {error.start})") from error
     if not isinstance(value, dict):
         raise ValueError("is not a JSON object. Write one problem per line")
     return value

@@ -67,7 +67,7 @@ def try_nothing(benchmark: Benchmark, judge: Sandbox, reporter: Reporter) -> Ite
         reporter.preparing("judging programs that solve nothing:", done, len(jobs))
         if verdict.status != "fail":
             found[verdict.sample] = _describe(kinds[verdict.sample], verdict)
-    yield from (found[number] for number in sorted(found))
+    yield from dict.fromkeys(found[number] for number in sorted(found))
 
 
 def _describe(kind: str, verdict: Verdict) -> Finding:

@@ -251,7 +251,7 @@ class _SuiteFile(FileChecker):
         for key in SETTINGS:
             if key in entry.values:
                 name, value = FIELDS.get(key, key), _setting(key, entry.values[key])
-                if self.attempt((*entry.place, key), _check_setting, name, value):
+                if self.attempt((*entry.place, key), _check_setting, key, name, value):
                     found[name] = value
         return codec.from_json(RunSettings, found)
 
@@ -298,9 +298,12 @@ def _setting(key: str, value: Any) -> Any:
     return as_day(value) if key in ("from", "to") else value
 
 
-def _check_setting(name: str, value: Any) -> bool:
+def _check_setting(key: str, name: str, value: Any) -> bool:
     """Raise an error unless the value is valid for this field of the settings."""
-    _check_field(RunSettings, name, value)
+    try:
+        _check_field(RunSettings, name, value)
+    except ValueError as error:
+        raise ValueError(str(error).replace(f"'{name}'", f"'{key}'")) from error
     if name in OPTIONS:
         codec.from_json(ProblemSelection, {name: value})
     return True
