@@ -82,7 +82,7 @@ def test_everything_that_is_wrong_is_found(assay: Cli, tmp_path: Path) -> None:
     assert (found["errors"], found["warnings"]) == (9, 3)
     assert (found["problems"], found["references"], found["references_passed"]) == (11, 11, 8)
     flaky = next(one for one in found["findings"] if one["kind"] == "flaky")
-    assert "of 12 times; assertion" in flaky["detail"]
+    assert "of 12 times; wrong-answer" in flaky["detail"]
 
 
 def test_a_good_benchmark_has_no_findings(assay: Cli, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import click
 
 from assay import api
 from assay.cli._choices import SANDBOXES, TIER_HELP, list_choices
-from assay.cli._groups import DATA, JUDGING, FullGroup, GroupedCommand, add_options, in_group
+from assay.cli._groups import FullGroup, add_options
 from assay.cli._options import as_json, data_dir, option
 from assay.cli._output import echo, echo_json
 from assay.cli._problems import problem_options, with_selection
@@ -35,11 +35,10 @@ def benchmark() -> None:
 
 def check_options(command: Any) -> Any:
     """Add the options of a check. The command gets ``problems``, a ProblemSelection."""
-    judging = in_group(
-        JUDGING,
+    judging = (
         option(
             "--repeat", metavar="N", type=int, default=3,
-            help="How often every reference is judged, to find flaky tests.",
+            help="Number of times that every reference is judged, to find flaky tests.",
         ),
         option("--sandbox", default="process", help=f"Sandbox kind: {list_choices(SANDBOXES)}."),
         option("--sandbox-tier", default="auto", help=TIER_HELP),
@@ -48,11 +47,11 @@ def check_options(command: Any) -> Any:
             help="Number of programs to judge at a time; 0 uses one per core.",
         ),
     )  # fmt: skip
-    data = in_group(DATA, *problem_options, data_dir)
-    return add_options(with_selection(command), *data, *judging, as_json)
+    selected = with_selection(command)
+    return add_options(selected, *judging, *problem_options, data_dir, as_json)
 
 
-@benchmark.command(cls=GroupedCommand)
+@benchmark.command()
 @click.argument("name", metavar="FILE|NAME")
 @check_options
 def check(

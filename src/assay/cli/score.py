@@ -20,12 +20,7 @@ from assay.report.summary import summarize_checks
 
 @click.command(cls=GroupedCommand)
 @click.argument("samples_file", metavar="SAMPLES.jsonl")
-@option(
-    "--benchmark",
-    group=DATA,
-    required=True,
-    help="Benchmark that the samples belong to: its name, or a YAML or JSONL file of your own.",
-)
+@option("--benchmark", group=DATA, required=True, help="Benchmark that the samples belong to.")
 @option(
     "--partial",
     group=DATA,

@@ -19,7 +19,7 @@ CLASS = "class {name}:\n    def __getattr__(self, _):\n        return lambda *a,
 
 @dataclass(frozen=True, slots=True)
 class Repeated:
-    """How often each reference passed, by task, and how it failed."""
+    """Count how often each reference passed, by task, and keep how it failed."""
 
     passed: dict[str, int]
     failures: dict[str, str]
