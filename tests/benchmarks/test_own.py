@@ -253,6 +253,11 @@ problems:
   - task_id: "two\\nlines"
     prompt: Write f(x).
     prompt: Write g(x).
+  - {}
+  - prompt: Write f(x).
+    entry_point: class
+    test: assert f(1)
+    tests: assert f(2)
 """
 MISTAKES = {
     1: ["unknown key 'nam'. Did you mean 'name'?"],
@@ -292,6 +297,9 @@ MISTAKES = {
     52: ["reference: does not define 'f'"],
     53: ["task_id: 'two\\nlines' is not an id", "the problem has no tests"],
     55: ["'prompt' is there twice"],
+    56: ["prompt: is missing", "the problem has no tests"],
+    58: ["entry_point: 'class' is not a name"],
+    59: ["'test' and 'tests' mean the same"],
 }  # fmt: skip
 
 
@@ -359,7 +367,7 @@ def test_a_bad_file_is_an_error_of_few_lines(
     assert done.returncode == 2
     assert mistake in done.stderr
     assert "Traceback" not in done.stderr
-    assert len(done.stderr.splitlines()) <= 4
+    assert len(done.stderr.splitlines()) <= 5
     assert not (tmp_path / "results").exists()
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Callable
+import keyword
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from assay import codec, plain, text_cases
@@ -71,9 +72,8 @@ class ProblemChecker(FileChecker):
         lines, problems = [], []
         for number, item in enumerate(items):
             here = (*place, number)
-            values = {HUMANEVAL.get(k, k): v for k, v in self.mapping(here, item).items()}
-            entry = Entry(here, values)
-            if not values:
+            entry = Entry(here, self._rename(here, self.mapping(here, item)))
+            if not isinstance(item, dict):
                 continue
             self.check_keys(entry, KEYS)
             task_id = self._task_id(entry, f"{self._settings.name}/{number}")
@@ -82,6 +82,13 @@ class ProblemChecker(FileChecker):
                 problems.append(problem)
         self.check_names("task_id", lines, "Give it another")
         return tuple(problems)
+
+    def _rename(self, place: Place, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Return a problem's values under their own names."""
+        for name, other in HUMANEVAL.items():
+            if name in values and other in values:
+                self.add((*place, name), f"'{name}' and '{other}' mean the same. Drop one.")
+        return {HUMANEVAL.get(name, name): value for name, value in values.items()}
 
     def _problem(self, entry: Entry, task_id: str) -> Problem | None:
         before = len(self.mistakes.found)
@@ -134,7 +141,7 @@ class ProblemChecker(FileChecker):
                 self.add(place, "entry_point: a program on standard input has none. Drop it.")
             return ""
         value = entry.values.get("entry_point")
-        if isinstance(value, str) and value.isidentifier():
+        if isinstance(value, str) and value.isidentifier() and not keyword.iskeyword(value):
             return value
         what = "is missing" if value is None else f"{shown(value)} is not a name"
         self.add(place, f"entry_point: {what}. Give the function that the tests call.")
