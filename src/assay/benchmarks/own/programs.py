@@ -23,7 +23,9 @@ def parse_code(code: str) -> ast.Module:
     except SyntaxError as error:
         where = f"line {error.lineno} of it: " if error.lineno else ""
         raise ValueError(f"is not valid Python ({where}{error.msg})") from error
-    except (ValueError, RecursionError, MemoryError) as error:
+    except (RecursionError, MemoryError) as error:
+        raise ValueError("is not valid Python (nested too deeply)") from error
+    except ValueError as error:
         raise ValueError(f"is not valid Python ({error})") from error
     return tree
 
