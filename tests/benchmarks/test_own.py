@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import json
 import os
 import shutil
+import tempfile
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import assay
 from assay import benchmarks, plain, text_cases
+from assay.benchmarks.own import settings
+from assay.benchmarks.own.problems import KEYS
 from assay.benchmarks.own.settings import COMPARISONS
 from assay.errors import MistakesError, UsageError
 from assay.sandbox.inside.judging.outputs import COMPARISONS as KNOWN_COMPARISONS
@@ -20,6 +26,7 @@ from assay.types import Benchmark, Limits
 from tests.conftest import Cli
 from tests.skips import SHARED_DATA
 
+WORDS = ("args", "expected", "input", "output", "task_id", "tests", "a=b", "cpu_s")
 ADD = 'def add(a: int, b: int) -> int:\n    """Return the sum of a and b."""\n'
 PROBLEM = {"prompt": ADD, "entry_point": "add", "cases": [{"args": [1, 2], "expected": 3}]}
 GOOD = """\
@@ -402,6 +409,29 @@ def test_a_hundred_thousand_problems_are_read(tmp_path: Path) -> None:
     (mistake,) = mistakes_of(write(tmp_path, inline))
     assert "more than 100,000 values" in mistake
     assert "Put the problems of a large benchmark into a JSONL file." in mistake
+
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.just("f(1) == 2"),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(WORDS), inner),
+    max_leaves=8,
+)
+
+
+@given(st.lists(st.dictionaries(st.sampled_from(KEYS), VALUES), max_size=3))
+def test_any_problems_are_read_or_refused_in_lines(found: list[dict[str, Any]]) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        path = write_lines(Path(folder), PROBLEM, *found)
+        with contextlib.suppress(MistakesError):
+            assert len(benchmarks.load(str(path)).problems) == 1 + len(found)
+
+
+@given(st.dictionaries(st.sampled_from(settings.KEYS), VALUES))
+def test_any_settings_are_read_or_refused_in_lines(found: dict[str, Any]) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        path = write(Path(folder), json.dumps(found))  # which is YAML too
+        with contextlib.suppress(MistakesError):
+            assert benchmarks.load(str(path)).problems
 
 
 def test_the_declared_kind_of_prompt_is_checked(tmp_path: Path) -> None:

@@ -168,6 +168,23 @@ def test_a_suite_names_it_relative_to_its_own_file(
     assert "toys" in run(assay, "leaderboard")
 
 
+def test_several_benchmarks_can_be_named(assay: Cli, own: Path, answers: Path) -> None:
+    other = own.with_name("other.yaml")
+    other.write_text(OWN.replace("toys", "games"))
+    command = ("eval", "./mine.yaml", other, "--model", f"replay:{answers}", "--workers", "1")
+    done = json.loads(run(assay, *command, "--json"))
+    assert [row["benchmark"] for row in done["rows"]] == ["toys", "games"]
+    assert [one["results"]["pass_at_1"] for one in done["results"]] == [0.5, 0.5]
+
+
+def test_an_unknown_environment_is_a_line(assay: Cli, own: Path) -> None:
+    own.write_text("environment: nothing\n" + OWN)
+    done = assay("eval", own)
+    assert done.returncode == 2
+    assert "nothing" in done.stderr.splitlines()[-1]
+    assert "Traceback" not in done.stderr
+
+
 def test_mistakes_of_a_benchmark_are_mistakes_of_the_suite(assay: Cli, tmp_path: Path) -> None:
     (tmp_path / "bad.yaml").write_text("problems:\n  - prompt: Write f.\n")
     (tmp_path / "night.yaml").write_text("models: [default]\nbenchmarks:\n  - ./bad.yaml\n")

@@ -17,7 +17,10 @@ MOST_ROUNDS = 100
 
 
 def check_benchmark(config: JudgeConfig, repeat: int, reporter: Reporter) -> BenchmarkCheck:
-    """Return everything that is wrong with a benchmark, or looks wrong. Nothing is cached."""
+    """Return everything that is wrong with a benchmark, or looks wrong.
+
+    Cached verdicts are not used.
+    """
     check_workers(config)
     if not 1 <= repeat <= MOST_ROUNDS:
         raise UsageError(f"--repeat {repeat}: must be at least 1 and at most {MOST_ROUNDS}.")
