@@ -70,6 +70,14 @@ problems:
 """
 
 
+# A number that is as close to everything as a comparison asks.
+EQUAL = """\
+class Equal(float):
+    __eq__ = __le__ = __ge__ = lambda self, other: True
+    __sub__ = __rsub__ = lambda self, other: 0.0
+"""
+
+
 def write(folder: Path, text: str | bytes, name: str = "mine.yaml") -> Path:
     path = folder / name
     path.write_bytes(text.encode() if isinstance(text, str) else text)
@@ -123,10 +131,12 @@ def test_programs_are_judged_by_all_kinds_of_tests(tmp_path: Path) -> None:
     ]
     wrong = [
         ("toys/0", "def area(r):\n    return 3.141 * r * r\n"),
+        ("toys/0", "def area(r):\n    return float('nan')\n"),
+        ("toys/0", f"{EQUAL}def area(r):\n    return Equal(3)\n"),
         ("double", "print('A ')\nprint('b')\n"),
     ]
     statuses = judge(found, *references, *right, *empty, *wrong)
-    assert statuses == ["pass"] * 5 + ["fail"] * 5
+    assert statuses == ["pass"] * 5 + ["fail"] * 7
 
 
 def test_the_comparisons_are_those_of_the_sandbox() -> None:
