@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +12,9 @@ import pytest
 import assay
 from assay import benchmarks, text_cases
 from assay.pipeline.benchmark_check import KINDS, BenchmarkCheck
-from assay.pipeline.benchmark_check.prompts import count_shown_cases, gives_reference
+from assay.pipeline.benchmark_check.prompts import count_shown_cases, gives_reference, list_prompts
 from assay.pipeline.benchmark_check.trials import none_program
-from assay.types import Answer, Problem, Tests
+from assay.types import Answer, Message, Problem, Prompt, Strategy, Tests
 from tests.conftest import Cli
 
 SUM = "Write a function total(numbers) that returns the sum of a list of numbers."
@@ -149,13 +150,13 @@ BODY = "result = 0\n  for one in numbers:\n  # add\n  result += one\nreturn resu
 def test_the_body_of_the_reference_must_not_be_in_the_prompt(
     prompt: str, leaks: bool, tmp_path: Path
 ) -> None:
-    assert gives_reference(own_problem(tmp_path, prompt=prompt)) is leaks
+    assert gives_reference(own_problem(tmp_path, prompt=prompt), prompt) is leaks
 
 
 def test_short_bodies_are_not_leaks(tmp_path: Path) -> None:
     short = "def total(numbers):\n    return numbers\n"
     found = own_problem(tmp_path, prompt=f"{SUM}\nreturn numbers\n", reference=short)
-    assert not gives_reference(found)
+    assert not gives_reference(found, found.prompt)
 
 
 @pytest.mark.parametrize(
@@ -175,14 +176,22 @@ def test_cases_in_the_prompt_count_if_they_are_all(
     changes = {"prompt": f"{SUM} {shown}", "tests": tests}
     values = {key: value for key, value in GOOD.items() if key != "cases"}
     found = benchmarks.load(str(write(tmp_path, {**values, **changes}))).problems[0]
-    assert count_shown_cases(found) == count
+    assert count_shown_cases(found, found.prompt) == count
 
 
 def test_inputs_in_the_prompt_count_if_they_are_all() -> None:
     prompt = "Add.\nInput:\n1 2\n\nOutput:\n3\n"
     for pairs, count in (([("1 2\n", "3\n")], 1), ([("1 2\n", "3\n"), ("4 5\n", "9\n")], 0)):
         tests = Tests("", "", integrity="separated", texts=text_cases.pack(pairs))
-        assert count_shown_cases(Problem("a", prompt, "", tests)) == count
+        assert count_shown_cases(Problem("a", prompt, "", tests), prompt) == count
+
+
+def test_prompts_are_those_that_a_model_is_sent(tmp_path: Path) -> None:
+    benchmark = benchmarks.load(str(write(tmp_path, GOOD)))
+    own = Strategy("standard", 1, lambda *_: Prompt(messages=(Message("user", "Add them."),)))
+    changed = replace(benchmark, strategies={"standard": own})
+    assert [prompt for _, prompt in list_prompts(benchmark)] == [SUM]
+    assert [prompt for _, prompt in list_prompts(changed)] == ["Add them."]
 
 
 def test_the_program_that_returns_none_fits_the_tests() -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from assay.errors import UsageError
 from assay.pipeline import references
 from assay.pipeline.benchmark_check.findings import KINDS, BenchmarkCheck, Finding
-from assay.pipeline.benchmark_check.prompts import find_in_prompts
+from assay.pipeline.benchmark_check.prompts import find_in_prompts, list_prompts
 from assay.pipeline.benchmark_check.trials import Repeated, repeat_references, try_nothing
 from assay.pipeline.config import JudgeConfig
 from assay.pipeline.judging import check_workers, open_sandbox, select_problems
@@ -32,7 +32,7 @@ def check_benchmark(config: JudgeConfig, repeat: int, reporter: Reporter) -> Ben
         findings = [
             *_judge_references(repeated, repeat),
             *try_nothing(checked.benchmark, judge, reporter),
-            *find_in_prompts(checked.benchmark.problems),
+            *find_in_prompts(list_prompts(checked.benchmark)),
         ]
     finally:
         judge.close()

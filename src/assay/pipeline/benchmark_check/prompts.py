@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import re
 import warnings
 from collections.abc import Iterable, Iterator
 from typing import Any
 
 from assay import plain, text_cases
+from assay.errors import AssayError
 from assay.pipeline.benchmark_check.findings import Finding
+from assay.prompts import find_strategy, list_strategies
 from assay.protocol import tests_digest
-from assay.types import Problem, Tests
+from assay.types import Benchmark, Problem, Tests
 
 # Shorter bodies, such as "return x", also occur where nothing is given away.
 LEAST_BODY = 20  # characters
@@ -20,11 +23,21 @@ CANDIDATE = "candidate"  # the function's name in tests that take it as an argum
 Pair = tuple[str, str]  # a call or an input, and what is expected
 
 
-def find_in_prompts(problems: Iterable[Problem]) -> Iterator[Finding]:
+def list_prompts(benchmark: Benchmark) -> Iterator[tuple[Problem, str]]:
+    """Yield every problem with what a chat model is sent by its first strategy."""
+    build = find_strategy(list_strategies(benchmark)[0], benchmark).build
+    for problem in benchmark.problems:
+        text = ""
+        with contextlib.suppress(AssayError):  # problems that cannot be asked in a chat
+            text = "\n".join(message.content for message in build(problem, "chat").messages)
+        yield problem, text or problem.prompt
+
+
+def find_in_prompts(prompts: Iterable[tuple[Problem, str]]) -> Iterator[Finding]:
     """Yield what is wrong with the prompts of a benchmark."""
     seen: dict[str, dict[str, str]] = {}  # by prompt: the first task with each digest of tests
-    for problem in problems:
-        earlier = seen.setdefault(" ".join(problem.prompt.split()), {})
+    for problem, prompt in prompts:
+        earlier = seen.setdefault(" ".join(prompt.split()), {})
         digest = tests_digest(problem.tests)
         if digest in earlier:
             yield Finding("duplicate", problem.task_id, f"the same as {earlier[digest]}")
@@ -34,16 +47,16 @@ def find_in_prompts(problems: Iterable[Problem]) -> Iterator[Finding]:
         earlier.setdefault(digest, problem.task_id)
         if problem.tests.answer is not None:
             continue  # the prompt has the code that the answer is about
-        if gives_reference(problem):
+        if gives_reference(problem, prompt):
             yield Finding("reference-in-prompt", problem.task_id)
-        if shown := count_shown_cases(problem):
+        if shown := count_shown_cases(problem, prompt):
             yield Finding("cases-in-prompt", problem.task_id, f"{shown} of {shown}")
         name = problem.tests.entry_point
-        if name and not re.search(rf"\b{re.escape(name)}\b", problem.prompt + problem.begun):
+        if name and not re.search(rf"\b{re.escape(name)}\b", prompt):
             yield Finding("unnamed-entry-point", problem.task_id, name)
 
 
-def gives_reference(problem: Problem) -> bool:
+def gives_reference(problem: Problem, prompt: str) -> bool:
     """Return whether the lines of the reference's body are lines of the prompt, in one piece.
 
     White space around lines, comments and the marks of examples do not count.
@@ -51,7 +64,7 @@ def gives_reference(problem: Problem) -> bool:
     body = _lines(_find_body(problem))
     if sum(map(len, body)) < LEAST_BODY:
         return False
-    return _is_part(body, _lines(problem.prompt))
+    return _is_part(body, _lines(prompt))
 
 
 def _find_body(problem: Problem) -> str:
@@ -69,25 +82,24 @@ def _find_body(problem: Problem) -> str:
     return reference
 
 
-def count_shown_cases(problem: Problem) -> int:
+def count_shown_cases(problem: Problem, prompt: str) -> int:
     """Return the number of cases if the prompt shows all of them, and otherwise 0.
 
     A case is shown if its call (or its input) and its expected result are both in the prompt. Some
     shown cases are examples. If all are shown, a program that only knows the examples passes.
     """
     if problem.tests.is_script:
-        return _count_shown_inputs(problem)
-    prompt = _squeeze(problem.prompt)
+        return _count_shown_inputs(problem, _lines(prompt))
+    squeezed = _squeeze(prompt)
     count = 0
     for call, expected in _list_calls(problem.tests):
-        if not (call and call in prompt and expected in prompt):
+        if not (call and call in squeezed and expected in squeezed):
             return 0
         count += 1
     return count
 
 
-def _count_shown_inputs(problem: Problem) -> int:
-    prompt = _lines(problem.prompt)
+def _count_shown_inputs(problem: Problem, prompt: list[str]) -> int:
     pairs = text_cases.unpack(problem.tests.texts) if problem.tests.texts else []
     for given, expected in pairs:
         if not all(_is_part(lines, prompt) for lines in (_lines(given), _lines(expected))):
