@@ -9,6 +9,22 @@ class UsageError(AssayError):
     """The arguments or options are not valid."""
 
 
+class MistakesError(UsageError):
+    """A file cannot be used. ``problems`` has one line for each reason."""
+
+    noun = "mistake"
+
+    def __init__(self, name: str, problems: tuple[str, ...]) -> None:
+        where = f"{name}: has {self.count(len(problems))}. " if name else ""
+        super().__init__(f"{where}{' '.join(problems)}")
+        self.name, self.problems = name or "the command", problems
+
+    @classmethod
+    def count(cls, number: int) -> str:
+        """Return a number of mistakes in words."""
+        return f"{number} {cls.noun}s" if number > 1 else f"one {cls.noun}"
+
+
 class DataError(AssayError):
     """Benchmark data is missing, damaged or of another version."""
 

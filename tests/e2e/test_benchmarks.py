@@ -68,6 +68,7 @@ def test_as_json(tmp_path: Path, nothing: dict[str, str], folder: Path) -> None:
         "name": "humaneval", "problems": 164, "licence": "MIT", "environment": "",
         "version": "1.0.3", "sha256": HUMANEVAL.sha256, "data": "verified",
         "path": str(folder / HUMANEVAL.path), "detail": "", "group": "functions", "suites": [],
+        "description": "",
     }  # fmt: skip
     assert (found["mbpp"]["data"], found["mbpp"]["path"]) == ("not-here", None)
     assert (found["mini"]["data"], found["mini"]["sha256"]) == ("built-in", None)

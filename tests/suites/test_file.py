@@ -6,12 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from assay.borders.checked_files import Mistakes
 from assay.errors import UsageError
 from assay.models import EngineOptions
 from assay.pipeline import EvalConfig, ProblemSelection
 from assay.pipeline.suite.file import load_suite
 from assay.pipeline.suite.plan import PlannedRun, plan_runs
-from assay.pipeline.suite.suite import Problems, SuiteError
+from assay.pipeline.suite.suite import SuiteError
 from assay.runs.stores.suites import Baseline
 from tests.conftest import Cli
 
@@ -55,7 +56,7 @@ def write(folder: Path, text: str) -> Path:
 
 
 def plan(path: Path) -> list[PlannedRun]:
-    problems = Problems(str(path))
+    problems = Mistakes(str(path), SuiteError)
     runs = plan_runs(load_suite(path), EvalConfig("", path.parent), problems)
     problems.report()
     return runs
@@ -103,6 +104,31 @@ def test_targets_and_published_scores_are_read(tmp_path: Path) -> None:
     assert suite.benchmarks[0].baselines == (
         Baseline("humaneval", "GPT-4", 0.67, source="the report"),
     )
+
+
+WINDOW = """\
+defaults: {from: 2024-02-01}
+models: [default]
+benchmarks:
+  - benchmark: leetcodedataset
+    to: "2025-01-31"
+    label: difficulty=hard
+  - benchmark: leetcodedataset
+    label: [difficulty=easy]
+    problems: 5
+"""
+
+
+def test_problems_are_selected_by_day_and_label(tmp_path: Path) -> None:
+    path = write(tmp_path, WINDOW)
+    first, second = (run.config.problems for run in plan(path))
+    hard, easy = ("difficulty=hard",), ("difficulty=easy",)
+    assert first == ProblemSelection("", (), None, "2024-02-01", "2025-01-31", hard)
+    assert second == ProblemSelection("5", (), None, "2024-02-01", "", easy)
+    base = EvalConfig("", tmp_path, problems=ProblemSelection("3"))
+    planned = plan_runs(load_suite(path), base, Mistakes(str(path), SuiteError))
+    # The command's range counts the problems of the window.
+    assert planned[1].config.problems == ProblemSelection("3", (), None, "2024-02-01", "", easy)
 
 
 BAD = """\
@@ -183,7 +209,17 @@ def test_all_problems_are_listed_with_their_lines(assay: Cli, tmp_path: Path) ->
         ("models: [{model: default, prompt_form: text, system: x}]\nbenchmarks: [mini]",
          "--system"),
         ("models: [{model: default, n_samples: 1.5}]\nbenchmarks: [mini]", "n_samples"),
+        ("models: [default]\nbenchmarks: [{benchmark: mini, from: soon}]", "--from soon: is not"),
+        ("models: [default]\nbenchmarks: [{benchmark: mini, to: 3}]", "field 'to'"),
+        ("models: [default]\nbenchmarks: [{benchmark: mini, label: hard}]", "--label hard: has no"),
+        ("models: [default]\nbenchmarks: [{benchmark: mini, label: a=b}]", "is not a label"),
+        ("models: [default]\nbenchmarks: [{benchmark: mini, to: 2024-01-01}]", "have no dates"),
+        ("models: [default]\nbenchmarks: [{benchmark: mini, to: 2024-01-01, from: 2024-01-02}]",
+         "is after --to"),
+        ("models: [default]\nbenchmarks: [./none.yaml]", "no such file"),
+        ("models: [default]\nbenchmarks: [{benchmark: ./none.yaml, split: x}]", "has no split 'x'"),
         ("models: &a [*a]\nbenchmarks: [mini]", "not valid YAML"),
+        ("models: [\x7f]", "not valid YAML"),
     ],
 )  # fmt: skip
 def test_a_bad_file_is_a_line(text: str, problem: str, assay: Cli, tmp_path: Path) -> None:

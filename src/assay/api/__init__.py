@@ -1,5 +1,6 @@
 """The functions of ``import assay``. They print nothing unless given a reporter."""
 
+from assay.api.checking import check_benchmark, run_check
 from assay.api.evaluation import (
     evaluate,
     evaluate_suite,
@@ -13,7 +14,7 @@ from assay.api.opening import load_benchmark, load_run, open_model
 from assay.api.results import compare, compare_family, leaderboard, plan, view, write_report
 
 __all__ = [
-    "Judge", "compare", "compare_family", "evaluate", "evaluate_suite", "judge", "leaderboard",
-    "load_benchmark", "load_run", "open_model", "open_suite", "plan", "plan_suite",
-    "run_evaluation", "run_suite", "view", "write_report",
+    "Judge", "check_benchmark", "compare", "compare_family", "evaluate", "evaluate_suite", "judge",
+    "leaderboard", "load_benchmark", "load_run", "open_model", "open_suite", "plan", "plan_suite",
+    "run_check", "run_evaluation", "run_suite", "view", "write_report",
 ]  # fmt: skip

@@ -26,7 +26,7 @@ SILENT = Silent()
 
 
 def evaluate(
-    benchmark: str,
+    benchmark: str | Path,
     *,
     model: str = models.DEFAULT,
     n_samples: int = 1,
@@ -64,6 +64,7 @@ def evaluate(
 ) -> Result:
     """Evaluate a model on a benchmark, or resume the same evaluation, and return its result.
 
+    ``benchmark`` is a name, or the path of a file of your own in YAML or JSONL.
     The arguments are the options of ``assay eval``: ``problems`` is ``"10"`` or ``"20:40"``,
     ``tasks`` are task ids, and ``engine`` holds the options of engines. ``first_day`` and
     ``last_day`` (YYYY-MM-DD) and ``labels`` (``"difficulty=hard"``) select dated problems.
@@ -74,7 +75,7 @@ def evaluate(
     """
     options = engine or EngineOptions()
     config = EvalConfig(
-        benchmark=benchmark,
+        benchmark=str(benchmark),
         results_dir=Path(results_dir),
         sandbox=sandbox,
         sandbox_tier=sandbox_tier,

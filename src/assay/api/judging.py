@@ -21,7 +21,7 @@ SILENT = Silent()
 
 def judge(
     programs: Programs,
-    benchmark: str | Benchmark,
+    benchmark: str | Path | Benchmark,
     *,
     workers: int = 0,
     sandbox: str = "process",
@@ -51,7 +51,7 @@ class Judge:
 
     def __init__(
         self,
-        benchmark: str | Benchmark,
+        benchmark: str | Path | Benchmark,
         *,
         workers: int = 0,
         sandbox: str = "process",
@@ -61,7 +61,7 @@ class Judge:
         reporter: Reporter = SILENT,
     ) -> None:
         found = benchmark
-        if isinstance(found, str):
+        if not isinstance(found, Benchmark):
             found = load_benchmark(found, data_dir=data_dir, reporter=reporter)
         if limits:
             found = replace(found, limits=limits, time_rule=None)

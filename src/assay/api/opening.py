@@ -23,10 +23,13 @@ def open_model(
 
 
 def load_benchmark(
-    name: str, *, data_dir: str | Path | None = None, reporter: Reporter = SILENT
+    name: str | Path, *, data_dir: str | Path | None = None, reporter: Reporter = SILENT
 ) -> Benchmark:
-    """Return a benchmark with its problems. Missing data is downloaded and verified."""
-    return benchmarks.load(name, reporter.note, Path(data_dir) if data_dir else None)
+    """Return a benchmark with its problems. Missing data is downloaded and verified.
+
+    ``name`` is a name, or the path of a file of your own in YAML or JSONL.
+    """
+    return benchmarks.load(str(name), reporter.note, Path(data_dir) if data_dir else None)
 
 
 def load_run(reference: str | Path, results_dir: str | Path = "results") -> Result:

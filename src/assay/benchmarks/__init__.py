@@ -1,48 +1,20 @@
-"""Load benchmarks by name. Each is a module in this folder."""
+"""Load benchmarks by name. Each is a module in this folder, or a file of the user's own."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
-from assay.benchmarks.support.description import Description, list_suites
+from assay.benchmarks._registry import Benchmarks, Loader, benchmarks
+from assay.benchmarks.own.file import OwnBenchmark, is_file, load_unchanged, read_own
+from assay.benchmarks.support.description import Description
 from assay.errors import UsageError
 from assay.progress import Announce
-from assay.registry import Registry
 from assay.types import Benchmark
 
-__all__ = ["Benchmarks", "Description", "Loader", "benchmarks", "load", "of_split"]
-
-# Takes the receiver of notes and the user's data folder, if any. Returns the benchmark.
-Loader = Callable[[Announce, Path | None], Benchmark]
-
-
-class Benchmarks(Registry[Loader]):
-    """The loaders of benchmarks, and descriptions that need no data."""
-
-    def __init__(self) -> None:
-        super().__init__("benchmark", "assay.benchmarks")
-        self._descriptions: dict[str, Description] = {}
-
-    def register(
-        self, name: str, description: Description | None = None
-    ) -> Callable[[Loader], Loader]:
-        """Register a loader. Without a description, ``assay benchmarks`` lists only the name."""
-        if description is not None:
-            self._descriptions[name] = description
-        return super().register(name)
-
-    def describe(self, name: str) -> Description | None:
-        """Return the description of a benchmark, or None if it was registered without one."""
-        self.get(name)
-        return self._descriptions.get(name)
-
-    def suites(self) -> dict[str, list[str]]:
-        """Return the benchmarks of every named suite."""
-        return list_suites({name: self._descriptions.get(name) for name in self.names()})
-
-
-benchmarks = Benchmarks()
+__all__ = [
+    "Benchmarks", "Description", "Loader", "OwnBenchmark", "benchmarks", "is_file", "load",
+    "load_unchanged", "of_split", "read_own",
+]  # fmt: skip
 
 
 def of_split(name: str, split: str) -> str:
@@ -56,5 +28,8 @@ def of_split(name: str, split: str) -> str:
 
 
 def load(name: str, announce: Announce = lambda _: None, data_dir: Path | None = None) -> Benchmark:
-    """Return the benchmark. Find its data (first in ``data_dir``) or download it, and verify it."""
+    """Return the benchmark. Find its data (first in ``data_dir``) or download it, and verify it.
+
+    A path such as ``./mine.yaml`` names a file of the user's own.
+    """
     return benchmarks.get(name)(announce, data_dir)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from assay import codec, plain
 from assay.benchmarks import Description, benchmarks
 from assay.benchmarks.support.methods import CLASS, with_named_arguments
+from assay.benchmarks.support.prompt_code import as_docstring
 from assay.datasets.catalogue import DataFile, pin, read_records
 from assay.errors import DataError
 from assay.types import Benchmark, Cases, Limits, Problem, Tests
@@ -108,8 +109,8 @@ def _problem(record: Record) -> Problem:
 
 def _begin(record: Record) -> str:
     """Return a docstring with the problem and the starter code, which a base model continues."""
-    words = record.problem_description.strip().replace("\\", "\\\\").replace('"""', "'''")
-    return f'from typing import *\n\n"""\n{words}\n"""\n\n{record.starter_code.rstrip()}\n'
+    docstring = as_docstring(record.problem_description, record.starter_code.rstrip())
+    return f"from typing import *\n\n{docstring}\n"
 
 
 def _assertions(record: Record) -> list[ast.Assert]:

@@ -20,6 +20,7 @@ from assay.benchmarks.support.livecodebench_files import (
     releases_of,
 )
 from assay.benchmarks.support.methods import with_positional_arguments
+from assay.benchmarks.support.prompt_code import as_docstring
 from assay.types import Benchmark, Limits, Problem, Tests
 
 if TYPE_CHECKING:
@@ -117,7 +118,7 @@ def build_problem(question: Question, only_rule: str = "") -> Problem:
         date=record.contest_date[:10],
         labels={**labels, "marked": mark} if mark else labels,
         system=SYSTEM,
-        begun=_begin(record.question_content, record.starter_code),
+        begun=as_docstring(record.question_content, record.starter_code),
         only_rule=only_rule,
     )
 
@@ -130,12 +131,6 @@ def ask(statement: str, starter_code: str) -> str:
         f"### Question:\n{statement}\n\n### Format: {form}\n```python\n{begun}\n```\n\n"
         "### Answer: (use the provided format with backticks)\n\n"
     )
-
-
-def _begin(statement: str, starter_code: str) -> str:
-    """Return a docstring with the problem and the starter code, which a base model continues."""
-    words = statement.strip().replace("\\", "\\\\").replace('"""', "'''")
-    return f'"""\n{words}\n"""\n\n{starter_code}'
 
 
 def _describe(version: str) -> Description:

@@ -112,18 +112,19 @@ def open_bounded(path: Path, most: int, *, follow: bool = True, unpack: bool = T
     return io.BufferedReader(_Bounded(file, content, most), 1 << 16)  # type: ignore[arg-type]
 
 
-def parse_json(text: str | bytes, *, any_number: bool = False) -> Any:
+def parse_json(text: str | bytes, *, any_number: bool = False, unambiguous: bool = False) -> Any:
     """Parse JSON. Raise ValueError if it is not valid, or too deep, too large or ambiguous.
 
-    ``any_number`` accepts integers of any size and infinite floats, as Python does. The names NaN
-    and Infinity are always accepted, because engines report them as log-probabilities.
+    ``any_number`` accepts integers of any size and infinite floats, as Python does, and fields that
+    are there twice unless ``unambiguous`` is true. The names NaN and Infinity are always accepted,
+    because engines report them as log-probabilities.
     """
     if isinstance(text, bytes):
         text = text.decode("utf-8-sig")
     _check_depth(text)
     try:
         if any_number:
-            return json.loads(text)
+            return json.loads(text, object_pairs_hook=_unambiguous if unambiguous else None)
         return json.loads(
             text, parse_int=_integer, parse_float=_float, object_pairs_hook=_unambiguous
         )

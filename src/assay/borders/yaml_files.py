@@ -10,6 +10,9 @@ import yaml
 
 MOST_DEPTH = 30
 MOST_VALUES = 100_000
+TOO_MANY = f"more than {MOST_VALUES:,} values"
+
+TEXT = "tag:yaml.org,2002:str"
 
 Place = tuple[str | int, ...]  # the keys and positions that lead to a value
 
@@ -42,7 +45,7 @@ class _Loader(yaml.SafeLoader):
     def _add(self, count: int) -> None:
         self._count += count
         if self._count > MOST_VALUES:
-            raise yaml.YAMLError(f"more than {MOST_VALUES:,} values after expanding aliases")
+            raise yaml.YAMLError(f"{TOO_MANY} after expanding aliases")
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         found = super().construct_mapping(node, deep)
@@ -67,12 +70,13 @@ def parse_yaml(text: str) -> list[Any]:
 
 
 @dataclass(frozen=True, slots=True)
-class LocatedYaml:
+class LocatedData:
     """A document as plain data, and the line of every key and item in it."""
 
     value: Any
     lines: dict[Place, int]
     repeated: tuple[tuple[Place, int], ...] = ()  # keys that are there again; the first counts
+    not_text: tuple[tuple[Place, int], ...] = ()  # keys that YAML reads as a number or the like
 
     def line(self, place: Place) -> int:
         """Return the line of a place, or of the nearest one around it that is in the file."""
@@ -81,31 +85,42 @@ class LocatedYaml:
         return self.lines.get(place, 1)
 
 
-def parse_located(text: str) -> LocatedYaml:
+def parse_located(text: str) -> LocatedData:
     """Return the only document. Raise ValueError with one line if there is another number."""
-    loader = _Loader(text)
     lines: dict[Place, int] = {}
     repeated: list[tuple[Place, int]] = []
+    not_text: list[tuple[Place, int]] = []
 
-    def build(node: yaml.Node, place: Place) -> Any:
+    def build(node: yaml.Node, place: Place, loader: _Loader) -> Any:
         lines.setdefault(place, node.start_mark.line + 1)
         if isinstance(node, yaml.SequenceNode):
-            return [build(item, (*place, number)) for number, item in enumerate(node.value)]
+            return [build(item, (*place, number), loader) for number, item in enumerate(node.value)]
         if not isinstance(node, yaml.MappingNode):
-            return loader.construct_object(node)
+            return _construct(node, loader)
         found: dict[str, Any] = {}
         for key, value in node.value:
             name, line = str(key.value), key.start_mark.line + 1
+            if key.tag != TEXT:
+                not_text.append(((*place, name), line))
             if name in found:
                 repeated.append(((*place, name), line))
                 continue
             lines[(*place, name)] = line
-            found[name] = build(value, (*place, name))
+            found[name] = build(value, (*place, name), loader)
         return found
 
     try:
+        loader = _Loader(text)  # raises for control characters
         node = loader.get_single_node()
-        value = None if node is None else build(node, ())
+        value = None if node is None else build(node, (), loader)
     except Exception as error:  # for odd scalars, PyYAML raises whatever int() or float() do
         raise ValueError(" ".join(str(error).split()) or type(error).__name__) from error
-    return LocatedYaml(value, lines, tuple(repeated))
+    return LocatedData(value, lines, tuple(repeated), tuple(not_text))
+
+
+def _construct(node: yaml.Node, loader: _Loader) -> Any:
+    """Return the value of a scalar. Raise ValueError with its line, such as for 2024-13-01."""
+    try:
+        return loader.construct_object(node)
+    except ValueError as error:
+        raise ValueError(f"{error}, line {node.start_mark.line + 1}") from error

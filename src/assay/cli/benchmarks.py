@@ -9,14 +9,17 @@ import click
 from assay import codec
 from assay.cli._options import as_json, data_dir
 from assay.cli._output import echo, echo_json
-from assay.report.benchmarks import list_benchmarks, render_benchmarks
+from assay.report.benchmarks import list_benchmarks, list_own_benchmarks, render_benchmarks
 
 
 @click.command("benchmarks")
+@click.argument("files", nargs=-1, metavar="[FILE]...")
 @data_dir
 @as_json
-def list_all(data_dir: Path | None, as_json: bool) -> None:
+def list_all(files: tuple[str, ...], data_dir: Path | None, as_json: bool) -> None:
     """List the benchmarks by group: problems, licence, packages, and where the data is.
+
+    With files of your own in YAML or JSONL, only these are listed.
 
     The last lines list named suites, which `assay eval` accepts in place of a benchmark.
 
@@ -24,10 +27,11 @@ def list_all(data_dir: Path | None, as_json: bool) -> None:
     than the standard library come from an environment, which `assay env NAME` creates.
 
     \b
-    Example:
+    Examples:
       assay benchmarks
+      assay benchmarks ./mine.yaml
     """
-    found = list_benchmarks(data_dir)
+    found = list_own_benchmarks(files) if files else list_benchmarks(data_dir)
     if as_json:
         echo_json([codec.to_json(one) for one in found])
     else:

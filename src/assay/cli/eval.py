@@ -19,7 +19,7 @@ from assay.cli._options import (
 )
 from assay.cli._output import INCOMPLETE, echo, echo_json
 from assay.cli._progress import ProgressDisplay
-from assay.cli.suite import reported_problems, show_suite
+from assay.cli.suite import show_suite
 from assay.errors import RunError, UsageError
 from assay.pipeline import EvalConfig, Until
 from assay.pipeline.suite.named import expand_suites
@@ -87,8 +87,9 @@ def evaluate(
 ) -> None:  # fmt: skip
     """Evaluate a model on BENCHMARK: generate, execute in the sandbox, score.
 
-    With several benchmarks or models, each model is loaded once for all of them. A suite such as
-    core stands for its benchmarks (see `assay benchmarks`).
+    BENCHMARK is a name that `assay benchmarks` lists, or a YAML or JSONL file of your own. With
+    several benchmarks or models, each model is loaded once for all of them. A suite such as core
+    stands for its benchmarks.
 
     \b
     Examples:
@@ -97,6 +98,7 @@ def evaluate(
       assay eval humaneval --prompt-strategy all
       assay eval humaneval humanevalplus --model a.gguf --model b.gguf
       assay eval core --model a.gguf
+      assay eval ./mine.yaml --model a.gguf
       assay eval humaneval --preset pass1 --until decided --against BASELINE
     """
     benchmark = expand_suites(benchmark)
@@ -112,7 +114,7 @@ def evaluate(
         if len(model) > 1 and config.engine.name:
             raise UsageError("--name: applies to one model. To name several, write a suite file.")
         suite = suite_of(config, benchmark, model)
-        with ProgressDisplay("eval", quiet=as_json) as display, reported_problems():
+        with ProgressDisplay("eval", quiet=as_json) as display:
             done = api.evaluate_suite(
                 suite, config, display, publishable=publishable, parity_gate=parity_gate
             )

@@ -14,7 +14,7 @@ from assay import __version__
 from assay.borders.printable import clean_line
 from assay.cli._groups import VARIABLES, FullGroup
 from assay.cli._output import echo, echo_text
-from assay.errors import AssayError
+from assay.errors import AssayError, MistakesError
 
 FAILURE, INTERRUPTED = 2, 130
 LONGEST_ERROR = 2_000  # characters
@@ -26,6 +26,7 @@ SECTIONS = {
         "eval": "eval:evaluate",
         "suite": "suite:suite",
         "benchmarks": "benchmarks:list_all",
+        "benchmark": "benchmark:benchmark",
         "score": "score:score",
         "run": "run:run",
         "prompt": "prompt:prompt",
@@ -109,6 +110,8 @@ def main() -> None:
     except click.exceptions.NoArgsIsHelpError as error:
         echo_text(error.format_message(), err=True)
         sys.exit(FAILURE)
+    except MistakesError as error:
+        _leave(_list_mistakes(error), FAILURE)
     except AssayError as error:
         _leave(str(error), FAILURE)
     except click.ClickException as error:
@@ -127,6 +130,15 @@ def main() -> None:
     except OSError as error:
         _leave(f"{error.filename or 'output'}: {error.strerror or error}", FAILURE)
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _list_mistakes(error: MistakesError) -> str:
+    """Print several mistakes, each as one line. Return the error that follows them."""
+    if len(error.problems) == 1:
+        return str(error)
+    echo(*error.problems, err=True)
+    count = error.count(len(error.problems))
+    return f"{error.name}: has {count}. Correct them; nothing was loaded."
 
 
 def _open_closed_streams() -> None:

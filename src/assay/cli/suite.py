@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,14 +12,12 @@ from assay.cli._choices import SANDBOXES, TIER_HELP, list_choices
 from assay.cli._options import as_json, data_dir, option, results_dir, resume
 from assay.cli._output import INCOMPLETE, echo, echo_json
 from assay.cli._progress import ProgressDisplay
-from assay.errors import RunError, UsageError
+from assay.errors import RunError
 from assay.pipeline import EvalConfig, ProblemSelection
-from assay.pipeline.suite.suite import SuiteError
 from assay.report.suite import summarize_plan, summarize_suite
 from assay.runs.publication import require_publishable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from typing import Any
 
     from assay.pipeline.suite.run import SuiteResult
@@ -69,7 +66,7 @@ def suite(
     base = EvalConfig(
         benchmark="", problems=ProblemSelection(problems), fresh=not resume, **settings
     )
-    with ProgressDisplay(file.stem, quiet=as_json) as display, reported_problems():
+    with ProgressDisplay(file.stem, quiet=as_json) as display:
         if dry_run:
             plan = api.plan_suite(file, base, display)
         else:
@@ -81,20 +78,6 @@ def suite(
             echo(*summarize_plan(plan))
         return
     show_suite(done, as_json=as_json)
-
-
-@contextlib.contextmanager
-def reported_problems() -> Iterator[None]:
-    """Print all problems of a suite, each as one line, before the error itself."""
-    try:
-        yield
-    except SuiteError as error:
-        if len(error.problems) == 1:
-            raise
-        echo(*error.problems, err=True)
-        raise UsageError(
-            f"{error.name}: has {len(error.problems)} problems. Correct them; nothing was loaded."
-        ) from error
 
 
 def show_suite(done: SuiteResult, *, as_json: bool, publishable: bool = False) -> None:

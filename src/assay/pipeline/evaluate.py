@@ -195,6 +195,7 @@ def _is_finished(
                 and found.config.num_samples == config.sampling.n_samples
                 and found.config.prompt_strategy == config.prompt_strategy
                 and found.config.problem_selection == selected.label
+                and found.protocol.data_sha256 == selected.benchmark.data_sha256
             )
             if same and found.complete:
                 return True

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import platform
 from collections import Counter
+from pathlib import Path
 
 from assay import (
     __version__,
@@ -34,7 +35,7 @@ from assay.protocol import VERSION, Protocol
 from assay.runs import Environment, Gate, Result
 from assay.runs.folder import make_key
 from assay.sandbox.environments import store as environments
-from assay.types import Benchmark, SampleKey
+from assay.types import Benchmark, SampleKey, Tests
 
 LONG_S = 2.0
 
@@ -76,6 +77,8 @@ def judge_samples(
         )  # fmt: skip
         try:
             _check_device(config, run)
+            if benchmarks.is_file(config.benchmark):
+                run.relocate_benchmark(str(Path(config.benchmark).absolute()))
             cpu_s = run.keep_time_limits(benchmark.cpu_s)
             benchmark = dataclasses.replace(benchmark, cpu_s=cpu_s)
             stream = Stream(
@@ -223,9 +226,14 @@ def _prices(config: JudgeConfig) -> tuple[float, float]:
 
 def case_groups(benchmark: Benchmark) -> list[str]:
     """Return the names of the case groups that all problems share; none for test code."""
-    if any(problem.tests.texts for problem in benchmark.problems):
-        return [TEXT_GROUP]
-    return next((list(p.tests.cases.inputs) for p in benchmark.problems if p.tests.cases), [])
+    found = {_groups(problem.tests) for problem in benchmark.problems}
+    return list(found.pop()) if len(found) == 1 else []
+
+
+def _groups(tests: Tests) -> tuple[str, ...]:
+    if tests.texts:
+        return (TEXT_GROUP,)
+    return tuple(tests.cases.inputs) if tests.cases else ()
 
 
 def _protocol(

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from assay.benchmarks import benchmarks
+from assay.benchmarks import OwnBenchmark, benchmarks, read_own
 from assay.datasets.states import check_data
 from assay.report.text import table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
 
     from assay.benchmarks import Description
     from assay.datasets.states import DataState
@@ -39,6 +39,7 @@ class BenchmarkState:
     detail: str = ""  # what is wrong with the data
     group: str | None = None  # what the problems ask for
     suites: tuple[str, ...] = ()  # named lists of benchmarks that it is part of
+    description: str = ""  # of a user's own file
 
 
 def list_benchmarks(data_dir: Path | None = None) -> list[BenchmarkState]:
@@ -47,6 +48,19 @@ def list_benchmarks(data_dir: Path | None = None) -> list[BenchmarkState]:
     return [
         _state(name, benchmarks.describe(name), states, data_dir) for name in benchmarks.names()
     ]
+
+
+def list_own_benchmarks(files: Sequence[str]) -> list[BenchmarkState]:
+    """Return the benchmarks of users' own files. Raise an error if one has mistakes."""
+    return [_own_state(read_own(Path(file), benchmarks.names())) for file in files]
+
+
+def _own_state(own: OwnBenchmark) -> BenchmarkState:
+    found = own.benchmark
+    return BenchmarkState(
+        found.name, len(found.problems), own.licence or None, found.environment, found.version,
+        found.data_sha256, "own-files", str(own.path), group="own", description=own.description,
+    )  # fmt: skip
 
 
 def render_benchmarks(states: Sequence[BenchmarkState]) -> list[str]:

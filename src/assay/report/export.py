@@ -16,8 +16,9 @@ from assay.errors import RunError, UsageError
 from assay.extract.workers import ExtractionRequest, Extractor
 from assay.pipeline.prompt_imports import surround
 from assay.progress import Reporter, Silent
+from assay.report.run_benchmarks import loader_of
 from assay.runs import Result
-from assay.types import Completion, SampleKey, Verdict
+from assay.types import Benchmark, Completion, SampleKey, Verdict
 
 SILENT = Silent()
 Judged = tuple[str, str, Verdict]  # the completion's text, the program in it, the verdict
@@ -74,7 +75,12 @@ def _judged(
     }
     completions = [c for c in folder.read_completions() if c.key in verdicts]
     if missing := [c for c in completions if c.key not in codes]:
-        codes |= _extracted(result, missing, verdicts, reporter, data_dir)
+        load = loader_of(
+            folder.about.benchmark_file,
+            result.protocol.data_sha256,
+            lambda name: benchmarks.load(name, reporter.note, data_dir),
+        )
+        codes |= _extracted(result, missing, verdicts, load(result.benchmark))
     for completion in completions:
         if completion.key in codes:
             yield completion.text, codes[completion.key], verdicts[completion.key]
@@ -84,11 +90,9 @@ def _extracted(
     result: Result,
     completions: Iterable[Completion],
     verdicts: Mapping[SampleKey, Verdict],
-    reporter: Reporter,
-    data_dir: Path | None,
+    benchmark: Benchmark,
 ) -> dict[SampleKey, str]:
     """Extract programs that the run does not store: unrun ones, and those of earlier versions."""
-    benchmark = benchmarks.load(result.benchmark, reporter.note, data_dir)
     if result.model_identity is None:
         raise RunError(f"{result.path}: model_identity is missing. Restore the original file.")
     form = result.model_identity.prompt_form

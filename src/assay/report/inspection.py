@@ -11,6 +11,7 @@ from assay.errors import AssayError, UsageError
 from assay.pipeline.problem_prompt import find_problem
 from assay.pipeline.prompt_settings import complete_prompt
 from assay.prompts import find_strategy
+from assay.report.run_benchmarks import loader_of
 from assay.runs import RunReader
 from assay.runs.history import describe_folder, find_folder
 from assay.runs.result import SampleResult, read_samples
@@ -57,6 +58,7 @@ class InspectedRun:
     total: int
     protocol: RecordedProtocol
     time_limits: Mapping[str, float]  # CPU seconds by task, if they were derived by a rule
+    benchmark_file: str = ""  # path of a benchmark of the user's own
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +99,7 @@ def inspect_run(reference: str, results_dir: Path, wanted: SampleFilter) -> Insp
     name = f"{entry.benchmark}{entry.selection}"
     return InspectedRun(
         entry.run, name, entry.model, admitted, len(samples), entry.protocol,
-        reader.about.time_limits,
+        reader.about.time_limits, reader.about.benchmark_file,
     )  # fmt: skip
 
 
@@ -105,7 +107,7 @@ def inspect_sample(
     run: InspectedRun, found: SampleResult, reporter: Reporter, data_dir: Path | None = None
 ) -> InspectedSample:
     """Return a sample of the run with its prompt."""
-    prompt, note = _find_prompt(run.protocol, found.completion.task_id, reporter, data_dir)
+    prompt, note = _find_prompt(run, found.completion.task_id, reporter, data_dir)
     limits = _limits(run, found.completion.task_id)
     return InspectedSample(run.run, run.benchmark, run.model, found, prompt, note, limits)
 
@@ -135,14 +137,16 @@ def _refuse(wanted: SampleFilter, samples: list[SampleResult], run: str) -> None
 
 
 def _find_prompt(
-    protocol: RecordedProtocol, task_id: str, reporter: Reporter, data_dir: Path | None
+    run: InspectedRun, task_id: str, reporter: Reporter, data_dir: Path | None
 ) -> tuple[Prompt | None, str]:
     """Build the prompt again from the benchmark, or return why that is not possible."""
 
     def load(name: str) -> Benchmark:
         return benchmarks.load(name, reporter.note, data_dir)
 
-    prompts, note = find_prompts(protocol, [task_id], load)
+    protocol = run.protocol
+    of_run = loader_of(run.benchmark_file, protocol.data_sha256, load)
+    prompts, note = find_prompts(protocol, [task_id], of_run)
     return prompts.get(task_id), note
 
 

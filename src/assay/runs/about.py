@@ -70,6 +70,7 @@ class RunAbout:
     selection: str = ""  # label of the problems, if they are not the whole benchmark
     tests_seed: str = ""  # for tests with random inputs; runs of earlier versions have none
     time_limits: dict[str, float] = field(default_factory=dict)  # CPU seconds by task, if by a rule
+    benchmark_file: str = ""  # path of a benchmark of the user's own
     rest: Rest = field(default_factory=Rest, repr=False)  # what other versions write
 
 
@@ -120,6 +121,7 @@ def _render(about: RunAbout) -> Any:
         "selection": about.selection,
         "tests_seed": about.tests_seed,
         **({"time_limits": about.time_limits} if about.time_limits else {}),
+        **({"benchmark_file": about.benchmark_file} if about.benchmark_file else {}),
         "environments": [render_environment(one) for one in about.environments],
     }
 

@@ -185,6 +185,12 @@ class RunWriter(RunReader):
         if earlier:
             warn(f"the model of this run has moved; it was at {earlier}")
 
+    def relocate_benchmark(self, path: str) -> None:
+        """Record the current path of a user's benchmark. The protocol shows that it is the same."""
+        if path and path != self.about.benchmark_file:
+            self.about = dataclasses.replace(self.about, benchmark_file=path)
+            write_about(self.path, self.about)
+
     def add_completion(self, completion: Completion) -> None:
         line = encode_line(completion)
         with self._append_lock:

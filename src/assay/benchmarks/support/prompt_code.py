@@ -1,4 +1,4 @@
-"""Find code in a prompt besides the function to be written."""
+"""Find code in a prompt besides the function to be written, and put words into code."""
 
 from __future__ import annotations
 
@@ -20,3 +20,9 @@ def preamble_of(prompt: str, entry_point: str) -> str:
         if isinstance(node, ast.FunctionDef) and node.name == entry_point:
             del lines[node.lineno - 1 : node.end_lineno]
     return "".join(lines).strip("\n")
+
+
+def as_docstring(words: str, code: str = "") -> str:
+    """Return an instruction as a docstring, with code that a base model continues after it."""
+    quoted = words.strip().replace("\\", "\\\\").replace('"""', "'''")
+    return f'"""\n{quoted}\n"""\n\n{code}'

@@ -90,12 +90,12 @@ def _estimate(run: ReadyRun, earlier: Sequence[Result], planned: set[str]) -> Pl
     requests = len(sample_keys(config, run.selected))
     problems = len(run.selected.benchmark.problems)
     done = requests if isinstance(run.model, models.RecordedModel) else _count_done(run, planned)
-    pace = find_pace(earlier, identity.weights_sha256, config.benchmark)
+    pace = find_pace(earlier, identity.weights_sha256, run.benchmark)
     if pace is None:
         pace = read_pace(config.results_dir / BENCH_FILE, identity.weights_sha256, run)
     left = requests - done
     names = (
-        identity.name, config.benchmark + run.selected.label, config.prompt_strategy,
+        identity.name, run.benchmark + run.selected.label, config.prompt_strategy,
         run.plan.decoding.name,
     )  # fmt: skip
     shows = usually_detectable(problems, requests // problems)

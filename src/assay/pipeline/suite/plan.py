@@ -8,7 +8,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from assay import models
+from assay import benchmarks, models
+from assay.borders.checked_files import Mistakes
 from assay.models import EngineOptions
 from assay.pipeline.config import EvalConfig
 from assay.pipeline.evaluate import engine_options
@@ -22,9 +23,10 @@ from assay.pipeline.prompt_settings import (
 from assay.pipeline.samples import SelectedProblems, check_strategy
 from assay.pipeline.suite.suite import (
     NamedDecoding,
-    Problems,
+    RunSettings,
     Suite,
     SuiteBenchmark,
+    SuiteError,
     SuiteModel,
 )
 from assay.prompts import find_strategy
@@ -53,7 +55,7 @@ class PlannedRun:
     @property
     def label(self) -> str:
         config = self.config
-        name = config.benchmark + (f"-{config.split}" if config.split else "")
+        name = self.benchmark.name + (f"-{config.split}" if config.split else "")
         parts = (self.model.name, name, config.prompt_strategy, self.decoding.name)
         return " · ".join(parts)
 
@@ -68,16 +70,23 @@ class ReadyRun:
     selected: SelectedProblems
     decoding: Decoding
 
+    @property
+    def benchmark(self) -> str:
+        """Return the name in the suite, or for a file of the user's own the name in results."""
+        entry = self.plan.benchmark
+        own = benchmarks.is_file(entry.reference)
+        return self.selected.benchmark.name if own else entry.name
+
 
 def prepare_suite(
-    suite: Suite, base: EvalConfig, reporter: Reporter, problems: Problems | None = None
+    suite: Suite, base: EvalConfig, reporter: Reporter, problems: Mistakes | None = None
 ) -> list[ReadyRun]:
     """Return the evaluations of a suite, those of one model together. Nothing is loaded.
 
     ``base`` has the settings that a suite does not: results folder, sandbox, ``--fresh``. Raise
     SuiteError with all problems, including those that were found before.
     """
-    problems = problems or Problems(suite.file)
+    problems = problems or Mistakes(suite.file, SuiteError)
     found = _prepare(plan_runs(suite, base, problems), reporter, problems)
     if suite.name:
         for line, text in _same_names(found):
@@ -86,7 +95,7 @@ def prepare_suite(
     return found
 
 
-def plan_runs(suite: Suite, base: EvalConfig, problems: Problems) -> list[PlannedRun]:
+def plan_runs(suite: Suite, base: EvalConfig, problems: Mistakes) -> list[PlannedRun]:
     """Return the evaluations of a suite. Nothing is read."""
     found: list[PlannedRun] = []
     seen: dict[EvalConfig, PlannedRun] = {}
@@ -107,7 +116,7 @@ def plan_runs(suite: Suite, base: EvalConfig, problems: Problems) -> list[Planne
     return found
 
 
-def _prepare(plans: Sequence[PlannedRun], reporter: Reporter, problems: Problems) -> list[ReadyRun]:
+def _prepare(plans: Sequence[PlannedRun], reporter: Reporter, problems: Mistakes) -> list[ReadyRun]:
     """Open every model and read every benchmark. A model that is open is known by its digests."""
     opened: dict[ModelKey, Model | None] = {}
     read: dict[tuple[str, str], Benchmark | None] = {}
@@ -133,7 +142,7 @@ def _prepare(plans: Sequence[PlannedRun], reporter: Reporter, problems: Problems
     return found
 
 
-def _open_model(key: ModelKey, reporter: Reporter, problems: Problems) -> Model:
+def _open_model(key: ModelKey, reporter: Reporter, problems: Mistakes) -> Model:
     """Open a model. If the suite has problems, one that is elsewhere is not fetched any more."""
     models.check_reference(key[0])
     if problems.found and not models.is_local(key[0]):
@@ -178,15 +187,12 @@ def _config(
     settings = suite.settings
     for more in (decoding.settings, benchmark.settings, model.settings):
         settings = more.over(settings)
-    problems = base.problems
-    if problems == ProblemSelection():
-        problems = ProblemSelection(settings.problems or "", settings.tasks or ())
     config = dataclasses.replace(
         base,
-        benchmark=benchmark.name,
+        benchmark=benchmark.reference,
         split=settings.split or "",
         select=settings.select or "",
-        problems=problems,
+        problems=_selection(base.problems, settings),
         prompt_imports=settings.prompt_imports or base.prompt_imports,
         model=model.reference,
         sampling=decoding.sampling(settings),
@@ -200,6 +206,19 @@ def _config(
     check_texts(config.system, config.stop)
     engine_options(config)
     return config
+
+
+def _selection(given: ProblemSelection, settings: RunSettings) -> ProblemSelection:
+    """Return which problems to use. What the command says replaces the same part of the suite."""
+    by_name = given.range or given.tasks or given.file
+    return dataclasses.replace(
+        given,
+        range=given.range if by_name else settings.problems or "",
+        tasks=given.tasks if by_name else settings.tasks or (),
+        first_day=given.first_day or settings.first_day or "",
+        last_day=given.last_day or settings.last_day or "",
+        labels=given.labels or settings.labels or (),
+    )
 
 
 def _select(config: EvalConfig, whole: Benchmark) -> SelectedProblems:

@@ -181,8 +181,14 @@ class _SuiteRunner:
     def _record(self) -> SuiteRecord:
         """Write and return the state of the suite."""
         entries = self._suite.benchmarks
-        targets = (Target(b.name, s, f) for b in entries for f, s in b.targets.items())
-        baselines = (baseline for b in entries for baseline in b.baselines)
+        own = {run.plan.benchmark.name: run.benchmark for run in self._runs}
+        names = {entry.name: own.get(entry.name, entry.name) for entry in entries}
+        targets = (Target(names[b.name], s, f) for b in entries for f, s in b.targets.items())
+        baselines = (
+            dataclasses.replace(baseline, benchmark=names[b.name])
+            for b in entries
+            for baseline in b.baselines
+        )
         record = SuiteRecord(
             self._suite.name,
             datetime.now(UTC).isoformat(),
@@ -197,7 +203,7 @@ class _SuiteRunner:
 
 def _row(run: ReadyRun) -> SuiteRow:
     config = run.plan.config
-    label = f"{config.benchmark}-{config.split}" if config.split else config.benchmark
+    label = f"{run.benchmark}-{config.split}" if config.split else run.benchmark
     return SuiteRow(
         run.model.identity.name, label + run.selected.label, config.prompt_strategy,
         run.plan.decoding.name,

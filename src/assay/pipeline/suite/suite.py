@@ -3,53 +3,22 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any
 
-from assay.errors import AssayError, UsageError
+from assay.errors import MistakesError
 from assay.models import EngineOptions
 from assay.pipeline.config import ALL, PRESETS, STANDARD, EvalConfig, Sampling
 from assay.prompts import strategies
 from assay.runs.stores.suites import Baseline
 from assay.types import PromptImports
 
-T = TypeVar("T")
 
-
-class SuiteError(UsageError):
+class SuiteError(MistakesError):
     """A suite cannot be run. ``problems`` has one line for each reason."""
 
-    def __init__(self, name: str, problems: tuple[str, ...]) -> None:
-        count = f"{len(problems)} problems" if len(problems) > 1 else "one problem"
-        where = f"{name}: has {count}. " if name else ""
-        super().__init__(f"{where}{' '.join(problems)}")
-        self.name, self.problems = name or "the command", problems
-
-
-@dataclass(slots=True)
-class Problems:
-    """Collect everything that is wrong with a suite, with the lines of its file."""
-
-    name: str  # of the file, or of what else is wrong
-    found: dict[tuple[int, str], None] = field(default_factory=dict)
-
-    def attempt(self, line: int, read: Callable[..., T], *arguments: object) -> T | None:
-        """Return what a function returns for these arguments, or None after a problem."""
-        try:
-            return read(*arguments)
-        except (AssayError, ValueError) as error:
-            self.add(line, f"{str(error).rstrip('.')}.")
-            return None
-
-    def add(self, line: int, text: str) -> None:
-        self.found[line, text] = None
-
-    def report(self) -> None:
-        """Raise SuiteError if there are problems."""
-        if self.found:
-            lines = (f"Line {n}: {text}" if n else text for n, text in sorted(self.found))
-            raise SuiteError(self.name, tuple(lines))
+    noun = "problem"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +31,9 @@ class RunSettings:
     n_samples: int | None = None
     problems: str | None = None
     tasks: tuple[str, ...] | None = None
+    first_day: str | None = None  # of the problems' dates; ``from`` in a file
+    last_day: str | None = None  # ``to``
+    labels: tuple[str, ...] | None = None  # ``label``
     split: str | None = None
     max_tokens: int | None = None
     seed: int | None = None
@@ -143,6 +115,11 @@ class SuiteBenchmark:
     targets: dict[str, float] = field(default_factory=dict)  # by figure, such as pass@1
     baselines: tuple[Baseline, ...] = ()
     line: int = 0
+    file: str = ""  # of a benchmark of the user's own
+
+    @property
+    def reference(self) -> str:
+        return self.file or self.name
 
 
 GREEDY = "greedy"

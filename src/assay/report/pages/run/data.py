@@ -12,6 +12,7 @@ from assay.errors import AssayError
 from assay.report.inspection import find_prompts, reason_of, status_of
 from assay.report.pages.run.outcomes import Outcome, find_outcome
 from assay.report.pages.sources import RunSource
+from assay.report.run_benchmarks import loader_of
 from assay.runs import RunReader
 from assay.runs.result import SampleResult, read_samples
 
@@ -64,8 +65,10 @@ def load_run_data(source: RunSource, load: Callable[[str], Benchmark]) -> RunDat
         by_task = {problem.task_id: [] for problem in source.entry.result.problems}
     for found in read_samples(reader):
         by_task.setdefault(found.completion.task_id, []).append(found)
-    prompts, note = find_prompts(source.entry.protocol, by_task, load)
-    problems = find_problems(source.entry.protocol, load)
+    protocol = source.entry.protocol
+    load = loader_of(reader.about.benchmark_file, protocol.data_sha256, load)
+    prompts, note = find_prompts(protocol, by_task, load)
+    problems = find_problems(protocol, load)
     tests = {task: problem.tests.code for task, problem in problems.items()}
     return RunData(
         source,

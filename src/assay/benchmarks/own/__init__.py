@@ -1,0 +1,1 @@
+"""Read benchmarks that users write themselves, as a file."""

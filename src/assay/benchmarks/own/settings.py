@@ -1,0 +1,127 @@
+"""Check what a user's benchmark says about all of its problems."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from typing import Any, Literal, get_args
+
+from assay import codec
+from assay.borders.checked_files import NAME, Entry, FileChecker, shown
+from assay.types import Limits
+
+ENDINGS = (".yaml", ".yml", ".jsonl", ".jsonl.gz")  # of files, so no names end in them
+Kind = Literal["code", "instructions"]
+COMPARISONS = ("livecodebench", "tolerant", "exact")  # tests compare these with the sandbox's
+KEYS = (
+    "name", "version", "licence", "description", "prompts", "system", "limits", "comparison",
+    "tolerance", "environment", "problems",
+)  # fmt: skip
+# The least and the most that a limit may be.
+BOUNDS = {
+    "cpu_s": (0.1, 3600),
+    "call_cpu_s": (0, 3600),
+    "wall_s": (0.1, 7200),
+    "memory_mb": (16, 1 << 20),
+    "processes": (1, 4096),
+    "output_bytes": (1, 1 << 30),
+    "files_mb": (0, 1 << 16),
+}
+WALL_PER_CPU = 1.25  # a program that computes all the time reaches its CPU limit first
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """The settings of a user's benchmark, apart from its problems."""
+
+    name: str
+    version: str = ""  # none: the beginning of the file's digest
+    licence: str = ""
+    description: str = ""
+    prompts: Kind | None = None  # none: each prompt is code if it can be parsed
+    system: str = ""
+    limits: Limits = field(default_factory=Limits)
+    comparison: str = "livecodebench"
+    tolerance: float = 0.0
+    environment: str = ""
+
+
+def check_settings(
+    checker: FileChecker, entry: Entry, stem: str, taken: Collection[str]
+) -> Settings:
+    """Return the settings of a file. ``taken`` are names that other benchmarks have."""
+    values = entry.values
+    name = values.get("name", stem)
+    place = (*entry.place, "name")
+    if not isinstance(name, str) or not NAME.fullmatch(name) or name.endswith(ENDINGS):
+        advice = "Use letters, digits, '.', '_', '-'; without a name, the file's is used."
+        checker.add(place, f"name: {shown(name)} is not a name. {advice}")
+        name = "own"
+    elif name in taken:
+        advice = "Give another, so that results are not confused."
+        checker.add(place, f"name: '{name}' is the name of a built-in benchmark. {advice}")
+    texts = {
+        key: _read_text(checker, entry, key)
+        for key in ("version", "licence", "description", "system", "environment")
+    }
+    return Settings(
+        name=name,
+        prompts=_read_choice(checker, entry, "prompts", get_args(Kind)),
+        limits=_read_limits(checker, entry),
+        comparison=_read_choice(checker, entry, "comparison", COMPARISONS) or "livecodebench",
+        tolerance=_read_tolerance(checker, entry),
+        **texts,
+    )
+
+
+def _read_text(checker: FileChecker, entry: Entry, key: str) -> str:
+    value = entry.values.get(key, "")
+    if key == "version" and isinstance(value, int | float) and not isinstance(value, bool):
+        return str(value)
+    if isinstance(value, str):
+        return value
+    checker.add((*entry.place, key), f"{key}: {shown(value)} is not text. Write it in quotes.")
+    return ""
+
+
+def _read_choice(checker: FileChecker, entry: Entry, key: str, choices: tuple[str, ...]) -> Any:
+    value = entry.values.get(key)
+    if value is None or value in choices:
+        return value
+    advice = f"Choose {', '.join(choices)}."
+    checker.add((*entry.place, key), f"{key}: {shown(value)} is unknown. {advice}")
+    return None
+
+
+def _read_tolerance(checker: FileChecker, entry: Entry) -> float:
+    value = entry.values.get("tolerance", 0)
+    if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < 1:
+        return float(value)
+    mistake = f"tolerance: {shown(value)} is not a number from 0 to 1. Give one such as 1e-6."
+    checker.add((*entry.place, "tolerance"), mistake)
+    return 0.0
+
+
+def _read_limits(checker: FileChecker, entry: Entry) -> Limits:
+    given = entry.values.get("limits", {})
+    part = checker.entry((*entry.place, "limits"), given, BOUNDS)
+    found: dict[str, Any] = {}
+    for name, (least, most) in BOUNDS.items():
+        if name not in part.values:
+            continue
+        value = part.values[name]
+        try:
+            codec.from_json(Limits, {name: value})
+            valid = least <= value <= most
+        except ValueError:
+            valid = False
+        if valid:
+            found[name] = value
+        else:
+            advice = f"Give a number from {least} to {most}."
+            checker.add((*part.place, name), f"{name}: {shown(value)} is not valid. {advice}")
+    limits = codec.from_json(Limits, found)
+    if "wall_s" in found:
+        return limits
+    return dataclasses.replace(limits, wall_s=max(limits.wall_s, WALL_PER_CPU * limits.cpu_s))
