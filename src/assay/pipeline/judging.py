@@ -88,7 +88,7 @@ def judge_samples(
             labels = {p.task_id: p.labels for p in selected.benchmark.problems if p.labels}
             best = None
             if (method := config.select or runs.kept_selection(run)) and most > 1:
-                form = model.identity.prompt_form
+                form = benchmark.form_for(model.identity.prompt_form)
                 try:
                     best = best_of_n(method, most, benchmark, form, run, judge, extractor, reporter)
                 except UsageError as error:

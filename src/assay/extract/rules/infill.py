@@ -1,0 +1,77 @@
+"""Put a model's text into the gap between a prefix and a suffix.
+
+Nothing is cut off or added if the result is Python. Otherwise white space that a tokenizer or a
+server may have removed is put back: the indentation of the first line, the end of the last one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from assay.extract.python import parsed
+from assay.extract.rule import At, Found, Rule, Task, extraction_rules
+from assay.infilling import cut_marks
+
+NAME, WHOLE = "infill", "whole"
+INDENTATION = re.compile(r"[ \t]*")
+STEP = "    "
+
+
+def fill_in(prefix: str, middle: str, suffix: str) -> Found:
+    """Return the program with its gap filled, and which white space was put back."""
+    plain = Found(NAME, f"{prefix}{middle}{suffix}")
+    if parsed(plain.code) is not None:
+        return plain
+    for changes, text in _with_white_space(prefix, middle, suffix):
+        code = f"{prefix}{text}{suffix}"
+        if parsed(code) is not None:
+            return Found("+".join((NAME, *changes)), code)
+    return plain
+
+
+def _with_white_space(prefix: str, middle: str, suffix: str) -> Iterator[tuple[list[str], str]]:
+    """Yield the text with what it may lack, if the gap begins with a line."""
+    if not middle.strip() or not prefix.endswith("\n"):
+        return
+    ended = f"{middle.rstrip()}\n"
+    lacks_end = bool(suffix) and not middle.rstrip(" \t").endswith("\n")
+    if lacks_end:
+        yield ["line-end"], ended
+    indented = _next_indentation(prefix) + middle.lstrip()
+    if indented != middle:
+        yield ["indentation"], indented
+        if lacks_end:
+            yield ["indentation", "line-end"], f"{indented.rstrip()}\n"
+
+
+def _next_indentation(prefix: str) -> str:
+    """Return the indentation that a statement after the prefix has in its block."""
+    lines = [line for line in prefix.splitlines() if line.strip()]
+    last = lines[-1] if lines else ""
+    found = INDENTATION.match(last)
+    deeper = last.rstrip().endswith(":")
+    return (found[0] if found else "") + (STEP if deeper else "")
+
+
+def _find(text: str, task: Task) -> Iterator[list[Found]]:
+    prefix, suffix = task.prompt, task.suffix or ""
+    if _is_whole(text, prefix, suffix):
+        yield [Found(WHOLE, text)]
+        return
+    yield [fill_in(prefix, cut_marks(text), suffix)]
+
+
+def _is_whole(text: str, prefix: str, suffix: str) -> bool:
+    """Return whether a text is the whole program, as files of recorded solutions have it."""
+    longer = len(text) >= len(prefix) + len(suffix)
+    return longer and text.startswith(prefix) and text.endswith(suffix)
+
+
+extraction_rules.register(NAME)(
+    Rule(
+        "a part of a program, put between the code before and after it",
+        find=(At(95, _find),),
+        on_request=True,
+    )
+)
