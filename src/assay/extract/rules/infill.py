@@ -11,9 +11,9 @@ from collections.abc import Iterator
 
 from assay.extract.python import parsed
 from assay.extract.rule import At, Found, Rule, Task, extraction_rules
-from assay.infilling import cut_marks
+from assay.infilling import middle_of
 
-NAME, WHOLE = "infill", "whole"
+NAME = "infill"
 INDENTATION = re.compile(r"[ \t]*")
 STEP = "    "
 
@@ -56,16 +56,7 @@ def _next_indentation(prefix: str) -> str:
 
 def _find(text: str, task: Task) -> Iterator[list[Found]]:
     prefix, suffix = task.prompt, task.suffix or ""
-    if _is_whole(text, prefix, suffix):
-        yield [Found(WHOLE, text)]
-        return
-    yield [fill_in(prefix, cut_marks(text), suffix)]
-
-
-def _is_whole(text: str, prefix: str, suffix: str) -> bool:
-    """Return whether a text is the whole program, as files of recorded solutions have it."""
-    longer = len(text) >= len(prefix) + len(suffix)
-    return longer and text.startswith(prefix) and text.endswith(suffix)
+    yield [fill_in(prefix, middle_of(text, prefix, suffix), suffix)]
 
 
 extraction_rules.register(NAME)(

@@ -79,6 +79,17 @@ def cut_marks(text: str) -> str:
     return text[: min(found)] if found else text
 
 
+def middle_of(text: str, prefix: str, suffix: str) -> str:
+    """Return what a text puts into a gap, whether it is that alone or the whole program.
+
+    Files of recorded solutions have whole programs.
+    """
+    longer = len(text) >= len(prefix) + len(suffix)
+    if longer and text.startswith(prefix) and text.endswith(suffix):
+        return text[len(prefix) : len(text) - len(suffix)]
+    return cut_marks(text)
+
+
 def describe_missing(model: str) -> str:
     """Return the error for a model that cannot fill in."""
     return (
