@@ -3,6 +3,7 @@
 from assay.infilling.similarity import edit_similarity, is_exact_match
 from assay.infilling.tokens import (
     FORMS,
+    MARKS,
     Gap,
     GapTokens,
     build_gap,
@@ -13,6 +14,6 @@ from assay.infilling.tokens import (
 )
 
 __all__ = [
-    "FORMS", "Gap", "GapTokens", "build_gap", "cut_marks", "describe_missing", "edit_similarity",
-    "find_gap", "is_exact_match", "middle_of",
+    "FORMS", "MARKS", "Gap", "GapTokens", "build_gap", "cut_marks", "describe_missing",
+    "edit_similarity", "find_gap", "is_exact_match", "middle_of",
 ]  # fmt: skip
