@@ -12,7 +12,7 @@ from assay.formats.gguf.write import write_gguf
 from assay.formats.tensors import GGML_TYPES, Tensor
 from assay.infilling import FORMS, GapTokens
 
-QWEN, DEEPSEEK = FORMS[0], FORMS[3]
+QWEN, DEEPSEEK, CODELLAMA = FORMS[0], FORMS[3], FORMS[5]
 # Special tokens of the default model that no prompt here has.
 SPARE = ("<jupyter_start>", "<jupyter_text>", "<jupyter_code>")
 UINT32 = 4
