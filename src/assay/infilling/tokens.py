@@ -50,7 +50,7 @@ MARKS = (*(token for form in FORMS for token in form), *ENDS)
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """How one model marks a gap: its tokens, their numbers, and the tokens that end the middle."""
+    """Hold a model's tokens around a gap, their numbers, and the tokens that end the middle."""
 
     tokens: GapTokens
     ids: tuple[int, int, int]

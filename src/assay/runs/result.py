@@ -69,7 +69,7 @@ class BreakdownResult:
 
 @dataclass(frozen=True, slots=True)
 class InfillingResult:
-    """How often a text that fills in code equals the expected one, and how similar they are."""
+    """Record the share of texts that fill in the expected code, and their mean similarity."""
 
     exact_match: Estimate
     edit_similarity: Estimate

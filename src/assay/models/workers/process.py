@@ -202,7 +202,7 @@ class ProcessModel(Generic[F]):
 
     @functools.cached_property
     def gap(self) -> Gap:
-        """How the model marks a gap. Raise ModelError if it has no tokens for that."""
+        """Return the model's tokens around a gap. Raise ModelError if it has none."""
         if (found := self.find_gap()) is None:
             raise ModelError(describe_missing(self.identity.name))
         return found

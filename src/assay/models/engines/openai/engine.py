@@ -101,7 +101,7 @@ class OpenAIModel:
 
     @functools.cached_property
     def way(self) -> InfillWay:
-        """How the server is given prefix and suffix. Raise ModelError if it cannot be."""
+        """Return the server's way to get prefix and suffix. Raise ModelError if it has none."""
         opened = Session(self._address, self._key, self._options)
         try:
             return find_way(opened.server, self._name)

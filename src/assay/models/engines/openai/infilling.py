@@ -25,7 +25,7 @@ PROBE_LIMITS = AnswerLimits(60.0, 1 << 20, 1 << 12)
 
 @dataclass(frozen=True, slots=True)
 class InfillWay:
-    """How a server is given prefix and suffix. ``tokens`` are put around them here."""
+    """Describe a server's way to get prefix and suffix. ``tokens`` are put around them here."""
 
     endpoint: str
     tokens: GapTokens | None = None
