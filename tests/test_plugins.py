@@ -53,6 +53,8 @@ FAMILIES = (
     "evoeval-d",
     "evoeval-t",
     "evoeval-v",
+    "humaneval-infilling-m",
+    "humaneval-infilling-r",
     "humanevalfix-",
     "mbpp-",
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections import Counter
 from pathlib import Path
@@ -73,7 +74,7 @@ def test_the_prompt_is_prefix_and_suffix_for_every_model(form: str) -> None:
 def test_wrong_middles_fail() -> None:
     found = benchmarks.load(LIGHT)
     chosen = found.problems[:8]
-    with api.Judge(found) as judge:
+    with api.Judge(dataclasses.replace(found, problems=chosen)) as judge:
         wrong = judge.judge([(p.task_id, f"{p.prompt}{p.suffix}") for p in chosen])
         right = judge.judge([(p.task_id, p.reference) for p in chosen])
     assert {v.status for v in right} == {"pass"}
