@@ -63,6 +63,13 @@ def test_the_next_statement_has_the_indentation_of_its_block() -> None:
     assert fill_in(prefix, "total += 1", SUFFIX).code == f"{prefix}    total += 1\n{SUFFIX}"
 
 
+def test_a_return_does_not_leave_its_function() -> None:
+    """Without its indentation it would still be Python for a parser."""
+    prefix = 'def f(x):\n    """Return x."""\n'
+    found = fill_in(prefix, "return x\n", "")
+    assert (found.code, found.rule) == (f"{prefix}    return x\n", "infill+indentation")
+
+
 def test_a_gap_inside_a_line_is_never_changed() -> None:
     prefix, suffix = "def f(x):\n    return", " + 1\n"
     for middle in ("x", " x", "  x  ", "\n"):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from assay.extract.python import parsed
+from assay.extract.python import NOT_PYTHON
 from assay.extract.rule import At, Found, Rule, Task, extraction_rules
 from assay.infilling import middle_of
 
@@ -21,13 +21,22 @@ STEP = "    "
 def fill_in(prefix: str, middle: str, suffix: str) -> Found:
     """Return the program with its gap filled, and which white space was put back."""
     plain = Found(NAME, f"{prefix}{middle}{suffix}")
-    if parsed(plain.code) is not None:
+    if _compiles(plain.code):
         return plain
     for changes, text in _with_white_space(prefix, middle, suffix):
         code = f"{prefix}{text}{suffix}"
-        if parsed(code) is not None:
+        if _compiles(code):
             return Found("+".join((NAME, *changes)), code)
     return plain
+
+
+def _compiles(code: str) -> bool:
+    """Return whether it is Python, without a ``return`` that has lost its function."""
+    try:
+        compile(code, "<program>", "exec", dont_inherit=True)
+    except NOT_PYTHON:
+        return False
+    return True
 
 
 def _with_white_space(prefix: str, middle: str, suffix: str) -> Iterator[tuple[list[str], str]]:
