@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import dataclasses
 import json
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -12,6 +14,7 @@ import pytest
 import assay as api
 from assay import benchmarks
 from assay.errors import UsageError
+from assay.extract.rules.infill import fill_in
 from assay.models import EngineOptions
 from assay.pipeline import references
 from assay.pipeline.prompt_settings import resolve_prompt_settings
@@ -57,6 +60,31 @@ def test_problems_are_gaps_in_solutions_of_humaneval(name: str) -> None:
         assert f"{problem.prompt}{problem.middle}{problem.suffix}" == problem.reference
     light = Counter(p.cluster for p in benchmarks.load(LIGHT).problems)
     assert set(light.values()) == {1}
+
+
+def test_lost_white_space_is_put_back_in_the_documented_share_of_programs() -> None:
+    removed: dict[str, Callable[[str], str]] = {
+        "the line's end": lambda text: text.rstrip("\n"),
+        "the first blank": lambda text: text[1:],
+        "all blanks before the code": str.lstrip,
+    }
+    problems = benchmarks.load("humaneval-infilling-single-line").problems
+    page = (Path(__file__).parents[2] / "docs" / "infilling.md").read_text()
+    for name, remove in removed.items():
+        plain = put_back = 0
+        for problem in problems:
+            lost, suffix = remove(problem.middle), problem.suffix or ""
+            wanted = tree(problem.reference)
+            plain += tree(f"{problem.prompt}{lost}{suffix}") == wanted
+            put_back += tree(fill_in(problem.prompt, lost, suffix).code) == wanted
+        assert f"| {name} | {plain:,} | {put_back:,} |" in page
+
+
+def tree(code: str) -> str:
+    try:
+        return ast.dump(ast.parse(code))
+    except SyntaxError:
+        return ""
 
 
 @pytest.mark.parametrize("form", ["chat", "text", "infill"])

@@ -63,6 +63,13 @@ def test_the_next_statement_has_the_indentation_of_its_block() -> None:
     assert fill_in(prefix, "total += 1", SUFFIX).code == f"{prefix}    total += 1\n{SUFFIX}"
 
 
+def test_one_lost_blank_is_put_back_wherever_the_line_belongs() -> None:
+    """Decoders of SentencePiece drop the first one. The line may end a block."""
+    prefix, suffix = f"{PREFIX}{LINE}", "    return total\n"
+    found = fill_in(prefix, "   total += 1\n", suffix)
+    assert (found.code, found.rule) == (f"{prefix}    total += 1\n{suffix}", "infill+indentation")
+
+
 def test_a_return_does_not_leave_its_function() -> None:
     """Without its indentation it would still be Python for a parser."""
     prefix = 'def f(x):\n    """Return x."""\n'

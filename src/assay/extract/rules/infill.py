@@ -47,8 +47,8 @@ def _with_white_space(prefix: str, middle: str, suffix: str) -> Iterator[tuple[l
     lacks_end = bool(suffix) and not middle.rstrip(" \t").endswith("\n")
     if lacks_end:
         yield ["line-end"], ended
-    indented = _next_indentation(prefix) + middle.lstrip()
-    if indented != middle:
+    # Decoders of SentencePiece drop one blank, some servers drop all.
+    for indented in (f" {middle}", _next_indentation(prefix) + middle.lstrip()):
         yield ["indentation"], indented
         if lacks_end:
             yield ["indentation", "line-end"], f"{indented.rstrip()}\n"
