@@ -53,6 +53,8 @@ FAMILIES = (
     "evoeval-d",
     "evoeval-t",
     "evoeval-v",
+    "humaneval-infilling-m",
+    "humaneval-infilling-r",
     "humanevalfix-",
     "mbpp-",
 )
@@ -365,11 +367,15 @@ EXAMPLES: dict[str, tuple[str, PromptForm]] = {
     "hints": ("def f(x: List[int]):\n    return x\n", "chat"),
     "script": ("Here:\n```python\nprint(input())\n```\nDone.", "chat"),
     "last-fences": (f"Here:\n```python\n{F}```\nDone.", "chat"),
+    "infill": ("    y = x\n", "infill"),
 }
 SPECIAL = {  # problems of another kind than the others
     "script": Problem("t", "Print the input.", "", Tests("", "")),
     "last-fences": Problem(
         "t", "def f(x):\n", F, Tests("f", "assert f(1) == 1\n"), only_rule="last-fences"
+    ),
+    "infill": Problem(
+        "t", "def f(x):\n", F, Tests("f", ""), only_rule="infill", suffix="    return y\n"
     ),
 }
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 Status = Literal["pass", "fail", "invalid"]
-PromptForm = Literal["chat", "text"]
+PromptForm = Literal["chat", "text", "infill"]  # infill: prefix and suffix
 PromptImports = Literal["prepended", "none"]  # where programs are judged
 Integrity = Literal["separated", "shared"]
 TextStyle = Literal["stdin", "calls"]
@@ -125,6 +125,14 @@ class Problem:
     system: str = ""  # the benchmark's own system message
     begun: str = ""  # code that a base model continues; none: the prompt
     only_rule: str = ""  # the only extraction rule that is used for it; none: all
+    suffix: str | None = None  # code after the answer, which then is what is missing between
+
+    @property
+    def middle(self) -> str:
+        """Return the part of the reference between prompt and suffix; the whole without one."""
+        if self.suffix is None:
+            return self.reference
+        return self.reference[len(self.prompt) : len(self.reference) - len(self.suffix)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +150,11 @@ class Benchmark:
     cpu_s: Mapping[str, float] = field(default_factory=dict)  # by task, from the time rule
     strategies: Mapping[str, Strategy] = field(default_factory=dict)  # its own, by name
     only_own_strategies: bool = False  # the general ones do not fit its problems
+    prompt_form: PromptForm | None = None  # the only one that fits; none: the model's own
+
+    def form_for(self, model_form: PromptForm) -> PromptForm:
+        """Return the form of its prompts for a model that is usually prompted in ``model_form``."""
+        return self.prompt_form or model_form
 
     def limits_of(self, task_id: str) -> Limits:
         """Return the limits of a problem. Without a CPU limit of its own, the fixed one holds."""
@@ -157,11 +170,15 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """Hold what a model is sent: chat messages, or plain text if there are none."""
+    """Hold what a model is sent: chat messages, or plain text if there are none.
+
+    With a suffix, the text is the prefix, and the model fills in what is missing between them.
+    """
 
     messages: tuple[Message, ...] = ()
     text: str = ""
     stop: tuple[str, ...] = ()
+    suffix: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

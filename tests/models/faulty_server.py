@@ -37,6 +37,8 @@ class FaultyServer:
     retry_after: str = "0.2"
     delay_s: float = 0.0
     key: str = ""  # who has another is not let in
+    # A status and an answer for some paths and bodies.
+    own_answer: Callable[[str, dict[str, Any]], tuple[int, Any] | None] = lambda _path, _body: None
     # Instead of an answer, or of the list of models: any bytes, headers included.
     raw: Callable[[], Iterable[bytes]] | None = None
     raw_models: Callable[[], Iterable[bytes]] | None = None
@@ -90,6 +92,9 @@ class _Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         if self._refused_entry():
+            return
+        if (own := self.served.own_answer(self.path, body)) is not None:
+            self._json(*own)
             return
         prompt, fault = self.served.begin(self.path, body, dict(self.headers))
         try:

@@ -19,7 +19,10 @@ from tests.security.corpus import CORPUS, adapt
 from tests.security.in_tiers import assert_all_failed
 
 BENCHMARKS = ("humaneval", "humanevalplus", "mbpp", "mbppplus")
-NEWER = ("humanevalfix", "humaneval-pro", "mbpp-pro", "evoeval-subtle")
+NEWER = (
+    "humanevalfix", "humaneval-pro", "mbpp-pro", "evoeval-subtle",
+    "humaneval-infilling-random-span-light",
+)  # fmt: skip
 TASKS = 6
 LIMITS = Limits(cpu_s=2, call_cpu_s=2, wall_s=5)
 # What forgeries answer when they have found nothing; a task that one of these solves is no test.

@@ -60,6 +60,8 @@ def _parts(found: ProblemPrompt) -> list[tuple[str, str]]:
     parts: list[tuple[str, str]] = [("text", rendered.text if rendered else prompt.text)]
     if rendered is None and prompt.messages:
         parts = [(message.role, message.content) for message in prompt.messages]
+    if rendered is None and prompt.suffix is not None:
+        parts = [("prefix", prompt.text), ("suffix", prompt.suffix)]
     if prompt.stop:
         parts.append(("stop words", " ".join(map(repr, prompt.stop))))
     if rendered is not None and rendered.tokens:

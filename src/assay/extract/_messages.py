@@ -21,6 +21,7 @@ class TextRequest(NamedTuple):
     explain: bool
     answer: tuple[str, ...] = ()  # kind and function, if it is not a program
     only_rule: str = ""  # the only rule to apply; none: all
+    suffix: str | None = None  # code after the gap that the text fills, if it does
 
 
 @dataclass(frozen=True, slots=True)

@@ -170,7 +170,7 @@ def _encode(request: ExtractionRequest) -> TextRequest:
     return TextRequest(
         request.text, problem.begun or problem.prompt, tests.entry_point, tests.code,
         tests.preamble, request.form, without, request.explain, _encode_answer(tests.answer),
-        problem.only_rule,
+        problem.only_rule, problem.suffix,
     )  # fmt: skip
 
 

@@ -74,7 +74,9 @@ def _extract(request: TextRequest) -> Reply:
     text, without = request.text, frozenset(request.without)
     answer = Answer(*request.answer) if request.answer else None
     tests = Tests(request.entry_point, request.tests, request.preamble, answer=answer)
-    problem = Problem("", request.prompt, "", tests, only_rule=request.only_rule)
+    problem = Problem(
+        "", request.prompt, "", tests, only_rule=request.only_rule, suffix=request.suffix
+    )
     steps = explain_extraction(text, problem, request.form, without)
     other = alternative(text, steps, problem, without)
     shown = steps if steps and request.explain else ()

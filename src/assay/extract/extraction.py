@@ -84,7 +84,7 @@ def _answer_steps(text: str, kind: str, task: Task) -> list[Step] | None:
 
 def _only_step(text: str, problem: Problem, form: PromptForm) -> list[Step] | None:
     """Return the step of the only rule that a problem allows, or None if it finds nothing."""
-    task = Task(problem.begun or problem.prompt, problem.tests, form)
+    task = Task(problem.begun or problem.prompt, problem.tests, form, problem.suffix)
     for place in extraction_rules.get(problem.only_rule).find:
         for found, *_ in filter(None, place.apply(text, task)):
             return [Step(found.rule, text, found.code)]

@@ -33,6 +33,7 @@ class Task:
     prompt: str
     tests: Tests
     form: PromptForm
+    suffix: str | None = None  # code after the gap that a text fills, if it does
 
     @property
     def name(self) -> str:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 from assay.errors import UsageError
 from assay.machine import usable_physical_cores
 from assay.models.facts import EngineFacts
-from assay.models.model import Model, Usage, preload, watch
+from assay.models.model import Model, Usage, check_infilling, preload, watch
 from assay.progress import Silent
 from assay.types import Completion, Request
 
@@ -155,6 +155,9 @@ class DevicesModel:
 
     def render(self, prompt: Prompt) -> Rendered:
         return self.members[0].render(prompt)
+
+    def check_infilling(self) -> str:
+        return check_infilling(self.members[0])
 
     def preload(self, decoding: Decoding) -> None:
         for member in self.members:

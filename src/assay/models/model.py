@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
 
+from assay.errors import ModelError
 from assay.models.too_long import is_too_long
 from assay.types import Completion, Decoding, ModelIdentity, Prompt, Request, SampleKey
 
@@ -112,6 +113,25 @@ def preload(model: Model, decoding: Decoding) -> None:
     """Start loading the model in the background, if its engine can."""
     if isinstance(model, Preloadable):
         model.preload(decoding)
+
+
+@runtime_checkable
+class Infilling(Protocol):
+    """A model whose engine can give it a prefix and a suffix."""
+
+    def check_infilling(self) -> str:
+        """Return how the model is given both. Raise ModelError if it cannot fill in a gap."""
+        ...
+
+
+def check_infilling(model: Model) -> str:
+    """Return how the model is given prefix and suffix; raise ModelError if it cannot be."""
+    if isinstance(model, Infilling):
+        return model.check_infilling()
+    identity = model.identity
+    raise ModelError(
+        f"{identity.name}: the {identity.engine} engine cannot fill in code. Use another engine."
+    )
 
 
 @runtime_checkable

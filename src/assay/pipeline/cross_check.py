@@ -106,7 +106,8 @@ def write_peer_score(config: ScoreConfig, peer: PeerScore, reporter: Reporter) -
     model = models.open_recorded(
         config.samples_file, partial=config.partial, name=config.model_name
     )
-    samples = recorded_samples(model, [*peer.programs, *peer.errors])
+    form = selected.benchmark.form_for(model.identity.prompt_form)
+    samples = recorded_samples(model, [*peer.programs, *peer.errors], form)
     most = max(Counter(task_id for task_id, _ in samples.keys).values())
     protocol = _peer_protocol(config, peer.engine, selected.benchmark, samples, most)
     run = runs.open_run(

@@ -73,26 +73,29 @@ def evaluate(config: EvalConfig, reporter: Reporter, shared: Shared | None = Non
     engine = engine_options(config)
     model = shared.model or models.open_model(config.model, engine, reporter.note)
     keys = sample_keys(config, selected)
+    form = selected.benchmark.form_for(model.identity.prompt_form)
+    recorded = isinstance(model, models.RecordedModel)
+    described = "" if recorded else describe_form(model, form)
     gate = config.gate(model)
     check_strategy(config, model)
-    benchmark = surround(selected.benchmark, config.prompt_imports, model.identity.prompt_form)
+    benchmark = surround(selected.benchmark, config.prompt_imports, form)
     if isinstance(model, models.RecordedModel):
         refuse_for_recorded(config.system, config.stop, decoding)
         for flag in unused_for_recorded(config.sampling):
             reporter.note(f"{flag}: has no effect on recorded completions")
-        samples = recorded_samples(model, keys)
+        samples = recorded_samples(model, keys, form)
         samples = dataclasses.replace(samples, planned=config.sampling.n_samples)
         return judge_samples(config, selected, benchmark, samples, model, reporter, gate)
-    decoding = config.sampling.resolve(thinks=model.thinks)
-    if model.thinks and config.sampling.max_tokens is None:
+    asking = resolve_prompt_settings(form, config.engine, config.system, config.stop)
+    thinks = model.thinks and form == "chat"
+    decoding = config.sampling.resolve(thinks=thinks)
+    if thinks and config.sampling.max_tokens is None:
         reporter.note(
             f"the model's chat template lets it think, so max-tokens is {decoding.max_tokens}"
         )
     if config.sampling.n_samples > 1 and decoding.temperature == 0:
         reporter.note("temperature 0 is greedy, so all samples of a problem will be the same")
-    reporter.note(describe_form(model.identity))
-    form = model.identity.prompt_form
-    asking = resolve_prompt_settings(form, config.engine, config.system, config.stop)
+    reporter.note(described)
     store = open_store(config, model, engine, decoding, shared.written)
     with contextlib.ExitStack() as loaded:
         if shared.model is None and isinstance(model, models.Preloadable):
@@ -206,7 +209,7 @@ def planned_requests(
     config: EvalConfig, model: Model, selected: SelectedProblems, decoding: Decoding
 ) -> Iterator[Request]:
     """Yield everything that an evaluation asks the model."""
-    form = model.identity.prompt_form
+    form = selected.benchmark.form_for(model.identity.prompt_form)
     asking = resolve_prompt_settings(form, config.engine, config.system, config.stop)
     keys = sample_keys(config, selected)
     strategy = find_strategy(config.prompt_strategy, selected.benchmark)

@@ -85,7 +85,7 @@ def _completions(
     config: ScoreConfig, reporter: Reporter
 ) -> tuple[Benchmark, Iterator[Completion], PromptForm]:
     benchmark, model, keys = load_recorded_samples(config, reporter)
-    return benchmark, replay(model, keys), model.identity.prompt_form
+    return benchmark, replay(model, keys), benchmark.form_for(model.identity.prompt_form)
 
 
 def _forms(found: Extraction) -> tuple[Program, ...]:

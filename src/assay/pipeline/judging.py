@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import platform
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from assay import (
@@ -20,6 +21,7 @@ from assay import (
 from assay.datasets import cache_dir
 from assay.errors import UsageError
 from assay.extract.workers import Extractor
+from assay.infilling import edit_similarity, is_exact_match, middle_of
 from assay.machine import usable_cores
 from assay.models import EngineOptions
 from assay.pipeline import references
@@ -35,7 +37,7 @@ from assay.protocol import VERSION, Protocol
 from assay.runs import Environment, Gate, Result
 from assay.runs.folder import make_key
 from assay.sandbox.environments import store as environments
-from assay.types import Benchmark, SampleKey, Tests
+from assay.types import Benchmark, SampleKey, Tests, Verdict
 
 LONG_S = 2.0
 
@@ -99,7 +101,7 @@ def judge_samples(
             labels = {p.task_id: p.labels for p in selected.benchmark.problems if p.labels}
             best = None
             if (method := config.select or runs.kept_selection(run)) and most > 1:
-                form = model.identity.prompt_form
+                form = benchmark.form_for(model.identity.prompt_form)
                 try:
                     best = best_of_n(method, most, benchmark, form, run, judge, extractor, reporter)
                 except UsageError as error:
@@ -117,6 +119,7 @@ def judge_samples(
                 best,
                 scoring.break_down(tallies, labels),
                 rounds,
+                _match_score(selected.benchmark, run, verdicts, clusters),
             )  # fmt: skip
             result = runs.with_earlier_checks(result, run)
             runs.write_result(result)
@@ -126,6 +129,30 @@ def judge_samples(
     finally:
         extractor.close()
         judge.close()
+
+
+def _match_score(
+    benchmark: Benchmark,
+    run: runs.RunWriter,
+    verdicts: Sequence[Verdict],
+    clusters: Mapping[str, str],
+) -> scoring.MatchScore | None:
+    """Compare what was filled in with what was there; None if the problems have no gaps."""
+    gaps = {p.task_id: p for p in benchmark.problems if p.suffix is not None}
+    if not gaps:
+        return None
+    valid = {verdict.key for verdict in verdicts if verdict.status != "invalid"}
+    found: dict[SampleKey, tuple[bool, float]] = {}
+    for completion in run.read_completions():
+        problem = gaps.get(completion.task_id)
+        if problem is not None and completion.key in valid:
+            text = middle_of(completion.text, problem.prompt, problem.suffix or "")
+            wanted = problem.middle
+            found[completion.key] = is_exact_match(text, wanted), edit_similarity(text, wanted)
+    by_task: dict[str, list[tuple[bool, float]]] = {task_id: [] for task_id in gaps}
+    for (task_id, _), sample in found.items():
+        by_task[task_id].append(sample)
+    return scoring.match_score(by_task, clusters)
 
 
 def _given_name(config: JudgeConfig) -> str:

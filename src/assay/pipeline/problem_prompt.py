@@ -23,7 +23,7 @@ class PromptConfig:
     """A problem, and how to prompt a model with it."""
 
     benchmark: str
-    task: str  # its id, or the part of the id after the last slash
+    task: str  # its id, or the end of the id after a slash
     strategy: str
     engine: EngineOptions
     model: str = ""  # none: nothing is rendered
@@ -49,10 +49,10 @@ def build_problem_prompt(config: PromptConfig, reporter: Reporter) -> ProblemPro
     if not config.model:
         _refuse_model_settings(config.engine)
         chosen = config.engine.prompt_form
-        form: PromptForm = "chat" if chosen == "auto" else chosen
+        form = benchmark.form_for("chat" if chosen == "auto" else chosen)
         return ProblemPrompt(problem.task_id, _complete(build(problem, form), form, config), None)
     with contextlib.closing(models.open_model(config.model, config.engine, reporter.note)) as model:
-        form = model.identity.prompt_form
+        form = benchmark.form_for(model.identity.prompt_form)
         prompt = _complete(build(problem, form), form, config)
         return ProblemPrompt(problem.task_id, prompt, model.render(prompt))
 
@@ -74,9 +74,9 @@ def _complete(prompt: Prompt, form: PromptForm, config: PromptConfig) -> Prompt:
 
 
 def find_problem(benchmark: Benchmark, task: str) -> Problem:
-    """Return a problem by its task id or the part after the last slash; UsageError if unknown."""
+    """Return the first problem whose task id is this or ends so after a slash; else UsageError."""
     for problem in benchmark.problems:
-        if task in (problem.task_id, problem.task_id.rpartition("/")[2]):
+        if f"/{problem.task_id}".endswith(f"/{task}"):
             return problem
     first, last = benchmark.problems[0].task_id, benchmark.problems[-1].task_id
     raise UsageError(f"{task}: is not a task of {benchmark.name}. Give one from {first} to {last}.")

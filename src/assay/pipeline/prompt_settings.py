@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from assay.errors import UsageError
+from assay.models import check_infilling
 from assay.models.settings import canonical_engine_options
 from assay.protocol import PromptSettings
 from assay.types import Message
@@ -13,9 +14,9 @@ from assay.types import Message
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from assay.models import EngineOptions
+    from assay.models import EngineOptions, Model
     from assay.pipeline.config import Sampling
-    from assay.types import Decoding, ModelIdentity, Prompt, PromptForm
+    from assay.types import Decoding, Prompt, PromptForm
 
 DEFAULT_THINKING = "default"
 
@@ -25,6 +26,8 @@ def resolve_prompt_settings(
 ) -> PromptSettings:
     """Return how a model is prompted. Raise UsageError if the options contradict the form."""
     check_texts(system, stop)
+    if form == "infill":
+        _refuse_for_gaps(engine, system)
     if system and form == "text":
         raise UsageError(
             "--system: the prompt form is text, which has no messages. "
@@ -38,6 +41,20 @@ def resolve_prompt_settings(
         stop=tuple(sorted(set(stop))),
         engine_options=canonical_engine_options(engine.engine_options),
     )
+
+
+def _refuse_for_gaps(engine: EngineOptions, system: str) -> None:
+    """Raise UsageError for settings that a prompt of prefix and suffix cannot have."""
+    for flag, given in (
+        ("--system", bool(system)),
+        ("--thinking", bool(engine.thinking)),
+        (f"--prompt-form {engine.prompt_form}", engine.prompt_form != "auto"),
+    ):
+        if given:
+            raise UsageError(
+                f"{flag}: the benchmark asks with prefix and suffix, not in a chat or by a text. "
+                "Drop it."
+            )
 
 
 def refuse_for_recorded(system: str, stop: Iterable[str], decoding: Decoding) -> None:
@@ -64,8 +81,14 @@ def unused_for_recorded(sampling: Sampling) -> list[str]:
     return [f"--{name.replace('_', '-')}" for name in given]
 
 
-def describe_form(identity: ModelIdentity) -> str:
-    """Return a line that says in which form a model is prompted, and why."""
+def describe_form(model: Model, form: PromptForm) -> str:
+    """Return a line that says in which form a model is prompted, and why.
+
+    Raise ModelError if the form is infill and the model cannot fill in code.
+    """
+    identity = model.identity
+    if form == "infill":
+        return f"prompt form infill: {check_infilling(model)}"
     if identity.prompt_form == "chat":
         return "prompt form chat: the model's own chat template is used"
     if identity.template_sha256:

@@ -132,18 +132,27 @@ class _References:
                 missing.append(problem)
             else:
                 found[problem.task_id] = codec.from_json(_Measured, kept)
-        keys = {p.task_id: self._key(VERDICT, p) for p in missing}
+        same = self._group(missing)
+        first = {problems[0].task_id: key for key, problems in same.items()}
         self.executed |= bool(missing)
-        verdicts = judge_jobs(self._judge, (self._job(p) for p in missing))
+        verdicts = judge_jobs(self._judge, (self._job(one) for one, *_ in same.values()))
         for done, verdict in enumerate(verdicts, 1):
             self._reporter.preparing(
-                "checking the reference solutions, once per machine:", done, len(missing)
+                "checking the reference solutions, once per machine:", done, len(same)
             )
             failure = "" if verdict.status == "pass" else f"{verdict.reason}: {verdict.detail}"
             one = _Measured(failure, verdict.wall_s, verdict.cpu_s)
-            found[verdict.task_id] = one
+            key = first[verdict.task_id]
+            found |= {problem.task_id: one for problem in same[key]}
             if verdict.status != "invalid":
-                self._kept.put(keys[verdict.task_id], codec.to_json(one))
+                self._kept.put(key, codec.to_json(one))
+        return found
+
+    def _group(self, problems: list[Problem]) -> dict[str, list[Problem]]:
+        """Return the problems by the key of their reference: equal ones are judged once."""
+        found: dict[str, list[Problem]] = {}
+        for problem in problems:
+            found.setdefault(self._key(VERDICT, problem), []).append(problem)
         return found
 
     def _cached_cases(self, problem: Problem) -> Cases | None:

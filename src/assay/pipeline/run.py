@@ -117,7 +117,7 @@ class Stream:
         self._unscorable = unscorable
         self._problems = {p.task_id: p for p in benchmark.problems}
         self._benchmark = benchmark
-        form = model.identity.prompt_form
+        form = benchmark.form_for(model.identity.prompt_form)
         self._stage = SampleStage(
             form, benchmark.limits, benchmark.cpu_s, benchmark.imports, benchmark.environment,
             run.tests_seed, cache, workers,

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from assay.progress import Reporter
     from assay.protocol import PromptSettings
-    from assay.types import Benchmark, Completion, SampleKey
+    from assay.types import Benchmark, Completion, PromptForm, SampleKey
 
 # How recorded completions were generated is unknown.
 RECORDED = Strategy("recorded", 0, lambda problem, _: Prompt(text=problem.prompt))
@@ -56,10 +56,12 @@ def check_strategy(config: EvalConfig, model: models.Model) -> None:
         raise UsageError("--prompt-strategy: has no effect on recorded completions. Drop it.")
 
 
-def recorded_samples(model: models.RecordedModel, keys: list[SampleKey]) -> Samples:
-    """Return samples whose generation is unknown; only their origin is recorded."""
+def recorded_samples(
+    model: models.RecordedModel, keys: list[SampleKey], form: PromptForm
+) -> Samples:
+    """Return samples whose generation is unknown; only their form and origin are recorded."""
     identity = model.identity
-    asking = resolve_prompt_settings(identity.prompt_form, models.EngineOptions(), "", ())
+    asking = resolve_prompt_settings(form, models.EngineOptions(), "", ())
     return Samples(keys, RECORDED, asking, UNKNOWN_DECODING, identity.weights_sha256)
 
 
@@ -95,7 +97,8 @@ def match_samples(
         reporter.note(f"{config.samples_file}: has {lacking} of {selected.benchmark.name}")
     problems = tuple(p for p in selected.benchmark.problems if p.task_id in counts)
     benchmark = dataclasses.replace(selected.benchmark, problems=problems)
-    return surround(benchmark, config.prompt_imports, model.identity.prompt_form), model, keys
+    form = benchmark.form_for(model.identity.prompt_form)
+    return surround(benchmark, config.prompt_imports, form), model, keys
 
 
 def _describe_lack(counts: Counter[str], problems: int, most: int) -> str:

@@ -38,7 +38,8 @@ def score(config: ScoreConfig, reporter: Reporter) -> Result:
         selection.methods.get(config.select)
     selected = select_problems(config, reporter)
     benchmark, model, keys = match_samples(config, selected, reporter)
-    samples = recorded_samples(model, keys)
+    form = benchmark.form_for(model.identity.prompt_form)
+    samples = recorded_samples(model, keys, form)
     return judge_samples(config, selected, benchmark, samples, model, reporter)
 
 

@@ -95,7 +95,7 @@ def _extracted(
     """Extract programs that the run does not store: unrun ones, and those of earlier versions."""
     if result.model_identity is None:
         raise RunError(f"{result.path}: model_identity is missing. Restore the original file.")
-    form = result.model_identity.prompt_form
+    form = benchmark.form_for(result.model_identity.prompt_form)
     choice = result.protocol.prompt_imports or "prepended"
     problems = {p.task_id: p for p in surround(benchmark, choice, form).problems}
     requests = (

@@ -60,6 +60,9 @@ def describe_sample(inspected: InspectedSample) -> list[Section]:
 def _describe_prompt(prompt: Prompt | None, note: str) -> list[Section]:
     if prompt is None:
         return [Section("Prompt", note)]
+    if prompt.suffix is not None:
+        parts = (("prefix", prompt.text), ("suffix", prompt.suffix))
+        return [Section(f"Prompt ({name})", text, long=True) for name, text in parts]
     if not prompt.messages:
         return [Section("Prompt (text)", prompt.text, long=True)]
     return [Section(f"Prompt ({m.role})", m.content, long=True) for m in prompt.messages]

@@ -29,7 +29,7 @@ from assay.runs.result import (
     SequentialResult,
     Timing,
 )
-from assay.types import ModelIdentity
+from assay.types import Estimate, ModelIdentity
 
 DIGEST = re.compile("[0-9a-f]{64}")
 USUAL_THINKING = "default"
@@ -59,6 +59,11 @@ def summarize(result: Result) -> list[str]:
             f"by {best.method}"
             + (f", {quantity(without, 'problem')} without examples" if without else "")
         )
+    if matches := results.infilling:
+        lines += [
+            _match("exact", matches.exact_match, "filled in exactly what was there"),
+            _match("similar", matches.edit_similarity, "edit similarity to what was there"),
+        ]
     for label, values in results.breakdowns.items():
         lines += _breakdown(label, values)
     if result.sequential and result.sequential.looks:
@@ -80,6 +85,10 @@ def summarize(result: Result) -> list[str]:
         f"  protocol  {result.protocol.hash[:12]}{' (incomplete)' if gap else ''}",
         f"  results   {result.path}",
     ]
+
+
+def _match(name: str, found: Estimate, meaning: str) -> str:
+    return f"  {name:<9} {percent_of(found)}  {interval(found)} {meaning}"
 
 
 def _breakdown(label: str, values: Mapping[str, BreakdownResult]) -> list[str]:

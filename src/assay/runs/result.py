@@ -68,6 +68,14 @@ class BreakdownResult:
 
 
 @dataclass(frozen=True, slots=True)
+class InfillingResult:
+    """Record the share of texts that fill in the expected code, and their mean similarity."""
+
+    exact_match: Estimate
+    edit_similarity: Estimate
+
+
+@dataclass(frozen=True, slots=True)
 class BestOfNResult:
     """The score if one of n samples per problem is chosen."""
 
@@ -100,6 +108,7 @@ class ScoreResult:
     reasons: dict[str, int] = field(default_factory=dict)
     # By label and value; in the file only if the benchmark's problems have labels.
     breakdowns: dict[str, dict[str, BreakdownResult]] = field(default_factory=dict)
+    infilling: InfillingResult | None = None  # in the file only if the problems have gaps to fill
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,6 +23,7 @@ from assay.runs.result import (
     CrossCheck,
     Dependence,
     GroupResult,
+    InfillingResult,
     LeftOutResult,
     ProblemResult,
     Result,
@@ -176,7 +177,9 @@ def _parse_scores(content: Any, problems: int) -> ScoreResult:
         ("completed", "passed", "samples", "samples_passed", "errors", "truncated"), 0
     )
     left_out, best = content.get("left_out_as_failed"), content.get("best_of_n")
-    nested = {"pass_at", "left_out_as_failed", "groups", "best_of_n", "breakdowns"}  # read below
+    # Read below.
+    nested = {"pass_at", "left_out_as_failed", "groups", "best_of_n", "breakdowns", "infilling"}
+    infilling = content.get("infilling")
     given = {k: v for k, v in content.items() if v is not None and k not in nested}
     return dataclasses.replace(
         codec.read_known(ScoreResult, {"total": problems, **counts, **given, "pass_at": {}}),
@@ -198,6 +201,7 @@ def _parse_scores(content: Any, problems: int) -> ScoreResult:
             }
             for label, values in (content.get("breakdowns") or {}).items()
         },
+        infilling=_parse_infilling(infilling) if infilling else None,
     )
 
 
@@ -216,6 +220,8 @@ def _render_scores(scores: ScoreResult) -> Any:
             }
         elif field.name == "best_of_n" and value is not None:
             found[field.name] = _render_best_of_n(value)
+        elif field.name == "infilling" and value is not None:
+            found[field.name] = _render_infilling(value)
         elif field.name == "breakdowns":
             found |= {field.name: _render_breakdowns(value)} if value else {}
         elif value is not None:
@@ -233,6 +239,22 @@ def _render_breakdowns(breakdowns: dict[str, dict[str, BreakdownResult]]) -> Any
     }
 
 
+def _parse_infilling(content: Any) -> InfillingResult:
+    names = [field.name for field in dataclasses.fields(InfillingResult)]
+    return InfillingResult(
+        *(_parse_value(1, content[name], content["intervals"][name]) for name in names)
+    )
+
+
+def _render_infilling(result: InfillingResult) -> Any:
+    names = [field.name for field in dataclasses.fields(result)]
+    found = {name: getattr(result, name) for name in names}
+    return {
+        **{name: estimate.value for name, estimate in found.items()},
+        "intervals": {name: _render_interval(estimate) for name, estimate in found.items()},
+    }
+
+
 def _parse_estimates(content: Any) -> dict[int, Estimate]:
     intervals = content.get("intervals") or {}
     return {
@@ -243,7 +265,10 @@ def _parse_estimates(content: Any) -> dict[int, Estimate]:
 
 
 def _parse_estimate(name: str, value: Any, interval: Any) -> Estimate:
-    k = int(name.removeprefix(PASS_AT))
+    return _parse_value(int(name.removeprefix(PASS_AT)), value, interval)
+
+
+def _parse_value(k: int, value: Any, interval: Any) -> Estimate:
     return codec.read_known(Estimate, {"problems": 0, **interval, "k": k, "value": value})
 
 

@@ -17,6 +17,7 @@ from assay.runs.result import (
     BreakdownResult,
     ConfigResult,
     GroupResult,
+    InfillingResult,
     LeftOutResult,
     ProblemResult,
     Result,
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 
     from assay.protocol import Protocol
     from assay.runs.folder import RunWriter
-    from assay.scoring import BestOfN, BreakdownScore, Coverage, GroupScore
+    from assay.scoring import BestOfN, BreakdownScore, Coverage, GroupScore, MatchScore
     from assay.types import Completion, Estimate, Sample, Verdict
 
 TSV_FILES = Reader(RunError, "Give a file of lines 'task_id<TAB>n<TAB>num_passed'")
@@ -54,6 +55,7 @@ def build_result(
     best_of_n: BestOfN | None = None,
     breakdowns: Sequence[BreakdownScore] = (),
     rounds: int = 0,
+    infilling: MatchScore | None = None,
 ) -> Result:
     """Return the result of a run.
 
@@ -101,6 +103,7 @@ def build_result(
             integrity=_counted(map(_integrity, verdicts)),
             reasons=_counted(v.reason for v in verdicts),
             breakdowns=_breakdowns(breakdowns),
+            infilling=_infilling(infilling) if infilling else None,
         ),
         problems=tuple(
             ProblemResult(t.task_id, t.n, t.passed, _counted(reasons[t.task_id]), t.cluster)
@@ -234,6 +237,10 @@ def _integrity(verdict: Verdict) -> str:
 
 def _best_of_n(best: BestOfN) -> BestOfNResult:
     return BestOfNResult(best.method, best.n, best.estimate, best.without_examples, best.chosen)
+
+
+def _infilling(score: MatchScore) -> InfillingResult:
+    return InfillingResult(score.exact_match, score.edit_similarity)
 
 
 def _counted(reasons: Iterable[str]) -> dict[str, int]:

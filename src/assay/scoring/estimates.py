@@ -134,6 +134,34 @@ def estimates(
 
 
 @dataclass(frozen=True, slots=True)
+class MatchScore:
+    """Hold how often the texts of a run equal the expected ones, and how similar they are."""
+
+    exact_match: Estimate
+    edit_similarity: Estimate
+
+
+def match_score(
+    samples: Mapping[str, Sequence[tuple[bool, float]]],
+    clusters: Mapping[str, str] = MappingProxyType({}),
+) -> MatchScore | None:
+    """Return the scores of texts from each sample's match and similarity, by task."""
+    tallies = [
+        Tally(task_id, len(found), sum(match for match, _ in found), clusters.get(task_id))
+        for task_id, found in samples.items()
+        if found
+    ]
+    exact = estimate(tallies, k=1)
+    if exact is None:
+        return None
+    means = [math.fsum(share for _, share in samples[t.task_id]) / t.n for t in tallies]
+    # Values between 0 and 1 vary less than passes do, so the interval is wide enough.
+    low, high = mean_interval(tallies, means)
+    similar = Estimate(1, math.fsum(means) / len(means), low, high, len(means))
+    return MatchScore(exact, similar)
+
+
+@dataclass(frozen=True, slots=True)
 class BreakdownScore:
     """Hold the score on the problems whose label has this value."""
 

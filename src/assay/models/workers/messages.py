@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from assay import codec
+from assay.infilling import Gap
 from assay.models.model import Rendered, Usage
 from assay.models.named_values import NamedValue
 from assay.types import Prompt, Request
@@ -35,6 +36,7 @@ class Ask:
 
     id: int
     request: Request
+    gap: Gap | None = None  # how the model marks what a prompt with a suffix lacks
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +44,7 @@ class Render:
     """Ask how the model is given this prompt. ``RenderReply`` answers."""
 
     prompt: Prompt
+    gap: Gap | None = None
 
 
 @dataclass(frozen=True, slots=True)

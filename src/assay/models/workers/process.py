@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import json
 import os
 import subprocess
@@ -20,6 +21,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 from assay import codec
 from assay.errors import ModelError
+from assay.infilling import describe_missing
 from assay.models import EngineOptions, Rendered, Usage, failed
 from assay.models.facts import EngineFacts
 from assay.models.gpu import driver_gpu
@@ -47,6 +49,7 @@ from assay.types import Completion, Decoding, Prompt, Request
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
+    from assay.infilling import Gap
     from assay.models import Loading
     from assay.progress import Reporter
     from assay.types import ModelIdentity
@@ -204,6 +207,23 @@ class ProcessModel(Generic[F]):
         """Return the message that makes a process which only scored accept requests too."""
         raise NotImplementedError
 
+    def find_gap(self) -> Gap | None:
+        """Return how the model marks a gap to fill in, or None. Engines define where it is told."""
+        return None
+
+    @functools.cached_property
+    def gap(self) -> Gap:
+        """Return the model's tokens around a gap. Raise ModelError if it has none."""
+        if (found := self.find_gap()) is None:
+            raise ModelError(describe_missing(self.identity.name))
+        return found
+
+    def check_infilling(self) -> str:
+        return f"prefix, suffix and middle are marked by {self.gap.tokens}"
+
+    def _gap_for(self, prompt: Prompt) -> Gap | None:
+        return None if prompt.suffix is None else self.gap
+
     def gpu(self) -> str:
         return driver_gpu()
 
@@ -252,7 +272,7 @@ class ProcessModel(Generic[F]):
     def render(self, prompt: Prompt) -> Rendered:
         with self._serving():
             process = self._start(Request("", 0, prompt, Decoding(max_tokens=1), 0))
-            process.send(Render(prompt))
+            process.send(Render(prompt, self._gap_for(prompt)))
             reply = process.reply(RenderReply)
         if reply.error:
             raise ModelError(f"{self.identity.name}: cannot be given this prompt ({reply.error}).")
@@ -270,7 +290,7 @@ class ProcessModel(Generic[F]):
                 process = self._start(request)
                 if not number:
                     self._report_tokens(process)
-                process.send(Ask(number, request))
+                process.send(Ask(number, request, self._gap_for(request.prompt)))
                 waiting[number] = request
                 if len(waiting) >= process.in_hand:
                     yield _completion(process, waiting)

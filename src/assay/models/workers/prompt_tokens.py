@@ -8,12 +8,15 @@ from typing import TYPE_CHECKING, Any
 from assay.models.model import Rendered
 from assay.models.named_values import NamedValue, by_name
 from assay.models.settings import SWITCHES, thinking_variables
+from assay.models.workers.gap_prompt import gap_prompt
 from assay.models.workers.messages import RenderReply, TemplateSettings
 from assay.models.workers.template_process import TemplateLimitError, TemplateProcess
 from assay.types import Message, Prompt
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+
+    from assay.infilling import Gap
 
     Render = Callable[[Sequence[Message]], str]
 
@@ -55,13 +58,19 @@ def check_switch(render: Callable[[Sequence[NamedValue]], str]) -> None:
         )
 
 
-def prompt_text(render: Render, prompt: Prompt) -> str:
+def prompt_text(render: Render, prompt: Prompt, gap: Gap | None = None) -> str:
     """Render messages with the chat template, up to the answer. Return a text as it is."""
+    if gap is not None:
+        return gap.tokens.mark(prompt.text, prompt.suffix or "")
     return render(prompt.messages) if prompt.messages else prompt.text
 
 
-def prompt_tokens(tokenizer: Any, render: Render, prompt: Prompt) -> list[int]:
+def prompt_tokens(
+    tokenizer: Any, render: Render, prompt: Prompt, gap: Gap | None = None
+) -> list[int]:
     """Return the prompt's tokens. Special tokens that it spells out are not added again."""
+    if gap is not None:
+        return _gap_tokens(tokenizer, prompt, gap)
     text = prompt_text(render, prompt)
     spelt_out = bool(tokenizer.bos_token) and text.startswith(tokenizer.bos_token)
     tokens: list[int] = tokenizer.encode(
@@ -70,10 +79,23 @@ def prompt_tokens(tokenizer: Any, render: Render, prompt: Prompt) -> list[int]:
     return tokens
 
 
-def render_prompt(tokenizer: Any, render: Render, prompt: Prompt) -> RenderReply:
+def _gap_tokens(tokenizer: Any, prompt: Prompt, gap: Gap) -> list[int]:
+    def encode(text: str) -> list[int]:
+        found: list[int] = tokenizer.encode(text, add_special_tokens=False)
+        return found
+
+    first = tokenizer.encode("")[:1]  # some tokenizers add an end too
+    start = first if first == [tokenizer.bos_token_id] else []
+    return gap_prompt(encode, start, gap, prompt.text, prompt.suffix or "")
+
+
+def render_prompt(
+    tokenizer: Any, render: Render, prompt: Prompt, gap: Gap | None = None
+) -> RenderReply:
     """Return the prompt as the model is given it."""
     try:
-        text, tokens = prompt_text(render, prompt), prompt_tokens(tokenizer, render, prompt)
+        text = prompt_text(render, prompt, gap)
+        tokens = prompt_tokens(tokenizer, render, prompt, gap)
     except TemplateLimitError:
         raise
     except Exception as failure:  # a template may raise anything

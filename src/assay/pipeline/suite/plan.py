@@ -17,6 +17,7 @@ from assay.pipeline.judging import check_workers, load_benchmark
 from assay.pipeline.problems import ProblemSelection
 from assay.pipeline.prompt_settings import (
     check_texts,
+    describe_form,
     refuse_for_recorded,
     resolve_prompt_settings,
 )
@@ -34,7 +35,7 @@ from assay.prompts import find_strategy
 if TYPE_CHECKING:
     from assay.models import Model
     from assay.progress import Reporter
-    from assay.types import Benchmark, Decoding
+    from assay.types import Benchmark, Decoding, PromptForm
 
 ModelKey = tuple[str, EngineOptions]
 
@@ -134,7 +135,8 @@ def _prepare(plans: Sequence[PlannedRun], reporter: Reporter, problems: Mistakes
         model, benchmark = opened.get(key), read[name]
         decoding = selected = None
         if model is not None:
-            decoding = problems.attempt(at_model, _check_model, config, model)
+            form = _form(model, benchmark)
+            decoding = problems.attempt(at_model, _check_model, config, model, form)
         if benchmark is not None:
             selected = problems.attempt(at_benchmark, _select, config, benchmark)
         if model is not None and selected is not None and decoding is not None:
@@ -227,13 +229,18 @@ def _select(config: EvalConfig, whole: Benchmark) -> SelectedProblems:
     return SelectedProblems(benchmark, label, len(whole.problems))
 
 
-def _check_model(config: EvalConfig, model: Model) -> Decoding:
+def _form(model: Model, benchmark: Benchmark | None) -> PromptForm:
+    form = model.identity.prompt_form
+    return benchmark.form_for(form) if benchmark else form
+
+
+def _check_model(config: EvalConfig, model: Model, form: PromptForm) -> Decoding:
     """Return the decoding. Raise an error for settings that the model does not support."""
     check_strategy(config, model)
-    decoding = config.sampling.resolve(thinks=model.thinks)
+    decoding = config.sampling.resolve(thinks=model.thinks and form == "chat")
     if isinstance(model, models.RecordedModel):
         refuse_for_recorded(config.system, config.stop, decoding)
     else:
-        form = model.identity.prompt_form
         resolve_prompt_settings(form, config.engine, config.system, config.stop)
+        describe_form(model, form)
     return decoding

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from assay import codec
 from assay.runs.kept import KeptData
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
     from pathlib import Path
 
-    from assay.types import Request, SampleKey
+    from assay.types import Prompt, Request, SampleKey
 
     Complete = Callable[[Iterable[Request]], Iterator[Completion]]
 
@@ -52,7 +52,7 @@ class CompletionStore:
         sampled = request.decoding.temperature > 0
         decoding = codec.to_json(replace(request.decoding, seed=0))
         which = ["seed", request.seed] if sampled else ["sample", request.sample]
-        return codec.digest([self._conditions, codec.to_json(request.prompt), decoding, which])
+        return codec.digest([self._conditions, _encode(request.prompt), decoding, which])
 
     def get(self, key: str, request: Request) -> Completion | None:
         """Return the stored completion as one of ``request``, marked as reused, or None."""
@@ -107,6 +107,12 @@ class CompletionStore:
             yield from _take_all(found)
 
         return reusing
+
+
+def _encode(prompt: Prompt) -> Any:
+    """Return the prompt as JSON, without a suffix if it has none, as earlier versions did."""
+    found = codec.to_json(prompt)
+    return found if prompt.suffix is not None else {k: found[k] for k in found if k != "suffix"}
 
 
 def _take_all(found: list[Completion]) -> Iterator[Completion]:

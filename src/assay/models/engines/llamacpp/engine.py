@@ -17,6 +17,7 @@ from assay.datasets import look_up_sha256
 from assay.distribution import install_hint
 from assay.errors import ModelError, UsageError
 from assay.formats.gguf.file import GgufHeader, is_gguf, read_header
+from assay.formats.gguf.infilling import read_gap
 from assay.formats.tensors import GGML_NUMBERS
 from assay.machine import usable_physical_cores
 from assay.models import Backend, backends, prompt_form
@@ -42,6 +43,7 @@ from assay.models.workers.process import ProcessModel, Worker
 from assay.types import ModelIdentity
 
 if TYPE_CHECKING:
+    from assay.infilling import Gap
     from assay.models import EngineOptions
     from assay.types import Request
 
@@ -124,6 +126,9 @@ class GgufModel(ProcessModel[LlamaFacts]):
             budget=self._budget(),
             template=self.template_settings(),
         )
+
+    def find_gap(self) -> Gap | None:
+        return read_gap(self._path)
 
     def _budget(self) -> Budget | None:
         tokens, tags = thinking_budget(self.options), thought_tags(self.template)

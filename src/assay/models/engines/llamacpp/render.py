@@ -14,12 +14,14 @@ from typing import TYPE_CHECKING, Any
 from assay import codec
 from assay.models.model import Rendered
 from assay.models.named_values import NamedValue, by_name
+from assay.models.workers.gap_prompt import gap_prompt
 from assay.models.workers.messages import RenderReply
 from assay.models.workers.template_process import MEMORY, SECONDS, TemplateLimitError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from assay.infilling import Gap
     from assay.types import Message, Prompt
 
 LOOK_EVERY_S = 0.1
@@ -32,9 +34,11 @@ def added_start(address: str) -> str:
 
 
 def render_prompt(
-    address: str, prompt: Prompt, variables: Sequence[NamedValue] = ()
+    address: str, prompt: Prompt, variables: Sequence[NamedValue] = (), gap: Gap | None = None
 ) -> RenderReply:
     """Return the prompt as the model gets it."""
+    if gap is not None:
+        return _render_gap(address, prompt, gap)
     text = prompt.text.removeprefix(added_start(address))
     try:
         if prompt.messages:
@@ -46,6 +50,29 @@ def render_prompt(
         return RenderReply(Rendered(text), str(failure))
     ids = tuple(int(token["id"]) for token in tokens)
     return RenderReply(Rendered(text, ids, tuple(_text(token["piece"]) for token in tokens)))
+
+
+def infill_tokens(address: str, prompt: Prompt, gap: Gap) -> list[int]:
+    """Return the tokens of a prompt with a suffix."""
+
+    def encode(text: str, **ways: bool) -> list[int]:
+        body = {"content": text, "parse_special": False, **ways}
+        return list(map(int, _request(f"{address}/tokenize", body)["tokens"]))
+
+    start = encode("", add_special=True)
+    return gap_prompt(encode, start, gap, prompt.text, prompt.suffix or "")
+
+
+def _render_gap(address: str, prompt: Prompt, gap: Gap) -> RenderReply:
+    ids = infill_tokens(address, prompt, gap)
+    marks = dict(zip(gap.ids, gap.tokens, strict=True))
+    pieces = (marks.get(token) or _piece(address, token) for token in ids)
+    text = gap.tokens.mark(prompt.text, prompt.suffix or "")
+    return RenderReply(Rendered(text, tuple(ids), tuple(pieces)))
+
+
+def _piece(address: str, token: int) -> str:
+    return str(_request(f"{address}/detokenize", {"tokens": [token]})["content"])
 
 
 def apply_template(

@@ -10,7 +10,12 @@ from typing import TYPE_CHECKING, Any
 from assay import codec
 from assay.models.engines.llamacpp.answers import Answers
 from assay.models.engines.llamacpp.options import apply_options
-from assay.models.engines.llamacpp.render import added_start, render_prompt, render_within_limits
+from assay.models.engines.llamacpp.render import (
+    added_start,
+    infill_tokens,
+    render_prompt,
+    render_within_limits,
+)
 from assay.models.engines.llamacpp.settings import LlamaFacts, LlamaSettings
 from assay.models.named_values import NamedValue, by_name
 from assay.models.workers.lines import Lines
@@ -21,6 +26,7 @@ from assay.models.workers.template_process import TemplateLimitError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from assay.infilling import Gap
     from assay.types import Message, Prompt, Request
 
 BATCH_TOKENS = 2048
@@ -176,7 +182,7 @@ class _Dispatcher:
         while True:
             first = self._first()
             if isinstance(first, Render):
-                self._render(first.prompt)
+                self._render(first)
                 continue
             group = self._group(first)
             for _ in group:
@@ -191,6 +197,8 @@ class _Dispatcher:
         request, settings = group[0].request, self._lines.settings
         body = _body(request, settings, self._start)
         self._try_template(request.prompt.messages)
+        if (gap := group[0].gap) is not None:
+            body |= self._infill(request.prompt, gap)
         if len(group) > 1:
             body["n"] = len(group)
         ids = [ask.id for ask in group]
@@ -206,10 +214,18 @@ class _Dispatcher:
         finally:
             answers.end()
 
-    def _render(self, prompt: Prompt) -> None:
-        variables = self._lines.settings.template.variables
+    def _infill(self, prompt: Prompt, gap: Gap) -> dict[str, Any]:
+        """Return the fields of a request with a suffix. The marks of a gap end the text too."""
+        return {
+            "prompt": infill_tokens(self._server.listening_address, prompt, gap),
+            "stop": [*prompt.stop, *gap.end_texts],
+            "preserved_tokens": list(gap.end_texts),  # others are not in the text
+        }
+
+    def _render(self, asked: Render) -> None:
+        variables, address = self._lines.settings.template.variables, self._server.listening_address
         try:
-            self._lines.reply(render_prompt(self._server.listening_address, prompt, variables))
+            self._lines.reply(render_prompt(address, asked.prompt, variables, asked.gap))
         except TemplateLimitError as error:
             self._lines.fatal(error)
 

@@ -23,6 +23,7 @@ class Answer:
     def add(self, message: Any) -> None:
         """Add a chunk of a stream, or the whole answer. Raise ValueError if it is neither."""
         try:
+            message = _as_choice(message)
             choices = message.get("choices") or []
             if len(choices) > 1:
                 raise ValueError(f"{len(choices)} choices instead of one")
@@ -60,6 +61,22 @@ class Answer:
         told = choice.get("logprobs") or {}
         tokens = told.get("token_logprobs") or [t["logprob"] for t in told.get("content") or []]
         self._logprobs += [_logprob(value) for value in tokens if value is not None]
+
+
+def _as_choice(message: Any) -> Any:
+    """Return a message of llama.cpp's ``/infill`` in the form of completions, others unchanged."""
+    if "content" not in message or "choices" in message:
+        return message
+    usage = None
+    finish_reason = ""
+    if message.get("stop"):
+        finish_reason = "length" if message.get("stop_type") == "limit" else "stop"
+        usage = {
+            "prompt_tokens": message.get("tokens_evaluated"),
+            "completion_tokens": message.get("tokens_predicted"),
+        }
+    choice = {"text": message["content"], "finish_reason": finish_reason}
+    return {"choices": [choice], "usage": usage}
 
 
 def _count(usage: Any, name: str) -> int:

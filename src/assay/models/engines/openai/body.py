@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
     from assay.models import EngineOptions
+    from assay.models.engines.openai.infilling import InfillWay
     from assay.types import Request
 
 # Fields that are left out if a server does not know them. The results record that.
@@ -33,7 +34,7 @@ DISPENSABLE = {
 # Neutral values, which change nothing. Any other value was requested by the user.
 NEUTRAL = {"top_p": 1.0, "min_p": 0.0, "repetition_penalty": 1.0}
 # Fields of the protocol: without them the completions would belong to another one.
-ESSENTIAL = {"temperature", "stop", "logprobs", "max_completion_tokens"}
+ESSENTIAL = {"temperature", "stop", "logprobs", "max_completion_tokens", "suffix"}
 WHOLE_TEXT = 1 << 16  # tokens that count as repeated; some servers have no value for all
 REFUSAL = re.compile(
     r"un(?:known|supported|recogni[sz]ed|expected)|does(?: not|n't) (?:support|accept|allow)"
@@ -46,6 +47,7 @@ REFUSAL = re.compile(
 # Fields of a request that other options decide.
 RESERVED = {
     "model": "--model", "messages": "--system", "prompt": "--prompt-strategy",
+    "suffix": "--prompt-strategy",
     "temperature": "--temperature", "top_p": "--top-p", "top_k": "--top-k", "min_p": "--min-p",
     "repetition_penalty": "--repetition-penalty", "repeat_penalty": "--repetition-penalty",
     "max_tokens": "--max-tokens", "max_completion_tokens": "--max-tokens", "seed": "--seed",
@@ -78,8 +80,12 @@ def request_body(
     logprobs: bool,
     left_out: Collection[str],
     extra: Sequence[NamedValue] = (),
+    way: InfillWay | None = None,
 ) -> Body:
-    """Build a request with every sampler setting explicit: servers have different defaults."""
+    """Build a request with every sampler setting explicit: servers have different defaults.
+
+    ``way`` is how the server is given a suffix, for a prompt that has one.
+    """
     decoding, prompt = request.decoding, request.prompt
     body = {
         "model": model,
@@ -100,6 +106,11 @@ def request_body(
         body["stop"] = list(prompt.stop)
     if prompt.messages:
         body["messages"] = [{"role": m.role, "content": m.content} for m in prompt.messages]
+    elif way is not None and prompt.suffix is not None:
+        body |= way.fields(prompt.text, prompt.suffix)
+        if way.is_native:
+            body["n_predict"] = decoding.max_tokens
+            body["cache_prompt"] = False
     else:
         body["prompt"] = prompt.text
     if logprobs:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib.metadata
 import os
 from contextlib import nullcontext
@@ -13,6 +14,7 @@ from assay.errors import ModelError, UsageError
 from assay.models import Backend, Rendered, backends
 from assay.models.engines.openai.body import extra_fields, request_body
 from assay.models.engines.openai.crew import Crew
+from assay.models.engines.openai.infilling import InfillWay, find_way
 from assay.models.engines.openai.server import check_key, parse_address
 from assay.models.engines.openai.session import Session
 from assay.models.facts import EngineFacts
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
 
 PARALLEL = 16
 MOST_NAMED = 10
+SHOWN = ("messages", "prompt", "suffix", "input_prefix", "input_suffix", "stop")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +44,7 @@ class ServerFacts(EngineFacts):
     listed_by_server: bool | None = None
     left_out: tuple[str, ...] | None = None  # fields of requests that it refuses
     logprobs: str | None = None
+    infilling: str | None = None  # how the server is given prefix and suffix
 
 
 class OpenAIModel:
@@ -95,17 +99,32 @@ class OpenAIModel:
     def gpu(self) -> str:
         return ""
 
+    @functools.cached_property
+    def way(self) -> InfillWay:
+        """Return the server's way to get prefix and suffix. Raise ModelError if it has none."""
+        opened = Session(self._address, self._key, self._options)
+        try:
+            return find_way(opened.server, self._name)
+        finally:
+            opened.server.close()
+
+    def check_infilling(self) -> str:
+        return str(self.way)
+
     def render(self, prompt: Prompt) -> Rendered:
         """Return what is sent. The server makes a text and tokens of it."""
         body = request_body(
             self._name, Request("", 0, prompt, Decoding(), 0),
             logprobs=False, left_out=(), extra=self._extra,
+            way=None if prompt.suffix is None else self.way,
         )  # fmt: skip
         own = [field.name for field in self._extra]
-        return Rendered(body.show(("messages", "prompt", "stop", *own)))
+        return Rendered(body.show((*SHOWN, *own)))
 
     def generate(self, requests: Iterable[Request]) -> Iterator[Completion]:
-        self._session = session = Session(self._address, self._key, self._options, self._name)
+        self._session = session = Session(
+            self._address, self._key, self._options, self._name, lambda: self.way
+        )
         self._crew = Crew(session.complete, self._parallel, session.stopped, session.server.wake)
         try:
             yield from self._crew.run(requests)
@@ -125,6 +144,7 @@ class OpenAIModel:
             listed_by_server=False if self._unlisted else None,
             left_out=tuple(sorted(left_out)) or None,
             logprobs="not told by the server" if untold else None,
+            infilling=str(self.__dict__["way"]) if "way" in self.__dict__ else None,
         )
 
     def keep_loaded(self) -> AbstractContextManager[Loading]:

@@ -31,6 +31,7 @@ ERROR_BYTES = 1 << 16
 LONGEST_QUOTE = 300
 SHORTEST_SECRET = 4  # a placeholder key such as "x" occurs in every message
 PASSING = {408, 409, 425, 429}
+NOT_IMPLEMENTED = 501
 
 
 class PassingError(Exception):
@@ -70,7 +71,9 @@ class Address:
     login: tuple[str, str] | None = None
 
     def of(self, endpoint: str) -> str:
-        return f"{self.shown}/{endpoint}{'?' if self.query else ''}{self.query}"
+        """Return the address of an endpoint. One with a slash is not part of OpenAI's interface."""
+        base = self.shown.removesuffix("/v1") if endpoint.startswith("/") else f"{self.shown}/"
+        return f"{base}{endpoint}{'?' if self.query else ''}{self.query}"
 
     @property
     def secrets(self) -> list[str]:
@@ -155,6 +158,14 @@ class Server:
             raise PassingError("the answer ended early")
         return answer
 
+    def ask(self, endpoint: str, body: bytes, limits: AnswerLimits) -> Any:
+        """Return the answer to a question that is not about a completion."""
+        with self._response("POST", endpoint, body, limits.seconds) as response:
+            try:
+                return _parse(_read(response, limits.bytes))
+            except ValueError as error:
+                raise PassingError(f"the answer is not valid ({error})") from error
+
     def wake(self) -> None:
         """End whatever waits for the server. Closing alone would not wake a thread that reads."""
         self._clients.stop()
@@ -233,7 +244,7 @@ class Server:
                 f"{shown}: has no {endpoint}, or not this model ({said}). Check the name after "
                 "openai: and --base-url, which usually ends in /v1."
             )
-        if status in PASSING or status >= 500:
+        if status in PASSING or (status >= 500 and status != NOT_IMPLEMENTED):
             raise PassingError(said, after_s=retry_after_s(response.headers.get("Retry-After", "")))
         raise RefusedError(said, found)
 

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from assay.models import EngineOptions
     from assay.models.engines.openai.answer import Answer
+    from assay.models.engines.openai.infilling import InfillWay
     from assay.models.engines.openai.listing import ListedModel
     from assay.types import Request
 
@@ -39,7 +40,14 @@ CHARACTERS_PER_TOKEN = 4  # a guess, corrected as soon as the server has counted
 class Session:
     """Complete requests in many threads. ``complete`` returns soon once ``stopped`` is set."""
 
-    def __init__(self, address: Address, key: str, options: EngineOptions, model: str = "") -> None:
+    def __init__(
+        self,
+        address: Address,
+        key: str,
+        options: EngineOptions,
+        model: str = "",
+        way: Callable[[], InfillWay] | None = None,  # returns how the server fills in code
+    ) -> None:
         self.stopped = threading.Event()
         self.server = Server(address, key, timeout_s=options.timeout)
         self.left_out: frozenset[str] = frozenset()
@@ -47,6 +55,7 @@ class Session:
         self._left_out_lock = threading.Lock()
         self._model, self._logprobs, self._options = model, options.logprobs, options
         self._extra = extra_fields(options)
+        self._way = way
         self._gate = Gate(options.requests_per_minute, options.tokens_per_minute)
 
     def complete(self, request: Request) -> Completion:
@@ -103,8 +112,11 @@ class Session:
 
     def _attempt(self, request: Request, attempt: int) -> Completion:
         prompt = request.prompt
+        way = self._way() if self._way and prompt.suffix is not None else None
         endpoint = "chat/completions" if prompt.messages else "completions"
-        characters = len(prompt.text) + sum(len(m.content) for m in prompt.messages)
+        endpoint = way.endpoint if way else endpoint
+        characters = len(prompt.text) + len(prompt.suffix or "")
+        characters += sum(len(m.content) for m in prompt.messages)
         tokens = characters // CHARACTERS_PER_TOKEN + request.decoding.max_tokens
         limits = answer_limits(request.decoding.max_tokens, self._options)
         while True:
@@ -112,7 +124,7 @@ class Session:
                 self._sleep(wait)
             body = request_body(
                 self._model, request,
-                logprobs=self._logprobs, left_out=self.left_out, extra=self._extra,
+                logprobs=self._logprobs, left_out=self.left_out, extra=self._extra, way=way,
             )  # fmt: skip
             started = time.perf_counter()
             try:

@@ -13,6 +13,8 @@ from assay.distribution import install_hint
 from assay.errors import ModelError, UsageError
 from assay.formats.config_sizes import check_sizes
 from assay.formats.format import read_checkpoint
+from assay.formats.gguf.file import is_gguf
+from assay.formats.gguf.infilling import read_gap as read_gguf_gap
 from assay.formats.huggingface.folder import (
     ADAPTER,
     adapter_folder,
@@ -21,6 +23,7 @@ from assay.formats.huggingface.folder import (
     model_folder,
     sha256_of,
 )
+from assay.formats.huggingface.infilling import gap_of, read_gap
 from assay.models import Backend, backends, prompt_form
 from assay.models.engines.torch.settings import Generate, TorchFacts, TorchSettings
 from assay.models.gpu import driver_gpu, require_gpu
@@ -37,6 +40,7 @@ from assay.models.workers.process import ProcessModel, Worker
 from assay.types import ModelIdentity
 
 if TYPE_CHECKING:
+    from assay.infilling import Gap
     from assay.models import EngineOptions
     from assay.types import Request
 
@@ -79,6 +83,13 @@ class TorchModel(ProcessModel[TorchFacts]):
         check_chat_settings(options, identity.prompt_form, template, identity.name)
         self._overrides = own_options(options)
         refuse_reserved(self._overrides, RESERVED)
+
+    def find_gap(self) -> Gap | None:
+        if self._path.is_dir():
+            return read_gap(self._path)
+        if is_gguf(self._path):
+            return read_gguf_gap(self._path)
+        return gap_of(read_checkpoint(self._path).tokenizer_json.content)
 
     def gpu(self) -> str:
         return driver_gpu() if device_for(self.options) == "cuda" else ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import queue
 import threading
 import time
@@ -17,6 +18,7 @@ from assay.thoughts import MARKS
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from assay.infilling import Gap
     from assay.models.engines.torch.load import Loaded
     from assay.models.engines.torch.settings import TorchSettings
     from assay.models.workers.lines import Lines
@@ -36,6 +38,7 @@ class TokenAsk:
     error: str = ""
     started: float = 0.0
     left: int = 0  # tokens that it may still generate
+    ends: frozenset[int] = frozenset()  # tokens that end its text besides the model's own
 
     @property
     def length(self) -> int:
@@ -70,6 +73,8 @@ class Texts:
             threading.Thread(target=loop, daemon=True).start()
 
     def tell(self, ask: TokenAsk, tokens: list[int], logprob: float | None) -> None:
+        end = next((at for at, token in enumerate(tokens, 1) if token in ask.ends), len(tokens))
+        tokens = tokens[:end]
         elapsed = time.perf_counter() - ask.started if tokens else 0.0
         self._made.put(Made(ask, tokens, logprob, round(elapsed * 1000, 3)))
 
@@ -80,14 +85,14 @@ class Texts:
     def stopped(
         self, asks: Sequence[TokenAsk], tokens: Sequence[list[int]], new: int
     ) -> list[bool]:
-        """Return whether a stop word is in the text. Search only its end, the ``new`` tokens."""
+        """Return whether a stop word or an end is in the text. Search only its ``new`` tokens."""
         tails = [
-            made[-(new + max(map(len, ask.stop)) + MARGIN) :]
+            made[-(new + max(map(len, ask.stop), default=0) + MARGIN) :]
             for ask, made in zip(asks, tokens, strict=True)
         ]
         return [
-            any(word in text for word in ask.stop)
-            for ask, text in zip(asks, self._decode(tails), strict=True)
+            any(word in text for word in ask.stop) or not ask.ends.isdisjoint(tail)
+            for ask, tail, text in zip(asks, tails, self._decode(tails), strict=True)
         ]
 
     def _take(self) -> None:
@@ -100,21 +105,22 @@ class Texts:
 
     def _take_one(self, message: Any) -> None:
         if isinstance(message, Render):
-            self._lines.reply(render_prompt(self._loaded.tokenizer, self._render, message.prompt))
+            asked = message.prompt, message.gap
+            self._lines.reply(render_prompt(self._loaded.tokenizer, self._render, *asked))
             return
         if isinstance(message, Tokenize | Score):
             self.asked.put(message)
             return
-        ask = self._ask(message.id, message.request)
+        ask = self._ask(message.id, message.request, message.gap)
         if ask.error:
             self.tell(ask, [], None)
         else:
             self.asked.put(ask)
 
-    def _ask(self, identifier: int, request: Request) -> TokenAsk:
+    def _ask(self, identifier: int, request: Request, gap: Gap | None) -> TokenAsk:
         prompt, decoding, context = request.prompt, request.decoding, self._loaded.context
         if prompt != self._last[0]:  # the samples of a problem follow one another
-            self._last = (prompt, *self._tokens(prompt))
+            self._last = (prompt, *self._tokens(prompt, gap))
         _, tokens, error = self._last
         wish = Wish(
             min(decoding.max_tokens, max(1, context - len(tokens))),
@@ -125,12 +131,13 @@ class Texts:
             decoding.min_p,
             decoding.repetition_penalty,
         )
-        return TokenAsk(identifier, tokens, wish, prompt.stop, error)
+        ends = frozenset(gap.ends if gap else ())
+        return TokenAsk(identifier, tokens, wish, prompt.stop, error, ends=ends)
 
-    def _tokens(self, prompt: Prompt) -> tuple[tuple[int, ...], str]:
+    def _tokens(self, prompt: Prompt, gap: Gap | None) -> tuple[tuple[int, ...], str]:
         """Return the prompt's tokens, and an error if it cannot be continued."""
         try:
-            tokens = tuple(prompt_tokens(self._loaded.tokenizer, self._render, prompt))
+            tokens = tuple(prompt_tokens(self._loaded.tokenizer, self._render, prompt, gap))
         except TemplateLimitError:
             raise
         except Exception as error:  # a template may raise anything
@@ -148,10 +155,20 @@ class Texts:
             while not self._made.empty():
                 made.append(self._made.get())
             # Some tokenizers drop a leading space unless another token precedes it.
-            before = self._decode([one.ask.prompt[-1:] for one in made])
-            whole = self._decode([(*one.ask.prompt[-1:], *one.tokens) for one in made])
+            last = [self._last_shown(one.ask) for one in made]
+            before = self._decode(last)
+            whole = self._decode(
+                [(*token, *_text_tokens(one)) for token, one in zip(last, made, strict=True)]
+            )
             for one, start, text in zip(made, before, whole, strict=True):
                 self._reply(one, text[len(start) :])
+
+    def _last_shown(self, ask: TokenAsk) -> tuple[int, ...]:
+        """Return the last token of the prompt; before a gap, the last one that is part of it."""
+        if not ask.ends:
+            return ask.prompt[-1:]
+        inner = (t for t in reversed(ask.prompt) if t not in ask.ends and t not in self._hidden)
+        return tuple(itertools.islice(inner, 1))
 
     def _decode(self, tokens: Sequence[Sequence[int]]) -> list[str]:
         """Decode tokens exactly, without the clean-up of spaces in some models' settings."""
@@ -167,7 +184,9 @@ class Texts:
     def _reply(self, made: Made, text: str) -> None:
         ask = made.ask
         cuts = [at for word in ask.stop if (at := text.find(word)) >= 0]
-        ended = bool(made.tokens) and made.tokens[-1] in self._loaded.ends
+        ended = bool(made.tokens) and (
+            made.tokens[-1] in self._loaded.ends or made.tokens[-1] in ask.ends
+        )
         self._lines.reply(
             Reply(
                 id=ask.identifier,
@@ -180,6 +199,12 @@ class Texts:
                 error=ask.error or None,
             )
         )
+
+
+def _text_tokens(made: Made) -> list[int]:
+    """Return the tokens of a text, without the one that ended what was filled in."""
+    ended = bool(made.tokens) and made.tokens[-1] in made.ask.ends
+    return made.tokens[:-1] if ended else made.tokens
 
 
 def _find_hidden(tokenizer: Any) -> frozenset[int]:

@@ -225,7 +225,11 @@ class Engine:
     def _harvest(self, slots: Slots) -> None:
         """Send all results that are done or have met a stop word, and free their slots."""
         done = slots.done()
-        stoppable = [slot for slot, ask in enumerate(self._busy) if ask.stop and slot not in done]
+        stoppable = [
+            slot
+            for slot, ask in enumerate(self._busy)
+            if (ask.stop or ask.ends) and slot not in done
+        ]
         if stoppable:
             asks = [self._busy[slot] for slot in stoppable]
             met = self._texts.stopped(asks, slots.tokens(stoppable), STEPS[self._loaded.device])

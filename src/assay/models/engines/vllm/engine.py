@@ -16,6 +16,7 @@ from assay.formats.huggingface.folder import (
     chat_template,
     model_folder,
 )
+from assay.formats.huggingface.infilling import read_gap
 from assay.models import Backend, backends
 from assay.models.devices import device_environment, parse_devices
 from assay.models.engines.vllm.settings import VllmFacts, VllmSettings
@@ -31,6 +32,7 @@ from assay.models.settings import (
 from assay.models.workers.process import ProcessModel, Worker
 
 if TYPE_CHECKING:
+    from assay.infilling import Gap
     from assay.models import EngineOptions
     from assay.types import Request
 
@@ -98,6 +100,9 @@ class VllmModel(ProcessModel[VllmFacts]):
             tags=thought_tags(self.template),
             template=self.template_settings(),
         )
+
+    def find_gap(self) -> Gap | None:
+        return read_gap(self._folder)
 
     def describe(self) -> VllmFacts:
         return dataclasses.replace(self._facts, vllm=self._version, thinks=self.thinks or None)

@@ -17,6 +17,7 @@ from assay.models.workers.prompt_tokens import prompt_tokens, render_prompt, tem
 from assay.models.workers.template_process import TemplateLimitError
 
 if TYPE_CHECKING:
+    from assay.infilling import Gap
     from assay.types import Request
 
 # CPU seconds for 32 HumanEval prompts, 48 new tokens each, by batch size: 1: 448, 8: 146, 32: 89.
@@ -155,13 +156,14 @@ class _Server:
 
     def _begin(self, message: Any) -> None:
         if isinstance(message, Render):
-            self._lines.reply(render_prompt(self._tokenizer, self._render, message.prompt))
+            asked = message.prompt, message.gap
+            self._lines.reply(render_prompt(self._tokenizer, self._render, *asked))
             return
         identifier, request = str(message.id), message.request
         started = time.perf_counter()
         try:
-            tokens = prompt_tokens(self._tokenizer, self._render, request.prompt)
-            params = self._sampling(request)
+            tokens = prompt_tokens(self._tokenizer, self._render, request.prompt, message.gap)
+            params = self._sampling(request, message.gap)
             prompt = {"prompt_token_ids": tokens}
             self._engine.add_request(identifier, prompt, params, lora_request=self._adapter)
         except TemplateLimitError:
@@ -171,7 +173,7 @@ class _Server:
         else:
             self._began[identifier] = started
 
-    def _sampling(self, request: Request) -> Any:
+    def _sampling(self, request: Request, gap: Gap | None) -> Any:
         from vllm import SamplingParams
         from vllm.sampling_params import RequestOutputKind
 
@@ -187,6 +189,7 @@ class _Server:
             repetition_penalty=decoding.repetition_penalty,
             seed=request.seed,
             stop=list(request.prompt.stop),
+            stop_token_ids=list(gap.ends) if gap else None,
             logprobs=0 if settings.logprobs else None,  # of the chosen tokens alone
             skip_special_tokens=not settings.marks,  # of thoughts, which may be special
             output_kind=RequestOutputKind.FINAL_ONLY,

@@ -147,6 +147,8 @@ def _build_task(data: RunData, task: str) -> Any:
 def _messages(prompt: Prompt) -> list[list[str]]:
     if prompt.messages:
         return [[message.role, message.content] for message in prompt.messages]
+    if prompt.suffix is not None:
+        return [["prefix", prompt.text], ["suffix", prompt.suffix]]
     return [["text", prompt.text]]
 
 

@@ -1,0 +1,152 @@
+"""HumanEval-Infilling (Bavarian et al. 2022): fill in what is missing in solutions of HumanEval.
+
+A line is missing (single-line), several lines (multi-line), or any part of the code (random-span,
+and one such part per function in random-span-light). The model gets the code before and after the
+gap in the form of its own fill-in-the-middle tokens.
+"""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from assay.benchmarks import Description, benchmarks
+from assay.benchmarks.support.prompt_code import preamble_of
+from assay.benchmarks.support.test_code import code_tests
+from assay.benchmarks.support.time_rule import SHORT_TESTS
+from assay.datasets.catalogue import DataFile, pin, read_records
+from assay.types import Benchmark, Problem, Prompt, PromptForm, Strategy, Tests
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from assay.progress import Announce
+
+PUBLISHED = "2022-07-28"
+SLOW = "HumanEval/129"  # as in HumanEval
+RULE = "infill"  # of extraction
+VERSION = "88062ff9"
+SOURCE = (
+    "https://raw.githubusercontent.com/openai/human-eval-infilling/"
+    "88062ff9859c875d04db115b698ed4b0f0395170/data"
+)
+
+
+def _pin(name: str, file: str, records: int, size: int, sha256: str, of_records: str) -> DataFile:
+    return pin(
+        DataFile(
+            name=f"humaneval-infilling-{name}",
+            path=f"infilling/{file}",
+            version=VERSION,
+            licence="MIT",
+            records=records,
+            sha256=sha256,
+            records_sha256=of_records,
+            urls=(f"{SOURCE}/{file}",),
+            size=size,
+        )
+    )
+
+
+SETS = {
+    "single-line": _pin(
+        "single-line",
+        "HumanEval-SingleLineInfilling.jsonl.gz",
+        1033,
+        75_058,
+        "1277073e7ddce163ef68598c2bca777f688a53df99422f097e37362090f88e1f",
+        "375735c19f075d472456eb3e12c3a4cc25b2e8f3ad6624292d5def39ed5e84af",
+    ),
+    "multi-line": _pin(
+        "multi-line",
+        "HumanEval-MultiLineInfilling.jsonl.gz",
+        5815,
+        170_082,
+        "2f341612eee1d35da1357a4f365e0c0b3ba6e2b62eb491e88aaefa4855af0349",
+        "c640cf1aa9f20cbc54adfe71b053a6871a5ff53007c52a6df5449898c0126f13",
+    ),
+    "random-span": _pin(
+        "random-span",
+        "HumanEval-RandomSpanInfilling.jsonl.gz",
+        1640,
+        89_591,
+        "b4f330d8a8ff97bf85d9def497dffcae4d741e506449386a877236e422e33e8d",
+        "e35c8cba3041ed885a55bfd7bcf2145d378077b1375eba2edaee03e395d56fc1",
+    ),
+    "random-span-light": _pin(
+        "random-span-light",
+        "HumanEval-RandomSpanInfillingLight.jsonl.gz",
+        164,
+        45_730,
+        "1432250ecac0cb56e6f97f8faf0970419ef892a98fda7e1f5aa4c4b87209b760",
+        "aa4ad14eb6f4f53c21084cd59a9cac1015bef4cbca3e3c85dab29d8bf76ab537",
+    ),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    task_id: str
+    entry_point: str
+    prompt: str
+    suffix: str
+    canonical_solution: str
+    test: str
+
+    @property
+    def whole(self) -> str:
+        """Return the program without a gap."""
+        return f"{self.prompt}{self.canonical_solution}{self.suffix}"
+
+    @property
+    def original(self) -> str:
+        """Return the task of HumanEval that the program solves."""
+        return "/".join(self.task_id.split("/")[1:3])
+
+
+@functools.lru_cache(1 << 12)
+def _tests(whole: str, test: str, entry_point: str) -> Tests:
+    """Return the tests. Many problems are gaps in the same program, so each is analysed once."""
+    code = f"{test}\ncheck({entry_point})\n"
+    return code_tests(entry_point, code, preamble_of(whole, entry_point))
+
+
+def _problem(record: Record) -> Problem:
+    return Problem(
+        task_id=record.task_id,
+        prompt=record.prompt,
+        reference=record.whole,
+        tests=_tests(record.whole, record.test, record.entry_point),
+        cluster=record.original,
+        date=PUBLISHED,
+        only_rule=RULE,
+        suffix=record.suffix,
+    )
+
+
+def _load(name: str, data: DataFile, announce: Announce, data_dir: Path | None) -> Benchmark:
+    found = read_records(Record, data, announce, data_dir)
+    slow = tuple(record.task_id for record in found if record.original == SLOW)
+    return Benchmark(
+        name=name,
+        version=data.version,
+        data_sha256=data.sha256,
+        problems=tuple(map(_problem, found)),
+        time_rule=replace(SHORT_TESTS, exempt=slow),
+        strategies={"standard": Strategy("standard", 1, _ask)},
+        only_own_strategies=True,
+        prompt_form="infill",
+    )
+
+
+def _ask(problem: Problem, _form: PromptForm) -> Prompt:
+    """Ask as upstream does: prefix and suffix, until the model itself ends the middle."""
+    return Prompt(text=problem.prompt, suffix=problem.suffix)
+
+
+for _set, _data in SETS.items():
+    _name = f"humaneval-infilling-{_set}"
+    benchmarks.register(_name, Description(_data.records, _data, group="infilling"))(
+        functools.partial(_load, _name, _data)
+    )

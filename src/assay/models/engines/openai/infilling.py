@@ -1,0 +1,114 @@
+"""Find how a server fills in code, and build its requests.
+
+llama.cpp's server has ``/infill``, some servers have ``suffix`` in OpenAI's completions. With
+others, such as vLLM's, assay itself puts the model's tokens around prefix and suffix.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from assay.errors import ModelError
+from assay.infilling import FORMS, GapTokens, describe_missing
+from assay.models.engines.openai.limits import AnswerLimits
+from assay.models.engines.openai.server import PassingError, RefusedError
+
+if TYPE_CHECKING:
+    from assay.models.engines.openai.server import Server
+
+INFILL, COMPLETIONS, TOKENIZE = "/infill", "completions", "/tokenize"
+PREFIX, SUFFIX = "def double(x):\n    return", "\n\nprint(double(3))\n"
+PROBE_LIMITS = AnswerLimits(60.0, 1 << 20, 1 << 12)
+
+
+@dataclass(frozen=True, slots=True)
+class InfillWay:
+    """Describe a server's way to get prefix and suffix. ``tokens`` are put around them here."""
+
+    endpoint: str
+    tokens: GapTokens | None = None
+    verified: bool = True  # the suffix was seen to add tokens to the prompt
+
+    def __str__(self) -> str:
+        if self.tokens is not None:
+            return f"prefix, suffix and middle are marked by {self.tokens}"
+        if self.endpoint == INFILL:
+            return "the server's /infill marks prefix and suffix"
+        unverified = "" if self.verified else " (whether it uses it, it does not report)"
+        return f"the server's completions have a suffix{unverified}"
+
+    @property
+    def is_native(self) -> bool:
+        """Return whether requests have llama.cpp's own fields."""
+        return self.endpoint == INFILL
+
+    def fields(self, prefix: str, suffix: str) -> dict[str, Any]:
+        """Return the fields of a request that hold prefix and suffix."""
+        if self.tokens is not None:
+            return {"prompt": self.tokens.mark(prefix, suffix)}
+        if self.endpoint == INFILL:
+            return {"input_prefix": prefix, "input_suffix": suffix}
+        return {"prompt": prefix, "suffix": suffix}
+
+
+def find_way(server: Server, model: str) -> InfillWay:
+    """Ask the server, in a few short requests. Raise ModelError if it has no way."""
+    if _has_infill(server, model):
+        return InfillWay(INFILL)
+    if (way := _suffix_way(server, model)) is not None:
+        return way
+    for form in FORMS:
+        if all(_is_token(server, model, token) for token in form):
+            return InfillWay(COMPLETIONS, form)
+    raise ModelError(
+        f"{model}: the server cannot fill in code (no /infill, no suffix in completions, no "
+        "fill-in-the-middle tokens that /tokenize knows). Choose another model or server."
+    )
+
+
+def _has_infill(server: Server, model: str) -> bool:
+    """Return whether this is llama.cpp's server. Raise ModelError if its model has no tokens."""
+    body = {"input_prefix": PREFIX, "input_suffix": SUFFIX, "n_predict": 1, "stream": False}
+    try:
+        server.complete(INFILL, _encode(model, body), PROBE_LIMITS)
+    except RefusedError as error:
+        if "infill" in str(error).lower():
+            raise ModelError(f"{describe_missing(model)} ({error})") from error
+        return False
+    except (ModelError, PassingError):
+        return False
+    return True
+
+
+def _suffix_way(server: Server, model: str) -> InfillWay | None:
+    """Return the way by ``suffix``, or None. A server that ignores it counts as many tokens."""
+    body = {"prompt": PREFIX, "max_tokens": 1, "temperature": 0, "stream": False}
+    try:
+        without = server.complete(COMPLETIONS, _encode(model, body), PROBE_LIMITS)
+        body["suffix"] = SUFFIX
+        found = server.complete(COMPLETIONS, _encode(model, body), PROBE_LIMITS)
+    except RefusedError:
+        return None
+    except PassingError as error:
+        raise ModelError(
+            f"{server.address.shown}: does not respond ({error}). Start the server again."
+        ) from error
+    if found.prompt_tokens and found.prompt_tokens == without.prompt_tokens:
+        return None
+    return InfillWay(COMPLETIONS, verified=bool(found.prompt_tokens))
+
+
+def _is_token(server: Server, model: str, text: str) -> bool:
+    """Return whether a text is one token, as vLLM's server splits it."""
+    body = {"prompt": text, "add_special_tokens": False}
+    try:
+        found = server.ask(TOKENIZE, _encode(model, body), PROBE_LIMITS)
+    except (RefusedError, ModelError, PassingError):
+        return False
+    return isinstance(found, dict) and found.get("count") == 1
+
+
+def _encode(model: str, body: dict[str, Any]) -> bytes:
+    return json.dumps({"model": model, **body}).encode()
