@@ -142,6 +142,7 @@ class Benchmark:
     cpu_s: Mapping[str, float] = field(default_factory=dict)  # by task, from the time rule
     strategies: Mapping[str, Strategy] = field(default_factory=dict)  # its own, by name
     only_own_strategies: bool = False  # the general ones do not fit its problems
+    measures: tuple[Measure, ...] = ()  # of programs that passed, beside their score
 
     def limits_of(self, task_id: str) -> Limits:
         """Return the limits of a problem. Without a CPU limit of its own, the fixed one holds."""
@@ -171,6 +172,20 @@ class Strategy:
     name: str
     version: int
     build: Callable[[Problem, PromptForm], Prompt]
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """A number for each program that passed, beside its verdict.
+
+    ``probe`` returns what a sandbox executes to get it: a program, and tests with cases that have
+    no expected values. ``read`` makes the number from the outputs, if it can.
+    """
+
+    name: str
+    version: int
+    probe: Callable[[Problem, str], tuple[str, Tests]]
+    read: Callable[[Cases], float | None]
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,7 @@ from assay.models import EngineOptions
 from assay.pipeline import references
 from assay.pipeline.best_of_n import best_of_n
 from assay.pipeline.config import EvalConfig, JudgeConfig, ScoreConfig
+from assay.pipeline.measures import with_measures
 from assay.pipeline.run import Stream
 from assay.pipeline.samples import (
     Samples,
@@ -107,6 +108,7 @@ def judge_samples(
                 scoring.break_down(tallies, labels),
             )  # fmt: skip
             result = runs.with_earlier_checks(result, run)
+            result = with_measures(result, benchmark, run, judge, reporter)
             runs.write_result(result)
             return result
         finally:
