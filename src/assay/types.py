@@ -186,6 +186,7 @@ class Measure:
     version: int
     probe: Callable[[Problem, str], tuple[str, Tests]]
     read: Callable[[Cases], float | None]
+    imports: tuple[str, ...] = ()  # modules that it needs; loaded in advance
 
 
 @dataclass(frozen=True, slots=True)

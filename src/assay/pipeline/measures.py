@@ -77,6 +77,6 @@ def _job(measure: Measure, benchmark: Benchmark, problem: Problem, number: int, 
         program=Program(probe, measure.name),
         tests=tests,
         limits=replace(limits, cpu_s=SLOWER * limits.cpu_s, wall_s=SLOWER * limits.wall_s),
-        imports=benchmark.imports,
+        imports=(*benchmark.imports, *measure.imports),
         environment=benchmark.environment,
     )

@@ -24,6 +24,7 @@ VERSION = 1
 MOST_LINES = 10_000_000  # a program can report any number
 ENTRY_POINT = "measure"
 GROUP = "lines"
+START = "### START TESTS ###"
 NO_ARGUMENTS = {GROUP: [plain.encode([])]}
 MATCHER = "def matcher():\n    return lambda arguments, expected, got: True\n"
 # As upstream: one file, run as a script, with its .coveragerc. The report shows missing lines as
@@ -58,12 +59,14 @@ def measure():
 
 def excess_code(before: Mapping[str, str]) -> Measure:
     """Return the measure. ``before`` has the file that was to be changed, by task."""
-    return Measure(NAME, VERSION, functools.partial(_probe, before), _read)
+    return Measure(NAME, VERSION, functools.partial(_probe, before), _read, ("coverage",))
 
 
 def _probe(before: Mapping[str, str], problem: Problem, program: str) -> tuple[str, Tests]:
     """Return a program that counts the lines that were not reached, and those of the diff."""
-    texts = {"BEFORE": before[problem.task_id], "PROGRAM": program, "TESTS": problem.tests.code}
+    tests = problem.tests.code
+    tests = tests[tests.index(START) :]  # what precedes them is for the judge
+    texts = {"BEFORE": before[problem.task_id], "PROGRAM": program, "TESTS": tests}
     code = "".join(f"{name} = {text!r}\n" for name, text in texts.items())
     cases = Cases(NO_ARGUMENTS, {}, codec.digest(NO_ARGUMENTS))
     return f"{code}{PROBE}", Tests(ENTRY_POINT, MATCHER, integrity="separated", cases=cases)
