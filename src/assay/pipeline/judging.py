@@ -24,12 +24,12 @@ from assay.models import EngineOptions
 from assay.pipeline import references
 from assay.pipeline.best_of_n import best_of_n
 from assay.pipeline.config import EvalConfig, JudgeConfig, ScoreConfig
-from assay.pipeline.measures import with_measures
 from assay.pipeline.run import Stream
 from assay.pipeline.samples import (
     Samples,
     SelectedProblems,
 )
+from assay.pipeline.stages.measures import with_measures
 from assay.progress import Reporter
 from assay.protocol import VERSION, Protocol
 from assay.runs import Environment, Gate, Result

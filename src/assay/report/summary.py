@@ -29,7 +29,7 @@ from assay.runs.result import (
     SequentialResult,
     Timing,
 )
-from assay.scoring.measures import MeasureScore
+from assay.scoring.estimates import MeasureScore
 from assay.types import ModelIdentity
 
 DIGEST = re.compile("[0-9a-f]{64}")

@@ -15,7 +15,7 @@ from assay.runs._rest import Rest
 from assay.runs.about import Environment
 from assay.runs.folder import RunReader
 from assay.scoring import Coverage
-from assay.scoring.measures import MeasureScore
+from assay.scoring.estimates import MeasureScore
 from assay.scoring.sequential import Look
 from assay.types import Completion, Decoding, Estimate, ModelIdentity, Program, Sample, Verdict
 

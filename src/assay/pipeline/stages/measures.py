@@ -8,7 +8,7 @@ from dataclasses import replace
 from assay.progress import Reporter
 from assay.runs import Result, RunReader
 from assay.sandbox import Sandbox
-from assay.scoring.measures import MeasureScore, measure_score
+from assay.scoring.estimates import MeasureScore, measure_score
 from assay.types import Benchmark, Job, Measure, Problem, Program
 
 SLOWER = 4  # times: what observes a program slows it down
