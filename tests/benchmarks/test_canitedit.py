@@ -69,6 +69,7 @@ def test_each_problem_has_two_instructions(both: Benchmark, lazy: Benchmark) -> 
     assert Counter(p.labels["instruction"] for p in both.problems) == {
         "descriptive": 105, "lazy": 105,
     }  # fmt: skip
+    assert all("instruction" not in p.labels for p in lazy.problems)
     assert {p.tests.integrity for p in both.problems} == {"shared"}
     assert {p.date for p in both.problems} == {"2024-03-19"}
 
@@ -185,7 +186,7 @@ def test_a_result_has_excess_code_and_kinds_of_change(
     assert (found["problems"], found["samples"], found["unmeasured"]) == (2, 2, 0)
     assert results["unscorable"].keys() == {vllm.task_id}
     assert results["integrity"] == {"shared": 2}
-    assert set(results["breakdowns"]) == {"change", "instruction"}
+    assert set(results["breakdowns"]) == {"change"}
     lines = assay(*asked).stdout.splitlines()
     (line,) = (line for line in lines if line.startswith("  excess code"))
     assert line.endswith("passed programs of 2 problems")

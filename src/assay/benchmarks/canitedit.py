@@ -92,7 +92,8 @@ class Edit:
     instruction: str
 
 
-def _problem(record: Record, kind: Kind) -> Problem:
+def _problem(record: Record, kind: Kind, *, one_of_two: bool) -> Problem:
+    labels = {"change": record.taxonomy.change_kind}
     task_id = f"CanItEdit/{record.id}"
     code = f"{SHOW_FILE}{record.tests}" if READS_FILE in record.tests else record.tests
     return Problem(
@@ -103,7 +104,7 @@ def _problem(record: Record, kind: Kind) -> Problem:
         without_rules=WITHOUT_RULES,
         cluster=task_id,
         date=PUBLISHED,
-        labels={"change": record.taxonomy.change_kind, "instruction": kind},
+        labels=labels | {"instruction": kind} if one_of_two else labels,
     )
 
 
@@ -133,7 +134,11 @@ def _load(
         name=name,
         version=DATA.version,
         data_sha256=DATA.sha256,
-        problems=tuple(_problem(record, kind) for record in records for kind in kinds),
+        problems=tuple(
+            _problem(record, kind, one_of_two=len(kinds) > 1)
+            for record in records
+            for kind in kinds
+        ),
         limits=LIMITS,
         imports=("numpy",),
         environment=ENVIRONMENT,
