@@ -43,7 +43,12 @@ def test_sign_test(gained: int, lost: int, p: float) -> None:
 
 
 def test_a_measure_is_the_mean_of_the_means_of_problems() -> None:
-    numbers = {"a": [0.0, 0.2, None], "b": [0.4], "c": [None], "d": [0.1]}
+    numbers: dict[str, list[float | None]] = {
+        "a": [0.0, 0.2, None],
+        "b": [0.4],
+        "c": [None],
+        "d": [0.1],
+    }
     found = measure_score(numbers, {})
     assert found is not None
     assert found.value == pytest.approx((0.1 + 0.4 + 0.1) / 3)
