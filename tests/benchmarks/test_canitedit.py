@@ -15,6 +15,7 @@ from assay.errors import DataError, SandboxError
 from assay.extract import extract
 from assay.extract.extraction import alternative, explained
 from assay.prompts import find_strategy, list_strategies
+from assay.report.benchmarks import list_benchmarks
 from assay.sandbox import Sandbox, open_sandbox
 from assay.sandbox.environments import store as environments
 from assay.types import Benchmark, Job, Problem, Program, Verdict
@@ -127,6 +128,8 @@ def test_a_missing_file_says_where_to_get_it(
     monkeypatch.delenv("ASSAY_DATA_DIR", raising=False)
     with pytest.raises(DataError, match="Put nuprl/CanItEdit of the Hugging Face hub, as JSON"):
         benchmarks.load("canitedit")
+    (listed,) = (b for b in list_benchmarks() if b.name == "canitedit")
+    assert (listed.data, listed.path) == ("own-files", "canitedit/canitedit.jsonl.gz")
 
 
 @pytest.mark.slow

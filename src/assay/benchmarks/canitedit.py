@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ast
 import functools
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, get_args
 
 from assay.benchmarks import Description, benchmarks
@@ -195,13 +195,12 @@ def read_unedited_programs(data_dir: Path | None = None) -> dict[str, str]:
     return {f"CanItEdit/{record.id}": record.before for record in found}
 
 
+# In no suite: its data cannot be downloaded.
+_description = Description(DATA.records, DATA, environment=ENVIRONMENT, group="editing")
 for _kind in get_args(Kind):
     _name = f"canitedit-{_kind}"
-    _description = Description(DATA.records, DATA, environment=ENVIRONMENT, group="editing")
     benchmarks.register(_name, _description)(functools.partial(_load, _name, (_kind,)))
-_description = Description(
-    2 * DATA.records, DATA, environment=ENVIRONMENT, group="editing", suites=("full",)
-)
+_description = replace(_description, problems=2 * DATA.records)
 benchmarks.register("canitedit", _description)(
     functools.partial(_load, "canitedit", get_args(Kind))
 )
