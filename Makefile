@@ -94,16 +94,17 @@ test: $(VENV)/.ready-test ## run the default tests: no torch, no containers, abo
 	$(COMPILE)
 	$(BIN)/pytest -n $(TEST_JOBS) --dist worksteal $(PYTEST)
 
-test-all: announce-all lint $(VENV)/.ready-all ## run all tests; installs torch and other packages, 10 GB of disk
+test-all: announce-all lint $(VENV)/.ready-all ## run all tests; installs torch and other packages, 12 GB of disk
 	$(BIN)/assay env bigcodebench
 	$(BIN)/assay env leetcode
+	$(BIN)/assay env canitedit
 	$(COMPILE)
 	$(BIN)/pytest $(FULL) -n $(TEST_JOBS) --dist worksteal --cov --cov-report=term:skip-covered $(PYTEST)
 	$(BIN)/pytest $(FULL) -n $(JOBS) --dist loadgroup -m "$(HEAVY)" $(PYTEST)
 
 .PHONY: announce-all
 announce-all:
-	@echo "test-all installs torch, WebAssembly tools, EvalPlus and BigCodeBench's packages: 10 GB of disk."
+	@echo "test-all installs torch, WebAssembly tools, EvalPlus and the packages of BigCodeBench and CanItEdit: 12 GB of disk."
 	@echo "Container tests need a container runtime: run 'make container-engine' first."
 	@echo "Browser tests need a browser: run 'make browser' first."
 	@echo "A test that is skipped although this machine could run it is a failure."

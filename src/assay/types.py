@@ -151,6 +151,7 @@ class Benchmark:
     strategies: Mapping[str, Strategy] = field(default_factory=dict)  # its own, by name
     only_own_strategies: bool = False  # the general ones do not fit its problems
     prompt_form: PromptForm | None = None  # the only one that fits; none: the model's own
+    measures: tuple[Measure, ...] = ()  # of programs that passed, beside their score
 
     def form_for(self, model_form: PromptForm) -> PromptForm:
         """Return the form of its prompts for a model that is usually prompted in ``model_form``."""
@@ -188,6 +189,21 @@ class Strategy:
     name: str
     version: int
     build: Callable[[Problem, PromptForm], Prompt]
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """A number for each program that passed, beside its verdict.
+
+    ``probe`` returns what a sandbox executes to get it: a program, and tests with cases that have
+    no expected values. ``read`` makes the number from the outputs, if it can.
+    """
+
+    name: str
+    version: int
+    probe: Callable[[Problem, str], tuple[str, Tests]]
+    read: Callable[[Cases], float | None]
+    imports: tuple[str, ...] = ()  # modules that it needs; loaded in advance
 
 
 @dataclass(frozen=True, slots=True)

@@ -72,7 +72,7 @@ def test_all_data_files_are_known_by_name() -> None:
 def test_the_pins_name_a_version_and_not_a_moving_target(name: str) -> None:
     wanted = data_files.get(name)
     assert wanted.name == name
-    assert wanted.urls
+    assert wanted.urls or wanted.origin
     for url in wanted.urls:
         assert url.startswith(("https://github.com/", "https://raw.", "https://huggingface.co/"))
         assert not {"main", "master", "HEAD", "latest"} & set(url.split("/"))

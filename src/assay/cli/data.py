@@ -69,6 +69,8 @@ def download(names: tuple[str, ...], data_dir: Path | None, as_json: bool) -> No
     fetched: list[DataState] = []
     failed: list[DataState] = []
     for wanted in choose_files(names):
+        if not names and wanted.origin:  # has no address, so that its user must get it
+            continue
         found = download_data(wanted, _quiet if as_json else note, data_dir)
         (fetched if found.path else failed).append(found)
         if found.path and not as_json:

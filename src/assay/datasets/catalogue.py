@@ -56,6 +56,7 @@ class DataFile:
     size: int = 0  # of the file at the urls, in bytes; 0: not known
     packaged: PackagedFile | None = None
     also_named_by: tuple[str, ...] = ()
+    origin: str = ""  # where users get it, if no address has exactly this file
     is_text: bool = False  # its records are the lines of a text, which the digest covers
 
     @property
@@ -175,7 +176,7 @@ def _fetch_first(wanted: DataFile, announce: Announce) -> Place:
         except FetchError as error:
             failures.append(error.failure)
     reason = "; ".join(failures) or "it has no known source"
-    origin = next(iter(wanted.urls), "the file")
+    origin = next(iter(wanted.urls), wanted.origin or "the file")
     raise DataError(
         f"{wanted.name} {wanted.version}: is not on this machine ({reason}). Put {origin} at "
         f"{_in_cache(wanted)}, or as {wanted.path} into a folder for --data."

@@ -32,6 +32,7 @@ from assay.pipeline.samples import (
     Samples,
     SelectedProblems,
 )
+from assay.pipeline.stages.measures import with_measures
 from assay.progress import Reporter
 from assay.protocol import VERSION, Protocol
 from assay.runs import Environment, Gate, Result
@@ -122,6 +123,7 @@ def judge_samples(
                 _match_score(selected.benchmark, run, verdicts, clusters),
             )  # fmt: skip
             result = runs.with_earlier_checks(result, run)
+            result = with_measures(result, benchmark, run, judge, reporter)
             runs.write_result(result)
             return result
         finally:

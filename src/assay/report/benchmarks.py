@@ -97,6 +97,8 @@ def _state(
     if wanted.name not in states:
         states[wanted.name] = check_data(wanted, data_dir)
     state = states[wanted.name]
+    if wanted.origin and state.state == "not here":  # cannot be downloaded
+        return dataclasses.replace(found, data="own-files", path=wanted.path)
     return dataclasses.replace(
         found, version=wanted.version, sha256=wanted.sha256, data=STATUSES[state.state],
         path=state.path, detail=state.detail,

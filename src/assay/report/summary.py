@@ -29,6 +29,7 @@ from assay.runs.result import (
     SequentialResult,
     Timing,
 )
+from assay.scoring.estimates import MeasureScore
 from assay.types import Estimate, ModelIdentity
 
 DIGEST = re.compile("[0-9a-f]{64}")
@@ -64,6 +65,7 @@ def summarize(result: Result) -> list[str]:
             _match("exact", matches.exact_match, "filled in exactly what was there"),
             _match("similar", matches.edit_similarity, "edit similarity to what was there"),
         ]
+    lines += [_measure(name, found) for name, found in results.measures.items()]
     for label, values in results.breakdowns.items():
         lines += _breakdown(label, values)
     if result.sequential and result.sequential.looks:
@@ -89,6 +91,18 @@ def summarize(result: Result) -> list[str]:
 
 def _match(name: str, found: Estimate, meaning: str) -> str:
     return f"  {name:<9} {percent_of(found)}  {interval(found)} {meaning}"
+
+
+def _measure(name: str, found: MeasureScore) -> str:
+    """Return the line of a number that programs have beside their verdict."""
+    ends = ""
+    if found.low is not None and found.high is not None:
+        ends = f"  [{100 * found.low:.1f}, {100 * found.high:.1f}] ({100 * found.level:g} %)"
+    left_out = f", {quantity(found.unmeasured, 'program')} not measured" if found.unmeasured else ""
+    return (
+        f"  {name} {100 * found.value:.1f} %{ends}, passed programs of "
+        f"{quantity(found.problems, 'problem')}{left_out}"
+    )
 
 
 def _breakdown(label: str, values: Mapping[str, BreakdownResult]) -> list[str]:

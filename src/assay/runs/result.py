@@ -15,6 +15,7 @@ from assay.runs._rest import Rest
 from assay.runs.about import Environment
 from assay.runs.folder import RunReader
 from assay.scoring import Coverage
+from assay.scoring.estimates import MeasureScore
 from assay.scoring.sequential import Look
 from assay.types import Completion, Decoding, Estimate, ModelIdentity, Program, Sample, Verdict
 
@@ -102,6 +103,7 @@ class ScoreResult:
     left_out_as_failed: LeftOutResult | None = None
     groups: dict[str, GroupResult] = field(default_factory=dict)
     best_of_n: BestOfNResult | None = None
+    measures: dict[str, MeasureScore] = field(default_factory=dict)  # in the file only if any
     unscorable: dict[str, str] = field(default_factory=dict)
     unsupported: dict[str, str] = field(default_factory=dict)
     integrity: dict[str, int] = field(default_factory=dict)

@@ -218,6 +218,9 @@ def _render_scores(scores: ScoreResult) -> Any:
                 name: {"tests_passed": group.tests_passed, **_render_estimates(group.pass_at)}
                 for name, group in value.items()
             }
+        elif field.name == "measures":
+            measures = {name: codec.to_json(one) for name, one in value.items()}
+            found |= {field.name: measures} if measures else {}
         elif field.name == "best_of_n" and value is not None:
             found[field.name] = _render_best_of_n(value)
         elif field.name == "infilling" and value is not None:

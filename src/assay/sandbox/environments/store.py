@@ -139,6 +139,12 @@ RECIPES = {
         first_run="import matplotlib.pyplot",
         allowed=("loopback", "figures"),
     ),
+    "canitedit": Recipe(
+        name="canitedit",
+        lock=LOCKS / "canitedit.txt",
+        python="3.11",
+        variables=ONE_THREAD,
+    ),
     "leetcode": Recipe(name="leetcode", lock=LOCKS / "leetcode.txt", python="3.11"),
     "livecodebench": Recipe(
         name="livecodebench",
