@@ -6,12 +6,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 from assay.benchmarks.support.description import Description, list_suites
+from assay.benchmarks.support.test_code import code_tests
 from assay.errors import UsageError
 from assay.progress import Announce
 from assay.registry import Registry
 from assay.types import Benchmark
 
-__all__ = ["Benchmarks", "Description", "Loader", "benchmarks", "load", "of_split"]
+__all__ = ["Benchmarks", "Description", "Loader", "benchmarks", "code_tests", "load", "of_split"]
 
 # Takes the receiver of notes and the user's data folder, if any. Returns the benchmark.
 Loader = Callable[[Announce, Path | None], Benchmark]
@@ -48,8 +49,7 @@ benchmarks = Benchmarks()
 def of_split(name: str, split: str) -> str:
     """Return the name of a benchmark's split, which is a benchmark of its own."""
     if split and f"{name}-{split}" not in benchmarks.names():
-        prefix = f"{name}-"
-        splits = [n.removeprefix(prefix) for n in benchmarks.names() if n.startswith(prefix)]
+        splits = [n[len(name) + 1 :] for n in benchmarks.names() if n.startswith(f"{name}-")]
         remedy = f"Choose {', '.join(splits)}" if splits else "Drop --split"
         raise UsageError(f"{name}: has no split '{split}'. {remedy}.")
     return f"{name}-{split}" if split else name

@@ -53,6 +53,7 @@ SECTIONS = {
     "Sandbox": {
         "sandbox": "sandbox:sandbox",
         "env": "env:env",
+        "serve": "serve:serve",
     },
     "Maintenance": {
         "data": "data:data",
