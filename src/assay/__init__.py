@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from assay.api import Judge, compare, evaluate, judge, leaderboard  # noqa: I001 - two lines
+    from assay.api import Judge, RemoteJudge, compare, evaluate, judge, leaderboard  # noqa: I001
     from assay.api import load_benchmark, load_run, open_model, run_suite, view, write_report
     from assay.errors import AssayError, DataError, ModelError, RunError, SandboxError, UsageError
     from assay.models.options import EngineOptions
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 # Imported when they are first used, so that `import assay` is fast.
 _HOME = {
     "assay.api": (
-        "Judge", "compare", "evaluate", "judge", "leaderboard", "load_benchmark", "load_run",
-        "open_model", "run_suite", "view", "write_report",
+        "Judge", "RemoteJudge", "compare", "evaluate", "judge", "leaderboard", "load_benchmark",
+        "load_run", "open_model", "run_suite", "view", "write_report",
     ),
     "assay.errors": (
         "AssayError", "DataError", "ModelError", "RunError", "SandboxError", "UsageError",
@@ -41,10 +41,10 @@ _HOME = {
 _MODULES = {name: module for module, names in _HOME.items() for name in names}
 __all__ = [
     "AssayError", "Baseline", "Benchmark", "Comparison", "DataError", "EngineOptions", "Judge",
-    "Leaderboard", "Limits", "ModelError", "ModelFacts", "Problem", "Reporter", "Result",
-    "RunError", "SampleResult", "SandboxError", "Silent", "UsageError", "Verdict", "compare",
-    "evaluate", "judge", "leaderboard", "load_benchmark", "load_run", "open_model", "run_suite",
-    "view", "write_report",
+    "Leaderboard", "Limits", "ModelError", "ModelFacts", "Problem", "RemoteJudge", "Reporter",
+    "Result", "RunError", "SampleResult", "SandboxError", "Silent", "UsageError", "Verdict",
+    "compare", "evaluate", "judge", "leaderboard", "load_benchmark", "load_run", "open_model",
+    "run_suite", "view", "write_report",
 ]  # fmt: skip
 
 

@@ -320,7 +320,11 @@ def judging_options(command: Callable[..., Any]) -> Callable[..., Any]:
     )
     judging = in_group(
         JUDGING,
-        option("--sandbox", default="process", help=f"Sandbox kind: {list_choices(SANDBOXES)}."),
+        option(
+            "--sandbox",
+            default="process",
+            help=f"Sandbox kind: {list_choices(SANDBOXES)}; or remote:URL of a judge service.",
+        ),
         option("--sandbox-tier", default="auto", help=TIER_HELP),
         option(
             "--workers",

@@ -13,6 +13,7 @@ from assay.serve.options import ServeOptions
 
 JSON = "application/json"
 NDJSON = "application/x-ndjson"
+PATIENCE = 8  # times the largest body that is read, and not kept, to answer politely
 _encode = json.JSONEncoder(separators=(",", ":")).encode
 
 
@@ -37,18 +38,18 @@ def reply_json(content: Any, status: int = 200, headers: dict[str, str] | None =
 async def read_body(request: Request, options: ServeOptions) -> bytes:
     """Return the body of a request. Raise RefusedError if it is too large, or too slow."""
     most = options.body_mb << 20
-    too_large = RefusedError(413, f"body: is larger than {options.body_mb} MB", connection="close")
-    announced = request.headers.get("content-length", "0")
-    if announced.isdigit() and int(announced) > most:
-        raise too_large
     pieces, size = [], 0
     try:
         async with asyncio.timeout(options.body_s):
             async for piece in request.stream():
                 size += len(piece)
-                if size > most:
-                    raise too_large
-                pieces.append(piece)
+                if size <= most:
+                    pieces.append(piece)
+                elif size > PATIENCE * most:
+                    break
     except TimeoutError:
         raise RefusedError(408, "body: did not arrive in time", connection="close") from None
+    if size > most:
+        # All of it was read, if it was not endless: a client that still sends gets no answer.
+        raise RefusedError(413, f"body: is larger than {options.body_mb} MB", connection="close")
     return pieces[0] if len(pieces) == 1 else b"".join(pieces)

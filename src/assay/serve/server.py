@@ -46,7 +46,8 @@ class JudgeServer:
             timeout_keep_alive=KEEP_ALIVE_S, backlog=BACKLOG, server_header=False, ws="none",
             timeout_graceful_shutdown=LAST_S, proxy_headers=False,
         )  # fmt: skip
-        self._server = _Uvicorn(config, self.service)
+        self._server = uvicorn.Server(config)
+        self._server.handle_exit = handle_signals(self._server, self.service)
 
     @property
     def port(self) -> int:
@@ -61,8 +62,9 @@ class JudgeServer:
 
     def run(self, started: Callable[[], None] = lambda: None) -> None:
         """Answer requests until SIGTERM, Ctrl-C or ``end``."""
-        sys.setswitchinterval(SWITCH_S)
-        gc.freeze()
+        if threading.current_thread() is threading.main_thread():  # it is this process's purpose
+            sys.setswitchinterval(SWITCH_S)
+            gc.freeze()
         try:
             self._load_benchmarks()
             self.log.write("listening", url=self.url, tier=self.service.identity.tier)
@@ -96,32 +98,23 @@ class JudgeServer:
         threading.Thread(target=load, name="assay-serve-load", daemon=True).start()
 
 
-class _Uvicorn(uvicorn.Server):
-    """Drain on the first signal, and end at once on the second."""
+def handle_signals(server: uvicorn.Server, service: Service) -> Callable[..., None]:
+    """Return a handler that drains on the first signal, and ends at once on the second."""
+    draining: list[asyncio.Task[None]] = []
 
-    def __init__(self, config: uvicorn.Config, service: Service) -> None:
-        super().__init__(config)
-        self._service = service
-        self._draining: asyncio.Task[None] | None = None
-        self._loop: asyncio.AbstractEventLoop | None = None
+    async def drain() -> None:
+        await service.drain()
+        server.should_exit = True
 
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        self._loop = asyncio.get_running_loop()
-        await super().startup(sockets)
-
-    def handle_exit(self, sig: int, frame: FrameType | None) -> None:  # noqa: ARG002
-        if self._loop is None or self._service.draining:
-            self.should_exit = True
-            self.force_exit = sig == signal.SIGINT
+    def handle(number: int, _frame: FrameType | None) -> None:
+        if draining:
+            server.should_exit = True
+            server.force_exit = number == signal.SIGINT
             return
-        self._loop.call_soon_threadsafe(self._begin)
+        loop = asyncio.get_running_loop()  # the signal interrupts it
+        draining.append(loop.create_task(drain()))
 
-    def _begin(self) -> None:
-        self._draining = asyncio.create_task(self._drain())
-
-    async def _drain(self) -> None:
-        await self._service.drain()
-        self.should_exit = True
+    return handle
 
 
 def check_address(options: ServeOptions) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import platform
 import time
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
@@ -133,6 +134,7 @@ class Service:
             "judge": asdict(self.identity),
             "sandbox": asdict(self.capabilities),
             "workers": self.workers,
+            "node": platform.node(),
             "languages": list(self.languages),
             "limits": asdict(options.limits),
             "batch": options.batch,

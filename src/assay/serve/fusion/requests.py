@@ -20,6 +20,7 @@ LANGUAGES = (
 )  # fmt: skip
 MEMORY_MB = 1024  # of a run that sets no limit
 LEAST_MEMORY_MB = 64
+WALL_PER_CPU = 1.25
 IGNORED = "IGNORE_THIS_FILE"
 MOST_FILES = 1000
 
@@ -53,7 +54,8 @@ class RunCode:
             rounded *= 2
         return Limits(
             cpu_s=self.run_timeout,
-            wall_s=self.run_timeout,
+            # A program that computes all the time must reach its CPU limit first.
+            wall_s=WALL_PER_CPU * self.run_timeout,
             memory_mb=min(rounded, most.memory_mb),
         )
 
