@@ -5,7 +5,7 @@ from __future__ import annotations
 import queue
 import threading
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from assay.errors import SandboxError
@@ -52,8 +52,11 @@ class Names:
 
 
 def describe(tests: Tests) -> dict[str, Any]:
-    """Return tests in the form of a request."""
-    return {"native": encode_tests(tests)}
+    """Return tests in the form of a request.
+
+    A sandbox executes programs. Answers that are not programs were decided about before.
+    """
+    return {"native": encode_tests(replace(tests, answer=None))}
 
 
 class Exchange:
