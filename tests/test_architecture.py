@@ -19,7 +19,8 @@ LAYERS = (
 )
 # Within a layer only these.
 SIDEWAYS = {
-    ("report", "pipeline"), ("serve", "pipeline"), ("peers", "sandbox"), ("peers", "benchmarks"), ("formats", "datasets"),
+    ("report", "pipeline"), ("serve", "pipeline"), ("peers", "sandbox"), ("peers", "benchmarks"),
+    ("formats", "datasets"),
 }  # fmt: skip
 # Folders that are a package's own business: nobody else imports from them.
 PRIVATE = (

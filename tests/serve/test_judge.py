@@ -147,7 +147,7 @@ BAD = {
     "no tests": ({"programs": [{"program": ""}]}, "give tests, or a benchmark"),
     "limits": (
         {"programs": [{"program": "", "tests": CODE}], "limits": {"cpu_s": 1e9}},
-        "limits.cpu_s: 1e+09 is more than this server's 60",
+        "limits.cpu_s: 1e+09 is more than this server's 600",
     ),
     "two kinds": ({"programs": [{"program": "", "tests": {**CODE, **CASES}}]}, "exactly one"),
     "no entry point": ({"programs": [{"completion": "x", "tests": SHARED}]}, "entry_point"),

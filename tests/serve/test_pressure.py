@@ -14,6 +14,7 @@ from typing import Any
 
 import httpx
 import pytest
+from soak import SoakOptions, find_children, run_soak
 
 from assay.errors import SandboxError, UsageError
 from assay.sandbox import Stage
@@ -206,9 +207,9 @@ def test_killed_workers_cost_no_wrong_verdict(client: httpx.Client) -> None:
     killed: list[int] = []
 
     def kill() -> None:
-        for _ in range(3):
-            time.sleep(0.5)
-            for pid in descendants(os.getpid()):
+        for _ in range(2):
+            time.sleep(1.5)
+            for pid in find_children(os.getpid()):
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
                     killed.append(pid)
@@ -242,6 +243,15 @@ def test_sigterm_answers_what_is_open_and_leaves_no_process(
     assert '"event":"draining"' in log
     assert '"event":"ended"' in log
     assert survivors(children) == []
+
+
+@pytest.mark.slow
+def test_a_short_soak_has_no_wrong_verdict_and_leaves_nothing() -> None:
+    soak = run_soak(SoakOptions(requests=400, connections=8, hang_up=0.05, kill_every_s=8.0))
+    assert soak.failures() == []
+    assert soak.outcomes["pass"] > 100
+    assert soak.outcomes["fail"] > 100
+    assert soak.killed > 0
 
 
 def test_options_that_contradict_each_other_are_refused() -> None:

@@ -54,7 +54,7 @@ HOST, PORT = "127.0.0.1", 8080
 @option("--queue-mb", type=click.IntRange(1), default=512, envvar="ASSAY_SERVE_QUEUE_MB",
     help="Most MB of requests that are being answered.",
 )  # fmt: skip
-@option("--request-timeout", type=click.FloatRange(1), default=600.0,
+@option("--request-timeout", type=click.FloatRange(1), default=1800.0,
     envvar="ASSAY_SERVE_REQUEST_TIMEOUT",
     help="Time limit for a request in seconds.",
 )  # fmt: skip
@@ -62,7 +62,7 @@ HOST, PORT = "127.0.0.1", 8080
     envvar="ASSAY_SERVE_DRAIN_TIMEOUT",
     help="Time for open requests to end after SIGTERM, in seconds.",
 )  # fmt: skip
-@option("--max-cpu", type=click.FloatRange(0.1, 3600), default=60.0, envvar="ASSAY_SERVE_MAX_CPU",
+@option("--max-cpu", type=click.FloatRange(0.1, 3600), default=600.0, envvar="ASSAY_SERVE_MAX_CPU",
     help="Most CPU seconds that a request may allow a program.",
 )  # fmt: skip
 @option("--max-memory", type=click.IntRange(64), default=4096, envvar="ASSAY_SERVE_MAX_MEMORY",
@@ -112,7 +112,7 @@ def serve(
             "Run pip install 'assay-eval[serve]'."
         ) from error
     limits = replace(
-        MOST_LIMITS, cpu_s=max_cpu, call_cpu_s=max_cpu, wall_s=4 * max_cpu, memory_mb=max_memory
+        MOST_LIMITS, cpu_s=max_cpu, call_cpu_s=max_cpu, wall_s=1.5 * max_cpu, memory_mb=max_memory
     )
     options = ServeOptions(
         host=host, port=port, token=read_token(token_file) if token_file else "",

@@ -9,9 +9,10 @@ from assay.errors import UsageError
 from assay.types import Limits
 
 HOST, PORT = "127.0.0.1", 8080
+# The most that any benchmark needs.
 MOST_LIMITS = Limits(
-    cpu_s=60.0, call_cpu_s=60.0, wall_s=240.0, memory_mb=4096, processes=256,
-    output_bytes=16 << 20, files_mb=512,
+    cpu_s=600.0, call_cpu_s=600.0, wall_s=900.0, memory_mb=4096, processes=256,
+    output_bytes=32 << 20, files_mb=512,
 )  # fmt: skip
 
 
@@ -34,7 +35,7 @@ class ServeOptions:
     batch: int = 1024  # programs of a request
     body_mb: int = 32
     queue_mb: int = 512
-    request_s: float = 600.0  # for a request, from its body to the last verdict
+    request_s: float = 1800.0  # for a request, from its body to the last verdict
     body_s: float = 30.0  # for the body to arrive
     drain_s: float = 30.0  # for open requests after SIGTERM
     limits: Limits = MOST_LIMITS  # that a request may ask for
