@@ -74,7 +74,7 @@ class SoakOptions:
 
 @dataclass(slots=True)
 class Soak:
-    """What was seen."""
+    """Hold what was seen."""
 
     outcomes: Counter[str] = field(default_factory=Counter)
     wrong: list[str] = field(default_factory=list)

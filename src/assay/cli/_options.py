@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, get_args
 import click
 from click.core import ParameterSource
 
-from assay.cli._choices import AUTO, SANDBOXES, SELECTIONS, TIER_HELP, list_choices
+from assay.cli._choices import AUTO, SANDBOX_HELP, SELECTIONS, TIER_HELP, list_choices
 from assay.cli._groups import (
     DATA,
     JUDGING,
@@ -323,7 +323,7 @@ def judging_options(command: Callable[..., Any]) -> Callable[..., Any]:
         option(
             "--sandbox",
             default="process",
-            help=f"Sandbox kind: {list_choices(SANDBOXES)}; or remote:URL of a judge service.",
+            help=SANDBOX_HELP,
         ),
         option("--sandbox-tier", default="auto", help=TIER_HELP),
         option(

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import click
 
 from assay.borders.tokens import read_token
-from assay.cli._choices import SANDBOXES, TIER_HELP, list_choices
+from assay.cli._choices import SANDBOX_HELP, TIER_HELP
+from assay.cli._groups import ACCESS, DATA, JUDGING, LOAD, OUTPUT, GroupedCommand
 from assay.cli._options import data_dir, option
 from assay.cli._output import echo
 from assay.errors import UsageError
@@ -19,58 +20,126 @@ if TYPE_CHECKING:
 HOST, PORT = "127.0.0.1", 8080
 
 
-@click.command()
-@option("--host", default=HOST, envvar="ASSAY_SERVE_HOST",
+@click.command(cls=GroupedCommand)
+@option(
+    "--host",
+    group=ACCESS,
+    default=HOST,
+    envvar="ASSAY_SERVE_HOST",
     help="Address to listen on. Addresses that other machines reach need --token-file.",
-)  # fmt: skip
-@option("--port", type=click.IntRange(0, 65_535), default=PORT, envvar="ASSAY_SERVE_PORT",
+)
+@option(
+    "--port",
+    group=ACCESS,
+    type=click.IntRange(0, 65_535),
+    default=PORT,
+    envvar="ASSAY_SERVE_PORT",
     help="Port to listen on; 0 chooses a free one.",
-)  # fmt: skip
-@option("--token-file", type=click.Path(path_type=Path, dir_okay=False),
+)
+@option(
+    "--token-file",
+    group=ACCESS,
+    type=click.Path(path_type=Path, dir_okay=False),
     envvar="ASSAY_SERVE_TOKEN_FILE",
     help="File with the token that clients need. A new file gets a random one.",
-)  # fmt: skip
-@option("--workers", type=click.IntRange(0, 1024), default=0,
+)
+@option(
+    "--workers",
+    type=int,
+    default=0,
+    group=JUDGING,
     help="Number of programs to judge at a time; 0 uses one per core.",
-)  # fmt: skip
-@option("--sandbox", default="process", help=f"Sandbox kind: {list_choices(SANDBOXES)}.")
-@option("--sandbox-tier", default="auto", help=TIER_HELP)
-@option("--benchmark", "benchmarks", multiple=True, envvar="ASSAY_SERVE_BENCHMARK",
+)
+@option("--sandbox", group=JUDGING, default="process", help=SANDBOX_HELP)
+@option("--sandbox-tier", group=JUDGING, default="auto", help=TIER_HELP)
+@option(
+    "--benchmark",
+    "benchmarks",
+    group=DATA,
+    multiple=True,
+    envvar="ASSAY_SERVE_BENCHMARK",
     help="Benchmark to load at the start; only those named are served. Can be repeated. Default: "
     "all, each loaded on first use.",
-)  # fmt: skip
-@option("--queue", type=click.IntRange(1), default=4096, envvar="ASSAY_SERVE_QUEUE",
+)
+@option(
+    "--queue",
+    group=LOAD,
+    type=click.IntRange(1),
+    default=4096,
+    envvar="ASSAY_SERVE_QUEUE",
     help="Most programs that wait or are judged. More are refused with 429.",
-)  # fmt: skip
-@option("--client-quota", type=click.IntRange(1), default=2048, envvar="ASSAY_SERVE_CLIENT_QUOTA",
+)
+@option(
+    "--client-quota",
+    group=LOAD,
+    type=click.IntRange(1),
+    default=2048,
+    envvar="ASSAY_SERVE_CLIENT_QUOTA",
     help="Most programs of one client in the queue, by its address.",
-)  # fmt: skip
-@option("--batch", type=click.IntRange(1), default=1024, envvar="ASSAY_SERVE_BATCH",
+)
+@option(
+    "--batch",
+    group=LOAD,
+    type=click.IntRange(1),
+    default=1024,
+    envvar="ASSAY_SERVE_BATCH",
     help="Most programs per request.",
-)  # fmt: skip
-@option("--body-mb", type=click.IntRange(1, 1024), default=32, envvar="ASSAY_SERVE_BODY_MB",
+)
+@option(
+    "--body-mb",
+    group=LOAD,
+    type=click.IntRange(1, 1024),
+    default=32,
+    envvar="ASSAY_SERVE_BODY_MB",
     help="Largest request in MB.",
-)  # fmt: skip
-@option("--queue-mb", type=click.IntRange(1), default=512, envvar="ASSAY_SERVE_QUEUE_MB",
+)
+@option(
+    "--queue-mb",
+    group=LOAD,
+    type=click.IntRange(1),
+    default=512,
+    envvar="ASSAY_SERVE_QUEUE_MB",
     help="Most MB of requests that are being answered.",
-)  # fmt: skip
-@option("--request-timeout", type=click.FloatRange(1), default=1800.0,
+)
+@option(
+    "--request-timeout",
+    group=LOAD,
+    type=click.FloatRange(1),
+    default=1800.0,
     envvar="ASSAY_SERVE_REQUEST_TIMEOUT",
     help="Time limit for a request in seconds.",
-)  # fmt: skip
-@option("--drain-timeout", type=click.FloatRange(0), default=30.0,
+)
+@option(
+    "--drain-timeout",
+    group=LOAD,
+    type=click.FloatRange(0),
+    default=30.0,
     envvar="ASSAY_SERVE_DRAIN_TIMEOUT",
     help="Time for open requests to end after SIGTERM, in seconds.",
-)  # fmt: skip
-@option("--max-cpu", type=click.FloatRange(0.1, 3600), default=600.0, envvar="ASSAY_SERVE_MAX_CPU",
+)
+@option(
+    "--max-cpu",
+    group=LOAD,
+    type=click.FloatRange(0.1, 3600),
+    default=600.0,
+    envvar="ASSAY_SERVE_MAX_CPU",
     help="Most CPU seconds that a request may allow a program.",
-)  # fmt: skip
-@option("--max-memory", type=click.IntRange(64), default=4096, envvar="ASSAY_SERVE_MAX_MEMORY",
+)
+@option(
+    "--max-memory",
+    group=LOAD,
+    type=click.IntRange(64),
+    default=4096,
+    envvar="ASSAY_SERVE_MAX_MEMORY",
     help="Most MB of memory that a request may allow a program.",
-)  # fmt: skip
-@option("--quiet", is_flag=True, envvar="ASSAY_SERVE_QUIET",
+)
+@option(
+    "--quiet",
+    group=OUTPUT,
+    is_flag=True,
+    envvar="ASSAY_SERVE_QUIET",
     help="Log errors only, not every request.",
-)  # fmt: skip
+)
 @data_dir
 def serve(
     host: str,
@@ -115,12 +184,24 @@ def serve(
         MOST_LIMITS, cpu_s=max_cpu, call_cpu_s=max_cpu, wall_s=1.5 * max_cpu, memory_mb=max_memory
     )
     options = ServeOptions(
-        host=host, port=port, token=read_token(token_file) if token_file else "",
-        workers=workers, sandbox=sandbox, sandbox_tier=sandbox_tier, benchmarks=benchmarks,
-        data_dir=data_dir, queue=queue, client_quota=client_quota, batch=batch, body_mb=body_mb,
-        queue_mb=queue_mb, request_s=request_timeout, drain_s=drain_timeout, limits=limits,
+        host=host,
+        port=port,
+        token=read_token(token_file) if token_file else "",
+        workers=workers,
+        sandbox=sandbox,
+        sandbox_tier=sandbox_tier,
+        benchmarks=benchmarks,
+        data_dir=data_dir,
+        queue=queue,
+        client_quota=client_quota,
+        batch=batch,
+        body_mb=body_mb,
+        queue_mb=queue_mb,
+        request_s=request_timeout,
+        drain_s=drain_timeout,
+        limits=limits,
         log_requests=not quiet,
-    )  # fmt: skip
+    )
     check_address(options)
     server = JudgeServer(options)
     server.run(lambda: announce(server))

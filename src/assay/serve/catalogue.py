@@ -35,6 +35,14 @@ class Served:
         return self.benchmark.limits_of(task_id)
 
 
+@dataclass(frozen=True, slots=True)
+class Trusted:
+    """Name what runs in a worker before it is isolated. It comes from benchmarks, never clients."""
+
+    imports: frozenset[str] = frozenset()
+    preludes: frozenset[str] = frozenset({""})  # code before programs on standard input
+
+
 class UnknownError(Exception):
     """Report a benchmark that is not served."""
 
@@ -48,6 +56,7 @@ class Catalogue:
         self._locks: dict[str, threading.Lock] = {}
         self._served: dict[str, Served] = {}
         self._environments = {""}
+        self.trusted = Trusted()
 
     def names(self) -> list[str]:
         """Return the names of the benchmarks that may be used."""
@@ -94,6 +103,11 @@ class Catalogue:
             checked = references.check(benchmark, sandbox, Silent())
         ready = checked.benchmark
         self._environments.add(ready.environment)
+        preludes = {p.tests.preamble for p in ready.problems if p.tests.is_script}
+        with self._lock:
+            self.trusted = Trusted(
+                self.trusted.imports.union(ready.imports), self.trusted.preludes | preludes
+            )
         subjects = {
             problem.task_id: Subject(problem, ready.imports, ready.environment)
             for problem in ready.problems
@@ -134,9 +148,20 @@ class ClientTests:
         return subject
 
 
-def make_subject(data: Any, imports: tuple[str, ...] = (), environment: str = "") -> Subject:
-    """Return a client's tests as a subject. Raise ValueError if they are malformed."""
-    return Subject(make_problem("", read_tests(data)), imports, environment)
+def make_subject(
+    data: Any, imports: tuple[str, ...], environment: str, trusted: Trusted
+) -> Subject:
+    """Return a client's tests as a subject. Raise ValueError if they are malformed.
+
+    What a worker runs before it is isolated must be that of a benchmark.
+    """
+    tests = read_tests(data)
+    remedy = "is not of a benchmark that this server has loaded. Start it with --benchmark NAME"
+    if unknown := sorted(set(imports) - trusted.imports):
+        raise ValueError(f"imports: {unknown[0][:80]!r} {remedy}")
+    if tests.is_script and tests.preamble not in trusted.preludes:
+        raise ValueError(f"tests.preamble: the code before scripts {remedy}")
+    return Subject(make_problem("", tests), imports, environment)
 
 
 def describe_failure(error: AssayError) -> tuple[int, str]:

@@ -63,7 +63,12 @@ class JudgeApi:
             except AssayError as error:
                 raise RefusedError(*describe_failure(error)) from error
         reading = Reading(
-            wanted, service.options, served, service.tests, service.engine.backlog.next_number
+            wanted,
+            service.options,
+            served,
+            service.tests,
+            service.catalogue.trusted,
+            service.engine.backlog.next_number,
         )
         return reading.read()
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, get_args
 
 from assay.sandbox.remote.wire import NAMED, name_tests
-from assay.serve.catalogue import ClientTests, Served, make_subject
+from assay.serve.catalogue import ClientTests, Served, Trusted, make_subject
 from assay.serve.engine.work import Subject, Work
 from assay.serve.options import ServeOptions
 from assay.types import Limits, PromptForm
@@ -60,7 +60,7 @@ class JudgeRequest:
 
     @property
     def streams(self) -> bool:
-        """Whether verdicts are wanted as they come."""
+        """True if verdicts are wanted as they come."""
         return bool(self.common.get("stream"))
 
     def benchmarks(self) -> set[str]:
@@ -111,10 +111,11 @@ class Reading:
         options: ServeOptions,
         served: Mapping[str, Served],
         tests: ClientTests,
+        trusted: Trusted,
         next_number: Callable[[], int],
     ) -> None:
         self._request, self._options, self._served = request, options, served
-        self._tests, self._next = tests, next_number
+        self._tests, self._trusted, self._next = tests, trusted, next_number
         common = request.common
         self._named = self._read_named(common.get("named_tests", {}))
         self._limits = _read_limits(common.get("limits"))
@@ -194,7 +195,7 @@ class Reading:
             own = self._named[own]
         content, size = name_tests(own)
         return self._tests.add(
-            content + suffix, size, lambda: make_subject(own, imports, environment)
+            content + suffix, size, lambda: make_subject(own, imports, environment, self._trusted)
         )
 
     def _read_named(self, given: Any) -> Data:

@@ -8,6 +8,7 @@ from pathlib import Path
 from assay.errors import UsageError
 from assay.types import Limits
 
+MOST_WORKERS = 1024
 HOST, PORT = "127.0.0.1", 8080
 # The most that any benchmark needs.
 MOST_LIMITS = Limits(
@@ -43,6 +44,10 @@ class ServeOptions:
 
     def check(self) -> None:
         """Raise UsageError if options contradict each other."""
+        if not 0 <= self.workers <= MOST_WORKERS:
+            raise UsageError(
+                f"--workers {self.workers}: must be 0 (one per core) to {MOST_WORKERS}."
+            )
         if self.batch > self.client_quota or self.client_quota > self.queue:
             raise UsageError(
                 f"--batch {self.batch}, --client-quota {self.client_quota}, --queue {self.queue}: "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Callable
 from typing import Any, get_args
 
@@ -11,6 +12,8 @@ from assay.sandbox.remote.wire import decode_tests
 from assay.types import Cases, Integrity, Problem, Tests
 
 GROUP = "cases"
+MOST_UNPACKED = 512 << 20  # bytes of the texts of one problem
+PIECE = 1 << 20
 COMPARISONS = ("exact", "livecodebench", "tolerant")
 # A program may return a tuple where JSON has a list. Numbers are equal within the tolerance.
 MATCHER = """\
@@ -105,11 +108,29 @@ def _stdin(data: dict[str, Any]) -> Tests:
             case _:
                 raise ValueError(f"tests.stdin_cases[{number}]: needs the texts input and output")
     texts = text_cases.pack(pairs, "stdin", comparison, run_all=bool(data.get("all_cases", True)))
-    return Tests("", "", _text(data, "preamble", ""), "separated", texts=texts)
+    return Tests("", "", "", "separated", texts=texts)
 
 
 def _native(data: dict[str, Any]) -> Tests:
-    return decode_tests(data["native"])
+    tests = decode_tests(data["native"])
+    room = MOST_UNPACKED
+    for part in tests.texts.packed if tests.texts else ():
+        room -= _measure(part, room)
+    return tests
+
+
+def _measure(part: bytes, room: int) -> int:
+    """Return the size of a packed part. Raise ValueError if it is damaged, or more than fits."""
+    unpacker, size, rest = zlib.decompressobj(), 0, part
+    try:
+        while rest and not unpacker.eof:
+            size += len(unpacker.decompress(rest, PIECE))
+            rest = unpacker.unconsumed_tail
+            if size > room:
+                raise ValueError(f"tests.texts: are larger than {MOST_UNPACKED >> 20} MB")
+    except zlib.error as error:
+        raise ValueError(f"tests.texts: are damaged ({error})") from error
+    return size
 
 
 READERS: dict[str, Callable[[dict[str, Any]], Tests]] = {
@@ -118,7 +139,7 @@ READERS: dict[str, Callable[[dict[str, Any]], Tests]] = {
 FIELDS = {
     "code": {"code", "entry_point", "preamble", "integrity"},
     "cases": {"cases", "entry_point", "preamble", "tolerance"},
-    "stdin_cases": {"stdin_cases", "comparison", "preamble", "all_cases"},
+    "stdin_cases": {"stdin_cases", "comparison", "all_cases"},
     "native": {"native"},
 }
 

@@ -43,7 +43,7 @@ class DrainingError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """What verdicts depend on. Every answer carries it, so that a client notices a change."""
+    """Name what verdicts depend on. Every answer carries it, so that a client notices a change."""
 
     assay: str
     kind: str
@@ -145,7 +145,7 @@ class Service:
 
     @property
     def is_ready(self) -> bool:
-        """Whether requests are answered."""
+        """True while requests are answered."""
         return not self.draining and self.engine.is_alive and self.catalogue.is_ready()
 
     async def benchmark(self, name: str) -> Served:

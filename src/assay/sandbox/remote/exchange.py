@@ -23,7 +23,7 @@ Outcome = tuple[Verdict, Cases | None]
 
 @dataclass(frozen=True, slots=True)
 class Remote:
-    """What a judge service says about itself, as far as its clients need it."""
+    """Hold what a judge service says about itself, as far as its clients need it."""
 
     judge: Mapping[str, Any]  # equal for as long as verdicts mean the same
     sandbox: Mapping[str, Any]

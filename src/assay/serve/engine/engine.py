@@ -47,7 +47,7 @@ class Engine:
 
     @property
     def is_alive(self) -> bool:
-        """Whether programs are being judged."""
+        """True while programs are being judged."""
         return self._thread.is_alive() and not self._ending.is_set()
 
     def submit(self, ticket: Ticket) -> None:

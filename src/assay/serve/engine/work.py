@@ -13,7 +13,7 @@ Kind = Literal["program", "completion", "run"]
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """What programs are judged by. It is large and common to many, so it is sent once."""
+    """Hold what programs are judged by. It is large and common to many, so it is sent once."""
 
     problem: Problem
     imports: tuple[str, ...] = ()

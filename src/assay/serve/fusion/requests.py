@@ -47,7 +47,7 @@ class RunCode:
             ("memory_limit_MB", memory, most.memory_mb),
         ):
             if value > allowed:
-                raise invalid(name, f"Input should be at most {allowed:g} on this server")
+                raise refuse_field(name, f"Input should be at most {allowed:g} on this server")
         # Every memory limit needs workers of its own, so there are few different ones.
         rounded = LEAST_MEMORY_MB
         while rounded < memory:
@@ -73,7 +73,7 @@ class Dataset:
     run_timeout: float | None = None
 
 
-def invalid(name: str, text: str, kind: str = "value_error") -> RefusedError:
+def refuse_field(name: str, text: str, kind: str = "value_error") -> RefusedError:
     """Return the answer to a field that is not valid."""
     return RefusedError(422, [{"type": kind, "loc": ["body", name], "msg": text}])
 
@@ -84,16 +84,16 @@ def read_run_code(body: bytes) -> RunCode:
     language = _field(data, "language", str)
     if language not in LANGUAGES:
         expected = ", ".join(repr(name) for name in LANGUAGES)
-        raise invalid("language", f"Input should be {expected}", "literal_error")
+        raise refuse_field("language", f"Input should be {expected}", "literal_error")
     run_timeout = float(_field(data, "run_timeout", (int, float), 10))
     if not 0 < run_timeout < 1e9:
-        raise invalid("run_timeout", "Input should be greater than 0")
+        raise refuse_field("run_timeout", "Input should be greater than 0")
     files = _field(data, "files", dict, {})
     if len(files) > MOST_FILES:
-        raise invalid("files", f"Input should have at most {MOST_FILES} files")
+        raise refuse_field("files", f"Input should have at most {MOST_FILES} files")
     fetched = _field(data, "fetch_files", list, [])
     if not all(isinstance(name, str) for name in fetched) or len(fetched) > MOST_FILES:
-        raise invalid("fetch_files", "Input should be a list of at most 1000 names")
+        raise refuse_field("fetch_files", "Input should be a list of at most 1000 names")
     return RunCode(
         code=_field(data, "code", str),
         language=language,
@@ -151,11 +151,11 @@ def _field(
 ) -> Any:
     if name not in data:
         if default is _REQUIRED:
-            raise invalid(name, "Field required", "missing")
+            raise refuse_field(name, "Field required", "missing")
         return default
     value = data[name]
     if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
-        raise invalid(name, "Input has a wrong type", "type_error")
+        raise refuse_field(name, "Input has a wrong type", "type_error")
     return value
 
 
