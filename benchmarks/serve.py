@@ -142,14 +142,11 @@ async def measure_latency(port: int, programs: list[tuple[str, str]], rate: floa
     return sorted(found)
 
 
-def measure(
-    work: Callable[[], list[str]], others: tuple[int, ...]
-) -> tuple[list[str], float, float]:
-    """Return statuses, wall seconds and CPU seconds of all processes that take part."""
-    pids = (os.getpid(), *others)
-    cpu, started = sum(work_of(pid)[0] for pid in pids), time.monotonic()
+def measure(work: Callable[[], list[str]]) -> tuple[list[str], float, float]:
+    """Return statuses, wall seconds, and CPU seconds of this process and its servers."""
+    cpu, started = work_of(os.getpid())[0], time.monotonic()
     found = work()
-    return found, time.monotonic() - started, sum(work_of(pid)[0] for pid in pids) - cpu
+    return found, time.monotonic() - started, work_of(os.getpid())[0] - cpu
 
 
 def main() -> None:
@@ -176,7 +173,7 @@ def main() -> None:
     try:
         with (
             assay.Judge("humaneval", workers=asked.workers) as judge,
-            running_server("--benchmark", "humaneval", *workers) as (pid, port),
+            running_server("--benchmark", "humaneval", *workers) as (_, port),
         ):
             wait_for(f"http://127.0.0.1:{port}/ready")
             wait_for(f"http://127.0.0.1:{plain_port}/v1/ping")
@@ -192,7 +189,7 @@ def main() -> None:
             }  # fmt: skip
             for work, _ in list(ways.values())[:3]:
                 work()  # warm
-            report(ways, (pid, plain.pid), asked.rounds, port, programs[: asked.latency])
+            report(ways, asked.rounds, port, programs[: asked.latency])
     finally:
         plain.terminate()
         plain.wait()
@@ -200,7 +197,6 @@ def main() -> None:
 
 def report(
     ways: dict[str, tuple[Callable[[], list[str]], int]],
-    pids: tuple[int, int],
     rounds: int,
     port: int,
     programs: list[tuple[str, str]],
@@ -209,7 +205,7 @@ def report(
     expected: list[str] = []
     for _ in range(rounds):
         for name, (work, count) in ways.items():
-            statuses, wall, cpu = measure(work, pids)
+            statuses, wall, cpu = measure(work)
             expected = expected or statuses
             assert statuses == expected[:count], f"{name}: verdicts differ"
             rates[name].append((count / wall, count / cpu))

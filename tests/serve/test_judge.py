@@ -232,3 +232,54 @@ def test_health_ready_and_metrics(client: httpx.Client) -> None:
     for line in text.splitlines():
         name, _, value = line.rpartition(" ")
         assert line.startswith("# ") or (name.startswith("assay_") and float(value) >= 0)
+
+
+def test_many_completions_and_programs_at_once(client: httpx.Client) -> None:
+    text = f"```python\n{RIGHT}```"
+    programs: list[dict[str, Any]] = []
+    for number in range(30):
+        kind = "completion" if number % 2 else "program"
+        programs.append({kind: text if number % 2 else WRONG, "tests": CASES})
+    found = judge(client, programs)
+    assert [v["status"] for v in found] == ["fail", "pass"] * 15
+
+
+def test_a_program_that_was_cut_in_doubt_is_judged_in_both_forms(client: httpx.Client) -> None:
+    from tests.test_alternatives import FUNCTION
+    from tests.test_alternatives import RIGHT as SHOWN_RIGHT
+    from tests.test_alternatives import WRONG as SHOWN_WRONG
+
+    name = "celsius_to_fahrenheit"
+    tests = {"entry_point": name, "cases": [{"arguments": [100], "expected": 212}]}
+    shown = f"print({name}(100))\n"
+    found = judge(
+        client,
+        [{"completion": f"```python\n{FUNCTION}{line}{shown}```", "tests": tests}
+         for line in (SHOWN_RIGHT, SHOWN_WRONG)],
+        with_program=True,
+    )  # fmt: skip
+    assert [v["status"] for v in found] == ["pass", "fail"]
+
+
+@pytest.mark.parametrize(
+    ("fields", "expected"),
+    [
+        ({"imports": ["ensurepip"]}, "imports: 'ensurepip' is not of a benchmark"),
+        ({"tests": {}}, "tests.preamble: the code before scripts is not of a benchmark"),
+    ],
+)  # fmt: skip
+def test_clients_choose_nothing_that_runs_before_a_worker_is_isolated(
+    client: httpx.Client, fields: dict[str, Any], expected: str
+) -> None:
+    from assay import text_cases
+    from assay.sandbox.remote.wire import encode_tests
+    from assay.types import Tests
+
+    one: dict[str, Any] = {"program": "", "tests": CASES, **fields}
+    if "tests" in fields:
+        texts = text_cases.pack([("1", "2")])
+        script = Tests("", "", "import os", "separated", texts=texts)
+        one["tests"] = {"native": encode_tests(script)}
+    response = client.post("/judge", json={"programs": [one]})
+    assert response.status_code == 400
+    assert expected in response.json()["detail"]

@@ -79,7 +79,7 @@ class JudgeApi:
 
     async def _stream(self, request: Request, tasks: Tasks, size: int) -> Response:
         """Answer with a line per verdict as it comes, and a last line that says all are there."""
-        batches = self._service.answers(request, tasks, size)
+        batches = self._service.answers(request, tasks, size, streams=True)
         first = await anext(batches)  # a refusal still has its own status
         return StreamingResponse(self._lines(batches, first, len(tasks)), media_type=NDJSON)
 

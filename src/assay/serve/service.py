@@ -56,25 +56,24 @@ class Identity:
 class Inbox:
     """Receive the answers of one request from another thread."""
 
-    def __init__(self, count: int) -> None:
+    def __init__(self, count: int, *, streams: bool) -> None:
         self._loop = asyncio.get_running_loop()
         self._arrived: deque[Answer] = deque()
         self._changed = asyncio.Event()
         self._left = False
         self._open = count
+        self._waking = 1 if streams else count  # answers that are worth waking the loop for
 
     def put(self, answers: Sequence[Answer]) -> None:
-        """Add answers. Called from any thread."""
-        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any longer
-            self._loop.call_soon_threadsafe(self._arrive, answers)
+        """Add answers. Called from any thread, one at a time."""
+        self._arrived.extend(answers)
+        if len(self._arrived) >= self._waking:
+            with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any longer
+                self._loop.call_soon_threadsafe(self._changed.set)
 
     def leave(self) -> None:
         """Note that the client is gone."""
         self._left = True
-        self._changed.set()
-
-    def _arrive(self, answers: Sequence[Answer]) -> None:
-        self._arrived.extend(answers)
         self._changed.set()
 
     async def batches(self) -> AsyncIterator[list[Answer]]:
@@ -84,9 +83,10 @@ class Inbox:
             self._changed.clear()
             if self._left:
                 raise ClientLeftError
-            if self._arrived:
-                batch = list(self._arrived)
-                self._arrived.clear()
+            batch = []
+            while self._arrived:
+                batch.append(self._arrived.popleft())
+            if batch:
                 self._open -= len(batch)
                 yield batch
 
@@ -167,7 +167,7 @@ class Service:
         return await asyncio.shield(self._loading[key])
 
     async def answers(
-        self, request: Request, tasks: Tasks, size: int
+        self, request: Request, tasks: Tasks, size: int, *, streams: bool = False
     ) -> AsyncGenerator[list[Answer], None]:
         """Judge programs, and yield answers as they come.
 
@@ -176,7 +176,7 @@ class Service:
         """
         if self.draining:
             raise DrainingError
-        inbox = Inbox(len(tasks))
+        inbox = Inbox(len(tasks), streams=streams)
         ticket = Ticket(client_of(request), size, inbox.put, deque(tasks))
         try:
             self.engine.submit(ticket)

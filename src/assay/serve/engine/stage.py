@@ -10,7 +10,6 @@ import queue
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any
 
 from assay import plain
 from assay.extract.workers import Extraction, ExtractionRequest, Extractor
@@ -27,14 +26,14 @@ GROUP = "run"  # of the one call of ``run_inside``
 
 @dataclass(frozen=True, slots=True)
 class ServeStage:
-    """Answer every program. At most ``ahead`` of them are taken before they are answered."""
+    """Answer every program."""
 
-    ahead: int
+    ahead: int  # completions that are taken before they are answered
     extractors: int  # processes that extract; 0: one per core
 
     def run(self, sandbox: Sandbox, items: Iterator[WorkItem | None], answer: Reply) -> None:
         with Extractor(self.extractors) as extractor:
-            _Flow(self.ahead, extractor, answer).run(sandbox, items)
+            _Flow(self.ahead, extractor, answer, sandbox).run(items)
 
     def give_up(self, context: Subject, payload: Work, why: str) -> Answer:  # noqa: ARG002
         return invalid_answer(payload, why)
@@ -56,70 +55,87 @@ class _Open:
 
 
 class _Flow:
-    """Take items, extract where it is asked for, and execute. A job's sample number is its tag."""
+    """Take items, extract where it is asked for, and execute. A job's sample number is its tag.
 
-    def __init__(self, ahead: int, extractor: Extractor, reply: Reply) -> None:
-        self._extractor, self._reply = extractor, reply
+    Programs go straight to the sandbox's workers. Completions take a second way, with threads of
+    their own, because their jobs are ready later: after extraction, or after a first form failed.
+    """
+
+    def __init__(self, ahead: int, extractor: Extractor, reply: Reply, sandbox: Sandbox) -> None:
+        self._extractor, self._reply, self._sandbox = extractor, reply, sandbox
         self._room = threading.Semaphore(ahead)
+        self._ahead = ahead
         self._open: dict[int, _Open] = {}
         self._jobs: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
         self._texts: queue.SimpleQueue[WorkItem | None] = queue.SimpleQueue()
-        self._lock = threading.Lock()
-        self._taken = 0
-        self._over = False
+        self._threads: list[threading.Thread] = []
+        self._completions: dict[int, Work] = {}  # that are open
         self._failure: BaseException | None = None
 
-    def run(self, sandbox: Sandbox, items: Iterator[WorkItem | None]) -> None:
-        """Answer all items. Raise an error of theirs after all others are answered."""
-        threads = [
-            threading.Thread(target=self._feed, args=(items,), daemon=True),
-            threading.Thread(target=self._extract, daemon=True),
-        ]
-        for thread in threads:
-            thread.start()
+    def run(self, items: Iterator[WorkItem | None]) -> None:
+        """Answer all items. An error of completions is raised at the end."""
         try:
-            for verdict, cases in sandbox.outputs(iter(self._jobs.get, None)):
+            for verdict, cases in self._sandbox.outputs(self._programs(items)):
                 self._executed(verdict, cases)
+            for _ in range(self._ahead):  # until no completion is open
+                self._room.acquire()
         finally:
             self._texts.put(None)
+            self._jobs.put(None)
+        for thread in self._threads:
+            thread.join()
         if self._failure is not None:
             raise self._failure
 
-    def _feed(self, items: Iterator[WorkItem | None]) -> None:
-        """Take items while there is room. Programs are ready at once, completions are not."""
-        try:
-            while True:
+    def _programs(self, items: Iterator[WorkItem | None]) -> Iterator[Job]:
+        """Yield the jobs of programs. Put completions on their own way."""
+        for item in items:
+            if item is PAUSE:
+                continue
+            if self._failure is not None:
+                raise self._failure
+            work = item.payload
+            if work.kind == "completion":
                 self._room.acquire()
-                item = next(items, _END)
-                while item is PAUSE:
-                    item = next(items, _END)
-                if item is _END:
-                    break
-                self._take(item)
-        except BaseException as error:
-            self._failure = error
-        with self._lock:
-            self._over = True
-            if not self._taken:
-                self._jobs.put(None)
+                self._start_threads()
+                self._completions[item.tag] = work
+                self._texts.put(item)
+                continue
+            job = decide(_job(item, Program(work.text, work.rule)))
+            self._open[item.tag] = _Open(work, Program(work.text, work.rule))
+            if isinstance(job, Job):
+                yield job
+            else:
+                self._settle(job, None)
 
-    def _take(self, item: WorkItem) -> None:
-        with self._lock:
-            self._taken += 1
-        work = item.payload
-        if work.kind == "completion":
-            self._texts.put(item)
-        else:
-            self._start(item, Program(work.text, work.rule), None)
+    def _start_threads(self) -> None:
+        if not self._threads:
+            self._threads = [
+                threading.Thread(target=self._attempt, args=(work,), daemon=True)
+                for work in (self._extract, self._judge_completions)
+            ]
+            for thread in self._threads:
+                thread.start()
+
+    def _attempt(self, work: Callable[[], None]) -> None:
+        """Do the work of a thread. If it fails, give completions up, and end the stage soon."""
+        try:
+            work()
+        except BaseException as error:
+            self._failure = self._failure or error
+            while self._completions:
+                tag, lost = self._completions.popitem()
+                self._reply(tag, invalid_answer(lost, str(error)))
+                self._room.release()
+
+    def _judge_completions(self) -> None:
+        for verdict, cases in self._sandbox.outputs(iter(self._jobs.get, None)):
+            self._executed(verdict, cases)
 
     def _extract(self) -> None:
         """Extract the programs of completions until the stage ends."""
-        try:
-            for item, found in self._extractor.stream(self._requests()):
-                self._extracted(item, found)
-        except BaseException as error:
-            self._failure = self._failure or error
-            self._jobs.put(None)
+        for item, found in self._extractor.stream(self._requests()):
+            self._extracted(item, found)
 
     def _requests(self) -> Iterator[tuple[WorkItem, ExtractionRequest] | None]:
         while True:
@@ -177,14 +193,8 @@ class _Flow:
             detail = f"{verdict.reason}: {verdict.detail}"
             verdict = replace(verdict, reason="truncated", detail=detail)
         self._reply(tag, _answer(work, verdict, cases, sample.program))
-        self._room.release()
-        with self._lock:
-            self._taken -= 1
-            if self._over and not self._taken:
-                self._jobs.put(None)
-
-
-_END: Any = object()
+        if self._completions.pop(tag, None):
+            self._room.release()
 
 
 def _job(item: WorkItem, program: Program) -> Job:
