@@ -45,7 +45,7 @@ def serving(**changes: Any) -> Iterator[JudgeServer]:
 
 def is_answered(url: str) -> bool:
     with contextlib.suppress(httpx.TransportError):
-        return httpx.get(f"{url}/health").status_code == 200
+        return bool(httpx.get(f"{url}/health").status_code == 200)
     return False
 
 

@@ -68,6 +68,7 @@ class Exchange:
         self._pending: queue.Queue[Job | None] = queue.Queue(max(1, ahead))
         self._results: queue.Queue[Outcome | BaseException | None] = queue.Queue()
         self._stopped = threading.Event()
+        self._of_jobs: BaseException | None = None
 
     def outcomes(self, jobs: Iterable[Job]) -> Generator[Outcome, None, None]:
         """Yield the outcome of every job. An error of ``jobs`` is raised after the others."""
@@ -92,8 +93,8 @@ class Exchange:
             self._stopped.set()
             if not finished:
                 self._client.close()
-        if failure is not None:
-            raise failure
+        if (error := failure or self._of_jobs) is not None:
+            raise error
 
     def _read(self, jobs: Iterable[Job]) -> None:
         """Read jobs only as far ahead as there is room."""
@@ -102,7 +103,7 @@ class Exchange:
                 if not self._put(job):
                     return
         except BaseException as error:
-            self._results.put(error)
+            self._of_jobs = error
         finally:
             self._put(None)
             self._results.put(None)
