@@ -12,6 +12,7 @@ from assay.cli._choices import SANDBOX_HELP, TIER_HELP
 from assay.cli._groups import ACCESS, DATA, JUDGING, LOAD, OUTPUT, GroupedCommand
 from assay.cli._options import data_dir, option
 from assay.cli._output import echo
+from assay.distribution import install_hint
 from assay.errors import UsageError
 
 if TYPE_CHECKING:
@@ -177,8 +178,7 @@ def serve(
         from assay.serve.server import JudgeServer, check_address
     except ImportError as error:
         raise UsageError(
-            f"assay serve: needs starlette and uvicorn ({error}). "
-            "Run pip install 'assay-eval[serve]'."
+            f"assay serve: needs starlette and uvicorn ({error}). Run {install_hint('serve')}."
         ) from error
     limits = replace(
         MOST_LIMITS, cpu_s=max_cpu, call_cpu_s=max_cpu, wall_s=1.5 * max_cpu, memory_mb=max_memory

@@ -23,6 +23,7 @@ from assay.serve.service import Service
 
 KEEP_ALIVE_S = 75
 BACKLOG = 2048
+MOST_OPEN = 8192  # connections
 LAST_S = 5  # for connections to close after the drain
 SWITCH_S = 0.0005  # as in judge processes: a worker must not wait long for the interpreter
 
@@ -44,7 +45,7 @@ class JudgeServer:
         config = uvicorn.Config(
             make_app(self.service), log_config=None, access_log=False, lifespan="off",
             timeout_keep_alive=KEEP_ALIVE_S, backlog=BACKLOG, server_header=False, ws="none",
-            timeout_graceful_shutdown=LAST_S, proxy_headers=False,
+            timeout_graceful_shutdown=LAST_S, proxy_headers=False, limit_concurrency=MOST_OPEN,
         )  # fmt: skip
         self._server = uvicorn.Server(config)
         self._server.handle_exit = handle_signals(self._server, self.service)

@@ -89,6 +89,8 @@ class Backlog:
             ticket.cancelled = True
             dropped = len(ticket.waiting)
             ticket.waiting.clear()
+            if dropped and ticket in self._turns:
+                self._turns.remove(ticket)
             self.waiting -= dropped
             self._leave(ticket, dropped)
             return dropped
