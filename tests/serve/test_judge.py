@@ -283,3 +283,42 @@ def test_clients_choose_nothing_that_runs_before_a_worker_is_isolated(
     response = client.post("/judge", json={"programs": [one]})
     assert response.status_code == 400
     assert expected in response.json()["detail"]
+
+
+def native(**changes: Any) -> dict[str, Any]:
+    """Return tests in full, as a remote sandbox sends them."""
+    cases = {"inputs": {"a": [[1, 2]]}, "expected": {"a": [3]}, "digest": "", "slowest_s": 0.0}
+    code = "def matcher():\n    return lambda arguments, expected, got: expected == got\n"
+    tests = {"entry_point": "add", "code": code, "integrity": "separated", "cases": cases}
+    return {"native": {**tests, **changes}}
+
+
+TEXTS = {"digest": "", "style": "stdin", "comparison": "exact", "run_all": False}
+MALFORMED = {
+    "an answer": {"answer": {"kind": "nonsense", "function": ""}},
+    "groups": {"cases": {"inputs": {"a": [[1]]}, "expected": {"b": [1]}, "digest": ""}},
+    "numbers": {"cases": {"inputs": {"a": [[1]]}, "expected": {"a": [1, 2]}, "digest": ""}},
+    "not packed": {"cases": None, "texts": {**TEXTS, "packed": ["AAAA"]}},
+    "not cases": {"cases": None, "texts": {**TEXTS, "packed": ["eJwDAAAAAAE="]}},
+    "not base64": {"cases": None, "texts": {**TEXTS, "packed": ["?"]}},
+    "a wrong type": {"code": 1},
+    "an unknown field": {"x": 1},
+}
+
+
+@pytest.mark.parametrize("case", MALFORMED)
+def test_malformed_tests_are_refused_before_they_reach_a_worker(
+    client: httpx.Client, case: str
+) -> None:
+    good, bad = ({"program": RIGHT, "tests": native(**c)} for c in ({}, MALFORMED[case]))
+    response = client.post("/judge", json={"programs": [good, bad]})
+    assert response.status_code == 400, response.text
+    assert "programs[1]" in response.json()["detail"]
+    assert judge(client, [good])[0]["status"] == "pass"
+
+
+def test_test_code_that_is_hard_to_parse_is_refused(client: httpx.Client) -> None:
+    for code in ("(" * 100_000, "x" * (2 << 20), "f(" + "-" * 90_000 + "1)"):
+        tests = {"entry_point": "f", "code": code}
+        response = client.post("/judge", json={"programs": [{"program": "", "tests": tests}]})
+        assert response.status_code == 400, response.text[:200]

@@ -64,6 +64,6 @@ class ServeOptions:
             most, given = getattr(self.limits, field.name), getattr(limits, field.name)
             if given > most:
                 return f"limits.{field.name}: {given:g} is more than this server's {most:g}"
-            if given <= 0 and field.name != "call_cpu_s":
+            if given < 0 or (given == 0 and field.name != "call_cpu_s"):
                 return f"limits.{field.name}: must be above 0"
         return ""

@@ -14,6 +14,7 @@ from assay.types import Cases, Integrity, Problem, Tests
 GROUP = "cases"
 MOST_UNPACKED = 512 << 20  # bytes of the texts of one problem
 PIECE = 1 << 20
+LONGEST_CODE = 1 << 20  # characters: test code is parsed in the server's own process
 COMPARISONS = ("exact", "livecodebench", "tolerant")
 # A program may return a tuple where JSON has a list. Numbers are equal within the tolerance.
 MATCHER = """\
@@ -58,7 +59,9 @@ def make_problem(task_id: str, tests: Tests) -> Problem:
 
 
 def _code(data: dict[str, Any]) -> Tests:
-    code, entry_point = _text(data, "code"), _text(data, "entry_point", "")
+    code, entry_point = _text(data, "code"), _name(data, "")
+    if len(code) > LONGEST_CODE:
+        raise ValueError(f"tests.code: is longer than {LONGEST_CODE} characters")
     preamble, integrity = _text(data, "preamble", ""), data.get("integrity")
     if integrity is not None and integrity not in get_args(Integrity):
         raise ValueError(f"tests.integrity: choose {', '.join(get_args(Integrity))}")
@@ -70,7 +73,7 @@ def _code(data: dict[str, Any]) -> Tests:
         return Tests(entry_point, code, preamble, integrity)
     try:
         return code_tests(entry_point, code, preamble)
-    except (SyntaxError, ValueError, RecursionError) as error:
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise ValueError(f"tests.code: is not valid Python ({error})") from error
 
 
@@ -88,7 +91,7 @@ def _cases(data: dict[str, Any]) -> Tests:
                 raise ValueError(f"tests.cases[{number}]: needs arguments (a list) and expected")
     digest = codec.digest([GROUP, inputs, expected])
     return Tests(
-        entry_point=_text(data, "entry_point"),
+        entry_point=_name(data),
         code=MATCHER.format(tolerance=float(tolerance)),
         preamble=_text(data, "preamble", ""),
         integrity="separated",
@@ -112,10 +115,15 @@ def _stdin(data: dict[str, Any]) -> Tests:
 
 
 def _native(data: dict[str, Any]) -> Tests:
+    """Return tests in full. What is wrong with them must show here, not in a worker."""
     tests = decode_tests(data["native"])
-    room = MOST_UNPACKED
-    for part in tests.texts.packed if tests.texts else ():
-        room -= _measure(part, room)
+    if tests.answer:
+        raise ValueError("tests.native.answer: is decided about before programs are executed")
+    if tests.texts:
+        room = MOST_UNPACKED
+        for part in tests.texts.packed:
+            room -= _measure(part, room)
+        text_cases.unpack(tests.texts)
     return tests
 
 
@@ -149,6 +157,13 @@ def _text(data: dict[str, Any], name: str, default: str | None = None) -> str:
     if not isinstance(value, str) or (default is None and not value):
         raise ValueError(f"tests.{name}: is not a text, or is missing")
     return value
+
+
+def _name(data: dict[str, Any], default: str | None = None) -> str:
+    name = _text(data, "entry_point", default)
+    if name and not name.isidentifier():
+        raise ValueError("tests.entry_point: is not a name")
+    return name
 
 
 def _list(data: dict[str, Any], name: str) -> list[Any]:

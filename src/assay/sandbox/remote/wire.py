@@ -134,6 +134,9 @@ def _decode_cases(data: Any) -> Cases:
         inputs, expected = data["inputs"], data["expected"]
         if not all(isinstance(calls, list) for calls in (*inputs.values(), *expected.values())):
             raise TypeError("a group is not a list")
+        counts = {name: len(calls) for name, calls in inputs.items()}
+        if expected and counts != {name: len(values) for name, values in expected.items()}:
+            raise TypeError("other groups or numbers of expected values than of inputs")
         digest = codec.digest(["cases", inputs, expected])
         return Cases(inputs, expected, digest, float(data.get("slowest_s", 0.0)))
     except (KeyError, TypeError, AttributeError) as error:

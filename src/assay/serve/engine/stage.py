@@ -192,9 +192,11 @@ class _Flow:
         if work.truncated and verdict.status == "fail":
             detail = f"{verdict.reason}: {verdict.detail}"
             verdict = replace(verdict, reason="truncated", detail=detail)
-        self._reply(tag, _answer(work, verdict, cases, sample.program))
-        if self._completions.pop(tag, None):
+        if work.kind == "completion":
+            if self._completions.pop(tag, None) is None:  # it was given up
+                return
             self._room.release()
+        self._reply(tag, _answer(work, verdict, cases, sample.program))
 
 
 def _job(item: WorkItem, program: Program) -> Job:
