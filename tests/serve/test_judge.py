@@ -294,7 +294,7 @@ def native(**changes: Any) -> dict[str, Any]:
 
 
 TEXTS = {"digest": "", "style": "stdin", "comparison": "exact", "run_all": False}
-MALFORMED = {
+MALFORMED: dict[str, dict[str, Any]] = {
     "an answer": {"answer": {"kind": "nonsense", "function": ""}},
     "groups": {"cases": {"inputs": {"a": [[1]]}, "expected": {"b": [1]}, "digest": ""}},
     "numbers": {"cases": {"inputs": {"a": [[1]]}, "expected": {"a": [1, 2]}, "digest": ""}},
@@ -310,7 +310,8 @@ MALFORMED = {
 def test_malformed_tests_are_refused_before_they_reach_a_worker(
     client: httpx.Client, case: str
 ) -> None:
-    good, bad = ({"program": RIGHT, "tests": native(**c)} for c in ({}, MALFORMED[case]))
+    good = {"program": RIGHT, "tests": native()}
+    bad = {"program": RIGHT, "tests": native(**MALFORMED[case])}
     response = client.post("/judge", json={"programs": [good, bad]})
     assert response.status_code == 400, response.text
     assert "programs[1]" in response.json()["detail"]
