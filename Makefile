@@ -166,13 +166,13 @@ $(VENV)/.ready-lint: pyproject.toml $(BIN)/python
 	touch $@
 
 $(VENV)/.ready-test: pyproject.toml $(BIN)/python
-	$(PIP) --editable '.[gguf,apr,openai,report,dev]'
+	$(PIP) --editable '.[gguf,apr,openai,serve,report,dev]'
 	touch $@
 
 $(VENV)/.ready-browser: pyproject.toml $(BIN)/python
-	$(PIP) --editable '.[gguf,apr,openai,report,browser,dev]'
+	$(PIP) --editable '.[gguf,apr,openai,serve,report,browser,dev]'
 	touch $@
 
 $(VENV)/.ready-all: pyproject.toml $(VENV)/.ready-hf
-	$(PIP) --editable '.[gguf,apr,hf,openai,parquet,wasm,report,browser,dev]'
+	$(PIP) --editable '.[gguf,apr,hf,openai,serve,parquet,wasm,report,browser,dev]'
 	touch $@

@@ -25,6 +25,7 @@ OTHER_VARIABLES = {
     "ASSAY_CONTAINER_ENGINE": "Command that starts containers. Default: `docker`, then `podman`.",
     "ASSAY_DOCKER_IMAGE": "Image for `--sandbox docker`, as `name@sha256:…`.",
     "ASSAY_EVALPLUS": "Command of EvalPlus. Default: `evalplus.evaluate` on `PATH`.",
+    "ASSAY_JUDGE_TOKEN_FILE": "File with the token for `--sandbox remote:URL`.",
     "ASSAY_LIVECODEBENCH_PATH": "Folder with LiveCodeBench's files.",
 }
 # Variables of other programs that assay reads.

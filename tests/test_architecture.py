@@ -14,13 +14,14 @@ LAYERS = (
     {"cli"},
     {"reward"},
     {"api"},
-    {"pipeline", "quality", "report"},
+    {"pipeline", "quality", "report", "serve"},
     {"runs", "benchmarks", "models", "sandbox", "extract", "prompts", "selection", "peers"},
     {"formats", "datasets", "scoring"},
 )
 # Within a layer only these.
 SIDEWAYS = {
-    ("report", "pipeline"), ("peers", "sandbox"), ("peers", "benchmarks"), ("formats", "datasets"),
+    ("report", "pipeline"), ("serve", "pipeline"), ("peers", "sandbox"), ("peers", "benchmarks"),
+    ("formats", "datasets"),
 }  # fmt: skip
 # Folders that are a package's own business: nobody else imports from them.
 PRIVATE = (
@@ -33,7 +34,7 @@ PLUG_INS = (
     "benchmarks", "prompts", "formats/kinds", "models/engines", "sandbox/kinds", "extract/rules",
     "quality/qa/checks",
 )  # fmt: skip
-MOST_FILES, MOST_LINES, MOST_LINES_OF_A_DOOR = 15, 400, 60
+MOST_FILES, MOST_LINES, MOST_LINES_OF_A_DOOR = 15, 400, 65
 FILES = sorted(path for path in SOURCE.rglob("*.py") if not path.is_symlink())
 FOLDERS = sorted({path.parent for path in FILES})
 

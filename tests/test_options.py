@@ -40,10 +40,11 @@ SAME_MEANING = {
     "ASSAY_PLOT": {"compare", "leaderboard", "history", "bench", "compare-hf"},  # a plot's file
     "ASSAY_POLICY": {"compare-hf", "qa"},  # file of thresholds
     "ASSAY_PROMPT_STRATEGY": {"eval", "prompt"},
-    "ASSAY_SANDBOX": {"eval", "suite", "score", "check", "selftest"},  # where programs are executed
+    # where programs are executed
+    "ASSAY_SANDBOX": {"eval", "suite", "score", "check", "selftest", "serve"},
     "ASSAY_SANDBOX_TIER": {"eval", "suite", "score", "check", "selftest"},
     "ASSAY_VERBOSE": {"run", "qa"},  # whether more is printed
-    "ASSAY_WORKERS": {"eval", "suite", "score", "check", "list"},  # programs at a time
+    "ASSAY_WORKERS": {"eval", "suite", "score", "check", "list", "serve"},  # programs at a time
 }
 # Variables with one value for some commands, and one per line for others.
 ONE_OR_MORE = {"ASSAY_MODEL"}

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from assay.api import Judge, check_benchmark, compare, evaluate, judge, leaderboard  # noqa: I001
-    from assay.api import load_benchmark, load_run, open_model, run_suite, view, write_report
+    from assay.api import Judge, RemoteJudge, check_benchmark, compare, evaluate, judge  # noqa: I001
+    from assay.api import leaderboard, load_benchmark, load_run, open_model, run_suite, view
+    from assay.api import write_report
     from assay.errors import AssayError, DataError, ModelError, RunError, SandboxError, UsageError
     from assay.models.options import EngineOptions
     from assay.progress import Reporter, Silent
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 # Imported when they are first used, so that `import assay` is fast.
 _HOME = {
     "assay.api": (
-        "Judge", "check_benchmark", "compare", "evaluate", "judge", "leaderboard",
+        "Judge", "RemoteJudge", "check_benchmark", "compare", "evaluate", "judge", "leaderboard",
         "load_benchmark", "load_run", "open_model", "run_suite", "view", "write_report",
     ),
     "assay.errors": (
@@ -41,8 +42,8 @@ _HOME = {
 _MODULES = {name: module for module, names in _HOME.items() for name in names}
 __all__ = [
     "AssayError", "Baseline", "Benchmark", "Comparison", "DataError", "EngineOptions", "Judge",
-    "Leaderboard", "Limits", "ModelError", "ModelFacts", "Problem", "Reporter", "Result",
-    "RunError", "SampleResult", "SandboxError", "Silent", "UsageError", "Verdict",
+    "Leaderboard", "Limits", "ModelError", "ModelFacts", "Problem", "RemoteJudge", "Reporter",
+    "Result", "RunError", "SampleResult", "SandboxError", "Silent", "UsageError", "Verdict",
     "check_benchmark", "compare", "evaluate", "judge", "leaderboard", "load_benchmark", "load_run",
     "open_model", "run_suite", "view", "write_report",
 ]  # fmt: skip
@@ -51,6 +52,8 @@ __all__ = [
 if not TYPE_CHECKING:  # for type checkers, an unknown name is an error
 
     def __getattr__(name: str) -> Any:
+        if name == "reward":  # a package of its own
+            return importlib.import_module("assay.reward")
         if name not in _MODULES:
             raise AttributeError(f"module 'assay' has no attribute {name!r}")
         return getattr(importlib.import_module(_MODULES[name]), name)

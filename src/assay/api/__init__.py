@@ -11,10 +11,12 @@ from assay.api.evaluation import (
 )
 from assay.api.judging import Judge, judge
 from assay.api.opening import load_benchmark, load_run, open_model
+from assay.api.remote import RemoteJudge
 from assay.api.results import compare, compare_family, leaderboard, plan, view, write_report
 
 __all__ = [
-    "Judge", "check_benchmark", "compare", "compare_family", "evaluate", "evaluate_suite", "judge",
-    "leaderboard", "load_benchmark", "load_run", "open_model", "open_suite", "plan", "plan_suite",
-    "run_check", "run_evaluation", "run_suite", "view", "write_report",
+    "Judge", "RemoteJudge", "check_benchmark", "compare", "compare_family", "evaluate",
+    "evaluate_suite", "judge", "leaderboard", "load_benchmark", "load_run", "open_model",
+    "open_suite", "plan", "plan_suite", "run_check", "run_evaluation", "run_suite", "view",
+    "write_report",
 ]  # fmt: skip

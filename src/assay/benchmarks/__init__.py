@@ -20,8 +20,7 @@ __all__ = [
 def of_split(name: str, split: str) -> str:
     """Return the name of a benchmark's split, which is a benchmark of its own."""
     if split and f"{name}-{split}" not in benchmarks.names():
-        prefix = f"{name}-"
-        splits = [n.removeprefix(prefix) for n in benchmarks.names() if n.startswith(prefix)]
+        splits = [n[len(name) + 1 :] for n in benchmarks.names() if n.startswith(f"{name}-")]
         remedy = f"Choose {', '.join(splits)}" if splits else "Drop --split"
         raise UsageError(f"{name}: has no split '{split}'. {remedy}.")
     return f"{name}-{split}" if split else name

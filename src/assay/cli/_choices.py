@@ -19,6 +19,7 @@ SELECTIONS = ("first", "logprob", "examples", "agreement")
 STRATEGIES = ("standard", "cgo", "few-shot", "scot")
 JUDGES = ("assay", "evalplus")
 ENGINES = ("apr", "apr-cli", "gguf", "hf", "openai", "replay", "vllm")
+SANDBOX_HELP = f"Sandbox kind: {list_choices(SANDBOXES)}; or remote:URL of a judge service."
 TIER_HELP = f"Isolation tier: {list_choices(TIERS)}. auto uses the strongest available."
 MODEL_HELP = (
     "Model file, Hugging Face folder, ENGINE:REFERENCE such as hf:OWNER/NAME, or default for the "

@@ -22,11 +22,13 @@ GPU_CHECKS = "GPU checks"
 LOCAL_ENGINES = "Options of llama.cpp, torch and vLLM"
 TORCH_AND_VLLM = "Options of torch and vLLM"
 SERVERS = "Options of OpenAI-compatible servers"
+ACCESS = "Address and access"
+LOAD = "Load and limits"
 OTHER = "Other options"
 # In the order of the help text.
 GROUPS = (
     MODEL, DATA, PROMPT, MEASUREMENT, JUDGING, OUTPUT, LOCAL_ENGINES, TORCH_AND_VLLM, SERVERS,
-    GPU_CHECKS, OTHER,
+    ACCESS, LOAD, GPU_CHECKS, OTHER,
 )  # fmt: skip
 LONGEST_SUMMARY = 200  # characters; a longer one would be cut off
 VARIABLES = (

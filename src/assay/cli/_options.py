@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, get_args
 import click
 from click.core import ParameterSource
 
-from assay.cli._choices import AUTO, SANDBOXES, SELECTIONS, TIER_HELP, list_choices
+from assay.cli._choices import AUTO, SANDBOX_HELP, SELECTIONS, TIER_HELP, list_choices
 from assay.cli._groups import (
     DATA,
     JUDGING,
@@ -336,7 +336,11 @@ def judging_options(command: Callable[..., Any]) -> Callable[..., Any]:
     )
     judging = in_group(
         JUDGING,
-        option("--sandbox", default="process", help=f"Sandbox kind: {list_choices(SANDBOXES)}."),
+        option(
+            "--sandbox",
+            default="process",
+            help=SANDBOX_HELP,
+        ),
         option("--sandbox-tier", default="auto", help=TIER_HELP),
         option(
             "--workers",

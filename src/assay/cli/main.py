@@ -54,6 +54,7 @@ SECTIONS = {
     "Sandbox": {
         "sandbox": "sandbox:sandbox",
         "env": "env:env",
+        "serve": "serve:serve",
     },
     "Maintenance": {
         "data": "data:data",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from assay import api, codec, runs
-from assay.cli._choices import SANDBOXES, TIER_HELP, list_choices
+from assay.cli._choices import SANDBOX_HELP, TIER_HELP
 from assay.cli._options import as_json, data_dir, option, results_dir, resume
 from assay.cli._output import INCOMPLETE, echo, echo_json
 from assay.cli._progress import ProgressDisplay
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     help="Only the first N problems of every benchmark; or A:B, problem A (counted from 0) up to, "
     "but not including, problem B. Default: as the suite file says.",
 )  # fmt: skip
-@option("--sandbox", default="process", help=f"Sandbox kind: {list_choices(SANDBOXES)}.")
+@option("--sandbox", default="process", help=SANDBOX_HELP)
 @option("--sandbox-tier", default="auto", help=TIER_HELP)
 @option(
     "--workers", type=int, default=0,

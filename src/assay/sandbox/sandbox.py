@@ -90,13 +90,21 @@ class Stage(Protocol[C, P, R_co]):
 sandboxes: Registry[Callable[[int, str], Sandbox]] = Registry(
     "sandbox", "assay.sandbox.kinds", "assay.sandbox"
 )
+# Kinds that are written with a place: ``remote:URL``.
+remote_sandboxes: Registry[Callable[[str, int, str], Sandbox]] = Registry(
+    "sandbox", "assay.sandbox.kinds", plug_ins=False
+)
 
 
 def open_sandbox(kind: str, workers: int, tier: str = "auto") -> Sandbox:
-    """Open a sandbox on this machine. Raise SandboxError that says what it lacks.
+    """Open a sandbox on this machine, or elsewhere. Raise SandboxError that says what it lacks.
 
-    ``tier`` requests one strength of isolation. A weaker one is never used instead.
+    ``kind`` is a name, or ``remote:URL``. ``tier`` requests one strength of isolation. A weaker one
+    is never used instead.
     """
+    name, _, place = kind.partition(":")
+    if place:
+        return remote_sandboxes.get(name)(place, workers, tier)
     return sandboxes.get(kind)(workers, tier)
 
 

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, urlsplit
 
 from assay import __version__, codec
+from assay.borders.guard import Refusal, collect_headers
 from assay.errors import AssayError
 from assay.report.pages.document import encode, render_document, security_policy
-from assay.report.view.guard import Refusal, collect_headers
 from assay.report.view.live import Changes
 
 if TYPE_CHECKING:

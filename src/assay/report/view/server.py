@@ -11,9 +11,9 @@ from socketserver import TCPServer
 from types import TracebackType
 from typing import Any
 
+from assay.borders.guard import is_loopback, make_guard
 from assay.errors import UsageError
 from assay.progress import Reporter, Silent
-from assay.report.view.guard import is_loopback, make_guard
 from assay.report.view.handler import ViewHandler
 from assay.report.view.live import INTERVAL_S, LiveSite
 

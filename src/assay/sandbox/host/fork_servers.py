@@ -24,6 +24,7 @@ from assay.sandbox.host.warm import WarmWorkers
 from assay.sandbox.host.worker import Start, Worker, WorkerLostError, WorkerSettings
 from assay.sandbox.inside.isolation.machine import Machine
 from assay.sandbox.inside.judging import wire
+from assay.sandbox.inside.judging.latest import Latest
 from assay.sandbox.inside.judging.messages import Task, TestBody, Texts
 from assay.sandbox.inside.serving.messages import (
     SCRIPTS,
@@ -45,7 +46,9 @@ SHARE_S = 0.3  # to measure a process's share of a CPU; 10 turns on a machine wi
 TOO_BUSY = "the machine is too busy to run it within its limits"
 PRESSURE = {"cpu": TOO_BUSY, "memory": "the machine has no memory left to run it"}
 PROBE = Job("", 0, Program("", ""), Tests("", "", integrity="separated"))
-MOST_DIGESTS = 1000
+DIGESTS_ROOM = 64 << 20  # bytes of tests that are held for their digests
+CALL_SIZE = 1 << 10
+LEAST_SIZE = DIGESTS_ROOM // 1000  # that tests count for: at most 1,000 are held
 CONTROL = Job("", 0, Program("def f(x):\n    return x + 1\n", ""), Tests("f", "assert f(1) == 2"))
 SCRIPT_CONTROL = Job(
     "",
@@ -80,7 +83,8 @@ class ForkServerSandbox(WarmWorkers[Worker]):
         self._seed = shared.seed
         # A dozing program keeps its process and its imports, so their number is limited.
         self._dozing = shared.dozing or most_dozing(workers)
-        self._digests: dict[int, tuple[Tests, str]] = {}  # by the tests' identity
+        # By the tests' identity. They are held too, so that their identity stays theirs.
+        self._digests: Latest[int, tuple[Tests, str]] = Latest(DIGESTS_ROOM)
         self._host_kills = _host_oom_kills()  # when last asked
         self._machine = Machine()
 
@@ -140,12 +144,12 @@ class ForkServerSandbox(WarmWorkers[Worker]):
 
     def _digest(self, tests: Tests) -> str:
         """Return the digest of tests, which many programs share."""
-        known = self._digests.get(id(tests))
+        known = self._digests.items.get(id(tests))
         if known is None:
-            if len(self._digests) >= MOST_DIGESTS:
-                self._digests.clear()
-            # The tests are held too, so that their identity stays theirs.
-            known = self._digests[id(tests)] = tests, tests_digest(tests)
+            known = tests, tests_digest(tests)
+            size = max(LEAST_SIZE, estimate_size(tests))
+            with self._lock:
+                self._digests.add(id(tests), known, size)
         return known[1]
 
     def _others_s(self) -> float:
@@ -195,6 +199,13 @@ class ForkServerSandbox(WarmWorkers[Worker]):
             self._host_kills = _host_oom_kills()
             return dataclasses.replace(report, killed_by_host=self._host_kills > kills)
         return report
+
+
+def estimate_size(tests: Tests) -> int:
+    """Return about how many bytes tests take, as fast as possible."""
+    packed = sum(map(len, tests.texts.packed)) if tests.texts else 0
+    calls = sum(map(len, tests.cases.inputs.values())) if tests.cases else 0
+    return len(tests.code) + len(tests.preamble) + packed + CALL_SIZE * calls
 
 
 def _longest_s(job: Job) -> float:

@@ -18,6 +18,7 @@ class Killable(Protocol):
     def kill(self) -> None: ...
 
 
+LEAST_ALIVE = 8  # jobs of a judge service need workers of several settings in turn
 W = TypeVar("W", bound=Killable)
 R = TypeVar("R")
 
@@ -69,7 +70,7 @@ class WarmWorkers(Generic[W]):
                 if fits(worker):
                     self._idle.remove(worker)
                     return worker
-            many = self._idle and len(self._alive) >= 2 * self._workers
+            many = self._idle and len(self._alive) >= max(LEAST_ALIVE, 2 * self._workers)
             needless = self._idle.pop(0) if many else None
         if needless:
             self._drop(needless)

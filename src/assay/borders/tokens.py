@@ -1,4 +1,4 @@
-"""Read or make the token that clients of the viewer need."""
+"""Read or make the token that clients of a server need."""
 
 from __future__ import annotations
 

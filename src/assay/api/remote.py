@@ -1,0 +1,166 @@
+"""Judge programs on another machine, by its judge service."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
+from functools import cached_property
+from types import TracebackType
+from typing import Any
+from urllib.parse import quote
+
+from assay.api.judging import Programs
+from assay.api.opening import load_benchmark
+from assay.errors import DataError, SandboxError, UsageError
+from assay.sandbox.remote.client import JudgeClient
+from assay.sandbox.remote.wire import decode_verdict
+from assay.types import Benchmark, Limits, Verdict
+
+ATTEMPTS = 5  # of a request whose answer breaks off
+BATCH = 256
+
+
+class RemoteJudge:
+    """Judge programs of one benchmark by a service that ``assay serve`` runs.
+
+    It has the methods of ``Judge`` and gives the same verdicts. Nothing is executed here. Any
+    number of threads may use it.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        benchmark: str = "",
+        *,
+        token: str = "",
+        limits: Limits | None = None,
+    ) -> None:
+        """Connect to a service. ``token`` is the content of its ``--token-file``."""
+        self._client = JudgeClient(url, token)
+        self._limits = limits
+        about = self._client.get("/about")
+        try:
+            self.identity: Mapping[str, Any] = dict(about["judge"])  # tier and versions
+            self._batch = min(BATCH, int(about["batch"]))
+        except (KeyError, TypeError, ValueError) as error:
+            raise SandboxError(
+                f"{self._client.address}: is not a judge service of assay. Start one with "
+                "assay serve."
+            ) from error
+        self.name = benchmark
+        self.unscorable: dict[str, str] = {}  # tasks whose reference fails there, and why
+        self._tasks: frozenset[str] = frozenset()
+        self._data_sha256 = ""
+        if benchmark:
+            found = self._client.get(f"/benchmarks/{quote(benchmark, safe='')}")
+            self.unscorable = dict(found["unscorable"])
+            self._tasks = frozenset(found["tasks"])
+            self._data_sha256 = found["data_sha256"]
+
+    @cached_property
+    def benchmark(self) -> Benchmark:
+        """The benchmark, loaded on this machine. Raise DataError if the service has other data."""
+        found = load_benchmark(self.name)
+        if found.data_sha256 != self._data_sha256:
+            raise DataError(
+                f"{self.name}: the judge service has other data than this machine. Use the same "
+                "version of assay on both."
+            )
+        return found
+
+    def judge(self, programs: Programs) -> list[Verdict]:
+        """Return a verdict for every program, in the order of the programs."""
+        found = {verdict.sample: verdict for verdict in self.stream(programs)}
+        return [found[number] for number in range(len(found))]
+
+    def stream(self, programs: Programs) -> Iterator[Verdict]:
+        """Yield verdicts as they come. ``sample`` is the program's position."""
+        pairs = list(programs.items() if isinstance(programs, Mapping) else programs)
+        for task_id, _ in pairs:
+            if task_id not in self._tasks:
+                raise UsageError(
+                    f"{task_id}: is not a task of {self.name or 'any benchmark'}. Give one of its "
+                    "task ids."
+                )
+        items = [{"task_id": task_id, "program": code} for task_id, code in pairs]
+        return self._exchange(items)
+
+    def judge_completions(self, completions: Programs) -> list[Verdict]:
+        """Return a verdict for every completion. The service extracts the programs."""
+        pairs = completions.items() if isinstance(completions, Mapping) else completions
+        items = [{"task_id": task_id, "completion": text} for task_id, text in pairs]
+        found = {verdict.sample: verdict for verdict in self._exchange(items)}
+        return [found[number] for number in range(len(items))]
+
+    def judge_tests(self, programs: list[str], tests: Mapping[str, Any]) -> list[Verdict]:
+        """Return a verdict for every program by tests of your own, in the form of ``/judge``."""
+        items = [{"task_id": "", "program": code, "tests": "own"} for code in programs]
+        found = {v.sample: v for v in self._exchange(items, {"own": dict(tests)})}
+        return [found[number] for number in range(len(items))]
+
+    def close(self) -> None:
+        """Break the connections. The service then drops what still waits."""
+        self._client.close()
+
+    def __enter__(self) -> RemoteJudge:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _exchange(
+        self, items: list[dict[str, str]], named_tests: Mapping[str, Any] | None = None
+    ) -> Iterator[Verdict]:
+        for first in range(0, len(items), self._batch):
+            yield from self._judge(items, first, named_tests or {})
+
+    def _judge(
+        self, items: list[dict[str, str]], first: int, named_tests: Mapping[str, Any]
+    ) -> Iterator[Verdict]:
+        """Judge one batch. Programs whose verdict got lost on the way are sent again."""
+        left = dict(enumerate(items[first : first + self._batch], first))
+        for _ in range(ATTEMPTS):
+            order = list(left)
+            for line in self._client.judge(self._body(list(left.values()), named_tests)):
+                if line.get("end"):
+                    self._check(line)
+                elif isinstance(index := line.get("index"), int) and 0 <= index < len(order):
+                    number = order[index]
+                    one = left.pop(number)
+                    yield self._verdict(line, one["task_id"], number)
+            if not left:
+                return
+        raise SandboxError(
+            f"judge service {self._client.address}: its answers break off. Check the service."
+        )
+
+    def _body(
+        self, programs: list[dict[str, str]], named_tests: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        body: dict[str, Any] = {"programs": programs}
+        if named_tests:
+            body["named_tests"] = named_tests
+        if self.name:
+            body["benchmark"] = self.name
+        if self._limits:
+            body["limits"] = asdict(self._limits)
+        return body
+
+    def _verdict(self, line: Mapping[str, Any], task_id: str, number: int) -> Verdict:
+        try:
+            return decode_verdict(line, task_id, number)
+        except ValueError as error:
+            raise SandboxError(f"judge service: {error}. Use the same version of assay.") from error
+
+    def _check(self, line: Mapping[str, Any]) -> None:
+        """Raise SandboxError if the service is another than at the start."""
+        if line.get("judge") != self.identity:
+            raise SandboxError(
+                f"judge service {self._client.address}: it has changed from {self.identity} to "
+                f"{line.get('judge')}. Open a new RemoteJudge."
+            )

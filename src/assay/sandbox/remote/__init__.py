@@ -1,0 +1,1 @@
+"""Judge on another machine, by its judge service."""

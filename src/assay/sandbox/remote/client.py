@@ -1,0 +1,236 @@
+"""Call a judge service over HTTP, again if it is busy or the connection breaks.
+
+Judging is pure: to send a program twice does no harm.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import json
+import socket
+import ssl
+import threading
+import time
+from base64 import b64encode
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from assay.errors import SandboxError
+
+CONNECT_ATTEMPTS = 6
+FIRST_PAUSE_S, MOST_PAUSE_S = 0.25, 8.0
+PATIENCE_S = 900.0  # with a server that is busy
+READ_S = 900.0  # without a byte
+LONGEST_LINE = 256 << 20
+BUSY = (429, 503, 504)
+BROKEN = (OSError, http.client.HTTPException)
+NDJSON = "application/x-ndjson"
+
+
+class UnknownTestsError(Exception):
+    """Report names of tests that the service does not hold."""
+
+    def __init__(self, names: list[str]) -> None:
+        super().__init__("unknown tests")
+        self.names = names
+
+
+class TooLargeError(Exception):
+    """Report a request that is larger than the service accepts."""
+
+
+class _BusyError(Exception):
+    def __init__(self, why: str, pause_s: float) -> None:
+        super().__init__(why)
+        self.pause_s = pause_s
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """The address of a service, and what it wants to see."""
+
+    host: str
+    port: int
+    is_encrypted: bool
+    path: str
+    headers: Mapping[str, str] = field(repr=False)
+
+    def __str__(self) -> str:
+        return f"http{'s' * self.is_encrypted}://{self.host}:{self.port}{self.path}"
+
+
+def parse_address(url: str, token: str = "") -> Address:
+    """Return the parts of a URL. A token may also be its password. Raise SandboxError."""
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError:
+        parts, port = urlsplit(""), None
+    if parts.scheme not in ("http", "https") or not parts.hostname or parts.query:
+        raise SandboxError(
+            f"{url!r}: is not the address of a judge service. Give http://HOST:PORT."
+        )
+    encrypted = parts.scheme == "https"
+    headers = {}
+    if token:
+        headers["Authorization"] = f"Bearer {token}"
+    elif parts.password:
+        pair = f"{unquote(parts.username or '')}:{unquote(parts.password)}"
+        headers["Authorization"] = f"Basic {b64encode(pair.encode()).decode()}"
+    default = 443 if encrypted else 80
+    path = parts.path.rstrip("/")
+    return Address(parts.hostname, port or default, encrypted, path, headers)
+
+
+class JudgeClient:
+    """Hold one connection per thread. Any thread may call ``close``, which breaks all of them."""
+
+    def __init__(self, url: str, token: str = "") -> None:
+        self.address = parse_address(url, token)
+        self._own = threading.local()
+        self._lock = threading.Lock()
+        self._connections: set[http.client.HTTPConnection] = set()
+        self._closed = threading.Event()
+
+    def get(self, path: str) -> dict[str, Any]:
+        """Return the JSON object at a path. Raise SandboxError."""
+        return next(self._persist("GET", path, b"", stream=False))
+
+    def judge(self, body: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+        """Yield the lines of an answer as they come; the last one has the field ``end``.
+
+        An answer that breaks off ends without it. Raise SandboxError, UnknownTestsError or
+        TooLargeError.
+        """
+        content = json.dumps({**body, "stream": True}, separators=(",", ":")).encode()
+        return self._persist("POST", "/judge", content, stream=True)
+
+    def close(self) -> None:
+        """Break all connections. Requests that are being answered end with an error."""
+        self._closed.set()
+        with self._lock:
+            connections, self._connections = self._connections, set()
+        for connection in connections:
+            with contextlib.suppress(OSError, AttributeError):
+                connection.sock.shutdown(socket.SHUT_RDWR)
+            connection.close()
+        self._closed = threading.Event()
+        self._own = threading.local()
+
+    def _persist(
+        self, method: str, path: str, body: bytes, *, stream: bool
+    ) -> Iterator[dict[str, Any]]:
+        """Try until the server answers. Nothing is tried again once a line has been yielded."""
+        failures, deadline = 0, time.monotonic() + PATIENCE_S
+        closed = self._closed
+        while True:
+            lines = self._once(method, path, body, stream=stream)
+            try:
+                first = next(lines)
+            except _BusyError as error:
+                if time.monotonic() > deadline:
+                    raise self._error(f"is busy ({error})", "Try again later.") from error
+                pause_s = error.pause_s
+            except BROKEN as error:
+                failures += 1
+                if failures >= CONNECT_ATTEMPTS or closed.is_set():
+                    raise self._error(f"does not answer ({_shown(error)})") from error
+                pause_s = min(MOST_PAUSE_S, FIRST_PAUSE_S * 2**failures)
+            else:
+                break
+            if closed.wait(pause_s):
+                raise self._error("was closed")
+        yield first
+        with contextlib.suppress(*BROKEN):
+            yield from lines
+
+    def _once(
+        self, method: str, path: str, body: bytes, *, stream: bool
+    ) -> Iterator[dict[str, Any]]:
+        connection = self._connection()
+        finished = False
+        try:
+            headers = dict(self.address.headers)
+            if body:
+                headers["Content-Type"] = "application/json"
+            if stream:
+                headers["Accept"] = NDJSON
+            connection.request(method, f"{self.address.path}{path}", body or None, headers)
+            response = connection.getresponse()
+            if response.status != 200:
+                self._refuse(response.status, response.headers, response.read(1 << 20))
+            if not stream:
+                yield self._parse(response.read())
+                finished = True
+                return
+            while line := response.readline(LONGEST_LINE):
+                found = self._parse(line)
+                if found.get("end"):
+                    response.read()
+                    finished = True
+                yield found
+        finally:
+            if not finished:
+                self._drop(connection)
+
+    def _refuse(self, status: int, headers: Any, content: bytes) -> None:
+        """Raise the error that an answer stands for."""
+        try:
+            data = json.loads(content)
+            detail = str(data["detail"])
+        except (ValueError, KeyError, TypeError):
+            data, detail = {}, content[:200].decode(errors="replace")
+        if status == 409 and isinstance(names := data.get("unknown_tests"), list):
+            raise UnknownTestsError([str(name) for name in names])
+        if status == 413:
+            raise TooLargeError
+        if status in BUSY:
+            given = headers.get("Retry-After", "")
+            raise _BusyError(detail, float(given) if given.isdigit() else 1.0)
+        if status in (401, 403):
+            raise self._error(f"authentication failed ({status} {detail})", "Check the token.")
+        raise self._error(f"refused a request ({status} {detail})")
+
+    def _parse(self, line: bytes) -> dict[str, Any]:
+        try:
+            found = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            if not line.endswith(b"\n"):  # cut off
+                raise http.client.IncompleteRead(line) from error
+            raise self._error("sent an answer that is not JSON") from error
+        if not isinstance(found, dict):
+            raise self._error("sent an answer of another form")
+        return found
+
+    def _connection(self) -> http.client.HTTPConnection:
+        known: http.client.HTTPConnection | None = getattr(self._own, "connection", None)
+        if known is not None:
+            return known
+        address = self.address
+        if address.is_encrypted:
+            made: http.client.HTTPConnection = http.client.HTTPSConnection(
+                address.host, address.port, timeout=READ_S, context=ssl.create_default_context()
+            )
+        else:
+            made = http.client.HTTPConnection(address.host, address.port, timeout=READ_S)
+        with self._lock:
+            self._connections.add(made)
+        self._own.connection = made
+        return made
+
+    def _drop(self, connection: http.client.HTTPConnection) -> None:
+        connection.close()
+        with self._lock:
+            self._connections.discard(connection)
+        if getattr(self._own, "connection", None) is connection:
+            del self._own.connection
+
+    def _error(self, what: str, remedy: str = "Check the service and its address.") -> SandboxError:
+        return SandboxError(f"judge service {self.address}: {what}. {remedy}")
+
+
+def _shown(error: BaseException) -> str:
+    return str(error) or type(error).__name__

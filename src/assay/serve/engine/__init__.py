@@ -1,0 +1,1 @@
+"""Judge the programs of all requests: the queue, the stage that judges, and its messages."""

@@ -1,0 +1,79 @@
+"""Run programs of a language in the sandbox, as they are, without tests."""
+
+from __future__ import annotations
+
+import queue
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from assay.serve.engine.backlog import Ticket
+from assay.serve.engine.engine import Engine
+from assay.serve.engine.stage import GROUP
+from assay.serve.engine.work import Answer, Subject, Work
+from assay.types import Cases, Limits, Problem, Tests
+
+OUTPUT_BYTES = 1 << 20
+PROBE_S = 60.0
+SCRIPT = Path(__file__).with_name("run_inside.py").read_text()
+# The call has no expected value, so that what it returns is the outcome.
+MATCHER = "def matcher():\n    return None\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Language:
+    """A language by its name in SandboxFusion, and a program that shows that it works."""
+
+    name: str
+    probe: str
+
+
+KNOWN = (Language("python", "print(6 * 7)"), Language("bash", "echo $((6 * 7))"))
+RUN = Subject(
+    Problem(
+        "run",
+        prompt="",
+        reference="",
+        tests=Tests("run", MATCHER, SCRIPT, "separated", Cases({GROUP: [[]]}, {}, SCRIPT)),
+    )
+)
+
+
+def make_run(
+    number: int,
+    language: str,
+    code: str,
+    limits: Limits,
+    given: str = "",
+    files: Sequence[tuple[str, str]] = (),
+    fetch: Sequence[str] = (),
+) -> tuple[Subject, Work]:
+    """Return the work that runs a program. ``files`` are names with contents in base64."""
+    job = (language, code, given, list(files), list(fetch), OUTPUT_BYTES)
+    return RUN, Work(number, "run", f"JOB = {job!r}\n", limits)
+
+
+def find_languages(engine: Engine) -> dict[str, Language]:
+    """Return the languages whose programs run in this sandbox."""
+    backlog = engine.backlog
+    arrived: queue.SimpleQueue[Answer] = queue.SimpleQueue()
+    tasks = [make_run(backlog.next_number(), one.name, one.probe, Limits()) for one in KNOWN]
+    by_number = {work.number: one for (_, work), one in zip(tasks, KNOWN, strict=True)}
+
+    def put(answers: Sequence[Answer]) -> None:
+        for one in answers:
+            arrived.put(one)
+
+    ticket = Ticket("", 0, put, deque(tasks))
+    engine.submit(ticket)
+    working = []
+    for _ in KNOWN:
+        try:
+            answer = arrived.get(timeout=PROBE_S)
+        except queue.Empty:
+            break
+        if answer.ended and answer.ended.output.strip() == b"42":
+            working.append(by_number[answer.number].name)
+    backlog.cancel(ticket)
+    return {one.name: one for one in KNOWN if one.name in working}

@@ -1,0 +1,246 @@
+"""Bring programs and completions to verdicts next to the sandbox's workers.
+
+The stage runs for as long as the server does. Each answer has its JSON line, so that the server's
+own process only hands out and passes on.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+from assay import plain
+from assay.extract.workers import Extraction, ExtractionRequest, Extractor
+from assay.pipeline.stages.answers import decide
+from assay.sandbox import PAUSE, Item, Sandbox
+from assay.sandbox.remote.wire import encode_verdict
+from assay.serve.engine.work import Answer, Ended, Subject, Work
+from assay.types import Cases, Job, Program, Verdict
+
+WorkItem = Item[Subject, Work]
+Reply = Callable[[int, Answer | None], None]
+GROUP = "run"  # of the one call of ``run_inside``
+
+
+@dataclass(frozen=True, slots=True)
+class ServeStage:
+    """Answer every program."""
+
+    ahead: int  # completions that are taken before they are answered
+    extractors: int  # processes that extract; 0: one per core
+
+    def run(self, sandbox: Sandbox, items: Iterator[WorkItem | None], answer: Reply) -> None:
+        with Extractor(self.extractors) as extractor:
+            _Flow(self.ahead, extractor, answer, sandbox).run(items)
+
+    def give_up(self, context: Subject, payload: Work, why: str) -> Answer:  # noqa: ARG002
+        return invalid_answer(payload, why)
+
+
+def invalid_answer(work: Work, why: str) -> Answer:
+    """Return the answer for a program that the harness could not judge."""
+    return _answer(work, Verdict(work.task_id, work.position, "invalid", "sandbox-error", why))
+
+
+@dataclass(slots=True)
+class _Open:
+    """Hold a program that is not answered yet."""
+
+    work: Work
+    program: Program
+    alternative: Job | None = None  # the uncut form, if the program was cut in doubt
+    failed: Verdict | None = None  # how the first form failed
+
+
+class _Flow:
+    """Take items, extract where it is asked for, and execute. A job's sample number is its tag.
+
+    Programs go straight to the sandbox's workers. Completions take a second way, with threads of
+    their own, because their jobs are ready later: after extraction, or after a first form failed.
+    """
+
+    def __init__(self, ahead: int, extractor: Extractor, reply: Reply, sandbox: Sandbox) -> None:
+        self._extractor, self._reply, self._sandbox = extractor, reply, sandbox
+        self._room = threading.Semaphore(ahead)
+        self._ahead = ahead
+        self._open: dict[int, _Open] = {}
+        self._jobs: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
+        self._texts: queue.SimpleQueue[WorkItem | None] = queue.SimpleQueue()
+        self._threads: list[threading.Thread] = []
+        self._completions: dict[int, Work] = {}  # that are open
+        self._failure: BaseException | None = None
+
+    def run(self, items: Iterator[WorkItem | None]) -> None:
+        """Answer all items. An error of completions is raised at the end."""
+        try:
+            for verdict, cases in self._sandbox.outputs(self._programs(items)):
+                self._executed(verdict, cases)
+            for _ in range(self._ahead):  # until no completion is open
+                self._room.acquire()
+        finally:
+            self._texts.put(None)
+            self._jobs.put(None)
+        for thread in self._threads:
+            thread.join()
+        if self._failure is not None:
+            raise self._failure
+
+    def _programs(self, items: Iterator[WorkItem | None]) -> Iterator[Job]:
+        """Yield the jobs of programs. Put completions on their own way."""
+        for item in items:
+            if item is PAUSE:
+                continue
+            if self._failure is not None:
+                raise self._failure
+            work = item.payload
+            if work.kind == "completion":
+                self._room.acquire()
+                self._start_threads()
+                self._completions[item.tag] = work
+                self._texts.put(item)
+                continue
+            job = decide(_job(item, Program(work.text, work.rule)))
+            self._open[item.tag] = _Open(work, Program(work.text, work.rule))
+            if isinstance(job, Job):
+                yield job
+            else:
+                self._settle(job, None)
+
+    def _start_threads(self) -> None:
+        if not self._threads:
+            self._threads = [
+                threading.Thread(target=self._attempt, args=(work,), daemon=True)
+                for work in (self._extract, self._judge_completions)
+            ]
+            for thread in self._threads:
+                thread.start()
+
+    def _attempt(self, work: Callable[[], None]) -> None:
+        """Do the work of a thread. If it fails, give completions up, and end the stage soon."""
+        try:
+            work()
+        except BaseException as error:
+            self._failure = self._failure or error
+            while self._completions:
+                tag, lost = self._completions.popitem()
+                self._reply(tag, invalid_answer(lost, str(error)))
+                self._room.release()
+
+    def _judge_completions(self) -> None:
+        for verdict, cases in self._sandbox.outputs(iter(self._jobs.get, None)):
+            self._executed(verdict, cases)
+
+    def _extract(self) -> None:
+        """Extract the programs of completions until the stage ends."""
+        for item, found in self._extractor.stream(self._requests()):
+            self._extracted(item, found)
+
+    def _requests(self) -> Iterator[tuple[WorkItem, ExtractionRequest] | None]:
+        while True:
+            if self._texts.empty():
+                yield PAUSE
+            item = self._texts.get()
+            if item is None:
+                return
+            work = item.payload
+            yield item, ExtractionRequest(work.text, item.context.problem, work.form)
+
+    def _extracted(self, item: WorkItem, found: Extraction) -> None:
+        if found.reason:
+            work = item.payload
+            verdict = Verdict(
+                work.task_id, item.tag, "fail", found.reason, found.detail, rule="none"
+            )
+            self._open[item.tag] = _Open(work, found.program)
+            self._settle(verdict, None)
+            return
+        self._start(item, found.program, found.alternative)
+
+    def _start(self, item: WorkItem, program: Program, uncut: Program | None) -> None:
+        job = _job(item, program)
+        other = None if uncut is None else replace(job, program=uncut)
+        self._open[item.tag] = _Open(item.payload, program, other)
+        self._execute(job)
+
+    def _execute(self, job: Job) -> None:
+        """Hand a job to the sandbox, unless its verdict needs no execution."""
+        found = decide(job)
+        if isinstance(found, Verdict):
+            self._executed(found, None)
+        else:
+            self._jobs.put(found)
+
+    def _executed(self, verdict: Verdict, cases: Cases | None) -> None:
+        """Settle a verdict, or try the uncut form of a program that failed."""
+        sample = self._open[verdict.sample]
+        if sample.alternative is not None and verdict.status == "fail":
+            other, sample.alternative, sample.failed = sample.alternative, None, verdict
+            sample.program = other.program
+            self._execute(other)
+            return
+        if sample.failed is not None and verdict.status == "fail":
+            verdict = sample.failed
+        self._settle(verdict, cases)
+
+    def _settle(self, verdict: Verdict, cases: Cases | None) -> None:
+        tag = verdict.sample
+        sample = self._open.pop(tag)
+        work = sample.work
+        verdict = replace(verdict, sample=work.position)
+        if work.truncated and verdict.status == "fail":
+            detail = f"{verdict.reason}: {verdict.detail}"
+            verdict = replace(verdict, reason="truncated", detail=detail)
+        if work.kind == "completion":
+            if self._completions.pop(tag, None) is None:  # it was given up
+                return
+            self._room.release()
+        self._reply(tag, _answer(work, verdict, cases, sample.program))
+
+
+def _job(item: WorkItem, program: Program) -> Job:
+    subject, work = item.context, item.payload
+    return Job(
+        task_id=work.task_id,
+        sample=item.tag,
+        program=program,
+        tests=subject.problem.tests,
+        limits=work.limits,
+        imports=subject.imports,
+        environment=subject.environment,
+        seed=work.seed,
+    )
+
+
+def _answer(
+    work: Work, verdict: Verdict, cases: Cases | None = None, program: Program | None = None
+) -> Answer:
+    if work.kind == "run":
+        ended, refused = read_run(cases)
+        return Answer(
+            work.number, verdict.status, verdict.reason, b"", verdict.cpu_s, verdict.detail,
+            verdict.wall_s, verdict.output, ended, refused,
+        )  # fmt: skip
+    code = program.code if program and work.kind == "completion" else ""
+    line = encode_verdict(verdict, work.name, code if work.with_program else None, cases)
+    return Answer(
+        work.number, verdict.status, verdict.reason, line, verdict.cpu_s, verdict.detail,
+        verdict.wall_s, verdict.output, program=code, rule=verdict.rule,
+    )  # fmt: skip
+
+
+def read_run(cases: Cases | None) -> tuple[Ended | None, str]:
+    """Return how a run ended, if it did, or why it could not start. A program may forge either."""
+    if cases is None:
+        return None, ""
+    try:
+        match plain.decode(cases.expected[GROUP][0]):
+            case str(why):
+                return None, why
+            case (int(code), float(seconds), bytearray() as out, bytearray() as err, list(files)):
+                found = {str(name): bytes(content) for name, content in files}
+                return Ended(code, seconds, bytes(out), bytes(err), found), ""
+    except (ValueError, TypeError, KeyError, IndexError):
+        pass
+    return None, ""

@@ -1,0 +1,1 @@
+"""Answer as SandboxFusion does, for clients that were written for it."""

@@ -1,0 +1,262 @@
+"""Read the body of ``POST /judge``: programs, and what each is judged by."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Any, get_args
+
+from assay.sandbox.remote.wire import NAMED, name_tests
+from assay.serve.catalogue import ClientTests, Served, Trusted, make_subject
+from assay.serve.engine.work import Subject, Work
+from assay.serve.options import ServeOptions
+from assay.types import Limits, PromptForm
+
+LONGEST_NAME = 500
+FIELDS = {
+    "programs", "benchmark", "tests", "named_tests", "limits", "prompt_form", "stream",
+    "with_program",
+}  # fmt: skip
+PROGRAM_FIELDS = {
+    "id", "program", "completion", "benchmark", "task_id", "tests", "limits", "prompt_form",
+    "truncated", "rule", "seed", "imports", "environment",
+}  # fmt: skip
+LIMITS: dict[str, type[Any]] = {
+    one.name: type(getattr(Limits(), one.name)) for one in fields(Limits)
+}
+Data = dict[str, Any]
+
+
+class BadRequestError(ValueError):
+    """Report what is wrong with a request."""
+
+
+class UnknownTestsError(ValueError):
+    """Report names of tests that the server does not hold. The client sends them again."""
+
+    def __init__(self, names: list[str]) -> None:
+        super().__init__("named_tests: some are not known here. Send them again.")
+        self.names = names
+
+
+def parse_object(body: bytes) -> Data:
+    """Return the JSON object of a body. Raise BadRequestError if it is not one."""
+    try:
+        data = json.loads(body)
+    except (ValueError, RecursionError) as error:
+        raise BadRequestError(f"body: is not valid JSON ({error})") from error
+    if not isinstance(data, dict):
+        raise BadRequestError("body: is not a JSON object")
+    return data
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeRequest:
+    """A request whose form was checked. Its benchmarks are looked up later."""
+
+    programs: list[Data]
+    common: Data
+
+    @property
+    def streams(self) -> bool:
+        """True if verdicts are wanted as they come."""
+        return bool(self.common.get("stream"))
+
+    def benchmarks(self) -> set[str]:
+        """Return the names of the benchmarks that are needed."""
+        found = (self.benchmark_of(one) for one in self.programs if self.tests_of(one) is None)
+        return {name for name in found if name}
+
+    def environments(self) -> set[str]:
+        """Return the sets of packages that programs ask for by themselves."""
+        return {_text(one, "environment", "") for one in self.programs}
+
+    def tests_of(self, one: Data) -> Any:
+        """Return the client's tests for a program, or None if it is of a benchmark."""
+        if "tests" in one:
+            return one["tests"]
+        return None if "benchmark" in one else self.common.get("tests")
+
+    def benchmark_of(self, one: Data) -> str:
+        """Return the name of a program's benchmark."""
+        return _text(one if "benchmark" in one else self.common, "benchmark", "")
+
+
+def read_request(body: bytes, options: ServeOptions) -> JudgeRequest:
+    """Check the form of a request. Raise BadRequestError."""
+    data = parse_object(body)
+    _check_names(data, FIELDS, "body")
+    programs = data.get("programs")
+    if not isinstance(programs, list) or not programs:
+        raise BadRequestError("programs: needs a list of at least one program")
+    if len(programs) > options.batch:
+        raise BadRequestError(
+            f"programs: {len(programs)} are more than the {options.batch} of one request. "
+            "Send several requests."
+        )
+    for number, one in enumerate(programs):
+        if not isinstance(one, dict):
+            raise BadRequestError(f"programs[{number}]: is not an object")
+        _check_names(one, PROGRAM_FIELDS, f"programs[{number}]")
+    return JudgeRequest(programs, data)
+
+
+class Reading:
+    """Turn the programs of one request into work."""
+
+    def __init__(
+        self,
+        request: JudgeRequest,
+        options: ServeOptions,
+        served: Mapping[str, Served],
+        tests: ClientTests,
+        trusted: Trusted,
+        next_number: Callable[[], int],
+    ) -> None:
+        self._request, self._options, self._served = request, options, served
+        self._tests, self._trusted, self._next = tests, trusted, next_number
+        common = request.common
+        self._named = self._read_named(common.get("named_tests", {}))
+        self._limits = _read_limits(common.get("limits"))
+        self._form = _form(common, "chat")
+        self._with_program = bool(common.get("with_program"))
+        self._unknown: dict[str, None] = {}
+
+    def read(self) -> list[tuple[Subject, Work]]:
+        """Return all programs. Raise BadRequestError, or UnknownTestsError."""
+        found = list(self._read_all())
+        if self._unknown:
+            raise UnknownTestsError(list(self._unknown))
+        return found
+
+    def _read_all(self) -> Iterator[tuple[Subject, Work]]:
+        for index, one in enumerate(self._request.programs):
+            try:
+                if (task := self._read_one(index, one)) is not None:
+                    yield task
+            except ValueError as error:
+                raise BadRequestError(f"programs[{index}].{error}") from error
+
+    def _read_one(self, index: int, one: Data) -> tuple[Subject, Work] | None:
+        task_id = _text(one, "task_id", "")
+        own = self._request.tests_of(one)
+        if own is None:
+            subject, base = self._from_benchmark(one, task_id)
+        else:
+            known = self._subject(own, one)
+            if known is None:
+                return None
+            subject, base = known, Limits()
+        limits = self._apply(base, one)
+        is_completion = "completion" in one
+        if is_completion == ("program" in one):
+            raise ValueError("program: give either a program or a completion")
+        tests = subject.problem.tests
+        if is_completion and not (tests.entry_point or tests.is_script or tests.answer):
+            raise ValueError("tests.entry_point: is needed to find the program in a completion")
+        return subject, Work(
+            number=self._next(),
+            kind="completion" if is_completion else "program",
+            text=_text(one, "completion" if is_completion else "program"),
+            limits=limits,
+            task_id=task_id,
+            position=index,
+            name=_name(one),
+            form=_form(one, self._form),
+            truncated=bool(one.get("truncated")),
+            with_program=self._with_program,
+            rule=_text(one, "rule", "given")[:LONGEST_NAME],
+            seed=_text(one, "seed", "")[:LONGEST_NAME],
+        )
+
+    def _from_benchmark(self, one: Data, task_id: str) -> tuple[Subject, Limits]:
+        name = self._request.benchmark_of(one)
+        if not name:
+            raise ValueError("tests: give tests, or a benchmark and a task_id")
+        served = self._served[name]
+        if task_id not in served.subjects:
+            raise ValueError(f"task_id: {task_id[:80]!r} is not a task of {name}")
+        return served.subjects[task_id], served.limits_of(task_id)
+
+    def _subject(self, own: Any, one: Data) -> Subject | None:
+        """Return the subject of a client's tests, or None if they are named and not known."""
+        imports, environment = _imports(one), _text(one, "environment", "")
+        suffix = f" {imports} {environment}" if imports or environment else ""
+        if isinstance(own, str):
+            key = own + suffix
+            if own not in self._named:
+                held = self._tests.find(key) if own.startswith(NAMED) else None
+                if held is None:
+                    if not own.startswith(NAMED):
+                        raise ValueError(f"tests: {own[:80]!r} is not in named_tests")
+                    self._unknown[own] = None
+                return held
+            own = self._named[own]
+        content, size = name_tests(own)
+        return self._tests.add(
+            content + suffix, size, lambda: make_subject(own, imports, environment, self._trusted)
+        )
+
+    def _read_named(self, given: Any) -> Data:
+        if not isinstance(given, dict):
+            raise BadRequestError("named_tests: is not an object")
+        for name, data in given.items():
+            if name.startswith(NAMED) and name != name_tests(data)[0]:
+                raise BadRequestError(f"named_tests: {name} is not the digest of its tests")
+        return given
+
+    def _apply(self, base: Limits, one: Data) -> Limits:
+        """Return limits with the request's own, which the server's bound."""
+        own = {**self._limits, **_read_limits(one.get("limits"))}
+        if not own:
+            return base
+        limits = replace(base, **own)
+        if excess := self._options.find_excess(limits):
+            raise ValueError(excess)
+        return limits
+
+
+def _read_limits(data: Any) -> Data:
+    if data is None:
+        return {}
+    if not isinstance(data, dict):
+        raise BadRequestError("limits: is not an object")
+    _check_names(data, set(LIMITS), "limits")
+    for name, value in data.items():
+        if isinstance(value, bool) or not isinstance(value, int | float) or value != value:
+            raise BadRequestError(f"limits.{name}: is not a number")
+    return {name: LIMITS[name](min(value, 1 << 40)) for name, value in data.items()}
+
+
+def _check_names(data: Data, known: set[str], where: str) -> None:
+    if not data.keys() <= known:
+        unknown = sorted(data.keys() - known)[0]
+        raise BadRequestError(f"{where}: unknown field {unknown[:80]!r}")
+
+
+def _text(data: Data, name: str, default: str | None = None) -> str:
+    value = data.get(name, default)
+    if not isinstance(value, str):
+        raise BadRequestError(f"{name}: is not a text, or is missing")
+    return value
+
+
+def _form(data: Data, default: PromptForm) -> PromptForm:
+    value = data.get("prompt_form", default)
+    if value not in get_args(PromptForm):
+        raise BadRequestError("prompt_form: choose chat or text")
+    form: PromptForm = value
+    return form
+
+
+def _name(one: Data) -> str | None:
+    value = one.get("id")
+    return None if value is None else str(value)[:LONGEST_NAME]
+
+
+def _imports(one: Data) -> tuple[str, ...]:
+    value = one.get("imports", [])
+    if not isinstance(value, list) or not all(isinstance(name, str) for name in value):
+        raise BadRequestError("imports: is not a list of names")
+    return tuple(value)

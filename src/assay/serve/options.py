@@ -1,0 +1,69 @@
+"""Set what a server allows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from pathlib import Path
+
+from assay.errors import UsageError
+from assay.types import Limits
+
+MOST_WORKERS = 1024
+HOST, PORT = "127.0.0.1", 8080
+# The most that any benchmark needs.
+MOST_LIMITS = Limits(
+    cpu_s=600.0, call_cpu_s=600.0, wall_s=900.0, memory_mb=4096, processes=256,
+    output_bytes=32 << 20, files_mb=512,
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class ServeOptions:
+    """The settings of a server."""
+
+    host: str = HOST
+    port: int = PORT
+    token: str = ""
+    workers: int = 0  # 0: one per core
+    sandbox: str = "process"
+    sandbox_tier: str = "auto"
+    benchmarks: tuple[
+        str, ...
+    ] = ()  # the only ones that are served, loaded at the start; none: all
+    data_dir: Path | None = None
+    queue: int = 4096  # programs that wait or are judged
+    client_quota: int = 2048  # of one client
+    batch: int = 1024  # programs of a request
+    body_mb: int = 32
+    queue_mb: int = 512
+    request_s: float = 1800.0  # for a request, from its body to the last verdict
+    body_s: float = 30.0  # for the body to arrive
+    drain_s: float = 30.0  # for open requests after SIGTERM
+    limits: Limits = MOST_LIMITS  # that a request may ask for
+    log_requests: bool = True
+
+    def check(self) -> None:
+        """Raise UsageError if options contradict each other."""
+        if not 0 <= self.workers <= MOST_WORKERS:
+            raise UsageError(
+                f"--workers {self.workers}: must be 0 (one per core) to {MOST_WORKERS}."
+            )
+        if self.batch > self.client_quota or self.client_quota > self.queue:
+            raise UsageError(
+                f"--batch {self.batch}, --client-quota {self.client_quota}, --queue {self.queue}: "
+                "must not decrease. Give a larger queue, or a smaller batch."
+            )
+        if self.body_mb > self.queue_mb:
+            raise UsageError(
+                f"--body-mb {self.body_mb}: is more than --queue-mb {self.queue_mb}. Lower it."
+            )
+
+    def find_excess(self, limits: Limits) -> str:
+        """Return which limit is more than the server allows, or an empty text."""
+        for field in fields(Limits):
+            most, given = getattr(self.limits, field.name), getattr(limits, field.name)
+            if given > most:
+                return f"limits.{field.name}: {given:g} is more than this server's {most:g}"
+            if given < 0 or (given == 0 and field.name != "call_cpu_s"):
+                return f"limits.{field.name}: must be above 0"
+        return ""

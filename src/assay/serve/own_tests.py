@@ -1,0 +1,173 @@
+"""Make tests of what a client sends: test code, function cases, or pairs of input and output."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable
+from typing import Any, get_args
+
+from assay import codec, plain, text_cases
+from assay.sandbox.remote.wire import decode_tests
+from assay.test_code import code_tests
+from assay.types import Cases, Integrity, Problem, Tests
+
+GROUP = "cases"
+MOST_UNPACKED = 512 << 20  # bytes of the texts of one problem
+PIECE = 1 << 20
+LONGEST_CODE = 1 << 20  # characters: test code is parsed in the server's own process
+COMPARISONS = ("exact", "livecodebench", "tolerant")
+# A program may return a tuple where JSON has a list. Numbers are equal within the tolerance.
+MATCHER = """\
+import math
+
+TOLERANCE = {tolerance!r}
+
+
+def same(expected, got):
+    if isinstance(expected, (list, tuple)) and isinstance(got, (list, tuple)):
+        return len(expected) == len(got) and all(map(same, expected, got))
+    if isinstance(expected, dict) and isinstance(got, dict):
+        return expected.keys() == got.keys() and all(same(v, got[k]) for k, v in expected.items())
+    if isinstance(expected, bool) or isinstance(got, bool):
+        return expected is got
+    if TOLERANCE and isinstance(expected, (int, float)) and isinstance(got, (int, float)):
+        return math.isclose(expected, got, rel_tol=TOLERANCE, abs_tol=TOLERANCE)
+    return expected == got
+
+
+def matcher():
+    return lambda arguments, expected, got: same(expected, got)
+"""
+
+
+def read_tests(data: Any) -> Tests:
+    """Return the tests that JSON data describes. Raise ValueError if they are malformed."""
+    if not isinstance(data, dict):
+        raise ValueError("tests: expected an object")
+    kinds = [name for name in READERS if name in data]
+    if len(kinds) != 1:
+        raise ValueError(f"tests: need exactly one of the fields {', '.join(READERS)}")
+    allowed = FIELDS[kinds[0]]
+    if unknown := sorted(set(data) - allowed):
+        raise ValueError(f"tests: unknown field {unknown[0]!r}")
+    return READERS[kinds[0]](data)
+
+
+def make_problem(task_id: str, tests: Tests) -> Problem:
+    """Return a problem with the client's tests, for programs to be extracted and judged."""
+    return Problem(task_id, prompt="", reference="", tests=tests)
+
+
+def _code(data: dict[str, Any]) -> Tests:
+    code, entry_point = _text(data, "code"), _name(data, "")
+    if len(code) > LONGEST_CODE:
+        raise ValueError(f"tests.code: is longer than {LONGEST_CODE} characters")
+    preamble, integrity = _text(data, "preamble", ""), data.get("integrity")
+    if integrity is not None and integrity not in get_args(Integrity):
+        raise ValueError(f"tests.integrity: choose {', '.join(get_args(Integrity))}")
+    if not entry_point:
+        if integrity == "separated":
+            raise ValueError("tests.entry_point: is needed for separated tests")
+        return Tests("", code, preamble)
+    if integrity is not None:
+        return Tests(entry_point, code, preamble, integrity)
+    try:
+        return code_tests(entry_point, code, preamble)
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        raise ValueError(f"tests.code: is not valid Python ({error})") from error
+
+
+def _cases(data: dict[str, Any]) -> Tests:
+    tolerance = data.get("tolerance", 0.0)
+    if isinstance(tolerance, bool) or not isinstance(tolerance, int | float) or tolerance < 0:
+        raise ValueError("tests.tolerance: is not a number")
+    inputs, expected = [], []
+    for number, case in enumerate(_list(data, "cases")):
+        match case:
+            case {"arguments": list(arguments), "expected": value}:
+                inputs.append(plain.encode(arguments))
+                expected.append(plain.encode(value))
+            case _:
+                raise ValueError(f"tests.cases[{number}]: needs arguments (a list) and expected")
+    digest = codec.digest([GROUP, inputs, expected])
+    return Tests(
+        entry_point=_name(data),
+        code=MATCHER.format(tolerance=float(tolerance)),
+        preamble=_text(data, "preamble", ""),
+        integrity="separated",
+        cases=Cases({GROUP: inputs}, {GROUP: expected}, digest),
+    )
+
+
+def _stdin(data: dict[str, Any]) -> Tests:
+    comparison = data.get("comparison", "exact")
+    if comparison not in COMPARISONS:
+        raise ValueError(f"tests.comparison: choose {', '.join(COMPARISONS)}")
+    pairs = []
+    for number, case in enumerate(_list(data, "stdin_cases")):
+        match case:
+            case {"input": str(given), "output": str(output)}:
+                pairs.append((given, output))
+            case _:
+                raise ValueError(f"tests.stdin_cases[{number}]: needs the texts input and output")
+    texts = text_cases.pack(pairs, "stdin", comparison, run_all=bool(data.get("all_cases", True)))
+    return Tests("", "", "", "separated", texts=texts)
+
+
+def _native(data: dict[str, Any]) -> Tests:
+    """Return tests in full. What is wrong with them must show here, not in a worker."""
+    tests = decode_tests(data["native"])
+    if tests.answer:
+        raise ValueError("tests.native.answer: is decided about before programs are executed")
+    if tests.texts:
+        room = MOST_UNPACKED
+        for part in tests.texts.packed:
+            room -= _measure(part, room)
+        text_cases.unpack(tests.texts)
+    return tests
+
+
+def _measure(part: bytes, room: int) -> int:
+    """Return the size of a packed part. Raise ValueError if it is damaged, or more than fits."""
+    unpacker, size, rest = zlib.decompressobj(), 0, part
+    try:
+        while rest and not unpacker.eof:
+            size += len(unpacker.decompress(rest, PIECE))
+            rest = unpacker.unconsumed_tail
+            if size > room:
+                raise ValueError(f"tests.texts: are larger than {MOST_UNPACKED >> 20} MB")
+    except zlib.error as error:
+        raise ValueError(f"tests.texts: are damaged ({error})") from error
+    return size
+
+
+READERS: dict[str, Callable[[dict[str, Any]], Tests]] = {
+    "code": _code, "cases": _cases, "stdin_cases": _stdin, "native": _native,
+}  # fmt: skip
+FIELDS = {
+    "code": {"code", "entry_point", "preamble", "integrity"},
+    "cases": {"cases", "entry_point", "preamble", "tolerance"},
+    "stdin_cases": {"stdin_cases", "comparison", "all_cases"},
+    "native": {"native"},
+}
+
+
+def _text(data: dict[str, Any], name: str, default: str | None = None) -> str:
+    value = data.get(name, default)
+    if not isinstance(value, str) or (default is None and not value):
+        raise ValueError(f"tests.{name}: is not a text, or is missing")
+    return value
+
+
+def _name(data: dict[str, Any], default: str | None = None) -> str:
+    name = _text(data, "entry_point", default)
+    if name and not name.isidentifier():
+        raise ValueError("tests.entry_point: is not a name")
+    return name
+
+
+def _list(data: dict[str, Any], name: str) -> list[Any]:
+    value = data[name]
+    if not isinstance(value, list) or not value:
+        raise ValueError(f"tests.{name}: needs at least one case")
+    return value

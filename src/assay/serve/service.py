@@ -1,0 +1,236 @@
+"""Join the parts of a server: queue, sandbox, benchmarks, metrics and log."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import platform
+import time
+from collections import deque
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from starlette.requests import Request
+
+from assay import __version__
+from assay.machine import usable_cores
+from assay.sandbox import Capabilities, open_sandbox
+from assay.serve.catalogue import Catalogue, ClientTests, Served
+from assay.serve.engine.backlog import Backlog, FullError, Room, Ticket
+from assay.serve.engine.engine import Engine
+from assay.serve.engine.languages import Language, find_languages
+from assay.serve.engine.work import Answer, Subject, Work
+from assay.serve.logs import Log
+from assay.serve.metrics import Metrics, resident_bytes
+from assay.serve.options import ServeOptions
+
+INTERFACE = 1  # version of /judge; raise it when a client of the last one would misread an answer
+Tasks = Sequence[tuple[Subject, Work]]
+
+
+class ClientLeftError(Exception):
+    """Report that the client has closed its connection."""
+
+
+class TooLateError(Exception):
+    """Report that a request took longer than the server allows."""
+
+
+class DrainingError(Exception):
+    """Report that the server is about to end."""
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Name what verdicts depend on. Every answer carries it, so that a client notices a change."""
+
+    assay: str
+    kind: str
+    tier: str
+    python: str
+    image: str = ""
+    interface: int = INTERFACE
+
+
+class Inbox:
+    """Receive the answers of one request from another thread."""
+
+    def __init__(self, count: int, *, streams: bool) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._arrived: deque[Answer] = deque()
+        self._changed = asyncio.Event()
+        self._left = False
+        self._open = count
+        self._waking = 1 if streams else count  # answers that are worth waking the loop for
+
+    def put(self, answers: Sequence[Answer]) -> None:
+        """Add answers. Called from any thread, one at a time."""
+        self._arrived.extend(answers)
+        if len(self._arrived) >= self._waking:
+            with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any longer
+                self._loop.call_soon_threadsafe(self._changed.set)
+
+    def leave(self) -> None:
+        """Note that the client is gone."""
+        self._left = True
+        self._changed.set()
+
+    async def batches(self) -> AsyncIterator[list[Answer]]:
+        """Yield answers as they come, until there is one for every program."""
+        while self._open:
+            await self._changed.wait()
+            self._changed.clear()
+            if self._left:
+                raise ClientLeftError
+            batch = []
+            while self._arrived:
+                batch.append(self._arrived.popleft())
+            if batch:
+                self._open -= len(batch)
+                yield batch
+
+
+class Service:
+    """Everything that requests share. Create it before the server listens."""
+
+    def __init__(self, options: ServeOptions, log: Log) -> None:
+        options.check()
+        self.options, self.log = options, log
+        self.metrics = Metrics()
+        self.workers = options.workers or usable_cores()
+        sandbox = open_sandbox(options.sandbox, options.workers, options.sandbox_tier)
+        self.capabilities: Capabilities = sandbox.capabilities()
+        room = Room(options.queue, options.queue_mb << 20, options.client_quota)
+        self.engine = Engine(
+            sandbox, self.workers, room, lambda why: log.error("the sandbox failed", why)
+        )
+        self.catalogue = Catalogue(options)
+        self.tests = ClientTests()
+        self.draining = False
+        self.open_requests = 0
+        self._loading: dict[str, asyncio.Task[Any]] = {}
+        found = self.capabilities
+        self.identity = Identity(__version__, found.kind, found.tier, found.python, found.image)
+        self._add_gauges(self.engine.backlog)
+        self.engine.start()
+        self.languages: dict[str, Language] = find_languages(self.engine)
+
+    def _add_gauges(self, backlog: Backlog) -> None:
+        gauge = self.metrics.gauge
+        gauge("assay_queue_programs", "Programs that wait.", lambda: backlog.waiting)
+        gauge("assay_running_programs", "Programs being judged.", lambda: backlog.taken)
+        gauge("assay_queue_bytes", "Bytes of open requests.", lambda: backlog.size)
+        gauge("assay_open_requests", "Requests being answered.", lambda: self.open_requests)
+        gauge("assay_workers", "Workers of the sandbox.", lambda: self.workers)
+        gauge("assay_sandbox_restarts", "Stages that failed.", lambda: self.engine.restarts)
+        gauge("assay_resident_bytes", "Memory of the server's process.", resident_bytes)
+
+    def about(self) -> dict[str, Any]:
+        """Return what the server is, for clients."""
+        options = self.options
+        return {
+            "service": "assay",
+            "judge": asdict(self.identity),
+            "sandbox": asdict(self.capabilities),
+            "workers": self.workers,
+            "node": platform.node(),
+            "languages": list(self.languages),
+            "limits": asdict(options.limits),
+            "batch": options.batch,
+            "body_bytes": options.body_mb << 20,
+            "client_quota": options.client_quota,
+            "benchmarks": self.catalogue.names(),
+        }
+
+    @property
+    def is_ready(self) -> bool:
+        """True while requests are answered."""
+        return not self.draining and self.engine.is_alive and self.catalogue.is_ready()
+
+    async def benchmark(self, name: str) -> Served:
+        """Return a benchmark, loaded once. Raise UnknownError or AssayError."""
+        found = self.catalogue.find(name)
+        return found if found else await self._once(name, lambda: self.catalogue.load(name))
+
+    async def environment(self, name: str) -> None:
+        """Check once that a set of packages works. Raise AssayError."""
+        if not self.catalogue.has_environment(name):
+            await self._once(f"environment {name}", lambda: self.catalogue.try_environment(name))
+
+    async def _once(self, key: str, work: Callable[[], Any]) -> Any:
+        """Do something slow in a thread. Requests that need the same wait for it together."""
+        if key not in self._loading:
+            task = asyncio.create_task(asyncio.to_thread(work))
+            task.add_done_callback(lambda _: self._loading.pop(key, None))
+            self._loading[key] = task
+        return await asyncio.shield(self._loading[key])
+
+    async def answers(
+        self, request: Request, tasks: Tasks, size: int, *, streams: bool = False
+    ) -> AsyncGenerator[list[Answer], None]:
+        """Judge programs, and yield answers as they come.
+
+        What still waits is dropped if the client leaves, time is over, or the caller stops.
+        Raise FullError, DrainingError, ClientLeftError or TooLateError.
+        """
+        if self.draining:
+            raise DrainingError
+        inbox = Inbox(len(tasks), streams=streams)
+        ticket = Ticket(client_of(request), size, inbox.put, deque(tasks))
+        try:
+            self.engine.submit(ticket)
+        except FullError as error:
+            self.metrics.count("assay_rejected_total", why=str(error))
+            raise
+        watch = asyncio.create_task(_watch(request, inbox))
+        try:
+            async with asyncio.timeout(self.options.request_s):
+                async for batch in inbox.batches():
+                    self._count(batch)
+                    yield batch
+        except TimeoutError:
+            raise TooLateError from None
+        finally:
+            watch.cancel()
+            if ticket.open and (dropped := self.engine.backlog.cancel(ticket)):
+                self.metrics.count("assay_cancelled_programs_total", dropped)
+
+    async def all_answers(self, request: Request, tasks: Tasks, size: int) -> list[Answer]:
+        """Judge programs and return all answers, in any order."""
+        found: list[Answer] = []
+        async with contextlib.aclosing(self.answers(request, tasks, size)) as batches:
+            async for batch in batches:
+                found += batch
+        return found
+
+    def _count(self, batch: Sequence[Answer]) -> None:
+        for one in batch:
+            self.metrics.count("assay_programs_total", status=one.status, reason=one.reason)
+            self.metrics.count("assay_program_cpu_seconds_total", one.cpu_s)
+
+    async def drain(self) -> None:
+        """Refuse new requests, and wait for the open ones as long as the options allow."""
+        self.draining = True
+        self.log.write("draining", open_requests=self.open_requests)
+        end = time.monotonic() + self.options.drain_s
+        while self.open_requests and time.monotonic() < end:
+            await asyncio.sleep(0.05)
+
+    def close(self) -> None:
+        """End the sandbox and everything that runs in it."""
+        self.engine.close()
+
+
+def client_of(request: Request) -> str:
+    """Return what the quota of a client is counted by."""
+    return request.client.host if request.client else "unknown"
+
+
+async def _watch(request: Request, inbox: Inbox) -> None:
+    """Wait until the client closes its connection."""
+    while True:
+        message = await request.receive()
+        if message["type"] == "http.disconnect":
+            inbox.leave()
+            return
