@@ -167,5 +167,5 @@ $(VENV)/.ready-browser: pyproject.toml $(BIN)/python
 	touch $@
 
 $(VENV)/.ready-all: pyproject.toml $(VENV)/.ready-hf
-	$(PIP) --editable '.[gguf,apr,hf,openai,parquet,wasm,report,browser,dev]'
+	$(PIP) --editable '.[gguf,apr,hf,openai,parquet,ray,wasm,report,browser,dev]'
 	touch $@
