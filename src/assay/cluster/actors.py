@@ -128,6 +128,7 @@ class RayStaff:
         self._posts: dict[tuple[str, int], _Post] = {}
         self._changed = threading.Condition(threading.RLock())
         self._joined: Callable[[Member], None] = lambda _: None
+        self._complete = False  # all nodes could be used
 
     def recruit(self, joined: Callable[[Member], None]) -> bool:
         """Start missing actors. See ``Staff``."""
@@ -164,15 +165,22 @@ class RayStaff:
             return [post.member for post in self._posts.values() if post.member]
 
     def wait(self, timeout_s: float) -> list[RayMember]:
-        """Return the members once every actor is open. Raise the error of one that cannot be."""
+        """Return the members once every actor is open.
+
+        The first time, raise the error of a node that cannot have one. Later such a node is left
+        out.
+        """
         self.recruit(lambda _: None)
         with self._changed:
             self._changed.wait_for(
                 lambda: not any(post.opening for post in self._posts.values()), timeout_s
             )
-            if any(post.failures for post in self._posts.values()) or not self.members():
+            refused = any(post.failures >= MOST_FAILURES for post in self._posts.values())
+            members = self.members()
+            if not members or (refused and not self._complete):
                 raise self._error
-            return self.members()
+            self._complete = True
+            return members
 
     def close(self) -> None:
         """End all actors."""

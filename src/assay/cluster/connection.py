@@ -11,6 +11,7 @@ import socket
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from assay.cluster.messages import make_portable
@@ -20,7 +21,9 @@ from assay.machine import usable_cores
 
 LOCAL, AUTO = "local", "auto"
 HOST_AND_PORT = re.compile(r"(?P<host>\[[0-9a-fA-F:]+\]|[\w.-]+):(?P<port>[0-9]{1,5})")
+TOKEN = Path("~/.ray/auth_token")
 REACH_S = 5.0
+OBJECT_STORE = 512 << 20  # bytes, for large contexts: of a cluster on this machine alone
 # Ray reads these when it is imported.
 QUIET = {
     "RAY_IGNORE_UNHANDLED_ERRORS": "1",  # of calls whose answer nobody needs
@@ -108,10 +111,15 @@ def _initialize(ray: Any, address: str) -> None:
     if address != LOCAL:
         ray.init(address=address, **quiet)
         return
+    is_new = not TOKEN.expanduser().exists()
     ray.init(
         address="local", num_cpus=usable_cores(), include_dashboard=False,
-        _node_ip_address="127.0.0.1", **quiet,
+        object_store_memory=OBJECT_STORE,
+        **quiet,
     )  # fmt: skip
+    if is_new:  # Ray writes it readable for everyone, and listens on all addresses
+        with contextlib.suppress(OSError):
+            TOKEN.expanduser().chmod(0o600)
 
 
 @contextlib.contextmanager

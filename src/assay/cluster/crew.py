@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 import queue
 import threading
+import time
 from collections.abc import Callable, Generator, Iterable
 from dataclasses import dataclass, field
 from typing import Generic, NamedTuple, Protocol, TypeVar
@@ -22,7 +23,7 @@ from assay.sandbox.stages import ContextsSent
 ATTEMPTS = 3
 BATCH = 128  # items that are sent together at most: a call costs the driver 0.2 ms
 MOST_AHEAD = 2048  # items that a host holds and has not begun
-LOOK_EVERY_S = 2.0  # for hosts that can be started
+LOOK_EVERY_S = 3.0  # for hosts that can be started
 C = TypeVar("C")
 P = TypeVar("P")
 R = TypeVar("R")
@@ -145,6 +146,8 @@ class Crew(Generic[C, P, R]):
         self._stopped = self._fed = False
         self._failure: BaseException | None = None
         self._open = 0  # items without an answer
+        self._known: set[int] = set()  # members, by identity; the staff holds them
+        self._look_at = 0.0
 
     def answers(self) -> Generator[list[R], None, None]:
         """Yield answers in batches. An error of the items is raised after all others are done."""
@@ -152,10 +155,11 @@ class Crew(Generic[C, P, R]):
         threading.Thread(target=self._feed, daemon=True).start()
         try:
             while not self._is_done():
+                if time.monotonic() > self._look_at:
+                    self._recruit()
                 try:
                     event = self._events.get(timeout=LOOK_EVERY_S)
                 except queue.Empty:
-                    self._recruit()
                     continue
                 if event is None:  # the items have ended
                     continue
@@ -220,6 +224,7 @@ class Crew(Generic[C, P, R]):
         return [self._stage.give_up(*one.item[1:], reason) for one in given_up]
 
     def _recruit(self) -> None:
+        self._look_at = time.monotonic() + LOOK_EVERY_S
         if not self._staff.recruit(self._join) and not self._states:
             raise self._staff.explain()
         with self._changed:
@@ -229,8 +234,9 @@ class Crew(Generic[C, P, R]):
         """Add a host. Called from any thread."""
         state: _State[C, P] = _State(member, max(1, self._pace.ahead * member.weight))
         with self._changed:
-            if self._stopped or any(one.member is member for one in self._states):
+            if self._stopped or id(member) in self._known:
                 return
+            self._known.add(id(member))
             self._states.append(state)
             self._give_again()
             self._changed.notify_all()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import platform
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
@@ -12,7 +11,6 @@ from assay.cluster.host import Answer, AnyItem, Host, TaggedStage
 from assay.errors import AssayError, SandboxError
 from assay.machine import usable_cores
 from assay.sandbox import PAUSE, Sandbox, open_sandbox
-from assay.sandbox.environments import store as environments
 from assay.types import Capabilities
 
 
@@ -50,10 +48,6 @@ class JudgePool(Host):
             raise SandboxError(f"node {platform.node()}: {error}") from error
         return PoolFacts(self._sandbox.capabilities(), workers)
 
-    def identify_environment(self, name: str, tier: str) -> str:
-        """Return the identity of a set of packages. Raise an error if the node has none."""
-        return environments.find(name, tier).identity
-
     def run(self, stage: Any, items: Iterator[AnyItem | None], answer: Answer) -> None:
         assert self._sandbox is not None
 
@@ -71,7 +65,3 @@ class JudgePool(Host):
         """Release what is kept warm. The next stage starts it again."""
         if self._sandbox is not None:
             self._sandbox.close()
-
-    def leave(self) -> None:
-        """End this process, as a failure would. For tests."""
-        os._exit(1)

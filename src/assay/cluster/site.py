@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from assay import models
+from assay.borders.printable import quantity
 from assay.cluster.actors import CALLS_AT_A_TIME, Objects, Place, RayStaff, Role
 from assay.cluster.connection import Node, ask, connect, list_nodes
 from assay.cluster.engine import EngineAbout, EngineHost, EngineSettings
@@ -88,6 +89,9 @@ class RemoteEngine(EngineHost):
 class RaySite:
     """Be the site of evaluations on a cluster."""
 
+    pool: type[JudgePool] = JudgePool  # what runs on nodes; a benchmark simulates both
+    engine: type[RemoteEngine] = RemoteEngine
+
     def __init__(self, ray: Any, note: Announce = lambda _: None) -> None:
         self._ray, self._note = ray, note
         self._objects = Objects(ray)
@@ -99,10 +103,9 @@ class RaySite:
         """Return a line with the nodes and what they have."""
         nodes = list_nodes(self._ray)
         gpus = sum(node.gpus for node in nodes)
-        parts = [f"{len(nodes)} nodes", f"{sum(node.cpus for node in nodes)} CPUs"]
-        return (
-            f"ray {self._ray.__version__}: {', '.join(parts + ([f'{gpus} GPUs'] if gpus else []))}"
-        )
+        counts = [(len(nodes), "node"), (sum(node.cpus for node in nodes), "CPU"), (gpus, "GPU")]
+        parts = [quantity(count, noun) for count, noun in counts if count]
+        return f"ray {self._ray.__version__}: {', '.join(parts)}"
 
     def open_sandbox(self, kind: str, workers: int, tier: str) -> Sandbox:
         settings = PoolSettings(kind, workers, tier)
@@ -154,7 +157,7 @@ class RaySite:
 
     def _pool_role(self, settings: PoolSettings, rules: PoolRules) -> Role:
         def start(place: Place) -> Any:
-            return self._actor(JudgePool, place, num_cpus=0).remote(place.node.cpus)
+            return self._actor(self.pool, place, num_cpus=0).remote(place.node.cpus)
 
         return Role(
             start,
@@ -171,11 +174,11 @@ class RaySite:
 
         def start(place: Place) -> Any:
             if uses_gpus(self._nodes(), options):
-                return self._actor(RemoteEngine, place, num_gpus=devices, num_cpus=0).remote(
+                return self._actor(self.engine, place, num_gpus=devices, num_cpus=0).remote(
                     0, own_threads
                 )
             cpus = options.threads or place.node.cpus
-            return self._actor(RemoteEngine, place, num_cpus=cpus).remote(cpus, own_threads)
+            return self._actor(self.engine, place, num_cpus=cpus).remote(cpus, own_threads)
 
         def accept(place: Place, about: EngineAbout) -> int:
             check_version(place.node.name, about.version)

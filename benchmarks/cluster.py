@@ -1,0 +1,295 @@
+"""Show where the driver of a cluster saturates, and what Ray costs on one node.
+
+    python benchmarks/cluster.py [--nodes 4] [--samples 2000] [--length 400] [--tokens-per-s 0]
+                                 [--judged-per-s 0]
+    python benchmarks/cluster.py --overhead [--programs 1312] [--rounds 3]
+
+The first form starts a Ray cluster of several "nodes" on this machine (ray.cluster_utils). Their
+engines and sandboxes are simulated: an engine makes texts of ``--length`` characters (4 of them
+count as a token) at ``--tokens-per-s``, a node judges ``--judged-per-s`` programs; 0 is as fast as
+it can. Everything that the driver does is real: requests, batches, the run's folder, the result.
+``--samples`` are per problem, of 20. CPU time is that of the driver's process alone, with all its
+threads: Python's, of which one runs at a time, and Ray's own. The capacity of 2 cores is the
+smaller of 1 / Python's CPU time and 2 / all CPU time per verdict. It does not depend on other load
+of the machine; verdicts per second do.
+
+The second form judges the same recorded completions (``$ASSAY_DATA_DIR/completions``) with
+``assay score`` without and with ``--ray``, alternately, and prints the ratio of the rates. Rates
+are of judging alone: a cluster starts once per command, in seconds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import gzip
+import json
+import os
+import statistics
+import tempfile
+import threading
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+os.environ.setdefault("RAY_AUTH_MODE", "disabled")
+
+from assay import models
+from assay.cluster import RaySite, open_cluster
+from assay.cluster.connection import LOCAL, connect
+from assay.cluster.engine import EngineAbout, EngineSettings
+from assay.cluster.host import Answer, AnyItem
+from assay.cluster.pool import JudgePool, PoolFacts, PoolSettings
+from assay.cluster.site import RemoteEngine
+from assay.models import EngineFacts, Model
+from assay.pipeline import EvalConfig, Sampling, ScoreConfig, evaluate, score
+from assay.pipeline.site import THIS_MACHINE, Site
+from assay.pipeline.stages.judge import Judged, SampleStage
+from assay.progress import Silent
+from assay.runs import encode_judged
+from assay.sandbox import PAUSE
+from assay.types import Capabilities, Completion, Program, Request, Verdict
+
+PROBLEMS = 20  # of the benchmark mini
+CHARACTERS_PER_TOKEN = 4
+WARM_UP = 0.2  # of the samples
+SAMPLES = "completions/humaneval_poe_ollama.jsonl.gz"
+
+
+@dataclass(frozen=True, slots=True)
+class Speed:
+    """Set how fast the simulated parts are; 0: as fast as they can."""
+
+    length: int
+    tokens_per_s: float
+    judged_per_s: float
+
+
+class Brake:
+    """Let so many things happen per second."""
+
+    def __init__(self, rate: float) -> None:
+        self._rate, self._start, self._count = rate, time.monotonic(), 0.0
+
+    def wait(self, amount: float = 1.0) -> None:
+        if not self._rate:
+            return
+        self._count += amount
+        ahead = self._start + self._count / self._rate - time.monotonic()
+        if ahead > 0:
+            time.sleep(ahead)
+
+
+class SimulatedModel:
+    """Answer every request with a text of the same length."""
+
+    def __init__(self, here: Model, speed: Speed) -> None:
+        self.identity, self.thinks = here.identity, here.thinks
+        self._speed = speed
+        self._text = ("def f(x):\n    return x\n" * (speed.length // 20 + 1))[: speed.length]
+
+    def gpu(self) -> str:
+        return ""
+
+    def generate(self, requests: Iterable[Request]) -> Iterator[Completion]:
+        brake = Brake(self._speed.tokens_per_s)
+        tokens = self._speed.length // CHARACTERS_PER_TOKEN
+        for request in requests:
+            brake.wait(tokens)
+            yield Completion(
+                *request.key, self._text, "stop", 100, tokens, 12.5, request.seed, used_gpu=False
+            )
+
+    def describe(self) -> EngineFacts:
+        return EngineFacts()
+
+    @contextlib.contextmanager
+    def kept_loaded(self) -> Iterator[Any]:
+        yield "kept"
+
+    def close(self) -> None: ...
+
+
+def simulated_engine(speed: Speed) -> type[RemoteEngine]:
+    """Return an actor class without an engine."""
+
+    class SimulatedEngine(RemoteEngine):
+        def open_from(self, settings: EngineSettings, source: Any) -> EngineAbout:  # noqa: ARG002
+            here = models.open_model("default")
+            self._model = SimulatedModel(here, speed)  # type: ignore[assignment]
+            return EngineAbout("simulated")
+
+    return SimulatedEngine
+
+
+def simulated_pool(speed: Speed) -> type[JudgePool]:
+    """Return an actor class without a sandbox."""
+
+    class SimulatedPool(JudgePool):
+        def open(self, settings: PoolSettings) -> PoolFacts:  # noqa: ARG002
+            return PoolFacts(Capabilities("process", "simulated", "cpython 3.11.0"), 16)
+
+        def run(self, stage: Any, items: Iterator[AnyItem | None], answer: Answer) -> None:
+            brake = Brake(speed.judged_per_s)
+            for item in items:
+                if item is PAUSE:
+                    continue
+                brake.wait()
+                if isinstance(stage, SampleStage):
+                    key = item.context.task_id, item.payload.sample
+                    verdict = Verdict(*key, "pass", "passed", cpu_s=0.004, wall_s=0.005)
+                    program = Program(item.payload.text, "fenced")
+                    answer(item.tag, Judged(encode_judged(verdict, [program])))
+                else:  # a reference
+                    key = item.payload.task_id, item.payload.sample
+                    answer(item.tag, Verdict(*key, "pass", "passed", cpu_s=0.004, wall_s=0.005))
+
+        def release(self) -> None: ...
+
+    return SimulatedPool
+
+
+@dataclass(frozen=True, slots=True)
+class Clock:
+    """Hold the time, and the CPU time of this process: Python's threads, and all."""
+
+    wall: float
+    python: float
+    whole: float
+
+
+def read_clock() -> Clock:
+    """Return the clocks. Threads that Python started have its identifiers; the rest is Ray's."""
+    ours = {thread.native_id for thread in threading.enumerate()}
+    ticks = os.sysconf("SC_CLK_TCK")
+    python = 0.0
+    for number in ours:
+        with contextlib.suppress(OSError):
+            fields = Path(f"/proc/self/task/{number}/stat").read_text().rpartition(")")[2].split()
+            python += (int(fields[11]) + int(fields[12])) / ticks
+    return Clock(time.monotonic(), python, time.process_time())
+
+
+class Stopwatch(Silent):
+    """Note the clocks after the warm-up, and at the last verdict."""
+
+    def __init__(self, total: int) -> None:
+        self._warm, self._total, self._judged = int(total * WARM_UP), total, 0
+        self.started: Clock | None = None
+        self.ended: Clock | None = None
+
+    def judged(self, verdict: Verdict, cached: bool) -> None:  # noqa: ARG002
+        self._judged += 1
+        if self._judged == self._warm:
+            self.started = read_clock()
+        elif self._judged == self._total:
+            self.ended = read_clock()
+
+    def between(self) -> tuple[int, Clock]:
+        """Return the verdicts after the warm-up, and what they took."""
+        assert self.started is not None
+        assert self.ended is not None
+        a, b = self.started, self.ended
+        taken = Clock(b.wall - a.wall, b.python - a.python, b.whole - a.whole)
+        return self._total - self._warm, taken
+
+
+def saturate(nodes: int, samples: int, speed: Speed) -> None:
+    """Run an evaluation of simulated parts, and print what the driver took."""
+    total = samples * PROBLEMS
+    with simulated_cluster(nodes, speed) as site, tempfile.TemporaryDirectory() as folder:
+        watch = Stopwatch(total)
+        config = EvalConfig(
+            "mini", Path(folder), sampling=Sampling(samples, 0.8), no_cache=True, site=site
+        )
+        result = evaluate(config, watch)
+        assert result.results.samples == total
+    count, taken = watch.between()
+    python, whole = 1e6 * taken.python / count, 1e6 * taken.whole / count
+    capacity = min(1e6 / python, 2e6 / whole)
+    print(
+        f"{nodes} nodes, {total} samples of {speed.length} characters: "
+        f"{count / taken.wall:,.0f} verdicts/s; driver {python:.0f} us of Python and "
+        f"{whole - python:.0f} us of Ray per verdict; 2 cores carry {capacity:,.0f} verdicts/s"
+    )
+
+
+@contextlib.contextmanager
+def simulated_cluster(nodes: int, speed: Speed) -> Iterator[RaySite]:
+    from assay.cluster.connection import import_ray
+
+    import_ray()
+    from ray.cluster_utils import Cluster
+
+    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 0})
+    for _ in range(nodes):
+        cluster.add_node(num_cpus=1)
+    try:
+        with connect(cluster.address) as ray:
+            site = RaySite(ray)
+            site.pool, site.engine = simulated_pool(speed), simulated_engine(speed)
+            yield site
+            site.close()
+    finally:
+        cluster.shutdown()
+
+
+def write_samples(path: Path, count: int) -> Path:
+    """Write recorded completions, repeated as often as needed."""
+    data = Path(os.environ["ASSAY_DATA_DIR"], SAMPLES)
+    with gzip.open(data, "rt") as lines:
+        records = [json.loads(line) for line in lines]
+    by_model: dict[str, list[Any]] = {}
+    for record in records:
+        by_model.setdefault(record["model"], []).append(record)
+    whole = [r for group in by_model.values() if len(group) == 164 for r in group]
+    chosen = [whole[n % len(whole)] for n in range(count)]
+    with path.open("w") as file:
+        for one in chosen:
+            file.write(json.dumps({"task_id": one["task_id"], "solution": one["raw"]}) + "\n")
+    return path
+
+
+def rate(site: Site, samples: Path, count: int) -> float:
+    """Return the programs that ``assay score`` judges per second."""
+    with tempfile.TemporaryDirectory() as folder:
+        watch = Stopwatch(count)
+        config = ScoreConfig(
+            "humaneval", Path(folder), samples_file=str(samples), no_cache=True, partial=True,
+            site=site, time_limit=2.0,
+        )  # fmt: skip
+        score(config, watch)
+    judged, taken = watch.between()
+    return judged / taken.wall
+
+
+def compare_overhead(programs: int, rounds: int) -> None:
+    """Print the rate with Ray on one node as a share of the rate without it."""
+    with tempfile.TemporaryDirectory() as folder, open_cluster(LOCAL) as site:
+        samples = write_samples(Path(folder, "samples.jsonl"), programs)
+        ratios = []
+        for number in range(rounds):
+            alone, with_ray = (rate(one, samples, programs) for one in (THIS_MACHINE, site))
+            ratios.append(with_ray / alone)
+            print(f"round {number + 1}: {alone:.0f}/s alone, {with_ray:.0f}/s with Ray", flush=True)
+    print(f"Ray on one node: {statistics.median(ratios):.2f} of the rate without it")
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--nodes", type=int, default=4)
+    parser.add_argument("--samples", type=int, default=2000)
+    parser.add_argument("--length", type=int, default=400)
+    parser.add_argument("--tokens-per-s", type=float, default=0.0)
+    parser.add_argument("--judged-per-s", type=float, default=0.0)
+    parser.add_argument("--overhead", action="store_true")
+    parser.add_argument("--programs", type=int, default=1312)
+    parser.add_argument("--rounds", type=int, default=3)
+    given = parser.parse_args()
+    if given.overhead:
+        compare_overhead(given.programs, given.rounds)
+    else:
+        simulated = Speed(given.length, given.tokens_per_s, given.judged_per_s)
+        saturate(given.nodes, given.samples, simulated)
