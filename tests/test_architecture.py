@@ -13,13 +13,14 @@ LAYERS = (
     {"__main__"},
     {"cli"},
     {"api"},
-    {"pipeline", "quality", "report"},
+    {"pipeline", "quality", "report", "cluster"},
     {"runs", "benchmarks", "models", "sandbox", "extract", "prompts", "selection", "peers"},
     {"formats", "datasets", "scoring"},
 )
 # Within a layer only these.
 SIDEWAYS = {
-    ("report", "pipeline"), ("peers", "sandbox"), ("peers", "benchmarks"), ("formats", "datasets"),
+    ("report", "pipeline"), ("cluster", "pipeline"), ("peers", "sandbox"), ("peers", "benchmarks"),
+    ("formats", "datasets"),
 }  # fmt: skip
 # Folders that are a package's own business: nobody else imports from them.
 PRIVATE = (

@@ -13,6 +13,7 @@ from assay.cluster.host import Answer, AnyItem, Host
 from assay.cluster.messages import Taken, ToHost, encode
 from assay.errors import AssayError, RunError
 from assay.sandbox import PAUSE
+from assay.sandbox.stages import Items
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +55,7 @@ class LocalMember(Member):
     def put(self, messages: list[ToHost]) -> None:
         if self._lost.is_set():
             return
-        self.batches += [len(one.items) for one in messages if hasattr(one, "items")]
+        self.batches += [len(one.items) for one in messages if isinstance(one, Items)]
         content, large = encode(messages)
         self.host.put(self._number, content, *large)
         self._number += 1

@@ -7,7 +7,7 @@ import importlib.util
 import os
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -25,6 +25,17 @@ def require_ray() -> None:
         pytest.skip("needs the ray extra")
 
 
+def retry(start: Callable[[], Any]) -> Any:
+    """Start something of Ray, which gives up after 30 s on a machine that is busy."""
+    for _ in range(2):
+        try:
+            return start()
+        except Exception as error:
+            if "timed out during startup" not in str(error):
+                raise
+    return start()
+
+
 class LocalCluster:
     """Start nodes, and kill them."""
 
@@ -34,7 +45,7 @@ class LocalCluster:
 
         # The head has no CPUs, as on most clusters: it can be reached whichever node is killed.
         settings = {"num_cpus": 0, "include_dashboard": False}
-        self._cluster = Cluster(initialize_head=True, head_node_args=settings)
+        self._cluster = retry(lambda: Cluster(initialize_head=True, head_node_args=settings))
         self.nodes = [self.add() for _ in range(nodes)]
 
     @property
@@ -42,7 +53,7 @@ class LocalCluster:
         return str(self._cluster.address)
 
     def add(self) -> Any:
-        return self._cluster.add_node(num_cpus=1, wait=True)
+        return retry(lambda: self._cluster.add_node(num_cpus=1, wait=True))
 
     def kill(self, node: Any) -> None:
         """End a node as a power cut does: its raylet and the processes that it started."""

@@ -1,4 +1,4 @@
-"""A crew hands every item out once, loses none with a host, and waits for none that can be given."""
+"""A crew hands every item out once, and loses none with a host."""
 
 from __future__ import annotations
 
@@ -135,10 +135,14 @@ def recruit_late(staff: Any, late: LocalMember) -> None:
     staff.join(late)
 
 
+def lose_at(number: int, member: LocalMember) -> Any:
+    return lambda n: member.lose() if n == number else None
+
+
 def test_an_item_that_ends_every_host_is_given_up() -> None:
     members = hosts(ATTEMPTS + 2)
     for member in members:
-        member.host._before = lambda n, one=member: one.lose() if n == 7 else None
+        member.host._before = lose_at(7, member)
     staff = LocalStaff(members[:2], members[2:])
     found = run(numbers(50), staff)
     assert (7, "given up: switched off") in found
@@ -186,10 +190,14 @@ def test_an_error_of_the_items_is_raised_after_the_answers() -> None:
         raise ModelError("the model failed")
 
     crew: Crew[str, int, tuple[int, str]] = Crew(Doubling(), items(), LocalStaff(hosts(2)), Pace())
-    found = []
-    with pytest.raises(ModelError, match="the model failed"):
+    found: list[tuple[int, str]] = []
+
+    def collect() -> None:
         for batch in crew.answers():
-            found += batch
+            found.extend(batch)
+
+    with pytest.raises(ModelError, match="the model failed"):
+        collect()
     assert len(found) == 10
 
 

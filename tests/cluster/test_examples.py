@@ -57,7 +57,8 @@ def test_no_container_is_privileged(manifest: Any) -> None:
         assert context["capabilities"] == {"drop": ["ALL"]}
         assert context["runAsNonRoot"] is True
         assert "privileged" not in context
-        assert not pod.get("hostNetwork") and not pod.get("hostPID")
+        assert not pod.get("hostNetwork")
+        assert not pod.get("hostPID")
 
 
 def test_mounts_have_volumes_and_paths_are_the_same_on_all_nodes(manifest: Any) -> None:

@@ -32,7 +32,7 @@ RUN_S = 300.0
 
 
 @pytest.fixture(scope="module")
-def cluster(_environment: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
+def cluster(_environment: None) -> Iterator[LocalCluster]:
     require_ray()
     from assay.datasets import cache_dir
 
@@ -266,7 +266,9 @@ def test_a_file_is_copied_to_a_node_and_verified(site: RaySite, tmp_path: Path) 
 
         os.environ["ASSAY_CACHE_DIR"] = folder
         has_same = files.has_same  # this "node" does not have the driver's path
-        files.has_same = lambda root, s: str(root) != s.root and has_same(root, s)
+        files.has_same = lambda root, shipment: (
+            str(root) != shipment.root and has_same(root, shipment)
+        )
         found = locate(shipment, read_from(reader))
         return str(found), found.read_bytes()
 

@@ -21,6 +21,7 @@ from assay.machine import usable_cores
 
 LOCAL, AUTO = "local", "auto"
 HOST_AND_PORT = re.compile(r"(?P<host>\[[0-9a-fA-F:]+\]|[\w.-]+):(?P<port>[0-9]{1,5})")
+ADVICE = "Start a cluster with `ray start --head`, or give --ray without an address."
 TOKEN = Path("~/.ray/auth_token")
 REACH_S = 5.0
 OBJECT_STORE = 512 << 20  # bytes, for large contexts: of a cluster on this machine alone
@@ -91,14 +92,11 @@ def connect(address: str) -> Iterator[Any]:
     with _signals_kept():
         try:
             _initialize(ray, address)
-        except AssayError:
-            raise
-        except (ConnectionError, RuntimeError, ValueError, OSError) as error:
+        except Exception as error:  # of any kind: Ray raises plain ones too
+            ray.shutdown()
             reason = " ".join(str(error).split())[:300]
-            raise UsageError(
-                f"--ray {address}: cannot connect ({reason}). Start a cluster with `ray start "
-                "--head`, or give --ray without an address."
-            ) from error
+            what = "start" if address == LOCAL else "connect"
+            raise UsageError(f"--ray {address}: cannot {what} ({reason}). {ADVICE}") from error
     try:
         yield ray
     finally:

@@ -69,7 +69,9 @@ class Host:
         with self._changed:
             answers, self._outbox = self._outbox[:MOST_ANSWERS], self._outbox[MOST_ANSWERS:]
             starved, self._starved = self._starved, False
-            failure = None if self._failure is None else make_portable(self._failure, os.uname().nodename)
+            failure = None
+            if self._failure is not None:
+                failure = make_portable(self._failure, os.uname().nodename)
             taken = Taken(
                 answers, self._consumed, starved, self.tokens, self.loading, failure
             )  # fmt: skip
