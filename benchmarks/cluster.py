@@ -161,15 +161,17 @@ class Clock:
 
 
 def read_clock() -> Clock:
-    """Return the clocks. Threads that Python started have its identifiers; the rest is Ray's."""
-    ours = {thread.native_id for thread in threading.enumerate()}
+    """Return the clocks. Threads that Python did not start are Ray's, and stay to the end."""
+    ours = {str(thread.native_id) for thread in threading.enumerate()}
     ticks = os.sysconf("SC_CLK_TCK")
-    python = 0.0
-    for number in ours:
-        with contextlib.suppress(OSError):
-            fields = Path(f"/proc/self/task/{number}/stat").read_text().rpartition(")")[2].split()
-            python += (int(fields[11]) + int(fields[12])) / ticks
-    return Clock(time.monotonic(), python, time.process_time())
+    of_ray = 0.0
+    for task in Path("/proc/self/task").iterdir():
+        if task.name not in ours:
+            with contextlib.suppress(OSError):
+                fields = (task / "stat").read_text().rpartition(")")[2].split()
+                of_ray += (int(fields[11]) + int(fields[12])) / ticks
+    whole = time.process_time()
+    return Clock(time.monotonic(), whole - of_ray, whole)
 
 
 class Stopwatch(Silent):

@@ -49,7 +49,7 @@ class LocalMember(Member):
         self.batches: list[int] = []
         self._number = 0
         self._lost = threading.Event()
-        self._done: Callable[[Taken | BaseException], None] = lambda _: None
+        self._done: Callable[[bytes | BaseException], None] = lambda _: None
         self._asking = False
 
     def put(self, messages: list[ToHost]) -> None:
@@ -60,7 +60,7 @@ class LocalMember(Member):
         self.host.put(self._number, content, *large)
         self._number += 1
 
-    def take(self, done: Callable[[Taken | BaseException], None]) -> None:
+    def take(self, done: Callable[[bytes | BaseException], None]) -> None:
         self._done = done
         if not self._asking:
             self._asking = True
@@ -72,14 +72,15 @@ class LocalMember(Member):
 
     def _wait(self) -> None:
         while True:
-            taken: Taken = pickle.loads(self.host.take(0.001, 0.05))
+            content = self.host.take(0.001, 0.05)
+            taken: Taken = pickle.loads(content)
             self._asking = False
             if self._lost.is_set():
                 self._done(LostError("switched off"))
                 return
             news = taken.answers or taken.starved or taken.failure
             if news or taken.consumed != self.consumed:
-                self._done(taken)
+                self._done(content)
                 return
             self._asking = True
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import pickle
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
@@ -12,7 +11,7 @@ from typing import Any, NamedTuple
 
 from assay.cluster.connection import LostHostError, Node, summarize, unwrap
 from assay.cluster.crew import LostError, Member
-from assay.cluster.messages import Taken, ToHost, encode
+from assay.cluster.messages import ToHost, encode
 from assay.errors import AssayError, RunError
 
 MOST_FAILURES = 3  # of a place in a row
@@ -55,7 +54,7 @@ class RayMember(Member):
         self._wait_s = max(WAIT_S, WAIT_PER_MEMBER_S * count)
         self._number = 0
         self._lock = threading.Lock()
-        self._done: Callable[[Taken | BaseException], None] = lambda _: None
+        self._done: Callable[[bytes | BaseException], None] = lambda _: None
         self._asking = False
 
     def put(self, messages: list[ToHost]) -> None:
@@ -64,7 +63,7 @@ class RayMember(Member):
         self.actor.put.remote(self._number, content, *references)
         self._number += 1
 
-    def take(self, done: Callable[[Taken | BaseException], None]) -> None:
+    def take(self, done: Callable[[bytes | BaseException], None]) -> None:
         with self._lock:
             self._done = done
             if self._asking:
@@ -75,9 +74,9 @@ class RayMember(Member):
 
     def _answered(self, future: Any) -> None:
         """Pass the answer on. Called by a thread of Ray."""
-        found: Taken | BaseException
+        found: bytes | BaseException
         try:
-            found = pickle.loads(future.result())
+            found = future.result()
         except BaseException as error:
             found = LostError(summarize(error))
         with self._lock:

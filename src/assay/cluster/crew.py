@@ -8,6 +8,7 @@ which a host works.
 from __future__ import annotations
 
 import itertools
+import pickle
 import queue
 import threading
 import time
@@ -57,8 +58,8 @@ class Member:
         """Send messages, and do not wait."""
         raise NotImplementedError
 
-    def take(self, done: Callable[[Taken | BaseException], None]) -> None:
-        """Ask for answers. ``done`` gets them later, from any thread.
+    def take(self, done: Callable[[bytes | BaseException], None]) -> None:
+        """Ask for answers. ``done`` gets them later, from any thread: a pickled ``Taken``.
 
         A second call before that replaces the function.
         """
@@ -141,7 +142,7 @@ class Crew(Generic[C, P, R]):
         self._states: list[_State[C, P]] = []
         self._retry: list[_Given[C, P]] = []
         self._changed = threading.Condition()
-        self._events: queue.SimpleQueue[tuple[_State[C, P], Taken | BaseException] | None]
+        self._events: queue.SimpleQueue[tuple[_State[C, P], bytes | BaseException] | None]
         self._events = queue.SimpleQueue()
         self._stopped = self._fed = False
         self._failure: BaseException | None = None
@@ -176,17 +177,18 @@ class Crew(Generic[C, P, R]):
         with self._changed:
             return self._fed and not self._open
 
-    def _handle(self, state: _State[C, P], event: Taken | BaseException) -> list[R]:
+    def _handle(self, state: _State[C, P], event: bytes | BaseException) -> list[R]:
         if state.lost:
             return []
         if isinstance(event, BaseException):
             return self._replace(state, event)
-        results = self._accept(state, event)
-        if event.failure is not None:
-            if not isinstance(event.failure, self._retried):
-                raise event.failure
-            return results + self._replace(state, event.failure)
-        self._watch(state.member, event)
+        taken: Taken = pickle.loads(event)
+        results = self._accept(state, taken)
+        if taken.failure is not None:
+            if not isinstance(taken.failure, self._retried):
+                raise taken.failure
+            return results + self._replace(state, taken.failure)
+        self._watch(state.member, taken)
         self._ask(state)
         return results
 

@@ -18,9 +18,9 @@ from assay.machine import usable_physical_cores
 from assay.models import EngineFacts, EngineOptions, Model, Usage
 from assay.pipeline.site import CheckModel
 from assay.progress import Silent
-from assay.runs import Gate
+from assay.runs import EncodedCompletion, Gate, encode_completion
 from assay.sandbox import PAUSE
-from assay.types import Completion, Decoding, ModelIdentity, Prompt, Request
+from assay.types import Decoding, ModelIdentity, Prompt, Request
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ def split_request(request: Request) -> tuple[Prompt, RequestPayload]:
 
 @dataclass(frozen=True, slots=True)
 class GenerateStage:
-    """Answer every request with its completion."""
+    """Answer every request with its completion, and the line that records it."""
 
     def run(self, model: Model, items: Iterator[AnyItem | None], answer: Answer) -> None:
         tags: dict[tuple[str, int], int] = {}
@@ -73,9 +73,9 @@ class GenerateStage:
                     yield Request(task_id, sample, item.context, decoding, seed)
 
         for completion in model.generate(requests()):
-            answer(tags.pop(completion.key), completion)
+            answer(tags.pop(completion.key), encode_completion(completion))
 
-    def give_up(self, context: Prompt, payload: RequestPayload, why: str) -> Completion:  # noqa: ARG002
+    def give_up(self, context: Prompt, payload: RequestPayload, why: str) -> EncodedCompletion:  # noqa: ARG002
         raise ModelError(
             f"{payload.task_id}: several engines ended while they worked on it ({why}). "
             "Completed work is saved; run the same command to resume."

@@ -15,6 +15,7 @@ from assay.cluster.messages import Taken
 from assay.errors import ModelError
 from assay.models import EngineFacts, Loading, Model, Rendered, Usage
 from assay.progress import Reporter
+from assay.runs import EncodedCompletion
 from assay.types import Completion, Decoding, Prompt, Request
 
 AHEAD = 32  # requests per engine at first
@@ -70,6 +71,12 @@ class ClusterModel:
         self._require().recruit(self._preload)
 
     def generate(self, requests: Iterable[Request]) -> Iterator[Completion]:
+        for batch in self.generate_encoded(requests):
+            for one in batch:
+                yield one.completion
+
+    def generate_encoded(self, requests: Iterable[Request]) -> Iterator[list[EncodedCompletion]]:
+        """Yield completions in the batches in which they arrive, with their lines."""
         items = map(split_request, requests)
         first = next(items, None)
         if first is None:
@@ -80,8 +87,7 @@ class ClusterModel:
                 self.reporter.loading()
             self._tokens = {}
             with contextlib.closing(self._crew(first, items)) as batches:
-                for batch in batches:
-                    yield from batch
+                yield from batches
             self._describe()
             answered = True
         finally:
@@ -119,12 +125,14 @@ class ClusterModel:
         if staff is not None:
             staff.close()
 
-    def _crew(self, first: Any, rest: Iterator[Any]) -> Generator[list[Completion], None, None]:
+    def _crew(
+        self, first: Any, rest: Iterator[Any]
+    ) -> Generator[list[EncodedCompletion], None, None]:
         def items() -> Iterator[Any]:
             yield first
             yield from rest
 
-        crew: Crew[Any, Any, Completion] = Crew(
+        crew: Crew[Any, Any, EncodedCompletion] = Crew(
             GenerateStage(), items(), self._require(), Pace(AHEAD), (ModelError,), self._watch
         )
         return crew.answers()
