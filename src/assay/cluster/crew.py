@@ -92,22 +92,13 @@ class Pace(NamedTuple):
 
 
 @dataclass(slots=True)
-class _Given(Generic[C, P]):
-    """Hold an item that a host works on."""
-
-    item: Item[C, P]
-    attempts: int = 0
-
-
-@dataclass(slots=True)
 class _State(Generic[C, P]):
     """Hold a member and what it was given."""
 
     member: Member
     target: int  # items that it may hold and not have begun
-    given: dict[int, _Given[C, P]] = field(default_factory=dict)
+    given: dict[int, Item[C, P]] = field(default_factory=dict)
     unsent: list[Item[C, P]] = field(default_factory=list)
-    quota: int = 0  # items until another member is chosen
     limited: bool = False  # it could have been given more
     begun: bool = False
     lost: bool = False
@@ -140,7 +131,8 @@ class Crew(Generic[C, P, R]):
         self._stage, self._items, self._staff, self._pace = stage, items, staff, pace
         self._retried, self._watch = retried, watch
         self._states: list[_State[C, P]] = []
-        self._retry: list[_Given[C, P]] = []
+        self._retry: list[Item[C, P]] = []
+        self._losses: dict[int, int] = {}  # hosts that an item has lost, by tag
         self._changed = threading.Condition()
         self._events: queue.SimpleQueue[tuple[_State[C, P], bytes | BaseException] | None]
         self._events = queue.SimpleQueue()
@@ -212,18 +204,18 @@ class Crew(Generic[C, P, R]):
         with self._changed:
             state.lost = True
             self._states.remove(state)
-            again: list[_Given[C, P]] = []
-            given_up: list[_Given[C, P]] = []
-            for one in state.given.values():
-                one.attempts += 1
-                (again if one.attempts < ATTEMPTS else given_up).append(one)
+            again: list[Item[C, P]] = []
+            given_up: list[Item[C, P]] = []
+            for tag, item in state.given.items():
+                losses = self._losses[tag] = self._losses.get(tag, 0) + 1
+                (again if losses < ATTEMPTS else given_up).append(item)
             self._open -= len(given_up)
             self._retry += again
             self._changed.notify_all()
         self._staff.dismiss(state.member, why)
         self._recruit()
         reason = " ".join(str(why).split()) or type(why).__name__
-        return [self._stage.give_up(*one.item[1:], reason) for one in given_up]
+        return [self._stage.give_up(*item[1:], reason) for item in given_up]
 
     def _recruit(self) -> None:
         self._look_at = time.monotonic() + LOOK_EVERY_S
@@ -252,59 +244,63 @@ class Crew(Generic[C, P, R]):
         if not self._retry or not self._states:
             return
         waiting, self._retry = self._retry, []
-        for given in waiting:
-            state = min(self._states, key=lambda one: one.load)
-            state.given[given.item.tag] = given
-            state.unsent.append(given.item)
-            state.member.sent += 1
+        for item in waiting:
+            self._assign(min(self._states, key=lambda one: one.load), [item])
         self._send_all()
 
     def _feed(self) -> None:
         """Give all items out. Runs in a thread of its own."""
-        tags = itertools.count()
-        current: _State[C, P] | None = None
+        # Read without the lock, which the thread that takes answers needs all the time.
+        tags, batch, quota = itertools.count(), list[Item[C, P]](), 1
         try:
             for item in self._items:
-                with self._changed:
-                    if item is PAUSE:
-                        self._send_all()
-                        current = None
+                if item is not PAUSE:
+                    batch.append(Item(next(tags), *item))
+                    if len(batch) < quota:
                         continue
-                    if current is None or current.quota <= 0 or current.lost:
-                        if current is not None and not current.lost:
-                            self._send(current)
-                        current = self._choose()
-                    if current is None:  # stopped
-                        return
-                    self._give(current, Item(next(tags), *item))
+                quota = self._give(batch)
+                batch = []
+                if not quota:  # stopped
+                    return
         except BaseException as error:
             self._failure = error
         finally:
+            if batch:
+                self._give(batch)
             with self._changed:
                 self._fed = True
                 if not self._stopped:
                     self._send_all()
             self._events.put(None)
 
-    def _give(self, state: _State[C, P], item: Item[C, P]) -> None:
-        state.given[item.tag] = _Given(item)
-        state.unsent.append(item)
-        state.member.sent += 1
-        state.quota -= 1
-        self._open += 1
+    def _give(self, batch: list[Item[C, P]]) -> int:
+        """Give items to hosts. Return how many the next batch should have; 0 if stopped."""
+        with self._changed:
+            self._open += len(batch)
+            while batch:
+                state = self._choose()
+                if state is None:
+                    return 0
+                share, batch = batch[: state.room], batch[state.room :]
+                self._assign(state, share)
+                self._send(state)
+            most = max((state.room or state.target for state in self._states), default=0)
+            # Not all of it at once, so that few items are spread over all hosts.
+            return 0 if self._stopped else max(1, min(BATCH, most // 2))
+
+    def _assign(self, state: _State[C, P], items: list[Item[C, P]]) -> None:
+        state.given.update((item.tag, item) for item in items)
+        state.unsent += items
+        state.member.sent += len(items)
 
     def _choose(self) -> _State[C, P] | None:
         """Wait for a host with room. Return the one with the least load; None if stopped."""
         while not self._stopped:
             free = [state for state in self._states if state.room > 0]
             if free:
-                state = min(free, key=lambda one: one.load)
-                # Not all of it at once, so that few items are spread over all hosts.
-                state.quota = max(1, min(BATCH, -(-state.room // 2)))
-                return state
+                return min(free, key=lambda one: one.load)
             for state in self._states:
                 state.limited = True
-            self._send_all()
             self._changed.wait()
         return None
 
