@@ -42,7 +42,7 @@ from assay.cluster.connection import LOCAL, connect
 from assay.cluster.engine import EngineAbout, EngineSettings
 from assay.cluster.host import Answer, AnyItem
 from assay.cluster.pool import JudgePool, PoolFacts, PoolSettings
-from assay.cluster.site import RemoteEngine
+from assay.cluster.site import RemoteEngine, rare_collections
 from assay.models import EngineFacts, Model
 from assay.pipeline import EvalConfig, Sampling, ScoreConfig, evaluate, score
 from assay.pipeline.site import THIS_MACHINE, Site
@@ -229,7 +229,7 @@ def simulated_cluster(nodes: int, speed: Speed) -> Iterator[RaySite]:
     for _ in range(nodes):
         cluster.add_node(num_cpus=1)
     try:
-        with connect(cluster.address) as ray:
+        with connect(cluster.address) as ray, rare_collections():
             site = RaySite(ray)
             site.pool, site.engine = simulated_pool(speed), simulated_engine(speed)
             yield site

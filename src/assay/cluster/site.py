@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import gc
 import os
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
@@ -28,6 +29,7 @@ from assay.runs import Gate
 from assay.sandbox import Sandbox
 
 CLOSE_S = 5.0
+COLLECTIONS = 100_000, 50, 100
 OPEN_S, CHECK_S = 3600.0, 7200.0  # to copy files; to compare devices
 CHUNKS_HELD = 32  # pieces of files that stay in the object store for other nodes
 
@@ -35,13 +37,27 @@ CHUNKS_HELD = 32  # pieces of files that stay in the object store for other node
 @contextlib.contextmanager
 def open_cluster(address: str, note: Announce = lambda _: None) -> Iterator[RaySite]:
     """Connect to the cluster at an address, or start one on this machine (``local``)."""
-    with connect(address) as ray:
+    with connect(address) as ray, rare_collections():
         site = RaySite(ray, note)
         try:
             note(site.summarize())
             yield site
         finally:
             site.close()
+
+
+@contextlib.contextmanager
+def rare_collections() -> Iterator[None]:
+    """Look for cycles of garbage less often: a driver's records are many, and have none.
+
+    With the usual thresholds that takes a fifth of the driver's time (benchmarks/cluster.py).
+    """
+    before = gc.get_threshold()
+    gc.set_threshold(*COLLECTIONS)
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
 
 
 class FileSource:
