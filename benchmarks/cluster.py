@@ -15,7 +15,9 @@ of the machine; verdicts per second do.
 
 The second form judges the same recorded completions (``$ASSAY_DATA_DIR/completions``) with
 ``assay score`` without and with ``--ray``, alternately, and prints the ratio of the rates. Rates
-are of judging alone: a cluster starts once per command, in seconds.
+are of judging alone: a cluster starts once per command, in seconds. On a machine with other load,
+the ratio of CPU times says more. It counts the driver, the actor and all that they start as work,
+and takes what Ray's other processes use all the time from the cores.
 """
 
 from __future__ import annotations
@@ -43,6 +45,7 @@ from assay.cluster.engine import EngineAbout, EngineSettings
 from assay.cluster.host import Answer, AnyItem
 from assay.cluster.pool import JudgePool, PoolFacts, PoolSettings
 from assay.cluster.site import RemoteEngine, rare_collections
+from assay.machine import usable_cores
 from assay.models import EngineFacts, Model
 from assay.pipeline import EvalConfig, Sampling, ScoreConfig, evaluate, score
 from assay.pipeline.site import THIS_MACHINE, Site
@@ -55,6 +58,7 @@ from assay.types import Capabilities, Completion, Program, Request, Verdict
 PROBLEMS = 20  # of the benchmark mini
 CHARACTERS_PER_TOKEN = 4
 WARM_UP = 0.2  # of the samples
+DAEMONS = ("raylet", "gcs_server", "dashboard", "log_monitor", "monitor.py", "agent")
 SAMPLES = "completions/humaneval_poe_ollama.jsonl.gz"
 
 
@@ -254,8 +258,44 @@ def write_samples(path: Path, count: int) -> Path:
     return path
 
 
-def rate(site: Site, samples: Path, count: int) -> float:
-    """Return the programs that ``assay score`` judges per second."""
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """Hold the CPU time of this process and all that it started: work, and Ray's own processes."""
+
+    wall: float
+    work: float
+    daemons: float
+
+
+def read_cost() -> Cost:
+    """Return the CPU time so far. That of ended processes is in the one that waited for them."""
+    ticks = os.sysconf("SC_CLK_TCK")
+    work = daemons = 0.0
+    # Actors and what they start are work. The other processes of Ray run all the time.
+    pending = [(os.getpid(), True)]
+    while pending:
+        pid, is_work = pending.pop()
+        with contextlib.suppress(OSError):
+            command = Path(f"/proc/{pid}/cmdline").read_text()
+            fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+            spent = sum(map(int, fields[11:15])) / ticks
+            if any(name in command for name in DAEMONS):
+                is_work = False
+            elif command.startswith("ray::"):
+                is_work = True
+            if is_work:
+                work += spent
+            else:
+                daemons += spent
+            for task in Path(f"/proc/{pid}/task").iterdir():
+                children = (task / "children").read_text().split()
+                pending += [(int(child), is_work) for child in children]
+    return Cost(time.monotonic(), work, daemons)
+
+
+def judge_once(site: Site, samples: Path, count: int) -> tuple[float, Cost]:
+    """Return the programs that ``assay score`` judges per second, and what all of it took."""
+    before = read_cost()
     with tempfile.TemporaryDirectory() as folder:
         watch = Stopwatch(count)
         config = ScoreConfig(
@@ -263,20 +303,36 @@ def rate(site: Site, samples: Path, count: int) -> float:
             site=site, time_limit=2.0,
         )  # fmt: skip
         score(config, watch)
+    after = read_cost()
     judged, taken = watch.between()
-    return judged / taken.wall
+    cost = Cost(after.wall - before.wall, after.work - before.work, after.daemons - before.daemons)
+    return judged / taken.wall, cost
 
 
 def compare_overhead(programs: int, rounds: int) -> None:
-    """Print the rate with Ray on one node as a share of the rate without it."""
+    """Print the rate and the CPU time with Ray on one node, as shares of those without it."""
+    rates, costs = [], []
     with tempfile.TemporaryDirectory() as folder, open_cluster(LOCAL) as site:
         samples = write_samples(Path(folder, "samples.jsonl"), programs)
-        ratios = []
-        for number in range(rounds):
-            alone, with_ray = (rate(one, samples, programs) for one in (THIS_MACHINE, site))
-            ratios.append(with_ray / alone)
-            print(f"round {number + 1}: {alone:.0f}/s alone, {with_ray:.0f}/s with Ray", flush=True)
-    print(f"Ray on one node: {statistics.median(ratios):.2f} of the rate without it")
+        for number in range(rounds + 1):
+            alone, without = judge_once(THIS_MACHINE, samples, programs)
+            with_ray, cost = judge_once(site, samples, programs)
+            idle = cost.daemons / cost.wall
+            print(
+                f"round {number}: {alone:.0f}/s and {1000 * without.work / programs:.1f} CPU-ms "
+                f"per sample alone, {with_ray:.0f}/s and {1000 * cost.work / programs:.1f} CPU-ms "
+                f"with Ray; Ray's own processes {idle:.3f} cores",
+                flush=True,
+            )
+            if number:  # the first one starts workers
+                rates.append(with_ray / alone)
+                # What is left of the cores for work, and how far it goes.
+                cores = usable_cores()
+                costs.append(without.work / cost.work * (cores - idle) / cores)
+    print(
+        f"Ray on one node: {statistics.median(rates):.2f} of the rate without it; "
+        f"{statistics.median(costs):.2f} by CPU time"
+    )
 
 
 if __name__ == "__main__":

@@ -128,9 +128,12 @@ class RayStaff:
         self._changed = threading.Condition(threading.RLock())
         self._joined: Callable[[Member], None] = lambda _: None
         self._complete = False  # all nodes could be used
+        self._closed = False
 
     def recruit(self, joined: Callable[[Member], None]) -> bool:
         """Start missing actors. See ``Staff``."""
+        if self._closed:
+            return False
         places = {place.key: place for place in self._role.places()}
         with self._changed:
             self._joined = joined
@@ -181,8 +184,19 @@ class RayStaff:
             self._complete = True
             return members
 
+    def count(self) -> tuple[int, int]:
+        """Return how many places have an actor, and on how many nodes."""
+        with self._changed:
+            used = [post.place for post in self._posts.values() if post.actor is not None]
+            return len(used), len({place.node.id for place in used})
+
     def close(self) -> None:
-        """End all actors."""
+        """End all actors, and start no others."""
+        self._closed = True
+        self.reset()
+
+    def reset(self) -> None:
+        """End all actors. ``recruit`` starts others."""
         with self._changed:
             posts, self._posts = list(self._posts.values()), {}
             self._kill(posts)

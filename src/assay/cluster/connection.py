@@ -24,6 +24,7 @@ HOST_AND_PORT = re.compile(r"(?P<host>\[[0-9a-fA-F:]+\]|[\w.-]+):(?P<port>[0-9]{
 ADVICE = "Start a cluster with `ray start --head`, or give --ray without an address."
 TOKEN = Path("~/.ray/auth_token")
 REACH_S = 5.0
+LONGEST = 200  # characters of an error of Ray
 OBJECT_STORE = 512 << 20  # bytes, for large contexts: of a cluster on this machine alone
 # Ray reads these when it is imported.
 QUIET = {
@@ -167,4 +168,4 @@ def summarize(error: BaseException) -> str:
     """Return an error of Ray, which may have many lines, as one."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     text = lines[-1] if "Traceback" in str(error) else " ".join(lines)
-    return f"{type(error).__name__}: {text}"[:400]
+    return f"{type(error).__name__}: {text}"[:LONGEST]

@@ -23,7 +23,7 @@ from assay.sandbox.stages import ContextsSent
 
 ATTEMPTS = 3
 BATCH = 128  # items that are sent together at most: a call costs the driver 0.2 ms
-MOST_AHEAD = 2048  # items that a host holds and has not begun
+MOST_AHEAD = 2048  # items that a host holds and has not started
 LOOK_EVERY_S = 3.0  # for hosts that can be started
 C = TypeVar("C")
 P = TypeVar("P")
@@ -96,11 +96,11 @@ class _State(Generic[C, P]):
     """Hold a member and what it was given."""
 
     member: Member
-    target: int  # items that it may hold and not have begun
+    target: int  # items that it may hold and not have started
     given: dict[int, Item[C, P]] = field(default_factory=dict)
     unsent: list[Item[C, P]] = field(default_factory=list)
     limited: bool = False  # it could have been given more
-    begun: bool = False
+    started: bool = False
     lost: bool = False
 
     @property
@@ -312,13 +312,13 @@ class Crew(Generic[C, P, R]):
         """Send what a host was given. After the last items, also their end."""
         messages: list[ToHost] = []
         if state.unsent:
-            if not state.begun:
+            if not state.started:
                 messages.append(Beginning(self._stage))
-                state.begun = True
+                state.started = True
             messages.append(state.member.contexts.pack(state.unsent))
             state.unsent = []
-        if self._fed and state.begun:
+        if self._fed and state.started:
             messages.append(End())
-            state.begun = False  # items of another host that follow are a stage of their own
+            state.started = False  # items of another host that follow are a stage of their own
         if messages:
             state.member.put(messages)

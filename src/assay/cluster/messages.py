@@ -39,7 +39,7 @@ class End(NamedTuple):
 
 
 class Large(NamedTuple):
-    """Stand for a context that is passed beside the message."""
+    """Stand for a context that is passed next to the message."""
 
     number: int
 

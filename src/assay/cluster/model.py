@@ -20,6 +20,7 @@ from assay.types import Completion, Decoding, Prompt, Request
 
 AHEAD = 32  # requests per engine at first
 ASK_S = 60.0
+ASKED = 8  # engines, for the facts of all
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,11 +157,13 @@ class ClusterModel:
             self.reporter.generating(total)
 
     def _describe(self) -> None:
-        """Ask an engine for its facts. They stay known after it has ended."""
-        members = self._staff.members() if self._staff else []
-        if members:
-            self._size = len(members), len({member.name for member in members})
-        for member in members:
+        """Ask engines for their facts. They stay known after the engines have ended."""
+        if self._staff is None:
+            return
+        self._size = self._staff.count()
+        for member in self._staff.members()[:ASKED]:
             with contextlib.suppress(LostHostError):
-                self._facts = ask(self._ray, member.actor.describe.remote(), ASK_S)
-                return
+                found: EngineFacts = ask(self._ray, member.actor.describe.remote(), ASK_S)
+                # An engine that is still loading knows less about itself than another.
+                if len(found.to_json()) >= len(self._facts.to_json()):
+                    self._facts = found

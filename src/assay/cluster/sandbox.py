@@ -110,4 +110,4 @@ class ClusterSandbox:
         finally:
             self._lock.release()
             if not finished:
-                self._staff.close()
+                self._staff.reset()
