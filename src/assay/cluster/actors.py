@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import queue
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
@@ -129,6 +130,8 @@ class RayStaff:
         self._joined: Callable[[Member], None] = lambda _: None
         self._complete = False  # all nodes could be used
         self._closed = False
+        self._news: queue.SimpleQueue[tuple[_Post, Any, Any, int] | None] = queue.SimpleQueue()
+        threading.Thread(target=self._listen, daemon=True).start()
 
     def recruit(self, joined: Callable[[Member], None]) -> bool:
         """Start missing actors. See ``Staff``."""
@@ -194,6 +197,7 @@ class RayStaff:
         """End all actors, and start no others."""
         self._closed = True
         self.reset()
+        self._news.put(None)
 
     def reset(self) -> None:
         """End all actors. ``recruit`` starts others."""
@@ -204,12 +208,17 @@ class RayStaff:
     def _start(self, post: _Post, count: int) -> None:
         actor = post.actor = self._role.start(post.place)
         post.opening = True
+        # Called by the thread that serves all other calls too, so it must never wait for a lock.
         self._role.open(actor).future().add_done_callback(
-            lambda future: self._opened(post, actor, future, count)
+            lambda future: self._news.put((post, actor, future, count))
         )
 
+    def _listen(self) -> None:
+        """Add actors that are open. Runs in a thread of its own."""
+        while (news := self._news.get()) is not None:
+            self._opened(*news)
+
     def _opened(self, post: _Post, actor: Any, future: Any, count: int) -> None:
-        """Add an actor that is open. Called by a thread of Ray."""
         with self._changed:
             if post.actor is not actor:
                 return
@@ -223,7 +232,7 @@ class RayStaff:
                 # What is wrong with the node or the model stays wrong.
                 stays = isinstance(found, AssayError) and not isinstance(found, LostHostError)
                 post.failures = MOST_FAILURES if stays else post.failures + 1
-                threading.Thread(target=self._kill, args=([post],), daemon=True).start()
+                self._kill([post])
                 self._changed.notify_all()
                 return
             post.member = RayMember(actor, post.place.node.name, weight, self._objects, count)
