@@ -139,7 +139,8 @@ class Crew(Generic[C, P, R]):
         self._stopped = self._fed = False
         self._failure: BaseException | None = None
         self._open = 0  # items without an answer
-        self._known: set[int] = set()  # members, by identity; the staff holds them
+        # By identity. Lost members stay, so that no other one gets the identity of one of them.
+        self._known: dict[int, Member] = {}
         self._look_at = 0.0
 
     def answers(self) -> Generator[list[R], None, None]:
@@ -230,7 +231,7 @@ class Crew(Generic[C, P, R]):
         with self._changed:
             if self._stopped or id(member) in self._known:
                 return
-            self._known.add(id(member))
+            self._known[id(member)] = member
             self._states.append(state)
             self._give_again()
             self._changed.notify_all()

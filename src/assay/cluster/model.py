@@ -54,7 +54,7 @@ class ClusterModel:
         self._gpu: str | None = None
         self._kept = False
         self._decoding: Decoding | None = None  # that engines are loaded for
-        self._preloaded: set[int] = set()
+        self._preloaded: dict[int, Member] = {}  # by identity
         self._facts: EngineFacts = here.describe()
         self._size = (0, 0)  # engines, nodes
         self._tokens: dict[str, int] = {}
@@ -122,7 +122,7 @@ class ClusterModel:
         return Usage(sum(one.peak_mb for one in known), sum(gpu) if gpu else None)
 
     def close(self) -> None:
-        staff, self._staff, self._preloaded = self._staff, None, set()
+        staff, self._staff, self._preloaded = self._staff, None, {}
         if staff is not None:
             staff.close()
 
@@ -146,7 +146,7 @@ class ClusterModel:
     def _preload(self, member: Member) -> None:
         """Load an engine. Called from any thread, perhaps more than once for a member."""
         if self._decoding is not None and id(member) not in self._preloaded:
-            self._preloaded.add(id(member))
+            self._preloaded[id(member)] = member
             member.actor.preload.remote(self._decoding)  # type: ignore[attr-defined]
 
     def _watch(self, member: Member, taken: Taken) -> None:
