@@ -16,8 +16,8 @@ of the machine; verdicts per second do.
 The second form judges the same recorded completions (``$ASSAY_DATA_DIR/completions``) with
 ``assay score`` without and with ``--ray``, alternately, and prints the ratio of the rates. Rates
 are of judging alone: a cluster starts once per command, in seconds. On a machine with other load,
-the ratio of CPU times says more. It counts the driver, the actor and all that they start as work,
-and takes what Ray's other processes use all the time from the cores.
+the ratio of CPU times says more. It counts the driver, the actor and all that they start as work.
+What all of them use while nothing is judged is taken from the cores instead.
 """
 
 from __future__ import annotations
@@ -58,6 +58,7 @@ from assay.types import Capabilities, Completion, Program, Request, Verdict
 PROBLEMS = 20  # of the benchmark mini
 CHARACTERS_PER_TOKEN = 4
 WARM_UP = 0.2  # of the samples
+BACKGROUND_S = 15.0
 DAEMONS = ("raylet", "gcs_server", "dashboard", "log_monitor", "monitor.py", "agent")
 SAMPLES = "completions/humaneval_poe_ollama.jsonl.gz"
 
@@ -309,26 +310,36 @@ def judge_once(site: Site, samples: Path, count: int) -> tuple[float, Cost]:
     return judged / taken.wall, cost
 
 
+def measure_background() -> tuple[float, float]:
+    """Return the cores that are used while nothing is judged: by our processes, and by Ray's."""
+    before = read_cost()
+    time.sleep(BACKGROUND_S)
+    after = read_cost()
+    seconds = after.wall - before.wall
+    return (after.work - before.work) / seconds, (after.daemons - before.daemons) / seconds
+
+
 def compare_overhead(programs: int, rounds: int) -> None:
     """Print the rate and the CPU time with Ray on one node, as shares of those without it."""
     rates, costs = [], []
+    cores = usable_cores()
     with tempfile.TemporaryDirectory() as folder, open_cluster(LOCAL) as site:
         samples = write_samples(Path(folder, "samples.jsonl"), programs)
-        for number in range(rounds + 1):
+        judge_once(site, samples, programs // 4)  # starts the actor
+        ours, of_ray = measure_background()
+        print(f"background: {ours:.3f} cores by our processes, {of_ray:.3f} by Ray's", flush=True)
+        for number in range(rounds):
             alone, without = judge_once(THIS_MACHINE, samples, programs)
             with_ray, cost = judge_once(site, samples, programs)
-            idle = cost.daemons / cost.wall
+            spent = [one.work - ours * one.wall for one in (without, cost)]
+            rates.append(with_ray / alone)
+            # How far the work goes, and what the background leaves of the cores.
+            costs.append(spent[0] / spent[1] * (cores - ours - of_ray) / cores)
             print(
-                f"round {number}: {alone:.0f}/s and {1000 * without.work / programs:.1f} CPU-ms "
-                f"per sample alone, {with_ray:.0f}/s and {1000 * cost.work / programs:.1f} CPU-ms "
-                f"with Ray; Ray's own processes {idle:.3f} cores",
+                f"round {number + 1}: {alone:.0f}/s and {1000 * spent[0] / programs:.1f} CPU-ms "
+                f"per sample alone, {with_ray:.0f}/s and {1000 * spent[1] / programs:.1f} with Ray",
                 flush=True,
             )
-            if number:  # the first one starts workers
-                rates.append(with_ray / alone)
-                # What is left of the cores for work, and how far it goes.
-                cores = usable_cores()
-                costs.append(without.work / cost.work * (cores - idle) / cores)
     print(
         f"Ray on one node: {statistics.median(rates):.2f} of the rate without it; "
         f"{statistics.median(costs):.2f} by CPU time"
