@@ -238,9 +238,7 @@ def wait_for_verdicts(folder: Path, count: int, process: subprocess.Popen[str]) 
         time.sleep(0.02)
 
 
-def test_ctrl_c_is_one_line(
-    cluster: LocalCluster, mini: Benchmark, tmp_path: Path
-) -> None:
+def test_ctrl_c_is_one_line(cluster: LocalCluster, mini: Benchmark, tmp_path: Path) -> None:
     cluster.restore(NODES)
     path = write_completions(tmp_path / "samples.jsonl", slow_programs(mini, 0.5))
     command = [
