@@ -174,5 +174,5 @@ $(VENV)/.ready-browser: pyproject.toml $(BIN)/python
 	touch $@
 
 $(VENV)/.ready-all: pyproject.toml $(VENV)/.ready-hf
-	$(PIP) --editable '.[gguf,apr,hf,openai,serve,parquet,wasm,report,browser,dev]'
+	$(PIP) --editable '.[gguf,apr,hf,openai,serve,parquet,ray,wasm,report,browser,dev]'
 	touch $@

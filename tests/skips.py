@@ -87,6 +87,7 @@ LACKS = (
     Lack("needs vllm", lambda: is_missing("vllm")),
     Lack("needs the trl extra", lambda: is_missing("trl")),
     Lack("needs the parquet extra", lambda: is_missing("pyarrow")),
+    Lack("needs the ray extra", lambda: is_missing("ray")),
     Lack("root|as another user|the other tests show it", is_not_root),
     Lack("make container-engine", has_no_runtime),
     Lack("make browser", has_no_browser),

@@ -14,13 +14,14 @@ LAYERS = (
     {"cli"},
     {"reward"},
     {"api"},
-    {"pipeline", "quality", "report", "serve"},
+    {"pipeline", "quality", "report", "serve", "cluster"},
     {"runs", "benchmarks", "models", "sandbox", "extract", "prompts", "selection", "peers"},
     {"formats", "datasets", "scoring"},
 )
 # Within a layer only these.
 SIDEWAYS = {
-    ("report", "pipeline"), ("serve", "pipeline"), ("peers", "sandbox"), ("peers", "benchmarks"),
+    ("report", "pipeline"), ("serve", "pipeline"), ("cluster", "pipeline"),
+    ("peers", "sandbox"), ("peers", "benchmarks"),
     ("formats", "datasets"),
 }  # fmt: skip
 # Folders that are a package's own business: nobody else imports from them.

@@ -10,13 +10,14 @@ from pathlib import Path
 from assay import models, pipeline
 from assay.models import EngineOptions, Model
 from assay.pipeline import EvalConfig, ProblemSelection, Sampling, Until
+from assay.pipeline.site import THIS_MACHINE, CheckModel, Site
 from assay.pipeline.suite.estimate import SuitePlan, estimate_suite
 from assay.pipeline.suite.file import read_suite_file
 from assay.pipeline.suite.plan import ReadyRun, prepare_suite
 from assay.pipeline.suite.run import SuiteResult
 from assay.pipeline.suite.run import run_suite as run_prepared
 from assay.pipeline.suite.suite import Suite
-from assay.progress import Reporter, Silent
+from assay.progress import Announce, Reporter, Silent
 from assay.quality.parity_gate import require_parity
 from assay.runs import Gate, Result
 from assay.runs.publication import require_publishable
@@ -60,6 +61,7 @@ def evaluate(
     parity_gate: bool = True,
     publishable: bool = False,
     until: Until | None = None,
+    site: Site = THIS_MACHINE,
     reporter: Reporter = SILENT,
 ) -> Result:
     """Evaluate a model on a benchmark, or resume the same evaluation, and return its result.
@@ -70,7 +72,8 @@ def evaluate(
     ``last_day`` (YYYY-MM-DD) and ``labels`` (``"difficulty=hard"``) select dated problems.
     ``time_limit`` is in CPU seconds; None derives it from the references. The parity gate applies
     as on the command line.
-    ``until`` adds samples only until a comparison with a baseline decides.
+    ``until`` adds samples only until a comparison with a baseline decides. ``site`` is where the
+    work is done: this machine, or a cluster (see ``assay.cluster.open_cluster``).
     Raise an ``AssayError`` for errors that a user can cause.
     """
     options = engine or EngineOptions()
@@ -99,6 +102,7 @@ def evaluate(
         stop=tuple(stop),
         engine=options,
         until=until,
+        site=site,
     )
     (result,) = run_evaluation(config, reporter, publishable=publishable, parity_gate=parity_gate)
     if publishable:
@@ -117,10 +121,11 @@ def run_evaluation(
 
     Return one result, or one for each strategy with the prompt strategy ``all``.
     """
-    gate = functools.partial(
-        require_parity, config.model, config.engine, publishable=publishable, wanted=parity_gate,
-        note=reporter.note,
-    )  # fmt: skip
+    check = _parity_check(publishable, parity_gate)
+
+    def gate(model: Model) -> Gate:
+        return config.site.check_model(check, config.model, config.engine, model, reporter.note)
+
     config = replace(config, gate=gate)
     if config.until is not None:
         return [pipeline.evaluate_until(config, config.until, reporter)]
@@ -141,6 +146,7 @@ def run_suite(
     data_dir: str | Path | None = None,
     fresh: bool = False,
     parity_gate: bool = True,
+    site: Site = THIS_MACHINE,
     reporter: Reporter = SILENT,
 ) -> SuiteResult:
     """Evaluate the models of a suite, given its YAML file or a Suite, or resume the same suite.
@@ -158,6 +164,7 @@ def run_suite(
         fresh=fresh,
         data_dir=Path(data_dir) if data_dir else None,
         problems=ProblemSelection(problems),
+        site=site,
     )
     return evaluate_suite(suite, base, reporter, parity_gate=parity_gate)
 
@@ -172,14 +179,31 @@ def evaluate_suite(
 ) -> SuiteResult:
     """Run (or resume) a suite. ``base`` has the settings that a suite does not have."""
     suite, runs = open_suite(suite, base, reporter)
+    check = _parity_check(publishable, parity_gate)
 
     def check_device(config: EvalConfig, model: Model) -> Gate:
-        return require_parity(
-            config.model, config.engine, model, publishable=publishable, wanted=parity_gate,
-            note=reporter.note,
-        )  # fmt: skip
+        return config.site.check_model(check, config.model, config.engine, model, reporter.note)
 
     return run_prepared(suite, runs, reporter, check_device)
+
+
+def _parity_check(publishable: bool, wanted: bool) -> CheckModel:
+    """Return the parity gate as a function that can be called on another machine."""
+    return functools.partial(_require_parity, publishable=publishable, wanted=wanted)
+
+
+def _require_parity(
+    spec: str,
+    options: EngineOptions,
+    model: Model,
+    note: Announce,
+    *,
+    publishable: bool,
+    wanted: bool,
+) -> Gate:
+    return require_parity(
+        spec, options, model, publishable=publishable, wanted=wanted, note=note
+    )  # fmt: skip
 
 
 def plan_suite(

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from assay import api, codec, runs
 from assay.cli._choices import MODEL_HELP, STRATEGIES, list_choices
+from assay.cli._cluster import open_site
+from assay.cli._cluster import ray as ray_option
 from assay.cli._groups import GPU_CHECKS, MEASUREMENT, MODEL, PROMPT, GroupedCommand
 from assay.cli._options import (
     judging_options,
@@ -78,12 +81,13 @@ class ModelReferences(click.ParamType[str]):
     help="Baseline of --until: a results file, or the name of a run as listed by `assay history`.",
 )  # fmt: skip
 @margin
+@ray_option
 @model_options
 @judging_options
 def evaluate(
     benchmark: tuple[str, ...], model: tuple[str, ...], results_dir: Path, resume: bool,
     as_json: bool, publishable: bool, parity_gate: bool, until: str | None, against: str,
-    margin: float, **settings: Any,
+    margin: float, ray: str, **settings: Any,
 ) -> None:  # fmt: skip
     """Evaluate a model on BENCHMARK: generate, execute in the sandbox, score.
 
@@ -100,6 +104,7 @@ def evaluate(
       assay eval core --model a.gguf
       assay eval ./mine.yaml --model a.gguf
       assay eval humaneval --preset pass1 --until decided --against BASELINE
+      assay eval humaneval --model a.gguf --ray HEAD:6379
     """
     benchmark = expand_suites(benchmark)
     if (until is None) != (not against):
@@ -114,16 +119,24 @@ def evaluate(
         if len(model) > 1 and config.engine.name:
             raise UsageError("--name: applies to one model. To name several, write a suite file.")
         suite = suite_of(config, benchmark, model)
-        with ProgressDisplay("eval", quiet=as_json) as display:
+        with (
+            ProgressDisplay("eval", quiet=as_json) as display,
+            open_site(ray, display) as site,
+        ):
+            base = dataclasses.replace(config, site=site)
             done = api.evaluate_suite(
-                suite, config, display, publishable=publishable, parity_gate=parity_gate
+                suite, base, display, publishable=publishable, parity_gate=parity_gate
             )
         show_suite(done, as_json=as_json, publishable=publishable)
         return
-    with ProgressDisplay(config.benchmark, quiet=as_json) as display:
+    with (
+        ProgressDisplay(config.benchmark, quiet=as_json) as display,
+        open_site(ray, display) as site,
+    ):
         results = api.run_evaluation(
-            config, display, publishable=publishable, parity_gate=parity_gate
-        )
+            dataclasses.replace(config, site=site), display, publishable=publishable,
+            parity_gate=parity_gate,
+        )  # fmt: skip
     if len(results) > 1:
         show_all(results, as_json=as_json)
     else:

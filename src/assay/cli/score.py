@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 from typing import Any
 
 import click
 
 from assay.cli._choices import JUDGES, list_choices
+from assay.cli._cluster import open_site
+from assay.cli._cluster import ray as ray_option
 from assay.cli._groups import DATA, JUDGING, OUTPUT, GroupedCommand
 from assay.cli._options import judging_options, option
 from assay.cli._output import echo
@@ -57,6 +60,7 @@ from assay.report.summary import summarize_checks
     "--name", "model_name", group=OUTPUT, default="",
     help="Name of the model that generated the completions. Default: the name of the file.",
 )  # fmt: skip
+@ray_option
 @judging_options
 def score(
     samples_file: str,
@@ -67,6 +71,7 @@ def score(
     cross_check: bool,
     resume: bool,
     as_json: bool,
+    ray: str,
     **settings: Any,
 ) -> None:
     """Judge completions that were generated elsewhere.
@@ -83,8 +88,11 @@ def score(
         samples_file=samples_file, results_dir=results_dir, fresh=not resume, **settings
     )
     checks = ScoreChecks(check_flaky, compare_extraction, engine, cross_check)
-    with ProgressDisplay(config.benchmark, quiet=as_json) as display:
-        result = score_and_check(config, checks, display)
+    with (
+        ProgressDisplay(config.benchmark, quiet=as_json) as display,
+        open_site(ray, display) as site,
+    ):
+        result = score_and_check(dataclasses.replace(config, site=site), checks, display)
     show(result, as_json=as_json)
     if not as_json:
         echo(*summarize_checks(checks.select(result), check_flaky))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -9,6 +10,8 @@ import click
 
 from assay import api, codec, runs
 from assay.cli._choices import SANDBOX_HELP, TIER_HELP
+from assay.cli._cluster import open_site
+from assay.cli._cluster import ray as ray_option
 from assay.cli._options import as_json, data_dir, option, results_dir, resume
 from assay.cli._output import INCOMPLETE, echo, echo_json
 from assay.cli._progress import ProgressDisplay
@@ -45,13 +48,14 @@ if TYPE_CHECKING:
     help="Whether to compare GPU and CPU logits first, once per model and device.",
 )  # fmt: skip
 @option("--no-cache", is_flag=True, help="Ignore cached verdicts and completions.")
+@ray_option
 @data_dir
 @results_dir
 @resume
 @as_json
 def suite(
     file: Path, dry_run: bool, problems: str, resume: bool, parity_gate: bool, as_json: bool,
-    **settings: Any,
+    ray: str, **settings: Any,
 ) -> None:  # fmt: skip
     """Evaluate the models of a YAML file, the suite, on its benchmarks.
 
@@ -70,7 +74,9 @@ def suite(
         if dry_run:
             plan = api.plan_suite(file, base, display)
         else:
-            done = api.evaluate_suite(file, base, display, parity_gate=parity_gate)
+            with open_site(ray, display) as site:
+                base = dataclasses.replace(base, site=site)
+                done = api.evaluate_suite(file, base, display, parity_gate=parity_gate)
     if dry_run:
         if as_json:
             echo_json(plan)

@@ -10,6 +10,7 @@ from assay import models
 from assay.errors import UsageError
 from assay.models import EngineOptions
 from assay.pipeline.problems import ProblemSelection
+from assay.pipeline.site import THIS_MACHINE, Site
 from assay.protocol import Protocol
 from assay.runs import Gate
 from assay.scoring.decisions import MARGIN
@@ -123,6 +124,7 @@ class JudgeConfig:
     prompt_imports: PromptImports = "prepended"  # whether code of the prompt precedes programs
     time_limit: float | None = None  # CPU seconds per program; none: the benchmark's own rule
     all_cases: bool = False  # after a failed case on standard input too, to count the right ones
+    site: Site = THIS_MACHINE  # where models and sandboxes are opened
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from assay import benchmarks, codec, extract, models, runs, sandbox, scoring
+from assay import benchmarks, codec, extract, models, runs, scoring
 from assay.borders.printable import quantity
 from assay.errors import UsageError
 from assay.extract import UNCUT
@@ -251,7 +251,7 @@ def _alike_alone(
     if not problems:
         return set()
     benchmark = replace(benchmark, problems=tuple(problems))
-    judge = sandbox.open_sandbox(config.sandbox, config.workers, config.sandbox_tier)
+    judge = config.site.open_sandbox(config.sandbox, config.workers, config.sandbox_tier)
     try:
         benchmark = references.check(benchmark, judge, reporter).benchmark
         tests = {problem.task_id: problem.tests for problem in benchmark.problems}

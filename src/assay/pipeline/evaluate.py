@@ -71,7 +71,7 @@ def evaluate(config: EvalConfig, reporter: Reporter, shared: Shared | None = Non
     selected = shared.selected or select_problems(config, reporter)
     strategy = find_strategy(config.prompt_strategy, selected.benchmark)
     engine = engine_options(config)
-    model = shared.model or models.open_model(config.model, engine, reporter.note)
+    model = shared.model or config.site.open_model(config.model, engine, reporter.note)
     keys = sample_keys(config, selected)
     form = selected.benchmark.form_for(model.identity.prompt_form)
     recorded = isinstance(model, models.RecordedModel)
@@ -126,7 +126,7 @@ def evaluate_all(config: EvalConfig, reporter: Reporter) -> list[Result]:
 @contextlib.contextmanager
 def open_shared(config: EvalConfig, reporter: Reporter) -> Iterator[Shared]:
     """Open the model for several evaluations. It is loaded once and ended with the block."""
-    model = models.open_model(config.model, engine_options(config), reporter.note)
+    model = config.site.open_model(config.model, engine_options(config), reporter.note)
     check_strategy(config, model)
     with contextlib.ExitStack() as loaded:
         if isinstance(model, models.Preloadable):

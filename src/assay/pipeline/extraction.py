@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from assay import extract, runs, sandbox
+from assay import extract, runs
 from assay.extract import extraction_rules
 from assay.extract.workers import Change, Extraction, ExtractionRequest, Extractor
 from assay.pipeline import ScoreConfig, load_recorded_samples, references
@@ -58,7 +58,7 @@ def dependences(config: ScoreConfig, scored: Result, reporter: Reporter) -> list
     problems = {p.task_id: p for p in benchmark.problems}
     requests = ((c, ExtractionRequest(c.text, problems[c.task_id], form)) for c in completions)
     extractor = Extractor(config.workers)
-    judge = sandbox.open_sandbox(config.sandbox, config.workers, config.sandbox_tier)
+    judge = config.site.open_sandbox(config.sandbox, config.workers, config.sandbox_tier)
     found = []
     try:
         texts = [(c, _forms(one)) for c, one in extractor.in_order(requests)]

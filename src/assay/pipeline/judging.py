@@ -175,7 +175,7 @@ def _check_device(config: JudgeConfig, run: runs.RunWriter) -> None:
 
 def open_sandbox(config: JudgeConfig, reporter: Reporter) -> sandbox.Sandbox:
     """Open the sandbox. Report why stronger tiers are not available."""
-    judge = sandbox.open_sandbox(config.sandbox, config.workers, config.sandbox_tier)
+    judge = config.site.open_sandbox(config.sandbox, config.workers, config.sandbox_tier)
     found = judge.capabilities()
     for refused in found.refused:
         reporter.note(f"sandbox tier {found.tier}: a stronger one is not available ({refused})")

@@ -8,6 +8,8 @@ import itertools
 import queue
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Protocol as TypingProtocol
+from typing import runtime_checkable
 
 from assay import models, runs, sandbox
 from assay.pipeline.prompt_settings import complete_prompt
@@ -66,7 +68,19 @@ def engine_line(model: models.Model) -> str:
     return f"engine {model.identity.engine}{': ' if facts else ''}{facts}"
 
 
-_Item = Completion | BaseException | None  # a completion, the failure of the model, or the end
+@runtime_checkable
+class EncodingModel(models.Model, TypingProtocol):
+    """A model whose engines are elsewhere, and encode what is recorded there."""
+
+    def generate_encoded(
+        self, requests: Iterable[Request]
+    ) -> Iterator[Sequence[runs.EncodedCompletion]]:
+        """Yield completions as ``generate`` does, in the batches in which they arrive."""
+        ...
+
+
+# Completions, the failure of the model, or the end.
+_Item = Sequence[Completion] | BaseException | None
 
 
 class _Backlog(queue.Queue[_Item]):
@@ -90,7 +104,9 @@ class _Backlog(queue.Queue[_Item]):
 
 
 def _length(item: _Item) -> int:
-    return 1 + (len(item.text) if isinstance(item, Completion) else 0)
+    if item is None or isinstance(item, BaseException):
+        return 1
+    return sum(1 + len(completion.text) for completion in item)
 
 
 class Stream:
@@ -111,7 +127,7 @@ class Stream:
         store: runs.CompletionStore | None = None,
         when_generated: Callable[[], None] = lambda: None,
     ) -> None:
-        self._complete = store.reuse(model.generate) if store else model.generate
+        self._store = store
         self._when_generated = when_generated
         self._generated = threading.Event()
         self._unscorable = unscorable
@@ -171,13 +187,15 @@ class Stream:
         """Put the model's completions, or its failure, into the queue. Runs in its own thread."""
         try:
             for completion in unjudged:
-                self._put(completion)
-            for completion in self._complete(self._requests(missing)):
-                if not (self._described or completion.reused):  # the engine has started
-                    self._describe()
-                self._run.add_completion(completion)
-                self._reporter.completed(completion)
-                self._put(completion)
+                self._put([completion])
+            for encoded in self._complete(self._requests(missing)):
+                batch = [one.completion for one in encoded]
+                if not (self._described or all(one.reused for one in batch)):
+                    self._describe()  # the engine has started
+                self._run.add_completions(encoded)
+                for completion in batch:
+                    self._reporter.completed(completion)
+                self._put(batch)
             if missing:
                 self._describe()  # an engine may know more about itself now
             self._generated.set()
@@ -185,6 +203,14 @@ class Stream:
             self._put(None)
         except BaseException as error:
             self._put(error)
+
+    def _complete(self, requests: Iterator[Request]) -> Iterator[Sequence[runs.EncodedCompletion]]:
+        """Return the completions of requests, in batches if they come so."""
+        model, store = self._model, self._store
+        if store is None and isinstance(model, EncodingModel):
+            return model.generate_encoded(requests)
+        complete = store.reuse(model.generate) if store else model.generate
+        return ([runs.encode_completion(one)] for one in complete(requests))
 
     def _describe(self) -> None:
         """Record and report the environment, if it is new."""
@@ -249,7 +275,7 @@ class Stream:
             if isinstance(item, BaseException):
                 yield PAUSE
                 raise item
-            yield item
+            yield from item
 
     def _record_unjudged(
         self, completion: Completion, status: Status, reason: str, detail: str

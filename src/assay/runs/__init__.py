@@ -5,7 +5,15 @@ from __future__ import annotations
 from assay.runs.about import Environment, Gate
 from assay.runs.batch_output import BatchLine, BatchOutput, BatchSettings
 from assay.runs.compare import Comparison, ComparisonFamily, compare, compare_family
-from assay.runs.folder import JudgedLines, RunReader, RunWriter, encode_judged, open_run
+from assay.runs.folder import (
+    EncodedCompletion,
+    JudgedLines,
+    RunReader,
+    RunWriter,
+    encode_completion,
+    encode_judged,
+    open_run,
+)
 from assay.runs.history import (
     RunEntry,
     RunFilter,
@@ -29,9 +37,11 @@ from assay.runs.verdict_cache import VerdictCache
 
 __all__ = [
     "BatchLine", "BatchOutput", "BatchSettings", "Comparison", "ComparisonFamily",
-    "CompletionStore", "Environment", "Gate", "JudgedLines", "KeptData", "Result", "RunEntry",
+    "CompletionStore", "EncodedCompletion",
+    "Environment", "Gate", "JudgedLines", "KeptData", "Result", "RunEntry",
     "RunFilter", "RunReader",
     "RunWriter", "VerdictCache", "build_result", "collect_runs", "compare", "compare_family",
+    "encode_completion",
     "encode_judged", "find_result", "find_run_folder", "kept_selection", "list_runs", "open_run",
     "read_result", "read_tsv", "render_result", "with_earlier_checks", "write_evidence",
     "write_result",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import itertools
+import operator
 import os
 import secrets
 import threading
@@ -37,6 +38,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 COMPLETIONS, VERDICTS = "completions.jsonl", "verdicts.jsonl"
 PROGRAMS = "programs.jsonl"  # runs of earlier versions have none
+_FIELDS = [field.name for field in dataclasses.fields(Completion)]
+_after_text = operator.attrgetter(*_FIELDS[_FIELDS.index("text") + 1 :])
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +56,18 @@ class JudgedLines(NamedTuple):
     verdict: Verdict
     verdict_line: str
     program_lines: str = ""
+
+
+class EncodedCompletion(NamedTuple):
+    """Hold a completion, and the line of a run's file that records it."""
+
+    completion: Completion
+    line: str
+
+
+def encode_completion(completion: Completion) -> EncodedCompletion:
+    """Return a completion, ready to be written."""
+    return EncodedCompletion(completion, encode_line(completion))
 
 
 def encode_judged(verdict: Verdict, programs: Sequence[Program] = ()) -> JudgedLines:
@@ -192,10 +207,14 @@ class RunWriter(RunReader):
             write_about(self.path, self.about)
 
     def add_completion(self, completion: Completion) -> None:
-        line = encode_line(completion)
+        self.add_completions([encode_completion(completion)])
+
+    def add_completions(self, encoded: Sequence[EncodedCompletion]) -> None:
+        """Add completions that were encoded, perhaps elsewhere."""
         with self._append_lock:
-            self._lines[COMPLETIONS].append(line)
-            self._completions[completion.key] = _without_text(completion)
+            self._lines[COMPLETIONS].append("".join(one.line for one in encoded))
+            for one in encoded:
+                self._completions[one.completion.key] = _without_text(one.completion)
 
     def add_judged(self, judged: Sequence[JudgedLines]) -> None:
         """Add verdicts, each with the programs that were extracted for its sample."""
@@ -217,7 +236,8 @@ class RunWriter(RunReader):
 
 
 def _without_text(completion: Completion) -> Completion:
-    return dataclasses.replace(completion, text="")
+    # Twice as fast as dataclasses.replace: the driver of a cluster does it for every completion.
+    return Completion(completion.task_id, completion.sample, "", *_after_text(completion))
 
 
 def open_run(

@@ -34,6 +34,7 @@ from assay.prompts import find_strategy
 
 if TYPE_CHECKING:
     from assay.models import Model
+    from assay.pipeline.site import Site
     from assay.progress import Reporter
     from assay.types import Benchmark, Decoding, PromptForm
 
@@ -128,7 +129,9 @@ def _prepare(plans: Sequence[PlannedRun], reporter: Reporter, problems: Mistakes
         key = (config.model, engine_options(config))
         if key not in opened:
             with contextlib.suppress(_NotOpenedError):
-                opened[key] = problems.attempt(at_model, _open_model, key, reporter, problems)
+                opened[key] = problems.attempt(
+                    at_model, _open_model, config.site, key, reporter, problems
+                )
         name = (config.benchmark, config.split)
         if name not in read:
             read[name] = problems.attempt(at_benchmark, load_benchmark, config, reporter)
@@ -144,12 +147,12 @@ def _prepare(plans: Sequence[PlannedRun], reporter: Reporter, problems: Mistakes
     return found
 
 
-def _open_model(key: ModelKey, reporter: Reporter, problems: Mistakes) -> Model:
+def _open_model(site: Site, key: ModelKey, reporter: Reporter, problems: Mistakes) -> Model:
     """Open a model. If the suite has problems, one that is elsewhere is not fetched any more."""
     models.check_reference(key[0])
     if problems.found and not models.is_local(key[0]):
         raise _NotOpenedError
-    return models.open_model(*key, reporter.note)
+    return site.open_model(*key, reporter.note)
 
 
 def _same_names(runs: Sequence[ReadyRun]) -> Iterator[tuple[int, str]]:

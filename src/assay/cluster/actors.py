@@ -1,0 +1,260 @@
+"""Be a member of a crew by a Ray actor, and keep one actor for every place that should have one."""
+
+from __future__ import annotations
+
+import hashlib
+import queue
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from assay.cluster.connection import LostHostError, Node, summarize, unwrap
+from assay.cluster.crew import LostError, Member
+from assay.cluster.messages import ToHost, encode
+from assay.errors import AssayError, RunError
+
+MOST_FAILURES = 3  # of a place in a row
+HELD = 256  # large contexts that stay in the object store
+CALLS_AT_A_TIME = 8  # that an actor serves, in threads
+LINGER_S, LINGER_PER_MEMBER_S = 0.02, 0.001
+CLOSE_S = 5.0
+WAIT_S, WAIT_PER_MEMBER_S = 1.0, 0.02
+
+
+class Objects:
+    """Hold large contexts in Ray's object store, each once for all hosts."""
+
+    def __init__(self, ray: Any) -> None:
+        self._ray = ray
+        self._held: OrderedDict[bytes, Any] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def put(self, content: bytes) -> Any:
+        key = hashlib.blake2b(content, digest_size=16).digest()
+        with self._lock:
+            found = self._held.get(key)
+            if found is None:
+                found = self._held[key] = self._ray.put(content)
+            self._held.move_to_end(key)
+            while len(self._held) > HELD:
+                self._held.popitem(last=False)
+        return found
+
+
+class RayMember(Member):
+    """Call the methods of an actor."""
+
+    def __init__(self, actor: Any, name: str, weight: int, objects: Objects, count: int) -> None:
+        super().__init__(name, weight)
+        self.actor = actor
+        self._objects = objects
+        # So that the driver gets a bounded number of answers per second from all hosts together.
+        self._linger_s = max(LINGER_S, LINGER_PER_MEMBER_S * count)
+        self._wait_s = max(WAIT_S, WAIT_PER_MEMBER_S * count)
+        self._number = 0
+        self._lock = threading.Lock()
+        self._done: Callable[[bytes | BaseException], None] = lambda _: None
+        self._asking = False
+
+    def put(self, messages: list[ToHost]) -> None:
+        content, large = encode(messages)
+        references = [self._objects.put(one) for one in large]
+        self.actor.put.remote(self._number, content, *references)
+        self._number += 1
+
+    def take(self, done: Callable[[bytes | BaseException], None]) -> None:
+        with self._lock:
+            self._done = done
+            if self._asking:
+                return
+            self._asking = True
+        reference = self.actor.take.remote(self._linger_s, self._wait_s)
+        reference.future().add_done_callback(self._answered)
+
+    def _answered(self, future: Any) -> None:
+        """Pass the answer on. Called by a thread of Ray."""
+        found: bytes | BaseException
+        try:
+            found = future.result()
+        except BaseException as error:
+            found = LostError(summarize(error))
+        with self._lock:
+            self._asking = False
+            done = self._done
+        done(found)
+
+
+class Place(NamedTuple):
+    """Name a part of a node that should have a host."""
+
+    node: Node
+    number: int = 0
+
+    @property
+    def key(self) -> tuple[str, int]:
+        return self.node.id, self.number
+
+
+@dataclass(slots=True)
+class _Post:
+    """Hold the actor of a place."""
+
+    place: Place
+    actor: Any = None
+    member: RayMember | None = None
+    opening: bool = False
+    failures: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Role:
+    """Say how an actor is started for a place, and what makes it a member."""
+
+    start: Callable[[Place], Any]  # returns the actor
+    open: Callable[[Any], Any]  # returns the reference of the call
+    accept: Callable[[Place, Any], int]  # returns the weight; raises an error to refuse the node
+    places: Callable[[], Sequence[Place]]
+    close: Callable[[Any], Any]  # returns the reference of the last call, before it is killed
+
+
+class RayStaff:
+    """Keep one actor for every place of the nodes that are alive."""
+
+    def __init__(self, ray: Any, role: Role, objects: Objects, note: Callable[[str], None]) -> None:
+        self._ray, self._role, self._objects, self._note = ray, role, objects, note
+        self._error: AssayError = RunError("cluster: no node has CPUs for assay.")
+        self._posts: dict[tuple[str, int], _Post] = {}
+        self._changed = threading.Condition(threading.RLock())
+        self._joined: Callable[[Member], None] = lambda _: None
+        self._complete = False  # all nodes could be used
+        self._closed = False
+        self._news: queue.SimpleQueue[tuple[_Post, Any, Any, int] | None] = queue.SimpleQueue()
+        threading.Thread(target=self._listen, daemon=True).start()
+
+    def recruit(self, joined: Callable[[Member], None]) -> bool:
+        """Start missing actors. See ``Staff``."""
+        if self._closed:
+            return False
+        places = {place.key: place for place in self._role.places()}
+        with self._changed:
+            self._joined = joined
+            for key in [key for key in self._posts if key not in places]:
+                if self._posts[key].member is None:  # its node is gone
+                    self._kill([self._posts.pop(key)])
+            for key, place in places.items():
+                post = self._posts.setdefault(key, _Post(place))
+                if post.actor is None and post.failures < MOST_FAILURES:
+                    self._start(post, len(places))
+            active = any(post.actor is not None for post in self._posts.values())
+            members = self.members()
+        for member in members:
+            joined(member)
+        return active
+
+    def dismiss(self, member: Member, why: BaseException) -> None:
+        with self._changed:
+            for post in self._posts.values():
+                if post.member is member:
+                    self._error = _explain(why)
+                    self._note(f"cluster: lost {member.name} ({why}); its work is done again")
+                    post.failures = 1 if member.consumed else post.failures + 1
+                    self._kill([post])
+
+    def explain(self) -> AssayError:
+        return self._error
+
+    def members(self) -> list[RayMember]:
+        with self._changed:
+            return [post.member for post in self._posts.values() if post.member]
+
+    def wait(self, timeout_s: float) -> list[RayMember]:
+        """Return the members once every actor is open.
+
+        The first time, raise the error of a node that cannot have one. Later such a node is left
+        out.
+        """
+        self.recruit(lambda _: None)
+        with self._changed:
+            self._changed.wait_for(
+                lambda: not any(post.opening for post in self._posts.values()), timeout_s
+            )
+            refused = any(post.failures >= MOST_FAILURES for post in self._posts.values())
+            members = self.members()
+            if not members or (refused and not self._complete):
+                raise self._error
+            self._complete = True
+            return members
+
+    def count(self) -> tuple[int, int]:
+        """Return how many places have an actor, and on how many nodes."""
+        with self._changed:
+            used = [post.place for post in self._posts.values() if post.actor is not None]
+            return len(used), len({place.node.id for place in used})
+
+    def close(self) -> None:
+        """End all actors, and start no others."""
+        self._closed = True
+        self.reset()
+        self._news.put(None)
+
+    def reset(self) -> None:
+        """End all actors. ``recruit`` starts others."""
+        with self._changed:
+            posts, self._posts = list(self._posts.values()), {}
+            self._kill(posts)
+
+    def _start(self, post: _Post, count: int) -> None:
+        actor = post.actor = self._role.start(post.place)
+        post.opening = True
+        # Called by the thread that serves all other calls too, so it must never wait for a lock.
+        self._role.open(actor).future().add_done_callback(
+            lambda future: self._news.put((post, actor, future, count))
+        )
+
+    def _listen(self) -> None:
+        """Add actors that are open. Runs in a thread of its own."""
+        while (news := self._news.get()) is not None:
+            self._opened(*news)
+
+    def _opened(self, post: _Post, actor: Any, future: Any, count: int) -> None:
+        with self._changed:
+            if post.actor is not actor:
+                return
+            post.opening = False
+            try:
+                weight = self._role.accept(post.place, future.result())
+            except BaseException as error:
+                found = unwrap(error)
+                self._error = _explain(found)
+                self._note(f"cluster: no host on node {post.place.node.name} ({found})")
+                # What is wrong with the node or the model stays wrong.
+                stays = isinstance(found, AssayError) and not isinstance(found, LostHostError)
+                post.failures = MOST_FAILURES if stays else post.failures + 1
+                self._kill([post])
+                self._changed.notify_all()
+                return
+            post.member = RayMember(actor, post.place.node.name, weight, self._objects, count)
+            joined, member = self._joined, post.member
+            self._changed.notify_all()
+        joined(member)
+
+    def _kill(self, posts: Sequence[_Post]) -> None:
+        actors = [post.actor for post in posts if post.actor is not None]
+        for post in posts:
+            post.actor, post.member, post.opening = None, None, False
+        calls = [self._role.close(actor) for actor in actors]
+        if calls:
+            self._ray.wait(calls, num_returns=len(calls), timeout=CLOSE_S)
+        for actor in actors:
+            self._ray.kill(actor)
+
+
+def _explain(error: BaseException) -> AssayError:
+    if isinstance(error, AssayError) and not isinstance(error, LostHostError):
+        return error
+    return RunError(
+        f"cluster: no node is left ({error}). Completed work is saved; run the same command to "
+        "resume."
+    )

@@ -1,0 +1,111 @@
+"""Define messages between the driver and its hosts. Both sides are assay's own code.
+
+They are pickled here rather than by Ray, whose pickler is written in Python and several times as
+slow. Nothing that a program or a model wrote is unpickled: it arrives as text.
+"""
+
+from __future__ import annotations
+
+import copyreg
+import dataclasses
+import operator
+import pickle
+from typing import Any, NamedTuple
+
+from assay.errors import (
+    AssayError,
+    DataError,
+    ExtractionError,
+    ModelError,
+    RunError,
+    SandboxError,
+    UsageError,
+)
+from assay.sandbox.stages import Items
+from assay.types import Completion, Decoding, Prompt
+
+LARGE = 1 << 18  # bytes of a context that travels by the object store, once for all hosts
+KINDS = (UsageError, DataError, ModelError, ExtractionError, SandboxError, RunError)
+
+
+class Beginning(NamedTuple):
+    """Begin a stage."""
+
+    stage: Any
+
+
+class End(NamedTuple):
+    """End the items of a stage."""
+
+
+class Large(NamedTuple):
+    """Stand for a context that is passed next to the message."""
+
+    number: int
+
+
+class Taken(NamedTuple):
+    """Hold the answers of a host, and how far it is."""
+
+    answers: list[tuple[int, Any]]
+    consumed: int = 0  # items that the work has taken so far
+    starved: bool = False  # it has waited for items
+    tokens: int = 0  # generated so far, with those of unfinished completions
+    loading: bool = False
+    failure: AssayError | None = None  # that ends the work
+
+
+ToHost = Beginning | Items | End
+
+
+def encode(messages: list[ToHost]) -> tuple[bytes, list[bytes]]:
+    """Return messages as bytes, and apart from them their large contexts."""
+    large: list[bytes] = []
+    plain: list[ToHost] = []
+    for message in messages:
+        if isinstance(message, Items):
+            contexts: list[tuple[int, Any]] = []
+            for number, content in message.contexts:
+                if len(content) >= LARGE:
+                    contexts.append((number, Large(len(large))))
+                    large.append(content)
+                else:
+                    contexts.append((number, content))
+            message = Items(contexts, message.items)
+        plain.append(message)
+    return pickle.dumps(plain, pickle.HIGHEST_PROTOCOL), large
+
+
+def decode(content: bytes, large: tuple[bytes, ...]) -> list[ToHost]:
+    """Return messages with their contexts."""
+    found: list[ToHost] = []
+    for message in pickle.loads(content):
+        if isinstance(message, Items):
+            contexts = [
+                (number, large[one.number] if isinstance(one, Large) else one)
+                for number, one in message.contexts
+            ]
+            message = Items(contexts, message.items)
+        found.append(message)
+    return found
+
+
+def make_portable(error: BaseException, where: str = "") -> AssayError:
+    """Return an error that can be pickled, with the name of the node."""
+    prefix = f"node {where}: " if where else ""
+    for kind in KINDS:
+        if isinstance(error, kind):
+            return kind(f"{prefix}{error}")
+    if isinstance(error, AssayError):
+        return RunError(f"{prefix}{error}")
+    return RunError(f"{prefix}{type(error).__name__}: {error}")
+
+
+def _pickle_as_call(cls: type[Any]) -> None:
+    """Pickle a dataclass as a call with its fields: several times as fast as by its state."""
+    fields = operator.attrgetter(*(field.name for field in dataclasses.fields(cls)))
+    copyreg.pickle(cls, lambda value: (cls, fields(value)))
+
+
+for _type in (Completion, Decoding, Prompt):
+    _pickle_as_call(_type)

@@ -1,0 +1,169 @@
+"""Be a model whose engines are on the nodes of a cluster."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Generator, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from assay.cluster.actors import RayStaff
+from assay.cluster.connection import LostHostError, ask
+from assay.cluster.crew import Crew, Member, Pace
+from assay.cluster.engine import GenerateStage, split_request
+from assay.cluster.messages import Taken
+from assay.errors import ModelError
+from assay.models import EngineFacts, Loading, Model, Rendered, Usage
+from assay.progress import Reporter
+from assay.runs import EncodedCompletion
+from assay.types import Completion, Decoding, Prompt, Request
+
+AHEAD = 32  # requests per engine at first
+ASK_S = 60.0
+ASKED = 8  # engines, for the facts of all
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterFacts(EngineFacts):
+    """The facts of one engine, and where all of them are."""
+
+    first: EngineFacts
+    ray: str
+    engines: int
+    nodes: int
+
+    def to_json(self) -> dict[str, Any]:
+        own = {"ray": self.ray, "engines": self.engines, "nodes": self.nodes}
+        return {**self.first.to_json(), **own}
+
+
+class ClusterModel:
+    """The same model in one actor per GPU, or per some cores. A free engine takes requests."""
+
+    def __init__(
+        self,
+        ray: Any,
+        here: Model,
+        start: Callable[[], RayStaff],
+        find_gpu: Callable[[], str],
+    ) -> None:
+        self._ray, self._here, self._start, self._find_gpu = ray, here, start, find_gpu
+        self.identity, self.thinks = here.identity, here.thinks
+        self.reporter: Reporter | None = None
+        self._staff: RayStaff | None = None
+        self._gpu: str | None = None
+        self._kept = False
+        self._decoding: Decoding | None = None  # that engines are loaded for
+        self._preloaded: dict[int, Member] = {}  # by identity
+        self._facts: EngineFacts = here.describe()
+        self._size = (0, 0)  # engines, nodes
+        self._tokens: dict[str, int] = {}
+
+    def gpu(self) -> str:
+        if self._gpu is None:
+            self._gpu = self._find_gpu()
+        return self._gpu
+
+    def render(self, prompt: Prompt) -> Rendered:
+        return self._here.render(prompt)
+
+    def preload(self, decoding: Decoding) -> None:
+        self._decoding = decoding
+        self._require().recruit(self._preload)
+
+    def generate(self, requests: Iterable[Request]) -> Iterator[Completion]:
+        for batch in self.generate_encoded(requests):
+            for one in batch:
+                yield one.completion
+
+    def generate_encoded(self, requests: Iterable[Request]) -> Iterator[list[EncodedCompletion]]:
+        """Yield completions in the batches in which they arrive, with their lines."""
+        items = map(split_request, requests)
+        first = next(items, None)
+        if first is None:
+            return
+        answered = False
+        try:
+            if self.reporter is not None:
+                self.reporter.loading()
+            self._tokens = {}
+            with contextlib.closing(self._crew(first, items)) as batches:
+                yield from batches
+            self._describe()
+            answered = True
+        finally:
+            if not (self._kept and answered):
+                self.close()
+
+    def describe(self) -> EngineFacts:
+        self._describe()
+        version = str(self._ray.__version__)
+        return ClusterFacts(self._facts, version, *self._size)
+
+    @contextlib.contextmanager
+    def keep_loaded(self) -> Iterator[Loading]:
+        before, self._kept = self._kept, True
+        try:
+            yield "kept"
+        finally:
+            self._kept = before
+            if not before:
+                self.close()
+
+    def usage(self) -> Usage | None:
+        found = []
+        for member in self._staff.members() if self._staff else []:
+            with contextlib.suppress(LostHostError):
+                found.append(ask(self._ray, member.actor.usage.remote(), ASK_S))
+        known = [one for one in found if one is not None]
+        if not known:
+            return None
+        gpu = [one.gpu_peak_mb for one in known if one.gpu_peak_mb is not None]
+        return Usage(sum(one.peak_mb for one in known), sum(gpu) if gpu else None)
+
+    def close(self) -> None:
+        staff, self._staff, self._preloaded = self._staff, None, {}
+        if staff is not None:
+            staff.close()
+
+    def _crew(
+        self, first: Any, rest: Iterator[Any]
+    ) -> Generator[list[EncodedCompletion], None, None]:
+        def items() -> Iterator[Any]:
+            yield first
+            yield from rest
+
+        crew: Crew[Any, Any, EncodedCompletion] = Crew(
+            GenerateStage(), items(), self._require(), Pace(AHEAD), (ModelError,), self._watch
+        )
+        return crew.answers()
+
+    def _require(self) -> RayStaff:
+        if self._staff is None:
+            self._staff = self._start()
+        return self._staff
+
+    def _preload(self, member: Member) -> None:
+        """Load an engine. Called from any thread, perhaps more than once for a member."""
+        if self._decoding is not None and id(member) not in self._preloaded:
+            self._preloaded[id(member)] = member
+            member.actor.preload.remote(self._decoding)  # type: ignore[attr-defined]
+
+    def _watch(self, member: Member, taken: Taken) -> None:
+        if self.reporter is None:
+            return
+        self._tokens[f"{member.name} {id(member)}"] = taken.tokens
+        if total := sum(self._tokens.values()):
+            self.reporter.generating(total)
+
+    def _describe(self) -> None:
+        """Ask engines for their facts. They stay known after the engines have ended."""
+        if self._staff is None:
+            return
+        self._size = self._staff.count()
+        for member in self._staff.members()[:ASKED]:
+            with contextlib.suppress(LostHostError):
+                found: EngineFacts = ask(self._ray, member.actor.describe.remote(), ASK_S)
+                # An engine that is still loading knows less about itself than another.
+                if len(found.to_json()) >= len(self._facts.to_json()):
+                    self._facts = found

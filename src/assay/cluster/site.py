@@ -1,0 +1,292 @@
+"""Open models and sandboxes on the nodes of a Ray cluster."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import gc
+import os
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from assay import models
+from assay.borders.printable import quantity
+from assay.cluster.actors import CALLS_AT_A_TIME, Objects, Place, RayStaff, Role
+from assay.cluster.connection import Node, ask, connect, list_nodes
+from assay.cluster.engine import EngineAbout, EngineHost, EngineSettings
+from assay.cluster.files import CHUNK, Shipment, Source, describe_files
+from assay.cluster.model import ClusterModel
+from assay.cluster.pool import JudgePool, PoolSettings
+from assay.cluster.sandbox import ClusterSandbox, PoolRules, check_version
+from assay.errors import UsageError
+from assay.models import EngineOptions, Model
+from assay.models.settings import refuse
+from assay.pipeline.site import CheckModel
+from assay.progress import Announce
+from assay.runs import Gate
+from assay.sandbox import Sandbox
+
+CLOSE_S = 5.0
+COLLECTIONS = 100_000, 50, 100
+OPEN_S, CHECK_S = 3600.0, 7200.0  # to copy files; to compare devices
+CHUNKS_HELD = 32  # pieces of files that stay in the object store for other nodes
+
+
+@contextlib.contextmanager
+def open_cluster(address: str, note: Announce = lambda _: None) -> Iterator[RaySite]:
+    """Connect to the cluster at an address, or start one on this machine (``local``)."""
+    with connect(address) as ray, rare_collections():
+        site = RaySite(ray, note)
+        try:
+            note(site.summarize())
+            yield site
+        finally:
+            site.close()
+
+
+@contextlib.contextmanager
+def rare_collections() -> Iterator[None]:
+    """Look for cycles of garbage less often: a driver's records are many, and have none.
+
+    With the usual thresholds that takes a fifth of the driver's time (benchmarks/cluster.py).
+    """
+    before = gc.get_threshold()
+    gc.set_threshold(*COLLECTIONS)
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
+
+
+class FileSource:
+    """Read the driver's files for nodes that do not have them. Runs on the driver's node."""
+
+    def __init__(self, paths: list[str]) -> None:
+        self._paths = set(paths)
+        self._held: OrderedDict[tuple[str, int], Any] = OrderedDict()
+
+    def read(self, path: str, offset: int, size: int) -> list[Any]:
+        """Return a reference to a piece of a file, so that nodes also copy from each other."""
+        import ray
+
+        if path not in self._paths or size > CHUNK:
+            raise PermissionError(path)
+        key = path, offset
+        if key not in self._held:
+            with Path(path).open("rb") as file:
+                file.seek(offset)
+                self._held[key] = ray.put(file.read(size))
+            while len(self._held) > CHUNKS_HELD:
+                self._held.popitem(last=False)
+        return [self._held[key]]
+
+
+def read_from(source: Any) -> Source:
+    """Return a function that reads from a FileSource."""
+    import ray
+
+    def read(path: str, offset: int, size: int) -> bytes:
+        (reference,) = ray.get(source.read.remote(path, offset, size))
+        content: bytes = ray.get(reference)
+        return content
+
+    return read
+
+
+class RemoteEngine(EngineHost):
+    """Be an EngineHost that can copy files from the driver's node."""
+
+    def open_from(self, settings: EngineSettings, source: Any) -> EngineAbout:
+        return self.open(settings, read_from(source) if source is not None else None)
+
+
+class RaySite:
+    """Be the site of evaluations on a cluster."""
+
+    pool: type[JudgePool] = JudgePool  # what runs on nodes; a benchmark simulates both
+    engine: type[RemoteEngine] = RemoteEngine
+
+    def __init__(self, ray: Any, note: Announce = lambda _: None) -> None:
+        self._ray, self._note = ray, note
+        self._objects = Objects(ray)
+        self._pools: dict[PoolSettings, tuple[RayStaff, PoolRules]] = {}
+        self._models: list[ClusterModel] = []
+        self._sources: dict[tuple[str, ...], Any] = {}
+
+    def summarize(self) -> str:
+        """Return a line with the nodes and what they have."""
+        nodes = list_nodes(self._ray)
+        gpus = sum(node.gpus for node in nodes)
+        counts = [(len(nodes), "node"), (sum(node.cpus for node in nodes), "CPU"), (gpus, "GPU")]
+        parts = [quantity(count, noun) for count, noun in counts if count]
+        return f"ray {self._ray.__version__}: {', '.join(parts)}"
+
+    def open_sandbox(self, kind: str, workers: int, tier: str) -> Sandbox:
+        settings = PoolSettings(kind, workers, tier)
+        if settings not in self._pools:
+            rules = PoolRules()
+            self._pools[settings] = self._staff(self._pool_role(settings, rules)), rules
+        staff, rules = self._pools[settings]
+        return ClusterSandbox(self._ray, staff, rules)
+
+    def open_model(self, spec: str, options: EngineOptions, announce: Announce) -> Model:
+        here = models.open_model(spec, options, announce)
+        how = models.backends.get(here.identity.engine).devices
+        if how == "none":  # a server, or recorded completions
+            return here
+        if how == "processes":
+            refuse(options, "ray", "devices")
+        settings = engine_settings(spec, options, here)
+        role = self._engine_role(settings)
+        model = ClusterModel(
+            self._ray, here, lambda: self._staff(role),
+            lambda: self._probe(role, lambda actor: actor.gpu.remote()),
+        )  # fmt: skip
+        self._models.append(model)
+        return model
+
+    def check_model(
+        self, check: CheckModel, spec: str, options: EngineOptions, model: Model, note: Announce
+    ) -> Gate:
+        if not isinstance(model, ClusterModel) or not model.gpu():
+            return check(spec, options, model, note)
+        role = self._engine_role(engine_settings(spec, options, model))
+        gate, notes = self._probe(role, lambda actor: actor.check.remote(check))
+        for one in notes:
+            note(one)
+        found: Gate = gate
+        return found
+
+    def close(self) -> None:
+        """End everything that was started on the cluster."""
+        for model in self._models:
+            model.close()
+        for staff, _ in self._pools.values():
+            staff.close()
+        for source in self._sources.values():
+            self._ray.kill(source)
+
+    def _staff(self, role: Role) -> RayStaff:
+        return RayStaff(self._ray, role, self._objects, self._note)
+
+    def _pool_role(self, settings: PoolSettings, rules: PoolRules) -> Role:
+        def start(place: Place) -> Any:
+            return self._actor(self.pool, place, num_cpus=0).remote(place.node.cpus)
+
+        return Role(
+            start,
+            lambda actor: actor.open.remote(settings),
+            rules.accept,
+            lambda: [Place(node) for node in list_nodes(self._ray)],
+            lambda actor: actor.release.remote(),
+        )
+
+    def _engine_role(self, settings: EngineSettings) -> Role:
+        options = settings.options
+        devices = len(options.devices.split(",")) if options.devices else 1
+        own_threads = "OMP_NUM_THREADS" in os.environ
+
+        def start(place: Place) -> Any:
+            if uses_gpus(self._nodes(), options):
+                return self._actor(self.engine, place, num_gpus=devices, num_cpus=0).remote(
+                    0, own_threads
+                )
+            cpus = options.threads or place.node.cpus
+            return self._actor(self.engine, place, num_cpus=cpus).remote(cpus, own_threads)
+
+        def accept(place: Place, about: EngineAbout) -> int:
+            check_version(place.node.name, about.version)
+            return 1
+
+        return Role(
+            start,
+            lambda actor: actor.open_from.remote(settings, self._source(settings)),
+            accept,
+            lambda: engine_places(self._nodes(), options, devices),
+            lambda actor: actor.close.remote(),
+        )
+
+    def _nodes(self) -> list[Node]:
+        return list_nodes(self._ray)
+
+    def _actor(self, host: type[Any], place: Place, **resources: float) -> Any:
+        affinity = self._ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy
+        return self._ray.remote(host).options(
+            max_concurrency=CALLS_AT_A_TIME,
+            scheduling_strategy=affinity(place.node.id, soft=False),
+            **resources,
+        )
+
+    def _source(self, settings: EngineSettings) -> Any:
+        """Return the actor that reads a model's files, which starts when it is first needed."""
+        shipments = [one for one in (settings.model, settings.adapter) if one is not None]
+        paths = tuple(path for one in shipments for path in shipped_paths(one))
+        if not paths or len(self._nodes()) < 2:
+            return None
+        if paths not in self._sources:
+            here = self._ray.get_runtime_context().get_node_id()
+            affinity = self._ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy
+            self._sources[paths] = (
+                self._ray.remote(FileSource)
+                .options(num_cpus=0, scheduling_strategy=affinity(here, soft=False))
+                .remote(list(paths))
+            )
+        return self._sources[paths]
+
+    def _probe(self, role: Role, call: Callable[[Any], Any]) -> Any:
+        """Return the answer of an engine that is started for this question alone."""
+        places = role.places()
+        if not places:
+            raise UsageError("--ray: no node of the cluster has CPUs. Add nodes.")
+        if not places[0].node.gpus:
+            return ""
+        actor = role.start(places[0])
+        try:
+            ask(self._ray, role.open(actor), OPEN_S)
+            return ask(self._ray, call(actor), CHECK_S)
+        finally:
+            self._ray.wait([role.close(actor)], timeout=CLOSE_S)
+            self._ray.kill(actor)
+
+
+def engine_settings(spec: str, options: EngineOptions, model: Model) -> EngineSettings:
+    """Return how nodes open a model: its files, if it has any here, and its identity."""
+    found = models.parse_reference(spec)
+    path = Path(found.reference)
+    shipped = describe_files(path) if path.exists() else None
+    adapter = describe_files(Path(options.adapter)) if options.adapter else None
+    return EngineSettings(
+        spec, found.engine, dataclasses.replace(options, name=model.identity.name),
+        model.identity, shipped, adapter,
+    )  # fmt: skip
+
+
+def shipped_paths(shipment: Shipment) -> list[str]:
+    """Return the paths of a shipment's files on the driver's machine."""
+    return [
+        str(Path(shipment.root, one.path)) if one.path else shipment.root for one in shipment.files
+    ]
+
+
+def uses_gpus(nodes: list[Node], options: EngineOptions) -> bool:
+    """Return whether engines are placed on GPUs."""
+    if options.device == "cpu":
+        return False
+    if any(node.gpus for node in nodes):
+        return True
+    if options.device == "cuda":
+        raise UsageError("--device cuda: no node of the cluster has a GPU. Add one, or drop it.")
+    return False
+
+
+def engine_places(nodes: list[Node], options: EngineOptions, devices: int) -> list[Place]:
+    """Return one place per GPU, or per ``--threads`` CPUs, or per node."""
+    if uses_gpus(nodes, options):
+        return [Place(n, i) for n in nodes for i in range(n.gpus // devices)]
+    return [
+        Place(n, i)
+        for n in nodes
+        for i in range(max(1, n.cpus // options.threads) if options.threads else 1)
+    ]
