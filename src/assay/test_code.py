@@ -1,13 +1,66 @@
-"""Analyse test code: what it tests, and whether it can run apart from a program."""
+"""Build tests that users and clients write: as code, as calls of a function, as texts.
+
+Test code is analysed: what it tests, and whether it can run apart from a program.
+"""
 
 from __future__ import annotations
 
 import ast
 import builtins
+from collections.abc import Sequence
+from typing import Any
 
-from assay.types import Integrity, Tests
+from assay import codec, plain, text_cases
+from assay.types import Cases, Integrity, Tests
 
 BUILTINS = frozenset(dir(builtins))
+COMPARISONS = ("exact", "livecodebench", "tolerant")  # of texts
+GROUP = "cases"
+# Values are compared as Python does. Lists and tuples are equal, because JSON has only lists.
+MATCHER = """\
+def matcher():
+    return lambda arguments, expected, got: same(expected, got) or (
+        WRAPPED and isinstance(expected, list) and same(expected, [got])
+    )
+
+
+def same(expected, got):
+    if isinstance(expected, (list, tuple)) and isinstance(got, (list, tuple)):
+        return len(expected) == len(got) and all(map(same, expected, got))
+    if isinstance(expected, dict) and isinstance(got, dict):
+        return expected.keys() == got.keys() and all(same(expected[k], got[k]) for k in expected)
+    if TOLERANCE and isinstance(expected, float) and isinstance(got, (int, float)):
+        return expected == got or abs(expected - got) <= TOLERANCE * max(1.0, abs(expected))
+    return expected == got
+"""
+
+
+def call_tests(
+    entry_point: str,
+    pairs: Sequence[tuple[Sequence[Any], Any]],
+    tolerance: float = 0.0,
+    *,
+    preamble: str = "",
+    wrapped: bool = False,
+) -> Tests:
+    """Return tests that call a function with arguments and compare what it returns.
+
+    ``tolerance`` is for expected floats, relative above 1. ``wrapped``: an expected list may also
+    hold the result as its only item, as in APPS.
+    """
+    inputs = {GROUP: [plain.encode(list(arguments)) for arguments, _ in pairs]}
+    expected = {GROUP: [plain.encode(value) for _, value in pairs]}
+    cases = Cases(inputs, expected, codec.digest([inputs, expected]))
+    code = MATCHER.replace("TOLERANCE", repr(tolerance)).replace("WRAPPED", repr(wrapped))
+    return Tests(entry_point, code, preamble, integrity="separated", cases=cases)
+
+
+def script_tests(
+    pairs: Sequence[tuple[str, str]], comparison: str, *, run_all: bool = True
+) -> Tests:
+    """Return tests of programs that read standard input: pairs of input and output."""
+    texts = text_cases.pack(pairs, "stdin", comparison, run_all=run_all)
+    return Tests("", "", integrity="separated", texts=texts)
 
 
 def code_tests(entry_point: str, code: str, prompt_code: str = "") -> Tests:

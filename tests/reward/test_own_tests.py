@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from assay import text_cases
 from assay.errors import UsageError
-from assay.reward.tests import MATCHER, BenchmarkTask, own_problem, read_task, split
+from assay.reward.tests import BenchmarkTask, own_problem, read_task, split
+from assay.test_code import call_tests
 from assay.types import Problem, Tests
 
 CASES = {"entry_point": "add", "cases": [{"arguments": [1, 2], "expected": 3}]}
@@ -100,8 +101,7 @@ def test_the_rows_of_verl_are_read() -> None:
 
 def same(expected: object, got: object, tolerance: float = 0.0, wrapped: bool = False) -> bool:
     namespace: dict[str, Any] = {}
-    code = MATCHER.replace("TOLERANCE", repr(tolerance)).replace("WRAPPED", repr(wrapped))
-    exec(code, namespace)
+    exec(call_tests("f", [], tolerance, wrapped=wrapped).code, namespace)
     return bool(namespace["matcher"]()([], expected, got))
 
 

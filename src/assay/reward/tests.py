@@ -9,30 +9,17 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from assay import codec, plain, text_cases
+from assay import codec
 from assay.errors import UsageError
-from assay.test_code import code_tests, function_under_test
-from assay.types import Cases, Problem, Tests
+from assay.test_code import (
+    COMPARISONS,
+    call_tests,
+    code_tests,
+    function_under_test,
+    script_tests,
+)
+from assay.types import Problem, Tests
 
-GROUP = "cases"
-COMPARISONS = ("exact", "livecodebench", "tolerant")
-# Lists and tuples are equal, because JSON has only lists.
-MATCHER = """\
-def matcher():
-    return lambda arguments, expected, got: same(expected, got) or (
-        WRAPPED and isinstance(expected, list) and same(expected, [got])
-    )
-
-
-def same(expected, got):
-    if isinstance(expected, (list, tuple)) and isinstance(got, (list, tuple)):
-        return len(expected) == len(got) and all(map(same, expected, got))
-    if isinstance(expected, dict) and isinstance(got, dict):
-        return expected.keys() == got.keys() and all(same(expected[k], got[k]) for k in expected)
-    if TOLERANCE and isinstance(expected, float) and isinstance(got, (int, float)):
-        return expected == got or abs(expected - got) <= TOLERANCE * max(1.0, abs(expected))
-    return expected == got
-"""
 Fields = Mapping[str, Any]
 
 
@@ -202,11 +189,7 @@ def _function_tests(
         raise UsageError("tests: there are no cases. Give at least one.")
     if not all(isinstance(arguments, list | tuple) for arguments, _ in pairs):
         raise UsageError("tests: an input is not a list of arguments. Write [x] for one argument.")
-    inputs = {GROUP: [plain.encode(list(arguments)) for arguments, _ in pairs]}
-    expected = {GROUP: [plain.encode(value) for _, value in pairs]}
-    cases = Cases(inputs, expected, codec.digest([inputs, expected]))
-    code = MATCHER.replace("TOLERANCE", repr(tolerance)).replace("WRAPPED", repr(wrapped))
-    return Tests(name, code, integrity="separated", cases=cases)
+    return call_tests(name, pairs, tolerance, wrapped=wrapped)
 
 
 def _stdin_tests(pairs: Sequence[tuple[Any, Any]], comparison: str) -> Tests:
@@ -216,8 +199,7 @@ def _stdin_tests(pairs: Sequence[tuple[Any, Any]], comparison: str) -> Tests:
         raise UsageError("tests: no case expects any output, so every program passes. Add cases.")
     if comparison not in COMPARISONS:
         raise UsageError(f"comparison {comparison!r}: unknown. Choose {', '.join(COMPARISONS)}.")
-    texts = text_cases.pack(pairs, "stdin", comparison, run_all=True)
-    return Tests("", "", integrity="separated", texts=texts)
+    return script_tests(pairs, comparison)
 
 
 def _problem(tests: Tests) -> Problem:

@@ -6,38 +6,14 @@ import zlib
 from collections.abc import Callable
 from typing import Any, get_args
 
-from assay import codec, plain, text_cases
+from assay import text_cases
 from assay.sandbox.remote.wire import decode_tests
-from assay.test_code import code_tests
-from assay.types import Cases, Integrity, Problem, Tests
+from assay.test_code import COMPARISONS, call_tests, code_tests, script_tests
+from assay.types import Integrity, Problem, Tests
 
-GROUP = "cases"
 MOST_UNPACKED = 512 << 20  # bytes of the texts of one problem
 PIECE = 1 << 20
 LONGEST_CODE = 1 << 20  # characters: test code is parsed in the server's own process
-COMPARISONS = ("exact", "livecodebench", "tolerant")
-# A program may return a tuple where JSON has a list. Numbers are equal within the tolerance.
-MATCHER = """\
-import math
-
-TOLERANCE = {tolerance!r}
-
-
-def same(expected, got):
-    if isinstance(expected, (list, tuple)) and isinstance(got, (list, tuple)):
-        return len(expected) == len(got) and all(map(same, expected, got))
-    if isinstance(expected, dict) and isinstance(got, dict):
-        return expected.keys() == got.keys() and all(same(v, got[k]) for k, v in expected.items())
-    if isinstance(expected, bool) or isinstance(got, bool):
-        return expected is got
-    if TOLERANCE and isinstance(expected, (int, float)) and isinstance(got, (int, float)):
-        return math.isclose(expected, got, rel_tol=TOLERANCE, abs_tol=TOLERANCE)
-    return expected == got
-
-
-def matcher():
-    return lambda arguments, expected, got: same(expected, got)
-"""
 
 
 def read_tests(data: Any) -> Tests:
@@ -81,22 +57,15 @@ def _cases(data: dict[str, Any]) -> Tests:
     tolerance = data.get("tolerance", 0.0)
     if isinstance(tolerance, bool) or not isinstance(tolerance, int | float) or tolerance < 0:
         raise ValueError("tests.tolerance: is not a number")
-    inputs, expected = [], []
+    pairs = []
     for number, case in enumerate(_list(data, "cases")):
         match case:
             case {"arguments": list(arguments), "expected": value}:
-                inputs.append(plain.encode(arguments))
-                expected.append(plain.encode(value))
+                pairs.append((arguments, value))
             case _:
                 raise ValueError(f"tests.cases[{number}]: needs arguments (a list) and expected")
-    digest = codec.digest([GROUP, inputs, expected])
-    return Tests(
-        entry_point=_name(data),
-        code=MATCHER.format(tolerance=float(tolerance)),
-        preamble=_text(data, "preamble", ""),
-        integrity="separated",
-        cases=Cases({GROUP: inputs}, {GROUP: expected}, digest),
-    )
+    preamble = _text(data, "preamble", "")
+    return call_tests(_name(data), pairs, float(tolerance), preamble=preamble)
 
 
 def _stdin(data: dict[str, Any]) -> Tests:
@@ -110,8 +79,7 @@ def _stdin(data: dict[str, Any]) -> Tests:
                 pairs.append((given, output))
             case _:
                 raise ValueError(f"tests.stdin_cases[{number}]: needs the texts input and output")
-    texts = text_cases.pack(pairs, "stdin", comparison, run_all=bool(data.get("all_cases", True)))
-    return Tests("", "", "", "separated", texts=texts)
+    return script_tests(pairs, comparison, run_all=bool(data.get("all_cases", True)))
 
 
 def _native(data: dict[str, Any]) -> Tests:
