@@ -90,6 +90,8 @@ NEITHER: dict[str, tuple[str, ...]] = {
 REFUSES = {"publishable"}  # ends the command, or changes nothing
 # The baseline has a number of samples, which is the protocol's; tests/test_sequential.py has more.
 ROUNDS = {"until", "against"}
+# Where it runs: results are the same, sample by sample (tests/cluster/test_ray.py).
+PLACES = {"ray"}
 # Of benchmarks with dates, labels or texts as cases, which `mini` has not (test_livecodebench.py).
 OF_OTHERS = {"first_day", "last_day", "labels", "all_cases"}
 # The options that only `assay score` has.
@@ -201,7 +203,7 @@ def names(command: click.Command) -> set[str]:
 
 
 def test_every_option_is_known_to_change_a_hash_or_not() -> None:
-    kinds = (IN_PROTOCOL, IDENTITY, NEITHER, REFUSES, ROUNDS, OF_OTHERS)
+    kinds = (IN_PROTOCOL, IDENTITY, NEITHER, REFUSES, ROUNDS, PLACES, OF_OTHERS)
     classified = [name for kind in kinds for name in kind]
     assert len(classified) == len(set(classified))
     assert names(eval_command) == set(classified), "a new option must be classified here"
@@ -212,7 +214,8 @@ def test_no_setting_is_out_of_the_command_lines_reach() -> None:
     """What Python can set and the command cannot would escape the test above."""
     parts = {"sampling", "engine", "problems"}
     for kind, others in (
-        (EvalConfig, {"gate", "fresh", "rounds", *parts}),  # --fresh is the other side of --resume
+        # --fresh is the other side of --resume, and the site is what --ray opens.
+        (EvalConfig, {"gate", "admit", "fresh", "rounds", "site", *parts}),
         (Sampling, set()),
         (EngineOptions, {"longest"}),  # of what max_tokens says
     ):
