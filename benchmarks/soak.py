@@ -1,6 +1,7 @@
 """Load a judge service with good, bad and hostile programs, and check that nothing goes wrong.
 
     python benchmarks/soak.py [--requests 200000] [--hostile 0.02] [--hang-up 0.01] [--kill-every 5]
+                              [--single] [--seconds 3600]
 
 Some clients hang up after they have sent a request, and a worker is killed every few seconds. Fails
 if a verdict is wrong, if memory grows, or if a process is left at the end. ``invalid`` is never a
@@ -13,6 +14,7 @@ import argparse
 import asyncio
 import contextlib
 import json
+import math
 import os
 import random
 import signal
@@ -70,6 +72,8 @@ class SoakOptions:
     kill_every_s: float = 5.0
     workers: int = 0
     seed: int = 0
+    sizes: tuple[int, ...] = (1, 1, 1, 4, 16)  # programs per request, each as likely
+    seconds: float = 86_400.0  # after which no more requests are sent
 
 
 @dataclass(slots=True)
@@ -82,6 +86,8 @@ class Soak:
     killed: int = 0
     programs: int = 0
     seen: dict[int, str] = field(default_factory=dict)  # start times of processes, by pid
+    requests: int = 0
+    ends: float = math.inf
     seconds: float = 0.0
     left: list[int] = field(default_factory=list)
 
@@ -119,10 +125,11 @@ def make_program(options: SoakOptions, chance: random.Random) -> tuple[dict[str,
 async def run_client(port: int, todo: list[int], options: SoakOptions, soak: Soak) -> None:
     chance = random.Random(options.seed + len(todo))
     connection = Connection(port)
-    while todo:
+    while todo and time.monotonic() < soak.ends:
         number = todo.pop()
+        soak.requests += 1
         chance.seed(options.seed * 1_000_003 + number)
-        made = [make_program(options, chance) for _ in range(chance.choice((1, 1, 1, 4, 16)))]
+        made = [make_program(options, chance) for _ in range(chance.choice(options.sizes))]
         body = json.dumps({"programs": [program for program, _ in made]}).encode()
         if chance.random() < options.hang_up:
             with contextlib.suppress(ConnectionError):
@@ -219,7 +226,7 @@ async def load(pid: int, port: int, options: SoakOptions, soak: Soak) -> None:
 
 def run_soak(options: SoakOptions) -> Soak:
     """Run a server and load it. Return what was seen."""
-    soak = Soak()
+    soak = Soak(ends=time.monotonic() + options.seconds)
     started = time.monotonic()
     with running_server("--workers", str(options.workers)) as (pid, port):
         wait_for(f"http://127.0.0.1:{port}/ready")
@@ -244,16 +251,17 @@ def main() -> None:
     parser.add_argument("--kill-every", type=float, default=5.0, help="seconds; 0: never")
     parser.add_argument("--workers", type=int, default=0)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--single", action="store_true", help="one program per request")
+    parser.add_argument("--seconds", type=float, default=86_400.0, help="stop after them")
     asked = parser.parse_args()
     options = SoakOptions(
         asked.requests, asked.connections, asked.hostile, asked.hang_up, asked.kill_every,
-        asked.workers, asked.seed,
+        asked.workers, asked.seed, (1,) if asked.single else SoakOptions().sizes, asked.seconds,
     )  # fmt: skip
     soak = run_soak(options)
     rate = soak.programs / soak.seconds
     print(
-        f"{options.requests} requests, {soak.programs} programs in {soak.seconds:.0f} s "
-        f"({rate:.0f}/s)"
+        f"{soak.requests} requests, {soak.programs} programs in {soak.seconds:.0f} s ({rate:.0f}/s)"
     )
     print(f"outcomes: {dict(soak.outcomes)}; workers killed: {soak.killed}")
     first, last = (statistics.median(m) for m in soak.quarters())
