@@ -215,7 +215,7 @@ def test_a_file_in_the_form_of_humaneval_is_judged_as_humaneval(tmp_path: Path) 
 
 
 BAD = """\
-nam: x
+names: x
 name: humaneval
 limits: {cpu_s: 0, memory: 3}
 prompts: chat
@@ -277,7 +277,7 @@ problems:
     tests: assert f(2)
 """
 MISTAKES = {
-    1: ["unknown key 'nam'. Did you mean 'name'?"],
+    1: ["unknown key 'names'. Did you mean 'name'?"],
     2: ["'humaneval' is the name of a built-in benchmark"],
     3: ["cpu_s: 0 is not valid. Give a number from 0.1", "Did you mean 'memory_mb'?"],
     4: ["prompts: 'chat' is unknown. Choose code, instructions"],
