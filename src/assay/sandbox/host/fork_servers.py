@@ -124,10 +124,15 @@ class ForkServerSandbox(WarmWorkers[Worker]):
         for attempt in range(1, ATTEMPTS):
             if not report.doubtful:
                 break
-            # The machine or another program may be the cause, so run it again, alone.
             time.sleep(PAUSE_S * attempt)
+            lost += _is_lost(report)
+            if attempt == 1 and _is_lost(report) and not report.killed_by_host:
+                # Something ended its worker. To be alone, it would have to wait for all others.
+                with self._alone.shared():
+                    report = self._report(job, doze)
+                continue
+            # The machine or another program may be the cause, so run it again, alone.
             with self._alone.exclusive():
-                lost += _is_lost(report)
                 others_s = self._others_s()
                 report = self._report(job, lambda: None)
                 others_s = self._others_s() - others_s
