@@ -35,7 +35,7 @@ PLUG_INS = (
     "benchmarks", "prompts", "formats/kinds", "models/engines", "sandbox/kinds", "extract/rules",
     "quality/qa/checks",
 )  # fmt: skip
-MOST_FILES, MOST_LINES, MOST_LINES_OF_A_DOOR = 15, 400, 65
+MOST_FILES, MOST_LINES, MOST_LINES_OF_A_DOOR = 15, 400, 60
 FILES = sorted(path for path in SOURCE.rglob("*.py") if not path.is_symlink())
 FOLDERS = sorted({path.parent for path in FILES})
 

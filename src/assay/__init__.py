@@ -23,8 +23,7 @@ if TYPE_CHECKING:
     from assay.runs.result import Result, SampleResult
     from assay.types import Benchmark, Limits, Problem, Verdict
 
-# Imported when they are first used, so that `import assay` is fast.
-_HOME = {
+_HOME = {  # imported when they are first used, so that `import assay` is fast
     "assay.api": (
         "Judge", "RemoteJudge", "check_benchmark", "compare", "evaluate", "judge", "leaderboard",
         "load_benchmark", "load_run", "open_model", "run_suite", "view", "write_report",
@@ -32,8 +31,7 @@ _HOME = {
     "assay.errors": (
         "AssayError", "DataError", "ModelError", "RunError", "SandboxError", "UsageError",
     ),
-    "assay.models.options": ("EngineOptions",),
-    "assay.progress": ("Reporter", "Silent"),
+    "assay.models.options": ("EngineOptions",), "assay.progress": ("Reporter", "Silent"),
     "assay.report.leaderboard.board": ("Baseline", "Leaderboard", "ModelFacts"),
     "assay.runs.compare": ("Comparison",),
     "assay.runs.result": ("Result", "SampleResult"),
@@ -47,7 +45,6 @@ __all__ = [
     "check_benchmark", "compare", "evaluate", "judge", "leaderboard", "load_benchmark", "load_run",
     "open_model", "run_suite", "view", "write_report",
 ]  # fmt: skip
-
 
 if not TYPE_CHECKING:  # for type checkers, an unknown name is an error
 
