@@ -132,6 +132,7 @@ def test_identical_programs_are_looked_up(
     assert lasting(first.verdicts) == lasting(second.verdicts)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("judges")
 def test_a_judge_that_is_killed_in_a_run_loses_no_sample(mini: Benchmark, tmp_path: Path) -> None:
     class Killer(Watcher):

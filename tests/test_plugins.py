@@ -56,6 +56,7 @@ FAMILIES = (
     "humaneval-infilling-m",
     "humaneval-infilling-r",
     "humanevalfix-",
+    "leetcodedataset",
     "mbpp-",
 )
 HEAVY = {

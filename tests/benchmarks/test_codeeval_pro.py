@@ -66,6 +66,7 @@ def test_clusters_are_tasks_of_the_original_benchmarks() -> None:
         assert missing == ([] if name == "humaneval-pro" else helpers)
 
 
+@pytest.mark.slow
 def test_a_solution_of_the_first_problem_alone_fails() -> None:
     found = benchmarks.load("humaneval-pro")
     parts = {p.task_id: p.reference.partition("\n# Given") for p in found.problems[:8]}

@@ -231,7 +231,7 @@ def test_a_damaged_file_is_reported(tmp_path: Path, assay: Cli) -> None:
     assert "is damaged or another version than cruxeval 190faf16 (1 records" in done.stderr
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", ["cruxeval-o", pytest.param("cruxeval-i", marks=pytest.mark.slow)])
 def test_answers_are_judged_alike_in_judge_processes(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

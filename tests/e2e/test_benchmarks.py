@@ -130,6 +130,7 @@ def test_suites_stand_for_their_benchmarks() -> None:
     assert not set(suites) & set(benchmarks.names())
 
 
+@pytest.mark.slow
 def test_a_suite_is_evaluated_by_its_name(tmp_path: Path) -> None:
     done = run_command(
         "eval", "core", "--model", "replay:missing.jsonl", "--problems", "1", folder=tmp_path

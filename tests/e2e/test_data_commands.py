@@ -39,6 +39,7 @@ def test_list_as_json(assay: Cli, nothing: dict[str, str], folder: Path) -> None
     assert found["mbpp"]["path"] is None
 
 
+@pytest.mark.slow
 def test_verify_the_development_data(assay: Cli, shared_data: Path) -> None:
     done = assay("data", "verify", "--data", shared_data, "--json")
     states = {row["name"]: row["state"] for row in json.loads(done.stdout)}

@@ -109,6 +109,7 @@ def test_an_evaluation_resumes_and_a_changed_file_begins_another(
     assert (compared.returncode, "data_sha256" in compared.stderr) == (2, True)
 
 
+@pytest.mark.slow
 def test_a_prompt_is_shown_unless_the_file_has_changed(
     assay: Cli, own: Path, tmp_path: Path
 ) -> None:
@@ -168,6 +169,7 @@ def test_a_suite_names_it_relative_to_its_own_file(
     assert "toys" in run(assay, "leaderboard")
 
 
+@pytest.mark.slow
 def test_several_benchmarks_can_be_named(assay: Cli, own: Path, answers: Path) -> None:
     other = own.with_name("other.yaml")
     other.write_text(OWN.replace("toys", "games"))

@@ -81,6 +81,7 @@ def test_what_was_executed_once_is_not_executed_again(
     assert first["problems"] not in different or different[0] != different[1]
 
 
+@pytest.mark.slow
 def test_a_damaged_cache_is_not_believed(assay: Cli, mini: Benchmark, tmp_path: Path) -> None:
     env = {**CACHED, "ASSAY_CACHE_DIR": str(tmp_path / "cache")}
     samples = write_completions(tmp_path / "s.jsonl", references(mini))

@@ -133,6 +133,7 @@ def test_a_wider_margin_decides_at_an_earlier_look(models: Models, assay: Cli) -
     assert sum(server.counts.values()) == requests
 
 
+@pytest.mark.slow
 def test_a_result_with_all_samples_is_not_overwritten(
     models: Models, assay: Cli, tmp_path: Path
 ) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -96,6 +98,14 @@ def gap_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return rename_in_gguf(default_file(), tmp_path_factory.mktemp("gap") / "gap.gguf")
 
 
+@pytest.fixture(scope="module")
+def gap_model(gap_file: Path) -> Iterator[Model]:
+    model = open_model(str(gap_file))
+    with model.keep_loaded():
+        yield model
+    model.close()
+
+
 def default_file() -> Path:
     return packaged_file(DEFAULT_WEIGHTS, lambda _: None)
 
@@ -109,39 +119,33 @@ def complete(model: Model, prompt: Prompt = GAP, count: int = 1, max_tokens: int
 
 
 @pytest.mark.model
-def test_llamacpp_gets_the_tokens_of_prefix_and_suffix(gap_file: Path) -> None:
-    model = open_model(str(gap_file))
-    with model.keep_loaded():
-        plain = model.render(
-            Prompt(text=f"{QWEN.prefix}{PREFIX}{QWEN.suffix}{SUFFIX}{QWEN.middle}")
-        )
-        found = model.render(GAP)
-        assert found.tokens == plain.tokens
-        assert found.text == plain.text == "".join(found.pieces)
-        assert found.tokens[0] == 11
-        assert found.tokens[-1] == 13
-        # The same tokens give the same text, however the request was made.
-        spelt_out = Prompt(text=plain.text)
-        assert complete(model) == complete(model, spelt_out)
-        first, second = complete(model, count=2)
-        assert first == second == complete(model)[0]
+def test_llamacpp_gets_the_tokens_of_prefix_and_suffix(gap_model: Model) -> None:
+    plain = gap_model.render(
+        Prompt(text=f"{QWEN.prefix}{PREFIX}{QWEN.suffix}{SUFFIX}{QWEN.middle}")
+    )
+    found = gap_model.render(GAP)
+    assert found.tokens == plain.tokens
+    assert found.text == plain.text == "".join(found.pieces)
+    assert found.tokens[0] == 11
+    assert found.tokens[-1] == 13
+    # The same tokens give the same text, however the request was made.
+    first, second = complete(gap_model, count=2)
+    assert [first] == [second] == complete(gap_model, Prompt(text=plain.text))
 
 
 @pytest.mark.model
-def test_llamacpp_ends_at_a_mark(gap_file: Path) -> None:
+def test_llamacpp_ends_at_a_mark(gap_model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
     """A word of the text stands for a mark, since no model here writes marks after its middle."""
-    from dataclasses import replace
-
-    model = open_model(str(gap_file))
-    with model.keep_loaded():
-        (text,) = complete(model, max_tokens=12)
-        word = text.strip()[-1:]
-        assert word
-        model.__dict__["gap"] = replace(model.gap, end_texts=(word,))  # type: ignore[attr-defined]
-        (cut,) = complete(model, max_tokens=12)
+    (text,) = complete(gap_model, max_tokens=12)
+    word = text.strip()[-1:]
+    assert word
+    marked = replace(gap_model.gap, end_texts=(word,))  # type: ignore[attr-defined]
+    monkeypatch.setitem(gap_model.__dict__, "gap", marked)
+    (cut,) = complete(gap_model, max_tokens=12)
     assert cut == text[: text.index(word)]
 
 
+@pytest.mark.slow
 @pytest.mark.model
 def test_keys_in_a_real_file_override_names(tmp_path: Path) -> None:
     other = GapTokens("<x>", "<y>", "<z>")

@@ -87,6 +87,7 @@ def test_other_prompts_need_no_way(server: FaultyServer) -> None:
     assert "infilling" not in model.describe().to_json()
 
 
+@pytest.mark.slow
 @pytest.mark.model
 def test_llamacpps_server_fills_in_like_the_engine(tmp_path: Path) -> None:
     pytest.importorskip("xllamacpp", reason="needs the gguf extra")

@@ -122,6 +122,7 @@ def test_only_new_requests_reach_the_model(tmp_path: Path) -> None:
     assert len(asked) == 6
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["chat", "text"])
 def test_benchmarks_with_the_same_prompts_share_their_requests(form: str, tmp_path: Path) -> None:
     asking = PromptSettings(form, "own" if form == "chat" else "none")  # type: ignore[arg-type]

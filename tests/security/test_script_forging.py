@@ -20,7 +20,9 @@ def job(name: str, code: str, comparison: str, *, run_all: bool = False) -> Job:
     return Job(name, 0, Program(code, "x"), tests, LIMITS)
 
 
-@pytest.mark.parametrize("run_all", [False, True], ids=["early-stop", "all-cases"])
+@pytest.mark.parametrize(
+    "run_all", [False, pytest.param(True, marks=pytest.mark.slow)], ids=["early-stop", "all-cases"]
+)
 @pytest.mark.parametrize("tier", TIERS)
 def test_no_forged_script_passes_or_leaves_the_score(tier: str, run_all: bool) -> None:
     comparisons = ("livecodebench", "tolerant", "exact")
