@@ -13,7 +13,8 @@ programs with ``assay.Judge`` in place of texts with ``assay score``. ``--judges
 judge processes share the workers; 0 judges in this one. A single worker is several processes
 and uses more than one core; ``--confine`` gives each row as many cores as it has
 workers, and efficiency is then per core. ``--bare`` adds rows of bare fork servers,
-which isolate nothing.
+which isolate nothing, and of processes that only compile the programs, each on a core of its own:
+they start nothing and share nothing, so their efficiency is the most that a machine offers.
 """
 
 from __future__ import annotations
@@ -174,6 +175,25 @@ def fork_bare(samples: list[Sample], workers: int) -> Row:
     return Row(count / wall_s, cpu_s / count * 1000, wall_s)
 
 
+def compile_alone(samples: list[Sample], workers: int) -> Row:
+    """Compile programs in as many processes, each on its core. They have nothing to wait for."""
+    texts = [p.reference for p in assay.load_benchmark("humaneval").problems]
+    work = list(itertools.islice(itertools.cycle(texts), 2 * len(samples)))
+    started, processes = clocks(), []
+    for core in sorted(os.sched_getaffinity(0))[:workers]:
+        processes.append(os.fork())
+        if not processes[-1]:
+            os.sched_setaffinity(0, {core})
+            for text in work:
+                compile(text, "program", "exec")
+            os._exit(0)
+    for process_id in processes:
+        os.waitpid(process_id, 0)
+    wall_s, cpu_s = (now - then for now, then in zip(clocks(), started, strict=True))
+    count = len(work) * workers
+    return Row(count / wall_s, cpu_s / count * 1000, wall_s)
+
+
 @contextlib.contextmanager
 def use_cores(count: int) -> Iterator[None]:
     """Run on this many of the cores, and start processes there."""
@@ -211,7 +231,7 @@ def main() -> None:
     )
     kinds = {"assay": judge_programs if asked.api else judge_texts}
     if asked.bare:
-        kinds["bare fork servers"] = fork_bare
+        kinds |= {"bare fork servers": fork_bare, "compiling only": compile_alone}
     measured: dict[str, dict[int, list[Row]]] = {kind: {} for kind in kinds}
     for _ in range(asked.rounds):
         for workers in asked.workers:

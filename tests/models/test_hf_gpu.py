@@ -55,7 +55,7 @@ def test_fused_kernels_compute_what_transformers_does(folder: Path, dtype: str) 
     with torch.no_grad():
         model = load(TorchSettings(str(folder), "cuda", dtype)).model
         ids = torch.arange(120, device="cuda").reshape(4, 30) % model.config.vocab_size
-        wanted = model(ids).logits.float()
+        wanted = model(ids).logits.double()
         fuse(model)
         norms = [m for m in model.modules() if type(m).__name__.endswith("RMSNorm")]
         assert norms
@@ -63,7 +63,7 @@ def test_fused_kernels_compute_what_transformers_does(folder: Path, dtype: str) 
         assert all(("forward" in vars(norm)) == (dtype != "float32") for norm in norms)
         attention = sys.modules[type(model).__module__]
         assert attention.apply_rotary_pos_emb.__module__ == "assay.models.engines.torch.fused"
-        found = model(ids).logits.float()
+        found = model(ids).logits.double()
     nearness = torch.nn.functional.cosine_similarity(found, wanted, dim=-1)
     assert nearness.min() > (0.9999 if dtype == "bfloat16" else 0.9999999)
 
