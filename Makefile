@@ -28,7 +28,7 @@ EVAL = $(BIN)/assay eval $(1) --model "$(CHECKPOINT)" --problems $(PROBLEMS) --n
 
 .PHONY: help eval suite eval-humaneval eval-mbpp eval-bigcodebench eval-all eval-perplexity results-history leaderboard view \
 	check bench \
-	compare-hf qa contracts test test-all lint container-engine browser screenshots release-check picture reference clean
+	compare-hf qa contracts test test-all test-whole lint container-engine browser screenshots release-check picture reference clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -83,7 +83,7 @@ contracts: $(VENV)/.ready ## execute contracts/*.yaml
 	$(BIN)/assay contracts
 
 # The default tests measure coverage. The others mostly start processes, which it would only slow down.
-HEAVY := slow or fuzz or torch or docker or wasm or parity or browser
+HEAVY := (slow or fuzz or torch or docker or wasm or parity or browser) and not whole
 FULL := --require --hypothesis-profile=full
 
 # Compiled once, not by every process that the tests start. Sandbox workers never write bytecode.
@@ -101,6 +101,10 @@ test-all: announce-all lint $(VENV)/.ready-all ## run all tests; installs torch 
 	$(COMPILE)
 	$(BIN)/pytest $(FULL) -n $(TEST_JOBS) --dist worksteal --cov --cov-report=term:skip-covered $(PYTEST)
 	$(BIN)/pytest $(FULL) -n $(JOBS) --dist loadgroup -m "$(HEAVY)" $(PYTEST)
+
+test-whole: $(VENV)/.ready-all ## judge whole data sets and simulate for long; test-all does a part of each
+	$(BIN)/assay env leetcode
+	$(BIN)/pytest $(FULL) -n $(JOBS) --dist loadgroup -m whole $(PYTEST)
 
 .PHONY: announce-all
 announce-all:

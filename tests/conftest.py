@@ -45,12 +45,19 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 COSTLY = ("docker", "wasm", "parity", "browser")
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_itemcollected(item: pytest.Item) -> None:
     """Keep tests that share something costly on one worker, the others by file (loadgroup)."""
-    for item in items:
-        shared = [name for name in COSTLY if item.get_closest_marker(name)]
-        item.add_marker(pytest.mark.xdist_group(shared[0] if shared else item.path.stem))
+    shared = [name for name in COSTLY if item.get_closest_marker(name)]
+    # A cluster is found by everybody on the machine: by the tests that there is none, too.
+    shared += ["ray"] if item.path.parent.name == "cluster" else []
+    item.add_marker(pytest.mark.xdist_group(shared[0] if shared else item.path.stem))
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Stop if xdist does not know the groups: it says nothing where it cannot apply them."""
+    grouped = getattr(session.config.option, "loadgroup", False)
+    if grouped and any("@" not in item.nodeid for item in session.items):
+        raise pytest.UsageError("--dist loadgroup: this pytest and this xdist do not group tests")
 
 
 ALL_TORCH = re.compile(r"^pytestmark = [^(]*\bmark\.torch\b", re.MULTILINE)

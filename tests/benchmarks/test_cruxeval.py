@@ -137,7 +137,7 @@ def test_some_recorded_inputs_have_the_same_verdicts(shared_data: Path) -> None:
     assert disagreements("cruxeval-i", qwen) == {o for o in qwen if o.task_id in NEWER_PYTHON}
 
 
-@pytest.mark.slow
+@pytest.mark.whole
 def test_recorded_inputs_have_the_same_verdicts(shared_data: Path) -> None:
     """Measured: 8,796 of 8,800. The four need a newer Python than the one that judged them."""
     qwen = recorded(shared_data / QWEN / "input-cot-scored.json.gz")

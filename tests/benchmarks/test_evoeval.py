@@ -177,7 +177,7 @@ def test_some_references_pass(name: str) -> None:
     assert check(name, slice(1, None, 33)) == {}
 
 
-@pytest.mark.slow
+@pytest.mark.whole
 @pytest.mark.parametrize("name", SETS)
 def test_all_references_pass(name: str) -> None:
     """Measured: 828 of 828."""

@@ -15,6 +15,7 @@ from assay.extract import extract
 from assay.prompts import find_strategy, list_strategies
 from tests.conftest import Cli, write_completions
 
+slow, whole = pytest.mark.slow, pytest.mark.whole
 NAMES = ("humanevalfix-tests", "humanevalfix-docs")
 BUGS = {
     "value misuse": 44, "missing logic": 33, "excess logic": 31, "operator misuse": 25,
@@ -22,8 +23,9 @@ BUGS = {
 }  # fmt: skip
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=m) for n, m in zip(NAMES, (slow, whole), strict=True)]
+)
 def test_references_pass_and_buggy_programs_fail(name: str) -> None:
     found = benchmarks.load(name)
     buggy = read_buggy_programs()

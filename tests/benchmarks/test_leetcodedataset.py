@@ -66,7 +66,7 @@ def test_problems_are_dated_clustered_and_separated(leetcode: Benchmark) -> None
     assert sum(len(one.inputs["cases"]) for one in cases) == 23_234
 
 
-@pytest.mark.slow
+@pytest.mark.whole
 def test_all_references_pass(leetcode: Benchmark, sandbox: Sandbox) -> None:
     jobs = [
         Job(p.task_id, 0, Program(p.reference, "x"), p.tests, LIMITS, leetcode.imports, ENVIRONMENT)
