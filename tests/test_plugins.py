@@ -66,6 +66,10 @@ HEAVY = {
     "docker": [pytest.mark.docker],
     "wasm": [pytest.mark.wasm, pytest.mark.slow],
     **{name: [pytest.mark.slow] for name in benchmarks.names() if name.startswith(FAMILIES)},
+    # The same problems as bigcodebench's, with other prompts.
+    "bigcodebench-complete": [pytest.mark.whole],
+    "bigcodebench-instruct": [pytest.mark.whole],
+    "bigcodebench-hard-instruct": [pytest.mark.whole],
 }
 
 

@@ -149,7 +149,7 @@ def test_a_polite_stop_says_how_to_go_on(
 @pytest.mark.model
 @pytest.mark.slow
 def test_kill_9_of_the_real_model_continues_to_the_same_tokens(tmp_path: Path) -> None:
-    asked = ("mini", "--samples", "12", "--max-tokens", "32")
+    asked = ("mini", "--samples", "8", "--max-tokens", "16")
     calm, rough = tmp_path / "calm", tmp_path / "rough"
     calm.mkdir()
     rough.mkdir()

@@ -47,8 +47,8 @@ def test_the_default_model_is_the_one_named(mini: Benchmark, default_model: Mode
 @pytest.mark.slow
 @pytest.mark.parametrize("temperature", [0.0, 0.8])
 def test_batched_and_one_by_one_give_the_same_tokens(mini: Benchmark, temperature: float) -> None:
-    decoding = Decoding(max_tokens=40, temperature=temperature, top_k=40 if temperature else 1)
-    asked = requests(mini, decoding, 12)
+    decoding = Decoding(max_tokens=24, temperature=temperature, top_k=40 if temperature else 1)
+    asked = requests(mini, decoding, 6)
     texts = [
         {c.task_id: c.text for c in open_model("default", EngineOptions(mode)).generate(asked)}
         for mode in ("on", "off")
