@@ -5,6 +5,7 @@ They execute programs without isolation, so ``run`` isolates them as a whole.
 
 from __future__ import annotations
 
+import fcntl
 import gzip
 import json
 import os
@@ -28,12 +29,15 @@ def python(name: str) -> Path:
     """Return the interpreter of the peer's environment, which is made on first use."""
     folder = cache_dir() / "peers" / name
     interpreter = folder / "bin" / "python"
-    if not (folder / "ready").exists():
-        print(f"setting up {PEERS[name]}", file=sys.stderr)
-        venv.create(folder, with_pip=True, clear=True)
-        install = [str(interpreter), "-m", "pip", "install", "--quiet"]
-        subprocess.run([*install, PEERS[name], "setuptools<81"], check=True)
-        (folder / "ready").touch()
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with folder.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # two processes would clear each other's
+        if not (folder / "ready").exists():
+            print(f"setting up {PEERS[name]}", file=sys.stderr)
+            venv.create(folder, with_pip=True, clear=True)
+            install = [str(interpreter), "-m", "pip", "install", "--quiet"]
+            subprocess.run([*install, PEERS[name], "setuptools<81"], check=True)
+            (folder / "ready").touch()
     return interpreter
 
 
