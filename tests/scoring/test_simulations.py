@@ -40,13 +40,16 @@ def test_peeking_makes_few_false_claims_in_short() -> None:
     assert (found.claimed, found.wrong) == (0.0, 0.0)
 
 
-@pytest.mark.slow
-def test_peeking_makes_few_false_claims() -> None:
+@pytest.mark.parametrize(
+    "times",
+    [pytest.param(1000, marks=pytest.mark.slow), pytest.param(10_000, marks=pytest.mark.whole)],
+)
+def test_peeking_makes_few_false_claims(times: int) -> None:
     """Look after each of 20 rounds, 10,000 times, at models without a difference."""
-    found = simulate_peeking(0.0, 10_000)
+    found = simulate_peeking(0.0, times)
     assert found.claimed <= 0.05
-    at_the_margin = simulate_peeking(0.02, 500)
+    at_the_margin = simulate_peeking(0.02, times // 20)
     assert at_the_margin.wrong <= 0.05
-    large = simulate_peeking(0.08, 500)
+    large = simulate_peeking(0.08, times // 20)
     assert large.claimed >= 0.99
     assert large.rounds < 5

@@ -6,7 +6,7 @@ On the old code the programs that search memory passed on all four.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
 
@@ -16,6 +16,7 @@ from assay import benchmarks
 from assay.sandbox import Sandbox, open_sandbox
 from assay.types import Job, Limits, Problem, Program
 from tests.security.corpus import CORPUS, adapt
+from tests.security.forgeries import Forgery
 from tests.security.in_tiers import assert_all_failed
 
 BENCHMARKS = ("humaneval", "humanevalplus", "mbpp", "mbppplus")
@@ -23,6 +24,7 @@ NEWER = (
     "humanevalfix", "humaneval-pro", "mbpp-pro", "evoeval-subtle",
     "humaneval-infilling-random-span-light",
 )  # fmt: skip
+NAMES = (*BENCHMARKS, *NEWER)
 TASKS = 6
 LIMITS = Limits(cpu_s=2, call_cpu_s=2, wall_s=5)
 # What forgeries answer when they have found nothing; a task that one of these solves is no test.
@@ -79,10 +81,10 @@ def job(problem: Problem, name: str, code: str, limits: Limits = LIMITS) -> Job:
     return Job(f"{problem.task_id} {name}", 0, Program(code, "x"), problem.tests, limits)
 
 
-def corpus_jobs(problems: list[Problem]) -> Iterator[Job]:
-    """Yield the corpus, spread over the tasks, after an honest sample of each."""
+def corpus_jobs(problems: list[Problem], forgeries: Sequence[Forgery]) -> Iterator[Job]:
+    """Yield the forgeries, spread over the tasks, after an honest sample of each."""
     for number, problem in enumerate(problems):
-        part = CORPUS[number :: len(problems)]
+        part = forgeries[number :: len(problems)]
         for place, forgery in enumerate(part):
             if place % 8 == 0:
                 for worker in range(2):
@@ -91,9 +93,20 @@ def corpus_jobs(problems: list[Problem]) -> Iterator[Job]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", [*BENCHMARKS, *NEWER])
+@pytest.mark.parametrize("name", NAMES)
+def test_a_part_of_the_corpus_is_not_passed(sandbox: Sandbox, name: str) -> None:
+    """Every benchmark gets another part, so that each forgery meets one."""
+    check_forgeries(sandbox, name, CORPUS[NAMES.index(name) :: len(NAMES)])
+
+
+@pytest.mark.whole
+@pytest.mark.parametrize("name", NAMES)
 def test_the_corpus_is_not_passed(sandbox: Sandbox, name: str) -> None:
-    jobs = list(corpus_jobs(choose_tasks(sandbox, name)))
+    check_forgeries(sandbox, name, CORPUS)
+
+
+def check_forgeries(sandbox: Sandbox, name: str, forgeries: Sequence[Forgery]) -> None:
+    jobs = list(corpus_jobs(choose_tasks(sandbox, name), forgeries))
     verdicts = list(sandbox.judge(jobs))
     assert len(verdicts) == len(jobs)
     honest = [v for v in verdicts if v.task_id.split()[1] == "honest"]

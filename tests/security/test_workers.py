@@ -8,7 +8,17 @@ from __future__ import annotations
 import pytest
 
 from assay.types import Job, Limits, Verdict
-from tests.security.in_tiers import TIERS, Step, assert_all_failed, job, judge_in
+from tests.security.in_tiers import (
+    NAMES,
+    STRONGEST,
+    TIERS,
+    Step,
+    assert_all_failed,
+    job,
+    judge_in,
+)
+
+slow, whole = pytest.mark.slow, pytest.mark.whole
 
 HIGH_LIMIT = """
 import resource
@@ -68,14 +78,15 @@ def check_many_workers(tier: str, workers: int) -> None:
     assert wrongly_judged(verdicts) == []
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("tier", TIERS)
+@pytest.mark.parametrize(
+    "tier", [pytest.param(t, marks=slow if t == STRONGEST else whole) for t in NAMES]
+)
 def test_sixty_workers(tier: str) -> None:
     """On the old code programs of the last workers had the link to the oracle, above 255."""
     check_many_workers(tier, 60)
 
 
-@pytest.mark.slow
+@pytest.mark.whole
 def test_two_hundred_and_ten_workers() -> None:
     """On the old code ``select`` refused to work: every later verdict was invalid."""
     check_many_workers("root", 210)
