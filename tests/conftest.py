@@ -13,7 +13,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 from assay import benchmarks
 from assay.errors import DataError
@@ -25,9 +25,10 @@ from tests.sandbox.container_engine import OwnEngine, running_engine
 from tests.skips import SHARED_DATA, SkipChecker
 
 # Random examples per property: a few by default, all with --hypothesis-profile=full (test-all).
-# No deadline: other load must not fail a test.
-settings.register_profile("default-tier", deadline=None, max_examples=25)
-settings.register_profile("full", deadline=None)
+# No deadline and no check of how long examples take to make: other load must not fail a test.
+TIMED = [HealthCheck.too_slow]
+settings.register_profile("full", deadline=None, suppress_health_check=TIMED)
+settings.register_profile("default-tier", settings.get_profile("full"), max_examples=25)
 settings.load_profile("default-tier")
 # As engines do: threads that wait must not take the cores from the other tests.
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")

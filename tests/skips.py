@@ -93,7 +93,6 @@ LACKS = (
     Lack("make browser", has_no_browser),
     Lack("the runtime here is somebody else's", is_true_by_itself),
     Lack(r"shared/data|needs BigCodeBench's data|the data of .+ is not here", has_no_shared_data),
-    Lack("the data of livecodebench.* is not here", is_true_by_itself),  # the user's own files
     Lack(" has no (?!folder of packages)", is_true_by_itself),  # a file of the shared data
     Lack("the hashes are those of Python 3.11", lambda: sys.version_info[:2] != (3, 11)),
     Lack("environment 'bigcodebench' is missing", lambda: sys.version_info[:2] != (3, 11)),

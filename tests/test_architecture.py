@@ -89,7 +89,7 @@ def reaches_into(here: str, name: str) -> bool:
 
 def most_lines(path: Path) -> int:
     if path.name == "types.py":
-        return 350
+        return 330
     return MOST_LINES_OF_A_DOOR if path.name == "__init__.py" else MOST_LINES
 
 

@@ -168,6 +168,7 @@ def test_short_bodies_are_not_leaks(tmp_path: Path) -> None:
         ("total([1,2]) is 3", "assert abs(total([1, 2]) - 3) < 1", 0),
         ("total([1,2]) is 4", "assert total([1, 2]) == 3", 0),
         ('total(["a"]) is "b"', "assert total(['a']) == 'b'", 1),
+        ("total([1]) is 1", f"assert total([1]) == 1{' + 0' * 900}", 0),  # too long to unparse
     ],
 )
 def test_cases_in_the_prompt_count_if_they_are_all(

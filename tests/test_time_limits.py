@@ -14,6 +14,7 @@ from assay import benchmarks
 from assay.errors import UsageError
 from assay.pipeline import ScoreConfig, score
 from assay.pipeline.judging import with_fixed_limit
+from assay.pipeline.references import limit_cpu_s
 from assay.progress import Silent
 from assay.runs import Result, RunReader
 from assay.types import Benchmark, TimeRule
@@ -31,19 +32,19 @@ def test_a_limit_is_between_the_least_and_the_fixed_one_and_grows_with_the_refer
     least_s: float, factor: float, reference_s: float, more_s: float, fixed_s: float
 ) -> None:
     rule = TimeRule(least_s, factor)
-    limit_s = rule.limit_s("a", reference_s, fixed_s)
+    limit_s = limit_cpu_s(rule, "a", reference_s, fixed_s)
     assert least_s <= limit_s <= fixed_s
     assert limit_s >= min(fixed_s, factor * reference_s)
-    assert rule.limit_s("a", reference_s + more_s, fixed_s) >= limit_s
+    assert limit_cpu_s(rule, "a", reference_s + more_s, fixed_s) >= limit_s
 
 
 def test_the_rule_never_allows_more_than_the_fixed_limit() -> None:
-    assert TimeRule(3.0, 20.0).limit_s("a", 0.0, 2.0) == 2.0
+    assert limit_cpu_s(TimeRule(3.0, 20.0), "a", 0.0, 2.0) == 2.0
 
 
 def test_exempt_tasks_keep_the_fixed_limit() -> None:
     rule = TimeRule(1.0, 20.0, exempt=("a",))
-    assert [rule.limit_s(task_id, 0.01, 10.0) for task_id in "ab"] == [10.0, 1.0]
+    assert [limit_cpu_s(rule, task_id, 0.01, 10.0) for task_id in "ab"] == [10.0, 1.0]
 
 
 def judge(folder: Path, texts: list[tuple[str, str]], time_limit: float | None = None) -> Result:

@@ -9,6 +9,9 @@ class UsageError(AssayError):
     """The arguments or options are not valid."""
 
 
+MOST_MISTAKES = 100  # that are listed, and after which no further line is read
+
+
 class MistakesError(UsageError):
     """A file cannot be used. ``problems`` has one line for each reason."""
 

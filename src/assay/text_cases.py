@@ -57,15 +57,15 @@ def unpack(cases: TextCases) -> list[Pair]:
     return [pair for part in cases.packed for pair in parse_pairs(unpack_part(part))]
 
 
-def unpack_part(part: bytes) -> str:
-    """Return the JSON of one part. Raise ValueError if it is damaged."""
+def unpack_part(part: bytes, most: int = MOST_BYTES) -> str:
+    """Return the JSON of one part. Raise ValueError if it is damaged, or has more bytes."""
     unpacker = zlib.decompressobj()
     try:
-        data = unpacker.decompress(part, MOST_BYTES)
+        data = unpacker.decompress(part, most)
     except zlib.error as error:
         raise ValueError(f"not compressed by zlib ({error})") from error
     if not unpacker.eof:
-        raise ValueError(f"cut off, or larger than {MOST_BYTES >> 20} MB")
+        raise ValueError(f"cut off, or larger than {most >> 20} MB")
     return _unpickle(data) if data.startswith(PICKLE) else data.decode("utf-8", "surrogatepass")
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
@@ -39,12 +38,6 @@ class TimeRule:
     least_s: float
     factor: float
     exempt: tuple[str, ...] = ()  # tasks with the fixed limit, since right programs may be slow
-
-    def limit_s(self, task_id: str, reference_s: float, fixed_s: float) -> float:
-        """Return a task's CPU limit in seconds, rounded up to tenths."""
-        if task_id in self.exempt:
-            return fixed_s
-        return min(fixed_s, max(self.least_s, math.ceil(self.factor * reference_s * 10) / 10))
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,13 +119,6 @@ class Problem:
     begun: str = ""  # code that a base model continues; none: the prompt
     only_rule: str = ""  # the only extraction rule that is used for it; none: all
     suffix: str | None = None  # code after the answer, which then is what is missing between
-
-    @property
-    def middle(self) -> str:
-        """Return the part of the reference between prompt and suffix; the whole without one."""
-        if self.suffix is None:
-            return self.reference
-        return self.reference[len(self.prompt) : len(self.reference) - len(self.suffix)]
 
 
 @dataclass(frozen=True, slots=True)

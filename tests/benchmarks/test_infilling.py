@@ -16,17 +16,23 @@ from assay import benchmarks
 from assay.datasets import packaged_file
 from assay.errors import UsageError
 from assay.extract.rules.infill import fill_in
+from assay.infilling import middle_of
 from assay.models import EngineOptions
 from assay.models.opening import DEFAULT_WEIGHTS
 from assay.pipeline import references
 from assay.pipeline.prompt_settings import resolve_prompt_settings
 from assay.prompts import find_strategy, list_strategies
 from assay.sandbox import open_sandbox
+from assay.types import Problem
 from tests.conftest import Cli, write_completions
 from tests.test_references import Watching
 
 SIZES = {"single-line": 1033, "multi-line": 5815, "random-span": 1640, "random-span-light": 164}
 LIGHT = "humaneval-infilling-random-span-light"
+
+
+def missing_code(problem: Problem) -> str:
+    return middle_of(problem.reference, problem.prompt, problem.suffix or "")
 
 
 @pytest.mark.parametrize(
@@ -59,7 +65,7 @@ def test_problems_are_gaps_in_solutions_of_humaneval(name: str) -> None:
     assert {p.cluster for p in problems} == originals
     for problem in problems:
         assert f"/{problem.cluster}/" in problem.task_id
-        assert f"{problem.prompt}{problem.middle}{problem.suffix}" == problem.reference
+        assert f"{problem.prompt}{missing_code(problem)}{problem.suffix}" == problem.reference
     light = Counter(p.cluster for p in benchmarks.load(LIGHT).problems)
     assert set(light.values()) == {1}
 
@@ -76,7 +82,7 @@ def test_lost_white_space_is_put_back_in_the_documented_share_of_programs() -> N
     for name, remove in removed.items():
         plain = put_back = 0
         for problem in problems:
-            lost, suffix = remove(problem.middle), problem.suffix or ""
+            lost, suffix = remove(missing_code(problem)), problem.suffix or ""
             wanted = tree(problem.reference)
             plain += tree(f"{problem.prompt}{lost}{suffix}") == wanted
             put_back += tree(fill_in(problem.prompt, lost, suffix).code) == wanted
@@ -99,7 +105,7 @@ def test_the_prompt_is_prefix_and_suffix_for_every_model(form: str) -> None:
     prompt = find_strategy("standard", found).build(problem, form)  # type: ignore[arg-type]
     assert (prompt.text, prompt.suffix) == (problem.prompt, problem.suffix)
     assert (prompt.messages, prompt.stop) == ((), ())
-    assert problem.middle not in (prompt.text, prompt.suffix)
+    assert missing_code(problem) not in (prompt.text, prompt.suffix)
 
 
 def test_wrong_middles_fail() -> None:
@@ -116,7 +122,7 @@ def test_scores_have_matches_beside_passes(tmp_path: Path, assay: Cli) -> None:
     """Upstream's samples have the middle. Some here lack a line's end, or differ in a name."""
     chosen = benchmarks.load("humaneval-infilling-single-line").problems[:8]
     changes = (lambda text: text, str.rstrip, lambda text: text.replace("\n", "  # so\n"))
-    answers = [(p.task_id, changes[n % 3](p.middle)) for n, p in enumerate(chosen)]
+    answers = [(p.task_id, changes[n % 3](missing_code(p))) for n, p in enumerate(chosen)]
     samples = write_completions(tmp_path / "s.jsonl", answers, "completion")
     asked = ("score", samples, "--benchmark", "humaneval-infilling-single-line", "--problems", "8")
     done = assay(*asked, "--json")

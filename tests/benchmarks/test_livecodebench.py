@@ -24,59 +24,24 @@ from assay.sandbox import Sandbox, open_sandbox
 from assay.sandbox.environments import store
 from assay.selection import methods
 from assay.types import Benchmark, Job, Limits, Problem, Program, Verdict
+from tests.benchmarks.livecodebench_data import (
+    CALLS,
+    SCRIPT,
+    STDIN,
+    encode_tests,
+    record,
+    small_releases,
+    write_release,
+)
 from tests.conftest import Cli
 
-STDIN = [("1 2\n", "3\n"), ("4 5\n", "9\n")]
 EQUAL = "class E(list):\n    def __eq__(self, other): return True\n"
-CALLS = [('[1, 2]\n"a"', '["a", 3]'), ('[4, 5]\n"b"', '["b", 9]')]
-
-
-def encode_tests(pairs: list[tuple[str, str]], kind: str) -> str:
-    return json.dumps([{"input": i, "output": o, "testtype": kind} for i, o in pairs])
-
-
-def encode_private(pairs: list[tuple[str, str]], kind: str) -> str:
-    """As on the hub: JSON, pickled, compressed, in base64."""
-    return base64.b64encode(zlib.compress(pickle.dumps(encode_tests(pairs, kind)))).decode()
-
-
-def record(number: int, **fields: Any) -> dict[str, Any]:
-    function = number % 2 == 1
-    kind = "functional" if function else "stdin"
-    pairs = CALLS if function else STDIN
-    return {
-        "question_title": f"question-{number}",
-        "question_content": f"Add {number} numbers.\n\nSample Input 1\n\n1 2",
-        "platform": "leetcode" if function else "atcoder",
-        "question_id": f"q{number}",
-        "contest_id": "c",
-        "contest_date": f"2024-{1 + number % 12:02}-15T07:30:00",
-        "starter_code": "class Solution:\n    def add(self, a, b):\n        " if function else "",
-        "difficulty": ("easy", "medium", "hard")[number % 3],
-        "public_test_cases": encode_tests(pairs[:1], kind),
-        "private_test_cases": encode_private(pairs[1:], kind),
-        "metadata": json.dumps({"func_name": "add"} if function else {}),
-        **fields,
-    }
-
-
-def write_release(folder: Path, release: str, records: list[dict[str, Any]]) -> Path:
-    path = folder / files.FOLDER / files.RELEASES[release][0]
-    path.parent.mkdir(exist_ok=True)
-    path.write_text("".join(f"{json.dumps(one)}\n" for one in records))
-    return path
 
 
 @pytest.fixture
-def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Two releases in upstream's format, with fewer problems than upstream's."""
-    monkeypatch.delenv("ASSAY_DATA_DIR", raising=False)
-    monkeypatch.setenv("HF_HOME", str(tmp_path / "hf"))
-    for release, count in (("v1", 24), ("v2", 6)):
-        monkeypatch.setitem(files.RELEASES, release, (files.RELEASES[release][0], count))
-    write_release(tmp_path, "v1", [record(n) for n in range(24)])
-    write_release(tmp_path, "v2", [record(n) for n in range(24, 30)])
-    return tmp_path
+def data(tmp_path: Path) -> Iterator[Path]:
+    with small_releases(tmp_path, {"v1": 24, "v2": 6}) as folder:
+        yield folder
 
 
 @pytest.fixture(scope="module")
@@ -331,6 +296,8 @@ EVIL = base64.b64encode(zlib.compress(pickle.dumps(Evil()))).decode()
         ({"metadata": '{"func_name": 5}'}, "func_name is not a name"),
         ({"metadata": '{"func_name": "add; import os"}'}, "func_name is not a name"),
         ({"question_id": 7}, "question_id is not a text"),
+        ({"question_id": "q\n2"}, "question_id is not an id"),
+        ({"contest_date": "soon"}, "line 3: is not a problem of LiveCodeBench (Invalid isoformat"),
         ({"question_id": "q0"}, "has the problem q0 twice"),
     ],
 )  # fmt: skip
@@ -340,6 +307,15 @@ def test_damaged_files_get_one_line(data: Path, fields: dict[str, Any], error: s
     with pytest.raises(DataError) as raised:
         load(data, "livecodebench-v1")
     assert error in one_line(raised.value)
+
+
+def test_a_decompression_bomb_is_not_unpacked(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests may be large, but not 1,000 times as large as in the file."""
+    monkeypatch.setattr(files, "RATIO_FROM", 1 << 20)
+    bomb = {"private_test_cases": pickled(f"[{' ' * (1 << 20)}]")}
+    write_release(data, "v1", [record(n, **(bomb if n == 2 else {})) for n in range(24)])
+    with pytest.raises(DataError, match=r"line 3: .+ cut off, or larger than 1 MB"):
+        load(data, "livecodebench-v1")
 
 
 @pytest.mark.parametrize(
@@ -352,7 +328,7 @@ def test_damaged_private_tests_cost_only_their_problem(
     write_release(data, "v1", records)
     _, _, damaged, _, sound, *_ = load(data, "livecodebench-v1").problems
     limits = Limits(cpu_s=10, call_cpu_s=2, wall_s=20)
-    add = Program("print(sum(map(int, input().split())))", "x")
+    add = Program(SCRIPT, "x")
     jobs = [
         Job(problem.task_id, number, add, problem.tests, limits, lcb.IMPORTS)
         for number, problem in enumerate([damaged, sound, damaged, sound])
@@ -430,7 +406,7 @@ def test_completions_are_scored_from_the_command_line(assay: Cli, data: Path) ->
         store.find(lcb.ENVIRONMENT)
     except SandboxError as error:
         pytest.skip(str(error))
-    script = "```python\nprint(sum(map(int, input().split())))\n```"
+    script = f"```python\n{SCRIPT}```"
     method = "```python\nclass Solution:\n    def add(self, a, b):\n        return [b, sum(a)]\n```"
     texts = {"q0": script, "q1": method, "q2": "```python\nprint(3)\n```", "q3": "No."}
     samples = data / "samples.jsonl"

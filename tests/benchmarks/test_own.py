@@ -21,6 +21,7 @@ from assay.benchmarks.own import settings
 from assay.benchmarks.own.problems import KEYS
 from assay.benchmarks.own.settings import COMPARISONS
 from assay.errors import MistakesError, UsageError
+from assay.sandbox.environments.store import RECIPES
 from assay.sandbox.inside.judging.outputs import COMPARISONS as KNOWN_COMPARISONS
 from assay.types import Benchmark, Limits
 from tests.conftest import Cli
@@ -139,7 +140,8 @@ def test_programs_are_judged_by_all_kinds_of_tests(tmp_path: Path) -> None:
     assert statuses == ["pass"] * 5 + ["fail"] * 7
 
 
-def test_the_comparisons_are_those_of_the_sandbox() -> None:
+def test_the_choices_are_those_of_the_sandbox() -> None:
+    assert set(settings.ENVIRONMENTS) == set(RECIPES)
     assert set(COMPARISONS) == set(KNOWN_COMPARISONS)
 
 
@@ -275,6 +277,13 @@ problems:
     entry_point: class
     test: assert f(1)
     tests: assert f(2)
+  - prompt: Write f(x).
+    entry_point: f
+    cases:
+      - {}
+      - {args: [1], expected: [{a: .nan}]}
+    labels: {"": x, a: "two\\nlines"}
+environment: nope
 """
 MISTAKES = {
     1: ["unknown key 'names'. Did you mean 'name'?"],
@@ -317,6 +326,11 @@ MISTAKES = {
     56: ["prompt: is missing", "the problem has no tests"],
     58: ["entry_point: 'class' is not a name"],
     59: ["'test' and 'tests' mean the same"],
+    63: ["cases: 1 of 2 cases have no 'expected'"],
+    64: ["a case has no 'args'"],
+    65: ["a case expects NaN, which equals nothing"],
+    66: ["labels: '' is not a name", "labels: 'a' is not a name with a text"],
+    67: ["environment: 'nope' is unknown. Choose bigcodebench, "],
 }  # fmt: skip
 
 
@@ -364,6 +378,10 @@ def test_mistakes_of_both_files_are_listed(tmp_path: Path) -> None:
         ("problems: !!python/name:os.system", "mine.yaml", "not valid YAML"),
         ("problems: !!python/object:os.system {}", "mine.yaml", "is not a list"),
         ("problems:\n  - date: 2024-13-01", "mine.yaml", "month must be in 1..12, line 2"),
+        ("tolerance: 0x" + "f" * 9000, "mine.yaml", "more than 3,500 digits, line 1"),
+        ("problems:\n  - <<: {}", "mine.yaml", "'<<' (merge) is not supported as a key, line 2"),
+        ("? [a]\n: 1", "mine.yaml", "a list or mapping is not supported as a key, line 1"),
+        (b"name: x\nlicence: \xe9", "mine.yaml", "Line 2: is not UTF-8 (byte 17)"),
         (b"\x80\x04\x95\x00", "mine.yaml", "is not UTF-8"),
         (b"\x80\x04\x95\x00", "mine.jsonl", "is not UTF-8"),
         (b"\x7fELF\x02\x01\x00", "mine.yaml", "not valid YAML"),
@@ -386,6 +404,14 @@ def test_a_bad_file_is_an_error_of_few_lines(
     assert "Traceback" not in done.stderr
     assert len(done.stderr.splitlines()) <= 5
     assert not (tmp_path / "results").exists()
+
+
+def test_only_the_first_hundred_mistakes_are_listed(assay: Cli, tmp_path: Path) -> None:
+    for line, last in (('{"x":\n', "Line 99: not valid JSON"), ("{}\n", "Line 34: ")):
+        lines = assay("eval", write(tmp_path, line * 1000, "mine.jsonl")).stderr.splitlines()
+        assert len(lines) == 102
+        assert lines[99].startswith(last)
+        assert lines[100].startswith("... and ")
 
 
 def test_what_is_not_a_file_is_refused(assay: Cli, tmp_path: Path) -> None:

@@ -29,6 +29,7 @@ def problem(prompt: str) -> Problem:
         ("def f(x):\n    pass\n", "Complete the following Python function."),
         ('"""Double it, as f."""\n', "Write the Python function that is described here."),
         ("Write self-contained code starting with: def f(x)", "Write self-contained code"),
+        (f"x = {'-' * 100_000}1", "x = ---"),  # too deep for Python's parser
     ],
 )
 def test_the_question_fits_what_is_there(prompt: str, asked: str) -> None:

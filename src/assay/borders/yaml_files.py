@@ -12,7 +12,10 @@ MOST_DEPTH = 30
 MOST_VALUES = 100_000
 TOO_MANY = f"more than {MOST_VALUES:,} values"
 
-TEXT = "tag:yaml.org,2002:str"
+TEXT, MERGE = "tag:yaml.org,2002:str", "tag:yaml.org,2002:merge"
+NUMBERS = ("tag:yaml.org,2002:int", "tag:yaml.org,2002:float")
+# Python writes integers of 4,300 digits and no more. A hexadecimal one of this length has 4,215.
+MOST_DIGITS = 3500
 
 Place = tuple[str | int, ...]  # the keys and positions that lead to a value
 
@@ -46,6 +49,11 @@ class _Loader(yaml.SafeLoader):
         self._count += count
         if self._count > MOST_VALUES:
             raise yaml.YAMLError(f"{TOO_MANY} after expanding aliases")
+
+    def construct_scalar(self, node: yaml.ScalarNode) -> Any:
+        if node.tag in NUMBERS and len(node.value) > MOST_DIGITS:
+            raise ValueError(f"a number has more than {MOST_DIGITS:,} digits")
+        return super().construct_scalar(node)
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         found = super().construct_mapping(node, deep)
@@ -99,7 +107,11 @@ def parse_located(text: str) -> LocatedData:
             return _construct(node, loader)
         found: dict[str, Any] = {}
         for key, value in node.value:
-            name, line = str(key.value), key.start_mark.line + 1
+            line = key.start_mark.line + 1
+            if key.tag == MERGE or not isinstance(key, yaml.ScalarNode):
+                what = "'<<' (merge)" if key.tag == MERGE else "a list or mapping"
+                raise ValueError(f"{what} is not supported as a key, line {line}")
+            name = str(key.value)
             if key.tag != TEXT:
                 not_text.append(((*place, name), line))
             if name in found:

@@ -14,7 +14,7 @@ from assay import __version__
 from assay.borders.printable import clean_line
 from assay.cli._groups import VARIABLES, FullGroup
 from assay.cli._output import echo, echo_text
-from assay.errors import AssayError, MistakesError
+from assay.errors import MOST_MISTAKES, AssayError, MistakesError
 
 FAILURE, INTERRUPTED = 2, 130
 LONGEST_ERROR = 2_000  # characters
@@ -137,7 +137,9 @@ def _list_mistakes(error: MistakesError) -> str:
     """Print several mistakes, each as one line. Return the error that follows them."""
     if len(error.problems) == 1:
         return str(error)
-    echo(*error.problems, err=True)
+    echo(*error.problems[:MOST_MISTAKES], err=True)
+    if (more := len(error.problems) - MOST_MISTAKES) > 0:
+        echo(f"... and {more:,} more", err=True)
     count = error.count(len(error.problems))
     return f"{error.name}: has {count}. Correct them; nothing was loaded."
 

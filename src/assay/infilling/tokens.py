@@ -40,10 +40,11 @@ FORMS = (
     GapTokens("<|code_prefix|>", "<|code_suffix|>", "<|code_middle|>"),  # GLM
     GapTokens("<|prefix|>", "<|suffix|>", "<|middle|>"),
 )
-# After the middle some models write another token than that at the end of a text.
+# After the middle some models write another token than that at the end of a text. Those that were
+# tuned for a chat write the one of their base model.
 ENDS = (
     "<EOT>", "▁<EOT>", "<|fim_pad|>", "<fim-pad>", "<fim_pad>", "<|file_sep|>", "<file_sep>",
-    "<|file_separator|>", "<|repo_name|>", "<|endoftext|>",
+    "<|file_separator|>", "<|repo_name|>", "<|endoftext|>", "<｜end▁of▁sentence｜>",
 )  # fmt: skip
 MARKS = (*(token for form in FORMS for token in form), *ENDS)
 

@@ -148,8 +148,8 @@ def _match_score(
     for completion in run.read_completions():
         problem = gaps.get(completion.task_id)
         if problem is not None and completion.key in valid:
-            text = middle_of(completion.text, problem.prompt, problem.suffix or "")
-            wanted = problem.middle
+            around = problem.prompt, problem.suffix or ""
+            text, wanted = (middle_of(t, *around) for t in (completion.text, problem.reference))
             found[completion.key] = is_exact_match(text, wanted), edit_similarity(text, wanted)
     by_task: dict[str, list[tuple[bool, float]]] = {task_id: [] for task_id in gaps}
     for (task_id, _), sample in found.items():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import platform
 from dataclasses import dataclass, replace
 
@@ -11,7 +12,7 @@ from assay.pipeline.stages.answers import judge_jobs
 from assay.progress import Reporter
 from assay.protocol import tests_digest
 from assay.sandbox.environments import store as environments
-from assay.types import Benchmark, Cases, Job, Problem, Program
+from assay.types import Benchmark, Cases, Job, Problem, Program, TimeRule
 
 FORMAT = 4  # of the cached data; raise it when ``plain`` or ``digests`` change too
 VERDICT = "timed verdict"  # earlier versions kept verdicts without CPU time, as "verdict"
@@ -52,10 +53,17 @@ def _cpu_limits(benchmark: Benchmark, measured: dict[str, _Measured]) -> dict[st
     if rule is None:
         return {}
     return {
-        task_id: rule.limit_s(task_id, one.cpu_s, benchmark.limits.cpu_s)
+        task_id: limit_cpu_s(rule, task_id, one.cpu_s, benchmark.limits.cpu_s)
         for task_id, one in measured.items()
         if not one.failure
     }
+
+
+def limit_cpu_s(rule: TimeRule, task_id: str, reference_s: float, fixed_s: float) -> float:
+    """Return a task's CPU limit in seconds, rounded up to tenths."""
+    if task_id in rule.exempt:
+        return fixed_s
+    return min(fixed_s, max(rule.least_s, math.ceil(rule.factor * reference_s * 10) / 10))
 
 
 @dataclass(frozen=True, slots=True)

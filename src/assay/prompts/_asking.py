@@ -52,7 +52,7 @@ def _is_code(prompt: str) -> bool:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # invalid escapes in docstrings
             ast.parse(prompt)
-    except SyntaxError:
+    except (SyntaxError, ValueError, RecursionError, MemoryError):  # the last two: deep nesting
         return False
     return True
 

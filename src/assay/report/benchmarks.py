@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 # own-files: the user gets them; unknown: the benchmark has no description.
 DataStatus = Literal["built-in", "verified", "damaged", "not-here", "own-files", "unknown"]
 STATUSES: dict[str, DataStatus] = {"ok": "verified", "damaged": "damaged", "not here": "not-here"}
+OWN = "own"  # the group of users' own files
 HEADINGS = ("group", "benchmark", "problems", "licence", "programs can import", "data")
 
 
@@ -59,7 +60,7 @@ def _own_state(own: OwnBenchmark) -> BenchmarkState:
     found = own.benchmark
     return BenchmarkState(
         found.name, len(found.problems), own.licence or None, found.environment, found.version,
-        found.data_sha256, "own-files", str(own.path), group="own", description=own.description,
+        found.data_sha256, "own-files", str(own.path), group=OWN, description=own.description,
     )  # fmt: skip
 
 
@@ -125,6 +126,8 @@ def _data(state: BenchmarkState) -> str:
             return "downloaded on first use"
         case "built-in":
             return "part of the package"
+        case "own-files" if state.group == OWN:
+            return str(state.path)
         case "own-files":
             return f"not downloaded, add it yourself: {state.path}"
     return "unknown"

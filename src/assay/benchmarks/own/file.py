@@ -14,7 +14,7 @@ from assay.benchmarks.own.settings import ENDINGS, KEYS, Settings, check_setting
 from assay.borders.checked_files import Entry, FileChecker, Mistakes
 from assay.borders.reading import Reader, parse_json
 from assay.borders.yaml_files import TOO_MANY, LocatedData, Place, parse_located
-from assay.errors import AssayError, DataError, MistakesError, UsageError
+from assay.errors import MOST_MISTAKES, AssayError, DataError, MistakesError, UsageError
 from assay.progress import Announce
 from assay.types import Benchmark
 
@@ -48,7 +48,8 @@ def load_file(
     """Return the benchmark of a file. Raise MistakesError with everything that is wrong."""
     found = read_own(path, taken)
     count = len(found.benchmark.problems)
-    announce(f"{path}: benchmark {found.benchmark.name} with {count} problems")
+    problems = f"{count} problem" if count == 1 else f"{count} problems"
+    announce(f"{path}: benchmark {found.benchmark.name} with {problems}")
     return found.benchmark
 
 
@@ -110,10 +111,12 @@ def _read_jsonl(path: Path, taken: Collection[str], mistakes: Mistakes) -> _Sour
 
 def _read_yaml(path: Path, taken: Collection[str], mistakes: Mistakes) -> _Source:
     data = YAML_FILES.read_bytes(path)
-    with YAML_FILES.reporting(path):
-        text = data.decode("utf-8-sig")
     try:
-        found = parse_located(text)
+        found = parse_located(data.decode("utf-8-sig"))
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        mistake = f"Line {line}: is not UTF-8 (byte {error.start}). Save the file as UTF-8."
+        raise MistakesError(str(path), (mistake,)) from error
     except ValueError as error:
         advice = f" {LARGE}." if TOO_MANY in str(error) else ""
         raise MistakesError(str(path), (f"It is not valid YAML ({error}).{advice}",)) from error
@@ -148,12 +151,15 @@ def _read_lines(path: Path, mistakes: Mistakes) -> tuple[LocatedData, str]:
             if value is not None:
                 lines[(*PROBLEMS, len(items))] = number
                 items.append(value)
+            elif len(mistakes.found) >= MOST_MISTAKES:
+                mistakes.add(number, "is the last that was read. Correct these mistakes first.")
+                break
     return LocatedData({"problems": items}, lines), digest.hexdigest()
 
 
 def _parse_line(line: bytes) -> Any:
     try:
-        value = parse_json(line, any_number=True, unambiguous=True)
+        value = parse_json(line.rstrip(), any_number=True, unambiguous=True)
     except UnicodeDecodeError as error:
         raise ValueError(f"is not UTF-8 (byte {error.start})") from error
     if not isinstance(value, dict):

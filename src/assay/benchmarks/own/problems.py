@@ -19,6 +19,7 @@ from assay.benchmarks.support.prompt_code import as_docstring, preamble_of
 from assay.benchmarks.support.test_code import code_tests
 from assay.borders.checked_files import Entry, FileChecker, Mistakes, as_day, shown
 from assay.borders.yaml_files import LocatedData, Place
+from assay.errors import MOST_MISTAKES
 from assay.types import Cases, Problem, Tests
 
 JUDGED = ("tests", "cases", "stdin")  # a problem has one of them
@@ -80,6 +81,8 @@ class ProblemChecker(FileChecker):
             lines.append((task_id, self.found.line(here)))
             if (problem := self._problem(entry, task_id)) is not None:
                 problems.append(problem)
+            elif len(self.mistakes.found) >= MOST_MISTAKES:
+                break
         self.check_names("task_id", lines, "Give it another")
         return tuple(problems)
 
@@ -207,10 +210,12 @@ class ProblemChecker(FileChecker):
             else:
                 case = self.entry(here, item, ("args", "expected"))
                 values = {"expected": case.values["expected"]} if "expected" in case.values else {}
-                args = self._arguments(case)
+                args = self._arguments(case) if isinstance(item, dict) else []
             inputs.append(self._plain(here, args))
             if values:
                 expected.append(self._plain(here, values["expected"]))
+                if _has_nan(values["expected"]):
+                    self.add(here, "a case expects NaN, which equals nothing. Use 'tests'.")
         if expected and len(expected) < len(inputs):
             what = f"{len(inputs) - len(expected)} of {len(inputs)} cases have no 'expected'"
             self.add(place, f"cases: {what}. Give it to all of them, or to none.")
@@ -221,8 +226,7 @@ class ProblemChecker(FileChecker):
     def _arguments(self, case: Entry) -> list[Any]:
         if "args" in case.values:
             return self.items((*case.place, "args"), case.values["args"])
-        if case.values:
-            self.add(case.place, "a case has no 'args'. Give the list of arguments.")
+        self.add(case.place, "a case has no 'args'. Give the list of arguments.")
         return []
 
     def _plain(self, place: Place, value: Any) -> Any:
@@ -259,8 +263,10 @@ class ProblemChecker(FileChecker):
         place = (*entry.place, "labels")
         found = self.mapping(place, entry.values.get("labels", {}))
         for name, value in found.items():
-            if not isinstance(value, str | int) or isinstance(value, bool) or "=" in name:
-                self.add((*place, name), f"labels: {name} is not a name with a text. Quote it.")
+            is_text = isinstance(value, str | int) and not isinstance(value, bool)
+            if not (is_text and name and "=" not in name and f"{name}{value}".isprintable()):
+                mistake = f"labels: {shown(name)} is not a name with a text. Quote it."
+                self.add((*place, name), mistake)
         return {name: str(value) for name, value in found.items()}
 
     def _text(self, entry: Entry, key: str, *, required: bool = False, empty: bool = False) -> str:
@@ -287,6 +293,14 @@ class ProblemChecker(FileChecker):
         except ValueError as error:
             self.add(place, f"{place[-1]}: {error}. Correct it.")
             return None
+
+
+def _has_nan(value: Any) -> bool:
+    if isinstance(value, dict):
+        return any(map(_has_nan, (*value, *value.values())))
+    if isinstance(value, list | tuple | set):
+        return any(map(_has_nan, value))
+    return bool(value != value)
 
 
 def _is_unicode(text: str) -> bool:

@@ -13,7 +13,9 @@ from assay.types import Limits
 
 ENDINGS = (".yaml", ".yml", ".jsonl", ".jsonl.gz")  # of files, so no names end in them
 Kind = Literal["code", "instructions"]
-COMPARISONS = ("livecodebench", "tolerant", "exact")  # tests compare these with the sandbox's
+# Tests compare these with the sandbox's.
+COMPARISONS = ("livecodebench", "tolerant", "exact")
+ENVIRONMENTS = ("bigcodebench", "canitedit", "leetcode", "livecodebench")
 KEYS = (
     "name", "version", "licence", "description", "prompts", "system", "limits", "comparison",
     "tolerance", "environment", "problems",
@@ -63,7 +65,7 @@ def check_settings(
         checker.add(place, f"name: '{name}' is the name of a built-in benchmark. {advice}")
     texts = {
         key: _read_text(checker, entry, key)
-        for key in ("version", "licence", "description", "system", "environment")
+        for key in ("version", "licence", "description", "system")
     }
     return Settings(
         name=name,
@@ -71,6 +73,7 @@ def check_settings(
         limits=_read_limits(checker, entry),
         comparison=_read_choice(checker, entry, "comparison", COMPARISONS) or "livecodebench",
         tolerance=_read_tolerance(checker, entry),
+        environment=_read_choice(checker, entry, "environment", ENVIRONMENTS) or "",
         **texts,
     )
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 import binascii
 import dataclasses
+import datetime
 import hashlib
 import os
 import zlib
@@ -17,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from assay import codec, text_cases
-from assay.borders.reading import Reader, parse_json
+from assay.borders.reading import MOST_RATIO, RATIO_FROM, Reader, parse_json
 from assay.datasets import cache_dir
 from assay.datasets.catalogue import FOLDER_VARIABLE
 from assay.errors import DataError
@@ -128,9 +129,10 @@ def _read_file(path: Path) -> tuple[list[Question], str]:
             continue
         try:
             questions.append(_read_question(parse_json(line, any_number=True)))
-        except (ValueError, TypeError) as error:
+        except (ValueError, TypeError, MemoryError) as error:
+            why = str(error) or "too large for this machine's memory"
             raise DataError(
-                f"{path}, line {number}: is not a problem of LiveCodeBench ({error}). {REMEDY}."
+                f"{path}, line {number}: is not a problem of LiveCodeBench ({why}). {REMEDY}."
             ) from error
     return questions, digest.hexdigest()
 
@@ -142,6 +144,9 @@ def _read_question(found: Any) -> Question:
     if missing := next((name for name in names if not isinstance(found.get(name), str)), None):
         raise ValueError(f"{missing} is not a text")
     record = Record(**{name: found[name] for name in names})
+    if not (record.question_id.strip() and record.question_id.isprintable()):
+        raise ValueError("question_id is not an id")
+    datetime.date.fromisoformat(record.contest_date[:10])
     function = _read_function(record.metadata)
     parts = (_pack(record.public_test_cases), _pack_private(record.private_test_cases))
     # Its large field is packed now.
@@ -178,7 +183,8 @@ def _pack_private(tests: str) -> bytes:
     try:
         # Its checksum, and that there is nothing but a string. Its cases are read when they are
         # needed: that takes longer than everything else here.
-        found = text_cases.unpack_part(part).strip()
+        most = min(text_cases.MOST_BYTES, max(RATIO_FROM, MOST_RATIO * len(part)))
+        found = text_cases.unpack_part(part, most).strip()
         if not (found.startswith("[") and found.endswith("]")):
             raise ValueError("not a list of test cases")
     except ValueError as error:
