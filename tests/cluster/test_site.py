@@ -15,6 +15,7 @@ import pytest
 from assay import __version__
 from assay.cluster.actors import Place
 from assay.cluster.connection import Node, check_address, unwrap
+from assay.cluster.engine import check_libraries
 from assay.cluster.pool import PoolFacts
 from assay.cluster.sandbox import PoolRules
 from assay.cluster.site import engine_places, gpus_per_engine
@@ -80,6 +81,13 @@ def test_nodes_that_judge_differently_are_refused(other: dict[str, str]) -> None
 def test_another_version_of_assay_is_refused() -> None:
     with pytest.raises(SandboxError, match=f"has assay 9.9, the driver {__version__}"):
         PoolRules().accept(Place(CPU_NODE), FACTS._replace(version="9.9"))
+
+
+def test_another_version_of_an_engines_library_is_refused() -> None:
+    ours = {"torch": "2.11.0+cpu", "xllamacpp": "0.3", "vllm": ""}
+    check_libraries("b", {"torch": "2.11.0+cu130", "xllamacpp": "", "vllm": "0.32"}, ours)
+    with pytest.raises(ModelError, match=r"node b: has xllamacpp 0\.2, the driver 0\.3"):
+        check_libraries("b", {**ours, "xllamacpp": "0.2"}, ours)
 
 
 def test_errors_of_hosts_are_assays_own() -> None:

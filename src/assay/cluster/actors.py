@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import queue
 import threading
@@ -276,11 +277,17 @@ class RayStaff:
         actors = [post.actor for post in posts if post.actor is not None]
         for post in posts:
             post.actor, post.member, post.opening = None, None, False
-        calls = [self._role.close(actor) for actor in actors]
+        end_actors(self._ray, actors, self._role.close)
+
+
+def end_actors(ray: Any, actors: Sequence[Any], close: Callable[[Any], Any]) -> None:
+    """End actors: let them end what they have started, then kill them."""
+    with contextlib.suppress(Exception):  # the whole cluster may be gone
+        calls = [close(actor) for actor in actors]
         if calls:
-            self._ray.wait(calls, num_returns=len(calls), timeout=CLOSE_S)
+            ray.wait(calls, num_returns=len(calls), timeout=CLOSE_S)
         for actor in actors:
-            self._ray.kill(actor)
+            ray.kill(actor)
 
 
 def _explain(error: BaseException) -> AssayError:

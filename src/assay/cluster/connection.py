@@ -154,9 +154,19 @@ def _signals_kept() -> Iterator[None]:
 
 
 def list_nodes(ray: Any) -> list[Node]:
-    """Return the nodes that are alive and have CPUs. A head node often has none."""
+    """Return the nodes that are alive and have CPUs. A head node often has none.
+
+    Raise RunError if the head is gone.
+    """
+    try:
+        nodes = ray.nodes()
+    except Exception as error:  # of any kind: Ray raises plain ones too
+        raise RunError(
+            f"cluster: its head cannot be reached ({summarize(error)}). Completed work is saved; "
+            "run the same command to resume."
+        ) from error
     found = []
-    for node in ray.nodes():
+    for node in nodes:
         resources = node["Resources"]
         cpus = int(resources.get("CPU", 0))
         if node["Alive"] and cpus:

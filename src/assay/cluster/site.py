@@ -13,9 +13,9 @@ from typing import Any
 
 from assay import models
 from assay.borders.printable import quantity
-from assay.cluster.actors import CALLS_AT_A_TIME, Objects, Place, RayStaff, Role
-from assay.cluster.connection import Node, ask, connect, list_nodes
-from assay.cluster.engine import EngineAbout, EngineHost, EngineSettings
+from assay.cluster.actors import CALLS_AT_A_TIME, Objects, Place, RayStaff, Role, end_actors
+from assay.cluster.connection import LostHostError, Node, ask, connect, list_nodes
+from assay.cluster.engine import EngineAbout, EngineHost, EngineSettings, check_libraries
 from assay.cluster.files import CHUNK, Shipment, Source, describe_files
 from assay.cluster.model import ASK_S, CHECK_S, OPEN_S, Call, ClusterModel
 from assay.cluster.pool import JudgePool, PoolSettings
@@ -29,7 +29,6 @@ from assay.progress import Announce
 from assay.runs import Gate
 from assay.sandbox import Sandbox
 
-CLOSE_S = 5.0
 COLLECTIONS = 100_000, 50, 100
 CHUNKS_HELD = 32  # pieces of files that stay in the object store for other nodes
 
@@ -85,6 +84,9 @@ class FileSource:
             while len(self._held) > CHUNKS_HELD:
                 self._held.popitem(last=False)
         return [self._held[key]]
+
+    def close(self) -> None:
+        self._held.clear()
 
 
 def read_from(source: Any) -> Source:
@@ -169,7 +171,7 @@ class RaySite:
         for staff, _ in self._pools.values():
             staff.close()
         if self._files is not None:
-            self._ray.kill(self._files)
+            end_actors(self._ray, [self._files], lambda actor: actor.close.remote())
 
     def _staff(self, role: Role) -> RayStaff:
         return RayStaff(self._ray, role, self._objects, self._note)
@@ -201,6 +203,7 @@ class RaySite:
 
         def accept(place: Place, about: EngineAbout) -> int:
             check_version(place.node.name, about.version)
+            check_libraries(place.node.name, about.libraries, models.library_versions())
             return 1
 
         return Role(
@@ -241,14 +244,13 @@ class RaySite:
         """Return the answer of an engine that is started for this question alone."""
         places = role.places()
         if not places:
-            raise UsageError("--ray: no node of the cluster has CPUs. Add nodes.")
+            raise LostHostError("cluster: the nodes with GPUs are gone. Run the command again.")
         actor = role.start(places[0])
         try:
             ask(self._ray, role.open(actor), OPEN_S)
             return ask(self._ray, call(actor), CHECK_S)
         finally:
-            self._ray.wait([role.close(actor)], timeout=CLOSE_S)
-            self._ray.kill(actor)
+            end_actors(self._ray, [actor], role.close)
 
 
 def engine_settings(spec: str, options: EngineOptions, model: Model) -> EngineSettings:
@@ -272,6 +274,8 @@ def shipped_paths(shipment: Shipment) -> list[str]:
 
 def gpus_per_engine(nodes: list[Node], options: EngineOptions) -> int:
     """Return on how many GPUs an engine runs; 0: on CPUs."""
+    if not nodes:
+        raise UsageError("--ray: no node of the cluster has CPUs. Add nodes.")
     names = options.devices.split(",") if options.devices else []
     if options.device == "cpu" or set(names) == {CPU}:
         return 0

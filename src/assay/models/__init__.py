@@ -1,6 +1,6 @@
 """Run models by engine: load once, then stream completions as they are made."""
 
-from assay.models.conditions import is_identified, is_served, text_conditions
+from assay.models.conditions import is_identified, is_served, library_versions, text_conditions
 from assay.models.facts import EngineFacts
 from assay.models.model import (
     Infilling,
@@ -39,6 +39,6 @@ __all__ = [
     "Infilling", "LoadedOnDemand", "Loading", "Model", "ModelReference", "Preloadable",
     "RecordedModel", "Rendered", "Usage", "Watchable",
     "add_usage", "backends", "check_infilling", "check_reference", "convert", "describe_file",
-    "failed", "is_identified", "is_local", "is_served", "open_model", "open_recorded",
-    "parse_reference", "preload", "prompt_form", "text_conditions", "watch",
+    "failed", "is_identified", "is_local", "is_served", "library_versions", "open_model",
+    "open_recorded", "parse_reference", "preload", "prompt_form", "text_conditions", "watch",
 ]  # fmt: skip
