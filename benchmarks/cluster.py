@@ -124,7 +124,7 @@ def simulated_engine(speed: Speed) -> type[RemoteEngine]:
         def open_from(self, settings: EngineSettings, source: Any) -> EngineAbout:  # noqa: ARG002
             here = models.open_model("default")
             self._model = SimulatedModel(here, speed)  # type: ignore[assignment]
-            return EngineAbout("simulated")
+            return EngineAbout("simulated", {})
 
     return SimulatedEngine
 

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from assay.cluster import RaySite, open_cluster
-from assay.cluster.files import describe_files, locate
+from assay.cluster.files import CHUNK, describe_files, locate
 from assay.cluster.site import FileSource, read_from
 from assay.pipeline import EvalConfig, ProblemSelection, Sampling, ScoreConfig, evaluate, score
 from assay.pipeline.site import THIS_MACHINE, Site
@@ -27,7 +27,7 @@ from tests.test_judge_processes import lasting
 from tests.test_pipeline import Watcher
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("default")]
-NODES = 2
+NODES, WORKERS = 2, 2
 RUN_S = 300.0
 
 
@@ -40,31 +40,34 @@ def cluster(_environment: None) -> Iterator[LocalCluster]:
         yield found
 
 
-@pytest.fixture
-def site(cluster: LocalCluster) -> Iterator[RaySite]:
-    cluster.restore(NODES)
-    with open_cluster(cluster.address) as found:
+@pytest.fixture(scope="module")
+def notes() -> list[str]:
+    return []
+
+
+@pytest.fixture(scope="module")
+def site(cluster: LocalCluster, notes: list[str]) -> Iterator[RaySite]:
+    with open_cluster(cluster.address, notes.append) as found:
         yield found
 
 
 class Disturber(Watcher):
     """Do something after so many verdicts."""
 
-    def __init__(self, after: int, action: Any) -> None:
+    def __init__(self, actions: dict[int, Any]) -> None:
         super().__init__()
-        self._after, self._action, self._count = after, action, 0
+        self._actions, self._count = actions, 0
 
     def judged(self, verdict: Verdict, cached: bool) -> None:
         super().judged(verdict, cached)
         self._count += 1
-        if self._count == self._after:
-            self._action()
+        self._actions.get(self._count, lambda: None)()
 
 
 def programs(mini: Benchmark) -> list[tuple[str, str]]:
     """Right and wrong ones, one without code and one that never ends."""
     task = mini.problems[0].task_id
-    texts = slow_programs(mini, 0.02)
+    texts = slow_programs(mini, 0.05)
     return [*texts, *texts, *texts[:18], (task, "I cannot."), (task, "while True: pass")]
 
 
@@ -73,42 +76,38 @@ def score_at(site: Site, folder: Path, mini: Benchmark, watcher: Watcher | None 
     path = write_completions(folder / "samples.jsonl", programs(mini))
     config = ScoreConfig(
         "mini", folder / "results", samples_file=str(path), no_cache=True, tests_seed="fixed",
-        partial=True, time_limit=1.0, site=site, workers=2, model_name="m",
+        partial=True, time_limit=1.0, site=site, workers=WORKERS, model_name="m",
     )  # fmt: skip
     return score(config, watcher or Watcher())
 
 
 def verdicts_of(result: Result) -> Any:
-    return lasting(RunReader(result.folder).verdicts)
+    return result.protocol_hash, lasting(RunReader(result.folder).verdicts)
 
 
-@pytest.fixture(scope="module")
-def expected(mini: Benchmark, tmp_path_factory: pytest.TempPathFactory) -> Any:
-    return verdicts_of(score_at(THIS_MACHINE, tmp_path_factory.mktemp("one"), mini))
-
-
-def test_scores_are_those_of_one_machine(
-    site: RaySite, mini: Benchmark, tmp_path: Path, expected: Any
+def test_scores_are_those_of_one_machine_whatever_is_killed(
+    site: RaySite, cluster: LocalCluster, notes: list[str], mini: Benchmark, tmp_path: Path
 ) -> None:
-    result = score_at(site, tmp_path, mini)
-    assert verdicts_of(result) == expected
-    assert len(expected) == 60
-    assert result.results.invalid == 0
+    """An actor is killed, then every node after another one has joined."""
+    cluster.restore(NODES)
+    notes.clear()
 
-
-def test_a_judge_actor_that_dies_is_replaced(
-    site: RaySite, mini: Benchmark, tmp_path: Path, expected: Any
-) -> None:
-    killed: list[int] = []
-
-    def kill() -> None:
+    def kill_an_actor() -> None:
         (staff, _), *_ = site._pools.values()
-        pids = [actor_pid(site, member.actor) for member in staff.members()]
-        os.kill(pids[0], signal.SIGKILL)
-        killed.extend(pids)
+        os.kill(actor_pid(site, staff.members()[0].actor), signal.SIGKILL)
 
-    assert verdicts_of(score_at(site, tmp_path, mini, Disturber(10, kill))) == expected
-    assert len(killed) == NODES
+    def exchange_the_nodes() -> None:
+        before = cluster.nodes
+        cluster.nodes = [cluster.add()]
+        for node in before:
+            cluster.kill(node)
+
+    disturber = Disturber({5: kill_an_actor, 15: exchange_the_nodes})
+    result = score_at(site, tmp_path / "cluster", mini, disturber)
+    expected = score_at(THIS_MACHINE, tmp_path / "one", mini)
+    assert verdicts_of(result) == verdicts_of(expected)
+    assert (result.results.samples, result.results.invalid) == (60, 0)
+    assert sum("cluster: lost" in note for note in notes) > 1
 
 
 def actor_pid(site: RaySite, actor: Any) -> int:
@@ -116,57 +115,22 @@ def actor_pid(site: RaySite, actor: Any) -> int:
     return int(pid)
 
 
-def test_a_node_that_is_killed_loses_nothing(
-    site: RaySite, cluster: LocalCluster, mini: Benchmark, tmp_path: Path, expected: Any
-) -> None:
-    kill = Disturber(10, lambda: cluster.kill(cluster.nodes[0]))
-    assert verdicts_of(score_at(site, tmp_path, mini, kill)) == expected
-
-
-def test_a_node_that_joins_takes_part(
-    cluster: LocalCluster, mini: Benchmark, tmp_path: Path, expected: Any
-) -> None:
-    """The only node is killed. The run goes on when another one is there."""
-    cluster.restore(NODES)
-    for node in cluster.nodes[1:]:
-        cluster.kill(node)
-    cluster.nodes = cluster.nodes[:1]
-
-    def exchange() -> None:
-        cluster.nodes.append(cluster.add())
-        cluster.kill(cluster.nodes[0])
-
-    with open_cluster(cluster.address) as site:
-        assert verdicts_of(score_at(site, tmp_path, mini, Disturber(5, exchange))) == expected
-
-
 def evaluate_at(site: Site, folder: Path, watcher: Watcher | None = None) -> Any:
     config = EvalConfig(
-        "mini", folder, no_cache=True, tests_seed="fixed", site=site, workers=1,
+        "mini", folder, no_cache=True, tests_seed="fixed", site=site, workers=WORKERS,
         problems=ProblemSelection("4"), sampling=Sampling(2, 0.8, max_tokens=8),
     )  # fmt: skip
     result = evaluate(config, watcher or Watcher())
     run = RunReader(result.folder)
     texts = {c.key: (c.text, c.seed, c.finish_reason) for c in run.read_completions()}
-    return texts, lasting(run.verdicts)
-
-
-@pytest.fixture(scope="module")
-def generated(_environment: None, tmp_path_factory: pytest.TempPathFactory) -> Any:
-    return evaluate_at(THIS_MACHINE, tmp_path_factory.mktemp("generated"))
+    return texts, verdicts_of(result)
 
 
 @pytest.mark.model
-def test_completions_are_those_of_one_machine(
-    site: RaySite, tmp_path: Path, generated: Any
+def test_completions_are_those_of_one_machine_if_an_engine_dies(
+    site: RaySite, cluster: LocalCluster, tmp_path: Path
 ) -> None:
-    texts, _ = generated
-    assert len(texts) == 8
-    assert evaluate_at(site, tmp_path) == generated
-
-
-@pytest.mark.model
-def test_an_engine_that_dies_is_replaced(site: RaySite, tmp_path: Path, generated: Any) -> None:
+    cluster.restore(NODES)
     killed = threading.Event()
 
     class Killer(Watcher):
@@ -178,8 +142,10 @@ def test_an_engine_that_dies_is_replaced(site: RaySite, tmp_path: Path, generate
                 assert model._staff is not None
                 os.kill(actor_pid(site, model._staff.members()[0].actor), signal.SIGKILL)
 
-    assert evaluate_at(site, tmp_path, Killer()) == generated
+    found = evaluate_at(site, tmp_path / "cluster", Killer())
     assert killed.is_set()
+    assert len(found[0]) == 8
+    assert found == evaluate_at(THIS_MACHINE, tmp_path / "one")
 
 
 SUITE = """
@@ -189,29 +155,34 @@ benchmarks: [mini]
 
 
 def test_a_killed_driver_resumes(cluster: LocalCluster, mini: Benchmark, tmp_path: Path) -> None:
-    """A suite is killed, then resumed while a node is killed: the same verdicts."""
+    """A suite is killed, interrupted, and resumed while a node is killed: the same verdicts."""
     cluster.restore(NODES)
     path = write_completions(tmp_path / "samples.jsonl", slow_programs(mini, 0.5))
     (tmp_path / "suite.yaml").write_text(SUITE.format(samples=path))
-    command = [*ASSAY, "suite", str(tmp_path / "suite.yaml"), "--no-cache", "--workers", "1"]
-    first = start(tmp_path, [*command, "--ray", cluster.address])
-    wait_for_verdicts(tmp_path, 4, first)
+    command = [*ASSAY, "suite", "suite.yaml", "--no-cache", "--workers", "1"]
+    command += ["--ray", cluster.address]
+    first = start(tmp_path, command)
+    wait_for_verdicts(tmp_path, 2, first)
     first.kill()
     first.communicate(timeout=RUN_S)
+    second = start(tmp_path, command)
+    wait_for_verdicts(tmp_path, count_verdicts(tmp_path) + 2, second)
+    second.send_signal(signal.SIGINT)
+    _, err = second.communicate(timeout=RUN_S)
+    assert second.returncode == 130
+    assert err.splitlines()[-1].startswith("assay: Interrupted. Completed work is saved")
+    assert "Traceback" not in err
     before = count_verdicts(tmp_path)
     assert before < len(mini.problems)
-    again = start(tmp_path, [*command, "--ray", cluster.address])
-    wait_for_verdicts(tmp_path, before + 2, again)
+    third = start(tmp_path, command)
+    wait_for_verdicts(tmp_path, before + 2, third)
     cluster.kill(cluster.nodes[0])
-    _, err = again.communicate(timeout=RUN_S)
-    assert again.returncode == 0, err
+    _, err = third.communicate(timeout=RUN_S)
+    assert third.returncode == 0, err
     assert count_verdicts(tmp_path) == len(mini.problems)  # none was judged twice
-    one = tmp_path / "one"
-    one.mkdir()
-    alone = start(one, command)
-    _, err = alone.communicate(timeout=RUN_S)
-    assert alone.returncode == 0, err
-    assert run_verdicts(tmp_path) == run_verdicts(one)
+    config = ScoreConfig("mini", tmp_path / "one", samples_file=str(path), no_cache=True)
+    alone = score(config, Watcher())
+    assert run_verdicts(tmp_path) == lasting(RunReader(alone.folder).verdicts)
 
 
 def start(folder: Path, command: list[str]) -> subprocess.Popen[str]:
@@ -238,24 +209,9 @@ def wait_for_verdicts(folder: Path, count: int, process: subprocess.Popen[str]) 
         time.sleep(0.02)
 
 
-def test_ctrl_c_is_one_line(cluster: LocalCluster, mini: Benchmark, tmp_path: Path) -> None:
-    cluster.restore(NODES)
-    path = write_completions(tmp_path / "samples.jsonl", slow_programs(mini, 0.5))
-    command = [
-        *ASSAY, "score", str(path), "--benchmark", "mini", "--ray", cluster.address, "--no-cache",
-    ]  # fmt: skip
-    running = start(tmp_path, command)
-    wait_for_verdicts(tmp_path, 2, running)
-    running.send_signal(signal.SIGINT)
-    _, err = running.communicate(timeout=RUN_S)
-    assert running.returncode == 130
-    assert err.splitlines()[-1].startswith("assay: Interrupted. Completed work is saved")
-    assert "Traceback" not in err
-
-
 def test_a_file_is_copied_to_a_node_and_verified(site: RaySite, tmp_path: Path) -> None:
     source = tmp_path / "model.bin"
-    source.write_bytes(os.urandom(40_000_000))  # three pieces
+    source.write_bytes(os.urandom(CHUNK + 1))  # two pieces
     shipment = describe_files(source)
     ray = site._ray
 
@@ -270,7 +226,8 @@ def test_a_file_is_copied_to_a_node_and_verified(site: RaySite, tmp_path: Path) 
         found = locate(shipment, read_from(reader))
         return str(found), found.read_bytes()
 
-    reader = ray.remote(num_cpus=0)(FileSource).remote([str(source)])
+    reader = ray.remote(num_cpus=0)(FileSource).remote()
+    ray.get(reader.allow.remote([str(source)]))
     call = ray.remote(num_cpus=0)(copy_there).remote(reader, str(tmp_path / "cache"))
     path, content = ray.get(call, timeout=RUN_S)
     assert content == source.read_bytes()

@@ -6,6 +6,7 @@ import dataclasses
 import socket
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +15,10 @@ import pytest
 from assay import __version__
 from assay.cluster.actors import Place
 from assay.cluster.connection import Node, check_address, unwrap
+from assay.cluster.engine import check_libraries
 from assay.cluster.pool import PoolFacts
 from assay.cluster.sandbox import PoolRules
-from assay.cluster.site import engine_places
+from assay.cluster.site import engine_places, gpus_per_engine
 from assay.errors import ModelError, RunError, SandboxError, UsageError
 from assay.models import EngineOptions
 from assay.types import Benchmark, Capabilities
@@ -27,8 +29,10 @@ CPU_NODE, GPU_NODE = Node("a", "a", 16, 0), Node("b", "b", 64, 8)
 FACTS = PoolFacts(Capabilities("process", "landlock", "cpython 3.11.2"), 16)
 
 
-def places(nodes: list[Node], devices: int = 1, **options: Any) -> list[tuple[str, int]]:
-    return [place.key for place in engine_places(nodes, EngineOptions(**options), devices)]
+def places(nodes: list[Node], **options: Any) -> list[tuple[str, int]]:
+    found = EngineOptions(**options)
+    gpus = gpus_per_engine(nodes, found)
+    return [place.key for place in engine_places(nodes, gpus, found.threads)]
 
 
 def test_one_engine_per_gpu() -> None:
@@ -36,7 +40,7 @@ def test_one_engine_per_gpu() -> None:
 
 
 def test_a_model_that_is_split_takes_several_gpus() -> None:
-    assert places([GPU_NODE], 4) == [("b", 0), ("b", 1)]
+    assert places([GPU_NODE], devices="0,1,2,3") == [("b", 0), ("b", 1)]
 
 
 def test_without_gpus_one_engine_per_node_or_per_threads() -> None:
@@ -44,11 +48,19 @@ def test_without_gpus_one_engine_per_node_or_per_threads() -> None:
     assert places([CPU_NODE], threads=4) == [("a", n) for n in range(4)]
     assert places([CPU_NODE], threads=32) == [("a", 0)]
     assert places([CPU_NODE, GPU_NODE], device="cpu") == [("a", 0), ("b", 0)]
+    assert places([CPU_NODE, GPU_NODE], devices="cpu") == [("a", 0), ("b", 0)]
 
 
-def test_a_gpu_is_requested_where_none_is() -> None:
-    with pytest.raises(UsageError, match="no node of the cluster has a GPU"):
-        places([CPU_NODE], device="cuda")
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        ({"device": "cuda"}, "--device cuda: no node of the cluster has a GPU"),
+        ({"devices": "0,1"}, "--devices 0,1: no node of the cluster has 2 GPUs"),
+    ],
+)
+def test_gpus_are_requested_where_none_are(options: dict[str, Any], problem: str) -> None:
+    with pytest.raises(UsageError, match=problem):
+        places([CPU_NODE], **options)
 
 
 def test_nodes_that_judge_alike_are_accepted() -> None:
@@ -71,6 +83,13 @@ def test_another_version_of_assay_is_refused() -> None:
         PoolRules().accept(Place(CPU_NODE), FACTS._replace(version="9.9"))
 
 
+def test_another_version_of_an_engines_library_is_refused() -> None:
+    ours = {"torch": "2.11.0+cpu", "xllamacpp": "0.3", "vllm": ""}
+    check_libraries("b", {"torch": "2.11.0+cu130", "xllamacpp": "", "vllm": "0.32"}, ours)
+    with pytest.raises(ModelError, match=r"node b: has xllamacpp 0\.2, the driver 0\.3"):
+        check_libraries("b", {**ours, "xllamacpp": "0.2"}, ours)
+
+
 def test_errors_of_hosts_are_assays_own() -> None:
     error = RuntimeError("wrapped")
     error.cause = ModelError("cannot load it")  # type: ignore[attr-defined]
@@ -91,6 +110,21 @@ def test_addresses_that_cannot_be_used_are_one_line() -> None:
         check_address("ray://head:10001")
     with pytest.raises(UsageError, match="cannot be reached .* Check the address"):
         check_address(f"127.0.0.1:{unused_port()}")
+
+
+def test_another_server_than_ray_is_refused() -> None:
+    """Ray itself would try for minutes."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        threading.Thread(target=refuse_like_http, args=(server,), daemon=True).start()
+        with pytest.raises(UsageError, match="is not the head of a Ray cluster"):
+            check_address(f"127.0.0.1:{server.getsockname()[1]}")
+
+
+def refuse_like_http(server: socket.socket) -> None:
+    client, _ = server.accept()
+    with client:
+        client.recv(1024)
+        client.sendall(b"HTTP/1.1 505 HTTP Version Not Supported\r\n\r\n")
 
 
 def score(assay: Cli, mini: Benchmark, folder: Path, *arguments: str, **env: str) -> Any:

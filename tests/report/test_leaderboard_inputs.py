@@ -17,6 +17,7 @@ from assay.report.leaderboard import (
     parse_facts,
 )
 from assay.types import ModelIdentity
+from tests.report.measurements import DOCUMENTS, MODEL, SPREAD
 
 
 def test_baselines_and_targets_by_model() -> None:
@@ -103,16 +104,12 @@ def test_facts_by_model_and_of_a_bench() -> None:
     assert parse_facts({"a": {"file_bytes": 5, "tokens_per_s": 1.5}}) == {
         "a": ModelFacts(file_bytes=5, tokens_per_s=1.5)
     }
-    batches = [{"tokens_per_second": {"median": 10.0}}, {"tokens_per_second": None}]
-    batches += [{"tokens_per_second": {"median": 40.0}}]
-    bench = {
-        "model_identity": {"weights_sha256": "abc"}, "figures": {"batches": batches},
-        "peak_memory_mb": 100.0, "gpu_peak_memory_mb": None,
-    }  # fmt: skip
-    facts = ModelFacts(tokens_per_s=40.0, memory_bytes=100 << 20)
-    assert parse_facts(bench) == {"abc": facts}
-    on_gpu = ModelFacts(tokens_per_s=40.0, memory_bytes=5 << 20)
-    assert parse_facts({**bench, "gpu_peak_memory_mb": 5.0}) == {"abc": on_gpu}
+    bench = DOCUMENTS["bench"]
+    rate = SPREAD["median"] * 8**0.5  # of the largest batch
+    facts = ModelFacts(tokens_per_s=rate, memory_bytes=400 << 20)
+    assert parse_facts(bench) == {MODEL["weights_sha256"]: facts}
+    on_gpu = ModelFacts(tokens_per_s=rate, memory_bytes=5 << 20)
+    assert parse_facts({**bench, "gpu_peak_memory_mb": 5.0}) == {MODEL["weights_sha256"]: on_gpu}
 
 
 @pytest.mark.parametrize(

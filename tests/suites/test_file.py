@@ -115,7 +115,7 @@ benchmarks:
     label: difficulty=hard
   - benchmark: leetcodedataset
     label: [difficulty=easy]
-    problems: 5
+    problems: 5:20
 """
 
 
@@ -124,7 +124,7 @@ def test_problems_are_selected_by_day_and_label(tmp_path: Path) -> None:
     first, second = (run.config.problems for run in plan(path))
     hard, easy = ("difficulty=hard",), ("difficulty=easy",)
     assert first == ProblemSelection("", (), None, "2024-02-01", "2025-01-31", hard)
-    assert second == ProblemSelection("5", (), None, "2024-02-01", "", easy)
+    assert second == ProblemSelection("5:20", (), None, "2024-02-01", "", easy)  # not 320
     base = EvalConfig("", tmp_path, problems=ProblemSelection("3"))
     planned = plan_runs(load_suite(path), base, Mistakes(str(path), SuiteError))
     # The command's range counts the problems of the window.
@@ -142,6 +142,7 @@ models:
   - model: missing.gguf
     name: a
     benchmarks: [humaneval]
+    engine_options: {day: 2024-01-01}
   - name_: x
 benchmarks:
   - mini
@@ -149,14 +150,19 @@ benchmarks:
     targets: {pass@1: 35, best: 0.1}
     baselines:
       - {model: GPT-4, score: 0.67, source_: x}
+      - {model: GPT-4, score: 0.67, figure: best}
   - benchmark: mini
     n_samples: 0
+    problems: -1
+    stop: [""]
+    decodings: []
 strategies: [standard, foo]
 decodings:
   - greedy
   - {name: hot, temperature: -1}
   - pass99
   - greedy
+  - {name: "", select: best}
 greedy: 1
 """
 PROBLEMS = {
@@ -165,16 +171,22 @@ PROBLEMS = {
     4: ["Did you mean 'device'?"],
     8: ["missing.gguf: is not a file or folder", "the model 'a' is also in line 6"],
     10: ["'humaneval' is not a benchmark of this suite"],
-    11: ["a model needs 'model'", "Did you mean 'name'?"],
-    14: ["benchmark 'minni': unknown"],
-    15: ["35 is not a share", "'best' is not a figure"],
-    17: ["Did you mean 'source'?"],
-    20: ["prompt strategy 'foo': unknown"],
-    22: ["must be at least 1"],
-    23: ["--temperature"],
-    24: ["pass99"],
-    25: ["the decoding 'greedy' is also in line 22"],
-    26: ["unknown key 'greedy'"],
+    11: ["is not plain data"],
+    12: ["a model needs 'model'", "Did you mean 'name'?"],
+    15: ["benchmark 'minni': unknown"],
+    16: ["35 is not a share", "'best' is not a figure"],
+    18: ["Did you mean 'source'?"],
+    19: ["'best' is not a figure"],
+    21: ["--n-samples 0: must be at least 1"],
+    22: ["--problems -1: is not a number"],
+    23: ["--stop: the text is empty"],
+    24: ["there are no decodings"],
+    25: ["prompt strategy 'foo': unknown"],
+    28: ["--temperature"],
+    29: ["pass99"],
+    30: ["the decoding 'greedy' is also in line 27"],
+    31: ["the name is empty", "selection method 'best': unknown"],
+    32: ["unknown key 'greedy'"],
 }
 
 
@@ -198,6 +210,7 @@ def test_all_problems_are_listed_with_their_lines(assay: Cli, tmp_path: Path) ->
         ("", "is not a mapping"),
         ("models: [", "not valid YAML"),
         ("models: [default]", "there are no benchmarks"),
+        ("models: [default]\nbenchmarks: [mini]\nstrategies: []", "there are no strategies"),
         ("models: default\nbenchmarks: [mini]", "is not a list"),
         ("models: [default]\nmodels: [default]\nbenchmarks: [mini]", "'models' is there twice"),
         ("models: [default]\nbenchmarks: [mini, mini]", "is the same evaluation as"),

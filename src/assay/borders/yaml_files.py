@@ -16,6 +16,7 @@ TEXT, MERGE = "tag:yaml.org,2002:str", "tag:yaml.org,2002:merge"
 NUMBERS = ("tag:yaml.org,2002:int", "tag:yaml.org,2002:float")
 # Python writes integers of 4,300 digits and no more. A hexadecimal one of this length has 4,215.
 MOST_DIGITS = 3500
+BASE_60 = re.compile(r"[-+]?\d[\d_]*(:[0-5]?\d)+(\.\d*)?")  # a number in YAML 1.1: 10:20 is 620
 
 Place = tuple[str | int, ...]  # the keys and positions that lead to a value
 
@@ -60,6 +61,11 @@ class _Loader(yaml.SafeLoader):
         if len(found) != len(node.value):
             raise yaml.YAMLError("a key is there twice")
         return found
+
+    def resolve(self, kind: type[yaml.Node], value: Any, implicit: Any) -> Any:
+        if kind is yaml.ScalarNode and implicit[0] and BASE_60.fullmatch(value):
+            return TEXT
+        return super().resolve(kind, value, implicit)
 
 
 # PyYAML reads YAML 1.1, in which 1e-9 is a string.

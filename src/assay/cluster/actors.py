@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import queue
 import threading
+import time
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from assay.borders.printable import quantity
 from assay.cluster.connection import LostHostError, Node, summarize, unwrap
 from assay.cluster.crew import LostError, Member
 from assay.cluster.messages import ToHost, encode
@@ -20,6 +23,7 @@ HELD = 256  # large contexts that stay in the object store
 CALLS_AT_A_TIME = 8  # that an actor serves, in threads
 LINGER_S, LINGER_PER_MEMBER_S = 0.02, 0.001
 CLOSE_S = 5.0
+LATE_S = 30.0  # until a host that has not started is reported
 WAIT_S, WAIT_PER_MEMBER_S = 1.0, 0.02
 
 
@@ -57,19 +61,24 @@ class RayMember(Member):
         self._lock = threading.Lock()
         self._done: Callable[[bytes | BaseException], None] = lambda _: None
         self._asking = False
+        self._lost: LostError | None = None
 
     def put(self, messages: list[ToHost]) -> None:
         content, large = encode(messages)
         references = [self._objects.put(one) for one in large]
-        self.actor.put.remote(self._number, content, *references)
+        reference = self.actor.put.remote(self._number, content, *references)
+        reference.future().add_done_callback(self._was_put)
         self._number += 1
 
     def take(self, done: Callable[[bytes | BaseException], None]) -> None:
         with self._lock:
-            self._done = done
-            if self._asking:
+            self._done, lost = done, self._lost
+            if self._asking and lost is None:
                 return
             self._asking = True
+        if lost is not None:
+            done(lost)
+            return
         reference = self.actor.take.remote(self._linger_s, self._wait_s)
         reference.future().add_done_callback(self._answered)
 
@@ -84,6 +93,17 @@ class RayMember(Member):
             self._asking = False
             done = self._done
         done(found)
+
+    def _was_put(self, future: Any) -> None:
+        """Give the host up if a message was lost: it waits for that one and takes no others.
+
+        Called by a thread of Ray.
+        """
+        if (error := future.exception()) is not None:
+            with self._lock:
+                lost = self._lost = LostError(summarize(error))
+                done = self._done
+            done(lost)
 
 
 class Place(NamedTuple):
@@ -105,6 +125,7 @@ class _Post:
     actor: Any = None
     member: RayMember | None = None
     opening: bool = False
+    since: float = 0.0  # when the actor was requested
     failures: int = 0
 
 
@@ -129,7 +150,7 @@ class RayStaff:
         self._changed = threading.Condition(threading.RLock())
         self._joined: Callable[[Member], None] = lambda _: None
         self._complete = False  # all nodes could be used
-        self._closed = False
+        self._closed = self._is_late = False
         self._news: queue.SimpleQueue[tuple[_Post, Any, Any, int] | None] = queue.SimpleQueue()
         threading.Thread(target=self._listen, daemon=True).start()
 
@@ -149,9 +170,21 @@ class RayStaff:
                     self._start(post, len(places))
             active = any(post.actor is not None for post in self._posts.values())
             members = self.members()
+            self._note_late_ones()
         for member in members:
             joined(member)
         return active
+
+    def _note_late_ones(self) -> None:
+        """Say once why nothing happens, if actors have not started for long."""
+        before = time.monotonic() - LATE_S
+        late = sum(post.opening and post.since < before for post in self._posts.values())
+        if late and not self._is_late:
+            self._is_late = True
+            self._note(
+                f"cluster: {quantity(late, 'host')} not ready after {LATE_S:.0f} s. Ray may wait "
+                "for free CPUs or GPUs (see `ray status`), or model files are being copied"
+            )
 
     def dismiss(self, member: Member, why: BaseException) -> None:
         with self._changed:
@@ -207,7 +240,7 @@ class RayStaff:
 
     def _start(self, post: _Post, count: int) -> None:
         actor = post.actor = self._role.start(post.place)
-        post.opening = True
+        post.opening, post.since = True, time.monotonic()
         # Called by the thread that serves all other calls too, so it must never wait for a lock.
         self._role.open(actor).future().add_done_callback(
             lambda future: self._news.put((post, actor, future, count))
@@ -244,11 +277,17 @@ class RayStaff:
         actors = [post.actor for post in posts if post.actor is not None]
         for post in posts:
             post.actor, post.member, post.opening = None, None, False
-        calls = [self._role.close(actor) for actor in actors]
+        end_actors(self._ray, actors, self._role.close)
+
+
+def end_actors(ray: Any, actors: Sequence[Any], close: Callable[[Any], Any]) -> None:
+    """End actors: let them end what they have started, then kill them."""
+    with contextlib.suppress(Exception):  # the whole cluster may be gone
+        calls = [close(actor) for actor in actors]
         if calls:
-            self._ray.wait(calls, num_returns=len(calls), timeout=CLOSE_S)
+            ray.wait(calls, num_returns=len(calls), timeout=CLOSE_S)
         for actor in actors:
-            self._ray.kill(actor)
+            ray.kill(actor)
 
 
 def _explain(error: BaseException) -> AssayError:

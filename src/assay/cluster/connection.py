@@ -22,6 +22,11 @@ from assay.machine import usable_cores
 LOCAL, AUTO = "local", "auto"
 HOST_AND_PORT = re.compile(r"(?P<host>\[[0-9a-fA-F:]+\]|[\w.-]+):(?P<port>[0-9]{1,5})")
 ADVICE = "Start a cluster with `ray start --head`, or give --ray without an address."
+# Ray needs a node of its own on every machine that has a driver.
+JOIN = "The command has to run on a node. `ray start --address={} --num-cpus=0` makes this one."
+# What both sides of gRPC say first: the client's preface, and a frame of settings.
+PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\0\0\0\4\0\0\0\0\0"
+SETTINGS = 4
 TOKEN = Path("~/.ray/auth_token")
 REACH_S = 5.0
 LONGEST = 200  # characters of an error of Ray
@@ -71,15 +76,27 @@ def check_address(address: str) -> None:
             f"--ray {address}: is not an address. Give HOST:PORT, {AUTO}, or nothing for a cluster "
             "on this machine. Without an address, write --ray after the other arguments."
         )
-    host, port = found["host"].strip("[]"), int(found["port"])
     try:
-        socket.create_connection((host, port), REACH_S).close()
+        _greet(found["host"].strip("[]"), int(found["port"]))
     except (OSError, OverflowError) as error:
         reason = getattr(error, "strerror", None) or error
         raise UsageError(
             f"--ray {address}: cannot be reached ({reason}). Check the address of the head node, "
             "as `ray status` shows it."
         ) from error
+
+
+def _greet(host: str, port: int) -> None:
+    """Raise OSError unless a server of the kind that Ray's head has answers.
+
+    Ray itself tries for minutes to talk to any other.
+    """
+    with socket.create_connection((host, port), REACH_S) as head:
+        if os.environ.get("RAY_USE_TLS", "0") != "0":
+            return
+        head.sendall(PREFACE)
+        if head.recv(4)[3:] != bytes([SETTINGS]):
+            raise OSError(None, "it is not the head of a Ray cluster")
 
 
 @contextlib.contextmanager
@@ -97,7 +114,8 @@ def connect(address: str) -> Iterator[Any]:
             ray.shutdown()
             reason = " ".join(str(error).split())[:300]
             what = "start" if address == LOCAL else "connect"
-            raise UsageError(f"--ray {address}: cannot {what} ({reason}). {ADVICE}") from error
+            advice = ADVICE if address in (LOCAL, AUTO) else JOIN.format(address)
+            raise UsageError(f"--ray {address}: cannot {what} ({reason}). {advice}") from error
     try:
         yield ray
     finally:
@@ -136,9 +154,19 @@ def _signals_kept() -> Iterator[None]:
 
 
 def list_nodes(ray: Any) -> list[Node]:
-    """Return the nodes that are alive and have CPUs. A head node often has none."""
+    """Return the nodes that are alive and have CPUs. A head node often has none.
+
+    Raise RunError if the head is gone.
+    """
+    try:
+        nodes = ray.nodes()
+    except Exception as error:  # of any kind: Ray raises plain ones too
+        raise RunError(
+            f"cluster: its head cannot be reached ({summarize(error)}). Completed work is saved; "
+            "run the same command to resume."
+        ) from error
     found = []
-    for node in ray.nodes():
+    for node in nodes:
         resources = node["Resources"]
         cpus = int(resources.get("CPU", 0))
         if node["Alive"] and cpus:

@@ -39,6 +39,7 @@ class EngineAbout(NamedTuple):
     """Say where an engine is."""
 
     node: str
+    libraries: dict[str, str]  # versions
     version: str = __version__
 
 
@@ -126,7 +127,7 @@ class EngineHost(Host):
         self._model, self._opened = model, (spec, options)
         models.watch(model, _Progress(self))
         self._loaded.enter_context(model.keep_loaded())
-        return EngineAbout(platform.node())
+        return EngineAbout(platform.node(), models.library_versions())
 
     def run(self, stage: GenerateStage, items: Iterator[AnyItem | None], answer: Answer) -> None:
         stage.run(self._require(), items, answer)
@@ -157,6 +158,20 @@ class EngineHost(Host):
     def _require(self) -> Model:
         assert self._model is not None
         return self._model
+
+
+def check_libraries(node: str, theirs: dict[str, str], ours: dict[str, str]) -> None:
+    """Raise ModelError if a node has another version of a library than the driver.
+
+    Texts may differ then, and the driver stores them as those of its own versions. What follows a
+    plus sign, such as cpu or cu130, names a build of the same version.
+    """
+    for name, version in theirs.items():
+        here = ours.get(name, "")
+        if version and here and version.partition("+")[0] != here.partition("+")[0]:
+            raise ModelError(
+                f"node {node}: has {name} {version}, the driver {here}. Install the same version."
+            )
 
 
 def _without_place(identity: ModelIdentity) -> Any:

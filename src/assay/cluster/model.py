@@ -13,14 +13,24 @@ from assay.cluster.crew import Crew, Member, Pace
 from assay.cluster.engine import GenerateStage, split_request
 from assay.cluster.messages import Taken
 from assay.errors import ModelError
-from assay.models import EngineFacts, Loading, Model, Rendered, Usage
+from assay.models import (
+    EngineFacts,
+    LoadedOnDemand,
+    Model,
+    Rendered,
+    Usage,
+    add_usage,
+    check_infilling,
+)
 from assay.progress import Reporter
 from assay.runs import EncodedCompletion
 from assay.types import Completion, Decoding, Prompt, Request
 
 AHEAD = 32  # requests per engine at first
 ASK_S = 60.0
+OPEN_S, CHECK_S = 3600.0, 7200.0  # to copy files; to compare devices
 ASKED = 8  # engines, for the facts of all
+Call = Callable[[Any], Any]  # calls a method of an actor, and returns the reference
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +47,7 @@ class ClusterFacts(EngineFacts):
         return {**self.first.to_json(), **own}
 
 
-class ClusterModel:
+class ClusterModel(LoadedOnDemand):
     """The same model in one actor per GPU, or per some cores. A free engine takes requests."""
 
     def __init__(
@@ -45,14 +55,14 @@ class ClusterModel:
         ray: Any,
         here: Model,
         start: Callable[[], RayStaff],
-        find_gpu: Callable[[], str],
+        probe: Callable[[Call], Any],
+        gpus: int = 0,
     ) -> None:
-        self._ray, self._here, self._start, self._find_gpu = ray, here, start, find_gpu
+        self._ray, self._here, self._start, self._probe = ray, here, start, probe
         self.identity, self.thinks = here.identity, here.thinks
         self.reporter: Reporter | None = None
         self._staff: RayStaff | None = None
-        self._gpu: str | None = None
-        self._kept = False
+        self._gpu = None if gpus else ""  # None: not asked yet
         self._decoding: Decoding | None = None  # that engines are loaded for
         self._preloaded: dict[int, Member] = {}  # by identity
         self._facts: EngineFacts = here.describe()
@@ -61,11 +71,23 @@ class ClusterModel:
 
     def gpu(self) -> str:
         if self._gpu is None:
-            self._gpu = self._find_gpu()
+            self._gpu = str(self.ask_engine(lambda actor: actor.gpu.remote()))
         return self._gpu
+
+    def ask_engine(self, call: Call) -> Any:
+        """Return the answer of an engine. One is started for this alone if none is there.
+
+        Engines that are there have all GPUs, so another one would wait for ever.
+        """
+        if self._staff is None:
+            return self._probe(call)
+        return ask(self._ray, call(self._staff.wait(OPEN_S)[0].actor), CHECK_S)
 
     def render(self, prompt: Prompt) -> Rendered:
         return self._here.render(prompt)
+
+    def check_infilling(self) -> str:
+        return check_infilling(self._here)
 
     def preload(self, decoding: Decoding) -> None:
         self._decoding = decoding
@@ -82,44 +104,28 @@ class ClusterModel:
         first = next(items, None)
         if first is None:
             return
-        answered = False
-        try:
+        with self.serving():
             if self.reporter is not None:
                 self.reporter.loading()
             self._tokens = {}
             with contextlib.closing(self._crew(first, items)) as batches:
                 yield from batches
             self._describe()
-            answered = True
-        finally:
-            if not (self._kept and answered):
-                self.close()
 
     def describe(self) -> EngineFacts:
         self._describe()
         version = str(self._ray.__version__)
         return ClusterFacts(self._facts, version, *self._size)
 
-    @contextlib.contextmanager
-    def keep_loaded(self) -> Iterator[Loading]:
-        before, self._kept = self._kept, True
-        try:
-            yield "kept"
-        finally:
-            self._kept = before
-            if not before:
-                self.close()
-
     def usage(self) -> Usage | None:
         found = []
         for member in self._staff.members() if self._staff else []:
             with contextlib.suppress(LostHostError):
                 found.append(ask(self._ray, member.actor.usage.remote(), ASK_S))
-        known = [one for one in found if one is not None]
-        if not known:
-            return None
-        gpu = [one.gpu_peak_mb for one in known if one.gpu_peak_mb is not None]
-        return Usage(sum(one.peak_mb for one in known), sum(gpu) if gpu else None)
+        return add_usage(found)
+
+    def end(self) -> None:
+        self.close()
 
     def close(self) -> None:
         staff, self._staff, self._preloaded = self._staff, None, {}

@@ -7,30 +7,29 @@ import dataclasses
 import gc
 import os
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from assay import models
 from assay.borders.printable import quantity
-from assay.cluster.actors import CALLS_AT_A_TIME, Objects, Place, RayStaff, Role
-from assay.cluster.connection import Node, ask, connect, list_nodes
-from assay.cluster.engine import EngineAbout, EngineHost, EngineSettings
+from assay.cluster.actors import CALLS_AT_A_TIME, Objects, Place, RayStaff, Role, end_actors
+from assay.cluster.connection import LostHostError, Node, ask, connect, list_nodes
+from assay.cluster.engine import EngineAbout, EngineHost, EngineSettings, check_libraries
 from assay.cluster.files import CHUNK, Shipment, Source, describe_files
-from assay.cluster.model import ClusterModel
+from assay.cluster.model import ASK_S, CHECK_S, OPEN_S, Call, ClusterModel
 from assay.cluster.pool import JudgePool, PoolSettings
 from assay.cluster.sandbox import ClusterSandbox, PoolRules, check_version
 from assay.errors import UsageError
 from assay.models import EngineOptions, Model
+from assay.models.devices import CPU
 from assay.models.settings import refuse
 from assay.pipeline.site import CheckModel
 from assay.progress import Announce
 from assay.runs import Gate
 from assay.sandbox import Sandbox
 
-CLOSE_S = 5.0
 COLLECTIONS = 100_000, 50, 100
-OPEN_S, CHECK_S = 3600.0, 7200.0  # to copy files; to compare devices
 CHUNKS_HELD = 32  # pieces of files that stay in the object store for other nodes
 
 
@@ -63,9 +62,13 @@ def rare_collections() -> Iterator[None]:
 class FileSource:
     """Read the driver's files for nodes that do not have them. Runs on the driver's node."""
 
-    def __init__(self, paths: list[str]) -> None:
-        self._paths = set(paths)
+    def __init__(self) -> None:
+        self._paths: set[str] = set()
         self._held: OrderedDict[tuple[str, int], Any] = OrderedDict()
+
+    def allow(self, paths: list[str]) -> None:
+        """Let nodes read these files too."""
+        self._paths.update(paths)
 
     def read(self, path: str, offset: int, size: int) -> list[Any]:
         """Return a reference to a piece of a file, so that nodes also copy from each other."""
@@ -81,6 +84,9 @@ class FileSource:
             while len(self._held) > CHUNKS_HELD:
                 self._held.popitem(last=False)
         return [self._held[key]]
+
+    def close(self) -> None:
+        self._held.clear()
 
 
 def read_from(source: Any) -> Source:
@@ -113,7 +119,8 @@ class RaySite:
         self._objects = Objects(ray)
         self._pools: dict[PoolSettings, tuple[RayStaff, PoolRules]] = {}
         self._models: list[ClusterModel] = []
-        self._sources: dict[tuple[str, ...], Any] = {}
+        self._files: Any = None  # the FileSource
+        self._allowed: set[tuple[str, ...]] = set()
 
     def summarize(self) -> str:
         """Return a line with the nodes and what they have."""
@@ -138,12 +145,11 @@ class RaySite:
             return here
         if how == "processes":
             refuse(options, "ray", "devices")
-        settings = engine_settings(spec, options, here)
-        role = self._engine_role(settings)
+        gpus = gpus_per_engine(self._nodes(), options)  # nodes that join or leave do not change it
+        role = self._engine_role(engine_settings(spec, options, here), gpus)
         model = ClusterModel(
-            self._ray, here, lambda: self._staff(role),
-            lambda: self._probe(role, lambda actor: actor.gpu.remote()),
-        )  # fmt: skip
+            self._ray, here, lambda: self._staff(role), lambda call: self._probe(role, call), gpus
+        )
         self._models.append(model)
         return model
 
@@ -152,8 +158,7 @@ class RaySite:
     ) -> Gate:
         if not isinstance(model, ClusterModel) or not model.gpu():
             return check(spec, options, model, note)
-        role = self._engine_role(engine_settings(spec, options, model))
-        gate, notes = self._probe(role, lambda actor: actor.check.remote(check))
+        gate, notes = model.ask_engine(lambda actor: actor.check.remote(check))
         for one in notes:
             note(one)
         found: Gate = gate
@@ -165,15 +170,15 @@ class RaySite:
             model.close()
         for staff, _ in self._pools.values():
             staff.close()
-        for source in self._sources.values():
-            self._ray.kill(source)
+        if self._files is not None:
+            end_actors(self._ray, [self._files], lambda actor: actor.close.remote())
 
     def _staff(self, role: Role) -> RayStaff:
         return RayStaff(self._ray, role, self._objects, self._note)
 
     def _pool_role(self, settings: PoolSettings, rules: PoolRules) -> Role:
         def start(place: Place) -> Any:
-            return self._actor(self.pool, place, num_cpus=0).remote(place.node.cpus)
+            return self._host(self.pool, place, num_cpus=0).remote(place.node.cpus)
 
         return Role(
             start,
@@ -183,72 +188,69 @@ class RaySite:
             lambda actor: actor.release.remote(),
         )
 
-    def _engine_role(self, settings: EngineSettings) -> Role:
+    def _engine_role(self, settings: EngineSettings, gpus: int) -> Role:
         options = settings.options
-        devices = len(options.devices.split(",")) if options.devices else 1
         own_threads = "OMP_NUM_THREADS" in os.environ
 
         def start(place: Place) -> Any:
-            if uses_gpus(self._nodes(), options):
-                return self._actor(self.engine, place, num_gpus=devices, num_cpus=0).remote(
-                    0, own_threads
-                )
+            if gpus:
+                actor = self._host(self.engine, place, num_gpus=gpus, num_cpus=0)
+                return actor.remote(0, own_threads)
             cpus = options.threads or place.node.cpus
-            return self._actor(self.engine, place, num_cpus=cpus).remote(cpus, own_threads)
+            # An actor that asks for more CPUs than its node has would never start.
+            actor = self._host(self.engine, place, num_cpus=min(cpus, place.node.cpus))
+            return actor.remote(cpus, own_threads)
 
         def accept(place: Place, about: EngineAbout) -> int:
             check_version(place.node.name, about.version)
+            check_libraries(place.node.name, about.libraries, models.library_versions())
             return 1
 
         return Role(
             start,
             lambda actor: actor.open_from.remote(settings, self._source(settings)),
             accept,
-            lambda: engine_places(self._nodes(), options, devices),
+            lambda: engine_places(self._nodes(), gpus, options.threads),
             lambda actor: actor.close.remote(),
         )
 
     def _nodes(self) -> list[Node]:
         return list_nodes(self._ray)
 
-    def _actor(self, host: type[Any], place: Place, **resources: float) -> Any:
+    def _host(self, host: type[Any], place: Place, **resources: float) -> Any:
+        return self._actor(host, place.node.id, max_concurrency=CALLS_AT_A_TIME, **resources)
+
+    def _actor(self, host: type[Any], node_id: str, **options: Any) -> Any:
         affinity = self._ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy
         return self._ray.remote(host).options(
-            max_concurrency=CALLS_AT_A_TIME,
-            scheduling_strategy=affinity(place.node.id, soft=False),
-            **resources,
+            scheduling_strategy=affinity(node_id, soft=False), **options
         )
 
     def _source(self, settings: EngineSettings) -> Any:
-        """Return the actor that reads a model's files, which starts when it is first needed."""
+        """Return the actor that reads a model's files, or None if no other node needs them."""
         shipments = [one for one in (settings.model, settings.adapter) if one is not None]
         paths = tuple(path for one in shipments for path in shipped_paths(one))
-        if not paths or len(self._nodes()) < 2:
+        here = self._ray.get_runtime_context().get_node_id()
+        if not paths or all(node.id == here for node in self._nodes()):
             return None
-        if paths not in self._sources:
-            here = self._ray.get_runtime_context().get_node_id()
-            affinity = self._ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy
-            self._sources[paths] = (
-                self._ray.remote(FileSource)
-                .options(num_cpus=0, scheduling_strategy=affinity(here, soft=False))
-                .remote(list(paths))
-            )
-        return self._sources[paths]
+        if self._files is None:
+            self._files = self._actor(FileSource, here, num_cpus=0).remote()
+        if paths not in self._allowed:
+            ask(self._ray, self._files.allow.remote(list(paths)), ASK_S)
+            self._allowed.add(paths)
+        return self._files
 
-    def _probe(self, role: Role, call: Callable[[Any], Any]) -> Any:
+    def _probe(self, role: Role, call: Call) -> Any:
         """Return the answer of an engine that is started for this question alone."""
         places = role.places()
         if not places:
-            raise UsageError("--ray: no node of the cluster has CPUs. Add nodes.")
-        if not places[0].node.gpus:
-            return ""
+            raise LostHostError("cluster: the nodes with GPUs are gone. Run the command again.")
         actor = role.start(places[0])
         try:
             ask(self._ray, role.open(actor), OPEN_S)
             return ask(self._ray, call(actor), CHECK_S)
         finally:
-            self._ray.wait([role.close(actor)], timeout=CLOSE_S)
-            self._ray.kill(actor)
+            end_actors(self._ray, [actor], role.close)
 
 
 def engine_settings(spec: str, options: EngineOptions, model: Model) -> EngineSettings:
@@ -270,23 +272,25 @@ def shipped_paths(shipment: Shipment) -> list[str]:
     ]
 
 
-def uses_gpus(nodes: list[Node], options: EngineOptions) -> bool:
-    """Return whether engines are placed on GPUs."""
-    if options.device == "cpu":
-        return False
-    if any(node.gpus for node in nodes):
-        return True
-    if options.device == "cuda":
-        raise UsageError("--device cuda: no node of the cluster has a GPU. Add one, or drop it.")
-    return False
+def gpus_per_engine(nodes: list[Node], options: EngineOptions) -> int:
+    """Return on how many GPUs an engine runs; 0: on CPUs."""
+    if not nodes:
+        raise UsageError("--ray: no node of the cluster has CPUs. Add nodes.")
+    names = options.devices.split(",") if options.devices else []
+    if options.device == "cpu" or set(names) == {CPU}:
+        return 0
+    count = len(names) or 1
+    if any(node.gpus >= count for node in nodes):
+        return count
+    if names or options.device == "cuda":
+        option = f"--devices {options.devices}" if names else f"--device {options.device}"
+        wanted = "a GPU" if count == 1 else f"{count} GPUs"
+        raise UsageError(f"{option}: no node of the cluster has {wanted}. Add one, or drop it.")
+    return 0
 
 
-def engine_places(nodes: list[Node], options: EngineOptions, devices: int) -> list[Place]:
-    """Return one place per GPU, or per ``--threads`` CPUs, or per node."""
-    if uses_gpus(nodes, options):
-        return [Place(n, i) for n in nodes for i in range(n.gpus // devices)]
-    return [
-        Place(n, i)
-        for n in nodes
-        for i in range(max(1, n.cpus // options.threads) if options.threads else 1)
-    ]
+def engine_places(nodes: list[Node], gpus: int, threads: int) -> list[Place]:
+    """Return one place per so many GPUs; without any, one per so many CPUs, or per node."""
+    if gpus:
+        return [Place(n, i) for n in nodes for i in range(n.gpus // gpus)]
+    return [Place(n, i) for n in nodes for i in range(max(1, n.cpus // threads) if threads else 1)]

@@ -1,9 +1,10 @@
 """Run models by engine: load once, then stream completions as they are made."""
 
-from assay.models.conditions import is_identified, is_served, text_conditions
+from assay.models.conditions import is_identified, is_served, library_versions, text_conditions
 from assay.models.facts import EngineFacts
 from assay.models.model import (
     Infilling,
+    LoadedOnDemand,
     Loading,
     Model,
     Preloadable,
@@ -11,6 +12,7 @@ from assay.models.model import (
     Rendered,
     Usage,
     Watchable,
+    add_usage,
     check_infilling,
     failed,
     preload,
@@ -34,9 +36,9 @@ from assay.models.options import BatchMode, Device, EngineOptions, prompt_form
 
 __all__ = [
     "DEFAULT", "DEFAULT_WEIGHTS", "Backend", "BatchMode", "Device", "EngineFacts", "EngineOptions",
-    "Infilling", "Loading", "Model", "ModelReference", "Preloadable", "RecordedModel", "Rendered",
-    "Usage", "Watchable",
-    "backends", "check_infilling", "check_reference", "convert", "describe_file", "failed",
-    "is_identified", "is_local", "is_served", "open_model", "open_recorded", "parse_reference",
-    "preload", "prompt_form", "text_conditions", "watch",
+    "Infilling", "LoadedOnDemand", "Loading", "Model", "ModelReference", "Preloadable",
+    "RecordedModel", "Rendered", "Usage", "Watchable",
+    "add_usage", "backends", "check_infilling", "check_reference", "convert", "describe_file",
+    "failed", "is_identified", "is_local", "is_served", "library_versions", "open_model",
+    "open_recorded", "parse_reference", "preload", "prompt_form", "text_conditions", "watch",
 ]  # fmt: skip

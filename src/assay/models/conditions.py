@@ -37,7 +37,12 @@ def text_conditions(model: Model, options: EngineOptions) -> list[Any]:
     identity = dataclasses.replace(model.identity, name="", path="")
     names = [f.name for f in dataclasses.fields(options) if f.name not in OTHER_OPTIONS]
     settings = {name: getattr(options, name) for name in names}
-    return [codec.to_json(identity), settings, model.gpu(), *map(_version, LIBRARIES)]
+    return [codec.to_json(identity), settings, model.gpu(), *library_versions().values()]
+
+
+def library_versions() -> dict[str, str]:
+    """Return the versions of the libraries that engines use; empty for one that is missing."""
+    return {library: _version(library) for library in LIBRARIES}
 
 
 def _version(library: str) -> str:

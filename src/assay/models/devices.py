@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 from assay.errors import UsageError
 from assay.machine import usable_physical_cores
 from assay.models.facts import EngineFacts
-from assay.models.model import Model, Usage, check_infilling, preload, watch
+from assay.models.model import Model, Usage, add_usage, check_infilling, preload, watch
 from assay.progress import Silent
 from assay.types import Completion, Request
 
@@ -201,11 +201,7 @@ class DevicesModel:
             yield found[0]
 
     def usage(self) -> Usage | None:
-        found = [used for member in self.members if (used := member.usage()) is not None]
-        if not found:
-            return None
-        gpu = [used.gpu_peak_mb for used in found if used.gpu_peak_mb is not None]
-        return Usage(sum(used.peak_mb for used in found), sum(gpu) if gpu else None)
+        return add_usage(member.usage() for member in self.members)
 
     def close(self) -> None:
         for member in self.members:

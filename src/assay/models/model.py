@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
 
@@ -34,6 +34,15 @@ class Usage:
 
     peak_mb: float
     gpu_peak_mb: float | None = None  # none: no GPU is used
+
+
+def add_usage(usages: Iterable[Usage | None]) -> Usage | None:
+    """Return the memory of several engines together, or None if that of all is unknown."""
+    known = [one for one in usages if one is not None]
+    if not known:
+        return None
+    gpu = [one.gpu_peak_mb for one in known if one.gpu_peak_mb is not None]
+    return Usage(sum(one.peak_mb for one in known), sum(gpu) if gpu else None)
 
 
 class Model(Protocol):
@@ -81,6 +90,37 @@ class Model(Protocol):
     def close(self) -> None:
         """Stop now; may be called from another thread while ``generate`` waits."""
         ...
+
+
+class LoadedOnDemand:
+    """Load the engine with the first request and end it with the last, unless it is kept."""
+
+    _kept = False
+
+    def end(self) -> None:
+        """End the engine. Only for the thread that reads the answers."""
+        raise NotImplementedError
+
+    @contextmanager
+    def keep_loaded(self) -> Iterator[Loading]:
+        before, self._kept = self._kept, True
+        try:
+            yield "kept"
+        finally:
+            self._kept = before
+            if not before:
+                self.end()
+
+    @contextmanager
+    def serving(self) -> Iterator[None]:
+        """End the engine afterwards, unless it is kept and every request is answered."""
+        answered = False
+        try:
+            yield
+            answered = True
+        finally:
+            if not (self._kept and answered):
+                self.end()
 
 
 @runtime_checkable

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from assay import benchmarks, codec, extract, models, runs, scoring
+from assay import benchmarks, models, runs, scoring
 from assay.borders.printable import quantity
 from assay.errors import UsageError
 from assay.extract import UNCUT
@@ -21,17 +21,16 @@ from assay.pipeline import (
     select_problems,
 )
 from assay.pipeline.extraction import dependences, extract_programs
-from assay.pipeline.judging import case_groups
+from assay.pipeline.judging import case_groups, unjudged_protocol
 from assay.pipeline.prompt_imports import without_prompt_code
 from assay.pipeline.samples import Samples, recorded_samples, replay
 from assay.pipeline.stages.answers import judge_jobs
 from assay.progress import Reporter
-from assay.protocol import VERSION, Protocol
+from assay.protocol import Protocol
 from assay.runs.result import CrossCheck, Disagreement, Result
-from assay.types import Benchmark, Job, Limits, Program, Sample, SampleKey, Verdict
+from assay.types import Benchmark, Job, Program, Sample, SampleKey, Verdict
 
 OURS = "assay"
-UNKNOWN_LIMITS = Limits(0, 0, 0, 0, 0, 0, 0)  # the other harness has its own
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,27 +141,7 @@ def _peer_protocol(
 ) -> Protocol:
     """Return a protocol that differs from all of assay's. Limits and Python are the peer's."""
     task_ids = [p.task_id for p in benchmark.problems]
-    return Protocol(
-        version=VERSION,
-        benchmark=benchmark.name,
-        benchmark_version=benchmark.version,
-        data_sha256=benchmark.data_sha256,
-        problems=len(task_ids),
-        problems_sha256=codec.digest(task_ids),
-        n_samples=n_samples,
-        prompt_strategy=samples.strategy.name,
-        prompt_strategy_version=samples.strategy.version,
-        asking=samples.asking,
-        decoding=samples.decoding,
-        extraction_version=extract.VERSION,
-        tests="+".join(case_groups(benchmark)) or "base",
-        limits=UNKNOWN_LIMITS,
-        sandbox="",
-        python="",
-        origin=samples.origin,
-        prompt_imports=config.prompt_imports,
-        judge=engine,
-    )
+    return replace(unjudged_protocol(config, benchmark, task_ids, samples, n_samples), judge=engine)
 
 
 def _peer_verdicts(peer: PeerScore) -> Iterator[Verdict]:

@@ -38,7 +38,7 @@ from assay.protocol import VERSION, Protocol
 from assay.runs import Environment, Gate, Result
 from assay.runs.folder import make_key
 from assay.sandbox.environments import store as environments
-from assay.types import Benchmark, SampleKey, Tests, Verdict
+from assay.types import Benchmark, Limits, SampleKey, Tests, Verdict
 
 LONG_S = 2.0
 
@@ -46,6 +46,7 @@ LONG_S = 2.0
 MOST_WORKERS = 1024
 LONGEST_TIME_LIMIT_S = 3600
 WALL_PER_CPU = 1.25  # as in the limits of BigCodeBench
+UNKNOWN_LIMITS = Limits(0, 0, 0, 0, 0, 0, 0)  # another harness has its own
 TEXT_GROUP = "cases"  # of cases that are pairs of texts
 
 
@@ -279,6 +280,24 @@ def _protocol(
     if benchmark.environment:
         environment = environments.find(benchmark.environment, capabilities.tier)
         python, packages = f"cpython {environment.python}", environment.identity
+    return dataclasses.replace(
+        unjudged_protocol(config, benchmark, task_ids, samples, n_samples),
+        limits=benchmark.limits,
+        sandbox=capabilities.kind,
+        python=python,
+        environment=packages,
+        time_rule=benchmark.time_rule,
+    )
+
+
+def unjudged_protocol(
+    config: JudgeConfig,
+    benchmark: Benchmark,
+    task_ids: list[str],
+    samples: Samples,
+    n_samples: int,
+) -> Protocol:
+    """Return the protocol of samples without what executes them: limits, sandbox and Python."""
     return Protocol(
         version=VERSION,
         benchmark=benchmark.name,
@@ -293,13 +312,11 @@ def _protocol(
         decoding=samples.decoding,
         extraction_version=extract.VERSION,
         tests="+".join(case_groups(benchmark)) or "base",
-        limits=benchmark.limits,
-        sandbox=capabilities.kind,
-        python=python,
-        environment=packages,
+        limits=UNKNOWN_LIMITS,
+        sandbox="",
+        python="",
         origin=samples.origin,
         prompt_imports=config.prompt_imports,
-        time_rule=benchmark.time_rule,
     )
 
 

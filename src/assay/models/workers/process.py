@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 from assay import codec
 from assay.errors import ModelError
 from assay.infilling import describe_missing
-from assay.models import EngineOptions, Rendered, Usage, failed
+from assay.models import EngineOptions, LoadedOnDemand, Rendered, Usage, failed
 from assay.models.facts import EngineFacts
 from assay.models.gpu import driver_gpu
 from assay.models.settings import OFF, template_variables
@@ -50,7 +50,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from assay.infilling import Gap
-    from assay.models import Loading
     from assay.progress import Reporter
     from assay.types import ModelIdentity
 
@@ -172,8 +171,8 @@ class EngineProcess(Generic[F]):
         return lines[-1] if lines else ""
 
 
-class ProcessModel(Generic[F]):
-    """A model whose engine starts with the first request and ends with the last, unless kept.
+class ProcessModel(LoadedOnDemand, Generic[F]):
+    """A model whose engine is a process.
 
     Engines inherit it. They define which module serves, and its settings.
     """
@@ -189,7 +188,6 @@ class ProcessModel(Generic[F]):
         self._process: EngineProcess[F] | None = None
         self._scoring: EngineProcess[F] | None = None  # where another module scores
         self._facts = worker.facts()  # nothing is known yet
-        self._kept = False
 
     def set_environment(self, variables: Mapping[str, str]) -> None:
         """Give variables to the processes that are started from now on."""
@@ -270,7 +268,7 @@ class ProcessModel(Generic[F]):
         return TemplateSettings(self.options.thinking, template_variables(self.options))
 
     def render(self, prompt: Prompt) -> Rendered:
-        with self._serving():
+        with self.serving():
             process = self._start(Request("", 0, prompt, Decoding(max_tokens=1), 0))
             process.send(Render(prompt, self._gap_for(prompt)))
             reply = process.reply(RenderReply)
@@ -285,7 +283,7 @@ class ProcessModel(Generic[F]):
 
     def generate(self, requests: Iterable[Request]) -> Iterator[Completion]:
         waiting: dict[int, Request] = {}
-        with self._serving():
+        with self.serving():
             for number, request in enumerate(requests):
                 process = self._start(request)
                 if not number:
@@ -302,20 +300,10 @@ class ProcessModel(Generic[F]):
     def describe(self) -> EngineFacts:
         return self._facts
 
-    @contextlib.contextmanager
-    def keep_loaded(self) -> Iterator[Loading]:
-        before, self._kept = self._kept, True
-        try:
-            yield "kept"
-        finally:
-            self._kept = before
-            if not before:
-                self.end()
-
     def usage(self) -> Usage | None:
         if self._process is None or not self._process.is_loaded:
             return None
-        with self._serving():
+        with self.serving():
             self._process.send(AskUsage())
             return self._process.reply(Usage)
 
@@ -323,17 +311,6 @@ class ProcessModel(Generic[F]):
         for process in (self._process, self._scoring):
             if process is not None:
                 process.kill()
-
-    @contextlib.contextmanager
-    def _serving(self) -> Iterator[None]:
-        """End the engine afterwards, unless it is kept and every request is answered."""
-        answered = False
-        try:
-            yield
-            answered = True
-        finally:
-            if not (self._kept and answered):
-                self.end()
 
     def end(self) -> None:
         """End every loaded process. Only for the thread that reads the answers."""

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from assay import codec, models
-from assay.borders.reading import Reader
-from assay.errors import RunError
+from assay import models
 from assay.pipeline.evaluate import (
     engine_options,
     open_store,
@@ -18,13 +15,13 @@ from assay.pipeline.evaluate import (
     sample_keys,
 )
 from assay.runs import Result, list_runs
+from assay.runs.stores.bench_files import read_bench
 from assay.scoring.power import usually_detectable
 
 if TYPE_CHECKING:
     from assay.pipeline.suite.plan import ReadyRun
 
 BENCH_FILE = "throughput.json"  # in the results folder, as `make bench` writes it
-BENCH_FILES = Reader(RunError, "Measure again with `assay bench`", unpack=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,49 +150,13 @@ def find_pace(earlier: Iterable[Result], weights: str, benchmark: str) -> Pace |
     )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class _Rate:
-    median: float
-
-
-@dataclass(frozen=True, slots=True)
-class _Batch:
-    sequences: int
-    tokens_per_second: _Rate | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class _Figures:
-    batches: tuple[_Batch, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class _Weights:
-    weights_sha256: str
-
-
-@dataclass(frozen=True, slots=True)
-class _Bench:
-    """The fields of a file of `assay bench` that an estimate needs."""
-
-    model_identity: _Weights
-    figures: _Figures
-
-
 def read_pace(path: Path, weights: str, run: ReadyRun) -> Pace | None:
     """Return the pace that `assay bench` measured for this model, or None.
 
     Completions are taken to be as long as they may be, so the time is an upper bound.
     """
-    if not path.is_file():
-        return None
-    found = None
-    with contextlib.suppress(RunError, ValueError):
-        found = codec.read_known(_Bench, BENCH_FILES.read_json(path))
-    if found is None or found.model_identity.weights_sha256 != weights:
-        return None
-    rates = [b.tokens_per_second.median for b in found.figures.batches if b.tokens_per_second]
-    if not rates or max(rates) <= 0:
+    found = read_bench(path)
+    if found is None or found.weights != weights or not found.highest_rate:
         return None
     tokens = run.decoding.max_tokens
-    return Pace(0.0, tokens, tokens / max(rates), path.name)
+    return Pace(0.0, tokens, tokens / found.highest_rate, path.name)

@@ -8,14 +8,15 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from assay import benchmarks, codec
+from assay import benchmarks, codec, selection
 from assay.borders.checked_files import NAME, Entry, FileChecker, Mistakes, as_day, shown
 from assay.borders.reading import Reader
 from assay.borders.yaml_files import LocatedData, Place, parse_located
 from assay.errors import UsageError
 from assay.models import DEFAULT, EngineOptions, backends, check_reference
-from assay.pipeline.config import ALL, PRESETS, STANDARD
+from assay.pipeline.config import ALL, PRESETS, STANDARD, Sampling
 from assay.pipeline.problems import ProblemSelection
+from assay.pipeline.prompt_settings import check_texts
 from assay.pipeline.suite.named import expand_suites
 from assay.pipeline.suite.suite import (
     GREEDY,
@@ -132,9 +133,9 @@ class _SuiteFile(FileChecker):
         for part in (defaults, entry):
             for name in ENGINE:
                 if name in part.values:
-                    value = _engine_value(name, part.values[name])
-                    place = (*part.place, name)
-                    if self.attempt(place, _check_field, EngineOptions, name, value):
+                    place, given = (*part.place, name), part.values[name]
+                    value = self.attempt(place, _read_engine_value, name, given)
+                    if value is not None:
                         merged[name] = value
         found = self.attempt(entry.place, codec.from_json, EngineOptions, merged)
         return found or EngineOptions(name=str(merged.get("name", "")))
@@ -172,9 +173,8 @@ class _SuiteFile(FileChecker):
         place = (*entry.place, "targets")
         found = {}
         for figure, score in self.mapping(place, entry.values.get("targets", {})).items():
-            if not FIGURE.fullmatch(figure):
-                self.add((*place, figure), f"{figure!r} is not a figure. Use pass@1 or pass@10.")
-            elif self._is_share((*place, figure), score):
+            here = (*place, figure)
+            if self._is_figure(here, figure) and self._is_share(here, score):
                 found[figure] = float(score)
         return found
 
@@ -186,14 +186,18 @@ class _SuiteFile(FileChecker):
             values = {name: value for name, value in here.values.items() if name in BASELINE}
             values["benchmark"] = benchmark
             baseline = self.attempt(here.place, codec.from_json, Baseline, values)
-            if baseline and self._is_share((*here.place, "score"), baseline.score):
+            if (
+                baseline
+                and self._is_figure((*here.place, "figure"), baseline.figure)
+                and self._is_share((*here.place, "score"), baseline.score)
+            ):
                 found.append(baseline)
         return tuple(found)
 
     def _decodings(self, top: Entry) -> tuple[NamedDecoding, ...]:
         found = []
         place: Place = ("decodings",)
-        for number, one in enumerate(self.items(place, top.values.get("decodings", [GREEDY]))):
+        for number, one in enumerate(self._some(place, top.values.get("decodings", [GREEDY]))):
             here = (*place, number)
             line = self.found.line(here)
             if isinstance(one, str):
@@ -205,15 +209,17 @@ class _SuiteFile(FileChecker):
             entry = self.entry(here, one, ("name", *DECODING, *SETTINGS))
             values = {k: v for k, v in entry.values.items() if k in ("name", *DECODING)}
             decoding = self.attempt(here, codec.from_json, NamedDecoding, values)
-            if decoding:
-                settings = self._settings(entry)
+            settings = self._settings(entry)
+            if decoding and not decoding.name:
+                self.add((*here, "name"), "the name is empty. Give it one.")
+            elif decoding:
                 found.append(dataclasses.replace(decoding, settings=settings, line=line))
         self.check_names("decoding", [(d.name, d.line) for d in found], RENAME)
         return tuple(found)
 
     def _strategies(self, place: Place, names: Any) -> tuple[str, ...]:
         found = []
-        for number, name in enumerate(self.items((*place, "strategies"), names)):
+        for number, name in enumerate(self._some((*place, "strategies"), names)):
             here = (*place, "strategies", number)
             if name == ALL:
                 every = sorted(strategies.names(), key=lambda one: one != STANDARD)
@@ -238,7 +244,7 @@ class _SuiteFile(FileChecker):
             return None
         place, names = (*entry.place, key), list(known)
         found = []
-        for number, name in enumerate(self.items(place, entry.values[key])):
+        for number, name in enumerate(self._some(place, entry.values[key])):
             if name in names:
                 found.append(name)
             else:
@@ -258,15 +264,25 @@ class _SuiteFile(FileChecker):
     def _entries(self, key: str, top: Entry, short: str) -> list[Entry]:
         """Return the entries of a list. A text stands for an entry with only that name."""
         place: Place = (key,)
-        items = self.items(place, top.values.get(key, []))
-        if not items:
-            self.add(place, f"there are no {key}. Give at least one.")
+        items = self._some(place, top.values.get(key, []))
         return [
             Entry((*place, number), {short: item})
             if isinstance(item, str)
             else Entry((*place, number), self.mapping((*place, number), item))
             for number, item in enumerate(items)
         ]
+
+    def _some(self, place: Place, value: Any) -> list[Any]:
+        """Return the items of a list, which has at least one."""
+        if value == []:
+            self.add(place, f"there are no {place[-1]}. Give at least one.")
+        return self.items(place, value)
+
+    def _is_figure(self, place: Place, name: str) -> bool:
+        if FIGURE.fullmatch(name):
+            return True
+        self.add(place, f"{name!r} is not a figure. Use pass@1 or pass@10.")
+        return False
 
     def _is_share(self, place: Place, value: Any) -> bool:
         number = isinstance(value, int | float) and not isinstance(value, bool)
@@ -283,10 +299,9 @@ def _expand(entry: Entry) -> list[Entry]:
     return [Entry(entry.place, {**entry.values, "benchmark": one}) for one in names]
 
 
-def _check_field(cls: type[Any], name: str, value: Any) -> bool:
+def _check_field(cls: type[Any], name: str, value: Any) -> None:
     """Raise an error unless the value is valid for this field."""
     codec.from_json(cls, {name: value})
-    return True
 
 
 def _setting(key: str, value: Any) -> Any:
@@ -304,15 +319,37 @@ def _check_setting(key: str, name: str, value: Any) -> bool:
         _check_field(RunSettings, name, value)
     except ValueError as error:
         raise ValueError(str(error).replace(f"'{name}'", f"'{key}'")) from error
-    if name in OPTIONS:
-        codec.from_json(ProblemSelection, {name: value})
+    if name in ("n_samples", "max_tokens"):
+        codec.from_json(Sampling, {name: value}).resolve()
+    elif name in ("problems", *OPTIONS):
+        _check_field(ProblemSelection, "range" if name == "problems" else name, value)
+    elif name == "select" and value:
+        selection.methods.get(value)
+    elif name in ("system", "stop"):
+        check_texts(**{"system": "", "stop": (), name: value})
     return True
 
 
+def _read_engine_value(name: str, value: Any) -> Any:
+    """Return a value as the option takes it. Raise an error unless it is valid."""
+    found = _engine_value(name, value)
+    _check_field(EngineOptions, name, found)
+    return found
+
+
 def _engine_value(name: str, value: Any) -> Any:
-    """Return a value as the option takes it: YAML reads on and off as booleans."""
+    """Return a value as a command's option has it: YAML reads on, off and numbers."""
     if name == "thinking":
         return {True: "on", False: "off"}[value] if isinstance(value, bool) else str(value)
+    if name == "devices" and isinstance(value, int):
+        return str(value)
     if name == "engine_options" and isinstance(value, dict):
-        return [f"{key}={codec.dumps(one)}" for key, one in value.items()]
+        return [f"{key}={_as_json(one)}" for key, one in value.items()]
     return value
+
+
+def _as_json(value: Any) -> str:
+    try:
+        return codec.dumps(value)
+    except TypeError as error:  # a date
+        raise ValueError(f"{shown(value)} is not plain data. Write it in quotes.") from error

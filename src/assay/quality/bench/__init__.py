@@ -2,6 +2,6 @@
 
 from assay.quality.bench.measure import BenchConfig, bench, bench_model
 from assay.quality.bench.result import BenchResult, BenchSettings
-from assay.quality.bench.throughput import Spread
+from assay.runs.stores.bench_files import Spread
 
 __all__ = ["BenchConfig", "BenchResult", "BenchSettings", "Spread", "bench", "bench_model"]

@@ -23,7 +23,7 @@ from assay.types import Decoding, Request
 
 if TYPE_CHECKING:
     from assay.models import Loading, Model
-    from assay.quality.bench.throughput import Spread
+    from assay.runs.stores.bench_files import Spread
     from assay.types import Prompt, PromptForm
 
 SCHEMA = 1

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from assay.models import Loading
 from assay.quality.bench.machine import MachineFacts
-from assay.quality.bench.throughput import Figures, Round
+from assay.quality.bench.throughput import Round
+from assay.runs.stores.bench_files import Figures
 from assay.types import ModelIdentity, PromptForm
 
 

@@ -6,6 +6,8 @@ import statistics
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from assay.runs.stores.bench_files import BatchFigures, Figures, Spread
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
@@ -28,36 +30,6 @@ class Round:
     first_token: Timed  # one sequence, one new token
     alone: Timed  # one sequence, all new tokens
     batches: tuple[Timed, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Spread:
-    """Hold the median, range and quartiles (q1 and q3) of some values."""
-
-    median: float
-    min: float
-    max: float
-    q1: float
-    q3: float
-
-
-@dataclass(frozen=True, slots=True)
-class BatchFigures:
-    sequences: int
-    tokens_per_second: Spread | None
-    seconds: Spread
-    tokens_generated: int  # in all rounds
-    ended_early: int
-
-
-@dataclass(frozen=True, slots=True)
-class Figures:
-    """Hold the figures. None means that no round could measure it."""
-
-    time_to_first_token_ms: Spread
-    prefill_tokens_per_second: Spread | None
-    decode_tokens_per_second: Spread | None
-    batches: tuple[BatchFigures, ...]
 
 
 def rate(tokens: int, seconds: float) -> float:

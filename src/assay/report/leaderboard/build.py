@@ -234,7 +234,8 @@ def rank(values: Mapping[ModelKey, float]) -> dict[ModelKey, float]:
 
 
 def _value(cell: Cell) -> float:
-    return cell.estimate.value if cell.estimate else math.nan
+    """Return pass@1 without the last digits, in which equal scores can differ by rounding."""
+    return round(cell.estimate.value, 12) if cell.estimate else math.nan
 
 
 def _ranks(row: Row) -> list[float]:

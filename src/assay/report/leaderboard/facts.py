@@ -13,9 +13,8 @@ from assay.formats.format import find_format, formats
 from assay.formats.huggingface.folder import weights_digest
 from assay.formats.precision import bits_per_weight
 from assay.report.leaderboard.board import ModelFacts
+from assay.runs.stores.bench_files import BenchFile, parse_bench
 from assay.types import ModelIdentity
-
-MEGABYTE = 1 << 20
 
 
 def parse_facts(content: Any) -> dict[str, ModelFacts]:
@@ -39,18 +38,15 @@ def parse_facts(content: Any) -> dict[str, ModelFacts]:
 
 def _parse_bench(content: Any) -> dict[str, ModelFacts]:
     try:
-        weights = str(content["model_identity"]["weights_sha256"])
-        batches = [batch["tokens_per_second"] for batch in content["figures"]["batches"]]
-        speeds = [float(speed["median"]) for speed in batches if speed]
-        on_gpu, memory = content.get("gpu_peak_memory_mb"), content.get("peak_memory_mb")
-        used = memory if on_gpu is None else on_gpu
-        facts = ModelFacts(
-            tokens_per_s=max(speeds, default=None),
-            memory_bytes=None if used is None else round(float(used) * MEGABYTE),
-        )
-    except (KeyError, TypeError, AttributeError) as error:
-        raise ValueError(f"is not an output of `assay bench` ({error!r})") from error
-    return {weights: facts}
+        return dict([bench_facts(parse_bench(content))])
+    except ValueError as error:
+        raise ValueError(f"is not an output of `assay bench` ({error})") from error
+
+
+def bench_facts(found: BenchFile) -> tuple[str, ModelFacts]:
+    """Return the digest of a model's weights, and what ``assay bench`` measured."""
+    facts = ModelFacts(tokens_per_s=found.highest_rate, memory_bytes=found.memory_bytes)
+    return found.weights, facts
 
 
 def find_sizes(identities: Iterable[ModelIdentity]) -> dict[str, ModelFacts]:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from typing import Literal
 
 from assay.report.pages.markup import panel
-from assay.report.pages.model.documents import BenchDocument, ParityDocument
+from assay.report.pages.model.documents import ParityDocument
 from assay.report.pages.run.data import RunData, RunSample
 from assay.report.pages.words import ends
 from assay.report.plots import (
@@ -30,6 +30,7 @@ from assay.report.plots import (
 )
 from assay.runs import Result
 from assay.runs.compare import tally_problems
+from assay.runs.stores.bench_files import BenchFile
 from assay.scoring import estimates
 from assay.types import Estimate
 
@@ -168,7 +169,7 @@ def _times(samples: Sequence[RunSample]) -> str:
     return figure(draw_histogram(plot, HALF)) if groups else ""
 
 
-def bench_figure(found: BenchDocument) -> str:
+def bench_figure(found: BenchFile) -> str:
     """Return tokens per second by number of sequences."""
     speeds = tuple(
         Speed(b.sequences, b.tokens_per_second.median, b.tokens_per_second.min,

@@ -13,6 +13,7 @@ from assay.report.leaderboard import (
     leaderboard,
 )
 from assay.report.leaderboard.board import BaselineRow
+from assay.report.leaderboard.facts import bench_facts
 from assay.report.leaderboard.grid import (
     INCOMPLETE,
     KINDS,
@@ -24,14 +25,13 @@ from assay.report.leaderboard.measures import MEASURES
 from assay.report.pages.board.figures import board_figures
 from assay.report.pages.figures import interval_cell
 from assay.report.pages.markup import link, table, text
-from assay.report.pages.model.documents import BenchDocument
 from assay.report.pages.section import Section, join_key
 from assay.report.pages.sources import Sources
 from assay.report.pages.words import percent
+from assay.runs.stores.bench_files import BenchFile
 
 BOARD = "board"
 RECORDED = "replay"  # the engine of completions that were generated elsewhere
-MEGABYTE = 1 << 20
 
 
 def build_board(sources: Sources) -> Leaderboard:
@@ -52,20 +52,8 @@ def build_board(sources: Sources) -> Leaderboard:
 
 def _measured(sources: Sources) -> dict[str, ModelFacts]:
     """Return the speed and memory that ``assay bench`` measured, by digest of the weights."""
-    found = {}
-    for one in sources.measurements:
-        document = one.document
-        if not isinstance(document, BenchDocument):
-            continue
-        rates = [
-            b.tokens_per_second.median for b in document.figures.batches if b.tokens_per_second
-        ]
-        memory = document.gpu_peak_memory_mb or document.peak_memory_mb
-        found[document.model_identity.weights_sha256] = ModelFacts(
-            tokens_per_s=max(rates, default=None),
-            memory_bytes=round(memory * MEGABYTE) if memory else None,
-        )
-    return found
+    documents = (one.document for one in sources.measurements)
+    return dict(bench_facts(one) for one in documents if isinstance(one, BenchFile))
 
 
 def _baselines(sources: Sources) -> list[Baseline]:

@@ -11,6 +11,7 @@ from assay import codec
 from assay.borders.reading import Reader
 from assay.errors import RunError
 from assay.runs.about import Agreement
+from assay.runs.stores.bench_files import BenchFile
 from assay.types import ModelIdentity
 
 FILES = Reader(RunError, "Give a file that an assay command wrote")
@@ -52,50 +53,6 @@ class PerplexityDocument:
     @property
     def name(self) -> str:
         return self.model.name
-
-
-@dataclass(frozen=True, slots=True)
-class SpreadFigures:
-    median: float
-    min: float
-    max: float
-    q1: float
-    q3: float
-
-
-@dataclass(frozen=True, slots=True)
-class BatchFigures:
-    sequences: int
-    tokens_per_second: SpreadFigures | None
-    seconds: SpreadFigures
-
-
-@dataclass(frozen=True, slots=True)
-class BenchFigures:
-    time_to_first_token_ms: SpreadFigures
-    prefill_tokens_per_second: SpreadFigures | None
-    decode_tokens_per_second: SpreadFigures | None
-    batches: tuple[BatchFigures, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class BenchDocument:
-    """The output of ``assay bench``."""
-
-    model: str
-    timestamp: str
-    figures: BenchFigures
-    settings: dict[str, object]
-    model_identity: ModelIdentity
-    used_gpu: bool = False
-    load_s: float | None = None
-    peak_memory_mb: float | None = None
-    gpu_peak_memory_mb: float | None = None
-    machine: dict[str, object] = field(default_factory=dict)
-
-    @property
-    def name(self) -> str:
-        return self.model
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +139,7 @@ class QaDocument:
         return self.model.name
 
 
-Document = PerplexityDocument | BenchDocument | ParityDocument | CheckDocument | QaDocument
+Document = PerplexityDocument | BenchFile | ParityDocument | CheckDocument | QaDocument
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,7 +159,7 @@ class Measurement:
 # The keys by which a kind of document is recognised.
 KINDS: dict[str, tuple[type[Document], frozenset[str]]] = {
     "perplexity": (PerplexityDocument, frozenset(("dataset", "results", "model"))),
-    "bench": (BenchDocument, frozenset(("figures", "rounds", "model_identity"))),
+    "bench": (BenchFile, frozenset(("figures", "rounds", "model_identity"))),
     "parity": (ParityDocument, frozenset(("agreement", "kl_by_position", "reference"))),
     "check": (CheckDocument, frozenset(("sound", "stages"))),
     "qa": (QaDocument, frozenset(("decision", "tier", "items"))),

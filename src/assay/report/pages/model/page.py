@@ -11,16 +11,15 @@ from assay.report.pages.figures import bench_figure, parity_figure
 from assay.report.pages.markup import facts, panel, table, text
 from assay.report.pages.model.documents import (
     TITLES,
-    BenchDocument,
     CheckDocument,
     Measurement,
     ParityDocument,
     PerplexityDocument,
     QaDocument,
-    SpreadFigures,
 )
 from assay.report.pages.section import Section, join_key
 from assay.report.pages.words import day, duration
+from assay.runs.stores.bench_files import BenchFile, Spread
 from assay.types import ModelIdentity
 
 LONGEST_FIGURES = 20_000  # characters
@@ -65,7 +64,7 @@ def _perplexity(found: PerplexityDocument) -> str:
     )
 
 
-def _bench(found: BenchDocument) -> str:
+def _bench(found: BenchFile) -> str:
     figures = found.figures
     memory = found.gpu_peak_memory_mb or found.peak_memory_mb
     rows = [
@@ -97,11 +96,11 @@ def _bench(found: BenchDocument) -> str:
     )
 
 
-def _rate(spread: SpreadFigures | None) -> str:
+def _rate(spread: Spread | None) -> str:
     return f"{spread.median:,.1f} tokens/s" if spread else ""
 
 
-def _spread(spread: SpreadFigures | None) -> tuple[str, str, str]:
+def _spread(spread: Spread | None) -> tuple[str, str, str]:
     if spread is None:
         return "", "", ""
     return f"{spread.median:,.1f}", f"{spread.min:,.1f}", f"{spread.max:,.1f}"
