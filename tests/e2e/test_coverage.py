@@ -159,7 +159,7 @@ def test_a_line_cut_in_half_is_not_dropped_without_a_word(tmp_path: Path, whole:
     done = assay(tmp_path, *asked)
     assert done.code == 2
     assert (
-        "line 20: was cut in half. Give the whole file, or leave the line out with assay score "
+        "line 20: is cut off. Give the whole file, or leave the line out with assay score "
         "--partial."
     ) in done.err
     assert assay(tmp_path, *asked, "--partial").code == INCOMPLETE

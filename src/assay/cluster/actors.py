@@ -158,7 +158,9 @@ class RayStaff:
             for post in self._posts.values():
                 if post.member is member:
                     self._error = _explain(why)
-                    self._note(f"cluster: lost {member.name} ({why}); its work is done again")
+                    self._note(
+                        f"cluster: lost {member.name} ({why}); its work in progress is repeated"
+                    )
                     post.failures = 1 if member.consumed else post.failures + 1
                     self._kill([post])
 

@@ -49,7 +49,8 @@ class PoolRules:
 def check_version(node: str, version: str) -> None:
     if version != __version__:
         raise SandboxError(
-            f"node {node}: has assay {version}, the driver {__version__}. Install the same version."
+            f"node {node}: has assay {version}, but the driver has {__version__}. Install the same "
+            "version."
         )
 
 

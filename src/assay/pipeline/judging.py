@@ -108,7 +108,7 @@ def judge_samples(
                 except UsageError as error:
                     if config.select:
                         raise
-                    reporter.note(f"best of {most} by {method} is left out: {error}")
+                    reporter.note(f"best of {most} by {method} is not computed: {error}")
             elif config.select:
                 reporter.note("--select: has no effect with one sample per problem")
             result = runs.build_result(

@@ -216,7 +216,10 @@ def tests_key(tests: Tests) -> list[object]:
 
 def _benchmark_task(benchmark: object, task_id: object) -> BenchmarkTask:
     if not isinstance(benchmark, str) or not benchmark:
-        raise UsageError(f"task {task_id!r}: no benchmark. Give benchmark=, a column or tests.")
+        raise UsageError(
+            f"task {task_id!r}: its benchmark is not known. Give benchmark=, a column "
+            "benchmark, or tests."
+        )
     if not isinstance(task_id, str) or not task_id:
         raise UsageError(f"task {task_id!r}: not a task id or tests. Check the dataset's columns.")
     return BenchmarkTask(benchmark, task_id)

@@ -29,7 +29,7 @@ def read_operand(answer: str) -> ast.expr:
     A second value after a comma is the assertion's message, as Python reads it.
     """
     if len(answer) > LONGEST:
-        raise UnparsableError(f"{len(answer)} characters: no answer is longer than {LONGEST}")
+        raise UnparsableError(f"the answer has {len(answer)} characters; the limit is {LONGEST}")
     try:
         body = ast.parse(f"assert _ == {answer.strip()}", SOURCE).body
     except NOT_PYTHON as error:

@@ -275,7 +275,7 @@ class ProcessModel(Generic[F]):
             process.send(Render(prompt, self._gap_for(prompt)))
             reply = process.reply(RenderReply)
         if reply.error:
-            raise ModelError(f"{self.identity.name}: cannot be given this prompt ({reply.error}).")
+            raise ModelError(f"{self.identity.name}: cannot process this prompt ({reply.error}).")
         return reply.rendered
 
     def preload(self, decoding: Decoding) -> None:

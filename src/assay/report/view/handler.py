@@ -84,7 +84,7 @@ class ViewHandler(BaseHTTPRequestHandler):
             raise
         except Exception as error:  # one page that cannot be made must not end the others
             self.server.report(f"{self.path[:200]}: {type(error).__name__}: {error}")
-            self._refuse(Refusal(HTTPStatus.INTERNAL_SERVER_ERROR, "this page cannot be made"))
+            self._refuse(Refusal(HTTPStatus.INTERNAL_SERVER_ERROR, "this page cannot be built"))
 
     def send_document(self, _query: dict[str, str]) -> None:
         """Send the page, with the list of runs in it. The script asks for everything else."""

@@ -51,7 +51,7 @@ class ProcessSandbox(TierSandbox):
         if self._limits:
             guarantees = (
                 *guarantees,
-                f"memory and CPU time of all its processes limited by {self._limits}",
+                f"memory and CPU time of all processes of a program limited by {self._limits}",
             )
         else:
             gaps = (*gaps, *WATCHED)

@@ -202,7 +202,7 @@ class JudgeClient:
                 raise http.client.IncompleteRead(line) from error
             raise self._error("sent an answer that is not JSON") from error
         if not isinstance(found, dict):
-            raise self._error("sent an answer of another form")
+            raise self._error("sent an unexpected answer")
         return found
 
     def _connection(self) -> http.client.HTTPConnection:

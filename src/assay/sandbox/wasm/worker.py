@@ -173,10 +173,12 @@ class Program:
             text = self._guest.call(name, argument, cpu_s=cpu_s)
             self._said += len(text)
             if len(text) > LARGEST_ANSWER or _items(text) > MOST_ITEMS or _is_too_deep(text):
-                raise EndedError("answer", "gave an answer too large or too deep to be heard")
+                raise EndedError(
+                    "answer", "returned a value that is too large or nested too deeply"
+                )
         except MemoryError as error:
             self._said += MUCH
-            raise EndedError("answer", "gave an answer too large to be copied") from error
+            raise EndedError("answer", "returned a value that is too large") from error
         finally:
             self._left_s -= self._machine.clock.now_s() - started
         return text

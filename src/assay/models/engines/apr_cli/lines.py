@@ -74,8 +74,8 @@ class Variety:
             self._alike += 1
         if self._alike >= ALIKE and not self._varied:
             raise ModelError(
-                "apr: this version draws the same text for all samples of a prompt. "
-                "Use --n-samples 1, or another engine."
+                "apr: this version generates the same text for all samples of a prompt. Use "
+                "--n-samples 1, or another engine."
             )
 
 

@@ -60,7 +60,7 @@ class OpenAIModel:
         refuse(options, "openai", "revision")
         if thinking_budget(options) is not None:
             raise UsageError(
-                f"--thinking {options.thinking}: servers have different names for a budget. Use "
+                f"--thinking {options.thinking}: servers use different names for this limit. Use "
                 f"--engine-option thinking_token_budget={options.thinking} (vLLM) or "
                 f"thinking_budget_tokens={options.thinking} (llama.cpp)."
             )
@@ -143,7 +143,7 @@ class OpenAIModel:
             parallel=self._parallel,
             listed_by_server=False if self._unlisted else None,
             left_out=tuple(sorted(left_out)) or None,
-            logprobs="not told by the server" if untold else None,
+            logprobs="not reported by the server" if untold else None,
             infilling=str(self.__dict__["way"]) if "way" in self.__dict__ else None,
         )
 

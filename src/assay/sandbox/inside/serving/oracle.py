@@ -170,9 +170,9 @@ class Oracle:
             with limit_work(CPU_S):
                 return tests.run(channel)
         except TooSlowError:
-            return judge.fail("timeout", "its answers keep the tests busy for too long")
+            return judge.fail("timeout", "its answers take the tests too long to check")
         except MemoryError:
-            return judge.fail("memory", "its answers take more memory than the tests have")
+            return judge.fail("memory", "its answers need more memory than the tests have")
         finally:
             for descriptor in descriptors:  # which tells the keeper that the program can go
                 os.close(descriptor)
