@@ -44,7 +44,7 @@ class Guard:
     session: str = field(default_factory=lambda: secrets.token_urlsafe(32), repr=False)
 
     def check(self, headers: Mapping[str, str]) -> Refusal | None:
-        """Return why a request is refused, or None. The token is checked apart."""
+        """Return why a request is refused, or None. The token is checked separately."""
         host = headers.get("Host", "")
         if not self._is_ours(host):
             return Refusal(

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 
 class ModelReferences(click.ParamType[str]):
-    """A model as users name it. In the environment variable, each is a line of its own."""
+    """A model as users name it. In the environment variable, each is on its own line."""
 
     name = "text"
     envvar_list_splitter = "\n"

@@ -216,11 +216,11 @@ class RayStaff:
         )
 
     def _listen(self) -> None:
-        """Add actors that are open. Runs in a thread of its own."""
+        """Add actors that are open. Runs in a separate thread."""
         while (news := self._news.get()) is not None:
-            self._opened(*news)
+            self._admit(*news)
 
-    def _opened(self, post: _Post, actor: Any, future: Any, count: int) -> None:
+    def _admit(self, post: _Post, actor: Any, future: Any, count: int) -> None:
         with self._changed:
             if post.actor is not actor:
                 return

@@ -250,7 +250,7 @@ class Crew(Generic[C, P, R]):
         self._send_all()
 
     def _feed(self) -> None:
-        """Give all items out. Runs in a thread of its own."""
+        """Give all items out. Runs in a separate thread."""
         # Read without the lock, which the thread that takes answers needs all the time.
         tags, batch, quota = itertools.count(), list[Item[C, P]](), 1
         try:

@@ -36,7 +36,7 @@ class Metrics:
             self._seconds[route] = self._seconds.get(route, 0.0) + seconds
 
     def gauge(self, name: str, help_text: str, read: Callable[[], float]) -> None:
-        """Add a value that is read when it is asked for."""
+        """Add a value that is read on request."""
         self._gauges[name] = help_text, read
 
     def render(self) -> str:

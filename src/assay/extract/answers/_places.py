@@ -15,12 +15,12 @@ LONGEST = 10_000  # characters of an answer; the longest right one has less than
 MOST_PLACES = 20  # of each sort that are looked at
 SOURCE = "<answer>"
 NOT_PYTHON = (SyntaxError, ValueError, RecursionError, MemoryError)
-# Odd escapes in a model's text are nobody's business here.
+# Invalid escapes in a model's text do not matter here.
 warnings.filterwarnings("ignore", module=SOURCE)
 
 
 class UnparsableError(ValueError):
-    """Report why an answer is not of the kind that is asked for."""
+    """Report why an answer is not of the requested kind."""
 
 
 def read_operand(answer: str) -> ast.expr:

@@ -1,4 +1,4 @@
-"""Answer one client of the viewer. Nothing but the pages of the results folder can be asked for."""
+"""Answer one client of the viewer. Only pages of the results folder can be requested."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ HEADERS = {
 
 
 class ViewHandler(BaseHTTPRequestHandler):
-    """Answer GET and HEAD requests. Each connection has a thread of its own."""
+    """Answer GET and HEAD requests. Each connection has its own thread."""
 
     server: ViewServer
     protocol_version = "HTTP/1.1"

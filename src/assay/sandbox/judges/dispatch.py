@@ -184,7 +184,7 @@ class Dispatch(Generic[C, P, R]):
             )
 
     def _feed(self) -> None:
-        """Give all items out. Runs in a thread of its own."""
+        """Give all items out. Runs in a separate thread."""
         tags = itertools.count()
         try:
             for item in self._items:

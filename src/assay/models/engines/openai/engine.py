@@ -75,8 +75,8 @@ class OpenAIModel:
         finally:
             opened.server.close()
         self._name = reference or _only(listed, self._address.shown)
-        told = next((m for m in listed or [] if m.name == self._name), None)
-        self._unlisted = listed is not None and told is None
+        entry = next((m for m in listed or [] if m.name == self._name), None)
+        self._unlisted = listed is not None and entry is None
         self._session: Session | None = None
         self._crew: Crew[Request, Completion] | None = None
         self.identity = ModelIdentity(
@@ -87,7 +87,7 @@ class OpenAIModel:
                 {
                     "base_url": self._address.shown,
                     "model": self._name,
-                    "told": by_name(told.lasting if told else ()),
+                    "told": by_name(entry.lasting if entry else ()),
                 }
             ),
             prompt_form="chat" if options.prompt_form == "auto" else options.prompt_form,
@@ -132,7 +132,7 @@ class OpenAIModel:
             session.server.close()
 
     def describe(self) -> ServerFacts:
-        left_out, untold = (
+        left_out, is_silent = (
             (self._session.left_out, self._session.without_logprobs)
             if self._session is not None
             else ((), False)
@@ -143,7 +143,7 @@ class OpenAIModel:
             parallel=self._parallel,
             listed_by_server=False if self._unlisted else None,
             left_out=tuple(sorted(left_out)) or None,
-            logprobs="not reported by the server" if untold else None,
+            logprobs="not reported by the server" if is_silent else None,
             infilling=str(self.__dict__["way"]) if "way" in self.__dict__ else None,
         )
 

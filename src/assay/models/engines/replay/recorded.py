@@ -69,7 +69,7 @@ def _lines(path: Path, *, partial: bool) -> Iterator[Record]:
 
 
 def _rest(where: str, line: bytes) -> dict[str, Any]:
-    """Return what is left of a line that was cut in half: its task and sample."""
+    """Return the task and sample of a line that is cut off."""
     found = TASK_ID.match(line)
     if found is None:
         raise ModelError(f"{where}: is cut off before its task_id. Delete the line.")

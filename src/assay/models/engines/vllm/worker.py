@@ -159,8 +159,8 @@ class _Server:
 
     def _begin(self, message: Any) -> None:
         if isinstance(message, Render):
-            asked = message.prompt, message.gap
-            self._lines.reply(render_prompt(self._tokenizer, self._render, *asked))
+            parts = message.prompt, message.gap
+            self._lines.reply(render_prompt(self._tokenizer, self._render, *parts))
             return
         identifier, request = str(message.id), message.request
         started = time.perf_counter()

@@ -1,6 +1,6 @@
 """Run the tests in the process that knows the answers, and call the program by a channel.
 
-It is isolated like the programs, apart from them, and judges one after the other. It accepts only
+It is isolated like the programs, and from them, and judges one after the other. It accepts only
 plain data from a program. Anything else counts against the program.
 """
 
@@ -180,7 +180,7 @@ class Oracle:
     def _tests(self, turn: Turn) -> scripts.Tests:
         if turn.body_follows:
             encoded = wire.receive_encoded(JOBS)
-            tests = scripts.made(TestBody(*json.loads(encoded)))
+            tests = scripts.prepare_tests(TestBody(*json.loads(encoded)))
             self._kept.add(turn.key, tests, len(encoded))
         return self._kept.items[turn.key]
 
