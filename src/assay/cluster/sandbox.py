@@ -1,4 +1,4 @@
-"""Be a sandbox whose workers are on the nodes of a cluster."""
+"""Provide a sandbox whose workers are on the nodes of a cluster."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ UNCUT = "uncut"  # in place of "demo": the program with a demonstration that was
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """Hold what one rule made of a text."""
+    """Hold the result of one rule."""
 
     rule: str
     before: str

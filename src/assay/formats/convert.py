@@ -122,7 +122,7 @@ def _check_free(path: Path, name: str, *, force: bool) -> None:
 
 @contextlib.contextmanager
 def _swap_in(path: Path) -> Iterator[Path]:
-    """Yield a temporary name. Replace what is at the path when everything is written."""
+    """Yield a temporary name. When everything is written, move it to the path."""
     partial, old = (path.with_name(path.name + ending) for ending in (".part", ".old"))
     _remove(partial)
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -139,7 +139,7 @@ def _match_score(
     verdicts: Sequence[Verdict],
     clusters: Mapping[str, str],
 ) -> scoring.MatchScore | None:
-    """Compare what was filled in with what was there; None if the problems have no gaps."""
+    """Compare the generated middles with the missing code; None if the problems have no gaps."""
     gaps = {p.task_id: p for p in benchmark.problems if p.suffix is not None}
     if not gaps:
         return None

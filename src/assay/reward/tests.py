@@ -226,7 +226,7 @@ def _benchmark_task(benchmark: object, task_id: object) -> BenchmarkTask:
 
 
 def _decoded(value: object) -> object:
-    """Return a value, or what it is the JSON of. A nested column is often stored so."""
+    """Return a value, decoded if it is JSON. Nested columns are often stored as JSON."""
     if hasattr(value, "tolist"):  # an array, as a table's reader makes it of a list
         return value.tolist()
     if not isinstance(value, str):

@@ -1,4 +1,4 @@
-"""Set what a server allows."""
+"""Set the limits of a server."""
 
 from __future__ import annotations
 

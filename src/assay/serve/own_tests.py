@@ -1,4 +1,4 @@
-"""Make tests of what a client sends: test code, function cases, or pairs of input and output."""
+"""Build tests from a client's request: test code, function cases, or pairs of input and output."""
 
 from __future__ import annotations
 

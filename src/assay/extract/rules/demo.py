@@ -163,7 +163,7 @@ def _handed_to(part: Part) -> set[str]:
 
 
 def _is_idle(statement: ast.stmt) -> bool:
-    """Return whether an expression can do nothing but fail."""
+    """Return whether an expression has no effect, unless it fails."""
     return isinstance(statement, ast.Expr) and not any(
         isinstance(node, ast.Call | ast.Constant | ast.Await | ast.NamedExpr)
         for node in ast.walk(statement)

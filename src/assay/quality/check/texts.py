@@ -35,7 +35,7 @@ MESSAGE = "Add one and two."
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """Hold what is tried: one of the two."""
+    """Hold a tokenizer or a template to try."""
 
     tokenizer: Tokenizer | None = None
     template: Template | None = None

@@ -50,7 +50,7 @@ class _BusyError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """The address of a service, and what it wants to see."""
+    """The address of a service, and the headers that it needs."""
 
     host: str
     port: int

@@ -112,7 +112,7 @@ class OpenAIModel:
         return str(self.way)
 
     def render(self, prompt: Prompt) -> Rendered:
-        """Return what is sent. The server makes a text and tokens of it."""
+        """Return the messages. The server renders and tokenises them."""
         body = request_body(
             self._name, Request("", 0, prompt, Decoding(), 0),
             logprobs=False, left_out=(), extra=self._extra,

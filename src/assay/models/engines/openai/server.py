@@ -55,7 +55,7 @@ class PassingError(Exception):
 
 
 class RefusedError(Exception):
-    """The server refuses this request, however often it is sent."""
+    """The server refuses this request, and would refuse it again."""
 
     def __init__(self, text: str, found: Complaint) -> None:
         super().__init__(text)

@@ -202,13 +202,13 @@ class Texts:
 
 
 def _text_tokens(made: Made) -> list[int]:
-    """Return the tokens of a text, without the one that ended what was filled in."""
+    """Return the tokens of a text, without the token that ended an infilled middle."""
     ended = bool(made.tokens) and made.tokens[-1] in made.ask.ends
     return made.tokens[:-1] if ended else made.tokens
 
 
 def _find_hidden(tokenizer: Any) -> frozenset[int]:
-    """Return the special tokens that do not belong to the text: all but the marks of thoughts."""
+    """Return the special tokens that do not belong to the text: all except reasoning markers."""
     special = {
         token: str(added)
         for token, added in tokenizer.added_tokens_decoder.items()
