@@ -137,7 +137,7 @@ def test_a_wrong_checksum_leaves_nothing(server: FileServer, cache: Path) -> Non
 
 
 def test_not_found_is_said_at_once(server: FileServer, cache: Path) -> None:
-    with pytest.raises(FetchError, match=r"cannot fetch none\.bin from 127.* \(404 Not Found\)"):
+    with pytest.raises(FetchError, match=r"cannot download none\.bin from 127.* \(404 Not Found\)"):
         download(at(server, "/v1/none.bin"), cache / "none.bin")
     assert len(server.requests) == 1
     assert left_in(cache) == {}
@@ -334,7 +334,7 @@ def test_a_length_that_is_none(server: FileServer, cache: Path, length: bytes) -
 def test_redirects_stay_in_the_web(server: FileServer, cache: Path, target: str) -> None:
     """The old code followed to ftp."""
     server.redirects["/v1/data.bin"] = target
-    with pytest.raises(FetchError, match=r"cannot fetch data\.bin .*\b302\b"):
+    with pytest.raises(FetchError, match=r"cannot download data\.bin .*\b302\b"):
         download(at(server), cache / "data.bin")
     assert left_in(cache) == {}
 

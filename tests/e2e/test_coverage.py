@@ -219,7 +219,7 @@ def test_an_earlier_choice_that_cannot_be_made_again_does_not_end_a_run(
     path.write_text(path.read_text().replace('"method": "first"', '"method": "logprob"'))
     done = assay(tmp_path, *asked)
     assert done.code == 0
-    assert "by logprob is left out: " in done.err
+    assert "by logprob is not computed: " in done.err
     assert assay(tmp_path, *asked, "--select", "logprob").code == 2
 
 

@@ -287,7 +287,7 @@ def _cut_off(result: Result, how: How, detail: str) -> Result:
         "stack": ("exception", "RecursionError: the stack of WebAssembly is exhausted"),
         "answer": ("exit", detail),
         "call": ("timeout", detail),
-        "busy tests": ("timeout", "its answers take the tests too long to check"),
+        "busy tests": ("timeout", "its answers take too long to check"),
     }
     if how not in reasons:
         return result._replace(status="ended")

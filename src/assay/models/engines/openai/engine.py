@@ -132,7 +132,7 @@ class OpenAIModel:
             session.server.close()
 
     def describe(self) -> ServerFacts:
-        left_out, is_silent = (
+        left_out, lacks_logprobs = (
             (self._session.left_out, self._session.without_logprobs)
             if self._session is not None
             else ((), False)
@@ -143,7 +143,7 @@ class OpenAIModel:
             parallel=self._parallel,
             listed_by_server=False if self._unlisted else None,
             left_out=tuple(sorted(left_out)) or None,
-            logprobs="not reported by the server" if is_silent else None,
+            logprobs="not reported by the server" if lacks_logprobs else None,
             infilling=str(self.__dict__["way"]) if "way" in self.__dict__ else None,
         )
 

@@ -38,7 +38,7 @@ class Record(NamedTuple):
 def records(path: Path, *, partial: bool = False) -> Iterator[Record]:
     """Yield the records of a file or folder. Raise ModelError if it cannot be read.
 
-    ``partial`` accepts a last line that was cut in half: its sample exists, but failed.
+    ``partial`` accepts a last line that is cut off: its sample exists, but failed.
     """
     if path.is_dir():
         yield from _folder(path)

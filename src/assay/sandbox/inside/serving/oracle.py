@@ -170,7 +170,7 @@ class Oracle:
             with limit_work(CPU_S):
                 return tests.run(channel)
         except TooSlowError:
-            return judge.fail("timeout", "its answers take the tests too long to check")
+            return judge.fail("timeout", "its answers take too long to check")
         except MemoryError:
             return judge.fail("memory", "its answers need more memory than the tests have")
         finally:
