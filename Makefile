@@ -1,4 +1,4 @@
-# Creates .venv by itself; every target runs from it. `make help` lists them.
+# Every target runs in .venv, which is created when needed. `make help` lists the targets.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -52,7 +52,7 @@ eval-all: ## evaluate CHECKPOINT on HumanEval, HumanEval+, MBPP, MBPP+ and BigCo
 eval: $(VENV)/.ready ## evaluate CHECKPOINT on BENCHMARK
 	$(call EVAL,$(BENCHMARK))
 
-suite: $(VENV)/.ready ## evaluate the models of the file SUITE on its benchmarks, each loaded once
+suite: $(VENV)/.ready ## evaluate the models of the file SUITE on its benchmarks; each model is loaded once
 	$(BIN)/assay suite "$(SUITE)" --results-dir "$(RESULTS_DIR)"
 
 results-history: $(VENV)/.ready ## list all runs, newest first
@@ -64,13 +64,13 @@ leaderboard: $(VENV)/.ready ## compare all models of RESULTS_DIR on all benchmar
 view: $(VENV)/.ready ## serve the report pages of RESULTS_DIR on this machine
 	$(BIN)/assay view "$(RESULTS_DIR)" --open
 
-check: $(VENV)/.ready ## check whether the file of CHECKPOINT is sound
+check: $(VENV)/.ready ## check whether the model file CHECKPOINT is sound
 	$(BIN)/assay check "$(CHECKPOINT)"
 
 bench: $(VENV)/.ready ## measure CHECKPOINT's throughput into RESULTS_DIR/throughput.json
 	$(BIN)/assay bench "$(CHECKPOINT)" --output "$(RESULTS_DIR)/throughput.json"
 
-eval-perplexity: $(VENV)/.ready ## measure CHECKPOINT's perplexity on TEXT, WikiText-2's test text
+eval-perplexity: $(VENV)/.ready ## measure CHECKPOINT's perplexity on TEXT (default: WikiText-2's test text)
 	$(BIN)/assay perplexity "$(CHECKPOINT)" --dataset "$(TEXT)" --bytes $(TEXT_BYTES)
 
 compare-hf: $(VENV)/.ready-hf ## compare CHECKPOINT with HF, or with the same weights in torch
@@ -82,11 +82,11 @@ qa: $(VENV)/.ready-hf ## decide by a policy's TIER whether CHECKPOINT is sound: 
 contracts: $(VENV)/.ready ## execute contracts/*.yaml
 	$(BIN)/assay contracts
 
-# The default tests measure coverage. The others mostly start processes, which it would only slow down.
+# Only the default tests measure coverage. The others mostly start processes, which coverage would slow down.
 HEAVY := (slow or fuzz or torch or docker or wasm or parity or browser) and not whole
 FULL := --require --hypothesis-profile=full
 
-# Compiled once, not by every process that the tests start. Sandbox workers never write bytecode.
+# Compile once here, not in every process that the tests start. Sandbox workers never write bytecode.
 test test-all: export PYTHONDONTWRITEBYTECODE :=
 COMPILE := $(BIN)/python -m compileall -q src
 
@@ -159,7 +159,7 @@ $(VENV)/.ready: pyproject.toml $(BIN)/python
 	$(PIP) --editable '.[gguf,apr]'
 	touch $@
 
-# One version of torch, named: left to itself, pip takes whichever brings the most gigabytes.
+# Pin torch: otherwise pip may choose a version that brings gigabytes of further packages.
 $(VENV)/.ready-hf: pyproject.toml $(VENV)/.ready
 	$(PIP) torch==2.13.0
 	$(PIP) --editable '.[gguf,hf]'

@@ -1,4 +1,4 @@
-"""BigCodeBench's tests in the warm sandbox, beside a fresh interpreter for every sample.
+"""Compare BigCodeBench in the warm sandbox with a fresh interpreter for every sample.
 
     assay env bigcodebench
     python benchmarks/bigcodebench.py [--tasks 60] [--rounds 3] [--workers 2] [--longest 2]

@@ -1,11 +1,11 @@
-"""Time an evaluation beside busy processes, and alone, in turn.
+"""Time an evaluation next to busy processes, and alone, in turn.
 
     python benchmarks/busy.py [--rounds 3] [--busy 2] [--limit 2.5] [-- --threads 1]
 
-Runs ``assay eval mini`` with the default model, alone and beside ``--busy`` processes that compute
-without a pause, ``--rounds`` times each. What comes after ``--`` is passed to the command. Exits
-with 1 if the median time beside them is more than ``--limit`` times the median time alone. Two busy
-processes take half of two cores, so that 2 is what a fair scheduler allows.
+Runs ``assay eval mini`` with the default model, alone and with ``--busy`` other processes that
+compute without a pause, ``--rounds`` times each. What comes after ``--`` is passed to the command.
+Exits with 1 if the median time with them is more than ``--limit`` times the median time alone. Two
+busy processes take half of two cores, so that 2 is what a fair scheduler allows.
 
 Other work on the machine slows both down. The load average before each run shows it.
 """
@@ -64,10 +64,10 @@ def main() -> None:
             load = os.getloadavg()[0]
             with busy_processes(count):
                 times.append(time_evaluation(given.options))
-            print(f"beside {count}: {times[-1]:.1f} s (load average {load:.1f})", flush=True)
-    alone, beside = (statistics.median(times) for times in seconds.values())
-    ratio = beside / alone
-    print(f"median alone {alone:.1f} s, beside {given.busy} {beside:.1f} s: {ratio:.2f} times")
+            print(f"with {count} busy: {times[-1]:.1f} s (load average {load:.1f})", flush=True)
+    alone, busy = (statistics.median(times) for times in seconds.values())
+    ratio = busy / alone
+    print(f"median alone {alone:.1f} s, with {given.busy} busy {busy:.1f} s: {ratio:.2f} times")
     sys.exit(ratio > given.limit)
 
 

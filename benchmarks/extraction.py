@@ -1,4 +1,4 @@
-"""Our extraction beside EvalPlus's sanitizer, on what real models really said.
+"""Compare our extraction with EvalPlus's sanitizer, on texts of real models.
 
     python benchmarks/extraction.py [--benchmarks humaneval ...] [--sets ollama ...]
                                     [--only-differing] [--speed]
@@ -207,7 +207,9 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     names = ["humaneval", "humanevalplus", "mbppplus"]
     parser.add_argument("--benchmarks", nargs="*", default=names)
-    parser.add_argument("--sets", nargs="*", default=[], help="parts of the sets' names")
+    parser.add_argument(
+        "--sets", nargs="*", default=[], help="parts of set names. Default: all sets"
+    )
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--only-differing", action="store_true")
     parser.add_argument("--speed", action="store_true")

@@ -1,12 +1,12 @@
-"""Generated tokens a second, end to end: prompts in, texts out.
+"""Measure generated tokens per second, from prompts to texts.
 
     python benchmarks/generation.py --model hf:FOLDER [--samples 10] [--temperature 0.8]
     python benchmarks/generation.py --problems 8 --against-one
 
 HumanEval's prompts, ``--samples`` completions each. The engine is loaded and warmed up before (both
-reported apart), then every request is sent and every answer awaited: tokenising, reading prompts,
-decoding, texts. ``--against-one`` measures the same requests one at a time in the same run, the two
-ways in turn, and compares the texts.
+reported separately), then every request is sent and every answer awaited: tokenising, reading
+prompts, decoding, texts. ``--against-one`` measures the same requests one at a time in the same
+run, the two ways in turn, and compares the texts.
 """
 
 from __future__ import annotations

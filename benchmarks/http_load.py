@@ -1,4 +1,4 @@
-"""Send many HTTP requests with little work of the client's own, for benchmarks of servers."""
+"""Send many HTTP requests with little work in the client, for benchmarks of servers."""
 
 from __future__ import annotations
 

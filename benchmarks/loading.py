@@ -1,11 +1,11 @@
-"""Seconds that torch takes to load a GGUF file, and the same model as a Hugging Face folder.
+"""Measure how long torch takes to load a GGUF file, and the same model as a Hugging Face folder.
 
     python benchmarks/loading.py [--model FILE] [--device cuda] [--dtype bfloat16] [--rounds 5]
                                  [--ways folder file]
 
 The folder is converted from the file, in bfloat16 as most are published. ``random first`` is how
 files were loaded before: a model with random weights, then a copy over each, one after the other.
-Every load is a process of its own, the three ways in turn, files in the page cache. Counted is
+Every load is a separate process, the three ways in turn, files in the page cache. Counted is
 ``load``, not the import of torch.
 """
 

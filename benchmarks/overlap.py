@@ -1,4 +1,4 @@
-"""Generating and judging together, beside the longer of the two alone.
+"""Compare generating and judging together with the longer of the two alone.
 
     python benchmarks/overlap.py [--samples 20] [--rounds 1] [--workers 2]
 

@@ -1,4 +1,4 @@
-"""Our verdicts beside those of the reference harnesses, on real completions of real models.
+"""Compare our verdicts with those of the reference harnesses, on completions of real models.
 
     python benchmarks/parity.py [--sets SOURCE/BENCHMARK ...] [--first N] [--list]
 
@@ -192,10 +192,10 @@ def explain_difference(samples: Samples, key: tuple[str, int]) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser()
-    parser.add_argument("--sets", nargs="*", help="parts of their names; all if none is given")
-    parser.add_argument("--first", type=int, help="only so many samples of each set")
+    parser.add_argument("--sets", nargs="*", help="parts of set names. Default: all sets")
+    parser.add_argument("--first", type=int, help="only the first N samples of each set")
     parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--list", action="store_true", help="only say what there is")
+    parser.add_argument("--list", action="store_true", help="only list the sets")
     asked = parser.parse_args()
     folder = Path(os.environ.get("ASSAY_DATA_DIR", "."), "completions")
     total = differing = unexplained = 0

@@ -1,4 +1,4 @@
-"""Other harnesses, run by their own commands in environments of their own.
+"""Run other harnesses by their own commands, in separate environments.
 
 They execute programs without isolation, so ``run`` isolates them as a whole.
 """

@@ -1,10 +1,10 @@
-"""HumanEval+ and MBPP+ beside EvalPlus: the same samples, one run, interleaved.
+"""Compare with EvalPlus on HumanEval+ and MBPP+: the same samples, one run, interleaved.
 
     python benchmarks/plus.py [--benchmarks humanevalplus mbppplus] [--rounds 3] [--samples 5]
 
-Samples a task: right and wrong ones in turn. Both have computed the expected outputs before, both
-run base and plus inputs, with equal workers. EvalPlus is run by its own command and stops at the
-first wrong answer; ours goes on, to count.
+Each task has samples that are right and wrong in turn. Both have computed the expected outputs
+before, both run base and plus inputs, with equal workers. EvalPlus is run by its own command and
+stops at the first wrong answer; assay continues, to count the right ones.
 
 Some programs need seconds for extreme inputs, whoever runs them; ``--light`` leaves their tasks
 out. ``assay score`` is the command as users run it, with a cold cache: it executes identical

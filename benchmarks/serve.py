@@ -1,4 +1,4 @@
-"""Measure the judge service next to judging in process, and to a plain subprocess server.
+"""Compare the judge service with judging in process, and with a plain subprocess server.
 
     python benchmarks/serve.py [--programs 500] [--rounds 3] [--plain 100]
 

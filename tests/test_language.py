@@ -39,6 +39,14 @@ RETIRED = {
     r"the way of|the rooms?|the words": "the industry's heading",
     r"nobody can tell|whoever": "unknown",
     r"pull the plug": "plain statement",
+    r"another \w+ than": "a different ... from",
+    r"nobody": "no one, or a passive",
+    r"of (yours|theirs|ours)": "your own",
+    r"(a|an) [\w-]+ of (its|their) own": "a separate, its own",
+    r"number formats?": "data type",
+    r"cut in half": "cut off",
+    r"(run|runs|tests|judged) apart": "in a separate process",
+    r"(runs?|tests|counting) goe?s? on|runs go on": "continue, are in progress",
 }  # fmt: skip
 PATTERNS = {re.compile(rf"\b({old})\b", re.I): new for old, new in RETIRED.items()}
 
@@ -170,6 +178,8 @@ def test_docstrings_begin_with_a_verb() -> None:
         ("results.json is no file", "is not a"),
         ("tokens a second", "per"),
         ("Start anew.", "again"),
+        ("Tests run in another process than the program.", "different"),
+        ("It runs in a thread of its own.", "separate"),
     ],
 )
 def test_retired_words_are_found(text: str, expected: str) -> None:

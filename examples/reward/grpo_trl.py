@@ -3,9 +3,9 @@
     pip install 'assay-eval[gguf,hf,trl]'
     python examples/reward/grpo_trl.py --steps 20
 
-It runs on a CPU. The reward is the share of a problem's assertions that a program passes, and a
-tenth for a program that defines the function. To save time, only the last layers are trained.
-docs/guides/rewards.md has the time and the curve.
+It runs on a CPU. A tenth of the reward is for a program that defines the function, and the rest for
+the share of the problem's assertions that it passes. To save time, only the last layers are
+trained. docs/guides/rewards.md has the measured time and rewards.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def choose_problems(count: int, data_dir: str | None) -> Dataset:
 
 
 def ask(problem: Problem) -> list[dict[str, str]]:
-    """Return a short prompt with the first assertion. The others only judge."""
+    """Return a short prompt with the first assertion. The others are only used for judging."""
     before, first, *_ = problem.prompt.strip('"\n').split("\nassert ")
     return [
         {"role": "system", "content": "Answer with Python code only."},
@@ -80,7 +80,7 @@ class PrintRewards(TrainerCallback):
 
 
 def train(options: argparse.Namespace, folder: Path) -> None:
-    """Run GRPO. A step samples ``--generations`` programs for each of some problems."""
+    """Run GRPO. Each step samples ``--generations`` programs per problem."""
     path = options.model
     if path == "default":
         path = str(folder / "model")

@@ -4,8 +4,8 @@
         --reward.remote_url examples/reward/openrlhf_reward.py \
         --data.label_key tests ...
 
-The column that ``--data.label_key`` names has JSON with tests of your own, or with ``benchmark``
-and ``task_id``: docs/guides/rewards.md lists the fields.
+The column that ``--data.label_key`` names has JSON with your own tests, or with ``benchmark`` and
+``task_id``. docs/guides/rewards.md lists the fields.
 """
 
 from assay.reward import OpenRlhfReward

@@ -7,9 +7,9 @@
 With verl's batch reward manager (``reward_manager.name=batch``), name ``compute_scores`` instead.
 
 The rows of the dataset have ``data_source``, the name of a benchmark, and
-``reward_model.ground_truth``, one of its task ids. Or ``ground_truth`` is JSON with tests of your
-own: docs/guides/rewards.md lists the fields, and verl's ``inputs``, ``outputs``, ``fn_name`` and
-``assert_case`` are among them.
+``reward_model.ground_truth``, one of its task ids. Alternatively, ``ground_truth`` is JSON with
+your own tests. docs/guides/rewards.md lists the fields, which include verl's ``inputs``,
+``outputs``, ``fn_name`` and ``assert_case``.
 """
 
 from assay.reward import VerlReward

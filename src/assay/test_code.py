@@ -1,6 +1,6 @@
 """Build tests that users and clients write: as code, as calls of a function, as texts.
 
-Test code is analysed: what it tests, and whether it can run apart from a program.
+Test code is analysed: what it tests, and whether it can run in a separate process.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def script_tests(
 
 
 def code_tests(entry_point: str, code: str, prompt_code: str = "") -> Tests:
-    """Return tests as code, run apart from the programs where that is possible."""
+    """Return tests as code, in a separate process from the programs where possible."""
     integrity = integrity_of(code, prompt_code, entry_point)
     return Tests(entry_point, code, prompt_code, integrity, prompt_code=prompt_code)
 
@@ -76,7 +76,7 @@ def function_under_test(assertions: list[str]) -> str:
 
 
 def integrity_of(code: str, preamble: str, entry_point: str) -> Integrity:
-    """Return whether the tests can run apart from a program.
+    """Return whether the tests can run in a separate process.
 
     They can if they need only the program's function, and only data goes in and out.
     """

@@ -144,7 +144,7 @@ class Benchmark:
         return self.prompt_form or model_form
 
     def limits_of(self, task_id: str) -> Limits:
-        """Return the limits of a problem. Without a CPU limit of its own, the fixed one holds."""
+        """Return the limits of a problem. Without its own CPU limit, the fixed one applies."""
         cpu_s = self.cpu_s.get(task_id)
         return self.limits if cpu_s is None else replace(self.limits, cpu_s=cpu_s)
 
@@ -308,7 +308,7 @@ class ModelIdentity:
     prompt_form: PromptForm
     tokenizer_sha256: str = ""
     template_sha256: str = ""
-    variant: str = ""  # of the weights' use: number format, adapter
+    variant: str = ""  # of the weights' use: data type, adapter
     path: str = ""  # where it was found; not part of the identity
 
 

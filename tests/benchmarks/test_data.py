@@ -158,7 +158,7 @@ def test_anything_else_is_refused(tmp_path: Path, content: bytes, said: str) -> 
     with pytest.raises(DataError) as caught:
         records(TOY, data_dir=tmp_path)
     assert said in str(caught.value)
-    assert f"{TOY.path}: is damaged or another version than toy-set v1" in str(caught.value)
+    assert f"{TOY.path}: is damaged, or is not toy-set v1" in str(caught.value)
     assert "Replace it" in str(caught.value)
     assert "\n" not in str(caught.value)
 
@@ -248,7 +248,7 @@ def test_offline_nothing_is_asked_for(server: FileServer, monkeypatch: pytest.Mo
 
 def test_a_damaged_file_in_the_cache_says_to_delete_it(cache: Path) -> None:
     put(cache / "toy-set-v1" / "toy.jsonl.gz", b"half a fi")
-    with pytest.raises(DataError, match="Delete it to fetch it again"):
+    with pytest.raises(DataError, match="Delete it to download it again"):
         records(TOY)
 
 

@@ -322,7 +322,7 @@ MISTAKES = {
     46: ["nothing says what the cases expect"],
     52: ["reference: does not define 'f'"],
     53: ["task_id: 'two\\nlines' is not an id", "the problem has no tests"],
-    55: ["'prompt' is there twice"],
+    55: ["'prompt' occurs twice"],
     56: ["prompt: is missing", "the problem has no tests"],
     58: ["entry_point: 'class' is not a name"],
     59: ["'test' and 'tests' mean the same"],

@@ -79,7 +79,7 @@ def test_nodes_that_judge_differently_are_refused(other: dict[str, str]) -> None
 
 
 def test_another_version_of_assay_is_refused() -> None:
-    with pytest.raises(SandboxError, match=f"has assay 9.9, the driver {__version__}"):
+    with pytest.raises(SandboxError, match=f"has assay 9.9, but the driver has {__version__}"):
         PoolRules().accept(Place(CPU_NODE), FACTS._replace(version="9.9"))
 
 

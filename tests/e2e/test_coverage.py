@@ -159,7 +159,7 @@ def test_a_line_cut_in_half_is_not_dropped_without_a_word(tmp_path: Path, whole:
     done = assay(tmp_path, *asked)
     assert done.code == 2
     assert (
-        "line 20: was cut in half. Give the whole file, or leave the line out with assay score "
+        "line 20: is cut off. Give the whole file, or leave the line out with assay score "
         "--partial."
     ) in done.err
     assert assay(tmp_path, *asked, "--partial").code == INCOMPLETE
@@ -219,7 +219,7 @@ def test_an_earlier_choice_that_cannot_be_made_again_does_not_end_a_run(
     path.write_text(path.read_text().replace('"method": "first"', '"method": "logprob"'))
     done = assay(tmp_path, *asked)
     assert done.code == 0
-    assert "by logprob is left out: " in done.err
+    assert "by logprob is not computed: " in done.err
     assert assay(tmp_path, *asked, "--select", "logprob").code == 2
 
 

@@ -135,7 +135,7 @@ def test_baselines_and_facts_come_from_files(results: Path) -> None:
         (["--results-dir", "empty"], "empty: no runs. Start one with `assay eval`."),
         (["--model", "zzz"], "none of the 3 runs match the filters"),
         (["--sort", "zzz"], "--sort zzz: no such column. Choose rank, model, humaneval, size"),
-        (["--columns", "zzz"], "unknown column 'zzz'. Choose size"),
+        (["--columns", "zzz"], "--columns zzz: no such column. Choose size"),
         (["--block", "2"], "--block 2: there are only 1"),
         (["--baselines", "none.yaml"], "none.yaml: no such file"),
         (["--baselines", "bad.yaml"], "bad.yaml: "),

@@ -32,7 +32,7 @@ def test_it_serves_until_it_is_interrupted(results: Path, number: signal.Signals
     )  # fmt: skip
     assert process.stdout is not None
     line = process.stdout.readline()
-    found = re.fullmatch(r"results: (http://127\.0\.0\.1:\d+/)  \(Ctrl-C ends it\)\n", line)
+    found = re.fullmatch(r"results: (http://127\.0\.0\.1:\d+/)  \(press Ctrl-C to stop\)\n", line)
     assert found, line
     with urllib.request.urlopen(found[1], timeout=30) as response:
         assert b"qwen" in response.read()

@@ -140,7 +140,7 @@ def test_a_kind_of_tokenizer_that_only_llama_cpp_has(tmp_path: Path) -> None:
     stages = found(path)
     assert failed(stages) == []
     assert stages["tokenizer"].status == "skipped"
-    assert stages["tokenizer"].reason == "only llama.cpp reads a tokenizer of the kind 'rwkv'"
+    assert stages["tokenizer"].reason == "only llama.cpp can read a tokenizer of the kind 'rwkv'"
 
 
 def test_one_of_several_parts(tmp_path: Path) -> None:

@@ -88,7 +88,7 @@ def test_servers(server: FaultyServer) -> None:
     list(model.generate(ask(1, Decoding(16, temperature=0.8, top_k=40))))
     assert told(model.describe()) == [
         *known, ("listed_by_server", False), ("left_out", ["min_p", "seed"]),
-        ("logprobs", "not told by the server"),
+        ("logprobs", "not reported by the server"),
     ]  # fmt: skip
 
 

@@ -149,5 +149,5 @@ def answer_of(folder: Path, gap: Gap, tokens: list[int]) -> Reply:
     prompt = prompt_tokens(loaded.tokenizer, lambda _: "", GAP, gap)
     wish = Wish(len(tokens), 0.0, 1, 1.0, 0)
     texts.start()
-    texts.tell(TokenAsk(1, tuple(prompt), wish, (), ends=frozenset(gap.ends)), tokens, None)
+    texts.finish(TokenAsk(1, tuple(prompt), wish, (), ends=frozenset(gap.ends)), tokens, None)
     return lines.replies.get(timeout=30)

@@ -49,7 +49,7 @@ def test_a_suffix_of_completions_is_used(server: FaultyServer, suffix: str) -> N
     server.own_answer = completions(suffix)
     model = opened(server)
     said = check_infilling(model)
-    assert said.startswith("the server's completions have a suffix")
+    assert said.startswith("the suffix is sent to the server's /completions")
     assert ("it does not report" in said) == (suffix == "uncounted")
     assert complete(model) == [f"filled {PREFIX}"]
     assert model.describe().to_json()["infilling"] == said
@@ -94,7 +94,7 @@ def test_llamacpps_server_fills_in_like_the_engine(tmp_path: Path) -> None:
     path = rename_in_gguf(default_file(), tmp_path / "gap.gguf")
     with llama_server(path) as url:
         model = open_served(url)
-        assert check_infilling(model) == "the server's /infill marks prefix and suffix"
+        assert check_infilling(model) == "prefix and suffix are sent to the server's /infill"
         (served,) = complete(model)
         assert served
         assert complete(model) == [served]

@@ -66,7 +66,7 @@ def test_log_probabilities_are_averaged_when_asked_for(server: FaultyServer, tex
 def test_log_probabilities_that_do_not_come_are_told(server: FaultyServer) -> None:
     model = opened(server, logprobs=True)
     made(model, ask(1))
-    assert model.describe().to_json()["logprobs"] == "not told by the server"
+    assert model.describe().to_json()["logprobs"] == "not reported by the server"
 
 
 def test_a_server_that_does_not_stream_is_read_too(server: FaultyServer) -> None:

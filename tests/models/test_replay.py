@@ -83,12 +83,12 @@ def test_a_line_cut_in_half_is_a_sample_that_is_missing(tmp_path: Path) -> None:
     path.write_text(whole + '{"task_id": "a", "solution": "de')
     model = open_recorded(spec, partial=True)
     first, second = model.generate([request("a", 0), request("a", 1)])
-    assert (first.error, second.error) == (None, "its line was cut in half")
+    assert (first.error, second.error) == (None, "its line is cut off")
     own = '{"task_id": "a", "sample": 7, "te'
     path.write_text(whole + own)
     assert open_recorded(spec, partial=True).list_recorded() == [("a", 0), ("a", 7)]
     path.write_text(whole + '{"task_id": "')
-    with pytest.raises(ModelError, match="cut in half before its task_id. Delete the line"):
+    with pytest.raises(ModelError, match="is cut off before its task_id. Delete the line"):
         open_recorded(spec, partial=True)
 
 

@@ -110,7 +110,7 @@ def test_a_switch_that_changes_nothing_is_refused_when_it_is_rendered(tmp_path: 
 def test_a_template_without_a_switch_is_refused_before_anything_is_loaded(plain: str) -> None:
     with pytest.raises(UsageError, match="has no switch for thinking .* Drop --thinking"):
         open_model(plain, EngineOptions(thinking="off"))
-    with pytest.raises(UsageError, match="has no marks of thoughts"):
+    with pytest.raises(UsageError, match="does not mark reasoning"):
         open_model(plain, EngineOptions(thinking="100"))
     with pytest.raises(UsageError, match="--thinking on: .* text form"):
         open_model(plain, EngineOptions(thinking="on", prompt_form="text"))

@@ -127,7 +127,7 @@ def test_thinking_is_switched_by_the_template(thinker: Path) -> None:
 def test_what_cannot_be_switched_or_bound_is_refused(folder: Path, thinker: Path) -> None:
     with pytest.raises(UsageError, match="has no switch for thinking .* Drop --thinking"):
         open_model(str(folder), EngineOptions(thinking="off"))
-    with pytest.raises(UsageError, match="--thinking 64: the hf engine cannot limit thoughts"):
+    with pytest.raises(UsageError, match="--thinking 64: the hf engine cannot limit reasoning"):
         open_model(str(thinker), EngineOptions(thinking="64"))
     with pytest.raises(UsageError, match="--thinking on: .* text form"):
         open_model(str(thinker), EngineOptions(thinking="on", prompt_form="text"))

@@ -115,7 +115,7 @@ def test_wrong_folders_and_options(
     [
         ({"engine_options": ("max_num_seqs=4",)}, "max_num_seqs: is set by .* Use --parallel"),
         ({"engine_options": ("trust_remote_code=true",)}, "trust_remote_code: is set by"),
-        ({"thinking": "64"}, "has no marks of thoughts"),
+        ({"thinking": "64"}, "does not mark reasoning"),
         ({"thinking": "on", "prompt_form": "text"}, "--thinking on: .* text form"),
         ({"revision": "main"}, "--revision main: .* is a local path"),
     ],
@@ -246,7 +246,7 @@ def test_thinking_is_switched_and_bound(thinker: Path) -> None:
 def test_a_template_without_a_switch_and_an_unknown_argument_are_one_line(tiny: Path) -> None:
     for options, problem in (
         ({"thinking": "off"}, "has no switch for thinking"),
-        ({"engine_options": ("no_such=1",)}, "no_such: this vLLM has no such engine argument"),
+        ({"engine_options": ("no_such=1",)}, "no_such: this version of vLLM has no such"),
     ):
         with pytest.raises((ModelError, UsageError), match=problem):
             completions(tiny, requests()[:1], **options)

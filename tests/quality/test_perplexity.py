@@ -36,13 +36,13 @@ def test_every_token_but_the_first_is_asked_about_once(
             list(windows(tokens, window, stride))
         return
     plan = list(windows(tokens, window, stride))
-    asked = [place for one in plan for place in range(one.asked, one.end)]
+    asked = [place for one in plan for place in range(one.predicted_from, one.end)]
     assert asked == list(range(1, tokens))
     for one in plan:
         assert one.end - one.start <= window
-        assert one.start < one.asked < one.end  # there is something before what is asked
+        assert one.start < one.predicted_from < one.end  # there is something before what is asked
         # As much as fits is seen: all, or all but what the stride has left behind.
-        assert one.start == 0 or one.asked - one.start >= window - stride
+        assert one.start == 0 or one.predicted_from - one.start >= window - stride
 
 
 @given(

@@ -161,7 +161,7 @@ def test_a_batch_is_one_call_and_equal_programs_are_judged_once() -> None:
 
 
 def test_another_judge_has_no_own_tests() -> None:
-    said = pytest.raises(UsageError, match="this judge has only a benchmark's")
+    said = pytest.raises(UsageError, match="this judge has only the tests of a benchmark")
     with closing(Reward(judge=Judge())) as reward, said:
         reward.score([ADD], [MULTIPLY])
 

@@ -79,7 +79,7 @@ def tiny_environment() -> Iterator[Path]:
             made = environments.create("tiny", told.append)
         except SandboxError as error:
             pytest.skip(f"no package registry in reach: {error}")
-        assert any("fetching 1 packages" in text for text in told)
+        assert any("downloading 1 packages" in text for text in told)
         yield made.folder
 
 

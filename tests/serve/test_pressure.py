@@ -256,7 +256,7 @@ def test_a_short_soak_has_no_wrong_verdict_and_leaves_nothing() -> None:
 
 
 def test_options_that_contradict_each_other_are_refused() -> None:
-    with pytest.raises(UsageError, match="must not decrease"):
+    with pytest.raises(UsageError, match="must be in increasing order"):
         make_options(batch=10, client_quota=5).check()
     with pytest.raises(UsageError, match="--body-mb 64: is more than"):
         make_options(body_mb=64, queue_mb=10).check()

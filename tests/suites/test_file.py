@@ -212,7 +212,7 @@ def test_all_problems_are_listed_with_their_lines(assay: Cli, tmp_path: Path) ->
         ("models: [default]", "there are no benchmarks"),
         ("models: [default]\nbenchmarks: [mini]\nstrategies: []", "there are no strategies"),
         ("models: default\nbenchmarks: [mini]", "is not a list"),
-        ("models: [default]\nmodels: [default]\nbenchmarks: [mini]", "'models' is there twice"),
+        ("models: [default]\nmodels: [default]\nbenchmarks: [mini]", "'models' occurs twice"),
         ("models: [default]\nbenchmarks: [mini, mini]", "is the same evaluation as"),
         ("models: [{model: default, name: x}, {model: default, name: y}]\nbenchmarks: [mini]",
          "is the same evaluation as"),

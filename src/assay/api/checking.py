@@ -27,7 +27,7 @@ def check_benchmark(
     data_dir: str | Path | None = None,
     reporter: Reporter = SILENT,
 ) -> BenchmarkCheck:
-    """Check a benchmark, by name or by the path of a file of your own, and return what is wrong.
+    """Check a benchmark, by name or by the path of your own file, and return what is wrong.
 
     References are judged ``repeat`` times, and programs that solve nothing once. Prompts are
     searched for duplicates and for answers.

@@ -63,8 +63,8 @@ class RemoteJudge:
         found = load_benchmark(self.name)
         if found.data_sha256 != self._data_sha256:
             raise DataError(
-                f"{self.name}: the judge service has other data than this machine. Use the same "
-                "version of assay on both."
+                f"{self.name}: the judge service has different data. Use the same version of assay "
+                "on both."
             )
         return found
 
@@ -136,7 +136,8 @@ class RemoteJudge:
             if not left:
                 return
         raise SandboxError(
-            f"judge service {self._client.address}: its answers break off. Check the service."
+            f"judge service {self._client.address}: the connection ended before all verdicts had "
+            "arrived. Check the service."
         )
 
     def _body(
@@ -161,6 +162,6 @@ class RemoteJudge:
         """Raise SandboxError if the service is another than at the start."""
         if line.get("judge") != self.identity:
             raise SandboxError(
-                f"judge service {self._client.address}: it has changed from {self.identity} to "
+                f"judge service {self._client.address}: has changed from {self.identity} to "
                 f"{line.get('judge')}. Open a new RemoteJudge."
             )

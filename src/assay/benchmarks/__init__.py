@@ -18,7 +18,7 @@ __all__ = [
 
 
 def of_split(name: str, split: str) -> str:
-    """Return the name of a benchmark's split, which is a benchmark of its own."""
+    """Return the name of a benchmark's split, which is a separate benchmark."""
     if split and f"{name}-{split}" not in benchmarks.names():
         splits = [n[len(name) + 1 :] for n in benchmarks.names() if n.startswith(f"{name}-")]
         remedy = f"Choose {', '.join(splits)}" if splits else "Drop --split"

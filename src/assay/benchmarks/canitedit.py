@@ -86,7 +86,7 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """Hold what a model is asked: a file, and how to change it."""
+    """Hold a task for a model: a file, and the instruction to change it."""
 
     before: str
     instruction: str
@@ -171,22 +171,22 @@ def _ask_upstream(edits: dict[str, Edit], problem: Problem, form: PromptForm) ->
     edit = edits[problem.task_id]
     if form == "text":
         return Prompt(text=_ask_base(edit), stop=STOP)
-    asked = (
+    question = (
         f"## Code Before\n```py\n{edit.before}\n```\n\n"
         f"## Instruction\n{edit.instruction}\n\n## Code After"
     )
-    return Prompt(messages=(Message("system", SYSTEM), Message("user", asked)))
+    return Prompt(messages=(Message("system", SYSTEM), Message("user", question)))
 
 
 def _ask(edits: dict[str, Edit], first: str, problem: Problem, form: PromptForm) -> Prompt:
     if form == "text":
         return _ask_upstream(edits, problem, form)
     edit = edits[problem.task_id]
-    asked = (
+    question = (
         f"Edit this Python file.\n\n```python\n{edit.before.strip()}\n```\n\n"
         f"{edit.instruction.strip()}\n\n{first}{ANSWER}"
     )
-    return Prompt(messages=(Message("user", asked),))
+    return Prompt(messages=(Message("user", question),))
 
 
 def read_unedited_programs(data_dir: Path | None = None) -> dict[str, str]:

@@ -1,7 +1,8 @@
 """CRUXEval (Gu et al. 2024): predict what 800 short functions return, or an input for an output.
 
 ``cruxeval-o`` asks for the output as a literal, which is compared and never executed.
-``cruxeval-i`` asks for a call of the function, which is executed apart from the expected output.
+``cruxeval-i`` asks for a call of the function, which is executed. The expected output is in a
+separate process.
 """
 
 from __future__ import annotations

@@ -143,11 +143,11 @@ def _ask(problem: Problem, form: PromptForm) -> Prompt:
     if form == "text":
         stop = ("\nclass", "\ndef", "\n#", "\n@", "\nprint", "\nif", "\n```")
         return Prompt(text=problem.prompt.strip(), stop=stop)
-    asked = (
+    question = (
         "Please implement the following Python function in a markdown style code block:\n\n"
         f"```python\n{problem.prompt.strip()}\n```\n"
     )
-    return Prompt(messages=(Message("user", asked),))
+    return Prompt(messages=(Message("user", question),))
 
 
 for _name in PINS:

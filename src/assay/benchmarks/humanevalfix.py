@@ -133,10 +133,10 @@ def _ask_upstream(
     context = begin + record.buggy_solution
     if kind == "tests":
         context = f"{context}\n{record.test}"
-    asked = f"{context}\nFix bugs in {record.entry_point}."
+    question = f"{context}\nFix bugs in {record.entry_point}."
     if form == "text":
-        return Prompt(text=f"{asked}\n\n{begin}".strip(), stop=STOP)
-    return Prompt(messages=(Message("user", asked.strip()),))
+        return Prompt(text=f"{question}\n\n{begin}".strip(), stop=STOP)
+    return Prompt(messages=(Message("user", question.strip()),))
 
 
 PLAIN = "This Python function has a bug. Fix it."
@@ -154,10 +154,10 @@ def _ours(
             return _ask_upstream(records, kind, problem, form)
         record = records[problem.task_id]
         buggy = (record.begin(kind) + record.buggy_solution).strip()
-        asked = f"{words} {ANSWER}\n\n```python\n{buggy}\n```"
+        question = f"{words} {ANSWER}\n\n```python\n{buggy}\n```"
         if kind == "tests":
-            asked += f"\n\nIt must pass these tests:\n\n```python\n{record.test.strip()}\n```"
-        return Prompt(messages=(Message("user", asked),))
+            question += f"\n\nIt must pass these tests:\n\n```python\n{record.test.strip()}\n```"
+        return Prompt(messages=(Message("user", question),))
 
     return build
 

@@ -1,6 +1,6 @@
 """MBPP (Austin et al. 2021): 974 short tasks in words, each with three assertions.
 
-The paper's splits are benchmarks of their own: ``mbpp`` is the test split, tasks 11 to 510.
+The paper's splits are separate benchmarks: ``mbpp`` is the test split, tasks 11 to 510.
 ``mbpp-sanitized`` are the 427 tasks that its authors verified by hand.
 """
 
@@ -70,8 +70,8 @@ def _problem(record: Record) -> Problem:
 
 def prompt_of(words: str, entry_point: str, assertions: list[str]) -> str:
     """Return a docstring with the task, the function's name, and what it must satisfy."""
-    asked = "\n".join(assertions)
-    return f'"""\n{words}\nThe function is called {entry_point} and satisfies:\n\n{asked}\n"""\n'
+    examples = "\n".join(assertions)
+    return f'"""\n{words}\nThe function is called {entry_point} and satisfies:\n\n{examples}\n"""\n'
 
 
 def _unix(code: str) -> str:

@@ -67,7 +67,7 @@ class FileChecker:
     def __init__(self, found: LocatedData, mistakes: Mistakes) -> None:
         self.found, self.mistakes = found, mistakes
         for place, line in found.repeated:
-            mistakes.add(line, f"'{place[-1]}' is there twice. Drop one.")
+            mistakes.add(line, f"'{place[-1]}' occurs twice. Drop one.")
 
     def add(self, place: Place, mistake: str) -> None:
         """Add a mistake at a place of the file."""

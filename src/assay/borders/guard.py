@@ -44,15 +44,17 @@ class Guard:
     session: str = field(default_factory=lambda: secrets.token_urlsafe(32), repr=False)
 
     def check(self, headers: Mapping[str, str]) -> Refusal | None:
-        """Return why a request is refused, or None. The token is checked apart."""
+        """Return why a request is refused, or None. The token is checked separately."""
         host = headers.get("Host", "")
         if not self._is_ours(host):
-            return Refusal(HTTPStatus.MISDIRECTED_REQUEST, "this server has another name")
+            return Refusal(
+                HTTPStatus.MISDIRECTED_REQUEST, "this server does not have that host name"
+            )
         origin = headers.get("Origin")
         if origin is not None and not _is_same(origin, host):
-            return Refusal(HTTPStatus.FORBIDDEN, "requests of other sites are not answered")
+            return Refusal(HTTPStatus.FORBIDDEN, "requests from other sites are refused")
         if _is_from_elsewhere(headers):
-            return Refusal(HTTPStatus.FORBIDDEN, "requests of other sites are not answered")
+            return Refusal(HTTPStatus.FORBIDDEN, "requests from other sites are refused")
         return None
 
     def admits(self, headers: Mapping[str, str], given: str = "") -> bool:

@@ -28,7 +28,7 @@ def read_token(path: Path) -> str:
         raise UsageError(f"{path}: other users can read it. Run chmod 600 on it.")
     if len(token) < LEAST or not token.isascii() or not token.isprintable() or " " in token:
         raise UsageError(
-            f"{path}: is not a token of at least {LEAST} letters and digits. Delete the file; a "
-            "random token is then made."
+            f"{path}: is not a token of at least {LEAST} letters and digits. Delete the file; "
+            "assay then creates a random token."
         )
     return token

@@ -118,6 +118,6 @@ def make_folder(path: Path) -> None:
 
 def _refusal(path: Path, problem: str) -> str:
     return (
-        f"{path}: {problem}, and writing to it could change another file. "
-        "Replace it by a copy, or choose another place."
+        f"{path}: {problem}, and writing to it could change another file. Replace it with a copy, "
+        "or choose another place."
     )

@@ -33,7 +33,7 @@ class _Loader(yaml.SafeLoader):
         if self.check_event(yaml.AliasEvent):
             node = super().compose_node(parent, index)
             if id(node) not in self._counts:
-                raise yaml.YAMLError("an alias is inside the value that it names")
+                raise yaml.YAMLError("an alias refers to the value that contains it")
             self._add(self._counts[id(node)])
             return node
         before = self._count
@@ -59,7 +59,7 @@ class _Loader(yaml.SafeLoader):
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         found = super().construct_mapping(node, deep)
         if len(found) != len(node.value):
-            raise yaml.YAMLError("a key is there twice")
+            raise yaml.YAMLError("a key occurs twice")
         return found
 
     def resolve(self, kind: type[yaml.Node], value: Any, implicit: Any) -> Any:

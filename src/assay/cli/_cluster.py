@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING
 
-from assay.cli._groups import OUTPUT, option
+from assay.cli._groups import CLUSTER, option
 from assay.pipeline.site import THIS_MACHINE, Site
 
 if TYPE_CHECKING:
@@ -17,13 +17,14 @@ LOCAL = "local"  # what --ray means without an address
 
 ray = option(
     "--ray",
-    group=OUTPUT,
+    group=CLUSTER,
     is_flag=False,
     flag_value=LOCAL,
     default="",
     metavar="[ADDRESS]",
-    help="Generate and judge on the nodes of a Ray cluster: HOST:PORT, or auto for the one of this "
-    "machine. Without an address, a cluster is started here. Default: no cluster.",
+    help="Generate and judge on the nodes of a Ray cluster: HOST:PORT, or auto for the running "
+    "cluster of this machine. Without an address, start a cluster on this machine. Default: no "
+    "cluster.",
 )
 
 

@@ -16,6 +16,7 @@ DATA = "Data"
 PROMPT = "Prompt and decoding"
 MEASUREMENT = "Measurement"
 JUDGING = "Judging"
+CLUSTER = "Cluster"
 OUTPUT = "Output"
 GPU_CHECKS = "GPU checks"
 # No option belongs to llama.cpp alone. Its own settings are given by --engine-option.
@@ -27,8 +28,8 @@ LOAD = "Load and limits"
 OTHER = "Other options"
 # In the order of the help text.
 GROUPS = (
-    MODEL, DATA, PROMPT, MEASUREMENT, JUDGING, OUTPUT, LOCAL_ENGINES, TORCH_AND_VLLM, SERVERS,
-    ACCESS, LOAD, GPU_CHECKS, OTHER,
+    MODEL, DATA, PROMPT, MEASUREMENT, JUDGING, CLUSTER, OUTPUT, LOCAL_ENGINES, TORCH_AND_VLLM,
+    SERVERS, ACCESS, LOAD, GPU_CHECKS, OTHER,
 )  # fmt: skip
 LONGEST_SUMMARY = 200  # characters; a longer one would be cut off
 VARIABLES = (

@@ -42,7 +42,9 @@ def parse_time_limit(_: click.Context, __: click.Parameter, value: str) -> float
     try:
         return float(value)
     except ValueError:
-        raise click.BadParameter(f"{value!r} is neither {AUTO} nor a number of seconds.") from None
+        raise click.BadParameter(
+            f"{value!r} is neither {AUTO} nor a number. Give a number of seconds."
+        ) from None
 
 
 results_dir = option(
@@ -71,8 +73,8 @@ model_name = option(
     "--name",
     group=MODEL,
     default="",
-    help="Name of the model in results. Default: made from its file or folder, adapter, size and "
-    "number format.",
+    help="Name of the model in results. Default: the file or folder, with adapter, size and data "
+    "type.",
 )
 text_limit = option(
     "--bytes",
@@ -110,7 +112,7 @@ prompt_imports = option(
     group=JUDGING,
     type=click.Choice(get_args(PromptImports)),
     default="prepended",
-    help="prepended: put imports and helpers of the prompt before every program; none: run "
+    help="prepended: put the prompt's imports and helpers before every program; none: run "
     "programs without them, as EvalPlus does.",
 )
 
@@ -142,7 +144,7 @@ def model_options(command: Callable[..., Any]) -> Callable[..., Any]:
             "engine_options",
             multiple=True,
             metavar="KEY=VALUE",
-            help="Setting of the engine itself, such as flash_attn_type=enabled for llama.cpp. The "
+            help="Setting of this engine only, such as flash_attn_type=enabled for llama.cpp. The "
             "value is JSON or text. Can be repeated.",
         ),
     )
@@ -184,7 +186,7 @@ def model_options(command: Callable[..., Any]) -> Callable[..., Any]:
             type=click.Choice(["", "float32", "bfloat16", "float16"]),
             default="",
             metavar="[float32|bfloat16|float16]",
-            help="Number format to compute in. Default: float32 on a CPU, bfloat16 on a GPU.",
+            help="Data type to compute in. Default: float32 on a CPU, bfloat16 on a GPU.",
         ),
         option("--adapter", default="", help="Folder with LoRA weights to apply to the model."),
         option(
@@ -274,7 +276,8 @@ def sampling_options(command: Callable[..., Any]) -> Callable[..., Any]:
             "--min-p",
             type=float,
             default=0.0,
-            help="Exclude tokens less likely than this share of the likeliest; 0 means no limit.",
+            help="Exclude tokens whose probability is below this share of the likeliest token's; "
+            "0 means no limit.",
         ),
         option(
             "--repetition-penalty",
@@ -286,13 +289,13 @@ def sampling_options(command: Callable[..., Any]) -> Callable[..., Any]:
             "--max-tokens",
             type=int,
             help=f"Maximum tokens per completion. Default: {MAX_TOKENS}, or in evaluations "
-            f"{MAX_TOKENS_THINKING} if the model's chat template lets it think.",
+            f"{MAX_TOKENS_THINKING} if the model's chat template supports reasoning.",
         ),
         option(
             "--seed",
             type=int,
             default=0,
-            help="Seed for sampling; every sample's own seed is derived from it.",
+            help="Seed for sampling; the seed of every sample is derived from it.",
         ),
     )
     return add_options(with_preset, *sampling)
@@ -309,15 +312,15 @@ def prompt_options(command: Callable[..., Any]) -> Callable[..., Any]:
             "--stop",
             multiple=True,
             metavar="TEXT",
-            help="Text that ends a completion, in addition to those of the prompt. Can be "
-            "repeated.",
+            help="Stop word: text that ends a completion, in addition to the stop words of the "
+            "prompt. Can be repeated.",
         ),
         option(
             "--thinking",
             default="",
             metavar="on|off|N",
-            help="Whether the model thinks before it answers, or the maximum tokens of thought. "
-            "Default: what its chat template does.",
+            help="Whether the model reasons before it answers, or the maximum number of reasoning "
+            "tokens. Default: the chat template decides.",
         ),
     )
     return add_options(command, *prompt)
@@ -357,8 +360,8 @@ def judging_options(command: Callable[..., Any]) -> Callable[..., Any]:
         option(
             "--select",
             default="",
-            help="Also score one sample per problem, chosen without the tests by "
-            f"{list_choices(SELECTIONS)}. Default: none.",
+            help="Also score the best of N samples per problem, chosen without the tests by the "
+            f"method {list_choices(SELECTIONS)}. Default: none.",
         ),
         option(
             "--tests-seed",
@@ -371,13 +374,14 @@ def judging_options(command: Callable[..., Any]) -> Callable[..., Any]:
             metavar="auto|SECONDS",
             callback=parse_time_limit,
             help="CPU seconds per program: auto, or a number for all problems. auto derives the "
-            "limit of a problem from its reference's time if the benchmark has a rule.",
+            "limit of each problem from the CPU time of its reference solution, if the benchmark "
+            "has such a rule.",
         ),
         option(
             "--all-cases",
             is_flag=True,
-            help="Run all cases of programs on standard input, to count how many are right. "
-            "Default: stop at the first failed case.",
+            help="For programs that read standard input, run all cases and count how many are "
+            "right. Default: stop at the first failed case.",
         ),
         option("--no-cache", is_flag=True, help="Ignore cached verdicts and completions."),
     )

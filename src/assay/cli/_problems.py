@@ -22,8 +22,8 @@ problem_options = (
         default="0",
         metavar="N|A:B",
         envvar=["ASSAY_PROBLEMS", "ASSAY_SAMPLES"],
-        help="Only the first N problems; or A:B, problem A (counted from 0) up to, but not "
-        "including, problem B; 0 selects all. --samples is the old name.",
+        help="Only the first N problems; or A:B, problems A to B - 1, counted from 0; 0 selects "
+        "all. --samples is the old name.",
     ),
     option(
         "--task",

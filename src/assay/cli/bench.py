@@ -58,7 +58,7 @@ def _batches(_context: click.Context, _parameter: click.Parameter, value: str) -
     group=MEASUREMENT,
     type=int,
     default=3,
-    help="Number of measurements after a warm-up.",
+    help="Number of rounds to measure, after a warm-up.",
 )
 @option(
     "--seed", group=MEASUREMENT, type=int, envvar="ASSAY_BENCH_SEED",
@@ -72,7 +72,7 @@ def _batches(_context: click.Context, _parameter: click.Parameter, value: str) -
 @model_options
 @as_json
 def bench(as_json: bool, output: Path | None, plot_path: Path | None, **settings: Any) -> None:
-    """Measure the speed of MODEL (default: the built-in model) as evaluations run it.
+    """Measure the speed of MODEL (default: the built-in model) as in an evaluation.
 
     Prints load time, time to the first token, tokens per second for every batch size, and memory.
     Each figure is the median over the rounds with minimum and maximum.

@@ -38,7 +38,7 @@ def check_options(command: Any) -> Any:
     judging = (
         option(
             "--repeat", metavar="N", type=int, default=3,
-            help="Number of times that every reference is judged, to find flaky tests.",
+            help="Number of times to judge every reference, to find flaky tests.",
         ),
         option("--sandbox", default="process", help=f"Sandbox kind: {list_choices(SANDBOXES)}."),
         option("--sandbox-tier", default="auto", help=TIER_HELP),
@@ -57,7 +57,7 @@ def check_options(command: Any) -> Any:
 def check(
     name: str, problems: ProblemSelection, repeat: int, as_json: bool, **settings: Any
 ) -> None:
-    """Check a benchmark: references, flaky tests, tests that pass nothing, duplicates, leaks.
+    """Check a benchmark: references, flaky tests, tests that pass any program, duplicates, leaks.
 
     FILE is a benchmark of your own in YAML or JSONL, NAME a built-in one. Every reference is
     judged several times. An empty program and one that returns None must fail. Prompts must not

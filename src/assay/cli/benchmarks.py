@@ -19,7 +19,7 @@ from assay.report.benchmarks import list_benchmarks, list_own_benchmarks, render
 def list_all(files: tuple[str, ...], data_dir: Path | None, as_json: bool) -> None:
     """List the benchmarks by group: problems, licence, packages, and where the data is.
 
-    With files of your own in YAML or JSONL, only these are listed.
+    With FILE, your own benchmarks in YAML or JSONL are listed instead.
 
     The last lines list named suites, which `assay eval` accepts in place of a benchmark.
 

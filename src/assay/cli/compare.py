@@ -26,7 +26,8 @@ from assay.runs import Result
 @margin
 @option(
     "--unpaired", is_flag=True,
-    help="Compare runs of different problems. This needs many more problems.",
+    help="Compare runs of different problems. This needs many more problems than a paired "
+    "comparison.",
 )  # fmt: skip
 @results_dir
 @option(
@@ -42,7 +43,7 @@ def compare(
     """Compare result B with result A: better, worse, equivalent or undecided.
 
     Prints the difference with its interval and test, the problems that changed, and the smallest
-    difference that could have been shown. With MORE results, A is the baseline of all others, and
+    difference that these runs could show. With MORE results, A is the baseline of all others, and
     p-values are corrected for their number. All are results files, or names of runs as listed by
     `assay history`.
 

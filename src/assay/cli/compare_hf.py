@@ -113,7 +113,7 @@ def _lines(found: Parity, kind: str) -> list[str]:
     alike, parted = found.agreement, found.divergence
     lines = [
         f"tokens        {found.prompts - len(found.token_differences)} of {found.prompts} prompts "
-        "are read alike",
+        "have the same tokens",
         *(
             f"              {one.prompt!r}: from token {one.position} on {one.candidate}, "
             f"the reference {one.reference}"

@@ -21,9 +21,9 @@ from assay.report.text import table
 def contracts(files: tuple[Path, ...], as_json: bool) -> None:
     """Check the project's contracts, or those in FILES.
 
-    A contract names a function and its inputs, properties that hold for all of them, single
-    tests, and wrong functions that must violate these. Contracts contain expressions that are
-    evaluated. Use only FILES that you trust.
+    A contract names a function, its inputs, and properties that must hold for all of them. It also
+    has single tests, and wrong functions that must violate the properties. Contracts contain
+    expressions that are evaluated. Use only FILES that you trust.
 
     \b
     Example:

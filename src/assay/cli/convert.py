@@ -22,8 +22,8 @@ MEGABYTE = 1_000_000
     "--dtype",
     type=click.Choice([*FLOATS, *QUANTISED]),
     envvar="ASSAY_CONVERT_DTYPE",  # ASSAY_DTYPE is that of generation
-    help="Number format of all weights; q8_0 and the like for .gguf only. Default: the format that "
-    "each is stored in.",
+    help="Data type of all weights; q8_0 and other quantised types for .gguf only. Default: the "
+    "type of each weight in SOURCE.",
 )
 @option(
     "--force", is_flag=True, envvar="ASSAY_CONVERT_FORCE", help="Overwrite TARGET if it exists."

@@ -96,7 +96,7 @@ def download(names: tuple[str, ...], data_dir: Path | None, as_json: bool) -> No
 def verify_(
     names: tuple[str, ...], run_references: bool, data_dir: Path | None, as_json: bool
 ) -> None:
-    """Verify the data files on this machine: the number of records and the digest of each.
+    """Verify the data files on this machine: number of records and digest.
 
     The exit code is 1 if a file is damaged. A reference solution that fails on this machine does
     not count as damage, but its task cannot be scored here.

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 
 class ModelReferences(click.ParamType[str]):
-    """A model as users name it. In the environment variable, each is a line of its own."""
+    """A model as users name it. In the environment variable, each is on its own line."""
 
     name = "text"
     envvar_list_splitter = "\n"
@@ -57,12 +57,12 @@ class ModelReferences(click.ParamType[str]):
     "--prompt-strategy",
     group=PROMPT,
     default="standard",
-    help=f"Prompt strategy: {list_choices(STRATEGIES)}; all evaluates and compares every one. "
-    "upstream and upstream-cot ask as the authors of a benchmark do, if it has such prompts.",
+    help=f"Prompt strategy: {list_choices(STRATEGIES)}; all evaluates and compares all of them. "
+    "upstream and upstream-cot are the prompts of the benchmark's authors, if it has them.",
 )
 @option(
     "--publishable", group=GPU_CHECKS, is_flag=True,
-    help="Fail unless the run uses a GPU that passed the parity check.",
+    help="Fail unless the run uses a GPU that passed the parity gate.",
 )  # fmt: skip
 @option(
     "--parity-gate/--no-parity-gate",
@@ -73,12 +73,12 @@ class ModelReferences(click.ParamType[str]):
 )
 @option(
     "--until", group=MEASUREMENT, type=click.Choice(["decided"]),
-    help="Add samples in rounds until the comparison with --against is decided. --n-samples is the "
-    "most; default: as many as the baseline has.",
+    help="Add samples in rounds until the comparison with --against is decided. --n-samples sets "
+    "the maximum. Default: the number of samples of the baseline.",
 )  # fmt: skip
 @option(
     "--against", group=MEASUREMENT, default="", metavar="RUN",
-    help="Baseline of --until: a results file, or the name of a run as listed by `assay history`.",
+    help="Baseline for --until: a results file, or the name of a run as listed by `assay history`.",
 )  # fmt: skip
 @margin
 @ray_option
@@ -92,8 +92,8 @@ def evaluate(
     """Evaluate a model on BENCHMARK: generate, execute in the sandbox, score.
 
     BENCHMARK is a name that `assay benchmarks` lists, or a YAML or JSONL file of your own. With
-    several benchmarks or models, each model is loaded once for all of them. A suite such as core
-    stands for its benchmarks.
+    several benchmarks or models, each model is loaded once for all of them. A named suite such as
+    core stands for several benchmarks.
 
     \b
     Examples:

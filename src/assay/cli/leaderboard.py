@@ -37,7 +37,7 @@ BASELINES = Reader(UsageError, "Give a YAML or JSON file as in docs/guides/leade
 @option(
     "--format", "form", group=OUTPUT, type=click.Choice(FORMATS), default="table",
     envvar="ASSAY_LEADERBOARD_FORMAT",
-    help="Form of the output. evalplus and apr-leaderboard are the files of those leaderboards.",
+    help="Output format. evalplus and apr-leaderboard write the files of those leaderboards.",
 )  # fmt: skip
 @option(
     "--sort", group=OUTPUT, default="rank",
@@ -49,11 +49,11 @@ BASELINES = Reader(UsageError, "Give a YAML or JSON file as in docs/guides/leade
 )  # fmt: skip
 @option(
     "--pareto", group=OUTPUT, type=click.Choice(AGAINST),
-    help="Mark the models that no other one beats in both quality and this column.",
+    help="Mark the models that no other model beats in both quality and this column.",
 )  # fmt: skip
 @option(
     "--dollars-per-hour", group=OUTPUT, type=NumberRange(min=0), default=0.0,
-    help="Price of an hour on the machine, for the column cost.",
+    help="Price of the machine in dollars per hour, for the column cost.",
 )  # fmt: skip
 @option(
     "--baselines", "baseline_files", group=DATA, type=click.Path(path_type=Path), multiple=True,
@@ -66,7 +66,7 @@ BASELINES = Reader(UsageError, "Give a YAML or JSON file as in docs/guides/leade
 )  # fmt: skip
 @option(
     "--block", group=OUTPUT, type=click.IntRange(min=1),
-    help="Number of the only block to print. Default: all blocks.",
+    help="Print only the block with this number. Default: all blocks.",
 )  # fmt: skip
 @option(
     "--model", group=DATA, default="", envvar="ASSAY_LEADERBOARD_MODEL",

@@ -53,7 +53,8 @@ MEASURES = {
 )  # fmt: skip
 @option(
     "--measure", type=click.Choice(list(MEASURES)), default="pass@k",
-    help="pass@k: one of k samples is right; pass^k: all are; majority@k: most are.",
+    help="pass@k: at least one of k samples is right; pass^k: all are; majority@k: more than half "
+    "are.",
 )  # fmt: skip
 @as_json
 def passk(

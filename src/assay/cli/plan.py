@@ -28,7 +28,7 @@ class _Notes(Silent):
     "--difference",
     type=float,
     default=3.0,
-    help="True difference of pass@1 that the comparison should be able to show, in points.",
+    help="Difference of pass@1 that the comparison should be able to show, in points.",
 )
 @option(
     "--power",
@@ -41,7 +41,7 @@ class _Notes(Silent):
     "pilots",
     multiple=True,
     metavar="RUN",
-    help="Earlier run to take cost and noise from. Give the option twice, once for each model, to "
+    help="Earlier run that provides cost and noise. Give the option twice, once per model, to "
     "measure how the two differ.",
 )
 @data_dir
@@ -51,7 +51,7 @@ def plan(
     benchmark: str, difference: float, power: float, pilots: tuple[str, ...],
     data_dir: Path | None, results_dir: Path, as_json: bool,
 ) -> None:  # fmt: skip
-    """Plan a comparison: problems and samples that show a difference, and their cost.
+    """Plan a comparison: how many problems and samples show a difference, and their cost.
 
     \b
     Examples:

@@ -29,7 +29,8 @@ from assay.pipeline.problem_prompt import ProblemPrompt, PromptConfig, build_pro
     "--model",
     group=MODEL,
     default="",
-    help="Model to render the prompt for, with its tokens. Default: none; the messages are shown.",
+    help="Model to render the prompt for, with its tokens. Default: none, which prints the "
+    "messages.",
 )
 @prompt_options
 @model_options

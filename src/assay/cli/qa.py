@@ -45,8 +45,8 @@ if TYPE_CHECKING:
 )  # fmt: skip
 @option(
     "--baseline", default="", metavar="RUN", envvar="ASSAY_QA_BASELINE",
-    help="Run of another model. MODEL's newest result for the same benchmark may be worse by less "
-    "than the tier's margin.",
+    help="Run of another model. MODEL's newest result for the same benchmark must not be worse by "
+    "the tier's margin or more.",
 )  # fmt: skip
 @option("--verbose", is_flag=True, help="Also print the figures behind each decision.")
 @results_dir

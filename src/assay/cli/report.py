@@ -26,10 +26,10 @@ def report(
 ) -> None:
     """Write one HTML file with runs, their samples, comparisons and a leaderboard.
 
-    The file needs no network, and can be mailed or published. References are names, folders or
+    The file needs no network, and can be mailed or published. Arguments are names, folders or
     results files of runs, names of suites, results folders, and files that `assay perplexity`,
-    `bench`, `compare-hf`, `check` or `qa` wrote. Without one, everything in the results folder is
-    shown.
+    `bench`, `compare-hf`, `check` or `qa` wrote. Without arguments, the report has everything in
+    the results folder.
 
     \b
     Examples:

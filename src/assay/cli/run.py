@@ -61,7 +61,7 @@ def run(
     as_json: bool,
     **settings: Any,
 ) -> None:
-    """Complete one prompt, or every prompt of a file, with one load of MODEL.
+    """Generate completions for one prompt or a file of prompts. MODEL is loaded once.
 
     A line of the file is a JSON object with "prompt" or "messages". Optional keys are "task_id",
     "max_tokens", "temperature", "top_k", "top_p", "min_p", "repetition_penalty", "seed" and

@@ -65,8 +65,8 @@ def show_list(workers: int, as_json: bool) -> None:
 @option(
     "--rootfs",
     type=click.Path(path_type=Path),
-    help="Root file system to build from if this host cannot pull images: a folder, a tar file, "
-    "host for one with this machine's Python, or debian for one made by debootstrap.",
+    help="Root file system to build from if this machine cannot pull images: a folder; a tar "
+    "file; host, which copies this machine's Python; or debian, which runs debootstrap.",
 )
 def build(base: str, rootfs: Path | None) -> None:
     """Build the image for --sandbox docker and print its digest.
@@ -108,7 +108,7 @@ def doctor(as_json: bool) -> None:
 @option("--sandbox-tier", "tier", default="auto", help=TIER_HELP)
 @as_json
 def selftest(kind: str, tier: str, as_json: bool) -> None:
-    """Attack the sandbox on this machine, and print what it contains.
+    """Attack the sandbox on this machine, and report which guarantees hold.
 
     Takes about half a minute on an idle machine. The exit code is 2 if an attack succeeds against
     a guarantee.

@@ -28,7 +28,8 @@ from assay.report.summary import summarize_checks
     "--partial",
     group=DATA,
     is_flag=True,
-    help="Score a file that lacks samples. The result is marked incomplete.",
+    help="Score a file that has samples for only some of the problems. The result is marked "
+    "incomplete.",
 )
 @option(
     "--check-flaky",
@@ -48,7 +49,7 @@ from assay.report.summary import summarize_checks
     "--engine",
     group=JUDGING,
     default=OURS,
-    help=f"Judge: {list_choices(JUDGES)}. evalplus must be installed.",
+    help=f"Judge to use: {list_choices(JUDGES)}. evalplus must be installed.",
 )
 @option(
     "--cross-check",

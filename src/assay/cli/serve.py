@@ -27,7 +27,7 @@ HOST, PORT = "127.0.0.1", 8080
     group=ACCESS,
     default=HOST,
     envvar="ASSAY_SERVE_HOST",
-    help="Address to listen on. Addresses that other machines reach need --token-file.",
+    help="Address to listen on. An address that other machines can reach needs --token-file.",
 )
 @option(
     "--port",
@@ -42,7 +42,8 @@ HOST, PORT = "127.0.0.1", 8080
     group=ACCESS,
     type=click.Path(path_type=Path, dir_okay=False),
     envvar="ASSAY_SERVE_TOKEN_FILE",
-    help="File with the token that clients need. A new file gets a random one.",
+    help="File with the token that clients must send. If the file does not exist, it is created "
+    "with a random token.",
 )
 @option(
     "--workers",
@@ -68,7 +69,8 @@ HOST, PORT = "127.0.0.1", 8080
     type=click.IntRange(1),
     default=4096,
     envvar="ASSAY_SERVE_QUEUE",
-    help="Most programs that wait or are judged. More are refused with 429.",
+    help="Maximum number of programs in the queue or being judged. More are refused with status "
+    "429.",
 )
 @option(
     "--client-quota",
@@ -76,7 +78,7 @@ HOST, PORT = "127.0.0.1", 8080
     type=click.IntRange(1),
     default=2048,
     envvar="ASSAY_SERVE_CLIENT_QUOTA",
-    help="Most programs of one client in the queue, by its address.",
+    help="Maximum number of programs of one client address in the queue.",
 )
 @option(
     "--batch",
@@ -84,7 +86,7 @@ HOST, PORT = "127.0.0.1", 8080
     type=click.IntRange(1),
     default=1024,
     envvar="ASSAY_SERVE_BATCH",
-    help="Most programs per request.",
+    help="Maximum number of programs per request.",
 )
 @option(
     "--body-mb",
@@ -92,7 +94,7 @@ HOST, PORT = "127.0.0.1", 8080
     type=click.IntRange(1, 1024),
     default=32,
     envvar="ASSAY_SERVE_BODY_MB",
-    help="Largest request in MB.",
+    help="Maximum size of a request in MB.",
 )
 @option(
     "--queue-mb",
@@ -100,7 +102,7 @@ HOST, PORT = "127.0.0.1", 8080
     type=click.IntRange(1),
     default=512,
     envvar="ASSAY_SERVE_QUEUE_MB",
-    help="Most MB of requests that are being answered.",
+    help="Maximum size of all open requests together in MB.",
 )
 @option(
     "--request-timeout",
@@ -116,7 +118,7 @@ HOST, PORT = "127.0.0.1", 8080
     type=click.FloatRange(0),
     default=30.0,
     envvar="ASSAY_SERVE_DRAIN_TIMEOUT",
-    help="Time for open requests to end after SIGTERM, in seconds.",
+    help="Time limit for open requests after SIGTERM in seconds.",
 )
 @option(
     "--max-cpu",
@@ -124,7 +126,7 @@ HOST, PORT = "127.0.0.1", 8080
     type=click.FloatRange(0.1, 3600),
     default=600.0,
     envvar="ASSAY_SERVE_MAX_CPU",
-    help="Most CPU seconds that a request may allow a program.",
+    help="Maximum CPU seconds per program that a request can set.",
 )
 @option(
     "--max-memory",
@@ -132,7 +134,7 @@ HOST, PORT = "127.0.0.1", 8080
     type=click.IntRange(64),
     default=4096,
     envvar="ASSAY_SERVE_MAX_MEMORY",
-    help="Most MB of memory that a request may allow a program.",
+    help="Maximum memory per program in MB that a request can set.",
 )
 @option(
     "--quiet",
@@ -210,4 +212,4 @@ def serve(
 def announce(server: JudgeServer) -> None:
     """Print where the server is."""
     found = server.service.capabilities
-    echo(f"assay serve: {server.url}  ({found.kind}, tier {found.tier}; Ctrl-C ends it)")
+    echo(f"assay serve: {server.url}  ({found.kind}, tier {found.tier}; press Ctrl-C to stop)")

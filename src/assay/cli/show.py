@@ -32,7 +32,7 @@ MOST_LINES = 24  # shown of a long text on a terminal
     "--sample",
     metavar="N",
     type=click.IntRange(min=0),
-    help="Number of the sample, from 0; default: all.",
+    help="Number of the sample, from 0. Default: all.",
 )
 @option("--failed", is_flag=True, help="Only samples that did not pass.")
 @option("--reason", default="", help="Only samples with this reason, such as wrong-answer.")
@@ -53,8 +53,8 @@ def show(
 ) -> None:
     """List the samples of RUN, or show one with its prompt, answer, program and verdict.
 
-    Several samples are listed. A single one is shown in full. RUN is a run's name, folder or
-    results file, and may still be in progress.
+    If several samples match, they are listed. A single sample is shown in full. RUN is a run's
+    name, folder or results file, and may still be in progress.
 
     \b
     Examples:

@@ -30,12 +30,12 @@ if TYPE_CHECKING:
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
 @option(
     "--dry-run", is_flag=True,
-    help="Print the plan and exit: requests, tokens, and the time that earlier runs suggest.",
+    help="Print the plan and exit: requests, tokens, and the time estimated from earlier runs.",
 )  # fmt: skip
 @option(
     "--problems", default="", metavar="N|A:B", envvar="ASSAY_SUITE_PROBLEMS",
-    help="Only the first N problems of every benchmark; or A:B, problem A (counted from 0) up to, "
-    "but not including, problem B. Default: as the suite file says.",
+    help="Only the first N problems of every benchmark; or A:B, problems A to B - 1, counted from "
+    "0. Default: as in the suite file.",
 )  # fmt: skip
 @option("--sandbox", default="process", help=SANDBOX_HELP)
 @option("--sandbox-tier", default="auto", help=TIER_HELP)
@@ -57,10 +57,10 @@ def suite(
     file: Path, dry_run: bool, problems: str, resume: bool, parity_gate: bool, as_json: bool,
     ray: str, **settings: Any,
 ) -> None:  # fmt: skip
-    """Evaluate the models of a YAML file, the suite, on its benchmarks.
+    """Evaluate several models on several benchmarks, as a YAML file lists them.
 
-    Each model is loaded once. The same command resumes a suite that was interrupted. A model that
-    fails costs its own rows, and the exit code is then 3.
+    Each model is loaded once. The same command resumes a suite that was interrupted. If a model
+    fails, the others are still evaluated, and the exit code is 3.
 
     \b
     Examples:

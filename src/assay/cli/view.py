@@ -31,21 +31,22 @@ class Notes(Silent):
 )  # fmt: skip
 @option(
     "--host", default=HOST, envvar="ASSAY_VIEW_HOST",
-    help="Address to listen on. Addresses that other machines reach need --token-file.",
+    help="Address to listen on. An address that other machines can reach needs --token-file.",
 )  # fmt: skip
 @option("--open", "opens", is_flag=True, envvar="ASSAY_VIEW_OPEN", help="Open a browser.")
 @option(
     "--token-file", type=click.Path(path_type=Path, dir_okay=False), envvar="ASSAY_VIEW_TOKEN_FILE",
-    help="File with the token that clients need. A new file gets a random one.",
+    help="File with the token that clients must send. If the file does not exist, it is created "
+    "with a random token.",
 )  # fmt: skip
 @data_dir
 def view(
     results: Path, port: int, host: str, opens: bool, token_file: Path | None, data_dir: Path | None
 ) -> None:
-    """Serve the report pages of a results folder, up to date while runs go on.
+    """Serve the report pages of a results folder, updated while runs are in progress.
 
-    RESULTS is a results folder, `results` by default. Nothing in it is changed. Ctrl-C ends the
-    server.
+    RESULTS is a results folder, `results` by default. The server only reads it. Press Ctrl-C to
+    stop.
 
     \b
     Examples:
@@ -57,7 +58,7 @@ def view(
     server = ViewServer(
         results, host=host, port=port, token=token, reporter=Notes(), data_dir=data_dir
     )
-    echo(f"{results}: {server.url}  (Ctrl-C ends it)")
+    echo(f"{results}: {server.url}  (press Ctrl-C to stop)")
     if opens:
         webbrowser.open(server.url)
     try:

@@ -191,7 +191,9 @@ class RayStaff:
             for post in self._posts.values():
                 if post.member is member:
                     self._error = _explain(why)
-                    self._note(f"cluster: lost {member.name} ({why}); its work is done again")
+                    self._note(
+                        f"cluster: lost {member.name} ({why}); its work in progress is repeated"
+                    )
                     post.failures = 1 if member.consumed else post.failures + 1
                     self._kill([post])
 
@@ -247,11 +249,11 @@ class RayStaff:
         )
 
     def _listen(self) -> None:
-        """Add actors that are open. Runs in a thread of its own."""
+        """Add actors that are open. Runs in a separate thread."""
         while (news := self._news.get()) is not None:
-            self._opened(*news)
+            self._admit(*news)
 
-    def _opened(self, post: _Post, actor: Any, future: Any, count: int) -> None:
+    def _admit(self, post: _Post, actor: Any, future: Any, count: int) -> None:
         with self._changed:
             if post.actor is not actor:
                 return

@@ -34,7 +34,7 @@ R_out = TypeVar("R_out", covariant=True)
 
 
 class Work(Protocol[C_in, P_in, R_out]):
-    """Be a stage, on whatever its hosts have: a sandbox, or a model."""
+    """Run a stage on hosts, each with a sandbox or a model."""
 
     def give_up(self, context: C_in, payload: P_in, why: str) -> R_out:
         """Return the answer for an item that has lost several hosts, or raise an error."""
@@ -241,7 +241,7 @@ class Crew(Generic[C, P, R]):
         state.member.take(lambda taken: self._events.put((state, taken)))
 
     def _give_again(self) -> None:
-        """Give items of lost hosts to those with the least load, whatever they hold."""
+        """Give items of lost hosts to the hosts with the least load."""
         if not self._retry or not self._states:
             return
         waiting, self._retry = self._retry, []
@@ -250,7 +250,7 @@ class Crew(Generic[C, P, R]):
         self._send_all()
 
     def _feed(self) -> None:
-        """Give all items out. Runs in a thread of its own."""
+        """Give all items out. Runs in a separate thread."""
         # Read without the lock, which the thread that takes answers needs all the time.
         tags, batch, quota = itertools.count(), list[Item[C, P]](), 1
         try:

@@ -121,8 +121,8 @@ class EngineHost(Host):
         model = models.open_model(spec, options)
         if _without_place(model.identity) != _without_place(settings.identity):
             raise ModelError(
-                f"{spec}: is another model on node {platform.node()} than on the driver. Copy it "
-                "again, or give a path whose content is the same on all nodes."
+                f"{spec}: is a different model on node {platform.node()} and on the driver. Copy "
+                "it again, or give a path whose content is the same on all nodes."
             )
         self._model, self._opened = model, (spec, options)
         models.watch(model, _Progress(self))

@@ -42,7 +42,7 @@ class Host:
         threading.Thread(target=self._serve, daemon=True).start()
 
     def run(self, stage: Any, items: Iterator[AnyItem | None], answer: Answer) -> None:
-        """Run a stage on what this host has: a sandbox, or a model."""
+        """Run a stage with this host's sandbox or model."""
         raise NotImplementedError
 
     def describe_place(self) -> tuple[str, int]:

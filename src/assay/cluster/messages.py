@@ -59,7 +59,7 @@ ToHost = Beginning | Items | End
 
 
 def encode(messages: list[ToHost]) -> tuple[bytes, list[bytes]]:
-    """Return messages as bytes, and apart from them their large contexts."""
+    """Return messages as bytes, and separately their large contexts."""
     large: list[bytes] = []
     plain: list[ToHost] = []
     for message in messages:

@@ -1,4 +1,4 @@
-"""Be a model whose engines are on the nodes of a cluster."""
+"""Provide a model whose engines are on the nodes of a cluster."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Be a sandbox whose workers are on the nodes of a cluster."""
+"""Provide a sandbox whose workers are on the nodes of a cluster."""
 
 from __future__ import annotations
 
@@ -49,7 +49,8 @@ class PoolRules:
 def check_version(node: str, version: str) -> None:
     if version != __version__:
         raise SandboxError(
-            f"node {node}: has assay {version}, the driver {__version__}. Install the same version."
+            f"node {node}: has assay {version}, but the driver has {__version__}. Install the same "
+            "version."
         )
 
 

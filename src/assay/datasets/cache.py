@@ -42,7 +42,8 @@ def _cache_path() -> Path:
         return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "assay"
     except RuntimeError as error:
         raise DataError(
-            "cache folder: this user has no home folder. Set ASSAY_CACHE_DIR to a folder of yours."
+            "cache folder: this user has no home folder. Set ASSAY_CACHE_DIR to a folder that you "
+            "own."
         ) from error
 
 
@@ -57,7 +58,7 @@ def check_private(path: Path, *, readable: bool = False) -> None:
     elif not stat.S_ISDIR(found.st_mode):
         problem, advice = "is not a folder", "move it away, or set ASSAY_CACHE_DIR"
     elif found.st_uid not in (os.geteuid(), 0):
-        problem, advice = "belongs to another user", "set ASSAY_CACHE_DIR to a folder of yours"
+        problem, advice = "belongs to another user", "set ASSAY_CACHE_DIR to a folder that you own"
     elif found.st_mode & 0o022:
         problem = "can be written by other users"
         advice = f"check its content, then run chmod 700 {shlex.quote(str(path))}"
@@ -76,7 +77,9 @@ def offline() -> bool:
 def refuse_offline(name: str) -> None:
     """Raise FetchError if the user allows no network."""
     if offline():
-        raise FetchError(f"HF_HUB_OFFLINE forbids fetching {name}", "Unset it to fetch the file")
+        raise FetchError(
+            f"HF_HUB_OFFLINE forbids the download of {name}", "Unset it to download the file"
+        )
 
 
 def file_sha256(path: Path) -> str:

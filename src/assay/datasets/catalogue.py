@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 FOLDER_VARIABLE = "ASSAY_DATA_DIR"
 BLANK_LINE = " \n"  # in WikiText; records have an empty text instead
-DELETE = "Delete it to fetch it again"
+DELETE = "Delete it to download it again"
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +132,7 @@ def find(wanted: DataFile, data_dir: Path | None = None) -> Place | None:
 def _places(wanted: DataFile, data_dir: Path | None) -> Iterator[Place]:
     if folder := data_dir or os.environ.get(FOLDER_VARIABLE):
         for path in _with_and_without_gz(Path(folder, wanted.path)):
-            yield Place(path, f"Replace it, or drop --data ({FOLDER_VARIABLE}) to fetch it")
+            yield Place(path, f"Replace it, or drop --data ({FOLDER_VARIABLE}) to download it")
     for variable in (wanted.variable, *wanted.also_named_by):
         if given := os.environ.get(variable):
             if not Path(given).is_file():

@@ -60,7 +60,7 @@ class _PassingError(Exception):
 def download(wanted: RemoteFile, target: Path, announce: Announce = lambda _: None) -> Path:
     """Fetch to ``target``, which appears complete and verified or not at all."""
     refuse_offline(wanted.name)
-    announce(f"fetching {wanted.name} from {wanted.host}")
+    announce(f"downloading {wanted.name} from {wanted.host}")
     content = _fetch(wanted, announce)
     found = hashlib.sha256(content).hexdigest()
     if wanted.sha256 and found != wanted.sha256:
@@ -179,7 +179,7 @@ class _Redirects(urllib.request.HTTPRedirectHandler):
 
 
 def _failure(wanted: RemoteFile, said: str, remedy: str) -> FetchError:
-    return FetchError(f"cannot fetch {wanted.name} from {wanted.host} ({said})", remedy)
+    return FetchError(f"cannot download {wanted.name} from {wanted.host} ({said})", remedy)
 
 
 def _reason(error: object) -> str:

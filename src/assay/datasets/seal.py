@@ -56,7 +56,7 @@ def _key_path() -> Path | None:
 def _key(path: Path | None) -> bytes:
     """Return the user's key, which is created on first use.
 
-    If none can be stored, this process uses a key of its own and finds no entries of others.
+    If none can be stored, this process uses its own key and finds no entries of others.
     """
     try:
         return _load_or_create(path) if path else secrets.token_bytes(KEY_BYTES)

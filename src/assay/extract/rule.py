@@ -66,7 +66,7 @@ class Origin:
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """Hold a finished program. ``uncut`` is what it may also be, where the rule is in doubt."""
+    """Hold a finished program. ``uncut`` is the alternative if the cut is uncertain."""
 
     code: str
     uncut: str | None = None

@@ -175,5 +175,5 @@ def _fail(error: LostError) -> Extraction:
 
 
 def _refuse(request: ExtractionRequest) -> Extraction:
-    why = f"{len(request.text)} characters: no program is longer than {LONGEST}"
+    why = f"{len(request.text)} characters; the limit is {LONGEST}"
     return Extraction(NO_CODE, "too-long", why)

@@ -54,20 +54,20 @@ def convert(
         checkpoint = _retype(checkpoint, tensors)
     total, done = sum(tensor.nbytes for tensor in tensors), 0
 
-    def written(count: int) -> None:
+    def report(count: int) -> None:
         nonlocal done
         done += count
         progress(done, total)
 
     with _swap_in(path) as partial:
-        target.write(partial, checkpoint, tensors, written, source)
+        target.write(partial, checkpoint, tensors, report, source)
     files = [path] if target.suffix else path.iterdir()
     size = sum(file.stat().st_size for file in files)
     return Conversion(str(source), str(path), name, len(tensors), size, dict(changed))
 
 
 def _encode(tensor: Tensor, target: Format, dtype: str, source: Path) -> Tensor:
-    """Return the tensor unchanged, unless another number format is requested or needed."""
+    """Return the tensor unchanged, unless another data type is requested or needed."""
     if tensor.encoding in INTEGERS:
         if target.holds(tensor):
             return tensor
@@ -122,7 +122,7 @@ def _check_free(path: Path, name: str, *, force: bool) -> None:
 
 @contextlib.contextmanager
 def _swap_in(path: Path) -> Iterator[Path]:
-    """Yield a temporary name. Replace what is at the path when everything is written."""
+    """Yield a temporary name. When everything is written, move it to the path."""
     partial, old = (path.with_name(path.name + ending) for ending in (".part", ".old"))
     _remove(partial)
     path.parent.mkdir(parents=True, exist_ok=True)

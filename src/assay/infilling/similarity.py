@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 def is_exact_match(text: str, expected: str) -> bool:
-    """Return whether two texts are equal, apart from white space at the ends of lines and texts.
+    """Return whether two texts are equal, except for white space at the ends of lines and texts.
 
     Indentation counts: in Python it has a meaning.
     """
@@ -12,7 +12,7 @@ def is_exact_match(text: str, expected: str) -> bool:
 
 
 def edit_similarity(text: str, expected: str) -> float:
-    """Return how similar two texts are, from 0 to 1, apart from white space as above.
+    """Return how similar two texts are, from 0 to 1, ignoring the same white space.
 
     It is twice the length of the longest common subsequence over the length of both texts, as
     ``ratio`` of rapidfuzz and fuzzywuzzy computes it.

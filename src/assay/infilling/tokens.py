@@ -81,7 +81,7 @@ def cut_marks(text: str) -> str:
 
 
 def middle_of(text: str, prefix: str, suffix: str) -> str:
-    """Return what a text puts into a gap, whether it is that alone or the whole program.
+    """Return the middle, from a text that is the middle alone or the whole program.
 
     Files of recorded solutions have whole programs.
     """

@@ -1,4 +1,4 @@
-"""Describe how an engine runs, for the results. Each engine has a type of its own."""
+"""Describe how an engine runs, for the results. Each engine has its own type."""
 
 from __future__ import annotations
 

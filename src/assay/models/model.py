@@ -61,7 +61,7 @@ class Model(Protocol):
         ...
 
     def render(self, prompt: Prompt) -> Rendered:
-        """Return what the model would be given for this prompt."""
+        """Return the text and tokens that the model gets for this prompt."""
         ...
 
     def generate(self, requests: Iterable[Request]) -> Iterator[Completion]:

@@ -20,7 +20,7 @@ NUMBER_FORMAT = re.compile(
 def default_name(
     path: Path, *, adapter: Path | None = None, parameters: int = 0, number_format: str = ""
 ) -> str:
-    """Return a name with folder, adapter, size and number format, as far as they are needed.
+    """Return a name with folder, adapter, size and data type, as far as they are needed.
 
     Facts that are already in the file's own name are not repeated.
     """

@@ -153,7 +153,7 @@ def convert(
 
 
 def open_recorded(path: str, *, partial: bool = False, name: str = "") -> RecordedModel:
-    """Open a file of completions made elsewhere; ``partial`` accepts a last line cut in half."""
+    """Open a file of recorded completions; ``partial`` accepts a last line that is cut off."""
     from assay.models.engines.replay.engine import ReplayModel
 
     return ReplayModel(path, partial=partial, name=name)

@@ -108,13 +108,13 @@ def check_chat_settings(options: EngineOptions, form: str, template: str, model:
     if form != "chat" and template_variables(options):
         setting = f"--thinking {options.thinking}" if options.thinking else TEMPLATE_VARIABLES
         raise UsageError(
-            f"{setting}: {model} is prompted in the text form, without a chat template. "
-            "Use --prompt-form chat, or drop it."
+            f"{setting}: {model} is prompted with plain text, without a chat template. Use "
+            "--prompt-form chat, or drop it."
         )
     if thinking_budget(options) is not None and thought_tags(template) is None:
         raise UsageError(
-            f"--thinking {options.thinking}: the chat template of {model} has no marks of "
-            "thoughts, so they cannot be counted. Use --thinking on or off."
+            f"--thinking {options.thinking}: the chat template of {model} does not mark reasoning, "
+            "so its tokens cannot be counted. Use --thinking on or off."
         )
     if options.thinking and template and not may_switch(template):
         raise UsageError(

@@ -261,13 +261,15 @@ def _why(
     verdict: Verdict, other: PeerVerdict, reference_is_refused: bool, is_alike_alone: bool
 ) -> str:
     if verdict.status == "pass" and reference_is_refused:
-        return "it refuses the task's own reference solution too"
+        return "it fails the task's own reference solution too"
     if verdict.status == "pass" and UNCUT in verdict.rule.split("+"):
-        return "the program needs its demonstration, which the rule 'demo' had cut off for them"
+        return "the program needs its demonstration, which the rule 'demo' had removed from the "
+        "program for the other judge"
     if is_alike_alone:
-        return "the program lacks code of the prompt: with --prompt-imports none both agree"
+        return "the program lacks imports or helpers of the prompt. With --prompt-imports none "
+        "both judges agree"
     if other.timed_out and verdict.reason != "timeout":
-        return "their limit is of wall time: it depends on what else the machine does"
+        return "the other judge's limit is wall time, which depends on the load of the machine"
     return ""
 
 

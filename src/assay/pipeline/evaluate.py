@@ -91,7 +91,7 @@ def evaluate(config: EvalConfig, reporter: Reporter, shared: Shared | None = Non
     decoding = config.sampling.resolve(thinks=thinks)
     if thinks and config.sampling.max_tokens is None:
         reporter.note(
-            f"the model's chat template lets it think, so max-tokens is {decoding.max_tokens}"
+            f"the model's chat template supports reasoning, so max-tokens is {decoding.max_tokens}"
         )
     if config.sampling.n_samples > 1 and decoding.temperature == 0:
         reporter.note("temperature 0 is greedy, so all samples of a problem will be the same")

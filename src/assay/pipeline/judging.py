@@ -109,7 +109,7 @@ def judge_samples(
                 except UsageError as error:
                     if config.select:
                         raise
-                    reporter.note(f"best of {most} by {method} is left out: {error}")
+                    reporter.note(f"best of {most} by {method} is not computed: {error}")
             elif config.select:
                 reporter.note("--select: has no effect with one sample per problem")
             result = runs.build_result(
@@ -140,7 +140,7 @@ def _match_score(
     verdicts: Sequence[Verdict],
     clusters: Mapping[str, str],
 ) -> scoring.MatchScore | None:
-    """Compare what was filled in with what was there; None if the problems have no gaps."""
+    """Compare the generated middles with the missing code; None if the problems have no gaps."""
     gaps = {p.task_id: p for p in benchmark.problems if p.suffix is not None}
     if not gaps:
         return None

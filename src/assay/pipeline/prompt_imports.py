@@ -26,7 +26,7 @@ def surround(benchmark: Benchmark, choice: PromptImports, form: PromptForm) -> B
 def without_prompt_code(tests: Tests) -> Tests:
     """Return the tests for programs that run alone.
 
-    Tests apart from the program keep the prompt's code, which they may call. Tests in the program's
+    Separated tests keep the prompt's code, which they may call. Tests in the program's
     interpreter find there what the program itself brings.
     """
     if not tests.prompt_code:

@@ -52,7 +52,7 @@ def _refuse_for_gaps(engine: EngineOptions, system: str) -> None:
     ):
         if given:
             raise UsageError(
-                f"{flag}: the benchmark asks with prefix and suffix, not in a chat or by a text. "
+                f"{flag}: the benchmark sends a prefix and a suffix, not a chat or plain text. "
                 "Drop it."
             )
 

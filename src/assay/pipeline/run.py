@@ -51,7 +51,7 @@ def build_requests(
     asking: PromptSettings,
     decoding: Decoding,
 ) -> Iterator[Request]:
-    """Yield what a model is asked, in the order of the samples."""
+    """Yield the requests for a model, in the order of the samples."""
     problems = {problem.task_id: problem for problem in benchmark.problems}
     for task_id, of_task in itertools.groupby(samples, key=lambda key: key[0]):
         built = strategy.build(problems[task_id], asking.prompt_form)
@@ -162,7 +162,7 @@ class Stream:
 
     @contextlib.contextmanager
     def _generate(self, keys: list[SampleKey]) -> Iterator[Iterator[Completion | None]]:
-        """Generate missing completions in a thread of their own. Yield all that must be judged."""
+        """Generate missing completions in a separate thread. Yield all that must be judged."""
         done, judged = self._run.completions, self._run.judged
         unjudged = [done[key] for key in keys if key in done and key not in judged]
         missing = [key for key in keys if key not in done]

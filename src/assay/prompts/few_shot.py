@@ -17,9 +17,9 @@ def build(problem: Problem, form: PromptForm) -> Prompt:
         return after_examples(problem, lambda example: example.plain_solution)
     turns = []
     for example in EXAMPLES:
-        asked = f"{COMPLETE} {ANSWER}\n\n```python\n{example.prompt.strip()}\n```"
+        task = f"{COMPLETE} {ANSWER}\n\n```python\n{example.prompt.strip()}\n```"
         answer = f"```python\n{example.plain_solution}```"
-        turns += [Message("user", asked), Message("assistant", answer)]
+        turns += [Message("user", task), Message("assistant", answer)]
     return Prompt(messages=(*system(problem), *turns, Message("user", question(problem))))
 
 

@@ -1,6 +1,6 @@
 """Check, before a GPU generates completions, that its logits match a CPU's in float32.
 
-A GPU's kernels, number formats and drivers can be wrong in ways that only lower a score. So the
+A GPU's kernels, data types and drivers can be wrong in ways that only lower a score. So the
 logits of fixed prompts are compared once for each set of weights, device, driver and libraries. A
 pass is cached.
 """

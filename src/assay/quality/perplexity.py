@@ -26,10 +26,10 @@ SILENT = Silent()
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """Hold tokens ``start`` to ``end``, of which those from ``asked`` on are predicted."""
+    """Hold tokens ``start`` to ``end``, of which those from ``predicted_from`` on are predicted."""
 
     start: int
-    asked: int
+    predicted_from: int
     end: int
 
 
@@ -58,11 +58,11 @@ def windows(tokens: int, window: int, stride: int) -> Iterator[Window]:
         raise UsageError(
             f"--stride: {stride} is out of range. Give 1 to {window - 1}, below the window."
         )
-    start, asked = 0, 1
-    while asked < tokens:
+    start, predicted_from = 0, 1
+    while predicted_from < tokens:
         end = min(start + window, tokens)
-        yield Window(start, asked, end)
-        start, asked = start + stride, end
+        yield Window(start, predicted_from, end)
+        start, predicted_from = start + stride, end
 
 
 def from_cross_entropy(nats: float) -> float:
@@ -121,17 +121,17 @@ def measure(
         raise UsageError("--dataset: the text is too short. Give one with at least two tokens.")
     losses: list[float] = []
     counts: list[int] = []
-    for group in _alike(plan, scorer.at_once):
-        asked = group[0].end - group[0].asked
+    for group in _group_alike(plan, scorer.at_once):
+        count = group[0].end - group[0].predicted_from
         sequences = [tokens.ids[one.start : one.end] for one in group]
-        for logprobs in scorer.logprobs(sequences, asked):
+        for logprobs in scorer.logprobs(sequences, count):
             losses.append(-math.fsum(logprobs))
             counts.append(len(logprobs))
         reporter.preparing("perplexity", sum(counts), len(tokens.ids) - 1)
     return summary(losses, counts, len(text.encode()) - tokens.first_bytes, window, stride)
 
 
-def _alike(plan: Sequence[Window], most: int) -> Iterator[list[Window]]:
+def _group_alike(plan: Sequence[Window], most: int) -> Iterator[list[Window]]:
     """Yield windows that can be computed together: same length, same number of predictions."""
     group: list[Window] = []
     for one in plan:
@@ -143,7 +143,7 @@ def _alike(plan: Sequence[Window], most: int) -> Iterator[list[Window]]:
 
 
 def _shape(window: Window) -> tuple[int, int]:
-    return window.end - window.start, window.end - window.asked
+    return window.end - window.start, window.end - window.predicted_from
 
 
 def _standard_error(losses: Sequence[float], counts: Sequence[int], mean: float) -> float | None:

@@ -30,8 +30,8 @@ def summarize_check(found: BenchmarkCheck) -> list[str]:
         *lines,
         f"{found.benchmark} {found.version}: {quantity(found.problems, 'problem')}",
         f"  references  {found.references_passed} of {found.references} pass, judged {times}",
-        f"  tests       {found.problems - found.shared} apart from the program, "
-        f"{found.shared} in its interpreter",
+        f"  tests       {found.problems - found.shared} in a separate process, {found.shared} in "
+        "the program's interpreter",
         f"  findings    {quantity(found.errors, 'error')}, {quantity(found.warnings, 'warning')}",
     ]
 

@@ -26,7 +26,7 @@ def _protocol(name: str) -> Callable[[RunEntry], str]:
     return lambda run: _text(getattr(run.protocol, name))
 
 
-def _asked(part: str, name: str) -> Callable[[RunEntry], str]:
+def _setting(part: str, name: str) -> Callable[[RunEntry], str]:
     """Return a function that looks up a prompt or decoding setting; empty for recorded runs."""
     look_up = _of_part(part, name)
     return lambda run: "" if run.protocol.origin else look_up(run)
@@ -38,7 +38,7 @@ def _of_part(part: str, name: str) -> Callable[[RunEntry], str]:
 
 def _sampled(name: str) -> Callable[[RunEntry], str]:
     """Return a function that looks up a sampling setting; empty for greedy runs."""
-    look_up, temperature = _asked("decoding", name), _asked("decoding", "temperature")
+    look_up, temperature = _setting("decoding", name), _setting("decoding", "temperature")
     return lambda run: "" if temperature(run) in ("", "0") else look_up(run)
 
 
@@ -55,18 +55,18 @@ SETTINGS: dict[str, Callable[[RunEntry], str]] = {
     "problems": _protocol("problems"),
     "strategy": _protocol("prompt_strategy"),
     "n": _protocol("n_samples"),
-    "temperature": _asked("decoding", "temperature"),
+    "temperature": _setting("decoding", "temperature"),
     "top-k": _sampled("top_k"),
-    "top-p": _asked("decoding", "top_p"),
-    "min-p": _asked("decoding", "min_p"),
-    "penalty": _asked("decoding", "repetition_penalty"),
+    "top-p": _setting("decoding", "top_p"),
+    "min-p": _setting("decoding", "min_p"),
+    "penalty": _setting("decoding", "repetition_penalty"),
     "seed": _sampled("seed"),
-    "max-tokens": _asked("decoding", "max_tokens"),
+    "max-tokens": _setting("decoding", "max_tokens"),
     "form": _form,
-    "thinking": _asked("asking", "thinking"),
-    "system": _asked("asking", "system"),
-    "stop": _asked("asking", "stop"),
-    "options": _asked("asking", "engine_options"),
+    "thinking": _setting("asking", "thinking"),
+    "system": _setting("asking", "system"),
+    "stop": _setting("asking", "stop"),
+    "options": _setting("asking", "engine_options"),
     "imports": _protocol("prompt_imports"),
     "engine": _identity("engine"),
     "format": _identity("variant"),

@@ -1,4 +1,4 @@
-"""Load the benchmark of a run, which may be a file of the user's own."""
+"""Load the benchmark of a run, which may be a user's file."""
 
 from __future__ import annotations
 

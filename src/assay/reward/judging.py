@@ -97,7 +97,8 @@ class CompletionJudge:
     def _own(self, problem: Problem) -> Task:
         if not self._bench.any_tests:
             raise UsageError(
-                "tests: this judge has only a benchmark's. Leave out judge= to use own tests."
+                "tests: this judge has only the tests of a benchmark. Leave out judge= to use "
+                "your own tests."
             )
         return Task(problem, self._settings.limits or Limits())
 

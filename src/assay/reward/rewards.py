@@ -54,7 +54,7 @@ class Reward:
 
     def __post_init__(self) -> None:
         if not 0 <= self.format_share < 1:
-            raise UsageError("format_share: not from 0 to 1. Give less than 1.")
+            raise UsageError("format_share: must be 0 or more and less than 1.")
 
     def score(
         self, tests: Sequence[object], completions: Sequence[str], form: PromptForm | None = None

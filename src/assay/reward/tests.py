@@ -216,14 +216,17 @@ def tests_key(tests: Tests) -> list[object]:
 
 def _benchmark_task(benchmark: object, task_id: object) -> BenchmarkTask:
     if not isinstance(benchmark, str) or not benchmark:
-        raise UsageError(f"task {task_id!r}: no benchmark. Give benchmark=, a column or tests.")
+        raise UsageError(
+            f"task {task_id!r}: its benchmark is not known. Give benchmark=, a column "
+            "benchmark, or tests."
+        )
     if not isinstance(task_id, str) or not task_id:
         raise UsageError(f"task {task_id!r}: not a task id or tests. Check the dataset's columns.")
     return BenchmarkTask(benchmark, task_id)
 
 
 def _decoded(value: object) -> object:
-    """Return a value, or what it is the JSON of. A nested column is often stored so."""
+    """Return a value, decoded if it is JSON. Nested columns are often stored as JSON."""
     if hasattr(value, "tolist"):  # an array, as a table's reader makes it of a list
         return value.tolist()
     if not isinstance(value, str):

@@ -149,7 +149,7 @@ class RunWriter(RunReader):
     def __init__(self, path: Path) -> None:
         about = read_about(path)
         if path.is_symlink():
-            raise RunError(f"{path}: is a symbolic link. Replace it by the folder itself.")
+            raise RunError(f"{path}: is a symbolic link. Replace it with the folder itself.")
         busy = (
             f"{path}: another process is using this run. "
             "Wait for that process, or use --fresh to start a second run."

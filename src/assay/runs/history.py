@@ -217,7 +217,7 @@ def _describe(path: Path, about: RunAbout) -> RunEntry:
     content = DOCUMENTS.read_json(path / PROTOCOL_FILE)
     try:
         if wrong := wrong_field(content, PROTOCOL):
-            raise ValueError(f"{wrong} is missing or of another type")
+            raise ValueError(f"{wrong} is missing or has the wrong type")
         protocol = parse_protocol(content)
     except ValueError as error:
         raise RunError(
@@ -240,8 +240,8 @@ def find_run_folder(result: Result, results_dir: Path) -> Path:
         if folder.is_dir():
             return folder
     raise UsageError(
-        f"{result.run}: the run's folder is not in {results_dir}. "
-        "Give its place with --results-dir, since it has the programs."
+        f"{result.run}: the run's folder is not in {results_dir}. It has the programs; give its "
+        "location with --results-dir."
     )
 
 

@@ -60,7 +60,7 @@ def read_result(path: Path, *, follow: bool = True) -> Result:
         )
     if wrong := wrong_field(content, RESULT):
         raise RunError(
-            f"{path}: is not a results file of assay ({wrong} is missing or of another type). "
+            f"{path}: is not a results file of assay ({wrong} is missing or has the wrong type). "
             "Give another file."
         )
     try:

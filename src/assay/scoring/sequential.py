@@ -1,4 +1,4 @@
-"""Decide while samples are still being added, valid however often one looks.
+"""Decide while samples are still being added, with any number of looks.
 
 A round adds one sample of every problem to both models. Flips of a round are problems that only one
 of the two passes in it.

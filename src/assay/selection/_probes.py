@@ -34,7 +34,7 @@ def matcher():
 def probe(problem: Problem, *, checked: bool) -> Probe | None:
     """Return the prompt's examples as tests, or None if none can be executed.
 
-    They run apart from the program, with plain data between them. If ``checked``, the results that
+    They run in a separate process, with plain data in between. If ``checked``, the results that
     match the prompt are counted; otherwise all results are returned. If the benchmark's own tests
     need the program's interpreter, doctests run there, which do both. Examples in words, of contest
     problems, are not read.

@@ -166,11 +166,11 @@ def _example(test: ast.expr, name: str) -> list[Example]:
         return []
     if plain.has_opaque(plain.encode(arguments)):
         return []
-    asked = _Got(calls[0]).visit(test)
-    match asked:
+    expression = _Got(calls[0]).visit(test)
+    match expression:
         case ast.Compare(left, [ast.Eq()], [right]):
             return [Example(arguments, f"same({ast.unparse(left)}, {ast.unparse(right)})")]
-    return [Example(arguments, ast.unparse(asked))]
+    return [Example(arguments, ast.unparse(expression))]
 
 
 class _Got(ast.NodeTransformer):

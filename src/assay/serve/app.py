@@ -96,7 +96,7 @@ class Doorkeeper:
             return RefusedError(found.status, found.reason)
         if scope["path"] in OPEN or self._guard.admits(headers, basic_password(headers)):
             return None
-        return RefusedError(401, "a token is needed", www_authenticate="Bearer")
+        return RefusedError(401, "a token is required", www_authenticate="Bearer")
 
 
 def basic_password(headers: dict[str, str]) -> str:
@@ -141,7 +141,7 @@ class _Endpoint:
         except FullError as error:
             return RefusedError(429, str(error), retry_after=str(error.retry_after_s)).response()
         except DrainingError:
-            return RefusedError(503, "the server is ending", retry_after="5").response()
+            return RefusedError(503, "the server is shutting down", retry_after="5").response()
         except TooLateError:
             return RefusedError(504, "the request took too long").response()
         except (ClientLeftError, ClientDisconnect):

@@ -98,7 +98,7 @@ class Catalogue:
         self._environments.add(name)
 
     def _check(self, benchmark: Benchmark) -> Served:
-        # In a sandbox of its own: a worker that ran references never runs another program.
+        # In a separate sandbox: a worker that ran references never runs another program.
         with closing(self._open_sandbox()) as sandbox:
             checked = references.check(benchmark, sandbox, Silent())
         ready = checked.benchmark

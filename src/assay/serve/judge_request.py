@@ -36,7 +36,7 @@ class UnknownTestsError(ValueError):
     """Report names of tests that the server does not hold. The client sends them again."""
 
     def __init__(self, names: list[str]) -> None:
-        super().__init__("named_tests: some are not known here. Send them again.")
+        super().__init__("named_tests: some are not known to this server. Send them again.")
         self.names = names
 
 

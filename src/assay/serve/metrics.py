@@ -36,7 +36,7 @@ class Metrics:
             self._seconds[route] = self._seconds.get(route, 0.0) + seconds
 
     def gauge(self, name: str, help_text: str, read: Callable[[], float]) -> None:
-        """Add a value that is read when it is asked for."""
+        """Add a value that is read on request."""
         self._gauges[name] = help_text, read
 
     def render(self) -> str:
@@ -63,7 +63,8 @@ COUNTERS = {
     "assay_programs_total": "Programs by outcome.",
     "assay_program_cpu_seconds_total": "CPU seconds of programs.",
     "assay_rejected_total": "Requests that were refused because of load.",
-    "assay_cancelled_programs_total": "Programs dropped because the client left or time was over.",
+    "assay_cancelled_programs_total": "Programs dropped because the client disconnected or the "
+    "time limit was reached.",
 }
 SECONDS = "assay_request_seconds"
 

@@ -1,4 +1,4 @@
-"""Set what a server allows."""
+"""Set the limits of a server."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class ServeOptions:
         if self.batch > self.client_quota or self.client_quota > self.queue:
             raise UsageError(
                 f"--batch {self.batch}, --client-quota {self.client_quota}, --queue {self.queue}: "
-                "must not decrease. Give a larger queue, or a smaller batch."
+                "must be in increasing order. Give a larger queue, or a smaller batch."
             )
         if self.body_mb > self.queue_mb:
             raise UsageError(

@@ -1,4 +1,4 @@
-"""Make tests of what a client sends: test code, function cases, or pairs of input and output."""
+"""Build tests from a client's request: test code, function cases, or pairs of input and output."""
 
 from __future__ import annotations
 
@@ -86,7 +86,9 @@ def _native(data: dict[str, Any]) -> Tests:
     """Return tests in full. What is wrong with them must show here, not in a worker."""
     tests = decode_tests(data["native"])
     if tests.answer:
-        raise ValueError("tests.native.answer: is decided about before programs are executed")
+        raise ValueError(
+            "tests.native.answer: is not accepted, because such answers are judged by the client"
+        )
     if tests.texts:
         room = MOST_UNPACKED
         for part in tests.texts.packed:

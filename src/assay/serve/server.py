@@ -77,7 +77,7 @@ class JudgeServer:
             self.log.write("ended")
 
     def start(self) -> None:
-        """Answer requests in a thread of its own."""
+        """Answer requests in a separate thread."""
         self._thread = threading.Thread(target=self.run, name="assay-serve", daemon=True)
         self._thread.start()
 

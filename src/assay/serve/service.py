@@ -127,7 +127,7 @@ class Service:
         gauge("assay_resident_bytes", "Memory of the server's process.", resident_bytes)
 
     def about(self) -> dict[str, Any]:
-        """Return what the server is, for clients."""
+        """Describe the server to clients."""
         options = self.options
         return {
             "service": "assay",
@@ -223,7 +223,7 @@ class Service:
 
 
 def client_of(request: Request) -> str:
-    """Return what the quota of a client is counted by."""
+    """Return the key by which a client's quota is counted."""
     return request.client.host if request.client else "unknown"
 
 

@@ -188,7 +188,7 @@ def test_an_unexpected_error_is_an_answer(
     monkeypatch.setattr(server, "report", lines.append)
     monkeypatch.setattr(server.site, "block", lambda name: 1 / 0)
     answer = client.ask("/api/block?name=links")
-    assert (answer.status, answer.json) == (500, {"error": "this page cannot be made"})
+    assert (answer.status, answer.json) == (500, {"error": "this page cannot be built"})
     assert lines == ["/api/block?name=links: ZeroDivisionError: division by zero"]
     assert client.ask(f"/api/section?key=run/{scored.run}").status == 200
 

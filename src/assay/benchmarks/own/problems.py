@@ -287,7 +287,7 @@ class ProblemChecker(FileChecker):
         return ""
 
     def _attempt_in(self, place: Place, read: Callable[..., str], *arguments: str) -> str | None:
-        """Return what a function makes of a key's text, or None after a mistake in it."""
+        """Apply a function to a key's text and return the result, or None after a mistake."""
         try:
             return read(*arguments)
         except ValueError as error:

@@ -35,7 +35,7 @@ WALL_PER_CPU = 1.25  # a program that computes all the time reaches its CPU limi
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """The settings of a user's benchmark, apart from its problems."""
+    """The settings of a user's benchmark, without its problems."""
 
     name: str
     version: str = ""  # none: the beginning of the file's digest

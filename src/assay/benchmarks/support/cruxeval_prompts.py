@@ -30,23 +30,23 @@ class Wording:
 
 def build_strategies(wording: Wording) -> dict[str, Strategy]:
     """Return the strategies. A base model gets upstream's texts, since it needs the examples."""
-    direct, thought = _given(wording.direct), _given(wording.thought)
+    direct, thought = _fixed(wording.direct), _fixed(wording.thought)
     builders = {
-        "standard": _by_form(_given(wording.plain), direct),
+        "standard": _by_form(_fixed(wording.plain), direct),
         "few-shot": direct,
-        "scot": _by_form(_given(wording.stepwise), thought),
+        "scot": _by_form(_fixed(wording.stepwise), thought),
         "upstream": _with_system(direct),
         "upstream-cot": _with_system(thought),
     }
     return {name: Strategy(name, 1, build) for name, build in builders.items()}
 
 
-def _given(text: str) -> Callable[[Problem, PromptForm], Prompt]:
+def _fixed(text: str) -> Callable[[Problem, PromptForm], Prompt]:
     def build(problem: Problem, form: PromptForm) -> Prompt:
-        asked = text.replace("PROBLEM", problem.prompt)
+        question = text.replace("PROBLEM", problem.prompt)
         if form == "text":
-            return Prompt(text=asked, stop=STOP)
-        return Prompt(messages=(Message("user", asked),))
+            return Prompt(text=question, stop=STOP)
+        return Prompt(messages=(Message("user", question),))
 
     return build
 

@@ -1,4 +1,4 @@
-"""Ask for two functions, of which the second calls the first.
+"""Ask for two functions; the second calls the first.
 
 The texts ``upstream`` and ``upstream-cot`` are those of CodeEval-Pro (MIT licence).
 """
@@ -43,7 +43,7 @@ class Pair(NamedTuple):
 
 
 def build_strategies(pairs: Mapping[str, Pair]) -> dict[str, Strategy]:
-    """Return the strategies. A base model gets upstream's texts, since it must be told of both."""
+    """Return the strategies. A base model gets upstream's texts, which show both functions."""
     upstream, thought = _upstream(pairs, ""), _upstream(pairs, STEPWISE)
     builders = {
         "standard": _ours(pairs, PLAIN, upstream),
@@ -57,12 +57,12 @@ def build_strategies(pairs: Mapping[str, Pair]) -> dict[str, Strategy]:
 def _upstream(pairs: Mapping[str, Pair], before: str) -> Callable[[Problem, PromptForm], Prompt]:
     def build(problem: Problem, form: PromptForm) -> Prompt:
         first, second = pairs[problem.task_id]
-        asked = f"@@ Instruction\n{BOTH}\n```python\n{first}\n{second}\n```\n"
+        question = f"@@ Instruction\n{BOTH}\n```python\n{first}\n{second}\n```\n"
         if form == "text":
             answer = f"{before}```python\n{first}\n"
-            return Prompt(text=f"{SYSTEM}\n{asked}\n@@ Response\n{answer}", stop=STOP)
-        asked = f"\n{asked}@@ Response\n{before}"
-        return Prompt(messages=(Message("system", SYSTEM), Message("user", asked)))
+            return Prompt(text=f"{SYSTEM}\n{question}\n@@ Response\n{answer}", stop=STOP)
+        question = f"\n{question}@@ Response\n{before}"
+        return Prompt(messages=(Message("system", SYSTEM), Message("user", question)))
 
     return build
 
@@ -74,7 +74,7 @@ def _ours(
         if form == "text":
             return base(problem, form)
         first, second = pairs[problem.task_id]
-        asked = f"{words}\n\n```python\n{first}\n\n\n{second}\n```"
-        return Prompt(messages=(Message("user", asked),))
+        question = f"{words}\n\n```python\n{first}\n\n\n{second}\n```"
+        return Prompt(messages=(Message("user", question),))
 
     return build

@@ -15,12 +15,12 @@ LONGEST = 10_000  # characters of an answer; the longest right one has less than
 MOST_PLACES = 20  # of each sort that are looked at
 SOURCE = "<answer>"
 NOT_PYTHON = (SyntaxError, ValueError, RecursionError, MemoryError)
-# Odd escapes in a model's text are nobody's business here.
+# Invalid escapes in a model's text do not matter here.
 warnings.filterwarnings("ignore", module=SOURCE)
 
 
 class UnparsableError(ValueError):
-    """Report why an answer is not of the kind that is asked for."""
+    """Report why an answer is not of the requested kind."""
 
 
 def read_operand(answer: str) -> ast.expr:
@@ -29,7 +29,7 @@ def read_operand(answer: str) -> ast.expr:
     A second value after a comma is the assertion's message, as Python reads it.
     """
     if len(answer) > LONGEST:
-        raise UnparsableError(f"{len(answer)} characters: no answer is longer than {LONGEST}")
+        raise UnparsableError(f"the answer has {len(answer)} characters; the limit is {LONGEST}")
     try:
         body = ast.parse(f"assert _ == {answer.strip()}", SOURCE).body
     except NOT_PYTHON as error:

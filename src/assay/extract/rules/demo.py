@@ -36,8 +36,8 @@ BUILTINS = frozenset(dir(builtins))
 def cut_demo(code: str, tests: Tests) -> Cut:
     """Remove the statements after the entry point that neither it nor the tests need.
 
-    Nobody asked for them, and a mistake in them would fail a right program. So would words around
-    it that happen to be expressions, such as ``python`` or ``[BEGIN]``.
+    The task does not require them, and a mistake in them would fail a right program. So would words
+    around it that happen to be expressions, such as ``python`` or ``[BEGIN]``.
     """
     name = tests.entry_point
     if not _may_have_demo(code, name) or (module := parse_code(code)) is None:
@@ -163,7 +163,7 @@ def _handed_to(part: Part) -> set[str]:
 
 
 def _is_idle(statement: ast.stmt) -> bool:
-    """Return whether an expression can do nothing but fail."""
+    """Return whether an expression has no effect, unless it fails."""
     return isinstance(statement, ast.Expr) and not any(
         isinstance(node, ast.Call | ast.Constant | ast.Await | ast.NamedExpr)
         for node in ast.walk(statement)

@@ -40,7 +40,7 @@ def _compiles(code: str) -> bool:
 
 
 def _with_white_space(prefix: str, middle: str, suffix: str) -> Iterator[tuple[list[str], str]]:
-    """Yield the text with what it may lack, if the gap begins with a line."""
+    """Yield the text with white space that it may lack, if the gap begins with a line."""
     if not middle.strip() or not prefix.endswith("\n"):
         return
     ended = f"{middle.rstrip()}\n"

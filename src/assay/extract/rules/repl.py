@@ -1,4 +1,4 @@
-"""Take the input of an interactive Python session, without what it printed."""
+"""Take the input of an interactive Python session, without its output."""
 
 from __future__ import annotations
 

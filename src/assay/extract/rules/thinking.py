@@ -1,4 +1,4 @@
-"""Remove what a model says to itself before it answers."""
+"""Remove a model's reasoning before its answer."""
 
 from __future__ import annotations
 

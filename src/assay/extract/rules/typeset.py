@@ -1,4 +1,4 @@
-"""Replace typographic characters by those that were typed."""
+"""Replace typographic characters with plain ones."""
 
 from __future__ import annotations
 

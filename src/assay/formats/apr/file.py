@@ -157,8 +157,8 @@ def _reading(path: Path, what: Callable[[_Reader], T]) -> T:
         if start[:4] in OLD_MAGICS:
             version = start[:4].decode()
             raise ModelError(
-                f"{path}: is an .apr file of an old format ({version}). Only version 2 is read. "
-                "Convert the original model again."
+                f"{path}: is an .apr file of an old format ({version}). Only version 2 can be "
+                "read. Convert the original model again."
             )
         if start[:4] != MAGIC:
             raise ModelError(

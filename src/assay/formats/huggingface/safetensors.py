@@ -129,7 +129,7 @@ def _tensor(path: Path, entry: Entry, data: memoryview) -> Tensor:
     if entry.dtype not in PLAIN:
         raise _damaged(path, f"{name} has the type {entry.dtype}, which cannot be read here")
     if end > len(data) or end - start != sizes_of(entry.dtype, entry.shape)[0]:
-        raise _damaged(path, f"{name} exceeds the file")
+        raise _damaged(path, f"{name} extends beyond the end of the file")
     return Tensor(name, entry.dtype, entry.shape, end - start, lambda: data[start:end])
 
 

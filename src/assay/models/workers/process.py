@@ -1,4 +1,4 @@
-"""Run engines in processes of their own: one JSON line in and out per prompt.
+"""Run engines in separate processes: one JSON line in and out per prompt.
 
 They are separate from the harness because bindings replace signal handlers, print, and abort the
 whole process on some damaged files. Only a kill stops a process that waits for a GPU. A worker
@@ -206,7 +206,7 @@ class ProcessModel(LoadedOnDemand, Generic[F]):
         raise NotImplementedError
 
     def find_gap(self) -> Gap | None:
-        """Return how the model marks a gap to fill in, or None. Engines define where it is told."""
+        """Return how the model marks a gap to fill in, or None. Engines override this."""
         return None
 
     @functools.cached_property
@@ -273,7 +273,7 @@ class ProcessModel(LoadedOnDemand, Generic[F]):
             process.send(Render(prompt, self._gap_for(prompt)))
             reply = process.reply(RenderReply)
         if reply.error:
-            raise ModelError(f"{self.identity.name}: cannot be given this prompt ({reply.error}).")
+            raise ModelError(f"{self.identity.name}: cannot process this prompt ({reply.error}).")
         return reply.rendered
 
     def preload(self, decoding: Decoding) -> None:

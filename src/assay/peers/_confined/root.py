@@ -1,4 +1,4 @@
-"""Build a root folder that shows a command nothing but what it needs."""
+"""Build a root folder that shows a command only what it needs."""
 
 from __future__ import annotations
 

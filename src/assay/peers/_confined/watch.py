@@ -69,7 +69,7 @@ class Watch:
                 self.stopped = self._exceeded()
 
     def finish(self, stderr: int, refusal: int) -> None:
-        """Read what is left. All that could write has ended."""
+        """Read the remaining output. All writers have ended."""
         while piece := os.read(refusal, PIECE):
             self.refusal += piece
         while piece := os.read(stderr, PIECE):

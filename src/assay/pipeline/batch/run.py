@@ -123,7 +123,7 @@ class _Batch:
 
     def flow(self, surveyed: Survey) -> BatchReport:
         started = time.monotonic()
-        total, kept = surveyed.prompts * self._config.sampling.n_samples, self._kept(surveyed)
+        total, kept = surveyed.prompts * self._config.sampling.n_samples, self._count_kept(surveyed)
         self._report(surveyed)
         self._reporter.begin(total, [], total - kept)
         models.watch(self._model, self._reporter)
@@ -157,7 +157,7 @@ class _Batch:
         if self._output:
             self._output.add_environment(environment(self._model))
 
-    def _kept(self, surveyed: Survey) -> int:
+    def _count_kept(self, surveyed: Survey) -> int:
         """Return how many prompts are completed already."""
         if not self._done:
             return 0

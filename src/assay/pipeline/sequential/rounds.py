@@ -143,7 +143,7 @@ def _describe(found: Look, budget: int) -> str:
 def _record(
     result: Result, baseline: Result, until: Until, budget: int, looks: list[Look]
 ) -> Result:
-    """Write the result again, with what was decided at which look."""
+    """Write the result again, with the decision at every look."""
     found = dataclasses.replace(
         result,
         sequential=SequentialResult(

@@ -138,10 +138,10 @@ class _Samples:
             found = decide(job)
             if isinstance(found, Verdict):
                 self._settle(found, cached=False)
-            elif not self._known(job):
+            elif not self._is_known(job):
                 yield found
 
-    def _known(self, job: Job) -> bool:
+    def _is_known(self, job: Job) -> bool:
         """Return whether the verdict is cached, or the same program is being executed."""
         cache = self._stage.cache
         if cache is None:

@@ -69,7 +69,7 @@ class SuitePlan:
 
 
 def estimate_suite(runs: Sequence[ReadyRun]) -> SuitePlan:
-    """Return what the evaluations take, as far as earlier runs and measurements tell."""
+    """Return what the evaluations take, as far as earlier runs and measurements show."""
     earlier: dict[Path, list[Result]] = {}
     planned: set[str] = set()  # keys of requests that an evaluation before will generate
     rows = []

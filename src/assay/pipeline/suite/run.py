@@ -174,7 +174,7 @@ class _SuiteRunner:
             models.preload(run.model, self._largest(run.key))
 
     def _largest(self, key: ModelKey) -> Decoding:
-        """Return the decoding with the highest limit of tokens that this model is asked for."""
+        """Return this model's decoding with the highest token limit."""
         decodings = (run.decoding for run in self._runs if run.key == key)
         return max(decodings, key=lambda decoding: decoding.max_tokens)
 

@@ -171,26 +171,26 @@ class _Bench:
         self._reporter.preparing(f"{what}, batch size {sequences}", self._done, self._steps)
         self._done += 1
         decoding = Decoding(max_tokens=new_tokens)
-        asked = [
+        requests = [
             Request(f"bench/{next(self._numbers)}", 0, self._prompt(prompt_tokens), decoding, 0)
             for _ in range(sequences)
         ]
         started = time.perf_counter()
-        made = list(self._model.generate(asked))
+        completions = list(self._model.generate(requests))
         seconds = time.perf_counter() - started
-        for completion in made:
+        for completion in completions:
             if completion.error is not None:
                 raise ModelError(
                     f"{self._model.identity.name}: did not complete a prompt of about "
                     f"{prompt_tokens} tokens ({completion.error})."
                 )
-        self._used_gpu |= any(completion.used_gpu for completion in made)
+        self._used_gpu |= any(completion.used_gpu for completion in completions)
         return Timed(
             sequences=sequences,
             seconds=seconds,
-            prompt_tokens=sum(completion.prompt_tokens for completion in made),
-            tokens_generated=sum(completion.tokens_generated for completion in made),
-            ended_early=sum(completion.finish_reason == "stop" for completion in made),
+            prompt_tokens=sum(completion.prompt_tokens for completion in completions),
+            tokens_generated=sum(completion.tokens_generated for completion in completions),
+            ended_early=sum(completion.finish_reason == "stop" for completion in completions),
         )
 
     def _prompt(self, tokens: int) -> Prompt:

@@ -99,16 +99,20 @@ def gguf_tokenizer(metadata: Mapping[str, Any], where: str) -> Tokenizer:
         raise ModelError("there are tokens that are not strings")
     for name in ("token_type", "scores"):
         if isinstance(found := get(name), list) and len(found) != len(tokens):
-            raise ModelError(f"there are {len(tokens):,} tokens, but {len(found):,} of {name}")
+            raise ModelError(
+                f"there are {len(tokens):,} tokens, but {len(found):,} entries in {name}"
+            )
     for name in MARKS:
         number = get(f"{name}_token_id")
         # In files, the largest possible number means "none".
         if isinstance(number, int) and not 0 <= number < len(tokens) and number != 0xFFFFFFFF:
-            raise ModelError(f"{name}_token_id is {number}, of {len(tokens):,} tokens")
+            raise ModelError(
+                f"{name}_token_id is {number}, but there are only {len(tokens):,} tokens"
+            )
     if kind != "gpt2":
-        raise EngineOnlyError(f"only llama.cpp reads a tokenizer of the kind '{kind}'")
+        raise EngineOnlyError(f"only llama.cpp can read a tokenizer of the kind '{kind}'")
     if not isinstance(get("merges"), list):
-        raise ModelError("there are no merges, tokenizer.ggml.merges")
+        raise ModelError("there are no merges (tokenizer.ggml.merges is missing)")
     pre = get("pre", "default")
     if not any(pre in known.names for known in PRE_TOKENIZERS):
         raise EngineOnlyError(f"only llama.cpp has the pre-tokenizer '{pre}'")

@@ -35,7 +35,7 @@ MESSAGE = "Add one and two."
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """Hold what is tried: one of the two."""
+    """Hold a tokenizer or a template to try."""
 
     tokenizer: Tokenizer | None = None
     template: Template | None = None
@@ -114,14 +114,16 @@ def _try(question: Question) -> Reply:
     return _round_trips(question.tokenizer)
 
 
-def _round_trips(asked: Tokenizer) -> Reply:
+def _round_trips(request: Tokenizer) -> Reply:
     from tokenizers import Tokenizer as Library
 
-    tokenizer = Library.from_file(asked.path) if asked.path else Library.from_str(asked.content)
+    tokenizer = (
+        Library.from_file(request.path) if request.path else Library.from_str(request.content)
+    )
     vocabulary = tokenizer.get_vocab(with_added_tokens=False)
     largest = max(vocabulary.values(), default=-1)
-    if 0 < asked.rows <= largest:
-        sizes = f"there are tokens up to {largest:,}, but the vocabulary's size is {asked.rows:,}"
+    if 0 < request.rows <= largest:
+        sizes = f"there are tokens up to {largest:,}, but the vocabulary's size is {request.rows:,}"
         return Reply("fail", sizes)
     count = 0
     for text in TEXTS:

@@ -157,23 +157,23 @@ def _run_test(test: FalsificationTest, subject: Subject, *, wrong: bool) -> str:
         return f"raised {error!r}"
     if test.raises:
         return f"returned {_show(given)} and did not raise {test.raises}"
-    if _alike(codec.to_json(given), test.expect, test.tolerance):
+    if _are_alike(codec.to_json(given), test.expect, test.tolerance):
         return ""
     return f"returned {_show(given)}, not {_show(test.expect)}"
 
 
-def _alike(given: Any, expected: Any, tolerance: float) -> bool:
+def _are_alike(given: Any, expected: Any, tolerance: float) -> bool:
     """Compare numbers within the tolerance, all else exactly. Tuples count as lists."""
     if _is_number(given) and _is_number(expected):
         both_nan = math.isnan(given) and math.isnan(expected)
         return both_nan or bool(given == expected or abs(given - expected) <= tolerance)
     if isinstance(given, dict) and isinstance(expected, dict):
         return given.keys() == expected.keys() and all(
-            _alike(given[name], expected[name], tolerance) for name in expected
+            _are_alike(given[name], expected[name], tolerance) for name in expected
         )
     if isinstance(given, list | tuple) and isinstance(expected, list):
         return len(given) == len(expected) and all(
-            _alike(one, other, tolerance) for one, other in zip(given, expected, strict=True)
+            _are_alike(one, other, tolerance) for one, other in zip(given, expected, strict=True)
         )
     return type(given) is type(expected) and bool(given == expected)
 

@@ -87,10 +87,10 @@ def leaderboard(
 def _check_choices(columns: Sequence[str], pareto: str) -> None:
     for name in columns:
         if name not in COLUMNS:
-            raise UsageError(f"unknown column '{name}'. Choose {', '.join(COLUMNS)}.")
+            raise UsageError(f"--columns {name}: no such column. Choose {', '.join(COLUMNS)}.")
     if pareto and pareto not in AGAINST:
         raise UsageError(
-            f"--pareto {pareto}: quality cannot be weighed against it. Choose {', '.join(AGAINST)}."
+            f"--pareto {pareto}: cannot be used for this. Choose {', '.join(AGAINST)}."
         )
 
 

@@ -85,7 +85,7 @@ def comparable_key(protocol: RecordedProtocol) -> str:
     """Return the same text for runs that are comparable: the protocol's hash.
 
     The hash of recorded completions has the digest of their file in it. They are compared by how
-    they were judged, in blocks of their own.
+    they were judged, in separate blocks.
     """
     if not protocol.origin:
         return protocol.hash

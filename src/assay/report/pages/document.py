@@ -78,7 +78,7 @@ def render_document(
         *map(_section, sections),
         '<section class="page" id="dynamic" hidden></section>',
         "</main>",
-        '<footer class="bottom">Made by assay. This file makes no request.</footer>'
+        '<footer class="bottom">Written by assay. This file sends no requests.</footer>'
         if not api
         else '<footer class="bottom">Served by assay.</footer>',
         _embed("links", [codec.to_json(one) for one in links]),

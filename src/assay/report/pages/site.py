@@ -1,4 +1,4 @@
-"""Resolve keys to sections, and names to data. Folders are read when they are asked for."""
+"""Resolve keys to sections, and names to data. Folders are read when they are requested."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ class Drawing:
         return self._root(0, 0, self.body)
 
     def standalone(self) -> str:
-        """Return the plot as a file of its own, light or dark as the reader's system is."""
+        """Return the plot as a separate file, light or dark as the reader's system is."""
         light, dark = (css_variables(theme) for theme in ("light", "dark"))
         style = (
             f"<style>{FIGURES}.{CLASS}{{{light}}}"

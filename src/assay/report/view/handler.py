@@ -1,4 +1,4 @@
-"""Answer one client of the viewer. Nothing but the pages of the results folder can be asked for."""
+"""Answer one client of the viewer. Only pages of the results folder can be requested."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ HEADERS = {
 
 
 class ViewHandler(BaseHTTPRequestHandler):
-    """Answer GET and HEAD requests. Each connection has a thread of its own."""
+    """Answer GET and HEAD requests. Each connection has its own thread."""
 
     server: ViewServer
     protocol_version = "HTTP/1.1"
@@ -84,7 +84,7 @@ class ViewHandler(BaseHTTPRequestHandler):
             raise
         except Exception as error:  # one page that cannot be made must not end the others
             self.server.report(f"{self.path[:200]}: {type(error).__name__}: {error}")
-            self._refuse(Refusal(HTTPStatus.INTERNAL_SERVER_ERROR, "this page cannot be made"))
+            self._refuse(Refusal(HTTPStatus.INTERNAL_SERVER_ERROR, "this page cannot be built"))
 
     def send_document(self, _query: dict[str, str]) -> None:
         """Send the page, with the list of runs in it. The script asks for everything else."""

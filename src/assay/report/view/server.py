@@ -105,7 +105,7 @@ class ViewServer(ThreadingHTTPServer):
             self._stop()
 
     def start(self) -> None:
-        """Answer requests in a thread of its own."""
+        """Answer requests in a separate thread."""
         threading.Thread(target=self.serve, name="assay-view", daemon=True).start()
 
     def end(self) -> None:

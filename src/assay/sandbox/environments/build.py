@@ -78,7 +78,7 @@ def _install(recipe: Recipe, python: str, announce: Announce) -> None:
     command = [python, *PIP, "install", "--no-deps", "--progress-bar", "off"]
     command += ["--requirement", str(recipe.lock)]
     collected, errors = 0, []
-    announce(f"fetching {count} packages")
+    announce(f"downloading {count} packages")
     with subprocess.Popen(
         command,
         stdout=subprocess.PIPE,
@@ -92,7 +92,7 @@ def _install(recipe: Recipe, python: str, announce: Announce) -> None:
                 if line.startswith(("Collecting ", "Processing ")):
                     collected += 1
                     if collected % TOLD_EVERY == 0:
-                        announce(f"fetching {collected}/{count} packages")
+                        announce(f"downloading {collected}/{count} packages")
                 elif line.startswith("Installing "):
                     announce(f"installing {count} packages")
                 elif "ERROR" in line:

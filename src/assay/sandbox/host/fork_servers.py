@@ -109,8 +109,8 @@ class ForkServerSandbox(WarmWorkers[Worker]):
     def outputs(self, jobs: Iterable[Job]) -> Iterator[tuple[Verdict, Cases | None]]:
         with contextlib.closing(self._reports(jobs)) as reports:
             for job, outcome in reports:
-                told = outcome.told if isinstance(outcome, Report) else None
-                yield verdict_of(job, outcome), with_outputs(job.tests.cases, told)
+                result = outcome.oracle_result if isinstance(outcome, Report) else None
+                yield verdict_of(job, outcome), with_outputs(job.tests.cases, result)
 
     run_stage = run_here
 

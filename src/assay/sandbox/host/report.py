@@ -11,7 +11,7 @@ from assay.sandbox.inside.serving.messages import Seen
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """Hold what a worker saw of a program. ``result`` comes from it, ``told`` from its oracle."""
+    """Hold a worker's report: the ``result`` of the program, and that of its oracle."""
 
     result: Result | None
     exit_code: int
@@ -22,13 +22,13 @@ class Report:
     peak_mb: float
     output_tail: str
     pressure: str = ""  # what the machine lacked: cpu, memory
-    told: Result | None = None
+    oracle_result: Result | None = None
     killed_by_host: bool = False
 
     @property
     def failure_of_ours(self) -> str:
         """Return why the harness saw no valid outcome of the program, or an empty text."""
-        for result in (self.result, self.told):
+        for result in (self.result, self.oracle_result):
             if result and result.status == "unfit":
                 return result.detail
         return ""
@@ -61,11 +61,11 @@ class BrokeWorker:
 Outcome = Report | SandboxFailure | BrokeWorker
 
 
-def parse_report(data: list[Any], told: Result | None = None) -> Report | SandboxFailure:
+def parse_report(data: list[Any], oracle_result: Result | None = None) -> Report | SandboxFailure:
     """Build a report from what a keeper has ``Seen``. These fields are a report's first ones."""
     seen = Seen(*data)
     result = read_result(data[0]) if data[0] else None
-    report = Report(result, *seen[1:], told=told)
+    report = Report(result, *seen[1:], oracle_result=oracle_result)
     if why := report.failure_of_ours:
         return SandboxFailure(why)
     return report

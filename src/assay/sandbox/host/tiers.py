@@ -6,20 +6,21 @@ from dataclasses import dataclass, replace
 
 # What a verdict's integrity means, in every kind of sandbox.
 SEPARATED = (
-    "tests in another process than the program (integrity: separated): it can neither read them "
-    "nor forge their verdict"
+    "tests in a separate process (integrity: separated): the program can neither read them nor "
+    "forge their verdict"
 )
-SHARED = "tests in the program's own interpreter (integrity: shared): it can forge their verdict"
+SHARED = "tests in the program's own interpreter (integrity: shared): the program can forge their "
+"verdict"
 COMMON = (
     "no network",
     "no privileges, dangerous system calls refused",
     "limits on CPU, wall time, memory, processes, files and output",
     "all processes killed at the end, nothing left for the next program",
-    "a program's memory, files and processes hold nothing of other programs, tests or references",
+    "a program's memory, files and processes hold no data of other programs, tests or references",
     SEPARATED,
     "all processes end when assay ends, even if it is killed",
 )
-OWN_ROOT = "no host files but the system's and Python's, read-only"
+OWN_ROOT = "no host files except the system's and Python's, read-only"
 SIDE_CHANNELS = (
     "side channels: timing, load, and numbers that the kernel counts for the whole machine "
     "(inodes of pipes and sockets, socket cookies)"
@@ -28,9 +29,11 @@ SIDE_CHANNELS = (
 WATCHED = (
     "memory and CPU time of a program's processes are checked 50 times per second, not limited by "
     "the kernel",
-    "SIGCHLD is never delivered, because children that nobody waits for would vanish uncounted",
+    "SIGCHLD is never delivered, because children that are not waited for would disappear "
+    "uncounted",
 )
-HOST_NUMBERS = "process ids and inode numbers are the host's, and count what others start there"
+HOST_NUMBERS = "process ids and inode numbers are the host's, and reveal how many processes and "
+"files others create"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,14 +51,15 @@ CONTAINER = Tier(
     (
         *COMMON,
         "no host files at all",
-        "a user of its own",
+        "a separate user",
         "memory limited by the container's cgroup, and checked 50 times per second",
     ),
     (
         SHARED,
         SIDE_CHANNELS,
         WATCHED[1],
-        "process ids and inode numbers are the container's: they count what programs started",
+        "process ids and inode numbers are the container's, and reveal how many processes and "
+        "files earlier programs created",
         "no sockets at all, not even between a program's own processes",
     ),
     "a container runtime (docker or podman) and 'assay sandbox build-image'",
@@ -70,7 +74,7 @@ TIERS = {
     for tier in (
         Tier(
             "root",
-            (*COMMON, OWN_ROOT, "a user of its own"),
+            (*COMMON, OWN_ROOT, "a separate user"),
             (SHARED, SIDE_CHANNELS),
             "run as root on Linux 5.12 or later, outside of a container or in a privileged one",
         ),
@@ -91,7 +95,7 @@ TIERS = {
                 SIDE_CHANNELS,
                 HOST_NUMBERS,
                 "names, sizes and times of host files can be seen (stat)",
-                "files are limited one by one, not together",
+                "each file is limited, but not their total size",
                 "no sockets at all, not even between a program's own processes",
             ),
             "Linux 6.12 or later with Landlock switched on (lsm=landlock,...)",

@@ -95,7 +95,7 @@ class FileTurnstile:
 
 
 class Descriptor:
-    """Hold an open file, and close it when nobody needs it, such as a thread that has ended."""
+    """Hold an open file, and close it when it is no longer needed, such as after a thread ends."""
 
     def __init__(self, number: int) -> None:
         self._number = number

@@ -24,15 +24,15 @@ def verdict_of(job: Job, outcome: Outcome) -> Verdict:
             job.task_id, job.sample, "fail", BROKE_WORKER, outcome.how,
             integrity=job.tests.integrity, rule=job.program.rule,
         )  # fmt: skip
-    report, told = outcome, outcome.told or outcome.result
-    if told and told.status == "ended" and report.result:
-        told = report.result  # it ended before it had started, and said why
-    told = told or Result("ended")
-    if told.status in INVALID:
-        return invalid(job, INVALID[told.status], told.detail)
-    status: Status = "pass" if told.status == "pass" else "fail"
-    reason, detail = told.reason, told.detail
-    if told.status == "ended" or (report.out_of_memory and status == "fail"):
+    report, result = outcome, outcome.oracle_result or outcome.result
+    if result and result.status == "ended" and report.result:
+        result = report.result  # it ended before it had started, and said why
+    result = result or Result("ended")
+    if result.status in INVALID:
+        return invalid(job, INVALID[result.status], result.detail)
+    status: Status = "pass" if result.status == "pass" else "fail"
+    reason, detail = result.reason, result.detail
+    if result.status == "ended" or (report.out_of_memory and status == "fail"):
         reason, detail = _explain_end(report, job.limits)
     return Verdict(
         task_id=job.task_id,
@@ -40,13 +40,13 @@ def verdict_of(job: Job, outcome: Outcome) -> Verdict:
         status=status,
         reason=reason,
         detail=detail,
-        failing_test=told.failing_test,
+        failing_test=result.failing_test,
         cpu_s=report.cpu_s,
         wall_s=report.wall_s,
         peak_mb=report.peak_mb,
         integrity=job.tests.integrity,
         rule=job.program.rule,
-        groups={name: (right, cases) for name, right, cases in told.groups},
+        groups={name: (right, cases) for name, right, cases in result.groups},
         output="" if status == "pass" else report.output_tail,
     )
 
@@ -56,12 +56,12 @@ def invalid(job: Job, reason: str, detail: str) -> Verdict:
     return Verdict(job.task_id, job.sample, "invalid", reason, detail, rule=job.program.rule)
 
 
-def with_outputs(cases: Cases | None, told: Result | None) -> Cases | None:
+def with_outputs(cases: Cases | None, result: Result | None) -> Cases | None:
     """Return the cases with what the program returned for them, if it did."""
-    if cases is None or told is None or told.outputs is None:
+    if cases is None or result is None or result.outputs is None:
         return None
-    digest = codec.digest([cases.digest, told.outputs])
-    return Cases(cases.inputs, told.outputs, digest, told.slowest_s)
+    digest = codec.digest([cases.digest, result.outputs])
+    return Cases(cases.inputs, result.outputs, digest, result.slowest_s)
 
 
 def _signal_name(number: int) -> str:

@@ -180,8 +180,8 @@ class Worker:
             self._known.add(key, None, len(body))
         self._programs.send(order)
         deadline = time.monotonic() + timeout_s
-        told = read_result(self._oracle.receive(deadline, self._programs.dozing(doze)))
-        return parse_report(self._programs.receive(deadline), told)
+        result = read_result(self._oracle.receive(deadline, self._programs.dozing(doze)))
+        return parse_report(self._programs.receive(deadline), result)
 
     def cpu_s(self) -> float:
         """Return the CPU seconds of both processes and of all that they started."""

@@ -1,1 +1,1 @@
-"""Judge in several processes, each with workers of its own, so that no interpreter is the limit."""
+"""Judge in several processes, each with its own workers, so that no interpreter is the limit."""

@@ -146,7 +146,7 @@ class Dispatch(Generic[C, P, R]):
         earlier = member.process
         assert earlier is not None
         if earlier.closed:
-            raise SandboxError("sandbox: it was closed while it judged.")
+            raise SandboxError("sandbox: was closed while programs were being judged.")
         why = f"the judge process ended ({earlier.explain_end()})"
         with self._changed:
             given, member.given, member.unsent, member.load = member.given, {}, [], 0
@@ -184,7 +184,7 @@ class Dispatch(Generic[C, P, R]):
             )
 
     def _feed(self) -> None:
-        """Give all items out. Runs in a thread of its own."""
+        """Give all items out. Runs in a separate thread."""
         tags = itertools.count()
         try:
             for item in self._items:

@@ -148,7 +148,7 @@ class _JudgeProcess:
         self._answered += message[1] is not None
 
     def _end(self) -> None:
-        """End all workers and this process. Other processes of its own end with it."""
+        """End all workers and this process. Its child processes end with it."""
         threading.Timer(CLEAN_UP_S, os._exit, (1,)).start()
         self._sandbox.close()
         os._exit(0)

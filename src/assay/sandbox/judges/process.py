@@ -32,7 +32,7 @@ CLOSE_S = 10.0  # for all its workers to end
 
 
 class JudgeProcess:
-    """Hold a process with a sandbox of its own. One thread sends, one receives, any may close."""
+    """Hold a process with its own sandbox. One thread sends, one receives, any may close."""
 
     def __init__(self, opening: Opening) -> None:
         self.workers = opening.workers

@@ -26,7 +26,7 @@ R = TypeVar("R")
 
 
 class JudgeProcesses:
-    """Be a sandbox whose workers belong to several processes.
+    """Provide a sandbox whose workers belong to several processes.
 
     This process hands items out, in batches, and takes answers. It judges short lists by itself,
     with the sandbox ``here``. The processes start when there is work, and stay until ``close``.

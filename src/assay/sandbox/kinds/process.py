@@ -51,7 +51,7 @@ class ProcessSandbox(TierSandbox):
         if self._limits:
             guarantees = (
                 *guarantees,
-                f"memory and CPU time of all its processes limited by {self._limits}",
+                f"memory and CPU time of all processes of a program limited by {self._limits}",
             )
         else:
             gaps = (*gaps, *WATCHED)
@@ -97,7 +97,7 @@ def count_judges(workers: int, cores: int) -> int:
 
     One interpreter keeps up with some four workers. Two per process leave room for extraction. On
     2 cores, processes would only take time from the workers. On many cores that all have a worker,
-    each gets a process of its own, so that all that a worker does stays on its core: 2,640 programs
+    each gets its own process, so that all that a worker does stays on its core: 2,640 programs
     per second on 16 cores, and 2,470 with 8 processes.
     """
     if workers >= cores >= LEAST_CORES:

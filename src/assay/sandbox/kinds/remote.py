@@ -22,7 +22,7 @@ AHEAD = 8  # programs per worker of the service that are under way
 
 
 class RemoteSandbox:
-    """Be a sandbox whose workers belong to a judge service.
+    """Provide a sandbox whose workers belong to a judge service.
 
     Its kind names the service's kind, tier and version of assay. The kind is part of the protocol,
     so a run is never resumed by a service of another tier.
@@ -79,7 +79,7 @@ def _token() -> str:
 
 
 def _read_about(client: JudgeClient) -> Remote:
-    """Return what a service says about itself. Raise SandboxError if it is not one of ours."""
+    """Return the description of a judge service. Raise SandboxError if it is not one."""
     data: Any = client.get("/about")
     try:
         remote = Remote(

@@ -98,8 +98,8 @@ class WasmSandbox(WarmWorkers["_Worker"]):
 
     def outputs(self, jobs: Iterable[Job]) -> Iterator[tuple[Verdict, Cases | None]]:
         for job, outcome in self._reports(jobs):
-            told = outcome.result if isinstance(outcome, GuestReport) else None
-            yield _verdict(job, outcome), with_outputs(job.tests.cases, told)
+            result = outcome.result if isinstance(outcome, GuestReport) else None
+            yield _verdict(job, outcome), with_outputs(job.tests.cases, result)
 
     run_stage = run_here
 
@@ -266,11 +266,11 @@ def _verdict(job: Job, outcome: Outcome) -> Verdict:
 
 def _as_if_native(report: GuestReport) -> Report:
     """Return the report as a fork server would have made it."""
-    told, how = report.result, report.ended
-    if how and not (told and (told.status == "fail" or told.status in INVALID)):
-        told = _cut_off(told or Result("ended"), how, report.detail)  # it did not fail before
+    result, how = report.result, report.ended
+    if how and not (result and (result.status == "fail" or result.status in INVALID)):
+        result = _cut_off(result or Result("ended"), how, report.detail)  # it did not fail before
     return Report(
-        result=told,
+        result=result,
         exit_code=0,
         stopped=how if how in ("cpu", "wall") else None,
         out_of_memory=False,
@@ -281,18 +281,18 @@ def _as_if_native(report: GuestReport) -> Report:
     )
 
 
-def _cut_off(told: Result, how: How, detail: str) -> Result:
+def _cut_off(result: Result, how: How, detail: str) -> Result:
     """Return the result of a program whose instance ended. The failing test and groups stay."""
     reasons = {
         "stack": ("exception", "RecursionError: the stack of WebAssembly is exhausted"),
         "answer": ("exit", detail),
         "call": ("timeout", detail),
-        "busy tests": ("timeout", "its answers keep the tests busy for too long"),
+        "busy tests": ("timeout", "its answers take too long to check"),
     }
     if how not in reasons:
-        return told._replace(status="ended")
+        return result._replace(status="ended")
     reason, detail = reasons[how]
-    return told._replace(status="fail", reason=reason, detail=detail)
+    return result._replace(status="fail", reason=reason, detail=detail)
 
 
 def _note(text: str) -> None:

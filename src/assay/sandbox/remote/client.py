@@ -50,7 +50,7 @@ class _BusyError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """The address of a service, and what it wants to see."""
+    """The address of a service, and the headers that it needs."""
 
     host: str
     port: int
@@ -202,7 +202,7 @@ class JudgeClient:
                 raise http.client.IncompleteRead(line) from error
             raise self._error("sent an answer that is not JSON") from error
         if not isinstance(found, dict):
-            raise self._error("sent an answer of another form")
+            raise self._error("sent an unexpected answer")
         return found
 
     def _connection(self) -> http.client.HTTPConnection:

@@ -166,7 +166,8 @@ class Exchange:
             if not left:
                 return
         raise SandboxError(
-            f"judge service {self._client.address}: its answers break off. Check the service."
+            f"judge service {self._client.address}: the connection ended before all verdicts had "
+            "arrived. Check the service."
         )
 
     def _halve(self, jobs: list[Job]) -> Iterator[Outcome]:
@@ -200,8 +201,8 @@ class Exchange:
         """Raise SandboxError if the service is no longer the one that the call began with."""
         if line.get("judge") != self._remote.judge:
             raise SandboxError(
-                f"judge service {self._client.address}: it has changed from {self._remote.judge} "
-                f"to {line.get('judge')}. Use --fresh to judge all programs with the new one."
+                f"judge service {self._client.address}: has changed from {self._remote.judge} to "
+                f"{line.get('judge')}. Use --fresh to judge all programs with the new one."
             )
 
 

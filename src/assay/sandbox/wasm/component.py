@@ -83,7 +83,7 @@ def about(machine_code: Path) -> Build:
     """Return what is recorded about an existing component."""
     build = _read_record(machine_code.with_suffix(".json"))
     if build is None:
-        raise SandboxError(f"{machine_code}: its record is gone. Run the same command again.")
+        raise SandboxError(f"{machine_code}: its record is missing. Run the same command again.")
     return build
 
 

@@ -126,11 +126,11 @@ class Program:
     def load(self) -> None:
         self._load(0, PIECE_S, self._left_s)
 
-    def answer(self, asked: str) -> str:
+    def answer(self, message: str) -> str:
         """Return its answers while a piece lasts, or none once it has ended."""
         if self.end:
             return ""
-        heard, calls = (int(asked), "") if asked[:1].isdigit() else (0, asked)
+        received, calls = (int(message), "") if message[:1].isdigit() else (0, message)
         self._calls = calls or self._calls
         # Only the last call of a piece can be a long one.
         call_s = self._limits.call_cpu_s + PIECE_S if self._limits.call_cpu_s else math.inf
@@ -145,15 +145,15 @@ class Program:
             native_s = self._limits.call_cpu_s / self._limits.slower
             self.end = End("call", f"used {native_s:g} s of CPU time in one call")
         # Tests as code stop at the first failure: there nothing more is counted.
-        return self._again(heard) if self._task.abridged else ""
+        return self._again(received) if self._task.abridged else ""
 
-    def _again(self, heard: int) -> str:
+    def _again(self, received: int) -> str:
         """Return the answers of the interrupted piece, from a new instance, call by call."""
         self._guest.close()
         self._guest = Guest(self._machine, self._limits.memory_mb)
         answers: list[str] = []
         with contextlib.suppress(EndedError):
-            self._load(heard, 0.0, AGAIN_S)
+            self._load(received, 0.0, AGAIN_S)
             until = self._machine.clock.now_s() + AGAIN_S
             calls = self._calls
             while answers[-1:] != ["[]"] and (left_s := until - self._machine.clock.now_s()) > 0:
@@ -173,10 +173,12 @@ class Program:
             text = self._guest.call(name, argument, cpu_s=cpu_s)
             self._said += len(text)
             if len(text) > LARGEST_ANSWER or _items(text) > MOST_ITEMS or _is_too_deep(text):
-                raise EndedError("answer", "gave an answer too large or too deep to be heard")
+                raise EndedError(
+                    "answer", "returned a value that is too large or nested too deeply"
+                )
         except MemoryError as error:
             self._said += MUCH
-            raise EndedError("answer", "gave an answer too large to be copied") from error
+            raise EndedError("answer", "returned a value that is too large") from error
         finally:
             self._left_s -= self._machine.clock.now_s() - started
         return text
@@ -229,19 +231,19 @@ class Machine:
         oracle = self._oracle
         left_s, resumed = TESTS_CPU_S, self.clock.now_s()
 
-        def answer(asked: str) -> str:
+        def answer(message: str) -> str:
             """Answer a call. The program's CPU time does not count as the tests'."""
             nonlocal left_s, resumed
             left_s -= self.clock.now_s() - resumed
             try:
-                return program.answer(asked)
+                return program.answer(message)
             finally:
                 resumed = self.clock.now_s()
                 oracle.allow(left_s)
 
         self._answers = answer
         try:
-            told = read_result(json.loads(oracle.call("trial", key, seed, cpu_s=left_s)))
+            result = read_result(json.loads(oracle.call("trial", key, seed, cpu_s=left_s)))
         except EndedError as error:
             if program.end is not None:
                 return self._forget(_ended(None, program.end))
@@ -250,9 +252,9 @@ class Machine:
             return self._forget(GuestReport(lost=f"the tests ended: {error}"))
         finally:
             self._answers = None
-        if told.status == "unsupported":
-            return GuestReport(told)
-        return _ended(told, program.end)
+        if result.status == "unsupported":
+            return GuestReport(result)
+        return _ended(result, program.end)
 
     def _forget(self, report: GuestReport) -> GuestReport:
         """Close the tests' instance, which has ended or may be damaged, and return the report."""
@@ -261,19 +263,19 @@ class Machine:
         self._oracle = None
         return report._replace(forgotten=True)
 
-    def _call(self, _store: Any, asked: str) -> str:
+    def _call(self, _store: Any, message: str) -> str:
         """Answer a call from an instance. While a program runs, its own calls get an empty text."""
         answers, self._answers = self._answers, None
         try:
-            return answers(asked) if answers else ""
+            return answers(message) if answers else ""
         finally:
             self._answers = answers
 
 
-def _ended(told: Result | None, end: End | None) -> GuestReport:
+def _ended(result: Result | None, end: End | None) -> GuestReport:
     if end is None:
-        return GuestReport(told)
-    return GuestReport(told, end.how, end.detail)
+        return GuestReport(result)
+    return GuestReport(result, end.how, end.detail)
 
 
 def _parse_report(text: str) -> GuestReport:
@@ -283,12 +285,12 @@ def _parse_report(text: str) -> GuestReport:
     much.
     """
     with contextlib.suppress(ValueError, RecursionError, MemoryError):
-        told = json.loads(text)
-        if isinstance(told, list) and len(told) == TEXTS:
-            if tuple(told) == judge.PASSED[:TEXTS]:
+        texts = json.loads(text)
+        if isinstance(texts, list) and len(texts) == TEXTS:
+            if tuple(texts) == judge.PASSED[:TEXTS]:
                 return GuestReport(judge.PASSED)
-            if told[0] == "fail":
-                return GuestReport(judge.fail(*map(str, told[1:])))
+            if texts[0] == "fail":
+                return GuestReport(judge.fail(*map(str, texts[1:])))
     return GuestReport(ended="exit")
 
 

@@ -49,7 +49,7 @@ class Room:
 
 
 class Backlog:
-    """Give programs out in turns, one of each request, to whoever takes them. Thread-safe."""
+    """Give programs out in turns, one from each request. Thread-safe."""
 
     def __init__(self, room: Room) -> None:
         self._room = room

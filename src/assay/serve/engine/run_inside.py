@@ -1,4 +1,4 @@
-"""Run a program as a process of its own, and return what it printed and how it ended.
+"""Run a program as a separate process, and return what it printed and how it ended.
 
 The text of this file is sent to sandboxes: it is the code before every program of ``/run_code``.
 It therefore imports the standard library only, and is never imported by the server.

@@ -55,7 +55,7 @@ class _Open:
 
 
 class _Flow:
-    """Take items, extract where it is asked for, and execute. A job's sample number is its tag.
+    """Take items, extract programs if requested, and execute. A job's sample number is its tag.
 
     Programs go straight to the sandbox's workers. Completions take a second way, with threads of
     their own, because their jobs are ready later: after extraction, or after a first form failed.

@@ -48,7 +48,7 @@ class RunCode:
         ):
             if value > allowed:
                 raise refuse_field(name, f"Input should be at most {allowed:g} on this server")
-        # Every memory limit needs workers of its own, so there are few different ones.
+        # Every memory limit needs its own workers, so there are few different ones.
         rounded = LEAST_MEMORY_MB
         while rounded < memory:
             rounded *= 2

@@ -74,8 +74,8 @@ class Variety:
             self._alike += 1
         if self._alike >= ALIKE and not self._varied:
             raise ModelError(
-                "apr: this version draws the same text for all samples of a prompt. "
-                "Use --n-samples 1, or another engine."
+                "apr: this version generates the same text for all samples of a prompt. Use "
+                "--n-samples 1, or another engine."
             )
 
 
@@ -125,7 +125,7 @@ def _parse(line: str) -> _Answer:
 
 
 def _completion(answer: _Answer, request: Request) -> Completion:
-    text, stopped = _cut(answer.text, request.prompt.stop)
+    text, stopped = _cut_at_stop(answer.text, request.prompt.stop)
     whole = stopped or answer.tokens < request.decoding.max_tokens
     return Completion(
         task_id=request.task_id,
@@ -141,7 +141,7 @@ def _completion(answer: _Answer, request: Request) -> Completion:
     )
 
 
-def _cut(text: str, stop: tuple[str, ...]) -> tuple[str, bool]:
+def _cut_at_stop(text: str, stop: tuple[str, ...]) -> tuple[str, bool]:
     """Return the text before the first stop word, and whether there was one."""
     ends = [at for word in stop if (at := text.find(word)) >= 0]
     return text[: min(ends)] if ends else text, bool(ends)

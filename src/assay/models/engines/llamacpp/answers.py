@@ -20,7 +20,7 @@ class _Sample:
     logprobs: list[float] = field(default_factory=list)
     finish_reason: str = ""
     usage: dict[str, int] = field(default_factory=dict)
-    told: bool = False
+    is_reported: bool = False
 
 
 class Answers:
@@ -84,9 +84,9 @@ class Answers:
 
     def _conclude(self, number: int) -> None:
         sample = self._samples[number]
-        if sample.told:
+        if sample.is_reported:
             return
-        sample.told = True
+        sample.is_reported = True
         error = "" if sample.finish_reason else self._error or "llama.cpp ended the answer early"
         reply = Reply(
             id=sample.id,

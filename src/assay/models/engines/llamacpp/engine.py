@@ -137,7 +137,7 @@ class GgufModel(ProcessModel[LlamaFacts]):
     def gpu(self) -> str:
         """Return the GPU that llama.cpp will use.
 
-        Asked in a process of its own: what the binding loads stays loaded.
+        A separate process checks this, because what the binding loads stays loaded.
         """
         found = "" if self.options.device == "cpu" else driver_gpu()
         if not found:
@@ -170,7 +170,7 @@ class GgufModel(ProcessModel[LlamaFacts]):
 
 
 def _default_name(path: Path, header: GgufHeader) -> str:
-    """Return a name with the number format that most weights have."""
+    """Return a name with the data type of most weights."""
     weights: Counter[int] = Counter()
     for tensor in header.tensors:
         weights[tensor.kind] += math.prod(tensor.shape)

@@ -59,8 +59,8 @@ def check_option_names(options: Iterable[NamedValue]) -> None:
             raise ValueError(why)
         if name not in KNOWN:
             raise ValueError(
-                f"--engine-option {name}: is not a setting of llama.cpp that can be chosen here. "
-                f"Use one of chat_template_kwargs, {', '.join(sorted(KNOWN))}."
+                f"--engine-option {name}: is not a setting of llama.cpp that assay can change. Use "
+                f"one of chat_template_kwargs, {', '.join(sorted(KNOWN))}."
             )
 
 

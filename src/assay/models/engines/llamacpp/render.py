@@ -137,8 +137,8 @@ def _request(address: str, body: object = None) -> Any:
         with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(request) as answer:
             return json.load(answer)
     except urllib.error.HTTPError as refusal:
-        told = json.load(refusal)
-        raise ValueError(told.get("error", {}).get("message", str(refusal))) from refusal
+        content = json.load(refusal)
+        raise ValueError(content.get("error", {}).get("message", str(refusal))) from refusal
 
 
 def _text(piece: str | list[int]) -> str:

@@ -190,7 +190,7 @@ class _Dispatcher:
             threading.Thread(target=self.answer, args=(group,), daemon=True).start()
 
     def answer(self, group: list[Ask]) -> None:
-        def tell(reply: Reply) -> None:
+        def send(reply: Reply) -> None:
             self._lines.reply(reply)
             self._free.release()
 
@@ -202,7 +202,7 @@ class _Dispatcher:
         if len(group) > 1:
             body["n"] = len(group)
         ids = [ask.id for ask in group]
-        answers = Answers(ids, self._prefill, tell, settings.model_context, self._lines.count)
+        answers = Answers(ids, self._prefill, send, settings.model_context, self._lines.count)
         try:
             chat = bool(request.prompt.messages)
             handle = (
@@ -222,10 +222,10 @@ class _Dispatcher:
             "preserved_tokens": list(gap.end_texts),  # others are not in the text
         }
 
-    def _render(self, asked: Render) -> None:
+    def _render(self, request: Render) -> None:
         variables, address = self._lines.settings.template.variables, self._server.listening_address
         try:
-            self._lines.reply(render_prompt(address, asked.prompt, variables, asked.gap))
+            self._lines.reply(render_prompt(address, request.prompt, variables, request.gap))
         except TemplateLimitError as error:
             self._lines.fatal(error)
 

@@ -58,8 +58,8 @@ class Answer:
         self._reasoning.append(reasoning)
         self._texts.append(text)
         self.finish_reason = _text(choice.get("finish_reason")) or self.finish_reason
-        told = choice.get("logprobs") or {}
-        tokens = told.get("token_logprobs") or [t["logprob"] for t in told.get("content") or []]
+        scores = choice.get("logprobs") or {}
+        tokens = scores.get("token_logprobs") or [t["logprob"] for t in scores.get("content") or []]
         self._logprobs += [_logprob(value) for value in tokens if value is not None]
 
 

@@ -60,7 +60,7 @@ class OpenAIModel:
         refuse(options, "openai", "revision")
         if thinking_budget(options) is not None:
             raise UsageError(
-                f"--thinking {options.thinking}: servers have different names for a budget. Use "
+                f"--thinking {options.thinking}: servers use different names for this limit. Use "
                 f"--engine-option thinking_token_budget={options.thinking} (vLLM) or "
                 f"thinking_budget_tokens={options.thinking} (llama.cpp)."
             )
@@ -75,8 +75,8 @@ class OpenAIModel:
         finally:
             opened.server.close()
         self._name = reference or _only(listed, self._address.shown)
-        told = next((m for m in listed or [] if m.name == self._name), None)
-        self._unlisted = listed is not None and told is None
+        entry = next((m for m in listed or [] if m.name == self._name), None)
+        self._unlisted = listed is not None and entry is None
         self._session: Session | None = None
         self._crew: Crew[Request, Completion] | None = None
         self.identity = ModelIdentity(
@@ -87,7 +87,7 @@ class OpenAIModel:
                 {
                     "base_url": self._address.shown,
                     "model": self._name,
-                    "told": by_name(told.lasting if told else ()),
+                    "told": by_name(entry.lasting if entry else ()),
                 }
             ),
             prompt_form="chat" if options.prompt_form == "auto" else options.prompt_form,
@@ -112,7 +112,7 @@ class OpenAIModel:
         return str(self.way)
 
     def render(self, prompt: Prompt) -> Rendered:
-        """Return what is sent. The server makes a text and tokens of it."""
+        """Return the messages. The server renders and tokenises them."""
         body = request_body(
             self._name, Request("", 0, prompt, Decoding(), 0),
             logprobs=False, left_out=(), extra=self._extra,
@@ -132,7 +132,7 @@ class OpenAIModel:
             session.server.close()
 
     def describe(self) -> ServerFacts:
-        left_out, untold = (
+        left_out, lacks_logprobs = (
             (self._session.left_out, self._session.without_logprobs)
             if self._session is not None
             else ((), False)
@@ -143,7 +143,7 @@ class OpenAIModel:
             parallel=self._parallel,
             listed_by_server=False if self._unlisted else None,
             left_out=tuple(sorted(left_out)) or None,
-            logprobs="not told by the server" if untold else None,
+            logprobs="not reported by the server" if lacks_logprobs else None,
             infilling=str(self.__dict__["way"]) if "way" in self.__dict__ else None,
         )
 

@@ -35,9 +35,10 @@ class InfillWay:
         if self.tokens is not None:
             return f"prefix, suffix and middle are marked by {self.tokens}"
         if self.endpoint == INFILL:
-            return "the server's /infill marks prefix and suffix"
-        unverified = "" if self.verified else " (whether it uses it, it does not report)"
-        return f"the server's completions have a suffix{unverified}"
+            return "prefix and suffix are sent to the server's /infill"
+        unverified = "" if self.verified else " (the server does not report whether it uses the "
+        "suffix)"
+        return f"the suffix is sent to the server's /completions{unverified}"
 
     @property
     def is_native(self) -> bool:

@@ -34,10 +34,10 @@ class Gate:
             self._tokens_from = max(self._tokens_from, now) + tokens * self._token_s
             return 0.0
 
-    def settle(self, asked: int, used: int) -> None:
-        """Correct the count of an admitted request from ``asked`` to ``used`` tokens."""
+    def settle(self, estimate: int, used: int) -> None:
+        """Correct the count of an admitted request from ``estimate`` to ``used`` tokens."""
         with self._lock:
-            self._tokens_from -= (asked - used) * self._token_s
+            self._tokens_from -= (estimate - used) * self._token_s
 
     def hold(self, seconds: float) -> None:
         """Admit nothing for so many seconds, as the server demands."""

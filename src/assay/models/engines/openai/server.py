@@ -55,7 +55,7 @@ class PassingError(Exception):
 
 
 class RefusedError(Exception):
-    """The server refuses this request, however often it is sent."""
+    """The server refuses this request, and would refuse it again."""
 
     def __init__(self, text: str, found: Complaint) -> None:
         super().__init__(text)
@@ -138,12 +138,12 @@ class Server:
         try:
             with self._response("GET", "models", None, LISTING.seconds) as response:
                 try:
-                    told = _parse(_read(response, LISTING.bytes))
+                    listing = _parse(_read(response, LISTING.bytes))
                 except ValueError as error:
                     raise PassingError(f"the list of models is not valid ({error})") from error
         except RefusedError:
             return None
-        return parse_listing(told)
+        return parse_listing(listing)
 
     def complete(self, endpoint: str, body: bytes, limits: AnswerLimits) -> Answer:
         answer = Answer(limits.characters)

@@ -24,7 +24,7 @@ TASK_ID = re.compile(
     rb'\s*\{\s*"task_id"\s*:\s*("(?:[^"\\]|\\.)*"|\d+(?=\s*,))'
     rb'(?:\s*,\s*"sample"\s*:\s*(\d+)\s*,)?'
 )
-CUT = "its line was cut in half"
+CUT = "its line is cut off"
 RESULT_FILES = dataclasses.replace(SAMPLES, most=1 << 30)
 
 
@@ -38,7 +38,7 @@ class Record(NamedTuple):
 def records(path: Path, *, partial: bool = False) -> Iterator[Record]:
     """Yield the records of a file or folder. Raise ModelError if it cannot be read.
 
-    ``partial`` accepts a last line that was cut in half: its sample exists, but failed.
+    ``partial`` accepts a last line that is cut off: its sample exists, but failed.
     """
     if path.is_dir():
         yield from _folder(path)
@@ -61,18 +61,18 @@ def _lines(path: Path, *, partial: bool) -> Iterator[Record]:
                 raise
             if not partial:
                 raise ModelError(
-                    f"{where}: was cut in half. Give the whole file, or leave the line out with "
-                    "assay score --partial."
+                    f"{where}: is cut off. Give the whole file, or leave the line out with assay "
+                    "score --partial."
                 ) from error
             record = _rest(where, line)
         yield Record(where, record)
 
 
 def _rest(where: str, line: bytes) -> dict[str, Any]:
-    """Return what is left of a line that was cut in half: its task and sample."""
+    """Return the task and sample of a line that is cut off."""
     found = TASK_ID.match(line)
     if found is None:
-        raise ModelError(f"{where}: was cut in half before its task_id. Delete the line.")
+        raise ModelError(f"{where}: is cut off before its task_id. Delete the line.")
     with SAMPLES.reporting(where):
         named = {"task_id": parse_json(found[1])}
         if found[2]:

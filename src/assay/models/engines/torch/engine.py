@@ -78,7 +78,7 @@ class TorchModel(ProcessModel[TorchFacts]):
         if thinking_budget(options) is not None:
             raise UsageError(
                 f"--thinking {options.thinking}: the {identity.engine} engine cannot limit "
-                "thoughts. Use --thinking on or off."
+                "reasoning tokens. Use --thinking on or off."
             )
         check_chat_settings(options, identity.prompt_form, template, identity.name)
         self._overrides = own_options(options)

@@ -56,7 +56,7 @@ class Made:
 
 
 class Texts:
-    """Convert requests to tokens in ``asked``, with questions about tokens, and tokens to texts."""
+    """Convert requests to tokens in ``inbox``, with requests about tokens, and tokens to texts."""
 
     def __init__(
         self, loaded: Loaded, lines: Lines[TorchSettings], template: TemplateSettings
@@ -66,13 +66,13 @@ class Texts:
         self._render = template_process(loaded.tokenizer, template).render
         self._last: tuple[Prompt | None, tuple[int, ...], str] = None, (), ""
         self._made: queue.SimpleQueue[Made] = queue.SimpleQueue()
-        self.asked: queue.SimpleQueue[TokenAsk | Tokenize | Score] = queue.SimpleQueue()
+        self.inbox: queue.SimpleQueue[TokenAsk | Tokenize | Score] = queue.SimpleQueue()
 
     def start(self) -> None:
         for loop in (self._take, self._give):
             threading.Thread(target=loop, daemon=True).start()
 
-    def tell(self, ask: TokenAsk, tokens: list[int], logprob: float | None) -> None:
+    def finish(self, ask: TokenAsk, tokens: list[int], logprob: float | None) -> None:
         end = next((at for at, token in enumerate(tokens, 1) if token in ask.ends), len(tokens))
         tokens = tokens[:end]
         elapsed = time.perf_counter() - ask.started if tokens else 0.0
@@ -80,7 +80,7 @@ class Texts:
 
     def fail(self, ask: TokenAsk, reason: str) -> None:
         ask.error = reason
-        self.tell(ask, [], None)
+        self.finish(ask, [], None)
 
     def stopped(
         self, asks: Sequence[TokenAsk], tokens: Sequence[list[int]], new: int
@@ -105,17 +105,17 @@ class Texts:
 
     def _take_one(self, message: Any) -> None:
         if isinstance(message, Render):
-            asked = message.prompt, message.gap
-            self._lines.reply(render_prompt(self._loaded.tokenizer, self._render, *asked))
+            parts = message.prompt, message.gap
+            self._lines.reply(render_prompt(self._loaded.tokenizer, self._render, *parts))
             return
         if isinstance(message, Tokenize | Score):
-            self.asked.put(message)
+            self.inbox.put(message)
             return
         ask = self._ask(message.id, message.request, message.gap)
         if ask.error:
-            self.tell(ask, [], None)
+            self.finish(ask, [], None)
         else:
-            self.asked.put(ask)
+            self.inbox.put(ask)
 
     def _ask(self, identifier: int, request: Request, gap: Gap | None) -> TokenAsk:
         prompt, decoding, context = request.prompt, request.decoding, self._loaded.context
@@ -202,13 +202,13 @@ class Texts:
 
 
 def _text_tokens(made: Made) -> list[int]:
-    """Return the tokens of a text, without the one that ended what was filled in."""
+    """Return the tokens of a text, without the token that ended an infilled middle."""
     ended = bool(made.tokens) and made.tokens[-1] in made.ask.ends
     return made.tokens[:-1] if ended else made.tokens
 
 
 def _find_hidden(tokenizer: Any) -> frozenset[int]:
-    """Return the special tokens that do not belong to the text: all but the marks of thoughts."""
+    """Return the special tokens that do not belong to the text: all except reasoning markers."""
     special = {
         token: str(added)
         for token, added in tokenizer.added_tokens_decoder.items()

@@ -23,7 +23,7 @@ GPU_PIECE = 1 << 25  # numbers at a time: enough to keep a GPU busy, within 1 GB
 def read_weights(
     tensors: Sequence[Tensor], model: Any, device: str = "cpu"
 ) -> dict[str, torch.Tensor]:
-    """Return the tensors of a file in the number formats of ``model``, whose own have no memory.
+    """Return the tensors of a file in the data types of ``model``, whose own have no memory.
 
     They are created on ``device``. A GPU gets the quantised bytes and dequantises them itself.
     Raise ValueError if the file lacks a weight of the model, has others, or other shapes.
@@ -76,7 +76,7 @@ def dequantise_on(tensor: Tensor, device: str) -> torch.Tensor:
 def _one_thread_a_copy() -> Iterator[int]:
     """Yield the number of threads that torch would use. Inside, torch uses one.
 
-    Otherwise each copying thread would wait for threads of its own.
+    Otherwise each copying thread would wait for its own threads.
     """
     threads = torch.get_num_threads()
     torch.set_num_threads(1)

@@ -101,25 +101,25 @@ class Engine:
     def serve(self) -> None:
         self._texts.start()
         while True:
-            self._hear()
+            self._receive()
             try:
                 self._admit()
                 self._advance()
             except torch.OutOfMemoryError:
                 self._shrink()
 
-    def _hear(self) -> None:
+    def _receive(self) -> None:
         """Receive messages. Wait only if there is nothing else to do."""
         while True:
             try:
                 idle = not self._waiting and not self._busy
-                asked = self._texts.asked.get(block=idle)
+                request = self._texts.inbox.get(block=idle)
             except queue.Empty:
                 return
-            if isinstance(asked, TokenAsk):
-                self._waiting.append(asked)
+            if isinstance(request, TokenAsk):
+                self._waiting.append(request)
             else:
-                self._score(asked)
+                self._score(request)
 
     def _score(self, question: Tokenize | Score) -> None:
         """Score given tokens with the memory of idle slots."""
@@ -239,7 +239,7 @@ class Engine:
         finished = sorted(done)
         made = zip(finished, slots.tokens(finished), slots.logprobs(finished), strict=True)
         for slot, tokens, logprob in made:
-            self._texts.tell(self._busy[slot], tokens, logprob)
+            self._texts.finish(self._busy[slot], tokens, logprob)
         for source, target in slots.free(finished):
             self._busy[target] = self._busy[source]
         del self._busy[slots.count :]

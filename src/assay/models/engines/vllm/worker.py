@@ -91,7 +91,8 @@ def _load(settings: VllmSettings) -> Any:
     for name in by_name(settings.options):
         if name not in known:
             raise ValueError(
-                f"--engine-option {name}: this vLLM has no such engine argument. Drop it."
+                f"--engine-option {name}: this version of vLLM has no such engine argument. Drop "
+                "it."
             )
     return LLMEngine.from_engine_args(EngineArgs(**arguments), UsageContext.LLM_CLASS)
 
@@ -103,7 +104,9 @@ def _reasoning(settings: VllmSettings) -> dict[str, Any]:
     try:
         from vllm.config.reasoning import ReasoningConfig
     except ImportError:
-        raise ValueError("this vLLM cannot limit thoughts. Use --thinking on or off.") from None
+        raise ValueError(
+            "this version of vLLM cannot limit reasoning tokens. Use --thinking on or off."
+        ) from None
     start, end = settings.tags
     return {"reasoning_config": ReasoningConfig(reasoning_start_str=start, reasoning_end_str=end)}
 
@@ -156,8 +159,8 @@ class _Server:
 
     def _begin(self, message: Any) -> None:
         if isinstance(message, Render):
-            asked = message.prompt, message.gap
-            self._lines.reply(render_prompt(self._tokenizer, self._render, *asked))
+            parts = message.prompt, message.gap
+            self._lines.reply(render_prompt(self._tokenizer, self._render, *parts))
             return
         identifier, request = str(message.id), message.request
         started = time.perf_counter()

@@ -52,7 +52,7 @@ def _scores(examination: Examination, benchmark: str) -> list[Item]:
 
 
 def is_same_model(recorded: ModelIdentity | None, identity: ModelIdentity) -> bool:
-    """Return whether a result is for this model: weights, adapter, number format, prompt form."""
+    """Return whether a result is for this model: weights, adapter, data type, prompt form."""
     return recorded is not None and all(
         getattr(recorded, name) == getattr(identity, name) for name in IDENTITY
     )

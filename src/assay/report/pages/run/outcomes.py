@@ -32,7 +32,7 @@ class Outcome:
 
 
 def find_outcome(verdict: Verdict, tests: str = "") -> Outcome:
-    """Return what a failed test expected and got, as far as texts tell.
+    """Return what a failed test expected and got, as far as the texts show.
 
     ``tests`` is the test code of the problem, if it is known.
     """

@@ -148,7 +148,8 @@ def list_marks(result: Result) -> Iterator[tuple[str, str, str]]:
     if shared := scores.integrity.get("shared", 0):
         yield "soft", "shared", f"{count(shared, 'verdict')} could be forged by the program."
     if result.timing.reused:
-        yield "soft", "reused", f"{count(result.timing.reused, 'completion')} were made before."
+        yield "soft", "reused", f"{count(result.timing.reused, 'completion')} were generated "
+        "before."
     if result.flaky:
         yield "bad", "flaky", f"{count(len(result.flaky), 'verdict')} changed when repeated."
     for reason in result.not_publishable:

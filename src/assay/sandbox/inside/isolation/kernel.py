@@ -119,7 +119,7 @@ def _held_capabilities() -> int:
 
 
 def keep_capabilities(*numbers: int) -> None:
-    """Give up all capabilities but these, as far as they are held."""
+    """Give up all capabilities except these."""
     bits = sum(1 << number for number in numbers) & (_held_capabilities() if numbers else 0)
     low, high = bits & 0xFFFFFFFF, bits >> 32
     # Two sets of (effective, permitted, inheritable): the low 32 capabilities, then the high ones.
@@ -137,7 +137,7 @@ def loses_capabilities() -> bool:
 
 
 def become(uid: int) -> None:
-    """Become a user without any rights of its own."""
+    """Become a user without any rights."""
     os.setresgid(uid, uid, uid)
     os.setresuid(uid, uid, uid)
 

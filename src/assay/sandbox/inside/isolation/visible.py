@@ -79,7 +79,7 @@ def is_below(path: str, folders: Iterable[str]) -> bool:
 
 
 def readable_pieces(shown: Iterable[str], hidden: list[str]) -> Iterator[str]:
-    """Yield folders and files that together are all of ``shown`` but for what is hidden."""
+    """Yield folders and files that together are ``shown`` without the hidden parts."""
     for path in shown:
         if is_below(path, hidden):
             continue

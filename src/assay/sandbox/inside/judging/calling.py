@@ -57,5 +57,5 @@ def result(
 
 
 def failure_of(error: BaseException) -> dict[str, str]:
-    reason, detail = judge.told(error)
+    reason, detail = judge.explain_error(error)
     return {"raised": type(error).__name__, "reason": reason, "detail": detail}

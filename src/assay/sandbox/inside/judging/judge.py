@@ -52,7 +52,7 @@ def judge(namespace: dict[str, object], program: str, tests: types.CodeType, tex
         exec(code, namespace)
         exec(tests, namespace)
     except BaseException as error:
-        return fail(*told(error), failing_test(error, text))
+        return fail(*explain_error(error), failing_test(error, text))
     return PASSED
 
 
@@ -68,7 +68,7 @@ def _unexplained(_error: BaseException) -> tuple[str, str] | None:
 explain: Callable[[BaseException], tuple[str, str] | None] = _unexplained
 
 
-def told(error: BaseException) -> tuple[str, str]:
+def explain_error(error: BaseException) -> tuple[str, str]:
     """Return a verdict's reason and detail."""
     try:
         explained = explain(error)

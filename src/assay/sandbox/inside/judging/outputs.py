@@ -10,7 +10,7 @@ RELATIVE = 1e-5  # of numbers, where the comparison is tolerant
 
 
 def is_exact(printed: str, expected: str) -> bool:
-    """Return whether both are equal, but for newlines at the end."""
+    """Return whether both are equal, except for newlines at the end."""
     return printed.rstrip("\n") == expected.rstrip("\n")
 
 

@@ -1,6 +1,6 @@
 """Judge programs by what they print for an input, and read function cases that are texts.
 
-A program runs once per case, in a process of its own. Only its input goes there. What is expected,
+A program runs once per case, in a separate process. Only its input goes there. What is expected,
 and the comparison, stay here.
 """
 
@@ -87,10 +87,10 @@ def call_tests(body: TestBody, texts: Texts) -> trial.CaseTests:
     return trial.CaseTests(body._replace(inputs={GROUP: inputs}, expected={GROUP: expected}))
 
 
-def made(body: TestBody) -> Tests:
+def prepare_tests(body: TestBody) -> Tests:
     """Make tests of any kind ready to run."""
     if body.texts is None:
-        return trial.made(body)
+        return trial.prepare_tests(body)
     texts = read_texts(body.texts)
     try:
         if not texts.pairs:

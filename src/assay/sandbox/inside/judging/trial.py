@@ -47,7 +47,7 @@ def checked(answer: Any) -> Answer:
         raise EndedError from error
 
 
-def made(body: TestBody) -> Tests:
+def prepare_tests(body: TestBody) -> Tests:
     """Make tests ready to run."""
     try:
         return CodeTests(body) if body.inputs is None else CaseTests(body)
@@ -157,7 +157,7 @@ class Calls:
         """Return what the tests said about the last call."""
         if self._failure and error is self._raised:
             return judge.fail(self._failure.reason, self._failure.detail, failing_test)
-        reason, detail = judge.told(error)
+        reason, detail = judge.explain_error(error)
         if self.made and self._failure is None:
             detail = f"{detail}: {self._shown()} gave {_shown(self._value)}"
         return judge.fail(reason, detail, failing_test)
@@ -265,7 +265,7 @@ def _right(matches: Any, arguments: list[Any], expected: Any, got: Any) -> bool:
 
 
 def _unfit(why: str) -> Result:
-    """Return that these tests cannot run apart from a program, which is not its failure."""
+    """Report that these tests cannot run in a separate process. The program has not failed."""
     return Result("unfit", detail=why)
 
 

@@ -1,6 +1,6 @@
 """Run the tests in the process that knows the answers, and call the program by a channel.
 
-It is isolated like the programs, apart from them, and judges one after the other. It accepts only
+It is isolated like the programs, and from them, and judges one after the other. It accepts only
 plain data from a program. Anything else counts against the program.
 """
 
@@ -170,9 +170,9 @@ class Oracle:
             with limit_work(CPU_S):
                 return tests.run(channel)
         except TooSlowError:
-            return judge.fail("timeout", "its answers keep the tests busy for too long")
+            return judge.fail("timeout", "its answers take too long to check")
         except MemoryError:
-            return judge.fail("memory", "its answers take more memory than the tests have")
+            return judge.fail("memory", "its answers need more memory than the tests have")
         finally:
             for descriptor in descriptors:  # which tells the keeper that the program can go
                 os.close(descriptor)
@@ -180,7 +180,7 @@ class Oracle:
     def _tests(self, turn: Turn) -> scripts.Tests:
         if turn.body_follows:
             encoded = wire.receive_encoded(JOBS)
-            tests = scripts.made(TestBody(*json.loads(encoded)))
+            tests = scripts.prepare_tests(TestBody(*json.loads(encoded)))
             self._kept.add(turn.key, tests, len(encoded))
         return self._kept.items[turn.key]
 

@@ -19,7 +19,7 @@ CONTROL, CHANNEL = 3, 4  # a program's
 JOBS, REPORTS, LINK = 3, 4, 5  # a server's
 BACKSTOP = 4  # times the limit: next to a busy process, ticks were 1.6 times the time used
 HERE, BEGUN = b"h", b"+"  # sent before the program runs
-TOO_LONG = "the program's own text takes more memory than it may have"
+TOO_LONG = "the program's own code needs more memory than its limit"
 # Separates what a process reports at its end. Not JSON: in a fork, its encoder costs 0.1 ms.
 SEPARATOR, LENIENT = "\0", "surrogatepass"
 

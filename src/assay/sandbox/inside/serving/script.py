@@ -87,7 +87,7 @@ def run(enter: Callable[[], None], control: int, given: int, output: int, errors
             print(error.code, file=sys.stderr)
     except BaseException as error:
         _finish(namespace, given_names)
-        tell(*(text.replace(SEPARATOR, "") for text in judge.told(error)))
+        tell(*(text.replace(SEPARATOR, "") for text in judge.explain_error(error)))
     _finish(namespace, given_names)
     os._exit(0)
 

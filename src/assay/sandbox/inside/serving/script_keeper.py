@@ -188,7 +188,7 @@ class _Runs:
         )
         self._failed |= failed
         if not (told.begun or failed or told.unfit == sample.TOO_LONG):
-            self.give_up(told.unfit or "the process ended before it had begun")
+            self.give_up(told.unfit or "the process ended before it started")
         self.is_over |= bool(one.pressure)
 
     def explain(self, limits: Limits) -> tuple[str, str]:

@@ -96,7 +96,7 @@ class WitWorld(wit_world.WitWorld):  # type: ignore[misc]
         preamble = judge.compiled(task.preamble, judge.PREAMBLE)
         tests = judge.compiled(task.tests, judge.TESTS)
         told = judge.judge(judge.prepared(preamble), task.program, tests, task.tests)
-        return _told(told[:TEXTS])
+        return _to_json(told[:TEXTS])
 
     def load(self, job: str) -> None:
         task, state.skip, state.piece_s = json.loads(job)
@@ -121,12 +121,12 @@ class WitWorld(wit_world.WitWorld):  # type: ignore[misc]
             )
             if monotonic() >= until:
                 break
-        return _told(answers)
+        return _to_json(answers)
 
     def keep(self, key: str, tests: str) -> None:
         body = TestBody(*json.loads(tests))
         lack = absent.imports.find(body.code, trusted=True)
-        kept.add(key, LackingTests(lack) if lack else scripts.made(body), len(tests))
+        kept.add(key, LackingTests(lack) if lack else scripts.prepare_tests(body), len(tests))
 
     def trial(self, key: str, seed: str) -> str:
         # Random inputs are the same for every program, and no program can predict them.
@@ -134,7 +134,7 @@ class WitWorld(wit_world.WitWorld):  # type: ignore[misc]
         return json.dumps(kept.items[key].run(_Calls()))
 
 
-def _told(message: Any, dumps: Any = json.dumps) -> str:
+def _to_json(message: Any, dumps: Any = json.dumps) -> str:
     """Return the message as JSON, or an empty text if the program broke even that."""
     try:
         return str(dumps(message))
