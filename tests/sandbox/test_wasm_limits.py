@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,6 +18,7 @@ from assay.sandbox.kinds import wasm
 from assay.sandbox.wasm import component
 from assay.sandbox.wasm.messages import GuestLimits, GuestReport, Request
 from assay.types import Cases, Job, Limits, Program, Tests, Verdict
+from tests.busy_processes import busy_processes
 
 pytest.importorskip("wasmtime", reason="needs wasmtime: pip install 'assay-eval[wasm]'")
 pytestmark = [pytest.mark.slow, pytest.mark.wasm]
@@ -141,15 +140,10 @@ def test_a_wrong_answer_stays_one_when_the_program_ends_later(sandbox: wasm.Wasm
 def on_a_busy_core(worker: int) -> Iterator[None]:
     core = min(os.sched_getaffinity(0))
     os.sched_setaffinity(worker, {core})
-    hogs = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(3)]
-    try:
+    with busy_processes(3) as hogs:
         for hog in hogs:
-            os.sched_setaffinity(hog.pid, {core})
+            os.sched_setaffinity(hog, {core})
         yield
-    finally:
-        for hog in hogs:
-            hog.kill()
-            hog.wait()
 
 
 @needs_schedstat

@@ -11,13 +11,13 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from assay.sandbox import open_sandbox
 from assay.types import Benchmark, Job, Limits, Program, SampleKey, Tests
+from tests.busy_processes import busy_processes
 from tests.e2e.test_resume import descendants, survivors
 
 HOSTILE = (
@@ -26,19 +26,6 @@ HOSTILE = (
     "x = []\nwhile True: x.append(bytearray(1 << 20))",
     "for i in range(50): print('x' * 10**6)",
 )
-
-
-@contextmanager
-def busy_machine(count: int = 8) -> Iterator[None]:
-    """Processes that never rest, each in a session (and so a scheduling group) of its own."""
-    loop = [sys.executable, "-c", "while True: pass"]
-    busy = [subprocess.Popen(loop, start_new_session=True) for _ in range(count)]
-    try:
-        yield
-    finally:
-        for process in busy:
-            process.kill()
-            process.wait()
 
 
 def mounts() -> int:
@@ -104,7 +91,7 @@ def test_verdicts_do_not_depend_on_the_machines_load(humaneval: Benchmark) -> No
 
     idle = verdicts()
     assert sum(status == "pass" for status, _, _ in idle.values()) == 410
-    with busy_machine():
+    with busy_processes(8, own_sessions=True):
         for _ in range(3):
             assert verdicts() == idle
 
@@ -115,7 +102,7 @@ def test_a_starved_program_gets_its_time() -> None:
     work = "import time\nwhile time.process_time() < 1.5: pass\ndef f(): return 1\n"
     sandbox = open_sandbox("process", 1)
     limits = Limits(cpu_s=4, wall_s=2)
-    with busy_machine(2 * (os.cpu_count() or 1)):
+    with busy_processes(2 * (os.cpu_count() or 1), own_sessions=True):
         (verdict,) = sandbox.judge(
             [Job("t", 0, Program(work, "x"), Tests("f", "assert f() == 1"), limits)]
         )

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from assay.types import Integrity, Limits, Verdict
+from tests.busy_processes import busy_processes
 from tests.security.in_tiers import TIERS, Step, job, judge_in
 
 MIB = 1 << 20
@@ -105,25 +104,12 @@ def f():
 """
 
 
-@contextlib.contextmanager
-def busy_neighbours(count: int) -> Iterator[None]:
-    """Run processes beside the harness that never rest."""
-    spin = [sys.executable, "-c", "while True: pass"]
-    neighbours = [subprocess.Popen(spin) for _ in range(count)]
-    try:
-        yield
-    finally:
-        for neighbour in neighbours:
-            neighbour.kill()
-            neighbour.wait()
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("tier", TIERS)
 def test_a_program_that_naps_on_a_busy_machine_has_failed(tier: str) -> None:
     """On the old code it was invalid: after each nap it waits for a CPU that others have."""
     naps = job("naps", NAPS, limits=Limits(cpu_s=1, wall_s=3))
-    with busy_neighbours(2 * len(os.sched_getaffinity(0))):
+    with busy_processes(2 * len(os.sched_getaffinity(0))):
         (verdict,) = judge_in(tier, [Step([naps])])
     assert (verdict.status, verdict.reason) == ("fail", "timeout"), verdict
 
