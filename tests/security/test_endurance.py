@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from assay.sandbox import open_sandbox
-from assay.types import Benchmark, Job, Limits, Program, SampleKey, Tests
+from assay.types import Benchmark, Job, Limits, Program, SampleKey, Tests, Verdict
 from tests.busy_processes import busy_processes
 from tests.e2e.test_resume import descendants, survivors
 
@@ -26,6 +26,9 @@ HOSTILE = (
     "x = []\nwhile True: x.append(bytearray(1 << 20))",
     "for i in range(50): print('x' * 10**6)",
 )
+
+
+RANDOM_INPUTS = {"HumanEval/38", "HumanEval/50"}  # chosen again by the benchmark's own tests
 
 
 def mounts() -> int:
@@ -85,9 +88,12 @@ def mixed(benchmark: Benchmark) -> Iterator[Job]:
 def test_verdicts_do_not_depend_on_the_machines_load(humaneval: Benchmark) -> None:
     def verdicts() -> Mapping[SampleKey, tuple[str, str, str]]:
         sandbox = open_sandbox("process", 2)
-        found = {v.key: (v.status, v.reason, v.detail) for v in sandbox.judge(mixed(humaneval))}
+        found = {v.key: (v.status, v.reason, shown(v)) for v in sandbox.judge(mixed(humaneval))}
         sandbox.close()
         return found
+
+    def shown(verdict: Verdict) -> str:
+        return "" if verdict.task_id in RANDOM_INPUTS else verdict.detail
 
     idle = verdicts()
     assert sum(status == "pass" for status, _, _ in idle.values()) == 410
