@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import resource
 import signal
 import subprocess
@@ -31,18 +32,20 @@ HOSTILE = (
 RANDOM_INPUTS = {"HumanEval/38", "HumanEval/50"}  # chosen again by the benchmark's own tests
 
 
-def mounts() -> int:
-    return len(Path("/proc/self/mounts").read_text().splitlines())
+def leftovers(workers: set[int]) -> list[str]:
+    """Return mounts and control groups of these workers. Other harnesses may have theirs."""
+    names = [f"assay-{pid}" for pid in workers]
+    mounts = Path("/proc/self/mounts").read_text().splitlines()
+    groups = map(str, Path("/sys/fs/cgroup").glob("*/**/assay-*"))
+    return [one for one in (*mounts, *groups) if any(re.search(rf"{n}\b", one) for n in names)]
 
 
-def cgroups() -> set[Path]:
-    return set(Path("/sys/fs/cgroup").glob("*/**/assay-*"))
-
-
-@pytest.mark.slow
-def test_honest_verdicts_beside_hostile_programs() -> None:
-    """10,000 programs, one in a hundred hostile."""
-    count = 10_000
+@pytest.mark.parametrize(
+    "count",
+    [pytest.param(3000, marks=pytest.mark.slow), pytest.param(10_000, marks=pytest.mark.whole)],
+)
+def test_honest_verdicts_beside_hostile_programs(count: int) -> None:
+    """One program in a hundred is hostile."""
 
     def jobs() -> Iterator[Job]:
         for i in range(count):
@@ -53,7 +56,6 @@ def test_honest_verdicts_beside_hostile_programs() -> None:
                 code, limits = f"def f(x):\n    return x + {i % 2}\n", Limits()
             yield Job(str(i), 0, Program(code, "x"), Tests("f", "assert f(1) == 2"), limits)
 
-    before = mounts(), cgroups()
     sandbox = open_sandbox("process", 2)
     family: set[int] = set()
     wrong, seen, early, late = [], 0, 0, 0
@@ -64,15 +66,14 @@ def test_honest_verdicts_beside_hostile_programs() -> None:
             wrong.append(verdict)
         if seen == 1000:
             early = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        family |= descendants(os.getpid()) if seen % 1000 == 0 else set()
+        family |= descendants(os.getpid()) if seen % 500 == 0 else set()
     late = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     sandbox.close()
     assert wrong == []
     assert seen == count
     assert late - early < 20_000  # KiB
     assert survivors(family) == []
-    assert mounts() == before[0]
-    assert cgroups() <= before[1]
+    assert leftovers(family) == []
 
 
 def mixed(benchmark: Benchmark) -> Iterator[Job]:
