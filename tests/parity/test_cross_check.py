@@ -22,13 +22,13 @@ from tests.security.peer_attacks import REPORT, SECRET, attacks
 
 pytestmark = [pytest.mark.slow, pytest.mark.parity]
 # EvalPlus 0.3.1 passes no program for HumanEval/32, not even its own (its pull request 201).
-REFUSED = {("HumanEval/32", 1), ("HumanEval/32", 3)}
+REFUSED = {("HumanEval/32", 1)}
 
 
 @pytest.fixture
 def mixed(humaneval: Benchmark, tmp_path: Path) -> Path:
-    """Five samples a problem, right and wrong in turn: 820."""
-    samples = [(task_id, code) for task_id, _, code in made(humaneval, 5)]
+    """Two samples per problem, a right and a wrong one: 328."""
+    samples = [(task_id, code) for task_id, _, code in made(humaneval, 2)]
     return write_completions(tmp_path / "mixed.jsonl", samples)
 
 
@@ -47,14 +47,14 @@ def test_both_verdicts_side_by_side(assay: Cli, mixed: Path) -> None:
     assert alone["protocol"]["judge"] == "evalplus"
     # Its limits are of wall time: a busy machine fails some right programs.
     late = alone["results"]["reasons"].get("timeout", 0)
-    assert alone["results"]["samples_passed"] == 410 - len(REFUSED) - late
+    assert alone["results"]["samples_passed"] == 164 - len(REFUSED) - late
     found = json.loads(assay(*asked, "--cross-check").stdout)
-    assert found["cross_check"]["samples"] == 820
+    assert found["cross_check"]["samples"] == 328
     differing = found["cross_check"]["disagreements"]
     assert {(d["task_id"], d["sample"]) for d in differing} >= REFUSED
     assert [d for d in differing if not d["explained"]] == []
     assert all("reference" in d["explained"] for d in differing if d["task_id"] == "HumanEval/32")
-    assert found["results"]["samples_passed"] == 410
+    assert found["results"]["samples_passed"] == 164
 
 
 # EvalPlus takes ``open`` and most of ``os`` away from programs, not this.

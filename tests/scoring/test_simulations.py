@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from simulate_statistics import Scenario, scenarios, simulate, simulate_peeking
 
@@ -23,8 +25,13 @@ def test_coverage_and_size_in_short(scenario: Scenario) -> None:
         assert found.claimed <= 0.11
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("scenario", scenarios(), ids=str)
+def as_parameter(scenario: Scenario) -> Any:
+    large = scenario.problems * scenario.samples >= 5000
+    marks = pytest.mark.whole if large else pytest.mark.slow
+    return pytest.param(scenario, marks=marks, id=str(scenario))
+
+
+@pytest.mark.parametrize("scenario", map(as_parameter, scenarios()))
 def test_coverage_and_size(scenario: Scenario) -> None:
     found = simulate(scenario, 400)  # good to about 3.3 points
     few = scenario.problems < 100 or scenario.clustered  # clusters: 41 originals

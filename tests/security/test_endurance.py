@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import resource
 import signal
 import subprocess
@@ -16,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from assay.sandbox import open_sandbox
-from assay.types import Benchmark, Job, Limits, Program, SampleKey, Tests
+from assay.types import Benchmark, Job, Limits, Program, SampleKey, Tests, Verdict
 from tests.busy_processes import busy_processes
 from tests.e2e.test_resume import descendants, survivors
 
@@ -28,18 +29,23 @@ HOSTILE = (
 )
 
 
-def mounts() -> int:
-    return len(Path("/proc/self/mounts").read_text().splitlines())
+RANDOM_INPUTS = {"HumanEval/38", "HumanEval/50"}  # chosen again by the benchmark's own tests
 
 
-def cgroups() -> set[Path]:
-    return set(Path("/sys/fs/cgroup").glob("*/**/assay-*"))
+def leftovers(workers: set[int]) -> list[str]:
+    """Return mounts and control groups of these workers. Other harnesses may have theirs."""
+    names = [f"assay-{pid}" for pid in workers]
+    mounts = Path("/proc/self/mounts").read_text().splitlines()
+    groups = map(str, Path("/sys/fs/cgroup").glob("*/**/assay-*"))
+    return [one for one in (*mounts, *groups) if any(re.search(rf"{n}\b", one) for n in names)]
 
 
-@pytest.mark.slow
-def test_honest_verdicts_beside_hostile_programs() -> None:
-    """10,000 programs, one in a hundred hostile."""
-    count = 10_000
+@pytest.mark.parametrize(
+    "count",
+    [pytest.param(3000, marks=pytest.mark.slow), pytest.param(10_000, marks=pytest.mark.whole)],
+)
+def test_honest_verdicts_beside_hostile_programs(count: int) -> None:
+    """One program in a hundred is hostile."""
 
     def jobs() -> Iterator[Job]:
         for i in range(count):
@@ -50,7 +56,6 @@ def test_honest_verdicts_beside_hostile_programs() -> None:
                 code, limits = f"def f(x):\n    return x + {i % 2}\n", Limits()
             yield Job(str(i), 0, Program(code, "x"), Tests("f", "assert f(1) == 2"), limits)
 
-    before = mounts(), cgroups()
     sandbox = open_sandbox("process", 2)
     family: set[int] = set()
     wrong, seen, early, late = [], 0, 0, 0
@@ -61,15 +66,14 @@ def test_honest_verdicts_beside_hostile_programs() -> None:
             wrong.append(verdict)
         if seen == 1000:
             early = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        family |= descendants(os.getpid()) if seen % 1000 == 0 else set()
+        family |= descendants(os.getpid()) if seen % 500 == 0 else set()
     late = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     sandbox.close()
     assert wrong == []
     assert seen == count
     assert late - early < 20_000  # KiB
     assert survivors(family) == []
-    assert mounts() == before[0]
-    assert cgroups() <= before[1]
+    assert leftovers(family) == []
 
 
 def mixed(benchmark: Benchmark) -> Iterator[Job]:
@@ -85,9 +89,12 @@ def mixed(benchmark: Benchmark) -> Iterator[Job]:
 def test_verdicts_do_not_depend_on_the_machines_load(humaneval: Benchmark) -> None:
     def verdicts() -> Mapping[SampleKey, tuple[str, str, str]]:
         sandbox = open_sandbox("process", 2)
-        found = {v.key: (v.status, v.reason, v.detail) for v in sandbox.judge(mixed(humaneval))}
+        found = {v.key: (v.status, v.reason, shown(v)) for v in sandbox.judge(mixed(humaneval))}
         sandbox.close()
         return found
+
+    def shown(verdict: Verdict) -> str:
+        return "" if verdict.task_id in RANDOM_INPUTS else verdict.detail
 
     idle = verdicts()
     assert sum(status == "pass" for status, _, _ in idle.values()) == 410
