@@ -380,6 +380,7 @@ def test_mistakes_of_both_files_are_listed(tmp_path: Path) -> None:
         ("problems:\n  - date: 2024-13-01", "mine.yaml", "month must be in 1..12, line 2"),
         ("tolerance: 0x" + "f" * 9000, "mine.yaml", "more than 3,500 digits, line 1"),
         ("problems:\n  - <<: {}", "mine.yaml", "'<<' (merge) is not supported as a key, line 2"),
+        ('system: "\\ud800"', "mine.yaml", "Line 1: system: has a surrogate"),
         ("? [a]\n: 1", "mine.yaml", "a list or mapping is not supported as a key, line 1"),
         (b"name: x\nlicence: \xe9", "mine.yaml", "Line 2: is not UTF-8 (byte 17)"),
         (b"\x80\x04\x95\x00", "mine.yaml", "is not UTF-8"),

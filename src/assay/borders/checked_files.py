@@ -115,6 +115,16 @@ class FileChecker:
         self.add(place, f"{shown(value)} is not a list. Write '- item' lines.")
         return []
 
+    def text(self, place: Place, value: str) -> str:
+        """Return a text if it can be written to a file, and otherwise an empty one."""
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            what = "has a surrogate, which is not a character"
+            self.add(place, f"{place[-1]}: {what}. Remove it.")
+            return ""
+        return value
+
 
 def as_day(value: Any) -> Any:
     """Return a day as text. YAML reads 2024-08-01 as a date."""

@@ -51,7 +51,7 @@ class _Loader(yaml.SafeLoader):
         if self._count > MOST_VALUES:
             raise yaml.YAMLError(f"{TOO_MANY} after expanding aliases")
 
-    def construct_scalar(self, node: yaml.ScalarNode) -> Any:
+    def construct_scalar(self, node: yaml.ScalarNode | yaml.MappingNode) -> str:
         if node.tag in NUMBERS and len(node.value) > MOST_DIGITS:
             raise ValueError(f"a number has more than {MOST_DIGITS:,} digits")
         return super().construct_scalar(node)

@@ -280,10 +280,8 @@ class ProblemChecker(FileChecker):
             self.add(place, f"{key}: {shown(value)} is not text. Write it in quotes.")
         elif not (empty or value.strip()):
             self.add(place, f"{key}: is empty. Write a text, or drop the key.")
-        elif not _is_unicode(value):
-            self.add(place, f"{key}: has a surrogate, which is not a character. Remove it.")
         else:
-            return value
+            return self.text(place, value)
         return ""
 
     def _attempt_in(self, place: Place, read: Callable[..., str], *arguments: str) -> str | None:
@@ -301,11 +299,3 @@ def _has_nan(value: Any) -> bool:
     if isinstance(value, list | tuple | set):
         return any(map(_has_nan, value))
     return bool(value != value)
-
-
-def _is_unicode(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True

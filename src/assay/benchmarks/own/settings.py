@@ -83,7 +83,7 @@ def _read_text(checker: FileChecker, entry: Entry, key: str) -> str:
     if key == "version" and isinstance(value, int | float) and not isinstance(value, bool):
         return str(value)
     if isinstance(value, str):
-        return value
+        return checker.text((*entry.place, key), value)
     checker.add((*entry.place, key), f"{key}: {shown(value)} is not text. Write it in quotes.")
     return ""
 
