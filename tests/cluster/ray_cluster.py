@@ -72,6 +72,19 @@ class LocalCluster:
             self.nodes = [*alive, self.add()]
             assert time.monotonic() < deadline
 
+    def judges(self) -> set[int]:
+        """Return the processes of judge actors."""
+        raylets = [node.all_processes["raylet"][0].process.pid for node in self.nodes]
+        pids = (pid for raylet in raylets for pid in descendants(raylet))
+        return {pid for pid in pids if read_title(pid).startswith("ray::JudgePool")}
+
+    def wait_for_judges(self, expected: set[int]) -> None:
+        """Wait until there are no others than these."""
+        deadline = time.monotonic() + SOON_S
+        while left := self.judges() - expected:
+            assert time.monotonic() < deadline, left
+            time.sleep(0.1)
+
     def close(self) -> None:
         self._cluster.shutdown()
 
@@ -79,6 +92,12 @@ class LocalCluster:
 def raylet_is_alive(node: Any) -> bool:
     (raylet,) = node.all_processes["raylet"]
     return raylet.process.poll() is None
+
+
+def read_title(pid: int) -> str:
+    with contextlib.suppress(OSError):
+        return Path(f"/proc/{pid}/cmdline").read_text()
+    return ""
 
 
 def descendants(pid: int) -> list[int]:

@@ -155,8 +155,12 @@ benchmarks: [mini]
 
 
 def test_a_killed_driver_resumes(cluster: LocalCluster, mini: Benchmark, tmp_path: Path) -> None:
-    """A suite is killed, interrupted, and resumed while a node is killed: the same verdicts."""
+    """A suite is killed, interrupted, and resumed while a node is killed: the same verdicts.
+
+    A driver that is killed or interrupted leaves no actor behind.
+    """
     cluster.restore(NODES)
+    ours = cluster.judges()  # of the site
     path = write_completions(tmp_path / "samples.jsonl", slow_programs(mini, 0.5))
     (tmp_path / "suite.yaml").write_text(SUITE.format(samples=path))
     command = [*ASSAY, "suite", "suite.yaml", "--no-cache", "--workers", "1"]
@@ -165,6 +169,7 @@ def test_a_killed_driver_resumes(cluster: LocalCluster, mini: Benchmark, tmp_pat
     wait_for_verdicts(tmp_path, 2, first)
     first.kill()
     first.communicate(timeout=RUN_S)
+    cluster.wait_for_judges(ours)
     second = start(tmp_path, command)
     wait_for_verdicts(tmp_path, count_verdicts(tmp_path) + 2, second)
     second.send_signal(signal.SIGINT)
@@ -172,6 +177,7 @@ def test_a_killed_driver_resumes(cluster: LocalCluster, mini: Benchmark, tmp_pat
     assert second.returncode == 130
     assert err.splitlines()[-1].startswith("assay: Interrupted. Completed work is saved")
     assert "Traceback" not in err
+    cluster.wait_for_judges(ours)
     before = count_verdicts(tmp_path)
     assert before < len(mini.problems)
     third = start(tmp_path, command)

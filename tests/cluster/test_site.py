@@ -8,20 +8,21 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from assay import __version__
+from assay import __version__, models
 from assay.cluster.actors import Place
 from assay.cluster.connection import Node, check_address, unwrap
 from assay.cluster.engine import check_libraries
 from assay.cluster.pool import PoolFacts
 from assay.cluster.sandbox import PoolRules
-from assay.cluster.site import engine_places, gpus_per_engine
+from assay.cluster.site import engine_places, gpus_per_engine, open_here
 from assay.errors import ModelError, RunError, SandboxError, UsageError
 from assay.models import EngineOptions
-from assay.types import Benchmark, Capabilities
+from assay.types import Benchmark, Capabilities, ModelIdentity
 from tests.cluster.ray_cluster import require_ray
 from tests.conftest import Cli, references, write_completions
 
@@ -61,6 +62,23 @@ def test_without_gpus_one_engine_per_node_or_per_threads() -> None:
 def test_gpus_are_requested_where_none_are(options: dict[str, Any], problem: str) -> None:
     with pytest.raises(UsageError, match=problem):
         places([CPU_NODE], **options)
+
+
+def test_the_driver_needs_no_gpu_and_has_the_identity_of_the_nodes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Its own number format would be that of a CPU, and every node would refuse the model."""
+
+    def open_model(_: str, options: EngineOptions, __: Any) -> Any:
+        assert options.device == "auto"
+        variant = options.dtype or "float32"
+        return SimpleNamespace(identity=ModelIdentity("m", "hf", "w", "chat", variant=variant))
+
+    monkeypatch.setattr(models, "open_model", open_model)
+    for options, variant in (
+        (EngineOptions(device="cuda"), "bfloat16"), (EngineOptions(dtype="float16"), "float16"),
+    ):  # fmt: skip
+        assert open_here("m", options, 1, print).identity.variant == variant
 
 
 def test_nodes_that_judge_alike_are_accepted() -> None:

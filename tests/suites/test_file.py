@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 
 import pytest
@@ -10,11 +11,22 @@ from assay.borders.checked_files import Mistakes
 from assay.errors import UsageError
 from assay.models import EngineOptions
 from assay.pipeline import EvalConfig, ProblemSelection
+from assay.pipeline.samples import SelectedProblems
 from assay.pipeline.suite.file import load_suite
-from assay.pipeline.suite.plan import PlannedRun, plan_runs
-from assay.pipeline.suite.suite import SuiteError
+from assay.pipeline.suite.plan import PlannedRun, ReadyRun, plan_runs
+from assay.pipeline.suite.run import _SuiteRunner
+from assay.pipeline.suite.suite import (
+    RunSettings,
+    Suite,
+    SuiteBenchmark,
+    SuiteError,
+    SuiteModel,
+)
+from assay.progress import Silent
 from assay.runs.stores.suites import Baseline
+from assay.types import Benchmark, Decoding
 from tests.conftest import Cli
+from tests.test_pipeline import ScriptedModel
 
 GOOD = """\
 suite: night
@@ -257,3 +269,23 @@ def test_errors_have_every_problem(tmp_path: Path) -> None:
     assert isinstance(caught.value, UsageError)
     assert len(caught.value.problems) == 2
     assert "Line 1: there are no models." in str(caught.value)
+
+
+def test_targets_of_a_split_have_its_name_in_results(mini: Benchmark, tmp_path: Path) -> None:
+    targets = {"pass@1": 0.5}
+    entries = tuple(
+        SuiteBenchmark("mini", RunSettings(split=split), targets=targets) for split in ("", "train")
+    )
+    suite = Suite((SuiteModel("m"),), entries)
+    runs = []
+    for entry in entries:
+        config = EvalConfig("mini", tmp_path, split=entry.settings.split or "")
+        plan = PlannedRun(config, suite.models[0], entry, suite.decodings[0])
+        name = f"mini-{config.split}" if config.split else "mini"
+        selected = SelectedProblems(dataclasses.replace(mini, name=name), "", 20)
+        key = ("m", EngineOptions())
+        runs.append(ReadyRun(plan, ScriptedModel(mini), key, selected, Decoding()))
+    record = _SuiteRunner(suite, runs, Silent(), lambda *_: None)._record()
+    names = ["mini", "mini-train"]
+    assert [target.benchmark for target in record.targets] == names
+    assert [row.benchmark for row in record.rows] == names

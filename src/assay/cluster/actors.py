@@ -19,7 +19,7 @@ from assay.cluster.messages import ToHost, encode
 from assay.errors import AssayError, RunError
 
 MOST_FAILURES = 3  # of a place in a row
-HELD = 256  # large contexts that stay in the object store
+HELD = 256 << 20  # bytes of large contexts that stay in the object store for other hosts
 CALLS_AT_A_TIME = 8  # that an actor serves, in threads
 LINGER_S, LINGER_PER_MEMBER_S = 0.02, 0.001
 CLOSE_S = 5.0
@@ -32,19 +32,23 @@ class Objects:
 
     def __init__(self, ray: Any) -> None:
         self._ray = ray
-        self._held: OrderedDict[bytes, Any] = OrderedDict()
+        self._held: OrderedDict[bytes, tuple[Any, int]] = OrderedDict()  # with their sizes
+        self._size = 0
         self._lock = threading.Lock()
 
     def put(self, content: bytes) -> Any:
+        """Return a reference. Ray keeps the content at least until a call with it has ended."""
         key = hashlib.blake2b(content, digest_size=16).digest()
         with self._lock:
-            found = self._held.get(key)
-            if found is None:
-                found = self._held[key] = self._ray.put(content)
+            if key not in self._held:
+                self._held[key] = self._ray.put(content), len(content)
+                self._size += len(content)
             self._held.move_to_end(key)
-            while len(self._held) > HELD:
-                self._held.popitem(last=False)
-        return found
+            reference, _ = self._held[key]
+            while self._size > HELD and len(self._held) > 1:
+                _, (_, size) = self._held.popitem(last=False)
+                self._size -= size
+        return reference
 
 
 class RayMember(Member):

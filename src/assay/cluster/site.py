@@ -23,6 +23,7 @@ from assay.cluster.sandbox import ClusterSandbox, PoolRules, check_version
 from assay.errors import UsageError
 from assay.models import EngineOptions, Model
 from assay.models.devices import CPU
+from assay.models.options import DTYPES
 from assay.models.settings import refuse
 from assay.pipeline.site import CheckModel
 from assay.progress import Announce
@@ -139,13 +140,18 @@ class RaySite:
         return ClusterSandbox(self._ray, staff, rules)
 
     def open_model(self, spec: str, options: EngineOptions, announce: Announce) -> Model:
-        here = models.open_model(spec, options, announce)
+        engine = models.parse_reference(spec, announce).engine
+        if engine and models.backends.get(engine).devices == "none":
+            return models.open_model(spec, options, announce)  # a server, or recorded completions
+        gpus = gpus_per_engine(self._nodes(), options)  # nodes that join or leave do not change it
+        if not gpus:
+            options = dataclasses.replace(options, device="cpu")
+        here = open_here(spec, options, gpus, announce)
         how = models.backends.get(here.identity.engine).devices
-        if how == "none":  # a server, or recorded completions
+        if how == "none":
             return here
         if how == "processes":
             refuse(options, "ray", "devices")
-        gpus = gpus_per_engine(self._nodes(), options)  # nodes that join or leave do not change it
         role = self._engine_role(engine_settings(spec, options, here), gpus)
         model = ClusterModel(
             self._ray, here, lambda: self._staff(role), lambda call: self._probe(role, call), gpus
@@ -251,6 +257,21 @@ class RaySite:
             return ask(self._ray, call(actor), CHECK_S)
         finally:
             end_actors(self._ray, [actor], role.close)
+
+
+def open_here(spec: str, options: EngineOptions, gpus: int, announce: Announce) -> Model:
+    """Open a model on the driver's machine, with the identity that it has on the nodes.
+
+    The driver may have no GPU. The number format, which depends on the device, is that of nodes.
+    """
+    if not gpus:
+        return models.open_model(spec, options, announce)
+    options = dataclasses.replace(options, device="auto")
+    model = models.open_model(spec, options, announce)
+    if model.identity.variant and not options.dtype:
+        options = dataclasses.replace(options, dtype=DTYPES["cuda"])
+        model = models.open_model(spec, options, announce)
+    return model
 
 
 def engine_settings(spec: str, options: EngineOptions, model: Model) -> EngineSettings:

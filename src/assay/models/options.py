@@ -17,6 +17,8 @@ BatchMode = Literal["auto", "on", "off"]
 
 
 Device = Literal["auto", "cpu", "cuda"]
+# Number formats unless the user names one. They are part of the identity, so engines do not choose.
+DTYPES = {"cpu": "float32", "cuda": "bfloat16"}
 
 
 LONGEST_TIMEOUT_S = 86_400

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from assay import benchmarks, models
+from assay import models
 from assay.borders.checked_files import Mistakes
 from assay.models import EngineOptions
 from assay.pipeline.config import EvalConfig
@@ -74,10 +74,8 @@ class ReadyRun:
 
     @property
     def benchmark(self) -> str:
-        """Return the name in the suite, or for a file of the user's own the name in results."""
-        entry = self.plan.benchmark
-        own = benchmarks.is_file(entry.reference)
-        return self.selected.benchmark.name if own else entry.name
+        """Return the name in results. That of a split has the split in it."""
+        return self.selected.benchmark.name
 
 
 def prepare_suite(

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from assay.pipeline.suite.plan import ModelKey, ReadyRun
-    from assay.pipeline.suite.suite import Suite
+    from assay.pipeline.suite.suite import Suite, SuiteBenchmark
     from assay.progress import Reporter
     from assay.types import Decoding
 
@@ -180,13 +180,11 @@ class _SuiteRunner:
 
     def _record(self) -> SuiteRecord:
         """Write and return the state of the suite."""
-        entries = self._suite.benchmarks
-        own = {run.plan.benchmark.name: run.benchmark for run in self._runs}
-        names = {entry.name: own.get(entry.name, entry.name) for entry in entries}
-        targets = (Target(names[b.name], s, f) for b in entries for f, s in b.targets.items())
+        named = [(self._name_in_results(entry), entry) for entry in self._suite.benchmarks]
+        targets = (Target(name, s, f) for name, b in named for f, s in b.targets.items())
         baselines = (
-            dataclasses.replace(baseline, benchmark=names[b.name])
-            for b in entries
+            dataclasses.replace(baseline, benchmark=name)
+            for name, b in named
             for baseline in b.baselines
         )
         record = SuiteRecord(
@@ -200,11 +198,13 @@ class _SuiteRunner:
             write_suite(self._path, record)
         return record
 
+    def _name_in_results(self, entry: SuiteBenchmark) -> str:
+        names = (run.benchmark for run in self._runs if run.plan.benchmark is entry)
+        return next(names, entry.name)
+
 
 def _row(run: ReadyRun) -> SuiteRow:
-    config = run.plan.config
-    label = f"{run.benchmark}-{config.split}" if config.split else run.benchmark
     return SuiteRow(
-        run.model.identity.name, label + run.selected.label, config.prompt_strategy,
-        run.plan.decoding.name,
+        run.model.identity.name, run.benchmark + run.selected.label,
+        run.plan.config.prompt_strategy, run.plan.decoding.name,
     )  # fmt: skip

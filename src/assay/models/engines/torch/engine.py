@@ -29,6 +29,7 @@ from assay.models.engines.torch.settings import Generate, TorchFacts, TorchSetti
 from assay.models.gpu import driver_gpu, require_gpu
 from assay.models.identity import folder_identity
 from assay.models.names import default_name
+from assay.models.options import DTYPES
 from assay.models.settings import (
     check_chat_settings,
     own_options,
@@ -46,7 +47,6 @@ if TYPE_CHECKING:
 
 PACKAGES = ("torch", "transformers")
 WORKER = "assay.models.engines.torch.worker"
-DTYPES = {"cpu": "float32", "cuda": "bfloat16"}
 # Settings of a model's configuration that the user cannot override.
 RESERVED = {
     "dtype": "--dtype",

@@ -22,6 +22,7 @@ from assay.models.devices import device_environment, parse_devices
 from assay.models.engines.vllm.settings import VllmFacts, VllmSettings
 from assay.models.identity import folder_identity
 from assay.models.named_values import NamedValue
+from assay.models.options import DTYPES
 from assay.models.settings import (
     check_chat_settings,
     own_options,
@@ -37,8 +38,6 @@ if TYPE_CHECKING:
     from assay.types import Request
 
 WORKER = "assay.models.engines.vllm.worker"
-# Set here, not by vLLM: its own choice is not known yet when the identity is computed.
-DTYPES = {"cpu": "float32", "cuda": "bfloat16"}
 # Arguments of the engine that the user cannot set.
 RESERVED = {
     "model": "--model",
