@@ -74,8 +74,8 @@ def test_problems_are_gaps_in_solutions_of_humaneval(name: str) -> None:
 def test_lost_white_space_is_put_back_in_the_documented_share_of_programs() -> None:
     removed: dict[str, Callable[[str], str]] = {
         "the line's end": lambda text: text.rstrip("\n"),
-        "the first blank": lambda text: text[1:],
-        "all blanks before the code": str.lstrip,
+        "the first space": lambda text: text[1:],
+        "all spaces before the code": str.lstrip,
     }
     problems = benchmarks.load("humaneval-infilling-single-line").problems
     page = (Path(__file__).parents[2] / "docs" / "infilling.md").read_text()

@@ -263,11 +263,9 @@ def _why(
     if verdict.status == "pass" and reference_is_refused:
         return "it fails the task's own reference solution too"
     if verdict.status == "pass" and UNCUT in verdict.rule.split("+"):
-        return "the program needs its demonstration, which the rule 'demo' had removed from the "
-        "program for the other judge"
+        return "the program needs its demonstration, which the other judge did not get"
     if is_alike_alone:
-        return "the program lacks imports or helpers of the prompt. With --prompt-imports none "
-        "both judges agree"
+        return "the program lacks code of the prompt; with --prompt-imports none both judges agree"
     if other.timed_out and verdict.reason != "timeout":
         return "the other judge's limit is wall time, which depends on the load of the machine"
     return ""

@@ -9,8 +9,9 @@ SEPARATED = (
     "tests in a separate process (integrity: separated): the program can neither read them nor "
     "forge their verdict"
 )
-SHARED = "tests in the program's own interpreter (integrity: shared): the program can forge their "
-"verdict"
+SHARED = (
+    "tests in the program's interpreter (integrity: shared): the program can forge their verdict"
+)
 COMMON = (
     "no network",
     "no privileges, dangerous system calls refused",
@@ -32,8 +33,7 @@ WATCHED = (
     "SIGCHLD is never delivered, because children that are not waited for would disappear "
     "uncounted",
 )
-HOST_NUMBERS = "process ids and inode numbers are the host's, and reveal how many processes and "
-"files others create"
+HOST_NUMBERS = "process ids and inode numbers are the host's, and count what others create there"
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,8 +36,7 @@ class InfillWay:
             return f"prefix, suffix and middle are marked by {self.tokens}"
         if self.endpoint == INFILL:
             return "prefix and suffix are sent to the server's /infill"
-        unverified = "" if self.verified else " (the server does not report whether it uses the "
-        "suffix)"
+        unverified = "" if self.verified else " (the server does not report whether it uses it)"
         return f"the suffix is sent to the server's /completions{unverified}"
 
     @property

@@ -148,8 +148,11 @@ def list_marks(result: Result) -> Iterator[tuple[str, str, str]]:
     if shared := scores.integrity.get("shared", 0):
         yield "soft", "shared", f"{count(shared, 'verdict')} could be forged by the program."
     if result.timing.reused:
-        yield "soft", "reused", f"{count(result.timing.reused, 'completion')} were generated "
-        "before."
+        yield (
+            "soft",
+            "reused",
+            f"{count(result.timing.reused, 'completion')} were generated earlier.",
+        )
     if result.flaky:
         yield "bad", "flaky", f"{count(len(result.flaky), 'verdict')} changed when repeated."
     for reason in result.not_publishable:
