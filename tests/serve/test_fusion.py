@@ -87,7 +87,7 @@ def test_files_are_there(language: str, code: str) -> None:
 
 def test_files_are_fetched() -> None:
     code = "open('a.txt', 'w').write('secret'); open('/tmp/b', 'w').write('sauce')"
-    result = run(code, fetch_files=["a.txt", "/tmp/b", "missing"])
+    result = run(code, fetch_files=["a.txt", "/tmp/b", "missing", "no\0file"])
     found = {name: base64.b64decode(data) for name, data in result.files.items()}
     assert found == {"a.txt": b"secret", "/tmp/b": b"sauce"}
 
@@ -139,6 +139,7 @@ def test_a_bad_request_has_fastapis_form(client: httpx.Client) -> None:
         ({"code": "x", "language": "cobol"}, "language", "literal_error"),
         ({"language": "python"}, "code", "missing"),
         ({"code": "x", "language": "python", "run_timeout": 1e6}, "run_timeout", "value_error"),
+        ({"code": "x", "language": "python", "run_timeout": 10**400}, "run_timeout", "value_error"),
     ):
         response = client.post("/run_code", json=body)
         assert response.status_code == 422
@@ -185,6 +186,12 @@ def test_code_of_clients_is_never_run_by_the_server(client: httpx.Client) -> Non
     body = {"dataset": "mini", "id": 1, "completion": "", "config": config}
     response = client.post("/submit", json=body)
     assert (response.status_code, "never runs" in response.text) == (400, True)
+
+
+@pytest.mark.parametrize("seconds", [0, -1, float("nan"), 10**400])
+def test_a_time_limit_of_a_submission_must_be_one(client: httpx.Client, seconds: float) -> None:
+    body = {"dataset": "mini", "id": 1, "completion": "", "config": {"run_timeout": seconds}}
+    assert client.post("/submit", content=json.dumps(body)).status_code == 422
 
 
 def test_the_asynchronous_client_works_too() -> None:

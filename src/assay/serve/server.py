@@ -17,6 +17,7 @@ import uvicorn
 from assay.borders.guard import is_loopback
 from assay.errors import UsageError
 from assay.serve.app import make_app
+from assay.serve.connections import ImpatientProtocol
 from assay.serve.logs import Log, LogHandler
 from assay.serve.options import HOST, ServeOptions
 from assay.serve.service import Service
@@ -46,6 +47,7 @@ class JudgeServer:
             make_app(self.service), log_config=None, access_log=False, lifespan="off",
             timeout_keep_alive=KEEP_ALIVE_S, backlog=BACKLOG, server_header=False, ws="none",
             timeout_graceful_shutdown=LAST_S, proxy_headers=False, limit_concurrency=MOST_OPEN,
+            http=ImpatientProtocol,
         )  # fmt: skip
         self._server = uvicorn.Server(config)
         self._server.handle_exit = handle_signals(self._server, self.service)

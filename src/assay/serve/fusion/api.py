@@ -43,7 +43,7 @@ class FusionApi:
     async def run_code(self, request: Request) -> Response:
         """Run a program."""
         service = self._service
-        body = await read_body(request, service.options)
+        body = await read_body(request, service)
         wanted = read_run_code(body)
         if wanted.language not in service.languages:
             why = f"no runner for the language {wanted.language!r} is installed on this server"
@@ -63,12 +63,12 @@ class FusionApi:
 
     async def list_ids(self, request: Request) -> Response:
         """List the tasks of a benchmark."""
-        wanted = read_dataset(await read_body(request, self._service.options))
+        wanted = read_dataset(await read_body(request, self._service))
         return reply_json([p.task_id for p in _slice(await self._served(wanted.dataset), wanted)])
 
     async def get_prompts(self, request: Request) -> Response:
         """Return the prompts of a benchmark."""
-        wanted = read_dataset(await read_body(request, self._service.options))
+        wanted = read_dataset(await read_body(request, self._service))
         served = await self._served(wanted.dataset)
         problems = _slice(served, wanted)
         return reply_json(
@@ -77,14 +77,14 @@ class FusionApi:
 
     async def get_prompt_by_id(self, request: Request) -> Response:
         """Return the prompt of one task."""
-        wanted = read_dataset(await read_body(request, self._service.options), names_task=True)
+        wanted = read_dataset(await read_body(request, self._service), names_task=True)
         served = await self._served(wanted.dataset)
         return reply_json(_prompt(served, _find(served, wanted.id).problem, wanted))
 
     async def submit(self, request: Request) -> Response:
         """Judge a completion."""
         service = self._service
-        body = await read_body(request, service.options)
+        body = await read_body(request, service)
         wanted = read_dataset(body, submits=True)
         served = await self._served(wanted.dataset)
         subject = _find(served, wanted.id)

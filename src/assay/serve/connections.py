@@ -1,0 +1,52 @@
+"""Close connections on which no request begins."""
+
+from __future__ import annotations
+
+import asyncio
+
+from uvicorn.protocols.http.auto import AutoHTTPProtocol
+
+HEAD_S = 30.0  # for the head of a request, from the connection or its first byte
+
+
+class ImpatientProtocol(AutoHTTPProtocol):  # type: ignore[misc,valid-type]
+    """Wait for the head of a request for a limited time. uvicorn itself waits for ever.
+
+    Otherwise clients without a token could hold all connections by sending nothing.
+    """
+
+    _head_timer: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:
+        """Expect a request soon."""
+        super().connection_made(transport)
+        self._expect()
+
+    def data_received(self, data: bytes) -> None:
+        """Parse data. If it is a part of a head, expect the rest soon."""
+        super().data_received(data)
+        if not self._is_idle():
+            self._forget()
+        elif self._head_timer is None:
+            self._expect()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Expect nothing."""
+        self._forget()
+        super().connection_lost(exc)
+
+    def _is_idle(self) -> bool:
+        return self.cycle is None or self.cycle.response_complete
+
+    def _expect(self) -> None:
+        self._head_timer = self.loop.call_later(HEAD_S, self._give_up)
+
+    def _forget(self) -> None:
+        if self._head_timer is not None:
+            self._head_timer.cancel()
+            self._head_timer = None
+
+    def _give_up(self) -> None:
+        self._head_timer = None
+        if self._is_idle():
+            self.transport.abort()
