@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import itertools
 import json
 from collections.abc import Iterator
 from typing import Any
@@ -11,6 +12,7 @@ from typing import Any
 import httpx
 import pytest
 
+from assay.serve.engine.backlog import FullError
 from assay.serve.fusion.requests import LANGUAGES
 from assay.serve.server import JudgeServer
 from assay.types import Benchmark
@@ -253,6 +255,20 @@ def test_verl_rewards_what_is_right(client: httpx.Client) -> None:
     assert verl_result(client, function, "1\n2", "3") is True
     asserts = "def add(a, b):\n    return a - b\n\n\nassert add(1, 2) == 3"
     assert verl_result(client, asserts, "", None) == -2
+
+
+def test_a_full_queue_is_waited_for_because_verl_takes_429_for_a_failed_program(
+    client: httpx.Client, server: JudgeServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    submit, calls = server.service.engine.submit, itertools.count()
+
+    def refuse_first(ticket: Any) -> None:
+        if next(calls) == 0:
+            raise FullError("the queue is full", 1)
+        submit(ticket)
+
+    monkeypatch.setattr(server.service.engine, "submit", refuse_first)
+    assert verl_result(client, "print(input())", "1", "1\n") is True
 
 
 @pytest.mark.parametrize("cheat", ["import sys\nsys.exit(0)\n", "import os\nos._exit(0)\n"])

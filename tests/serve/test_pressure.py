@@ -216,9 +216,7 @@ def test_a_stream_that_takes_too_long_says_so() -> None:
         assert 'route="/judge",status="504"' in client.get("/metrics").text
 
 
-def test_bodies_that_arrive_at_a_time_are_bounded(
-    client: httpx.Client, server: JudgeServer
-) -> None:
+def test_bodies_on_their_way_are_bounded(client: httpx.Client, server: JudgeServer) -> None:
     server.service.body_bytes = server.service.options.queue_mb << 20
     try:
         response = client.post("/judge", json={"programs": [FAST]})

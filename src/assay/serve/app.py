@@ -145,6 +145,7 @@ class _Endpoint:
         except RefusedError as error:
             return error.response()
         except FullError as error:
+            self._service.metrics.count("assay_rejected_total", why=str(error))
             return RefusedError(429, str(error), retry_after=str(error.retry_after_s)).response()
         except DrainingError:
             return RefusedError(503, "the server is ending", retry_after="5").response()

@@ -9,7 +9,7 @@ from uvicorn.protocols.http.auto import AutoHTTPProtocol
 HEAD_S = 30.0  # for the head of a request, from the connection or its first byte
 
 
-class ImpatientProtocol(AutoHTTPProtocol):  # type: ignore[misc,valid-type]
+class ImpatientProtocol(AutoHTTPProtocol):  # type: ignore[misc]
     """Wait for the head of a request for a limited time. uvicorn itself waits for ever.
 
     Otherwise clients without a token could hold all connections by sending nothing.

@@ -42,7 +42,7 @@ def reply_json(content: Any, status: int = 200, headers: dict[str, str] | None =
     return Response(_encode(content).encode(), status, headers, JSON)
 
 
-class LineStream(StreamingResponse):
+class LineStream(StreamingResponse):  # type: ignore[misc]
     """Send lines as they are made, and close their generator before the request is recorded."""
 
     body_iterator: AsyncGenerator[bytes, None]

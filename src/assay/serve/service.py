@@ -19,7 +19,7 @@ from assay import __version__
 from assay.machine import usable_cores
 from assay.sandbox import Capabilities, open_sandbox
 from assay.serve.catalogue import Catalogue, ClientTests, Served
-from assay.serve.engine.backlog import Backlog, FullError, Room, Ticket
+from assay.serve.engine.backlog import Backlog, Room, Ticket
 from assay.serve.engine.engine import Engine
 from assay.serve.engine.languages import Language, find_languages
 from assay.serve.engine.work import Answer, Subject, Work
@@ -181,11 +181,7 @@ class Service:
             raise DrainingError
         inbox = Inbox(len(tasks), streams=streams)
         ticket = Ticket(quota_of(client_of(request)), size, inbox.put, deque(tasks))
-        try:
-            self.engine.submit(ticket)
-        except FullError as error:
-            self.metrics.count("assay_rejected_total", why=str(error))
-            raise
+        self.engine.submit(ticket)
         watch = asyncio.create_task(_watch(request, inbox))
         # Not asyncio.timeout: the caller may be in the middle of sending when time is over.
         loop = asyncio.get_running_loop()

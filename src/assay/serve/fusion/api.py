@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import platform
+import time
 from dataclasses import replace
 from typing import Any
 
@@ -17,6 +18,7 @@ from starlette.responses import Response
 
 from assay.prompts import find_strategy
 from assay.serve.catalogue import Served, UnknownError
+from assay.serve.engine.backlog import FullError
 from assay.serve.engine.languages import make_run
 from assay.serve.engine.work import Answer, Subject, Work
 from assay.serve.fusion.requests import Dataset, RunCode, read_dataset, read_run_code
@@ -28,6 +30,7 @@ from assay.types import Problem, PromptForm
 # Names of datasets in SandboxFusion's own configuration.
 ALIASES = {"humaneval_python": "humaneval"}
 KILLED = -9
+LOOK_EVERY_S = 0.1  # for room in the queue
 
 
 class FusionApi:
@@ -54,7 +57,8 @@ class FusionApi:
             wanted.fetch_files,
         )  # fmt: skip
         request.state.programs = 1
-        (answer,) = await service.all_answers(request, [task], len(body))
+        patience_s = wanted.compile_timeout + wanted.run_timeout
+        answer = await self._wait_and_judge(request, task, len(body), patience_s)
         return reply_json(render_run(answer, wanted))
 
     async def list_datasets(self, _request: Request) -> Response:
@@ -101,6 +105,24 @@ class FusionApi:
         if answer.status == "invalid":  # never a rejected program
             raise RefusedError(503, f"SandboxError: {answer.reason}: {answer.detail}")
         return reply_json(render_submission(answer, wanted, subject))
+
+    async def _wait_and_judge(
+        self, request: Request, task: tuple[Subject, Work], size: int, patience_s: float
+    ) -> Answer:
+        """Judge one program, and wait for room in a full queue as SandboxFusion does.
+
+        verl takes 429 for a failed program. Raise FullError if there is no room in time.
+        """
+        end = time.monotonic() + patience_s
+        while True:
+            try:
+                (answer,) = await self._service.all_answers(request, [task], size)
+            except FullError:
+                if time.monotonic() > end or await request.is_disconnected():
+                    raise
+                await asyncio.sleep(LOOK_EVERY_S)
+            else:
+                return answer
 
     async def unsupported(self, _request: Request) -> Response:
         """Refuse a route of SandboxFusion that does not exist here."""
