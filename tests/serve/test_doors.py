@@ -67,6 +67,16 @@ def test_connections_without_a_request_are_closed(
             assert received.count(b"HTTP/1.1 200") == answered
 
 
+def test_connections_are_bounded(guarded: JudgeServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(guarded._server.config, "limit_concurrency", 2)
+    with contextlib.ExitStack() as stack:
+        opened = [
+            stack.enter_context(socket.create_connection(("127.0.0.1", guarded.port), timeout=60))
+            for _ in range(3)
+        ]
+        assert opened[-1].recv(1) == b""
+
+
 @pytest.mark.parametrize(
     ("addresses", "count"),
     [

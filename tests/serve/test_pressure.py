@@ -22,8 +22,8 @@ from assay.errors import SandboxError, UsageError
 from assay.sandbox import Stage
 from assay.serve.engine.backlog import Backlog, FullError, Room, Ticket
 from assay.serve.engine.engine import Engine
-from assay.serve.engine.languages import RUN
-from assay.serve.engine.work import Answer, Work
+from assay.serve.engine.languages import RUN, Language, find_languages
+from assay.serve.engine.work import Answer, Ended, Work
 from assay.serve.metrics import Metrics
 from assay.serve.server import JudgeServer
 from assay.types import Capabilities, Limits
@@ -145,6 +145,23 @@ def test_a_failure_of_the_sandbox_is_tried_again_and_then_invalid(
     assert [a.status for a in found] == [expected]
     assert reported == ["all judge processes ended"] * failures
     engine.close()
+
+
+def test_a_language_that_a_busy_machine_could_not_try_is_tried_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    ended = Ended(0, 0.1, b"42\n", b"", {})
+    tried: list[list[str]] = []
+
+    def probe(_engine: Engine, languages: Sequence[Language]) -> dict[str, Answer]:
+        tried.append([one.name for one in languages])
+        status = "invalid" if len(tried) == 1 else "pass"
+        works = Answer(0, "pass", "", b"", ended=ended)
+        return {"bash": works, "python": works._replace(status=status, ended=None)}
+
+    monkeypatch.setattr("assay.serve.engine.languages._try", probe)
+    assert list(find_languages(None)) == ["bash"]  # type: ignore[arg-type]
+    assert tried == [["python", "bash"], ["python"]]
 
 
 def test_too_many_programs_are_refused_with_a_time_to_come_back() -> None:

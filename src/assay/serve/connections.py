@@ -1,12 +1,20 @@
-"""Close connections on which no request begins."""
+"""Close connections on which no request begins, and those that are too many."""
 
 from __future__ import annotations
 
 import asyncio
+import resource
 
 from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
 HEAD_S = 30.0  # for the head of a request, from the connection or its first byte
+MOST_OPEN = 8192
+
+
+def most_connections() -> int:
+    """Return how many connections may be open. Workers need half of the files of a process."""
+    files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return MOST_OPEN if files == resource.RLIM_INFINITY else min(MOST_OPEN, files // 2)
 
 
 class ImpatientProtocol(AutoHTTPProtocol):  # type: ignore[misc]
@@ -18,9 +26,12 @@ class ImpatientProtocol(AutoHTTPProtocol):  # type: ignore[misc]
     _head_timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:
-        """Expect a request soon."""
+        """Expect a request soon, unless there are too many connections."""
         super().connection_made(transport)
-        self._expect()
+        if len(self.connections) > self.config.limit_concurrency:
+            transport.abort()
+        else:
+            self._expect()
 
     def data_received(self, data: bytes) -> None:
         """Parse data. If it is a part of a head, expect the rest soon."""
