@@ -1,7 +1,7 @@
 """Load a judge service with good, bad and hostile programs, and check that nothing goes wrong.
 
     python benchmarks/soak.py [--requests 200000] [--hostile 0.02] [--hang-up 0.01] [--kill-every 5]
-                              [--single] [--seconds 3600]
+                              [--single] [--seconds 3600] [--wall-limit 5]
 
 Some clients hang up after they have sent a request, and a worker is killed every few seconds. Fails
 if a verdict is wrong or on another program, if memory or open files grow, if the server still holds
@@ -24,7 +24,7 @@ import statistics
 import sys
 import time
 import urllib.request
-from collections import Counter
+from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -32,12 +32,13 @@ from typing import Any
 from http_load import Connection, resident_mb, running_server, wait_for
 
 GROWTH, GROWTH_MB = 1.25, 40.0
+TREE_GROWTH_MB = 512.0  # hostile programs have up to 128 MB each, while they run
 GROWTH_FILES = 64  # besides connections
 IDLE_S = 60.0  # for programs of clients that left to end
 PR_SET_CHILD_SUBREAPER = 36
 HELD = ("assay_queue_programs", "assay_running_programs", "assay_queue_bytes")
 MOST_INVALID = 0.005  # of the programs, or as many as workers were killed three times over
-LIMITS = {"cpu_s": 1.0, "wall_s": 5.0, "memory_mb": 128, "processes": 16}
+LIMITS = {"cpu_s": 1.0, "memory_mb": 128, "processes": 16}
 CODE = {"entry_point": "f", "code": "assert f(2) == 4\nassert f(-1) == -2\n"}
 CASES = {"entry_point": "f", "cases": [{"arguments": [n], "expected": 2 * n} for n in range(5)]}
 STDIN = {"stdin_cases": [{"input": "2\n", "output": "4\n"}, {"input": "5\n", "output": "10\n"}]}
@@ -81,6 +82,7 @@ class SoakOptions:
     seed: int = 0
     sizes: tuple[int, ...] = (1, 1, 1, 4, 16)  # programs per request, each as likely
     seconds: float = 86_400.0  # after which no more requests are sent
+    wall_s: float = 5.0  # of programs: those that sleep hold others up for as long
 
 
 @dataclass(slots=True)
@@ -111,6 +113,9 @@ class Soak:
         first, last = quarters([server for server, _ in self.memory])
         if last > GROWTH * first + GROWTH_MB:
             found.append(f"the server's memory grew from {first:.0f} to {last:.0f} MB")
+        first, last = quarters([tree for _, tree in self.memory])
+        if last > GROWTH * first + TREE_GROWTH_MB:
+            found.append(f"the memory of all processes grew from {first:.0f} to {last:.0f} MB")
         first, last = quarters(self.files)
         if last > first + GROWTH_FILES:
             found.append(f"the server's open files grew from {first:.0f} to {last:.0f}")
@@ -137,7 +142,8 @@ def make_program(options: SoakOptions, chance: random.Random) -> tuple[dict[str,
         program, tests, status = chance.choice(HONEST)
     text = f"{program}# {chance.getrandbits(64)}\n"
     name = f"{chance.getrandbits(64):x}"
-    return {"id": name, "program": text, "tests": tests, "limits": LIMITS}, status
+    limits = {**LIMITS, "wall_s": options.wall_s}
+    return {"id": name, "program": text, "tests": tests, "limits": limits}, status
 
 
 async def run_client(port: int, todo: list[int], options: SoakOptions, soak: Soak) -> None:
@@ -249,7 +255,7 @@ def read_metrics(port: int) -> dict[str, float]:
     """Return the server's counts, summed over their labels, once it is idle or time is over."""
     end = time.monotonic() + IDLE_S
     while True:
-        found: Counter[str] = Counter()
+        found: defaultdict[str, float] = defaultdict(float)
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=60) as answer:
             for line in answer.read().decode().splitlines():
                 if not line.startswith("#"):
@@ -301,10 +307,12 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--single", action="store_true", help="one program per request")
     parser.add_argument("--seconds", type=float, default=86_400.0, help="stop after them")
+    parser.add_argument("--wall-limit", type=float, default=5.0, help="seconds of a program")
     asked = parser.parse_args()
     options = SoakOptions(
         asked.requests, asked.connections, asked.hostile, asked.hang_up, asked.kill_every,
         asked.workers, asked.seed, (1,) if asked.single else SoakOptions().sizes, asked.seconds,
+        asked.wall_limit,
     )  # fmt: skip
     soak = run_soak(options)
     rate = soak.programs / soak.seconds
@@ -317,6 +325,8 @@ def main() -> None:
     print(
         f"memory of the server: {first:.0f} MB early, {last:.0f} MB late; all at most {most:.0f} MB"
     )
+    first, last = quarters(soak.files)
+    print(f"open files of the server: {first:.0f} early, {last:.0f} late; counts {soak.metrics}")
     failures = soak.failures()
     for failure in failures:
         print(f"FAILED: {failure}")
