@@ -87,6 +87,8 @@ def running_server(*arguments: str, log: int = subprocess.DEVNULL) -> Iterator[t
     assert process.stdout is not None
     try:
         line = process.stdout.readline()
+        if not line:
+            raise RuntimeError("assay serve did not start. Run it by hand to see why.")
         port = int(line.split()[2].rpartition(":")[2])
         yield process.pid, port
     finally:

@@ -1,12 +1,16 @@
 """Compare the judge service with judging in process, and with a plain subprocess server.
 
     python benchmarks/serve.py [--programs 500] [--rounds 3] [--plain 100]
+                               [--peer-port 8081 --peer-pid PID]
 
 One run measures, in turns: one ``assay.Judge`` in this process; ``/judge`` with batches of 100;
 ``/judge`` with one program per request from 32 connections; and a server that runs ``python FILE``
 for every request, with the steps of SandboxFusion's local server without isolation. Rates include
 the client. All have the same programs: HumanEval's references, and every fifth is wrong. The last
 figure is the latency of single requests that come at half the rate that was measured.
+
+``--peer-port`` measures SandboxFusion itself too, which must listen on this machine: its
+``/run_code`` next to ours. Its CPU time is that of the process ``--peer-pid`` and its children.
 """
 
 from __future__ import annotations
@@ -34,6 +38,12 @@ from assay.sandbox.host.dozing import work_of
 CONNECTIONS = 32
 BATCH = 100
 PLAIN_CONNECTIONS = 8  # more only wait
+PATIENCE_S = (
+    120  # the peers' limits are wall-clock time: with 10 s, right programs failed under load
+)
+SINGLES = f"singles, {CONNECTIONS} connections"
+PLAIN = "plain subprocess server"
+PEER = "SandboxFusion"
 WRONG = "def {name}(*_):\n    return None\n"
 
 
@@ -81,13 +91,17 @@ def by_singles(port: int, programs: list[tuple[str, str]]) -> list[str]:
     return [answer["verdicts"][0]["status"] for answer in answers]
 
 
-def by_plain_server(port: int, programs: list[tuple[str, str]], tests: dict[str, str]) -> list[str]:
+def by_run_code(
+    port: int, programs: list[tuple[str, str]], tests: dict[str, str], connections: int
+) -> list[str]:
+    """Run programs with their tests, and take exit code 0 for a pass."""
+    common = {"language": "python", "run_timeout": PATIENCE_S}
     bodies = [
-        json.dumps({"code": f"{code}\n{tests[task_id]}", "language": "python"}).encode()
+        json.dumps({"code": f"{code}\n{tests[task_id]}", **common}).encode()
         for task_id, code in programs
     ]
-    answers = asyncio.run(send_all(port, "/run_code", bodies, PLAIN_CONNECTIONS))
-    return ["pass" if answer["return_code"] == 0 else "fail" for answer in answers]
+    answers = asyncio.run(send_all(port, "/run_code", bodies, connections))
+    return ["pass" if a["run_result"]["return_code"] == 0 else "fail" for a in answers]
 
 
 def serve_plainly(port: int) -> None:
@@ -108,9 +122,8 @@ def serve_plainly(port: int) -> None:
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
             )  # fmt: skip
             out, err = await process.communicate()
-        return JSONResponse(
-            {"return_code": process.returncode, "stdout": out.decode(), "stderr": err.decode()}
-        )
+        outputs = {"stdout": out.decode(), "stderr": err.decode()}
+        return JSONResponse({"run_result": {"return_code": process.returncode, **outputs}})
 
     async def ping(_request: Request) -> JSONResponse:
         return JSONResponse("pong")
@@ -142,11 +155,11 @@ async def measure_latency(port: int, programs: list[tuple[str, str]], rate: floa
     return sorted(found)
 
 
-def measure(work: Callable[[], list[str]]) -> tuple[list[str], float, float]:
-    """Return statuses, wall seconds, and CPU seconds of this process and its servers."""
-    cpu, started = work_of(os.getpid())[0], time.monotonic()
+def measure(work: Callable[[], list[str]], pids: list[int]) -> tuple[list[str], float, float]:
+    """Return statuses, wall seconds, and CPU seconds of these processes and their children."""
+    cpu, started = sum(work_of(pid)[0] for pid in pids), time.monotonic()
     found = work()
-    return found, time.monotonic() - started, work_of(os.getpid())[0] - cpu
+    return found, time.monotonic() - started, sum(work_of(pid)[0] for pid in pids) - cpu
 
 
 def main() -> None:
@@ -156,6 +169,8 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--plain", type=int, default=100, help="programs of the plain server")
     parser.add_argument("--latency", type=int, default=500, help="requests at half the load")
+    parser.add_argument("--peer-port", type=int, help="port of a SandboxFusion server")
+    parser.add_argument("--peer-pid", type=int, help="process of that server")
     parser.add_argument("--plain-server", type=int, default=0, help=argparse.SUPPRESS)
     asked = parser.parse_args()
     if asked.plain_server:
@@ -180,16 +195,16 @@ def main() -> None:
             ways: dict[str, tuple[Callable[[], list[str]], int]] = {
                 "in process": (lambda: [v.status for v in judge.judge(programs)], len(programs)),
                 f"batches of {BATCH}": (lambda: by_batches(port, programs), len(programs)),
-                f"singles, {CONNECTIONS} connections": (
-                    lambda: by_singles(port, programs), len(programs)
-                ),
-                "plain subprocess server": (
-                    lambda: by_plain_server(plain_port, few, tests), len(few)
-                ),
-            }  # fmt: skip
-            for work, _ in list(ways.values())[:3]:
-                work()  # warm
-            report(ways, asked.rounds, port, programs[: asked.latency])
+                SINGLES: (lambda: by_singles(port, programs), len(programs)),
+                "/run_code": (lambda: by_run_code(port, few, tests, CONNECTIONS), len(few)),
+                PLAIN: (lambda: by_run_code(plain_port, few, tests, PLAIN_CONNECTIONS), len(few)),
+            }
+            if asked.peer_port:
+                ways[PEER] = lambda: by_run_code(asked.peer_port, few, tests, CONNECTIONS), len(few)
+            for name in list(ways)[:4]:
+                ways[name][0]()  # warm
+            pids = [os.getpid(), *([asked.peer_pid] if asked.peer_pid else [])]
+            report(ways, asked.rounds, port, programs[: asked.latency], pids)
     finally:
         plain.terminate()
         plain.wait()
@@ -200,12 +215,13 @@ def report(
     rounds: int,
     port: int,
     programs: list[tuple[str, str]],
+    pids: list[int],
 ) -> None:
     rates: dict[str, list[tuple[float, float]]] = {name: [] for name in ways}
     expected: list[str] = []
     for _ in range(rounds):
         for name, (work, count) in ways.items():
-            statuses, wall, cpu = measure(work)
+            statuses, wall, cpu = measure(work, pids)
             expected = expected or statuses
             assert statuses == expected[:count], f"{name}: verdicts differ"
             rates[name].append((count / wall, count / cpu))
@@ -219,10 +235,12 @@ def report(
             f"{name:<26}{per_s:>8.1f}/s ({ratios[0]:.2f})  {per_cpu_s:>8.1f} per CPU-s "
             f"({ratios[1]:.2f})"
         )
-    singles, plain = (rates[name] for name in list(ways)[2:])
-    for index, noun in ((0, "wall"), (1, "CPU")):
-        ratio = statistics.median(a[index] / b[index] for a, b in zip(singles, plain, strict=True))
-        print(f"singles / plain subprocess server, {noun}: {ratio:.1f}")
+    singles = rates[SINGLES]
+    for name in (PLAIN, PEER):
+        for index, noun in ((0, "wall"), (1, "CPU")):
+            pairs = zip(singles, rates.get(name, ()), strict=False)
+            if ratios := [one[index] / other[index] for one, other in pairs]:
+                print(f"singles / {name}, {noun}: {statistics.median(ratios):.1f}")
     rate = statistics.median(one[0] for one in singles)
     latencies = asyncio.run(measure_latency(port, programs, rate / 2))
     p50, p99 = (latencies[int(len(latencies) * q)] for q in (0.5, 0.99))

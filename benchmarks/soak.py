@@ -1,11 +1,12 @@
 """Load a judge service with good, bad and hostile programs, and check that nothing goes wrong.
 
     python benchmarks/soak.py [--requests 200000] [--hostile 0.02] [--hang-up 0.01] [--kill-every 5]
-                              [--single] [--seconds 3600]
+                              [--single] [--seconds 3600] [--wall-limit 5]
 
 Some clients hang up after they have sent a request, and a worker is killed every few seconds. Fails
-if a verdict is wrong, if memory grows, or if a process is left at the end. ``invalid`` is never a
-wrong verdict, but there must be few of them.
+if a verdict is wrong or on another program, if memory or open files grow, if the server still holds
+programs when all are answered, or if a process is left at the end. ``invalid`` is never a wrong
+verdict, but there must be few of them.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
+import ctypes
 import json
 import math
 import os
@@ -21,7 +23,8 @@ import signal
 import statistics
 import sys
 import time
-from collections import Counter
+import urllib.request
+from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -29,8 +32,13 @@ from typing import Any
 from http_load import Connection, resident_mb, running_server, wait_for
 
 GROWTH, GROWTH_MB = 1.25, 40.0
+TREE_GROWTH_MB = 512.0  # hostile programs have up to 128 MB each, while they run
+GROWTH_FILES = 64  # besides connections
+IDLE_S = 60.0  # for programs of clients that left to end
+PR_SET_CHILD_SUBREAPER = 36
+HELD = ("assay_queue_programs", "assay_running_programs", "assay_queue_bytes")
 MOST_INVALID = 0.005  # of the programs, or as many as workers were killed three times over
-LIMITS = {"cpu_s": 1.0, "wall_s": 5.0, "memory_mb": 128, "processes": 16}
+LIMITS = {"cpu_s": 1.0, "memory_mb": 128, "processes": 16}
 CODE = {"entry_point": "f", "code": "assert f(2) == 4\nassert f(-1) == -2\n"}
 CASES = {"entry_point": "f", "cases": [{"arguments": [n], "expected": 2 * n} for n in range(5)]}
 STDIN = {"stdin_cases": [{"input": "2\n", "output": "4\n"}, {"input": "5\n", "output": "10\n"}]}
@@ -74,6 +82,7 @@ class SoakOptions:
     seed: int = 0
     sizes: tuple[int, ...] = (1, 1, 1, 4, 16)  # programs per request, each as likely
     seconds: float = 86_400.0  # after which no more requests are sent
+    wall_s: float = 5.0  # of programs: those that sleep hold others up for as long
 
 
 @dataclass(slots=True)
@@ -83,6 +92,8 @@ class Soak:
     outcomes: Counter[str] = field(default_factory=Counter)
     wrong: list[str] = field(default_factory=list)
     memory: list[tuple[float, float]] = field(default_factory=list)  # server, tree in MB
+    files: list[float] = field(default_factory=list)  # that the server has open
+    metrics: dict[str, float] = field(default_factory=dict)  # at the end, summed over labels
     killed: int = 0
     programs: int = 0
     seen: dict[int, str] = field(default_factory=dict)  # start times of processes, by pid
@@ -99,16 +110,27 @@ class Soak:
             found.append(f"{invalid} invalid verdicts are more than {most:.0f}")
         if self.left:
             found.append(f"processes are left: {self.left}")
-        first, last = (statistics.median(m) for m in self.quarters())
+        first, last = quarters([server for server, _ in self.memory])
         if last > GROWTH * first + GROWTH_MB:
             found.append(f"the server's memory grew from {first:.0f} to {last:.0f} MB")
+        first, last = quarters([tree for _, tree in self.memory])
+        if last > GROWTH * first + TREE_GROWTH_MB:
+            found.append(f"the memory of all processes grew from {first:.0f} to {last:.0f} MB")
+        first, last = quarters(self.files)
+        if last > first + GROWTH_FILES:
+            found.append(f"the server's open files grew from {first:.0f} to {last:.0f}")
+        found += [f"{name} is {self.metrics[name]:g}" for name in HELD if self.metrics.get(name)]
+        counted = self.metrics.get("assay_programs_total", 0.0)
+        if counted < self.programs:
+            found.append(f"the server counted {counted:g} of {self.programs} programs")
         return found
 
-    def quarters(self) -> tuple[list[float], list[float]]:
-        """Return the server's memory in the second and in the last quarter of the time."""
-        values = [server for server, _ in self.memory] or [0.0]
-        size = max(1, len(values) // 4)
-        return values[size : 2 * size] or values, values[-size:]
+
+def quarters(values: list[float]) -> tuple[float, float]:
+    """Return the medians of the second and of the last quarter of the time."""
+    size = max(1, len(values) // 4)
+    early, late = values[size : 2 * size] or values or [0.0], values[-size:] or [0.0]
+    return statistics.median(early), statistics.median(late)
 
 
 def make_program(options: SoakOptions, chance: random.Random) -> tuple[dict[str, Any], str]:
@@ -119,7 +141,9 @@ def make_program(options: SoakOptions, chance: random.Random) -> tuple[dict[str,
     else:
         program, tests, status = chance.choice(HONEST)
     text = f"{program}# {chance.getrandbits(64)}\n"
-    return {"program": text, "tests": tests, "limits": LIMITS}, status
+    name = f"{chance.getrandbits(64):x}"
+    limits = {**LIMITS, "wall_s": options.wall_s}
+    return {"id": name, "program": text, "tests": tests, "limits": limits}, status
 
 
 async def run_client(port: int, todo: list[int], options: SoakOptions, soak: Soak) -> None:
@@ -159,7 +183,9 @@ async def call(
         soak.programs += 1
         status = verdict["status"]
         soak.outcomes[status] += 1
-        if status not in (expected, "invalid"):
+        earned = verdict["passed"] == verdict["total"]
+        is_right = status == "invalid" or (status == expected and earned == (status == "pass"))
+        if not is_right or verdict["id"] != program["id"]:
             soak.wrong.append(f"{status} for {program['program']!r}: {verdict}")
 
 
@@ -207,6 +233,7 @@ async def watch(pid: int, options: SoakOptions, soak: Soak) -> None:
         soak.seen.update(tree)
         server = resident_mb(pid)
         soak.memory.append((server, server + sum(map(resident_mb, tree))))
+        soak.files.append(sum(1 for _ in Path(f"/proc/{pid}/fd").iterdir()))
         if options.kill_every_s and time.monotonic() > next_kill:
             # Not a program's own process: nothing tells that from a program that kills itself.
             if workers := await asyncio.to_thread(find_children, pid):
@@ -224,22 +251,49 @@ async def load(pid: int, port: int, options: SoakOptions, soak: Soak) -> None:
     watching.cancel()
 
 
+def read_metrics(port: int) -> dict[str, float]:
+    """Return the server's counts, summed over their labels, once it is idle or time is over."""
+    end = time.monotonic() + IDLE_S
+    while True:
+        found: defaultdict[str, float] = defaultdict(float)
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=60) as answer:
+            for line in answer.read().decode().splitlines():
+                if not line.startswith("#"):
+                    name, _, value = line.rpartition(" ")
+                    found[name.partition("{")[0]] += float(value)
+        if not any(found[name] for name in HELD) or time.monotonic() > end:
+            return dict(found)
+        time.sleep(0.5)
+
+
 def run_soak(options: SoakOptions) -> Soak:
     """Run a server and load it. Return what was seen."""
+    # A process whose parent has ended becomes a child of this one, and is found at the end.
+    adopt_orphans(True)
+    others = find_tree(os.getpid())
     soak = Soak(ends=time.monotonic() + options.seconds)
     started = time.monotonic()
     with running_server("--workers", str(options.workers)) as (pid, port):
         wait_for(f"http://127.0.0.1:{port}/ready")
         asyncio.run(load(pid, port, options, soak))
+        soak.seconds = time.monotonic() - started
+        soak.metrics = read_metrics(port)
         soak.seen.update(find_tree(pid))
-    soak.seconds = time.monotonic() - started
     end = time.monotonic() + 10
     while time.monotonic() < end:
+        orphans = find_tree(os.getpid())
+        soak.seen.update({one: start for one, start in orphans.items() if one not in others})
         soak.left = [one for one, start in soak.seen.items() if is_running(one, start)]
         if not soak.left:
             break
         time.sleep(0.1)
+    adopt_orphans(False)
     return soak
+
+
+def adopt_orphans(wanted: bool) -> None:
+    """Set whether this process becomes the parent of descendants whose own parent has ended."""
+    ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, int(wanted), 0, 0, 0)
 
 
 def main() -> None:
@@ -255,10 +309,12 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--single", action="store_true", help="one program per request")
     parser.add_argument("--seconds", type=float, default=86_400.0, help="stop after this time")
+    parser.add_argument("--wall-limit", type=float, default=5.0, help="seconds of a program")
     asked = parser.parse_args()
     options = SoakOptions(
         asked.requests, asked.connections, asked.hostile, asked.hang_up, asked.kill_every,
         asked.workers, asked.seed, (1,) if asked.single else SoakOptions().sizes, asked.seconds,
+        asked.wall_limit,
     )  # fmt: skip
     soak = run_soak(options)
     rate = soak.programs / soak.seconds
@@ -266,11 +322,13 @@ def main() -> None:
         f"{soak.requests} requests, {soak.programs} programs in {soak.seconds:.0f} s ({rate:.0f}/s)"
     )
     print(f"outcomes: {dict(soak.outcomes)}; workers killed: {soak.killed}")
-    first, last = (statistics.median(m) for m in soak.quarters())
+    first, last = quarters([server for server, _ in soak.memory])
     most = max(tree for _, tree in soak.memory) if soak.memory else 0.0
     print(
         f"memory of the server: {first:.0f} MB early, {last:.0f} MB late; all at most {most:.0f} MB"
     )
+    first, last = quarters(soak.files)
+    print(f"open files of the server: {first:.0f} early, {last:.0f} late; counts {soak.metrics}")
     failures = soak.failures()
     for failure in failures:
         print(f"FAILED: {failure}")

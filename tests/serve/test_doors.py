@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -13,6 +15,7 @@ import pytest
 
 from assay.serve.app import basic_password
 from assay.serve.server import JudgeServer
+from assay.serve.service import quota_of
 from tests.serve.conftest import TOKEN, Process, judge, serving, token_file
 from tests.serve.test_judge import CODE, RIGHT
 
@@ -35,6 +38,9 @@ def test_nothing_is_answered_without_the_token(guarded: JudgeServer, path: str) 
         assert httpx.get(guarded.url + open_path).status_code == 401
     for open_path in ("/health", "/ready", "/v1/ping"):
         assert httpx.get(guarded.url + open_path).status_code == 200
+    bearer = {"Authorization": f"Bearer {TOKEN}"}
+    counts = httpx.get(f"{guarded.url}/metrics", headers=bearer).text
+    assert 'assay_requests_total{route="refused",status="401"}' in counts
 
 
 def test_the_token_opens_as_a_bearer_and_as_a_password(guarded: JudgeServer) -> None:
@@ -44,6 +50,42 @@ def test_the_token_opens_as_a_bearer_and_as_a_password(guarded: JudgeServer) -> 
     address = guarded.url.replace("http://", f"http://any:{TOKEN}@")
     run = {"code": "print(1)", "language": "python"}
     assert httpx.post(f"{address}/run_code", json=run).status_code == 200
+
+
+def test_connections_without_a_request_are_closed(
+    guarded: JudgeServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("assay.serve.connections.HEAD_S", 0.1)
+    whole = b"GET /health HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
+    for first, then in ((b"", b""), (b"", whole[:20]), (whole, whole[:20])):
+        with socket.create_connection(("127.0.0.1", guarded.port), timeout=60) as raw:
+            if first:
+                raw.sendall(first)
+                assert raw.recv(1 << 16).endswith(b'{"status":"ok"}')
+            raw.sendall(then)
+            assert raw.recv(1) == b""
+
+
+def test_connections_are_bounded(guarded: JudgeServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(guarded._server.config, "limit_concurrency", 2)
+    with contextlib.ExitStack() as stack:
+        opened = [
+            stack.enter_context(socket.create_connection(("127.0.0.1", guarded.port), timeout=60))
+            for _ in range(3)
+        ]
+        assert opened[-1].recv(1) == b""
+
+
+@pytest.mark.parametrize(
+    ("addresses", "count"),
+    [
+        (("127.0.0.1", "127.0.0.9", "::1", "::ffff:127.0.0.1"), 1),
+        (("2001:db8::1", "2001:db8::2:1", "2001:db8:0:1::1"), 2),
+        (("192.0.2.1", "192.0.2.2", "unknown"), 3),
+    ],
+)
+def test_one_machine_has_one_quota(addresses: tuple[str, ...], count: int) -> None:
+    assert len(set(map(quota_of, addresses))) == count
 
 
 def test_malformed_passwords_are_none() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import itertools
 import json
 from collections.abc import Iterator
 from typing import Any
@@ -11,6 +12,7 @@ from typing import Any
 import httpx
 import pytest
 
+from assay.serve.engine.backlog import FullError
 from assay.serve.fusion.requests import LANGUAGES
 from assay.serve.server import JudgeServer
 from assay.types import Benchmark
@@ -87,7 +89,7 @@ def test_files_are_there(language: str, code: str) -> None:
 
 def test_files_are_fetched() -> None:
     code = "open('a.txt', 'w').write('secret'); open('/tmp/b', 'w').write('sauce')"
-    result = run(code, fetch_files=["a.txt", "/tmp/b", "missing"])
+    result = run(code, fetch_files=["a.txt", "/tmp/b", "missing", "no\0file"])
     found = {name: base64.b64decode(data) for name, data in result.files.items()}
     assert found == {"a.txt": b"secret", "/tmp/b": b"sauce"}
 
@@ -139,6 +141,7 @@ def test_a_bad_request_has_fastapis_form(client: httpx.Client) -> None:
         ({"code": "x", "language": "cobol"}, "language", "literal_error"),
         ({"language": "python"}, "code", "missing"),
         ({"code": "x", "language": "python", "run_timeout": 1e6}, "run_timeout", "value_error"),
+        ({"code": "x", "language": "python", "run_timeout": 10**400}, "run_timeout", "value_error"),
     ):
         response = client.post("/run_code", json=body)
         assert response.status_code == 422
@@ -185,6 +188,12 @@ def test_code_of_clients_is_never_run_by_the_server(client: httpx.Client) -> Non
     body = {"dataset": "mini", "id": 1, "completion": "", "config": config}
     response = client.post("/submit", json=body)
     assert (response.status_code, "never runs" in response.text) == (400, True)
+
+
+@pytest.mark.parametrize("seconds", [0, -1, float("nan"), 10**400])
+def test_a_time_limit_of_a_submission_must_be_one(client: httpx.Client, seconds: float) -> None:
+    body = {"dataset": "mini", "id": 1, "completion": "", "config": {"run_timeout": seconds}}
+    assert client.post("/submit", content=json.dumps(body)).status_code == 422
 
 
 def test_the_asynchronous_client_works_too() -> None:
@@ -246,6 +255,20 @@ def test_verl_rewards_what_is_right(client: httpx.Client) -> None:
     assert verl_result(client, function, "1\n2", "3") is True
     asserts = "def add(a, b):\n    return a - b\n\n\nassert add(1, 2) == 3"
     assert verl_result(client, asserts, "", None) == -2
+
+
+def test_a_full_queue_is_waited_for_because_verl_takes_429_for_a_failed_program(
+    client: httpx.Client, server: JudgeServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    submit, calls = server.service.engine.submit, itertools.count()
+
+    def refuse_first(ticket: Any) -> None:
+        if next(calls) == 0:
+            raise FullError("the queue is full", 1)
+        submit(ticket)
+
+    monkeypatch.setattr(server.service.engine, "submit", refuse_first)
+    assert verl_result(client, "print(input())", "1", "1\n") is True
 
 
 @pytest.mark.parametrize("cheat", ["import sys\nsys.exit(0)\n", "import os\nos._exit(0)\n"])

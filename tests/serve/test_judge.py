@@ -159,13 +159,43 @@ BAD = {
         "'nobody' is not a task of mini",
     ),
     "name": ({"programs": [{"program": "", "tests": "nobody"}]}, "is not in named_tests"),
+    "flag": ({"programs": [{"program": "", "tests": CODE}], "stream": "no"}, "stream: is not true"),
+    "flag of one": (
+        {"programs": [{"program": "", "tests": CODE, "truncated": 1}]}, "truncated: is not true"
+    ),
+    "long id": ({"programs": [{"program": "", "tests": CODE, "id": "x" * 501}]}, "longer than 500"),
+    "id": ({"programs": [{"program": "", "tests": CODE, "id": [1]}]}, "id: is not a text"),
+    "half a character": (
+        {"programs": [{"program": RIGHT, "tests": CODE, "task_id": "\ud800"}]},
+        "task_id: is not valid Unicode",
+    ),
+    "tolerance": (
+        {"programs": [{"program": "", "tests": {**CASES, "tolerance": 10**400}}]}, "not from 0 to"
+    ),
+    "no output": (
+        {"programs": [{"program": "", "tests": {"stdin_cases": [{"input": "", "output": "\n"}]}}]},
+        "expect no output",
+    ),
+    **{
+        f"limit {name}={value!s:.8}": (
+            {"programs": [{"program": "", "tests": CODE}], "limits": {name: value}},
+            f"limits.{name}: {expected}",
+        )
+        for name, value, expected in (
+            ("memory_mb", float("-inf"), "must be above 0"),
+            ("memory_mb", 1, "must be at least 16"),
+            ("cpu_s", -(10**400), "must be above 0"),
+            ("cpu_s", float("nan"), "is not a number"),
+            ("wall_s", float("inf"), "1.09951e+12 is more than"),
+        )
+    },
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("case", BAD)
 def test_a_bad_request_is_refused_in_one_line(client: httpx.Client, case: str) -> None:
     body, expected = BAD[case]
-    response = client.post("/judge", json=body)
+    response = client.post("/judge", content=json.dumps(body))  # JSON of Python: it may have NaN
     assert response.status_code == 400
     assert expected in response.json()["detail"]
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import signal
 import socket
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import httpx
@@ -20,8 +22,10 @@ from assay.errors import SandboxError, UsageError
 from assay.sandbox import Stage
 from assay.serve.engine.backlog import Backlog, FullError, Room, Ticket
 from assay.serve.engine.engine import Engine
-from assay.serve.engine.languages import RUN
-from assay.serve.engine.work import Answer, Work
+from assay.serve.engine.languages import RUN, Language, find_languages
+from assay.serve.engine.work import Answer, Ended, Work
+from assay.serve.metrics import Metrics
+from assay.serve.server import JudgeServer
 from assay.types import Capabilities, Limits
 from tests.e2e.test_resume import descendants, survivors
 from tests.serve.conftest import Process, judge, make_options, serving, wait_until
@@ -143,6 +147,23 @@ def test_a_failure_of_the_sandbox_is_tried_again_and_then_invalid(
     engine.close()
 
 
+def test_a_language_that_a_busy_machine_could_not_try_is_tried_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    ended = Ended(0, 0.1, b"42\n", b"", {})
+    tried: list[list[str]] = []
+
+    def probe(_engine: Engine, languages: Sequence[Language]) -> dict[str, Answer]:
+        tried.append([one.name for one in languages])
+        status = "invalid" if len(tried) == 1 else "pass"
+        works = Answer(0, "pass", "", b"", ended=ended)
+        return {"bash": works, "python": works._replace(status=status, ended=None)}
+
+    monkeypatch.setattr("assay.serve.engine.languages._try", probe)
+    assert list(find_languages(None)) == ["bash"]  # type: ignore[arg-type]
+    assert tried == [["python", "bash"], ["python"]]
+
+
 def test_too_many_programs_are_refused_with_a_time_to_come_back() -> None:
     with serving(queue=4, client_quota=3, batch=3) as server:
         statuses, answers = [], []
@@ -174,7 +195,9 @@ def test_programs_of_a_client_that_leaves_are_dropped() -> None:
         wait_until(lambda: backlog.waiting == 0, 10)
         wait_until(lambda: backlog.taken == 0, 30)  # those that had been started
         text = httpx.get(f"{server.url}/metrics").text
-        assert "assay_cancelled_programs_total" in text
+        done = sum(map(int, re.findall(r"^assay_programs_total\{.*\} (\d+)$", text, re.M)))
+        (left,) = re.findall(r"^assay_cancelled_programs_total (\d+)$", text, re.M)
+        assert done + int(left) == 100
         assert 'assay_requests_total{route="/judge",status="499"} 1' in text
         with httpx.Client(base_url=server.url) as client:
             assert judge(client, [FAST])[0]["status"] == "pass"
@@ -187,13 +210,36 @@ def test_a_client_that_leaves_a_stream_is_noticed_too() -> None:
         with httpx.stream("POST", f"{server.url}/judge", json=body, timeout=60) as response:
             assert next(response.iter_lines())
         wait_until(lambda: backlog.waiting == 0, 10)
+        wait_until(lambda: 'route="/judge",status="499"' in httpx.get(f"{server.url}/metrics").text)
 
 
 def test_a_request_that_takes_too_long_is_no_verdict() -> None:
     with serving(request_s=1.0) as server:
-        response = httpx.post(f"{server.url}/judge", json={"programs": [SLEEPS] * 8}, timeout=60)
+        body: dict[str, Any] = {"programs": [SLEEPS] * 8}
+        response = httpx.post(f"{server.url}/judge", json=body, timeout=60)
         assert response.status_code == 504
         assert "verdicts" not in response.text
+
+
+def test_a_stream_that_takes_too_long_says_so() -> None:
+    with serving() as server, httpx.Client(base_url=server.url, timeout=60) as client:
+        judge(client, [FAST])  # a worker is there
+        server.service.options = replace(server.service.options, request_s=2.0)
+        endless = {**FAST, "program": "while True:\n    pass\n", "limits": {"cpu_s": 20}}
+        response = client.post("/judge", json={"programs": [FAST, endless], "stream": True})
+        first, last = response.text.splitlines()
+        assert '"index":0' in first
+        assert last == '{"error":"the request took too long"}'
+        assert 'route="/judge",status="504"' in client.get("/metrics").text
+
+
+def test_bodies_on_their_way_are_bounded(client: httpx.Client, server: JudgeServer) -> None:
+    server.service.body_bytes = server.service.options.queue_mb << 20
+    try:
+        response = client.post("/judge", json={"programs": [FAST]})
+    finally:
+        server.service.body_bytes = 0
+    assert (response.status_code, response.headers["retry-after"]) == (429, "1")
 
 
 def test_a_body_that_never_arrives_is_given_up() -> None:
@@ -253,6 +299,15 @@ def test_a_short_soak_has_no_wrong_verdict_and_leaves_nothing() -> None:
     assert soak.outcomes["pass"] > 100
     assert soak.outcomes["fail"] > 100
     assert soak.killed > 0
+
+
+def test_counts_keep_all_their_digits() -> None:
+    metrics = Metrics()
+    metrics.count("assay_requests_total", 1_234_567, route="/judge", status="200")
+    metrics.count("assay_program_cpu_seconds_total", 1_234_567.25)
+    text = metrics.render()
+    assert 'assay_requests_total{route="/judge",status="200"} 1234567\n' in text
+    assert "assay_program_cpu_seconds_total 1234567.25\n" in text
 
 
 def test_options_that_contradict_each_other_are_refused() -> None:

@@ -20,7 +20,7 @@ from assay.progress import Silent
 from assay.runs import RunReader
 from assay.sandbox import open_sandbox
 from assay.sandbox.remote import client as client_module
-from assay.sandbox.remote.client import parse_address
+from assay.sandbox.remote.client import number_of, parse_address
 from assay.serve.server import JudgeServer
 from assay.types import Benchmark, Job, Limits, Program, Tests, Verdict
 from tests.conftest import write_completions
@@ -174,6 +174,63 @@ def test_a_run_is_not_resumed_by_a_service_of_another_tier(
     # The server's answers still have the old tier: it changed after the run had begun.
     with pytest.raises(SandboxError, match="has changed from"):
         score_remotely(tmp_path, server.url, samples)
+
+
+def test_a_service_with_another_interface_is_refused(
+    server: JudgeServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    changed = replace(server.service.identity, interface=2)
+    monkeypatch.setattr(server.service, "identity", changed)
+    with pytest.raises(SandboxError, match="has version 2 of the interface"):
+        RemoteJudge(server.url)
+    with pytest.raises(SandboxError, match="has version 2 of the interface"):
+        open_sandbox(f"remote:{server.url}", 0)
+
+
+def test_no_verdict_of_a_service_that_has_changed_is_used(server: JudgeServer) -> None:
+    with RemoteJudge(server.url, "mini") as judge:
+        judge._client._judge = {**judge.identity, "tier": "landlock"}
+        verdicts = judge.stream([(judge.benchmark.problems[0].task_id, "")])
+        with pytest.raises(SandboxError, match="it has changed from"):
+            next(verdicts)
+
+
+def test_a_batch_that_is_too_large_is_sent_in_parts(
+    server: JudgeServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tests = {"entry_point": "f", "cases": [{"arguments": [1], "expected": 1}]}
+    with RemoteJudge(server.url) as judge:
+        options = replace(server.service.options, body_mb=1)
+        monkeypatch.setattr(server.service, "options", options)
+        program = f"def f(x):\n    return x\n#{'x' * 400_000}\n"
+        found = judge.judge_tests([program] * 3 + ["def f(x):\n    return 0\n"], tests)
+        assert [v.status for v in found] == ["pass"] * 3 + ["fail"]
+        with pytest.raises(SandboxError, match="program: is larger than the judge service accepts"):
+            judge.judge_tests([program * 3], tests)
+
+
+@pytest.mark.parametrize("index", [1, 2, -1, None])
+def test_verdicts_that_nobody_asked_for_are_refused(index: int | None) -> None:
+    with pytest.raises(SandboxError, match="a program that it was not given"):
+        number_of({"index": index}, order=[5, 7], left={5})
+
+
+@pytest.mark.slow
+def test_a_service_that_restarts_in_the_middle_costs_no_verdict() -> None:
+    tests = {"entry_point": "f", "cases": [{"arguments": [1], "expected": 1}]}
+    programs = [f"import time\ntime.sleep(0.1)\ndef f(x):\n    return {n % 2}\n" for n in range(40)]
+    found: list[str] = []
+    with serving() as first, RemoteJudge(first.url) as judge:
+        port = first.port
+        thread = threading.Thread(
+            target=lambda: found.extend(v.status for v in judge.judge_tests(programs, tests))
+        )
+        thread.start()
+        wait_until(lambda: first.service.engine.backlog.taken > 0)
+        first.end()
+        with serving(port=port):
+            thread.join()
+    assert found == ["fail", "pass"] * 20
 
 
 def test_a_weaker_tier_than_asked_for_is_an_error(server: JudgeServer) -> None:

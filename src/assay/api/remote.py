@@ -12,7 +12,7 @@ from urllib.parse import quote
 from assay.api.judging import Programs
 from assay.api.opening import load_benchmark
 from assay.errors import DataError, SandboxError, UsageError
-from assay.sandbox.remote.client import JudgeClient
+from assay.sandbox.remote.client import JudgeClient, TooLargeError, number_of
 from assay.sandbox.remote.wire import decode_verdict
 from assay.types import Benchmark, Limits, Verdict
 
@@ -38,15 +38,9 @@ class RemoteJudge:
         """Connect to a service. ``token`` is the content of its ``--token-file``."""
         self._client = JudgeClient(url, token)
         self._limits = limits
-        about = self._client.get("/about")
-        try:
-            self.identity: Mapping[str, Any] = dict(about["judge"])  # tier and versions
-            self._batch = min(BATCH, int(about["batch"]))
-        except (KeyError, TypeError, ValueError) as error:
-            raise SandboxError(
-                f"{self._client.address}: is not a judge service of assay. Start one with "
-                "assay serve."
-            ) from error
+        about = self._client.about()
+        self.identity: Mapping[str, Any] = dict(about["judge"])  # tier and versions
+        self._batch = min(BATCH, int(about["batch"]))
         self.name = benchmark
         self.unscorable: dict[str, str] = {}  # tasks whose reference fails there, and why
         self._tasks: frozenset[str] = frozenset()
@@ -116,23 +110,33 @@ class RemoteJudge:
     def _exchange(
         self, items: list[dict[str, str]], named_tests: Mapping[str, Any] | None = None
     ) -> Iterator[Verdict]:
+        numbered = list(enumerate(items))
         for first in range(0, len(items), self._batch):
-            yield from self._judge(items, first, named_tests or {})
+            yield from self._judge(numbered[first : first + self._batch], named_tests or {})
 
     def _judge(
-        self, items: list[dict[str, str]], first: int, named_tests: Mapping[str, Any]
+        self, items: list[tuple[int, dict[str, str]]], named_tests: Mapping[str, Any]
     ) -> Iterator[Verdict]:
         """Judge one batch. Programs whose verdict got lost on the way are sent again."""
-        left = dict(enumerate(items[first : first + self._batch], first))
+        left = dict(items)
         for _ in range(ATTEMPTS):
             order = list(left)
-            for line in self._client.judge(self._body(list(left.values()), named_tests)):
-                if line.get("end"):
-                    self._check(line)
-                elif isinstance(index := line.get("index"), int) and 0 <= index < len(order):
-                    number = order[index]
-                    one = left.pop(number)
-                    yield self._verdict(line, one["task_id"], number)
+            try:
+                for line in self._client.judge(self._body(list(left.values()), named_tests)):
+                    if "index" in line:
+                        number = number_of(line, order, left)
+                        one = left.pop(number)
+                        yield self._verdict(line, one["task_id"], number)
+            except TooLargeError:
+                if len(left) == 1:
+                    raise SandboxError(
+                        "program: is larger than the judge service accepts. Start the service "
+                        "with a larger --body-mb."
+                    ) from None
+                rest, middle = list(left.items()), len(left) // 2
+                yield from self._judge(rest[:middle], named_tests)
+                yield from self._judge(rest[middle:], named_tests)
+                return
             if not left:
                 return
         raise SandboxError(
@@ -157,11 +161,3 @@ class RemoteJudge:
             return decode_verdict(line, task_id, number)
         except ValueError as error:
             raise SandboxError(f"judge service: {error}. Use the same version of assay.") from error
-
-    def _check(self, line: Mapping[str, Any]) -> None:
-        """Raise SandboxError if the service is another than at the start."""
-        if line.get("judge") != self.identity:
-            raise SandboxError(
-                f"judge service {self._client.address}: has changed from {self.identity} to "
-                f"{line.get('judge')}. Open a new RemoteJudge."
-            )

@@ -18,7 +18,7 @@ from assay.serve.engine.backlog import FullError
 from assay.serve.fusion.api import FusionApi
 from assay.serve.judge_api import JudgeApi
 from assay.serve.options import ServeOptions
-from assay.serve.replies import RefusedError
+from assay.serve.replies import LEFT, RefusedError
 from assay.serve.service import (
     ClientLeftError,
     DrainingError,
@@ -28,7 +28,6 @@ from assay.serve.service import (
 )
 
 OPEN = ("/health", "/ready", "/v1/ping")  # without a token: they say nothing about requests
-LEFT = 499  # of a client that closed its connection, in logs and metrics
 BASIC = "Basic "
 NEEDED = {b"host", b"origin", b"authorization", b"sec-fetch-site", b"sec-fetch-mode"}
 Handler = Callable[[Request], Awaitable[Response]]
@@ -61,7 +60,7 @@ def make_app(service: Service) -> ASGIApp:
             for method, path, handler in routes
         ]
     )
-    return Doorkeeper(app, guard_of(service.options))
+    return Doorkeeper(app, service)
 
 
 def guard_of(options: ServeOptions) -> Guard:
@@ -75,12 +74,18 @@ def guard_of(options: ServeOptions) -> Guard:
 class Doorkeeper:
     """Refuse requests of other sites, and those without the token."""
 
-    def __init__(self, app: ASGIApp, guard: Guard) -> None:
-        self._app, self._guard = app, guard
+    def __init__(self, app: ASGIApp, service: Service) -> None:
+        self._app, self._service = app, service
+        self._guard = guard_of(service.options)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on, or refuse it."""
         if scope["type"] == "http" and (refusal := self._refuse(scope)):
+            service, status = self._service, str(refusal.status)
+            service.metrics.count("assay_requests_total", route="refused", status=status)
+            if service.log.requests:
+                client = client_of(Request(scope))
+                service.log.write("refused", status=refusal.status, client=client)
             await refusal.response()(scope, receive, send)
             return
         await self._app(scope, receive, send)
@@ -131,6 +136,7 @@ class _Endpoint:
                 await response(scope, receive, send)
         finally:
             service.open_requests -= 1
+            status = getattr(request.state, "status", status)  # of a stream that was cut off
             self._record(request, status, time.monotonic() - started)
 
     async def _answer(self, request: Request) -> Response:
@@ -139,6 +145,7 @@ class _Endpoint:
         except RefusedError as error:
             return error.response()
         except FullError as error:
+            self._service.metrics.count("assay_rejected_total", why=str(error))
             return RefusedError(429, str(error), retry_after=str(error.retry_after_s)).response()
         except DrainingError:
             return RefusedError(503, "the server is shutting down", retry_after="5").response()

@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator
 from dataclasses import asdict
 
 from starlette.requests import Request
-from starlette.responses import PlainTextResponse, Response, StreamingResponse
+from starlette.responses import PlainTextResponse, Response
 
 from assay.errors import AssayError
+from assay.sandbox.remote.client import JUDGE_HEADER
 from assay.serve.catalogue import Served, UnknownError, describe_failure
 from assay.serve.engine.work import Answer
 from assay.serve.judge_request import (
@@ -21,7 +22,15 @@ from assay.serve.judge_request import (
     UnknownTestsError,
     read_request,
 )
-from assay.serve.replies import JSON, NDJSON, RefusedError, read_body, reply_json
+from assay.serve.replies import (
+    JSON,
+    LEFT,
+    NDJSON,
+    LineStream,
+    RefusedError,
+    read_body,
+    reply_json,
+)
 from assay.serve.service import ClientLeftError, Service, Tasks, TooLateError
 
 PROMETHEUS = "text/plain; version=0.0.4; charset=utf-8"
@@ -37,7 +46,7 @@ class JudgeApi:
     async def judge(self, request: Request) -> Response:
         """Judge a batch of programs or completions."""
         service = self._service
-        body = await read_body(request, service.options)
+        body = await read_body(request, service)
         try:
             wanted = read_request(body, service.options)
             tasks = await self._read(wanted)
@@ -81,19 +90,26 @@ class JudgeApi:
         """Answer with a line per verdict as it comes, and a last line that says all are there."""
         batches = self._service.answers(request, tasks, size, streams=True)
         first = await anext(batches)  # a refusal still has its own status
-        return StreamingResponse(self._lines(batches, first, len(tasks)), media_type=NDJSON)
+        lines = self._lines(request, batches, first, len(tasks))
+        return LineStream(lines, 200, {JUDGE_HEADER: self._identity.decode()}, NDJSON)
 
     async def _lines(
-        self, batches: AsyncGenerator[list[Answer], None], batch: list[Answer], count: int
-    ) -> AsyncIterator[bytes]:
+        self,
+        request: Request,
+        batches: AsyncGenerator[list[Answer], None],
+        batch: list[Answer],
+        count: int,
+    ) -> AsyncGenerator[bytes, None]:
         async with contextlib.aclosing(batches):
             try:
                 yield b"".join(one.line + b"\n" for one in batch)
                 async for batch in batches:
                     yield b"".join(one.line + b"\n" for one in batch)
             except ClientLeftError:
+                request.state.status = LEFT
                 return
             except TooLateError:
+                request.state.status = 504
                 yield b'{"error":"the request took too long"}\n'
                 return
             end = b'{"end":true,"count":%d,"judge":%b}\n'

@@ -57,11 +57,7 @@ class JudgeRequest:
 
     programs: list[Data]
     common: Data
-
-    @property
-    def streams(self) -> bool:
-        """True if verdicts are wanted as they come."""
-        return bool(self.common.get("stream"))
+    streams: bool  # verdicts are wanted as they come
 
     def benchmarks(self) -> set[str]:
         """Return the names of the benchmarks that are needed."""
@@ -70,7 +66,7 @@ class JudgeRequest:
 
     def environments(self) -> set[str]:
         """Return the sets of packages that programs ask for by themselves."""
-        return {_text(one, "environment", "") for one in self.programs}
+        return {_word(one, "environment") for one in self.programs}
 
     def tests_of(self, one: Data) -> Any:
         """Return the client's tests for a program, or None if it is of a benchmark."""
@@ -99,7 +95,7 @@ def read_request(body: bytes, options: ServeOptions) -> JudgeRequest:
         if not isinstance(one, dict):
             raise BadRequestError(f"programs[{number}]: is not an object")
         _check_names(one, PROGRAM_FIELDS, f"programs[{number}]")
-    return JudgeRequest(programs, data)
+    return JudgeRequest(programs, data, _flag(data, "stream"))
 
 
 class Reading:
@@ -120,8 +116,9 @@ class Reading:
         self._named = self._read_named(common.get("named_tests", {}))
         self._limits = _read_limits(common.get("limits"))
         self._form = _form(common, "chat")
-        self._with_program = bool(common.get("with_program"))
+        self._with_program = _flag(common, "with_program")
         self._unknown: dict[str, None] = {}
+        self._names: dict[int, tuple[str, int]] = {}  # of tests, by identity: many share them
 
     def read(self) -> list[tuple[Subject, Work]]:
         """Return all programs. Raise BadRequestError, or UnknownTestsError."""
@@ -139,7 +136,7 @@ class Reading:
                 raise BadRequestError(f"programs[{index}].{error}") from error
 
     def _read_one(self, index: int, one: Data) -> tuple[Subject, Work] | None:
-        task_id = _text(one, "task_id", "")
+        task_id = _word(one, "task_id")
         own = self._request.tests_of(one)
         if own is None:
             subject, base = self._from_benchmark(one, task_id)
@@ -164,10 +161,10 @@ class Reading:
             position=index,
             name=_name(one),
             form=_form(one, self._form),
-            truncated=bool(one.get("truncated")),
+            truncated=_flag(one, "truncated"),
             with_program=self._with_program,
-            rule=_text(one, "rule", "given")[:LONGEST_NAME],
-            seed=_text(one, "seed", "")[:LONGEST_NAME],
+            rule=_word(one, "rule", "given"),
+            seed=_word(one, "seed"),
         )
 
     def _from_benchmark(self, one: Data, task_id: str) -> tuple[Subject, Limits]:
@@ -181,7 +178,7 @@ class Reading:
 
     def _subject(self, own: Any, one: Data) -> Subject | None:
         """Return the subject of a client's tests, or None if they are named and not known."""
-        imports, environment = _imports(one), _text(one, "environment", "")
+        imports, environment = _imports(one), _word(one, "environment")
         suffix = f" {imports} {environment}" if imports or environment else ""
         if isinstance(own, str):
             key = own + suffix
@@ -193,7 +190,9 @@ class Reading:
                     self._unknown[own] = None
                 return held
             own = self._named[own]
-        content, size = name_tests(own)
+        if id(own) not in self._names:
+            self._names[id(own)] = name_tests(own)
+        content, size = self._names[id(own)]
         return self._tests.add(
             content + suffix, size, lambda: make_subject(own, imports, environment, self._trusted)
         )
@@ -226,7 +225,7 @@ def _read_limits(data: Any) -> Data:
     for name, value in data.items():
         if isinstance(value, bool) or not isinstance(value, int | float) or value != value:
             raise BadRequestError(f"limits.{name}: is not a number")
-    return {name: LIMITS[name](min(value, 1 << 40)) for name, value in data.items()}
+    return {name: LIMITS[name](max(-1, min(value, 1 << 40))) for name, value in data.items()}
 
 
 def _check_names(data: Data, known: set[str], where: str) -> None:
@@ -242,6 +241,25 @@ def _text(data: Data, name: str, default: str | None = None) -> str:
     return value
 
 
+def _word(data: Data, name: str, default: str = "") -> str:
+    """Return a short text that any process can encode: names reach workers next to programs."""
+    value = _text(data, name, default)
+    if len(value) > LONGEST_NAME:
+        raise BadRequestError(f"{name}: is longer than {LONGEST_NAME} characters")
+    try:
+        value.encode()
+    except UnicodeEncodeError:  # JSON can write half of a surrogate pair
+        raise BadRequestError(f"{name}: is not valid Unicode") from None
+    return value
+
+
+def _flag(data: Data, name: str) -> bool:
+    value = data.get(name, False)
+    if not isinstance(value, bool):
+        raise BadRequestError(f"{name}: is not true or false")
+    return value
+
+
 def _form(data: Data, default: PromptForm) -> PromptForm:
     value = data.get("prompt_form", default)
     if value not in get_args(PromptForm):
@@ -252,7 +270,9 @@ def _form(data: Data, default: PromptForm) -> PromptForm:
 
 def _name(one: Data) -> str | None:
     value = one.get("id")
-    return None if value is None else str(value)[:LONGEST_NAME]
+    if isinstance(value, int) and not isinstance(value, bool):
+        return str(value)
+    return None if value is None else _word(one, "id")
 
 
 def _imports(one: Data) -> tuple[str, ...]:

@@ -51,10 +51,11 @@ class Metrics:
             if name != seen:
                 lines += [f"# HELP {name} {COUNTERS[name]}", f"# TYPE {name} counter"]
                 seen = name
-            lines.append(f"{name}{_labels(labels)} {value:g}")
+            lines.append(f"{name}{_labels(labels)} {_number(value)}")
         lines += _histogram(buckets, seconds)
         for name, (help_text, read) in sorted(self._gauges.items()):
-            lines += [f"# HELP {name} {help_text}", f"# TYPE {name} gauge", f"{name} {read():g}"]
+            shown = _number(read())
+            lines += [f"# HELP {name} {help_text}", f"# TYPE {name} gauge", f"{name} {shown}"]
         return "\n".join(lines) + "\n"
 
 
@@ -81,6 +82,11 @@ def _histogram(buckets: dict[str, list[int]], seconds: dict[str, float]) -> Iter
             yield f'{SECONDS}_bucket{{route="{route}",le="{bound}"}} {total}'
         yield f'{SECONDS}_sum{{route="{route}"}} {seconds[route]:.6f}'
         yield f'{SECONDS}_count{{route="{route}"}} {total}'
+
+
+def _number(value: float) -> str:
+    """Return all digits of a number: a counter with six of them would stand still."""
+    return str(int(value)) if value == int(value) else repr(round(value, 6))
 
 
 def _labels(labels: Labels) -> str:

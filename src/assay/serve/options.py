@@ -10,6 +10,7 @@ from assay.types import Limits
 
 MOST_WORKERS = 1024
 HOST, PORT = "127.0.0.1", 8080
+LEAST_MEMORY_MB = 16  # as in benchmarks of users
 # The most that any benchmark needs.
 MOST_LIMITS = Limits(
     cpu_s=600.0, call_cpu_s=600.0, wall_s=900.0, memory_mb=4096, processes=256,
@@ -66,4 +67,7 @@ class ServeOptions:
                 return f"limits.{field.name}: {given:g} is more than this server's {most:g}"
             if given < 0 or (given == 0 and field.name != "call_cpu_s"):
                 return f"limits.{field.name}: must be above 0"
+        # A worker that cannot start with its limit is tried again while all others wait.
+        if limits.memory_mb < LEAST_MEMORY_MB:
+            return f"limits.memory_mb: must be at least {LEAST_MEMORY_MB}"
         return ""

@@ -13,6 +13,7 @@ from assay.types import Integrity, Problem, Tests
 
 MOST_UNPACKED = 512 << 20  # bytes of the texts of one problem
 PIECE = 1 << 20
+MOST_TOLERANCE = 1e9
 LONGEST_CODE = 1 << 20  # characters: test code is parsed in the server's own process
 
 
@@ -55,8 +56,10 @@ def _code(data: dict[str, Any]) -> Tests:
 
 def _cases(data: dict[str, Any]) -> Tests:
     tolerance = data.get("tolerance", 0.0)
-    if isinstance(tolerance, bool) or not isinstance(tolerance, int | float) or tolerance < 0:
+    if isinstance(tolerance, bool) or not isinstance(tolerance, int | float):
         raise ValueError("tests.tolerance: is not a number")
+    if not 0 <= tolerance < MOST_TOLERANCE:
+        raise ValueError(f"tests.tolerance: is not from 0 to {MOST_TOLERANCE:g}")
     pairs = []
     for number, case in enumerate(_list(data, "cases")):
         match case:
@@ -79,7 +82,12 @@ def _stdin(data: dict[str, Any]) -> Tests:
                 pairs.append((given, output))
             case _:
                 raise ValueError(f"tests.stdin_cases[{number}]: needs the texts input and output")
-    return script_tests(pairs, comparison, run_all=bool(data.get("all_cases", True)))
+    if not any(output.strip() for _, output in pairs):
+        raise ValueError("tests.stdin_cases: expect no output, so that every program passes")
+    run_all = data.get("all_cases", True)
+    if not isinstance(run_all, bool):
+        raise ValueError("tests.all_cases: is not true or false")
+    return script_tests(pairs, comparison, run_all=run_all)
 
 
 def _native(data: dict[str, Any]) -> Tests:

@@ -17,13 +17,13 @@ import uvicorn
 from assay.borders.guard import is_loopback
 from assay.errors import UsageError
 from assay.serve.app import make_app
+from assay.serve.connections import ImpatientProtocol, most_connections
 from assay.serve.logs import Log, LogHandler
 from assay.serve.options import HOST, ServeOptions
 from assay.serve.service import Service
 
 KEEP_ALIVE_S = 75
 BACKLOG = 2048
-MOST_OPEN = 8192  # connections
 LAST_S = 5  # for connections to close after the drain
 SWITCH_S = 0.0005  # as in judge processes: a worker must not wait long for the interpreter
 
@@ -45,7 +45,8 @@ class JudgeServer:
         config = uvicorn.Config(
             make_app(self.service), log_config=None, access_log=False, lifespan="off",
             timeout_keep_alive=KEEP_ALIVE_S, backlog=BACKLOG, server_header=False, ws="none",
-            timeout_graceful_shutdown=LAST_S, proxy_headers=False, limit_concurrency=MOST_OPEN,
+            timeout_graceful_shutdown=LAST_S, proxy_headers=False,
+            limit_concurrency=most_connections(), http=ImpatientProtocol,
         )  # fmt: skip
         self._server = uvicorn.Server(config)
         self._server.handle_exit = handle_signals(self._server, self.service)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
+import ipaddress
 import platform
 import time
 from collections import deque
@@ -17,7 +19,7 @@ from assay import __version__
 from assay.machine import usable_cores
 from assay.sandbox import Capabilities, open_sandbox
 from assay.serve.catalogue import Catalogue, ClientTests, Served
-from assay.serve.engine.backlog import Backlog, FullError, Room, Ticket
+from assay.serve.engine.backlog import Backlog, Room, Ticket
 from assay.serve.engine.engine import Engine
 from assay.serve.engine.languages import Language, find_languages
 from assay.serve.engine.work import Answer, Subject, Work
@@ -60,7 +62,7 @@ class Inbox:
         self._loop = asyncio.get_running_loop()
         self._arrived: deque[Answer] = deque()
         self._changed = asyncio.Event()
-        self._left = False
+        self._failure: Exception | None = None
         self._open = count
         self._waking = 1 if streams else count  # answers that are worth waking the loop for
 
@@ -71,9 +73,9 @@ class Inbox:
             with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any longer
                 self._loop.call_soon_threadsafe(self._changed.set)
 
-    def leave(self) -> None:
-        """Note that the client is gone."""
-        self._left = True
+    def fail(self, error: Exception) -> None:
+        """Note that nobody waits any longer: the client is gone, or time is over."""
+        self._failure = error
         self._changed.set()
 
     async def batches(self) -> AsyncIterator[list[Answer]]:
@@ -81,8 +83,8 @@ class Inbox:
         while self._open:
             await self._changed.wait()
             self._changed.clear()
-            if self._left:
-                raise ClientLeftError
+            if self._failure:
+                raise self._failure
             batch = []
             while self._arrived:
                 batch.append(self._arrived.popleft())
@@ -109,6 +111,7 @@ class Service:
         self.tests = ClientTests()
         self.draining = False
         self.open_requests = 0
+        self.body_bytes = 0  # of requests that still arrive
         self._loading: dict[str, asyncio.Task[Any]] = {}
         found = self.capabilities
         self.identity = Identity(__version__, found.kind, found.tier, found.python, found.image)
@@ -177,24 +180,24 @@ class Service:
         if self.draining:
             raise DrainingError
         inbox = Inbox(len(tasks), streams=streams)
-        ticket = Ticket(client_of(request), size, inbox.put, deque(tasks))
-        try:
-            self.engine.submit(ticket)
-        except FullError as error:
-            self.metrics.count("assay_rejected_total", why=str(error))
-            raise
+        ticket = Ticket(quota_of(client_of(request)), size, inbox.put, deque(tasks))
+        self.engine.submit(ticket)
         watch = asyncio.create_task(_watch(request, inbox))
+        # Not asyncio.timeout: the caller may be in the middle of sending when time is over.
+        loop = asyncio.get_running_loop()
+        timer = loop.call_later(self.options.request_s, inbox.fail, TooLateError())
+        missing = len(tasks)
         try:
-            async with asyncio.timeout(self.options.request_s):
-                async for batch in inbox.batches():
-                    self._count(batch)
-                    yield batch
-        except TimeoutError:
-            raise TooLateError from None
+            async for batch in inbox.batches():
+                self._count(batch)
+                missing -= len(batch)
+                yield batch
         finally:
+            timer.cancel()
             watch.cancel()
-            if ticket.open and (dropped := self.engine.backlog.cancel(ticket)):
-                self.metrics.count("assay_cancelled_programs_total", dropped)
+            if missing:
+                self.engine.backlog.cancel(ticket)
+                self.metrics.count("assay_cancelled_programs_total", missing)
 
     async def all_answers(self, request: Request, tasks: Tasks, size: int) -> list[Answer]:
         """Judge programs and return all answers, in any order."""
@@ -223,8 +226,27 @@ class Service:
 
 
 def client_of(request: Request) -> str:
-    """Return the key by which a client's quota is counted."""
+    """Return the address of a client."""
     return request.client.host if request.client else "unknown"
+
+
+@functools.lru_cache(maxsize=4096)
+def quota_of(client: str) -> str:
+    """Return what the quota of a client is counted by.
+
+    A machine has many addresses of its own, and usually a whole network of IPv6 addresses.
+    """
+    try:
+        address = ipaddress.ip_address(client.partition("%")[0])
+    except ValueError:
+        return client
+    if isinstance(address, ipaddress.IPv6Address):
+        address = address.ipv4_mapped or address
+    if address.is_loopback:
+        return "loopback"
+    if isinstance(address, ipaddress.IPv6Address):
+        return str(ipaddress.ip_network((address, 64), strict=False))
+    return str(address)
 
 
 async def _watch(request: Request, inbox: Inbox) -> None:
@@ -232,5 +254,5 @@ async def _watch(request: Request, inbox: Inbox) -> None:
     while True:
         message = await request.receive()
         if message["type"] == "http.disconnect":
-            inbox.leave()
+            inbox.fail(ClientLeftError())
             return

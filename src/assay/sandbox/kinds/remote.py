@@ -6,7 +6,6 @@ import os
 from collections.abc import Iterable, Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 from assay.borders.tokens import read_token
 from assay.errors import SandboxError
@@ -17,7 +16,6 @@ from assay.sandbox.sandbox import remote_sandboxes
 from assay.types import Cases, Job, Verdict
 
 TOKEN_FILE = "ASSAY_JUDGE_TOKEN_FILE"
-INTERFACE = 1  # of the service
 AHEAD = 8  # programs per worker of the service that are under way
 
 
@@ -79,24 +77,12 @@ def _token() -> str:
 
 
 def _read_about(client: JudgeClient) -> Remote:
-    """Return the description of a judge service. Raise SandboxError if it is not one."""
-    data: Any = client.get("/about")
-    try:
-        remote = Remote(
-            dict(data["judge"]), dict(data["sandbox"]), int(data["workers"]), int(data["batch"]),
-            str(data["node"]),
-        )  # fmt: skip
-        interface = remote.judge["interface"]
-    except (KeyError, TypeError, ValueError) as error:
-        raise SandboxError(
-            f"{client.address}: is not a judge service of assay. Start one with assay serve."
-        ) from error
-    if interface != INTERFACE:
-        raise SandboxError(
-            f"judge service {client.address}: has version {interface} of the interface, this "
-            f"client {INTERFACE}. Use the same version of assay on both machines."
-        )
-    return remote
+    """Return what a service says about itself."""
+    data = client.about()
+    return Remote(
+        dict(data["judge"]), dict(data["sandbox"]), int(data["workers"]), int(data["batch"]),
+        str(data["node"]),
+    )  # fmt: skip
 
 
 @remote_sandboxes.register("remote")

@@ -13,13 +13,14 @@ import ssl
 import threading
 import time
 from base64 import b64encode
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from assay.errors import SandboxError
 
+INTERFACE = 1  # of the service
 CONNECT_ATTEMPTS = 6
 FIRST_PAUSE_S, MOST_PAUSE_S = 0.25, 8.0
 PATIENCE_S = 900.0  # with a server that is busy
@@ -28,6 +29,7 @@ LONGEST_LINE = 256 << 20
 BUSY = (429, 503, 504)
 BROKEN = (OSError, http.client.HTTPException)
 NDJSON = "application/x-ndjson"
+JUDGE_HEADER = "Assay-Judge"  # what the service is, in JSON
 
 
 class UnknownTestsError(Exception):
@@ -94,16 +96,37 @@ class JudgeClient:
         self._lock = threading.Lock()
         self._connections: set[http.client.HTTPConnection] = set()
         self._closed = threading.Event()
+        self._judge: Any = None  # what the service was when it was first asked
 
     def get(self, path: str) -> dict[str, Any]:
         """Return the JSON object at a path. Raise SandboxError."""
         return next(self._persist("GET", path, b"", stream=False))
 
+    def about(self) -> dict[str, Any]:
+        """Return what the service says about itself.
+
+        Raise SandboxError if it is not one of ours, or speaks another version of the interface.
+        """
+        data = self.get("/about")
+        try:
+            interface = data["judge"]["interface"]
+        except (KeyError, TypeError) as error:
+            raise SandboxError(
+                f"{self.address}: is not a judge service of assay. Start one with assay serve."
+            ) from error
+        if interface != INTERFACE:
+            raise SandboxError(
+                f"judge service {self.address}: has version {interface} of the interface, this "
+                f"client {INTERFACE}. Use the same version of assay on both machines."
+            )
+        self._judge = data["judge"]
+        return data
+
     def judge(self, body: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         """Yield the lines of an answer as they come; the last one has the field ``end``.
 
-        An answer that breaks off ends without it. Raise SandboxError, UnknownTestsError or
-        TooLargeError.
+        An answer that breaks off ends without it. Raise SandboxError, also if the service is not
+        the one that ``about`` described; UnknownTestsError; or TooLargeError.
         """
         content = json.dumps({**body, "stream": True}, separators=(",", ":")).encode()
         return self._persist("POST", "/judge", content, stream=True)
@@ -166,6 +189,7 @@ class JudgeClient:
                 yield self._parse(response.read())
                 finished = True
                 return
+            self._check_judge(response.headers.get(JUDGE_HEADER, ""))
             while line := response.readline(LONGEST_LINE):
                 found = self._parse(line)
                 if found.get("end"):
@@ -175,6 +199,18 @@ class JudgeClient:
         finally:
             if not finished:
                 self._drop(connection)
+
+    def _check_judge(self, given: str) -> None:
+        """Raise SandboxError if the service has changed, before any of its verdicts is used."""
+        try:
+            found = json.loads(given)
+        except ValueError:
+            found = given
+        if found != self._judge:
+            raise self._error(
+                f"it has changed from {self._judge} to {found}",
+                "Judge all programs with the new one: use --fresh, or a new RemoteJudge.",
+            )
 
     def _refuse(self, status: int, headers: Any, content: bytes) -> None:
         """Raise the error that an answer stands for."""
@@ -230,6 +266,14 @@ class JudgeClient:
 
     def _error(self, what: str, remedy: str = "Check the service and its address.") -> SandboxError:
         return SandboxError(f"judge service {self.address}: {what}. {remedy}")
+
+
+def number_of(line: Mapping[str, Any], order: Sequence[int], left: Container[int]) -> int:
+    """Return which program a verdict is about. Raise SandboxError if none is wanted on it."""
+    index = line["index"]
+    if not isinstance(index, int) or not 0 <= index < len(order) or order[index] not in left:
+        raise SandboxError("judge service: sent a verdict on a program that it was not given.")
+    return order[index]
 
 
 def _shown(error: BaseException) -> str:

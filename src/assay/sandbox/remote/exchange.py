@@ -9,7 +9,12 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from assay.errors import SandboxError
-from assay.sandbox.remote.client import JudgeClient, TooLargeError, UnknownTestsError
+from assay.sandbox.remote.client import (
+    JudgeClient,
+    TooLargeError,
+    UnknownTestsError,
+    number_of,
+)
 from assay.sandbox.remote.wire import decode_outputs, decode_verdict, encode_tests, name_tests
 from assay.types import Cases, Job, Tests, Verdict
 
@@ -150,13 +155,8 @@ class Exchange:
             order = list(left)
             try:
                 for line in self._client.judge(self._body([left[n] for n in order], sends)):
-                    if line.get("end"):
-                        self._check(line)
-                    elif "error" in line:
-                        break
-                    else:
-                        number = order[_index(line, order)]
-                        job = left.pop(number)
+                    if "index" in line:
+                        job = left.pop(number_of(line, order, left))
                         yield _outcome(job, line)
             except UnknownTestsError as error:
                 sends |= set(error.names)
@@ -196,21 +196,6 @@ class Exchange:
                 one["environment"] = job.environment
             programs.append(one)
         return {"programs": programs, "named_tests": named}
-
-    def _check(self, line: Mapping[str, Any]) -> None:
-        """Raise SandboxError if the service is no longer the one that the call began with."""
-        if line.get("judge") != self._remote.judge:
-            raise SandboxError(
-                f"judge service {self._client.address}: has changed from {self._remote.judge} to "
-                f"{line.get('judge')}. Use --fresh to judge all programs with the new one."
-            )
-
-
-def _index(line: Mapping[str, Any], order: Sequence[int]) -> int:
-    index = line.get("index")
-    if not isinstance(index, int) or not 0 <= index < len(order):
-        raise SandboxError("judge service: sent a verdict on a program that it was not given.")
-    return index
 
 
 def _outcome(job: Job, line: Mapping[str, Any]) -> Outcome:

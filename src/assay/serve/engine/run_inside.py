@@ -56,7 +56,7 @@ def _fetch(names: list[str]) -> list[tuple[str, bytearray]]:
         try:
             with open(name, "rb") as file:
                 content = file.read(room + 1)
-        except OSError:
+        except (OSError, ValueError):  # it is not there, or no file can have such a name
             continue
         if len(content) <= room:
             room -= len(content)

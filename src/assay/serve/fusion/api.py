@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import platform
+import time
 from dataclasses import replace
 from typing import Any
 
@@ -17,6 +18,7 @@ from starlette.responses import Response
 
 from assay.prompts import find_strategy
 from assay.serve.catalogue import Served, UnknownError
+from assay.serve.engine.backlog import FullError
 from assay.serve.engine.languages import make_run
 from assay.serve.engine.work import Answer, Subject, Work
 from assay.serve.fusion.requests import Dataset, RunCode, read_dataset, read_run_code
@@ -28,6 +30,7 @@ from assay.types import Problem, PromptForm
 # Names of datasets in SandboxFusion's own configuration.
 ALIASES = {"humaneval_python": "humaneval"}
 KILLED = -9
+LOOK_EVERY_S = 0.1  # for room in the queue
 
 
 class FusionApi:
@@ -43,7 +46,7 @@ class FusionApi:
     async def run_code(self, request: Request) -> Response:
         """Run a program."""
         service = self._service
-        body = await read_body(request, service.options)
+        body = await read_body(request, service)
         wanted = read_run_code(body)
         if wanted.language not in service.languages:
             why = f"no runner for the language {wanted.language!r} is installed on this server"
@@ -54,7 +57,8 @@ class FusionApi:
             wanted.fetch_files,
         )  # fmt: skip
         request.state.programs = 1
-        (answer,) = await service.all_answers(request, [task], len(body))
+        patience_s = wanted.compile_timeout + wanted.run_timeout
+        answer = await self._wait_and_judge(request, task, len(body), patience_s)
         return reply_json(render_run(answer, wanted))
 
     async def list_datasets(self, _request: Request) -> Response:
@@ -63,12 +67,12 @@ class FusionApi:
 
     async def list_ids(self, request: Request) -> Response:
         """List the tasks of a benchmark."""
-        wanted = read_dataset(await read_body(request, self._service.options))
+        wanted = read_dataset(await read_body(request, self._service))
         return reply_json([p.task_id for p in _slice(await self._served(wanted.dataset), wanted)])
 
     async def get_prompts(self, request: Request) -> Response:
         """Return the prompts of a benchmark."""
-        wanted = read_dataset(await read_body(request, self._service.options))
+        wanted = read_dataset(await read_body(request, self._service))
         served = await self._served(wanted.dataset)
         problems = _slice(served, wanted)
         return reply_json(
@@ -77,14 +81,14 @@ class FusionApi:
 
     async def get_prompt_by_id(self, request: Request) -> Response:
         """Return the prompt of one task."""
-        wanted = read_dataset(await read_body(request, self._service.options), names_task=True)
+        wanted = read_dataset(await read_body(request, self._service), names_task=True)
         served = await self._served(wanted.dataset)
         return reply_json(_prompt(served, _find(served, wanted.id).problem, wanted))
 
     async def submit(self, request: Request) -> Response:
         """Judge a completion."""
         service = self._service
-        body = await read_body(request, service.options)
+        body = await read_body(request, service)
         wanted = read_dataset(body, submits=True)
         served = await self._served(wanted.dataset)
         subject = _find(served, wanted.id)
@@ -101,6 +105,24 @@ class FusionApi:
         if answer.status == "invalid":  # never a rejected program
             raise RefusedError(503, f"SandboxError: {answer.reason}: {answer.detail}")
         return reply_json(render_submission(answer, wanted, subject))
+
+    async def _wait_and_judge(
+        self, request: Request, task: tuple[Subject, Work], size: int, patience_s: float
+    ) -> Answer:
+        """Judge one program, and wait for room in a full queue as SandboxFusion does.
+
+        verl takes 429 for a failed program. Raise FullError if there is no room in time.
+        """
+        end = time.monotonic() + patience_s
+        while True:
+            try:
+                (answer,) = await self._service.all_answers(request, [task], size)
+            except FullError:
+                if time.monotonic() > end or await request.is_disconnected():
+                    raise
+                await asyncio.sleep(LOOK_EVERY_S)
+            else:
+                return answer
 
     async def unsupported(self, _request: Request) -> Response:
         """Refuse a route of SandboxFusion that does not exist here."""

@@ -18,11 +18,12 @@ LANGUAGES = (
     "sql", "rust", "cuda", "lua", "R", "perl", "D_ut", "ruby", "scala", "julia", "pytest", "junit",
     "kotlin_script", "jest", "verilog", "python_gpu", "lean", "swift", "racket",
 )  # fmt: skip
-MEMORY_MB = 1024  # of a run that sets no limit
 LEAST_MEMORY_MB = 64
+MEMORY_MB = 1024  # of a run that sets no limit
 WALL_PER_CPU = 1.25
 IGNORED = "IGNORE_THIS_FILE"
 MOST_FILES = 1000
+DEFAULT_S, LONGEST_S = 10.0, 1e9
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,9 +86,6 @@ def read_run_code(body: bytes) -> RunCode:
     if language not in LANGUAGES:
         expected = ", ".join(repr(name) for name in LANGUAGES)
         raise refuse_field("language", f"Input should be {expected}", "literal_error")
-    run_timeout = float(_field(data, "run_timeout", (int, float), 10))
-    if not 0 < run_timeout < 1e9:
-        raise refuse_field("run_timeout", "Input should be greater than 0")
     files = _field(data, "files", dict, {})
     if len(files) > MOST_FILES:
         raise refuse_field("files", f"Input should have at most {MOST_FILES} files")
@@ -97,8 +95,8 @@ def read_run_code(body: bytes) -> RunCode:
     return RunCode(
         code=_field(data, "code", str),
         language=language,
-        run_timeout=run_timeout,
-        compile_timeout=float(_field(data, "compile_timeout", (int, float), 10)),
+        run_timeout=_seconds(data, "run_timeout"),
+        compile_timeout=_seconds(data, "compile_timeout"),
         memory_limit_MB=int(_field(data, "memory_limit_MB", int, -1)),
         stdin=_optional(data, "stdin"),
         files={
@@ -122,7 +120,6 @@ def read_dataset(body: bytes, *, submits: bool = False, names_task: bool = False
         raise RefusedError(400, "provided_data: is not supported. Use POST /judge with tests.")
     if config.get("language") not in (None, "python"):
         raise RefusedError(400, f"language {config['language']!r}: the datasets are in python.")
-    timeout = config.get("run_timeout")
     return Dataset(
         dataset=_field(data, "dataset", str),
         id=_field(data, "id", (str, int)) if submits or names_task else "",
@@ -130,7 +127,7 @@ def read_dataset(body: bytes, *, submits: bool = False, names_task: bool = False
         offset=max(0, int(_field(data, "offset", int, 0))),
         limit=max(0, int(_field(data, "limit", int, 1_000_000))),
         is_fewshot=bool(config.get("is_fewshot")),
-        run_timeout=float(timeout) if isinstance(timeout, int | float) else None,
+        run_timeout=None if config.get("run_timeout") is None else _seconds(config, "run_timeout"),
     )
 
 
@@ -157,6 +154,13 @@ def _field(
     if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
         raise refuse_field(name, "Input has a wrong type", "type_error")
     return value
+
+
+def _seconds(data: dict[str, Any], name: str) -> float:
+    value = _field(data, name, (int, float), DEFAULT_S)
+    if not 0 < value < LONGEST_S:
+        raise refuse_field(name, "Input should be greater than 0 and finite")
+    return float(value)
 
 
 def _optional(data: dict[str, Any], name: str) -> str | None:
