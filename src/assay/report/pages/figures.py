@@ -171,11 +171,10 @@ def _times(samples: Sequence[RunSample]) -> str:
 def bench_figure(found: BenchDocument) -> str:
     """Return tokens per second by number of sequences."""
     speeds = tuple(
-        Speed(b.sequences, b.tokens_per_second.median, b.tokens_per_second.min,
-              b.tokens_per_second.max)
-        for b in found.figures.batches
-        if b.tokens_per_second
-    )  # fmt: skip
+        Speed(batch.sequences, one.median, one.min, one.max)
+        for batch in found.figures.batches
+        if (one := batch.plotted)
+    )
     return figure(draw_speed_curves((SpeedCurve(found.name, speeds),))) if speeds else ""
 
 

@@ -13,6 +13,7 @@ from assay.errors import RunError
 from assay.runs.about import Agreement
 from assay.types import ModelIdentity
 
+MOST_PLOTTED = 1e12
 FILES = Reader(RunError, "Give a file that an assay command wrote")
 
 
@@ -68,6 +69,14 @@ class BatchFigures:
     sequences: int
     tokens_per_second: SpreadFigures | None
     seconds: SpreadFigures
+
+    @property
+    def plotted(self) -> SpreadFigures | None:
+        """Return the speeds if a plot can show them: files can hold any numbers."""
+        found = self.tokens_per_second
+        if found is None or not 0 < self.sequences < MOST_PLOTTED:
+            return None
+        return found if 0 <= found.min <= found.median <= found.max < MOST_PLOTTED else None
 
 
 @dataclass(frozen=True, slots=True)
