@@ -81,7 +81,7 @@ def test_scores_by_label_are_a_table(result: Result) -> None:
 
 def test_other_judges_and_sequential_comparisons_are_marks(result: Result) -> None:
     differs = Disagreement("toy/1", 0, "pass", "fail")
-    look = Look(2, 40, 6, 2, Interval(0.0, 0.2, 0.95, "betting"), 30.0)
+    look = Look(2, 40, 6, 2, Interval(0.0, 0.2, 0.95, "betting"), 30.0, "better")
     found = replace(
         result, cross_check=CrossCheck("evalplus", 6, (differs, replace(differs, explained="x"))),
         sequential=SequentialResult("base", "model-b", 0.02, 8, "better", (look,)),
