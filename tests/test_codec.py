@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 
 import pytest
 from hypothesis import given
@@ -54,6 +55,17 @@ def test_damage_is_named(data: object, complaint: str) -> None:
 def test_true_is_not_a_number() -> None:
     with pytest.raises(ValueError, match="'max_tokens'"):
         codec.from_json(Decoding, {"max_tokens": True})
+
+
+@pytest.mark.parametrize("value", [10**400, math.inf, math.nan, -1])
+def test_a_number_that_no_count_can_be_is_damage(value: int) -> None:
+    with pytest.raises(ValueError, match="'max_tokens'"):
+        codec.check_numbers(Decoding(max_tokens=value))
+
+
+def test_a_number_that_no_float_holds_is_damage() -> None:
+    with pytest.raises(ValueError, match="'temperature'"):
+        codec.from_json(Decoding, {"temperature": 10**400})
 
 
 def test_digest_does_not_depend_on_field_order() -> None:

@@ -8,10 +8,10 @@ import dataclasses
 import functools
 import hashlib
 import json
-import math
 import types
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
+HUGE = 2**63  # no count or time reaches it; numbers above may not fit into a float
 T = TypeVar("T")
 _ATOMS = frozenset((str, int, float, bool, types.NoneType))
 _encode = json.JSONEncoder(separators=(",", ":")).encode
@@ -94,12 +94,12 @@ def _build(cls: type[T], data: Any, *, strict: bool) -> T:
 
 
 def check_numbers(record: Any, signed: tuple[str, ...] = ("logprob", "seed")) -> None:
-    """Raise ValueError for a negative or infinite number in a field that is not ``signed``."""
+    """Raise ValueError for a negative or huge number in a field that is not ``signed``."""
     for f in dataclasses.fields(record):
         value = getattr(record, f.name)
         if f.name in signed or not isinstance(value, int | float):
             continue
-        if not (value >= 0 and math.isfinite(value)):
+        if not 0 <= value < HUGE:
             raise ValueError(f"field {f.name!r} has an unexpected value {str(value)[:40]!r}")
 
 
@@ -139,7 +139,8 @@ def _convert(hint: Any, value: Any, name: str, strict: bool) -> Any:
         return _build(hint, value, strict=strict)  # type: ignore[arg-type]
     elif hint is float:
         if isinstance(value, int | float) and not isinstance(value, bool):
-            return float(value)
+            with contextlib.suppress(OverflowError):
+                return float(value)
     elif isinstance(value, hint) and not (hint is int and isinstance(value, bool)):
         return value
     raise ValueError(f"field {name!r} has an unexpected value {str(value)[:40]!r}")

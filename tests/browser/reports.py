@@ -5,45 +5,48 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-import pytest
-
 from assay import benchmarks
-from assay.errors import AssayError
+from assay.infilling import middle_of
 from assay.pipeline import ScoreConfig, score
 from assay.pipeline.problems import ProblemSelection
 from assay.progress import Silent
 from assay.report.pages.build import build_report
 from assay.runs import Result
-from assay.sandbox.environments import store as environments
+from assay.types import Problem
 from tests.conftest import write_completions
-from tests.report.run_folders import hostile_samples, large_samples, write_run
+from tests.report.run_folders import hostile_samples, large_samples, sample, write_run
 
-BENCHMARKS = ("mini", "humaneval", "humanevalplus", "mbpp", "mbppplus", "bigcodebench")
 PROBLEMS = 5
 
 
+def write_answer(problem: Problem, right: bool) -> str:
+    """Return an answer to a problem, of the kind that its benchmark asks for."""
+    if problem.suffix is not None:
+        middle = middle_of(problem.reference, problem.prompt, problem.suffix)
+        return middle if right else "    return object()\n"
+    if problem.tests.answer:
+        wrong = "0" if problem.tests.answer.kind == "literal" else "f(None, None, None)"
+        return f"It is [ANSWER]{problem.reference if right else wrong}[/ANSWER]"
+    wrong = f"def {problem.tests.entry_point}(*a, **k):\n    return object()"
+    wrong = "print('wrong')" if problem.tests.is_script else wrong
+    return f"Here:\n\n```python\n{problem.reference if right else wrong}\n```\nDone."
+
+
 def score_references(
-    folder: Path, name: str, model: str, wrong: Sequence[int], n_samples: int = 1
-) -> Result:
+    folder: Path, name: str, model: str, wrong: Sequence[int], n_samples: int = 1,
+    problems: int = PROBLEMS,
+) -> Result:  # fmt: skip
     """Judge the references of a benchmark's first problems; some are replaced by wrong programs."""
-    benchmark = benchmarks.load(name)
-    if benchmark.environment:
-        try:
-            environments.find(benchmark.environment)
-        except AssayError as error:
-            pytest.skip(str(error))
     answers = []
-    for number, problem in enumerate(benchmark.problems[:PROBLEMS]):
-        for sample in range(n_samples):
-            fails = number in wrong and (n_samples == 1 or sample > 0)
-            wrong_code = f"def {problem.tests.entry_point}(*a, **k):\n    return object()\n"
-            answer = wrong_code if fails else problem.reference
-            answers.append((problem.task_id, f"Here:\n\n```python\n{answer}\n```\nDone."))
+    for number, problem in enumerate(benchmarks.load(name).problems[:problems]):
+        for at in range(n_samples):
+            right = number not in wrong or (n_samples > 1 and at == 0)
+            answers.append((problem.task_id, write_answer(problem, right)))
     folder.mkdir(exist_ok=True)
-    path = write_completions(folder / f"{model}-{name}.jsonl", answers)
+    path = write_completions(folder / f"{model}-{Path(name).stem}.jsonl", answers)
     config = ScoreConfig(
         benchmark=name, results_dir=folder / "results", samples_file=str(path), model_name=model,
-        problems=ProblemSelection(str(PROBLEMS)), partial=True,
+        problems=ProblemSelection(str(problems)), partial=True,
     )  # fmt: skip
     return score(config, Silent())
 
@@ -54,10 +57,15 @@ def write_report(folder: Path, output: Path) -> Path:
     return output
 
 
+# Tasks with names of properties that all objects of a script have.
+PROPERTIES = ("constructor", "__proto__", "toString", "hasOwnProperty")
+
+
 def write_hostile_report(folder: Path) -> Path:
     """Write the report of two runs whose texts try to break out of a page."""
     name = "<img src=x onerror='window.hacked = 1'>\u202eevil"
-    write_run(folder / "results", hostile_samples(), model=name)
+    odd = [sample(task, rule=task, status="fail", reason=task) for task in PROPERTIES]
+    write_run(folder / "results", [*hostile_samples(), *odd], model=name)
     write_run(folder / "results", hostile_samples()[:5], model="</title>")
     return write_report(folder / "results", folder / "hostile.html")
 

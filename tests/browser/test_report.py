@@ -10,7 +10,7 @@ import pytest
 
 from assay.report.pages import Site, open_sources
 from tests.browser.conftest import OpenPage
-from tests.browser.reports import BENCHMARKS, PROBLEMS, score_references, write_report
+from tests.browser.reports import PROBLEMS, score_references, write_report
 from tests.report.measurements import write_measurements
 
 if TYPE_CHECKING:
@@ -69,27 +69,6 @@ def test_every_page_opens_and_is_accessible(
         assert page.locator(".failure").count() == 0
         page.wait_for_timeout(200)
         check_accessibility(page)
-
-
-@pytest.mark.parametrize("name", BENCHMARKS)
-def test_runs_of_every_benchmark_are_shown(name: str, open_page: OpenPage, tmp_path: Path) -> None:
-    score_references(tmp_path, name, "model-a", (1,))
-    score_references(tmp_path, name, "model-b", (2,))
-    report = write_report(tmp_path / "results", tmp_path / "report.html")
-    run, other = (find_key(report, "run/", model) for model in ("model-a", "model-b"))
-    page = open_at(open_page, report, run)
-    rows = page.locator(".page:not([hidden]) .grid-body .grid-row")
-    rows.first.wait_for()
-    assert rows.count() == PROBLEMS
-    rows.nth(1).click()
-    page.locator(".verdict-card.fail").wait_for()
-    page.locator(".texts .line").first.wait_for()
-    page.keyboard.press("j")
-    page.locator(".verdict-card.pass").wait_for()
-    assert run.removeprefix("run/") in page.url
-    go(page, find_key(report, "compare/"))
-    page.locator(".side-by-side tr.changed, .side-by-side tr.removed").first.wait_for()
-    assert other.removeprefix("run/") in page.url
 
 
 def test_filters_sorting_and_search_are_part_of_the_address(

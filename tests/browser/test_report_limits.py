@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.browser.conftest import OpenPage
-from tests.browser.reports import write_hostile_report, write_large_report
+from tests.browser.reports import PROPERTIES, write_hostile_report, write_large_report
 from tests.browser.test_report import Check, find_key, go, open_at
 from tests.report.run_folders import HOSTILE
 
@@ -68,9 +68,22 @@ def test_hidden_characters_are_visible(open_page: OpenPage, hostile: Path) -> No
 def test_a_task_without_an_address_of_its_own_opens(open_page: OpenPage, hostile: Path) -> None:
     page = open_at(open_page, hostile, find_key(hostile, "run/", "onerror"))
     rows = page.locator(".page:not([hidden]) .grid-body .grid-row")
-    rows.last.click()
+    rows.filter(has_text="half").click()
     page.locator(".verdict-card.pass").wait_for()
     assert page.locator("h1:visible").inner_text() == "toy/half \\ud800"
+
+
+def test_tasks_with_names_of_properties_open(open_page: OpenPage, hostile: Path) -> None:
+    run = find_key(hostile, "run/", "onerror")
+    page = open_at(open_page, hostile, f"{run}/{PROPERTIES[0]}/0")
+    for name in PROPERTIES:
+        go(page, f"{run}/{name}/0")
+        page.get_by_role("heading", name=name, exact=True).wait_for()
+        page.locator(".texts .line").first.wait_for()
+    go(page, f"{run}?sort=constructor&status=toString&solved=valueOf&cluster=__proto__")
+    page.get_by_text("No row matches the filters.").wait_for()
+    go(page, f"{run}?sort=nothing")
+    page.locator(".page:not([hidden]) .grid-row").nth(5).wait_for()
 
 
 def test_megabytes_on_one_line_are_shortened(open_page: OpenPage, hostile: Path) -> None:
@@ -132,10 +145,30 @@ def test_many_samples_scroll_filter_and_sort(open_page: OpenPage, large: Path) -
     page.locator(".tok.keyword").first.wait_for()
 
 
-def test_scrolling_makes_no_long_pause(open_page: OpenPage, large: Path) -> None:
+def test_scrolling_draws_only_new_rows(open_page: OpenPage, large: Path) -> None:
     run = find_key(large, "run/", "large")
     page = open_at(open_page, large, f"{run}?view=samples")
-    page.locator(".grid-body .grid-row").first.wait_for()
+    page.locator(".page:not([hidden]) .grid-body .grid-row").first.wait_for()
+    changed = page.evaluate(
+        """async () => {
+          const body = document.querySelector('.page:not([hidden]) .grid-body');
+          const frame = () => new Promise((done) => requestAnimationFrame(() => setTimeout(done)));
+          body.scrollTop = 3400;
+          await frame();
+          const rows = new Set();
+          const watch = new MutationObserver((all) => all.forEach(({ target }) => {
+            const element = target.nodeType === 1 ? target : target.parentElement;
+            if (element && element.closest('.grid-row')) rows.add(element.closest('.grid-row'));
+          }));
+          const all = { subtree: true, childList: true, attributes: true, characterData: true };
+          watch.observe(body, all);
+          body.scrollTop += 102;
+          await frame();
+          await frame();
+          return rows.size;
+        }"""
+    )
+    assert 0 < changed <= 6  # three rows came into sight
     busy = page.evaluate(
         """async () => {
           const body = document.querySelector('.page:not([hidden]) .grid-body');

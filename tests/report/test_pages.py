@@ -322,10 +322,16 @@ def test_measurements_have_pages(kind: str, tmp_path: Path) -> None:
     page = site.section(link.key).html
     assert parse(page).problems == []
     words = {
-        "perplexity": "22.200", "bench": "tokens per second at most", "parity": "NO-GO",
-        "check": "3 weights are NaN", "qa": "INCONCLUSIVE",
+        "perplexity": "22.200", "bench": "With 8 sequences at once, each with a prompt of 128 tok",
+        "parity": "1 of 2 thresholds are met", "check": "1 of 3 stages pass",
+        "qa": "1 of 2 questions are GO in the tier release",
     }  # fmt: skip
     assert words[kind] in page
+    finding = {
+        "perplexity": "22.200", "bench": "113 tokens/s", "parity": "NO-GO", "check": "not sound",
+        "qa": "INCONCLUSIVE",
+    }  # fmt: skip
+    assert finding[kind] in site.section("overview").html
 
 
 def test_nothing_to_show_is_an_error(tmp_path: Path) -> None:

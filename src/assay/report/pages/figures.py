@@ -30,13 +30,14 @@ from assay.report.plots import (
 )
 from assay.runs import Result
 from assay.runs.compare import tally_problems
-from assay.runs.stores.bench_files import BenchFile
+from assay.runs.stores.bench_files import BatchFigures, BenchFile, Spread
 from assay.scoring import estimates
 from assay.types import Estimate
 
 Kind = Literal["good", "bad", "invalid", "other"]
 KINDS: dict[str, Kind] = {"pass": "good", "fail": "bad", "invalid": "invalid"}
 MOST_RULES = 6
+MOST_PLOTTED = 1e12
 HALF, WHOLE = 540.0, 1160.0  # widths of plots in panels, in pixels
 ORDER = ("pass", "fail", "invalid")
 LEAST_CPU = 1e-4  # seconds; on a logarithmic axis
@@ -172,12 +173,19 @@ def _times(samples: Sequence[RunSample]) -> str:
 def bench_figure(found: BenchFile) -> str:
     """Return tokens per second by number of sequences."""
     speeds = tuple(
-        Speed(b.sequences, b.tokens_per_second.median, b.tokens_per_second.min,
-              b.tokens_per_second.max)
-        for b in found.figures.batches
-        if b.tokens_per_second
-    )  # fmt: skip
+        Speed(batch.sequences, one.median, one.min, one.max)
+        for batch in found.figures.batches
+        if (one := _plottable_rate(batch))
+    )
     return figure(draw_speed_curves((SpeedCurve(found.name, speeds),))) if speeds else ""
+
+
+def _plottable_rate(batch: BatchFigures) -> Spread | None:
+    """Return the speeds if a plot can show them: files can hold any numbers."""
+    found = batch.tokens_per_second
+    if found is None or not 0 < batch.sequences < MOST_PLOTTED:
+        return None
+    return found if 0 <= found.min <= found.median <= found.max < MOST_PLOTTED else None
 
 
 def parity_figure(found: ParityDocument) -> str:

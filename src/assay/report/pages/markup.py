@@ -25,6 +25,20 @@ def facts(rows: Iterable[tuple[str, str]]) -> str:
     return f'<dl class="facts">{"".join(shown)}</dl>' if shown else ""
 
 
+def tiles(shown: Iterable[tuple[str, str, str]]) -> str:
+    """Return figures, each with a name above and a note below. All are texts.
+
+    A tile without a figure is left out.
+    """
+    found = "".join(
+        f'<div class="tile"><span class="what">{text(name)}</span><span class="figure">'
+        f'{text(figure)}</span><span class="interval">{text(note)}</span></div>'
+        for name, figure, note in shown
+        if figure
+    )
+    return f'<div class="tiles">{found}</div>' if found else ""
+
+
 def panel(title: str, content: str, note: str = "", kind: str = "") -> str:
     """Return a titled part of a page. ``content`` is HTML, the others are text."""
     if not content:

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 
 from assay.report.pages.figures import interval_cell
 from assay.report.pages.markup import link, table, text
+from assay.report.pages.model.documents import TITLES
+from assay.report.pages.model.page import summarize_measurement
 from assay.report.pages.section import Section, join_key
 from assay.report.pages.sources import RunSource, Sources
 from assay.report.pages.words import count, day, percent
@@ -17,9 +19,9 @@ MOST_LISTED = 60
 def render_overview(sources: Sources, pairs: Sequence[tuple[RunSource, RunSource]]) -> Section:
     """Return the list of runs with their scores, and links to everything else."""
     parts = [
-        '<header class="title"><p class="eyebrow">assay</p><h1>Results</h1>',
+        '<header class="title"><h1>Results</h1>',
         f'<p class="settings">{_summary(sources)}</p></header>',
-        _runs(sources.runs),
+        _runs(sources.runs) if sources.runs or not sources.measurements else "",
         _comparisons(pairs),
         _measurements(sources),
         _suites(sources),
@@ -30,6 +32,8 @@ def render_overview(sources: Sources, pairs: Sequence[tuple[RunSource, RunSource
 def _summary(sources: Sources) -> str:
     benchmarks = {run.entry.benchmark for run in sources.runs}
     models = {run.entry.model for run in sources.runs}
+    if sources.measurements and not sources.runs:
+        return text(count(len(sources.measurements), "measurement"))
     parts = [
         count(len(sources.runs), "run"),
         count(len(models), "model"),
@@ -88,12 +92,17 @@ def _comparisons(pairs: Sequence[tuple[RunSource, RunSource]]) -> str:
 
 
 def _measurements(sources: Sources) -> str:
-    items = "".join(
-        f"<li>{link(join_key('model', one.key), one.title)}</li>" for one in sources.measurements
-    )
-    if not items:
+    rows = [
+        (
+            text(one.document.name), link(join_key("model", one.key), TITLES[one.kind]),
+            summarize_measurement(one),
+        )
+        for one in sources.measurements
+    ]  # fmt: skip
+    if not rows:
         return ""
-    return f'<section class="panel main"><h2>Models</h2><ul class="columns">{items}</ul></section>'
+    shown = table("Table of models", ("Model", "Measurement", "Finding"), sorted(rows), left=2)
+    return f'<section class="panel main"><h2>Models</h2>{shown}</section>'
 
 
 def _suites(sources: Sources) -> str:

@@ -19,8 +19,13 @@ def percent(value: float | None, digits: int = 1) -> str:
 
 
 def ends(estimate: Estimate) -> str:
-    """Return an interval as ``68.5 - 81.5`` in per cent, with a real dash."""
-    return f"{100 * estimate.low:.1f}\N{THIN SPACE}{DASH}\N{THIN SPACE}{100 * estimate.high:.1f}"
+    """Return the interval of an estimate."""
+    return range_of(estimate.low, estimate.high)
+
+
+def range_of(low: float, high: float) -> str:
+    """Return shares as ``68.5 - 81.5`` in per cent, with a real dash."""
+    return f"{100 * low:.1f}\N{THIN SPACE}{DASH}\N{THIN SPACE}{100 * high:.1f}"
 
 
 def signed(value: float, digits: int = 1) -> str:

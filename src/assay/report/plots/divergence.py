@@ -10,6 +10,7 @@ from assay.report.plots.scales import linear_ticks, log_ticks
 from assay.report.plots.svg import Drawing
 
 MOST_POINTS = 600  # about one per pixel
+LEAST, MOST = 1e-12, 1e6  # nats on the axis; what is below is noise
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +23,7 @@ class DivergenceCurve:
 
 def draw_divergence(curves: tuple[DivergenceCurve, ...]) -> Drawing:
     """Return KL by position on a logarithmic axis. Zeros are at the bottom."""
-    positive = [v for curve in curves for v in curve.values if 0 < v < math.inf] or [0.1]
+    positive = [v for curve in curves for v in curve.values if LEAST <= v <= MOST] or [0.1]
     low = 10.0 ** math.floor(math.log10(min(positive)))
     high = 10.0 ** math.ceil(math.log10(max(positive)))
     high = high if high > low else 10 * low
@@ -49,7 +50,7 @@ def draw_divergence(curves: tuple[DivergenceCurve, ...]) -> Drawing:
 def _thin(values: tuple[float, ...], low: float) -> tuple[Point, ...]:
     """Return the points; of many, the largest of every few, since peaks are what matters."""
     step = math.ceil(len(values) / MOST_POINTS)
-    known = [v if math.isfinite(v) else 0.0 for v in values]
+    known = [min(v, MOST) if math.isfinite(v) else 0.0 for v in values]
     found = []
     for start in range(0, len(known), step):
         at = max(range(start, min(start + step, len(known))), key=known.__getitem__)

@@ -85,13 +85,19 @@ def signed(value: float, decimals: int = 1) -> str:
 
 
 def log_ticks(low: float, high: float, most: int = 8) -> list[Tick]:
-    """Return ticks at 1, 2, 5, 10 …, or at powers of ten only if these are too many."""
+    """Return ticks at 1, 2, 5, 10 …, or at powers of ten only if these are too many.
+
+    A range that contains fewer than two of them has ticks at round values.
+    """
     first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
     for digits in ((1, 2, 5), (1,)):
         values = [d * 10.0**p for p in range(first, last + 1) for d in digits]
         inside = [v for v in values if low * (1 - 1e-9) <= v <= high * (1 + 1e-9)]
         if 2 <= len(inside) <= most:
             return [Tick(v, _log_label(v, inside[0])) for v in inside]
+    if high < 10 * low:
+        found = [tick for tick in linear_ticks(low, high) if low <= tick.value <= high]
+        return found if low >= 1e-4 else [Tick(t.value, _power(t.value)) for t in found]
     powers = range(first, last + 1, max(1, math.ceil((last - first) / most)))
     values = [10.0**p for p in powers if low <= 10.0**p <= high]
     return [Tick(v, _log_label(v, values[0])) for v in values]

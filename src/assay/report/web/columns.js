@@ -4,6 +4,9 @@ import { wellFormed } from "./router.js";
 export class RunIndex {
   constructor(content) {
     Object.assign(this, content);
+    // By task. A task can have any name, such as that of a property that all objects have.
+    this.clusters = new Map(Object.entries(content.clusters));
+    this.timeLimits = new Map(Object.entries(content.time_limits));
     this.first = [];
     let at = 0;
     for (const count of this.counts) {
@@ -23,8 +26,9 @@ export class RunIndex {
     return column.of[column.at[row]];
   }
 
+  // Return a column's value, or 0 if it is not known: addresses and files can hold anything.
   number(name, row) {
-    return this.numbers[name][row];
+    return Object.hasOwn(this.numbers, name) ? this.numbers[name][row] ?? 0 : 0;
   }
 
   get mostSamples() {

@@ -30,7 +30,7 @@ function matcher(index, query, inTexts) {
     tests.push((row) => admitted[column.at[row]]);
   }
   if (query.cluster) {
-    tests.push((row) => index.clusters[index.tasks[index.taskOf[row]]] === query.cluster);
+    tests.push((row) => index.clusters.get(index.tasks[index.taskOf[row]]) === query.cluster);
   }
   const text = (query.q || "").trim().toLowerCase();
   if (text) {

@@ -51,7 +51,7 @@ function View({ source, block, indexA, indexB, route, onQuery }) {
     k: chosen > 0 && to(rows[chosen - 1]),
     u: address(["compare", block.a, block.b], query),
   });
-  const several = Math.max(...block.samples.flat()) > 1;
+  const several = block.samples.some(([a, b]) => a > 1 || b > 1);
   const columns = [
     { name: "task", title: "Problem", show: (row) => html`<span class=${`flip ${row.kind}`} aria-hidden="true"></span>${clean(row.task)}` },
     several

@@ -2,13 +2,16 @@
 import { html, useEffect, useLayoutEffect, useRef, useState } from "./vendor/preact-htm.js";
 
 const ROW = 34; // pixels, as in the style sheet
-const AROUND = 8; // rows above and below what is in sight
+const AROUND = 5; // rows above and below what is in sight
+const MOST_PRINTED = 1200;
 
 export function VirtualTable({ columns, rows, sort, onSort, addressOf, label, kind, selected }) {
   const scroller = useRef(null);
   const [top, setTop] = useState(0);
   const [height, setHeight] = useState(640);
   const [active, setActive] = useState(0);
+  const printing = usePrinting();
+  const kept = useRef({});
   useLayoutEffect(() => {
     const element = scroller.current;
     const measure = () => setHeight(element.clientHeight || 640);
@@ -27,8 +30,8 @@ export function VirtualTable({ columns, rows, sort, onSort, addressOf, label, ki
     }
   }, [selected]);
 
-  const first = Math.max(0, Math.floor(top / ROW) - AROUND);
-  const last = Math.min(rows.length, Math.ceil((top + height) / ROW) + AROUND);
+  const first = printing ? 0 : Math.max(0, Math.floor(top / ROW) - AROUND);
+  const last = Math.min(rows.length, printing ? MOST_PRINTED : Math.ceil((top + height) / ROW) + AROUND);
   const move = (event) => {
     const steps = { ArrowDown: 1, ArrowUp: -1, PageDown: 15, PageUp: -15 };
     let next = active + (steps[event.key] || 0);
@@ -44,13 +47,22 @@ export function VirtualTable({ columns, rows, sort, onSort, addressOf, label, ki
     setActive(next);
     reveal(scroller.current, next);
   };
-  // Elements are used again for other rows: making new ones is most of the work of scrolling.
+  // Elements are used again for other rows: making new ones is most of the work of scrolling. Rows
+  // that stay as they are, which are most of them, are not even compared.
   const shown = [];
-  const slots = Math.ceil(height / ROW) + 2 * AROUND + 2;
+  const slots = printing ? MOST_PRINTED : Math.ceil(height / ROW) + 2 * AROUND + 2;
+  const before = kept.current.rows === rows && kept.current.columns === columns ? kept.current.shown : new Map();
+  const now = new Map();
   for (let at = first; at < last; at += 1) {
-    shown.push(html`<${Row} key=${at % slots} at=${at} row=${rows[at]} columns=${columns}
-      active=${at === active} chosen=${at === selected} href=${addressOf(rows[at])} />`);
+    const state = `${at % slots} ${at === active} ${at === selected}`;
+    const old = before.get(at);
+    const one = old && old.state === state ? old : { state, drawn: html`<${Row} key=${at % slots} at=${at}
+      row=${rows[at]} columns=${columns} active=${at === active} chosen=${at === selected}
+      href=${addressOf(rows[at])} />` };
+    now.set(at, one);
+    shown.push(one.drawn);
   }
+  kept.current = { rows, columns, shown: now };
   return html`<div class=${`grid ${kind}`} role="table" aria-label=${label}
       aria-rowcount=${rows.length + 1}>
     <div class="grid-head" role="rowgroup"><div class="grid-row" role="row">${columns.map(
@@ -59,10 +71,26 @@ export function VirtualTable({ columns, rows, sort, onSort, addressOf, label, ki
     <div class="grid-body" role="rowgroup" tabindex="0" ref=${scroller} onKeyDown=${move}
       style=${{ height: `min(var(--most), ${Math.max(3, rows.length) * ROW}px)` }}
       aria-label=${`${label}, rows`} onScroll=${(event) => setTop(event.currentTarget.scrollTop)}>
-      <div class="grid-space" role="presentation" style=${{ height: `${rows.length * ROW}px` }}>${shown}</div>
+      <div class="grid-space" role="presentation" style=${{ height: `${(printing ? last : rows.length) * ROW}px` }}>${shown}</div>
       ${rows.length === 0 && html`<p class="empty">No row matches the filters.</p>`}
     </div>
   </div>`;
+}
+
+// Return whether the page is being printed, when rows out of sight exist too.
+function usePrinting() {
+  const [printing, setPrinting] = useState(false);
+  useEffect(() => {
+    const begin = () => setPrinting(true);
+    const end = () => setPrinting(false);
+    window.addEventListener("beforeprint", begin);
+    window.addEventListener("afterprint", end);
+    return () => {
+      window.removeEventListener("beforeprint", begin);
+      window.removeEventListener("afterprint", end);
+    };
+  }, []);
+  return printing;
 }
 
 // Put a row that is out of sight into the middle.

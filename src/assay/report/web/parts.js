@@ -2,7 +2,7 @@
 import { html } from "./vendor/preact-htm.js";
 import { visibleText } from "./visible.js";
 
-export const SYMBOLS = { pass: "✓", fail: "✕", invalid: "!", "not-judged": "…" };
+export const SYMBOLS = { __proto__: null, pass: "✓", fail: "✕", invalid: "!", "not-judged": "…" };
 
 export function Status({ status }) {
   return html`<span class=${`status ${status}`}><span aria-hidden="true">${
@@ -22,6 +22,7 @@ export function Strip({ index, task }) {
 }
 
 export function Toggle({ options, value, onChange, label }) {
+  if (options.length < 2) return null;
   return html`<div class="toggle" role="group" aria-label=${label}>${options.map(
     ([name, title, count]) => html`<button type="button" key=${name}
       aria-pressed=${value === name ? "true" : "false"} onClick=${() => onChange(name)}>${title}${

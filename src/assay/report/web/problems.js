@@ -37,7 +37,7 @@ function bySample(index) {
 
 export function sampleValue(index, name, row) {
   if (name === "task") return index.taskOf[row];
-  return index.words[name] ? index.word(name, row) : index.number(name, row);
+  return Object.hasOwn(index.words, name) ? index.word(name, row) : index.number(name, row);
 }
 
 function largest(index, task, name) {
@@ -81,7 +81,7 @@ export function taskValue(index, name, task) {
 
 function clusterCounts(index) {
   const counts = new Map();
-  for (const cluster of Object.values(index.clusters)) counts.set(cluster, (counts.get(cluster) || 0) + 1);
+  for (const cluster of index.clusters.values()) counts.set(cluster, (counts.get(cluster) || 0) + 1);
   return [...counts].toSorted((one, other) => other[1] - one[1]).slice(0, 500);
 }
 

@@ -10,9 +10,13 @@ import { address, joinKey } from "./router.js";
 import { useTextMatches } from "./search.js";
 
 const FINISH = {
+  __proto__: null, // an engine can give any reason
   stop: "ended by itself", length: "cut off at the token limit", error: "request failed",
   "prompt-too-long": "the prompt was too long",
 };
+
+const ROLES = Object.fromEntries(["system", "user", "assistant"].map((role) => [role, `As assay asks: ${role}`]));
+const PARTS = { prefix: "Before the gap", suffix: "After the gap" };
 
 export function SamplePage({ source, route, version }) {
   const [run] = route.names;
@@ -48,7 +52,7 @@ function Sample({ source, run, index, row, query }) {
     ["run", run, index.tasks[index.taskOf[other]], index.number("sample", other)], query,
   );
   useKeys({ j: next >= 0 && to(next), k: previous >= 0 && to(previous), u: address(["run", run], query) });
-  const found = texts && texts[name] && texts[name].samples[row - index.first[task]];
+  const found = texts && Object.hasOwn(texts, name) ? texts[name].samples[row - index.first[task]] : undefined;
   return html`<header class="title sample-title">
       <p class="eyebrow"><a href=${address(["run", run], query)}>${clean(index.model)}</a> · ${clean(index.benchmark)}</p>
       <h1>${clean(name)}${index.counts[task] > 1 ? html` <span class="soft">sample ${index.number("sample", row)}</span>` : ""}</h1>
@@ -120,7 +124,7 @@ function Verdict({ index, row, found }) {
       ${found && html`<${Failing} found=${found} />`}
     </div>
     <div class="verdict-aside">
-      ${ran && html`<${Meter} name="CPU time" value=${index.number("cpu", row)} limit=${index.time_limits[task] || limits.cpu} unit="s" digits=${3} />
+      ${ran && html`<${Meter} name="CPU time" value=${index.number("cpu", row)} limit=${index.timeLimits.get(task) || limits.cpu} unit="s" digits=${3} />
       <${Meter} name="Wall time" value=${index.number("wall", row)} limit=${limits.wall} unit="s" digits=${3} />
       <${Meter} name="Memory" value=${index.number("mb", row)} limit=${limits.mb} unit="MB" digits=${1} />`}
       <dl class="facts">
@@ -142,7 +146,7 @@ function Failing({ found }) {
         <div><h3>Expected</h3><pre tabindex="0" aria-label="Expected">${clean(found.expected || "see the test")}</pre></div>
         <div><h3>Actual</h3><pre tabindex="0" aria-label="Actual">${clean(found.actual)}</pre></div></div>`
       : found.detail && html`<div class="test"><h3>Detail</h3><pre class="detail" tabindex="0" aria-label="Detail">${clean(found.detail)}</pre></div>`}
-    ${groups.length > 0 && html`<p class="soft">${groups.map(([name, [right, all]]) => `${clean(name)} ${right} of ${all} cases`).join(" · ")}</p>`}
+    ${groups.length > 0 && html`<p class="soft cases">${groups.map(([name, [right, all]]) => `${clean(name)} ${right} of ${all} cases`).join(" · ")}</p>`}
     ${found.output && html`<div class="test"><h3>Output</h3><${Code} text=${found.output} plain bare label="Output, its end" /></div>`}`;
 }
 
@@ -165,6 +169,7 @@ function Texts({ found, of, index, row }) {
     </section>
     <section class="texts" aria-label="Prompt"><div class="bar"><h2>${of.prompt ? "Prompt as sent" : "Problem"}</h2></div>
       ${of.prompt ? of.prompt.map(([role, content], at) => html`<${Code} key=${at} text=${content} plain label=${role} />`)
-        : html`<p class="note">${clean(index.prompt_note)}</p>${of.statement && html`<${Code} text=${of.statement} label="Text of the benchmark" />`}`}
+        : html`<p class="note">${clean(index.prompt_note)}</p>${of.statement.map(([role, content], at) => html`<${Code} key=${at} text=${content}
+          plain=${role in ROLES} label=${ROLES[role] || PARTS[role] || "Text of the benchmark"} />`)}`}
     </section>`;
 }

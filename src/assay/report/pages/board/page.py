@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from assay.report.leaderboard import (
     Baseline,
     Block,
@@ -27,11 +29,14 @@ from assay.report.pages.figures import interval_cell
 from assay.report.pages.markup import link, table, text
 from assay.report.pages.section import Section, join_key
 from assay.report.pages.sources import Sources
-from assay.report.pages.words import percent
+from assay.report.pages.words import ends, percent
 from assay.runs.stores.bench_files import BenchFile
+from assay.types import Estimate
 
 BOARD = "board"
 RECORDED = "replay"  # the engine of completions that were generated elsewhere
+MOST_BROAD = 2  # benchmarks with three columns each; more have one
+Known = dict[tuple[str, str], str]  # keys of runs, by name and timestamp
 
 
 def build_board(sources: Sources) -> Leaderboard:
@@ -85,53 +90,70 @@ def render_board(sources: Sources) -> Section:
     return Section(BOARD, "Leaderboard", html)
 
 
-def _block(block: Block, number: int, blocks: int, known: dict[tuple[str, str], str]) -> str:
+def _block(block: Block, number: int, blocks: int, known: Known) -> str:
     measures = [
         name for name in ("size", "speed") if any(row.measures.get(name) for row in block.rows)
     ]
+    compact = len(block.columns) > MOST_BROAD
     headings = ["#", "Model"]
     for column in block.columns:
-        headings += [column.benchmark, "95 % interval", "Group"]
+        headings += [column.benchmark] if compact else [column.benchmark, "95 % interval", "Group"]
     headings += [MEASURES[name].heading for name in measures]
-    rows = [_row(row, measures, known) for row in block.rows]
-    rows += [_foreign(row, len(measures)) for row in block.baselines]
+    show = _compact_cell if compact else _cell
+    rows = [_row(row, measures, known, show) for row in block.rows]
+    rows += [_foreign(row, len(measures), compact) for row in block.baselines]
     title = f"Block {number + 1}" if blocks > 1 else "Scores"
+    kind = "board compact" if compact else "board"
     notes = "".join(f"<li>{text(note)}</li>" for note in list_block_notes(block))
     return (
         f'<section class="panel main"><h2>{title} <small>{text(block.settings)}</small></h2>'
-        f"{table(f'{title}, table', headings, rows, left=2, kind='board')}"
+        f"{table(f'{title}, table', headings, rows, left=2, kind=kind)}"
         f'<ul class="notes">{notes}</ul></section>'
     )
 
 
-def _row(row: Row, measures: list[str], known: dict[tuple[str, str], str]) -> list[str]:
+def _row(
+    row: Row, measures: list[str], known: Known, show: Callable[[Cell | None, Known], list[str]]
+) -> list[str]:
     rank = "" if row.mean_rank is None else f"{row.mean_rank:g}"
     cells = [rank, f"<strong>{text(row.model)}</strong>"]
     for cell in row.cells:
-        cells += _cell(cell, known)
+        cells += show(cell, known)
     for name in measures:
         value = row.measures.get(name)
         cells.append("" if value is None else text(MEASURES[name].show(value)))
     return cells
 
 
-def _foreign(row: BaselineRow, measures: int) -> list[str]:
+def _foreign(row: BaselineRow, measures: int, compact: bool) -> list[str]:
     cells = ["", f"<em>{text(row.model)} ({KINDS[row.kind]})</em>"]
     for score in row.scores:
-        cells += ["" if score is None else f"<em>{percent(score)}</em>", "", ""]
+        cells += ["" if score is None else f"<em>{percent(score)}</em>"]
+        cells += [] if compact else ["", ""]
     return cells + [""] * measures
 
 
-def _cell(cell: Cell | None, known: dict[tuple[str, str], str]) -> list[str]:
-    if cell is None:
-        return ["", "", ""]
-    one = cell.estimate
+def _cell(cell: Cell | None, known: Known) -> list[str]:
+    """Return the score, the interval with its bar, and the group, in three columns."""
+    if cell is None or cell.estimate is None:
+        return [text(cell.state) if cell else "", "", ""]
+    return [_score(cell, cell.estimate, known), interval_cell(cell.estimate), text(cell.group)]
+
+
+def _compact_cell(cell: Cell | None, known: Known) -> list[str]:
+    """Return the score, and below it the interval and the group."""
+    if cell is None or cell.estimate is None:
+        return [text(cell.state) if cell else ""]
+    below = f"{ends(cell.estimate)} {cell.group}".strip()
+    return [f"{_score(cell, cell.estimate, known)}<small>{text(below)}</small>"]
+
+
+def _score(cell: Cell, one: Estimate, known: Known) -> str:
+    """Return a score with its marks, as a link to its run. The best one is bold."""
     key = known.get((cell.run, cell.timestamp))
-    if one is None:
-        return [text(cell.state), "", ""]
     mark = INCOMPLETE if cell.state == "incomplete" else ""
     mark += NOT_PUBLISHABLE if cell.result and not cell.result.publishable else ""
     shown = percent(one.value)
     value = link(join_key("run", key), shown) if key else text(shown)
     bold = f"<strong>{value}</strong>" if cell.best else value
-    return [f'{bold}<span class="sign">{mark}</span>', interval_cell(one), text(cell.group)]
+    return f'{bold}<span class="sign">{mark}</span>'

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from assay import codec
 from assay.report.pages.figures import bench_figure, parity_figure
-from assay.report.pages.markup import facts, panel, table, text
+from assay.report.pages.markup import facts, panel, table, text, tiles
 from assay.report.pages.model.documents import (
     TITLES,
     CheckDocument,
@@ -18,12 +17,22 @@ from assay.report.pages.model.documents import (
     QaDocument,
 )
 from assay.report.pages.section import Section, join_key
-from assay.report.pages.words import day, duration
+from assay.report.pages.words import count, day, duration
 from assay.runs.stores.bench_files import BenchFile, Spread
 from assay.types import ModelIdentity
 
 LONGEST_FIGURES = 20_000  # characters
-DECISIONS = {"GO": "good", "NO-GO": "bad", "pass": "good", "fail": "bad"}
+DECISIONS = {"GO": "good", "NO-GO": "bad", "pass": "good", "fail": "bad", "sound": "good",
+             "not sound": "bad"}  # fmt: skip
+# What a measurement says about its machine, by key of the file, and the unit.
+MACHINE = {
+    "cpu": ("CPU", ""),
+    "cpus": ("CPUs", ""),
+    "memory_mb": ("Machine's memory", " MB"),
+    "platform": ("Platform", ""),
+    "python": ("Python", ""),
+    "assay": ("assay", ""),
+}
 
 
 def render_measurement(found: Measurement) -> Section:
@@ -38,66 +47,129 @@ def render_measurement(found: Measurement) -> Section:
     return Section(join_key("model", found.key), found.title, html)
 
 
+def summarize_measurement(found: Measurement) -> str:
+    """Return the main figure or the decision of a measurement as HTML, for a table."""
+    match found.document:
+        case PerplexityDocument(results=figures):
+            return f"{figures.perplexity:.3f}"
+        case BenchFile() as bench:
+            fastest = _fastest(bench)
+            return f"{_number(fastest[1])} tokens/s" if fastest else ""
+        case CheckDocument(sound=sound):
+            return _verdict("sound" if sound else "not sound")
+        case ParityDocument(decision=decision) | QaDocument(decision=decision):
+            return _verdict(decision)
+
+
+def _hero(headline: str, sentence: str, shown: str, rows: Iterable[tuple[str, str]]) -> str:
+    about = facts(rows)
+    below = f'<p class="could">{text(sentence)}</p>' if sentence else ""
+    aside = f'<div class="aside">{about}</div>' if about else ""
+    return f'<div class="hero"><div class="score">{headline}{below}{shown}</div>{aside}</div>'
+
+
+def _big(figure: str, what: str) -> str:
+    shown = f'<span class="figure">{figure}</span><span class="what">{what}</span>'
+    return f'<p class="big">{shown}</p>'
+
+
 def _perplexity(found: PerplexityDocument) -> str:
     figures = found.results
-    interval = ""
+    headline = _big(f"{figures.perplexity:.3f}", "perplexity")
+    sentence = "The text is too short for an interval."
     if figures.low is not None and figures.high is not None:
-        interval = (
+        headline += (
             f'<p class="interval">{figures.low:.3f} to {figures.high:.3f} '
             "<span>95 % interval</span></p>"
         )
+        sentence = ""
+    shown = tiles(
+        [
+            ("bits per byte", f"{figures.bits_per_byte:.4f}", ""),
+            ("cross entropy", f"{figures.cross_entropy:.4f}", "nats per token"),
+        ]
+    )
     rows = [
         ("Text", text(found.dataset.name)),
-        ("Cross entropy", f"{figures.cross_entropy:.4f} nats per token"),
-        ("Bits per byte", f"{figures.bits_per_byte:.4f}"),
         ("Tokens", f"{figures.tokens:,}"),
         ("Bytes", f"{figures.bytes:,}"),
         ("Window", f"{figures.window:,}, stride {figures.stride:,}"),
         ("Device", "GPU" if found.used_gpu else "CPU"),
         ("Took", duration(found.seconds) if found.seconds else ""),
     ]
-    return (
-        '<div class="hero"><div class="score"><p class="big">'
-        f'<span class="figure">{figures.perplexity:.3f}</span>'
-        f'<span class="what">perplexity</span></p>{interval}</div>'
-        f'<div class="aside">{facts(rows)}</div></div>{_identity(found.model)}'
-    )
+    return _hero(headline, sentence, shown, rows) + _identity(found.model)
 
 
 def _bench(found: BenchFile) -> str:
-    figures = found.figures
+    figures, fastest = found.figures, _fastest(found)
+    headline = _big(_number(fastest[1]), "tokens per second") if fastest else ""
     memory = found.gpu_peak_memory_mb or found.peak_memory_mb
+    shown = tiles(
+        [
+            ("first token", *_tile_of(figures.time_to_first_token_ms, "ms")),
+            ("reading the prompt", *_tile_of(figures.prefill_tokens_per_second, "tokens/s")),
+            ("one sequence, decoding", *_tile_of(figures.decode_tokens_per_second, "tokens/s")),
+            ("memory", f"{memory:,.0f} MB" if memory else "", ""),
+        ]
+    )
     rows = [
-        ("Time to first token", f"{figures.time_to_first_token_ms.median:,.0f} ms"),
-        ("Reading the prompt", _rate(figures.prefill_tokens_per_second)),
-        ("One sequence", _rate(figures.decode_tokens_per_second)),
         ("Load", duration(found.load_s) if found.load_s else ""),
-        ("Memory", f"{memory:,.0f} MB" if memory else ""),
         ("Device", "GPU" if found.used_gpu else "CPU"),
         ("Measured", text(day(found.timestamp))),
-        *((name, text(value)) for name, value in found.machine.items() if _is_short(value)),
+        *(
+            (name, text(f"{_grouped(found.machine[key])}{unit}"))
+            for key, (name, unit) in MACHINE.items()
+            if _is_short(found.machine.get(key))
+        ),
     ]
-    best = max((b.tokens_per_second.median for b in figures.batches if b.tokens_per_second),
-               default=None)  # fmt: skip
-    headline = "" if best is None else (
-        f'<p class="big"><span class="figure">{best:,.0f}</span>'
-        '<span class="what">tokens per second at most</span></p>'
-    )  # fmt: skip
     batches = [
         (str(b.sequences), *_spread(b.tokens_per_second), f"{b.seconds.median:.2f}")
         for b in figures.batches
     ]
     headings = ("Sequences", "Tokens/s", "Lowest", "Highest", "Seconds")
     return (
-        f'<div class="hero"><div class="score">{headline}</div>'
-        f'<div class="aside">{facts(rows)}</div></div>{bench_figure(found)}'
-        f"{panel('Batches', table('Table of batches', headings, batches, left=0))}"
+        f"{_hero(headline, _load(found), shown, rows)}"
+        f'<div class="panels">{bench_figure(found)}'
+        f"{panel('Batches', table('Table of batches', headings, batches, left=0))}</div>"
         f"{_identity(found.model_identity)}"
     )
 
 
-def _rate(spread: Spread | None) -> str:
-    return f"{spread.median:,.1f} tokens/s" if spread else ""
+def _fastest(found: BenchFile) -> tuple[int, float] | None:
+    """Return the number of sequences at once with the most tokens per second."""
+    rates = (
+        (batch.sequences, batch.tokens_per_second.median)
+        for batch in found.figures.batches
+        if batch.tokens_per_second
+    )
+    return max(rates, key=lambda one: one[1], default=None)
+
+
+def _load(found: BenchFile) -> str:
+    """Return a sentence about what the engine had to do."""
+    fastest = _fastest(found)
+    sizes = [found.settings.get(name) for name in ("prompt_tokens", "new_tokens")]
+    if fastest is None:
+        return ""
+    each = ""
+    if all(isinstance(size, int) for size in sizes):
+        each = f", each with a prompt of {sizes[0]:,} tokens and up to {sizes[1]:,} new ones"
+    return f"With {count(fastest[0], 'sequence')} at once{each}."
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.1f}"
+
+
+def _grouped(value: object) -> object:
+    return f"{value:,}" if isinstance(value, int) else value
+
+
+def _tile_of(spread: Spread | None, unit: str) -> tuple[str, str]:
+    if spread is None:
+        return "", ""
+    ends = f"{_number(spread.min)} to {_number(spread.max)}"
+    return f"{_number(spread.median)} {unit}", ends
 
 
 def _spread(spread: Spread | None) -> tuple[str, str, str]:
@@ -112,41 +184,50 @@ def _is_short(value: object) -> bool:
 
 def _parity(found: ParityDocument) -> str:
     alike = found.agreement
+    shown = tiles(
+        [
+            ("same top token", f"{100 * alike.top1_agreement:.2f} %", ""),
+            ("mean KL", f"{alike.kl_mean:.3g}", "nats per token"),
+            ("mean cosine", f"{alike.cosine_mean:.5f}", "of logits"),
+            ("perplexity", f"{100 * found.perplexity_gap:+.2f} %", "against the reference"),
+        ]
+    )
     rows = [
         ("Reference", text(f"{found.reference.name} ({found.reference.engine})")),
-        ("Precision", text(found.precision)),
-        ("Mean cosine", f"{alike.cosine_mean:.6f}"),
-        ("Least cosine", f"{alike.cosine_min:.6f}"),
-        ("Same top token", f"{100 * alike.top1_agreement:.2f} %"),
-        ("KL", f"mean {alike.kl_mean:.3g}, largest {alike.kl_max:.3g} nats"),
+        ("Largest KL", f"{alike.kl_max:.3g} nats"),
+        ("Least cosine", f"{alike.cosine_min:.5f}"),
         ("Same greedy texts", f"{found.divergence.same} of {found.divergence.of}"),
         ("Perplexity", f"{found.candidate_perplexity:.4f}"),
-        ("of the reference", f"{found.reference_perplexity:.4f}"),
-        ("Positions", f"{alike.positions:,} in {found.prompts} prompts"),
+        ("Perplexity of the reference", f"{found.reference_perplexity:.4f}"),
+        ("Positions", f"{alike.positions:,} in {count(found.prompts, 'prompt')}"),
     ]
     findings = [
         (text(one.name), f"{one.value:.5g}", f"{one.bound:g}", _verdict(one.decision))
         for one in found.findings
     ]
     headings = ("Question", "Value", "Bound", "Decision")
+    met = _met([one.decision for one in found.findings], "threshold", "is met", "are met")
+    sentence = f"{met}. Precision of the weights: {found.precision}."
     return (
-        f'<div class="hero"><div class="score">{_decision(found.decision)}</div>'
-        f'<div class="aside">{facts(rows)}</div></div>{parity_figure(found)}'
-        f"{panel('Findings', table('Table of findings', headings, findings))}"
+        f"{_hero(_decision(found.decision), sentence, shown, rows)}"
+        f'<div class="panels">{parity_figure(found)}'
+        f"{panel('Findings', table('Table of findings', headings, findings))}</div>"
         f"{_identity(found.model)}"
     )
+
+
+def _met(decisions: Sequence[str], noun: str, one: str, several: str) -> str:
+    """Return how many of all decisions are good: ``3 of 4 thresholds are met``."""
+    good = sum(DECISIONS.get(decision) == "good" for decision in decisions)
+    return f"{good:,} of {count(len(decisions), noun)} {one if len(decisions) == 1 else several}"
 
 
 def _check(found: CheckDocument) -> str:
     rows = [(text(s.name), _verdict(s.status), text(s.reason)) for s in found.stages]
     content = table("Table of stages", ("Stage", "Status", "Finding"), rows, left=3)
-    counts = Counter(stage.status for stage in found.stages)
-    about = facts((f"Stages: {status}", f"{number}") for status, number in counts.items())
-    return (
-        '<div class="hero"><div class="score">'
-        f"{_decision('sound' if found.sound else 'not sound')}</div>"
-        f'<div class="aside">{about}</div></div>{panel("Stages", content)}'
-    )
+    sentence = _met([stage.status for stage in found.stages], "stage", "passes", "pass")
+    decision = _decision("sound" if found.sound else "not sound")
+    return f"{_hero(decision, f'{sentence}.', '', ())}{panel('Stages', content)}"
 
 
 def _qa(found: QaDocument) -> str:
@@ -158,24 +239,20 @@ def _qa(found: QaDocument) -> str:
         if item.figures
     )
     digests = facts((name, f"<code>{text(value)}</code>") for name, value in found.sha256.items())
-    about = facts(
-        [
-            ("Tier", text(found.tier)),
-            ("Examined", text(day(found.timestamp))),
-            ("assay", text(found.assay)),
-            ("Machine", text(found.platform)),
-        ]
-    )
+    about = [
+        ("Tier", text(found.tier)),
+        ("Examined", text(day(found.timestamp))),
+        ("assay", text(found.assay)),
+        ("Machine", text(found.platform)),
+    ]
+    met = _met([item.decision for item in found.items], "question", "is GO", "are GO")
+    sentence = f"{met} in the tier {found.tier}."
+    headings = ("Question", "Decision", "Reason")
     return (
-        f'<div class="hero"><div class="score">{_decision(found.decision)}</div>'
-        f'<div class="aside">{about}</div></div>'
-        f"{panel('Questions', _questions(rows))}"
+        f"{_hero(_decision(found.decision), sentence, '', about)}"
+        f"{panel('Questions', table('Table of questions', headings, rows, left=3))}"
         f"{panel('Evidence', evidence)}{panel('Digests', digests)}{_identity(found.model)}"
     )
-
-
-def _questions(rows: list[tuple[str, str, str]]) -> str:
-    return table("Table of questions", ("Question", "Decision", "Reason"), rows, left=3)
 
 
 def text_block(content: str) -> str:
@@ -185,8 +262,7 @@ def text_block(content: str) -> str:
 
 
 def _decision(decision: str) -> str:
-    kind = DECISIONS.get(decision, "good" if decision == "sound" else "soft")
-    kind = "bad" if decision == "not sound" else kind
+    kind = DECISIONS.get(decision, "soft")
     return f'<p class="big"><span class="figure {kind}">{text(decision)}</span></p>'
 
 

@@ -139,7 +139,7 @@ def _build_task(data: RunData, task: str) -> Any:
     prompt = data.prompts.get(task)
     return {
         "prompt": None if prompt is None else _messages(prompt),
-        "statement": data.statements.get(task, ""),
+        "statement": _messages(data.statements[task]) if task in data.statements else [],
         "samples": [_build_sample(sample) for sample in data.tasks[task]],
     }
 

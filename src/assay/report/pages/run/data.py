@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from assay.errors import AssayError
+from assay.prompts import STANDARD
 from assay.report.inspection import find_prompts, reason_of, status_of
 from assay.report.pages.run.outcomes import Outcome, find_outcome
 from assay.report.pages.sources import RunSource
 from assay.report.run_benchmarks import loader_of
 from assay.runs import RunReader
 from assay.runs.result import SampleResult, read_samples
+from assay.types import Prompt
 
 if TYPE_CHECKING:
     from assay.protocol import RecordedProtocol
-    from assay.types import Benchmark, Problem, Prompt
+    from assay.types import Benchmark
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +42,7 @@ class RunData:
     tasks: Mapping[str, tuple[RunSample, ...]]
     prompts: Mapping[str, Prompt]
     prompt_note: str  # why there are no prompts
-    statements: Mapping[str, str] = field(default_factory=dict)  # by task, if prompts are not known
+    statements: Mapping[str, Prompt] = field(default_factory=dict)  # if prompts are not known
     time_limits: Mapping[str, float] = field(default_factory=dict)
 
     @property
@@ -68,27 +70,43 @@ def load_run_data(source: RunSource, load: Callable[[str], Benchmark]) -> RunDat
     protocol = source.entry.protocol
     load = loader_of(reader.about.benchmark_file, protocol.data_sha256, load)
     prompts, note = find_prompts(protocol, by_task, load)
-    problems = find_problems(protocol, load)
-    tests = {task: problem.tests.code for task, problem in problems.items()}
+    benchmark = find_benchmark(protocol, load)
+    problems = benchmark.problems if benchmark else ()
+    tests = {problem.task_id: problem.tests.code for problem in problems}
     return RunData(
         source,
         {task: tuple(_describe(found, tests.get(task, ""))) for task, found in by_task.items()},
         prompts,
         note,
-        {} if prompts else {task: problem.prompt for task, problem in problems.items()},
+        {} if prompts or not benchmark else find_statements(benchmark, by_task),
         reader.about.time_limits,
     )
 
 
-def find_problems(
+def find_benchmark(
     protocol: RecordedProtocol, load: Callable[[str], Benchmark]
-) -> dict[str, Problem]:
-    """Return the problems of a run's benchmark by task, or nothing if its data is not there."""
+) -> Benchmark | None:
+    """Return the benchmark of a run, or None if its data is not there."""
     with contextlib.suppress(AssayError):
         benchmark = load(protocol.benchmark)
         if benchmark.data_sha256 == protocol.data_sha256:
-            return {problem.task_id: problem for problem in benchmark.problems}
-    return {}
+            return benchmark
+    return None
+
+
+def find_statements(benchmark: Benchmark, tasks: Container[str]) -> dict[str, Prompt]:
+    """Return the text of problems by task.
+
+    If a benchmark has a prompt of its own, a problem's text is only a part of it, such as the
+    function to repair without its bug. So the prompt is returned.
+    """
+    own = benchmark.strategies.get(STANDARD)
+    form = benchmark.form_for("chat")
+    return {
+        problem.task_id: own.build(problem, form) if own else Prompt(text=problem.prompt)
+        for problem in benchmark.problems
+        if problem.task_id in tasks
+    }
 
 
 def _describe(samples: list[SampleResult], tests: str) -> Iterator[RunSample]:

@@ -8,6 +8,7 @@ from assay.report.pages.figures import run_figures, score_bar
 from assay.report.pages.markup import facts, link, text
 from assay.report.pages.run.blocks import index_name
 from assay.report.pages.run.data import RunData
+from assay.report.pages.run.scores import list_checks, render_tables, render_tiles
 from assay.report.pages.section import PageLink, Section, join_key
 from assay.report.pages.words import could_show, count, day, duration, ends, percent
 from assay.report.summary import describe_settings
@@ -34,7 +35,7 @@ def render_run(data: RunData, comparisons: Sequence[PageLink] = ()) -> Section:
         _headline(result) if result else _unfinished(data),
         _comparisons(comparisons),
         _marks(result) if result else "",
-        f'<div class="panels">{run_figures(data)}</div>',
+        f'<div class="panels">{run_figures(data)}{render_tables(result) if result else ""}</div>',
         f'<div class="mount" data-mount="problems" data-run="{text(data.source.key)}"></div>',
         '<noscript><p class="note">The table of problems and samples needs JavaScript.</p>'
         "</noscript>",
@@ -59,7 +60,6 @@ def _headline(result: Result) -> str:
     one = result.pass_at.get(1)
     if one is None:
         return '<p class="empty">Nothing was judged.</p>'
-    others = "".join(_tile(estimate) for k, estimate in result.pass_at.items() if k != 1)
     scores, timing = result.results, result.timing
     rows = [
         ("Problems", f"{scores.total:,}"),
@@ -77,7 +77,7 @@ def _headline(result: Result) -> str:
         f"{score_bar(one.value, one.low, one.high)}"
         f'<p class="interval">{ends(one)} % <span>{_method(one)}</span></p>'
         f'<p class="could">{text(could_show(one.problems))}</p>'
-        f'</div><div class="aside">{_others(others)}{facts(rows)}</div></div>'
+        f'</div><div class="aside">{render_tiles(result)}{facts(rows)}</div></div>'
     )
 
 
@@ -86,18 +86,6 @@ def _samples(result: Result) -> str:
     if scores.samples <= scores.total:
         return ""
     return f"{scores.samples_passed:,} of {scores.samples:,} pass"
-
-
-def _others(tiles: str) -> str:
-    return f'<div class="tiles">{tiles}</div>' if tiles else ""
-
-
-def _tile(estimate: Estimate) -> str:
-    return (
-        f'<div class="tile"><span class="what">pass@{estimate.k}</span>'
-        f'<span class="figure">{percent(estimate.value)} %</span>'
-        f'<span class="interval">{ends(estimate)}</span></div>'
-    )
 
 
 def _method(estimate: Estimate) -> str:
@@ -155,8 +143,9 @@ def list_marks(result: Result) -> Iterator[tuple[str, str, str]]:
         )
     if result.flaky:
         yield "bad", "flaky", f"{count(len(result.flaky), 'verdict')} changed when repeated."
-    for reason in result.not_publishable:
-        yield "soft", "not publishable", f"{reason}."
+    yield from list_checks(result)
+    if reasons := "; ".join(result.not_publishable):
+        yield "soft", "not publishable", f"{reasons[0].upper()}{reasons[1:]}."
 
 
 def _protocol(data: RunData) -> str:
