@@ -31,7 +31,7 @@ def as_parameter(scenario: Scenario) -> Any:
     return pytest.param(scenario, marks=marks, id=str(scenario))
 
 
-@pytest.mark.parametrize("scenario", map(as_parameter, scenarios()))
+@pytest.mark.parametrize("scenario", [as_parameter(one) for one in scenarios()])
 def test_coverage_and_size(scenario: Scenario) -> None:
     found = simulate(scenario, 400)  # good to about 3.3 points
     few = scenario.problems < 100 or scenario.clustered  # clusters: 41 originals
