@@ -393,6 +393,7 @@ def test_mistakes_of_both_files_are_listed(tmp_path: Path) -> None:
         ("{}", "mini.jsonl", "'mini' is the name of a built-in benchmark"),
         ('{"prompt": "\\ud800", "entry_point": "f", "tests": "f()"}', "mine.jsonl", "surrogate"),
         ("[" * 200, "mine.jsonl", "nested more than"),
+        ('{"prompt": "' + "x" * (1 << 23) + 'x"}', "mine.jsonl", "more than 8,388,608 characters"),
         ('{"task_id": ' + "9" * 5000 + "}", "mine.jsonl", "Exceeds the limit"),
     ],
 )  # fmt: skip

@@ -29,6 +29,8 @@ KEYS = (
 HUMANEVAL = {"test": "tests", "canonical_solution": "reference"}  # its names, which work too
 GROUP = "cases"
 LONGEST_ID = 200
+CODE = ("prompt", "tests", "reference")  # is parsed, which takes 130 times its size in memory
+LONGEST_CODE = 1 << 23
 EXACT = "def matcher():\n    return lambda arguments, expected, got: got == expected\n"
 # Numbers may differ, wherever they are. Everything else has to be equal.
 TOLERANT = """\
@@ -280,6 +282,8 @@ class ProblemChecker(FileChecker):
             self.add(place, f"{key}: {shown(value)} is not text. Write it in quotes.")
         elif not (empty or value.strip()):
             self.add(place, f"{key}: is empty. Write a text, or drop the key.")
+        elif key in CODE and len(value) > LONGEST_CODE:
+            self.add(place, f"{key}: has more than {LONGEST_CODE:,} characters. Shorten it.")
         else:
             return self.text(place, value)
         return ""
