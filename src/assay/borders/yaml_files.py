@@ -57,7 +57,7 @@ class _Loader(yaml.SafeLoader):
     def resolve(self, kind: type[yaml.Node], value: Any, implicit: Any) -> Any:
         if kind is yaml.ScalarNode and implicit[0] and BASE_60.fullmatch(value):
             return TEXT
-        return super().resolve(kind, value, implicit)
+        return super().resolve(kind, value, implicit)  # type: ignore[no-untyped-call]
 
 
 # PyYAML reads YAML 1.1, in which 1e-9 is a string.
