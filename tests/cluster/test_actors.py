@@ -6,7 +6,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -16,6 +16,7 @@ from assay.cluster.connection import Node
 from assay.cluster.crew import LostError
 from assay.cluster.messages import End
 from assay.cluster.model import ClusterModel
+from assay.models import Model
 from assay.types import Benchmark, Decoding
 from tests.test_pipeline import ScriptedModel
 
@@ -114,7 +115,8 @@ def test_engines_that_are_there_are_asked_and_no_other_is_started(mini: Benchmar
             recruit=lambda _: True,
             wait=lambda _: [SimpleNamespace(actor=SimpleNamespace(gpu=method(lambda: "H200")))],
         )
-        return ClusterModel(FakeRay(), ScriptedModel(mini), lambda: staff, probe, 1)
+        here = cast(Model, ScriptedModel(mini))
+        return ClusterModel(FakeRay(), here, lambda: staff, probe, 1)
 
     assert model().gpu() == "probed"
     loaded = model()

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 from pathlib import Path
+from typing import cast
 
 import pytest
 
 from assay.borders.checked_files import Mistakes
 from assay.errors import UsageError
-from assay.models import EngineOptions
+from assay.models import EngineOptions, Model
 from assay.pipeline import EvalConfig, ProblemSelection
 from assay.pipeline.samples import SelectedProblems
 from assay.pipeline.suite.file import load_suite
@@ -277,14 +278,14 @@ def test_targets_of_a_split_have_its_name_in_results(mini: Benchmark, tmp_path: 
         SuiteBenchmark("mini", RunSettings(split=split), targets=targets) for split in ("", "train")
     )
     suite = Suite((SuiteModel("m"),), entries)
-    runs = []
+    runs, model = [], cast(Model, ScriptedModel(mini))
     for entry in entries:
         config = EvalConfig("mini", tmp_path, split=entry.settings.split or "")
         plan = PlannedRun(config, suite.models[0], entry, suite.decodings[0])
         name = f"mini-{config.split}" if config.split else "mini"
         selected = SelectedProblems(dataclasses.replace(mini, name=name), "", 20)
         key = ("m", EngineOptions())
-        runs.append(ReadyRun(plan, ScriptedModel(mini), key, selected, Decoding()))
+        runs.append(ReadyRun(plan, model, key, selected, Decoding()))
     record = _SuiteRunner(suite, runs, Silent(), lambda *_: None)._record()
     names = ["mini", "mini-train"]
     assert [target.benchmark for target in record.targets] == names

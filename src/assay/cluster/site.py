@@ -17,7 +17,7 @@ from assay.cluster.actors import CALLS_AT_A_TIME, Objects, Place, RayStaff, Role
 from assay.cluster.connection import LostHostError, Node, ask, connect, list_nodes
 from assay.cluster.engine import EngineAbout, EngineHost, EngineSettings, check_libraries
 from assay.cluster.files import CHUNK, Shipment, Source, describe_files
-from assay.cluster.model import ASK_S, CHECK_S, OPEN_S, Call, ClusterModel
+from assay.cluster.model import CHECK_S, OPEN_S, Call, ClusterModel
 from assay.cluster.pool import JudgePool, PoolSettings
 from assay.cluster.sandbox import ClusterSandbox, PoolRules, check_version
 from assay.errors import UsageError
@@ -242,7 +242,7 @@ class RaySite:
         if self._files is None:
             self._files = self._actor(FileSource, here, num_cpus=0).remote()
         if paths not in self._allowed:
-            ask(self._ray, self._files.allow.remote(list(paths)), ASK_S)
+            ask(self._ray, self._files.allow.remote(list(paths)), OPEN_S)
             self._allowed.add(paths)
         return self._files
 
