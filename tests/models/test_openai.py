@@ -174,7 +174,7 @@ def test_thinking_of_a_server(server: FaultyServer) -> None:
     assert server.bodies[-1]["chat_template_kwargs"]["enable_thinking"] is True
     with pytest.raises(UsageError, match="--engine-option thinking_token_budget=64"):
         opened(server, thinking="64")
-    with pytest.raises(UsageError, match="--thinking off: .* text form"):
+    with pytest.raises(UsageError, match="--thinking off: .* plain text"):
         opened(server, thinking="off", prompt_form="text")
     with pytest.raises(UsageError, match="--revision: the openai engine has no such setting"):
         opened(server, revision="main")

@@ -112,10 +112,10 @@ def test_a_template_without_a_switch_is_refused_before_anything_is_loaded(plain:
         open_model(plain, EngineOptions(thinking="off"))
     with pytest.raises(UsageError, match="does not mark reasoning"):
         open_model(plain, EngineOptions(thinking="100"))
-    with pytest.raises(UsageError, match="--thinking on: .* text form"):
+    with pytest.raises(UsageError, match="--thinking on: .* plain text"):
         open_model(plain, EngineOptions(thinking="on", prompt_form="text"))
     chosen = EngineOptions(engine_options=('chat_template_kwargs={"a": 1}',), prompt_form="text")
-    with pytest.raises(UsageError, match="chat_template_kwargs: .* text form"):
+    with pytest.raises(UsageError, match="chat_template_kwargs: .* plain text"):
         open_model(plain, chosen)
 
 

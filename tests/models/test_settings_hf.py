@@ -129,7 +129,7 @@ def test_what_cannot_be_switched_or_bound_is_refused(folder: Path, thinker: Path
         open_model(str(folder), EngineOptions(thinking="off"))
     with pytest.raises(UsageError, match="--thinking 64: the hf engine cannot limit reasoning"):
         open_model(str(thinker), EngineOptions(thinking="64"))
-    with pytest.raises(UsageError, match="--thinking on: .* text form"):
+    with pytest.raises(UsageError, match="--thinking on: .* plain text"):
         open_model(str(thinker), EngineOptions(thinking="on", prompt_form="text"))
 
 

@@ -116,7 +116,7 @@ def test_wrong_folders_and_options(
         ({"engine_options": ("max_num_seqs=4",)}, "max_num_seqs: is set by .* Use --parallel"),
         ({"engine_options": ("trust_remote_code=true",)}, "trust_remote_code: is set by"),
         ({"thinking": "64"}, "does not mark reasoning"),
-        ({"thinking": "on", "prompt_form": "text"}, "--thinking on: .* text form"),
+        ({"thinking": "on", "prompt_form": "text"}, "--thinking on: .* plain text"),
         ({"revision": "main"}, "--revision main: .* is a local path"),
     ],
 )
