@@ -83,7 +83,7 @@ def test_what_is_wrong_is_said(given: object, message: str) -> None:
 
 
 def test_a_task_id_needs_a_benchmark() -> None:
-    with pytest.raises(UsageError, match="task 'Mbpp/1': no benchmark"):
+    with pytest.raises(UsageError, match="task 'Mbpp/1': its benchmark is not known"):
         read_task("Mbpp/1")
 
 

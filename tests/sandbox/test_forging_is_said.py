@@ -28,7 +28,7 @@ def test_every_tier_says_both(tier: Tier) -> None:
     assert SHARED in tier.gaps
 
 
-@pytest.mark.parametrize("kind", ["process", "wasm"])
+@pytest.mark.parametrize("kind", ["process", pytest.param("wasm", marks=pytest.mark.wasm)])
 def test_every_kind_says_both_and_the_selftest_shows_it(kind: str) -> None:
     """On the old code wasm said neither, and the promise of separated tests was never tried."""
     try:
