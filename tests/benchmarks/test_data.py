@@ -160,7 +160,7 @@ def test_anything_else_is_refused(tmp_path: Path, content: bytes, said: str) -> 
     with pytest.raises(DataError) as caught:
         records(TOY, data_dir=tmp_path)
     assert said in str(caught.value)
-    assert f"{TOY.path}: is damaged, or is not toy-set v1" in str(caught.value)
+    assert f"{TOY.path}: is damaged or another version (expected toy-set v1" in str(caught.value)
     assert "Replace it" in str(caught.value)
     assert "\n" not in str(caught.value)
 

@@ -39,7 +39,8 @@ def read_verified(path: Path, wanted: DataFile, remedy: str) -> list[dict[str, A
     except (OSError, EOFError, ValueError, zlib.error, MemoryError) as error:
         said = (error.strerror if isinstance(error, OSError) else None) or error
         raise DataError(
-            f"{path}: is damaged, or is not {wanted.name} {wanted.version} ({said}). {remedy}."
+            f"{path}: is damaged or another version (expected {wanted.name} {wanted.version}: "
+            f"{said}). {remedy}."
         ) from error
     return found
 
