@@ -37,7 +37,7 @@ TESTS = {
 }
 RIGHT = "def f(x): return x + 1"
 # The program's own instance is its own: it may answer whatever it wants to.
-SAYS = "import app\napp._told = lambda *_: {}\ndef f(x): return 0\n"
+SAYS = "import app\napp._to_json = lambda *_: {}\ndef f(x): return 0\n"
 
 
 @pytest.fixture(scope="module")
