@@ -111,7 +111,7 @@ def test_a_deep_link_opens_a_sample_with_its_neighbours(open_page: OpenPage, rep
     assert page.locator("h1:visible").inner_text() == "mini/3"
     page.keyboard.press("k")
     page.get_by_role("heading", name="mini/1").wait_for()
-    assert page.get_by_text("1 of 2").is_visible()
+    assert page.get_by_text("1 of 2", exact=True).is_visible()
     page.get_by_role("button", name="Answer", exact=True).click()
     assert page.get_by_text("Here:", exact=True).is_visible()
     page.get_by_role("button", name="Answer → program").click()

@@ -47,7 +47,8 @@ def is_harmless(page: Page) -> bool:
 def test_hostile_samples_are_shown_as_text(name: str, open_page: OpenPage, hostile: Path) -> None:
     page = open_at(open_page, hostile, sample_address(hostile, name))
     page.locator(".verdict-card.fail").wait_for()
-    page.get_by_role("button", name="Answer", exact=True).click()
+    if name != "empty":  # without a program, its page shows the answer alone and has no button
+        page.get_by_role("button", name="Answer", exact=True).click()
     page.locator(".texts pre").first.wait_for()
     assert is_harmless(page)
     assert page.locator("h1:visible").inner_text() == f"toy/{name}<b>\\u202e"
