@@ -117,6 +117,7 @@ def test_a_model_that_breaks_down_loses_nothing_and_is_continued(
     assert result.pass_at[1].value == 1.0
 
 
+@pytest.mark.slow
 def test_all_strategies_in_one_table(
     use: pytest.MonkeyPatch, mini: Benchmark, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -134,6 +134,7 @@ def test_another_reference_or_limit_is_run_anew(sandbox: Sandbox) -> None:
         assert watching.prepared
 
 
+@pytest.mark.slow
 def test_a_time_rule_limits_tasks_by_the_time_of_their_references(sandbox: Sandbox) -> None:
     burns = "import time\nwhile time.process_time() < {}: pass\ndef f(x): return 2"
     given = dataclasses.replace(

@@ -52,6 +52,7 @@ def test_problems_know_their_origin(name: str, count: int) -> None:
     assert list_strategies(found) == ["standard", "scot", "upstream", "upstream-cot"]
 
 
+@pytest.mark.slow
 def test_clusters_are_tasks_of_the_original_benchmarks() -> None:
     for name, original in (("humaneval-pro", "humaneval"), ("mbpp-pro", "mbppplus")):
         tasks = {p.task_id: p for p in benchmarks.load(original).problems}

@@ -53,6 +53,7 @@ def judged(sandbox: Sandbox, benchmark: Benchmark, problem: Problem, code: str) 
     return verdict
 
 
+@pytest.mark.slow
 def test_problems_are_dated_clustered_and_separated(leetcode: Benchmark) -> None:
     assert len(leetcode.problems) == 228
     dates = [problem.date or "" for problem in leetcode.problems]
@@ -76,6 +77,7 @@ def test_all_references_pass(leetcode: Benchmark, sandbox: Sandbox) -> None:
     assert not failed
 
 
+@pytest.mark.slow
 def test_some_references_pass(leetcode: Benchmark, sandbox: Sandbox) -> None:
     some = [find(leetcode, TREE), *leetcode.problems[::40]]
     some.append(find(leetcode, "find-x-sum-of-all-k-long-subarrays-i"))  # sortedcontainers
@@ -85,6 +87,7 @@ def test_some_references_pass(leetcode: Benchmark, sandbox: Sandbox) -> None:
         assert verdict.integrity == "separated"
 
 
+@pytest.mark.slow
 def test_trees_are_built_in_the_programs_process(leetcode: Benchmark, sandbox: Sandbox) -> None:
     problem = find(leetcode, TREE)
     assert "'root': 'tree_node'" in problem.tests.adapter
@@ -135,6 +138,7 @@ def test_forged_programs_fail(leetcode: Benchmark, sandbox: Sandbox) -> None:
         assert verdict.status == "fail", verdict
 
 
+@pytest.mark.slow
 def test_prompts_and_answers(leetcode: Benchmark) -> None:
     problem = find(leetcode, FIRST)
     (message,) = strategies.get("standard").build(problem, "chat").messages

@@ -61,6 +61,7 @@ def test_a_generated_page_is_up_to_date(name: str) -> None:
     assert committed == GENERATOR.PAGES[name](), "run `python docs/make_reference.py`"
 
 
+@pytest.mark.slow
 def test_every_variable_of_the_source_is_on_the_page() -> None:
     listed = set(CODE.findall((DOCS / "reference" / "environment.md").read_text()))
     named = {variable for text in strings_of_source() for variable in VARIABLE.findall(text)}

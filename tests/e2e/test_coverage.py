@@ -72,6 +72,7 @@ def test_the_tsv_of_an_incomplete_run_is_incomplete(tmp_path: Path, half: Path) 
     assert counted["coverage"]["judged_problems"] == 8
 
 
+@pytest.mark.slow
 def test_missing_samples_of_a_problem_are_missing(tmp_path: Path, mini: Benchmark) -> None:
     texts = [*references(mini), *references(mini)[:-1]]
     samples = write_completions(tmp_path / "uneven.jsonl", texts)
@@ -90,6 +91,7 @@ def test_the_gap_counts_samples_if_problems_have_several(tmp_path: Path, whole: 
     assert done.out.startswith("incomplete: 20 of 40 samples judged (all samples of 0 of 20 prob")
 
 
+@pytest.mark.slow
 def test_settings_that_recorded_completions_ignore_are_named(tmp_path: Path, whole: Path) -> None:
     """They were dropped without a word, and two samples were said to be alike since greedy."""
     asked = ("eval", "mini", "--model", f"replay:{whole}", "--problems", "1")
@@ -198,6 +200,7 @@ def test_recorded_texts_carry_their_origin(tmp_path: Path, half: Path, whole: Pa
     assert "protocols differ (origin: " in done.err
 
 
+@pytest.mark.slow
 def test_a_run_without_select_keeps_what_was_selected(tmp_path: Path, mini: Benchmark) -> None:
     """The second run deleted ``best_of_n`` from the results file."""
     samples = write_completions(tmp_path / "s.jsonl", [*references(mini), *references(mini)])
@@ -208,6 +211,7 @@ def test_a_run_without_select_keeps_what_was_selected(tmp_path: Path, mini: Benc
     assert again["results"]["best_of_n"] == first["results"]["best_of_n"]
 
 
+@pytest.mark.slow
 def test_an_earlier_choice_that_cannot_be_made_again_does_not_end_a_run(
     tmp_path: Path, mini: Benchmark
 ) -> None:

@@ -39,7 +39,15 @@ def lines(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text().splitlines()]
 
 
-@pytest.mark.parametrize("form", ["human-eval", "evalplus", "evalplus-folder", "bigcodebench"])
+@pytest.mark.parametrize(
+    "form",
+    [
+        "human-eval",
+        "evalplus",
+        pytest.param("evalplus-folder", marks=pytest.mark.slow),
+        pytest.param("bigcodebench", marks=pytest.mark.slow),
+    ],
+)
 def test_what_is_exported_scores_the_same(
     assay: Cli, run: dict[str, Any], form: str, tmp_path: Path
 ) -> None:

@@ -39,6 +39,7 @@ def test_programs_are_the_same_as_in_this_process() -> None:
     assert {one.reason for one in found if one.program == NO_CODE} == {"no-code"}
 
 
+@pytest.mark.slow
 def test_a_text_that_takes_too_long_is_its_own_verdict() -> None:
     """It stopped the whole run on the old code: this text for minutes, another for two hours."""
     with Extractor(limits=QUICK) as extractor:

@@ -51,6 +51,7 @@ def checked(bases: Path) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
 def test_damage_is_told_by_its_stage(checked: dict[str, Any], name: str) -> None:
     found = checked["cases"][name]
@@ -64,6 +65,7 @@ def test_damage_is_told_by_its_stage(checked: dict[str, Any], name: str) -> None
     assert found["seconds"] < 3
 
 
+@pytest.mark.slow
 def test_no_damage_takes_much_memory(checked: dict[str, Any]) -> None:
     assert checked["peak"] < PEAK
 
@@ -118,6 +120,7 @@ def test_every_bit_of_a_ggufs_index_matters(bases: Path) -> None:
         assert fails(path), (at - start, bit)
 
 
+@pytest.mark.slow
 def test_every_bit_of_an_apr_matters(bases: Path) -> None:
     size = (bases / "apr").stat().st_size
     draw = random.Random(4)

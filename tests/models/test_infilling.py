@@ -156,6 +156,7 @@ def test_keys_in_a_real_file_override_names(tmp_path: Path) -> None:
         check_infilling(open_model(str(path)))
 
 
+@pytest.mark.slow
 @pytest.mark.model
 def test_a_model_is_evaluated_from_prompt_to_score(gap_file: Path, assay: Cli) -> None:
     done = assay(

@@ -111,6 +111,7 @@ def test_no_program_gains_time(tier: str) -> None:
     assert {name: v.cpu_s for name, v in verdicts.items() if v.cpu_s > 2} == {}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tier", TIERS)
 def test_a_signal_is_not_a_timeout(tier: str) -> None:
     """On the old code the signal decided, from three quarters of the limit on."""

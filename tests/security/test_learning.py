@@ -66,6 +66,7 @@ def leaking(tier: str, names: list[str]) -> set[str]:
     return {name for name, series in columns if tells_bits(list(series), bits)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tier", TIERS)
 def test_no_counter_survives_a_program(tier: str) -> None:
     """A program uses up a lot or nothing; the next must not be able to tell which.
