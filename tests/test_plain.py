@@ -157,10 +157,10 @@ BOMBS: dict[str, Any] = {
 @pytest.mark.no_cover
 @pytest.mark.parametrize("data", BOMBS.values(), ids=BOMBS.keys())
 def test_no_message_becomes_a_huge_value(data: Any) -> None:
-    started = time.process_time()
+    started = time.thread_time()
     with pytest.raises(ValueError, match="not encoded|invalid"):
         plain.decode(data)
-    assert time.process_time() - started < 1
+    assert time.thread_time() - started < 1
 
 
 def test_one_long_text_does_not_make_all_of_an_array_long() -> None:

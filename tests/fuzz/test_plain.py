@@ -67,7 +67,7 @@ def test_no_message_breaks_the_decoder() -> None:
         text = json.dumps(sent(source, 4))
         if len(text) > LONGEST:
             continue
-        data, before, started = json.loads(text), peak_mb(), time.process_time()
+        data, before, started = json.loads(text), peak_mb(), time.thread_time()
         try:
             value = plain.decode(data)
         except (ValueError, RecursionError):
@@ -77,7 +77,7 @@ def test_no_message_breaks_the_decoder() -> None:
             assert plain.Large("no digest") != value, (seed, text[:500])
             json.dumps(plain.encode(value))
         assert peak_mb() - before < LARGEST_MB, (seed, text[:500])
-        assert time.process_time() - started < SLOWEST_S, (seed, text[:500])
+        assert time.thread_time() - started < SLOWEST_S, (seed, text[:500])
     assert values > 100, seed
     assert refused > 100, seed
 
