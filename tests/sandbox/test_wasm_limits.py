@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -68,7 +69,11 @@ def heard_of(code: str, tests: Tests, cpu_s: float) -> GuestReport:
     machine = Machine(str(component.compiled(lambda _: None)))
     task = Task(preamble="", program=code, tests="", entry_point="f", abridged=True)
     limits = GuestLimits(cpu_s, call_cpu_s=0, slower=3, wall_s=60, memory_mb=512)
-    return machine.judged(Request(task, "k", for_oracle(tests).decode(), "", limits))
+    before = resource.getrlimit(resource.RLIMIT_DATA)
+    try:
+        return machine.judged(Request(task, "k", for_oracle(tests).decode(), "", limits))
+    finally:  # a worker limits its own memory, and the tests after these need more
+        resource.setrlimit(resource.RLIMIT_DATA, before)
 
 
 def test_the_time_of_a_program_is_not_the_tests(monkeypatch: pytest.MonkeyPatch) -> None:
