@@ -65,7 +65,7 @@ def records(text: str) -> dict[tuple[str, int], str]:
     return by_key
 
 
-@pytest.mark.parametrize("kind", ["eval", "run"])
+@pytest.mark.parametrize("kind", ["eval", pytest.param("run", marks=pytest.mark.whole)])
 def test_kill_9_and_rerun_make_nothing_twice_and_lose_nothing(
     folder: Path, tmp_path: Path, kind: str
 ) -> None:

@@ -23,6 +23,11 @@ NAMES = ("root", "user", "landlock")
 # The tier that whoever runs the tests gets; the others only in the full run.
 STRONGEST = "root" if os.geteuid() == 0 else "user"
 TIERS = [pytest.param(name, marks=() if name == STRONGEST else pytest.mark.slow) for name in NAMES]
+# For tests that take long: one tier in the full run, the others beside the whole data sets.
+COSTLY_TIERS = [
+    pytest.param(name, marks=pytest.mark.slow if name == STRONGEST else pytest.mark.whole)
+    for name in NAMES
+]
 ORDINARY_UID = 54321
 SYSTEM_PYTHON = "/usr/bin/python3"
 SOURCE = Path(__file__).parents[2] / "src"

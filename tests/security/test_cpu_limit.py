@@ -10,7 +10,7 @@ from __future__ import annotations
 import pytest
 
 from assay.types import Cases, Job, Limits, Verdict
-from tests.security.in_tiers import TIERS, Step, job, judge_in
+from tests.security.in_tiers import COSTLY_TIERS, TIERS, Step, job, judge_in
 from tests.security.neighbours import PINNED, napping_neighbour
 
 LIMITS = Limits(cpu_s=1, wall_s=30)
@@ -50,8 +50,7 @@ def judge_beside(tier: str, jobs: list[Job]) -> dict[str, Verdict]:
         return {v.task_id: v for v in judge_in(tier, [Step(jobs)], before=PINNED)}
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("tier", TIERS)
+@pytest.mark.parametrize("tier", COSTLY_TIERS)
 def test_nine_tenths_of_the_limit_pass_beside_a_neighbour(tier: str) -> None:
     """On the old code two or three of four failed in each tier: "used 1 s of CPU time"."""
     verdicts = judge_beside(tier, jobs_that_use(0.9))
@@ -60,8 +59,7 @@ def test_nine_tenths_of_the_limit_pass_beside_a_neighbour(tier: str) -> None:
     )
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("tier", TIERS)
+@pytest.mark.parametrize("tier", COSTLY_TIERS)
 def test_eleven_tenths_of_the_limit_fail_beside_a_neighbour(tier: str) -> None:
     verdicts = judge_beside(tier, jobs_that_use(1.1))
     assert {name: (v.status, v.reason, v.detail) for name, v in verdicts.items()} == {
@@ -97,8 +95,7 @@ GREEDY = {
 }
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("tier", TIERS)
+@pytest.mark.parametrize("tier", COSTLY_TIERS)
 def test_no_program_gains_time(tier: str) -> None:
     jobs = [
         job(name, f"{BURN}{code}def f():\n    return 1\n", limits=LIMITS)

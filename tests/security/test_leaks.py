@@ -12,7 +12,7 @@ from collections.abc import Iterator
 import pytest
 
 from assay.types import Cases, Integrity, Job, Limits, Verdict
-from tests.security.in_tiers import TIERS, Step, job, judge_in
+from tests.security.in_tiers import COSTLY_TIERS, TIERS, Step, job, judge_in
 from tests.security.scanner import mark, scanner
 
 FOUND_NOTHING = "assert f() == 'nothing'"
@@ -83,7 +83,6 @@ def test_no_mark_of_another_job_is_found(tier: str) -> None:
     check(judge_in(tier, list(steps(60, every=17))))
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("tier", TIERS)
+@pytest.mark.parametrize("tier", COSTLY_TIERS)
 def test_no_mark_among_a_thousand_programs_is_found(tier: str) -> None:
     check(judge_in(tier, list(steps(1000, every=22)), workers=2, timeout_s=600))

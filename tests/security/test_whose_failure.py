@@ -11,7 +11,7 @@ import pytest
 
 from assay.types import Integrity, Limits, Verdict
 from tests.busy_processes import busy_processes
-from tests.security.in_tiers import TIERS, Step, job, judge_in
+from tests.security.in_tiers import COSTLY_TIERS, TIERS, Step, job, judge_in
 
 MIB = 1 << 20
 MEMORY_V1 = Path("/sys/fs/cgroup/memory")
@@ -104,8 +104,7 @@ def f():
 """
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("tier", TIERS)
+@pytest.mark.parametrize("tier", COSTLY_TIERS)
 def test_a_program_that_naps_on_a_busy_machine_has_failed(tier: str) -> None:
     """On the old code it was invalid: after each nap it waits for a CPU that others have."""
     naps = job("naps", NAPS, limits=Limits(cpu_s=1, wall_s=3))

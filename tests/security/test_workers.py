@@ -9,16 +9,13 @@ import pytest
 
 from assay.types import Job, Limits, Verdict
 from tests.security.in_tiers import (
-    NAMES,
-    STRONGEST,
+    COSTLY_TIERS,
     TIERS,
     Step,
     assert_all_failed,
     job,
     judge_in,
 )
-
-slow, whole = pytest.mark.slow, pytest.mark.whole
 
 HIGH_LIMIT = """
 import resource
@@ -78,9 +75,7 @@ def check_many_workers(tier: str, workers: int) -> None:
     assert wrongly_judged(verdicts) == []
 
 
-@pytest.mark.parametrize(
-    "tier", [pytest.param(t, marks=slow if t == STRONGEST else whole) for t in NAMES]
-)
+@pytest.mark.parametrize("tier", COSTLY_TIERS)
 def test_sixty_workers(tier: str) -> None:
     """On the old code programs of the last workers had the link to the oracle, above 255."""
     check_many_workers(tier, 60)
