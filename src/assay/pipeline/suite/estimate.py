@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from assay.pipeline.suite.plan import ReadyRun
 
 BENCH_FILE = "throughput.json"  # in the results folder, as `make bench` writes it
+ENOUGH = 16  # completions that show the pace of a benchmark
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,31 +124,40 @@ def _count_done(run: ReadyRun, planned: set[str]) -> int:
 
 
 def find_pace(earlier: Iterable[Result], weights: str, benchmark: str) -> Pace | None:
-    """Return the pace of the newest run of a model, if possible on the same benchmark.
+    """Return the pace of the model's run with the most completions, if possible on the benchmark.
 
-    Requests overlap: their times are divided by the batch size that the engine reported.
+    A run that took most of its completions from the store says little about the rest. Requests
+    overlap: their times are divided by the batch size that the engine reported.
     """
+
+    def informative(result: Result) -> tuple[bool, int]:
+        made = _generated(result)
+        return (made >= ENOUGH and result.benchmark == benchmark, made)
+
     of_model = [
         result
         for result in earlier
         if result.model_identity is not None
         and result.model_identity.weights_sha256 == weights
-        and result.results.samples > result.timing.reused
+        and _generated(result) > 0
         and result.timing.inference_s > 0
     ]
-    found = next((one for one in of_model if one.benchmark == benchmark), None) or next(
-        iter(of_model), None
-    )
+    found = max(of_model, key=informative, default=None)
     if found is None:
         return None
     timing = found.timing
-    made = found.results.samples - timing.reused
+    made = _generated(found)
     parallel = found.environment.engine.get("parallel")
     at_once = min(parallel, made) if isinstance(parallel, int) and parallel > 0 else 1
     return Pace(
         timing.prompt_tokens / made, timing.tokens_generated / made,
         timing.inference_s / made / at_once, found.run,
     )  # fmt: skip
+
+
+def _generated(result: Result) -> int:
+    """Return how many samples the model was asked for in this run."""
+    return result.results.samples - result.timing.reused
 
 
 def read_pace(path: Path, weights: str, run: ReadyRun) -> Pace | None:
