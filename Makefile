@@ -19,7 +19,7 @@ HF ?=
 SUITE ?= suite.yaml
 TIER ?= smoke
 JOBS ?= $(shell n=$$(nproc); echo $$((n < 4 ? n : 4)))
-# Twice as many for the default tests: many of them wait for limits, servers and other processes.
+# Twice as many for the tests: many of them wait for limits, servers and other processes.
 TEST_JOBS ?= $(shell echo $$((2 * $(JOBS))))
 PYTEST ?=
 EVAL = $(BIN)/assay eval $(1) --model "$(CHECKPOINT)" --problems $(PROBLEMS) --n-samples $(NUM_SAMPLES) \
@@ -85,6 +85,10 @@ contracts: $(VENV)/.ready ## execute contracts/*.yaml
 # Only the default tests measure coverage. The others mostly start processes, which coverage would slow down.
 HEAVY := (slow or fuzz or torch or docker or wasm or parity or browser) and not whole
 FULL := --require --hypothesis-profile=full
+# Many tests measure time. Those that failed beside others get a second chance, one after the other.
+PYTEST_TWICE = $(BIN)/pytest $(FULL) $(1) -n $(TEST_JOBS) $(2) $(PYTEST) || { \
+	[ $$? = 1 ] && echo "Running the failed tests again, one after the other." && \
+	$(BIN)/pytest $(FULL) $(1) -n 1 --last-failed --last-failed-no-failures none; }
 
 # Compile once here, not in every process that the tests start. Sandbox workers never write bytecode.
 test test-all: export PYTHONDONTWRITEBYTECODE :=
@@ -99,8 +103,8 @@ test-all: announce-all lint $(VENV)/.ready-all ## run all tests; installs torch 
 	$(BIN)/assay env leetcode
 	$(BIN)/assay env canitedit
 	$(COMPILE)
-	$(BIN)/pytest $(FULL) -n $(TEST_JOBS) --dist worksteal --cov --cov-report=term:skip-covered $(PYTEST)
-	$(BIN)/pytest $(FULL) -n $(JOBS) --dist loadgroup -m "$(HEAVY)" $(PYTEST)
+	$(call PYTEST_TWICE,--dist worksteal,--cov --cov-report=term:skip-covered)
+	$(call PYTEST_TWICE,--dist loadgroup -m "$(HEAVY)")
 
 test-whole: $(VENV)/.ready-all ## judge whole data sets and simulate for long; test-all does a part of each
 	$(BIN)/assay env leetcode
