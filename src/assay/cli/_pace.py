@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 FIRST_LINE_S, NEXT_LINE_S = 10.0, 30.0
 LEAST_DONE, LEAST_S, LEAST_SHARE = 5, 10.0, 0.02  # before a time left is estimated
+BACKLOG = 32  # samples that wait for a verdict if judging is slower than generation
 
 Stage = Literal["waiting", "loading", "generating"]
 
@@ -155,14 +156,19 @@ class RunProgress:
         self.tallies[verdict.task_id] = valid + 1, right + (verdict.status == "pass")
 
     def seconds_left(self, now: float) -> float | None:
-        """Return the time until all samples are judged, or None while unknown."""
-        judging = None
+        """Return the time until all samples are judged, or None while unknown.
+
+        Judging that keeps up with generation mostly waits, so its speed so far says nothing.
+        """
+        judging, left = None, self.total - self.judged
         if self.began is not None:
-            judging = seconds_left(self.executed, self.total - self.judged, now - self.began)
+            judging = seconds_left(self.executed, left, now - self.began)
         if not self.generation.left:
             return judging
         generating = self.generation.seconds_left(now)
-        return None if generating is None else max(generating, judging or 0.0)
+        if generating is None or judging is None or left - self.generation.left < BACKLOG:
+            return generating
+        return max(generating, judging)
 
     def text(self, now: float) -> str:
         """Return the line: stage, progress, score so far, speed and time left."""
