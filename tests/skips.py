@@ -24,6 +24,7 @@ SHARED_DATA = Path(
     os.environ.get("ASSAY_DATA_DIR") or Path(__file__).parents[2] / "shared" / "data"
 )
 SYSTEM_PYTHON = Path("/usr/bin/python3")
+REFUSED_SKIPS = 7  # exit code, so that a second run of the failed tests does not hide them
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,8 +123,8 @@ class SkipChecker:
         self._check(report)
 
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        if self._refused and session.exitstatus == 0:
-            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+        if self._refused and session.exitstatus in (0, 1):
+            session.exitstatus = REFUSED_SKIPS
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         if self._refused:

@@ -160,7 +160,7 @@ def test_no_message_becomes_a_huge_value(data: Any) -> None:
     started = time.thread_time()
     with pytest.raises(ValueError, match="not encoded|invalid"):
         plain.decode(data)
-    assert time.thread_time() - started < 1
+    assert time.thread_time() - started < 5  # the old code took minutes, or all memory
 
 
 def test_one_long_text_does_not_make_all_of_an_array_long() -> None:

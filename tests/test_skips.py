@@ -39,9 +39,9 @@ def test_a_reason_counts_only_where_it_holds(
 @pytest.mark.parametrize(
     ("reason", "code", "flags"),
     [
-        ("it was late", 1, ()),
+        ("it was late", skips.REFUSED_SKIPS, ()),
         pytest.param("needs vllm", 0, (), marks=pytest.mark.slow),
-        pytest.param("it was late", 1, ("-n", "2"), marks=pytest.mark.slow),
+        pytest.param("it was late", skips.REFUSED_SKIPS, ("-n", "2"), marks=pytest.mark.slow),
         pytest.param("needs vllm", 0, ("-n", "2"), marks=pytest.mark.slow),
     ],
 )

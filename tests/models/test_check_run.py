@@ -131,7 +131,7 @@ def test_weights_that_overflow_are_found_by_running(small: Path, tmp_path: Path)
 
 @pytest.mark.torch
 @pytest.mark.slow
-@pytest.mark.parametrize("form", ["apr", "folder"])
+@pytest.mark.parametrize("form", [pytest.param("apr", marks=pytest.mark.whole), "folder"])
 def test_the_same_model_by_torch(small: Path, tmp_path: Path, form: str) -> None:
     pytest.importorskip("torch", reason="needs torch: pip install 'assay-eval[hf]'")
     target = tmp_path / ("x.apr" if form == "apr" else "x")

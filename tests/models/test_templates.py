@@ -154,10 +154,12 @@ def test_llama_cpp_later(assay: Cli, tmp_path: Path, command: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("template", "asked"),
-    [(LOOP, ("eval", "mini", "--problems", "1", "--json")), (POWER, ("prompt", "mini", "0")),
-     (DOUBLING, ("run",))],
-    ids=["loop", "power", "doubling"],
-)  # fmt: skip
+    [
+        pytest.param(LOOP, ("eval", "mini", "--problems", "1", "--json"), id="loop"),
+        pytest.param(POWER, ("prompt", "mini", "0"), marks=pytest.mark.whole, id="power"),
+        pytest.param(DOUBLING, ("run",), marks=pytest.mark.whole, id="doubling"),
+    ],
+)
 def test_transformers(assay: Cli, tmp_path: Path, template: str, asked: tuple[str, ...]) -> None:
     pytest.importorskip("torch", reason="needs torch: pip install 'assay-eval[hf]'")
     command = [sys.executable, "-m", "tests.models.tiny_folder", str(tmp_path / "tiny")]

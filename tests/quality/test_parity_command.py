@@ -121,7 +121,7 @@ def test_the_default_model_in_both_engines(assay: Cli, original: Path) -> None:
 
 @pytest.mark.torch
 @pytest.mark.model
-@pytest.mark.slow
+@pytest.mark.whole
 def test_shuffled_weights_fail_parity(assay: Cli, original: Path, damaged: Path) -> None:
     pytest.importorskip("transformers", reason="needs the hf extra")
     reference = f"hf:{original}"

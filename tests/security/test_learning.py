@@ -17,7 +17,7 @@ import pytest
 
 from assay.types import Limits, Verdict
 from tests.security.counters import READERS, consumer, reader
-from tests.security.in_tiers import TIERS, Step, assert_all_failed, job, judge_in
+from tests.security.in_tiers import COSTLY_TIERS, TIERS, Step, assert_all_failed, job, judge_in
 
 BITS = [1] * 8 + [0] * 8
 # Numbers that the kernel gives to all processes of the machine; no namespace has its own.
@@ -141,8 +141,7 @@ def test_the_learner_learns_where_numbers_survive() -> None:
     assert passed[:6] == [False] * 5 + [True]
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("tier", TIERS)
+@pytest.mark.parametrize("tier", COSTLY_TIERS)
 def test_eight_samples_do_not_teach_each_other(tier: str) -> None:
     """On the old code the sixth sample passed (tiers root and user)."""
     samples = [

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from assay.types import Cases, Limits
-from tests.security.in_tiers import TIERS, Step, job, judge_in
+from tests.security.in_tiers import COSTLY_TIERS, TIERS, Step, job, judge_in
 
 MATCHER = "def matcher():\n    return lambda arguments, expected, got: got == expected\n"
 CASES = Cases({"base": [[1]]}, {"base": [1]}, "calls")
@@ -52,8 +52,7 @@ SLOW_CALLS = {
 }
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("tier", TIERS)
+@pytest.mark.parametrize("tier", COSTLY_TIERS)
 def test_the_limit_of_one_call_is_not_the_programs_to_switch_off(tier: str) -> None:
     """On the old code six of seven passed: the limit was a timer in the program's own process."""
     limits = Limits(cpu_s=20, call_cpu_s=1, wall_s=30)

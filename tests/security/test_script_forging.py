@@ -9,7 +9,7 @@ import pytest
 from assay import text_cases
 from assay.types import Job, Limits, Program, Tests
 from tests.security.forgeries_scripts import ADD, EXAMPLES, HIDDEN, SCRIPT_FORGERIES
-from tests.security.in_tiers import TIERS, Step, judge_in
+from tests.security.in_tiers import COSTLY_TIERS, TIERS, Step, judge_in
 
 LIMITS = Limits(cpu_s=4, call_cpu_s=1, wall_s=3)
 
@@ -20,11 +20,17 @@ def job(name: str, code: str, comparison: str, *, run_all: bool = False) -> Job:
     return Job(name, 0, Program(code, "x"), tests, LIMITS)
 
 
-@pytest.mark.parametrize(
-    "run_all", [False, pytest.param(True, marks=pytest.mark.slow)], ids=["early-stop", "all-cases"]
-)
 @pytest.mark.parametrize("tier", TIERS)
-def test_no_forged_script_passes_or_leaves_the_score(tier: str, run_all: bool) -> None:
+def test_no_forged_script_passes_or_leaves_the_score(tier: str) -> None:
+    check_forged_scripts(tier, run_all=False)
+
+
+@pytest.mark.parametrize("tier", COSTLY_TIERS)
+def test_no_forged_script_passes_if_all_cases_run(tier: str) -> None:
+    check_forged_scripts(tier, run_all=True)
+
+
+def check_forged_scripts(tier: str, *, run_all: bool) -> None:
     comparisons = ("livecodebench", "tolerant", "exact")
     jobs = [job("honest", ADD, "livecodebench")]
     for number, forgery in enumerate(SCRIPT_FORGERIES):
