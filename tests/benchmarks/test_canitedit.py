@@ -22,6 +22,8 @@ from assay.types import Benchmark, Job, Problem, Program, Verdict
 from tests.conftest import Cli, write_completions
 
 UNSCORABLE = "CanItEdit/78/lazy"  # imports vllm, which has no part in the environment
+# Their tests demand that the edited code is faster: a busy machine can pass a file with no edit.
+TIMED = {f"CanItEdit/{number}/lazy" for number in (47, 55, 60)}
 
 
 @pytest.fixture
@@ -132,16 +134,22 @@ def test_a_missing_file_says_where_to_get_it(
     assert (listed.data, listed.path) == ("own-files", "canitedit/canitedit.jsonl.gz")
 
 
-@pytest.mark.slow
-def test_references_pass_and_unedited_files_fail(sandbox: Sandbox, lazy: Benchmark) -> None:
-    right = judge(sandbox, lazy, {p.task_id: p.reference for p in lazy.problems})
+@pytest.mark.parametrize(
+    "every", [pytest.param(5, marks=pytest.mark.slow), pytest.param(1, marks=pytest.mark.whole)]
+)
+def test_references_pass_and_unedited_files_fail(
+    sandbox: Sandbox, lazy: Benchmark, every: int
+) -> None:
+    some = [p for p in lazy.problems if p.task_id == UNSCORABLE]
+    some += [p for p in lazy.problems if p.task_id != UNSCORABLE][::every]
+    right = judge(sandbox, lazy, {p.task_id: p.reference for p in some})
     failed = {v.task_id: v.detail for v in right if v.status != "pass"}
-    assert set(failed) == {UNSCORABLE}
+    assert {UNSCORABLE} <= set(failed) <= {UNSCORABLE, *TIMED}
     assert "ModuleNotFoundError" in failed[UNSCORABLE]
     before = read_unedited_programs()
-    wrong = judge(sandbox, lazy, {p.task_id: before[p.cluster or ""] for p in lazy.problems})
-    assert {v.status for v in wrong} == {"fail"}
-    assert len(right) == len(wrong) == 105
+    wrong = judge(sandbox, lazy, {p.task_id: before[p.cluster or ""] for p in some})
+    assert {v.task_id for v in wrong if v.status != "fail"} <= TIMED
+    assert len(right) == len(wrong) == len(some) == 1 + -(-104 // every)
     assert {v.integrity for v in (*right, *wrong)} == {"shared"}
 
 

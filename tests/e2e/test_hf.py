@@ -94,6 +94,7 @@ def test_kill_9_and_rerun_make_nothing_twice_and_lose_nothing(
     assert records(output()) == records(whole())
 
 
+@pytest.mark.whole
 def test_an_apr_file_runs_as_the_folder_it_was_made_from(folder: Path, tmp_path: Path) -> None:
     finished(tmp_path, "convert", folder, "model.apr")
     texts = []

@@ -45,7 +45,7 @@ def test_the_default_model_is_the_one_named(mini: Benchmark, default_model: Mode
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("temperature", [0.0, 0.8])
+@pytest.mark.parametrize("temperature", [0.0, pytest.param(0.8, marks=pytest.mark.whole)])
 def test_batched_and_one_by_one_give_the_same_tokens(mini: Benchmark, temperature: float) -> None:
     decoding = Decoding(max_tokens=24, temperature=temperature, top_k=40 if temperature else 1)
     asked = requests(mini, decoding, 4)

@@ -40,15 +40,22 @@ def evalplus(shared_data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     )
 
 
+ASKED = ("--benchmark", "humaneval", "--engine", "evalplus", "--json")
+
+
+@pytest.mark.whole
 @pytest.mark.usefixtures("evalplus")
-def test_both_verdicts_side_by_side(assay: Cli, mixed: Path) -> None:
-    asked = ("score", mixed, "--benchmark", "humaneval", "--engine", "evalplus", "--json")
-    alone = json.loads(assay(*asked).stdout)
+def test_the_other_judge_alone(assay: Cli, mixed: Path) -> None:
+    alone = json.loads(assay("score", mixed, *ASKED).stdout)
     assert alone["protocol"]["judge"] == "evalplus"
     # Its limits are of wall time: a busy machine fails some right programs.
     late = alone["results"]["reasons"].get("timeout", 0)
     assert alone["results"]["samples_passed"] == 164 - len(REFUSED) - late
-    found = json.loads(assay(*asked, "--cross-check").stdout)
+
+
+@pytest.mark.usefixtures("evalplus")
+def test_both_verdicts_side_by_side(assay: Cli, mixed: Path) -> None:
+    found = json.loads(assay("score", mixed, *ASKED, "--cross-check").stdout)
     assert found["cross_check"]["samples"] == 328
     differing = found["cross_check"]["disagreements"]
     assert {(d["task_id"], d["sample"]) for d in differing} >= REFUSED

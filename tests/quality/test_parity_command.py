@@ -107,7 +107,7 @@ def test_precision_is_that_of_most_weights(original: Path, folder: Path) -> None
 
 @pytest.mark.torch
 @pytest.mark.model
-@pytest.mark.slow
+@pytest.mark.whole
 def test_the_default_model_in_both_engines(assay: Cli, original: Path) -> None:
     pytest.importorskip("transformers", reason="needs the hf extra")
     done = assay("compare-hf", original, "--prompts", "3", "--bytes", "2000", "--json")

@@ -116,6 +116,7 @@ def test_a_model_whose_every_token_is_as_likely(tmp_path: Path) -> None:
 
 
 @pytest.mark.torch
+@pytest.mark.whole
 def test_an_apr_file_has_the_perplexity_of_the_folder_it_was_made_of(
     folder: Path, tmp_path: Path
 ) -> None:

@@ -26,7 +26,7 @@ def test_coverage_and_size_in_short(scenario: Scenario) -> None:
 
 
 def as_parameter(scenario: Scenario) -> Any:
-    large = scenario.problems * scenario.samples >= 2000
+    large = scenario.problems * scenario.samples >= 1000
     marks = pytest.mark.whole if large else pytest.mark.slow
     return pytest.param(scenario, marks=marks, id=str(scenario))
 

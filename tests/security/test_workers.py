@@ -9,7 +9,7 @@ import pytest
 
 from assay.types import Job, Limits, Verdict
 from tests.security.in_tiers import (
-    COSTLY_TIERS,
+    NAMES,
     TIERS,
     Step,
     assert_all_failed,
@@ -75,7 +75,8 @@ def check_many_workers(tier: str, workers: int) -> None:
     assert wrongly_judged(verdicts) == []
 
 
-@pytest.mark.parametrize("tier", COSTLY_TIERS)
+@pytest.mark.whole
+@pytest.mark.parametrize("tier", NAMES)
 def test_sixty_workers(tier: str) -> None:
     """On the old code programs of the last workers had the link to the oracle, above 255."""
     check_many_workers(tier, 60)
