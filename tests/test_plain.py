@@ -157,10 +157,13 @@ BOMBS: dict[str, Any] = {
 @pytest.mark.no_cover
 @pytest.mark.parametrize("data", BOMBS.values(), ids=BOMBS.keys())
 def test_no_message_becomes_a_huge_value(data: Any) -> None:
-    started = time.thread_time()
-    with pytest.raises(ValueError, match="not encoded|invalid"):
-        plain.decode(data)
-    assert time.thread_time() - started < 5  # the old code took minutes, or all memory
+    took = []
+    for _ in range(3):  # the best of three: a collection of garbage may fall into one
+        started = time.thread_time()
+        with pytest.raises(ValueError, match="not encoded|invalid"):
+            plain.decode(data)
+        took.append(time.thread_time() - started)
+    assert min(took) < 1
 
 
 def test_one_long_text_does_not_make_all_of_an_array_long() -> None:

@@ -48,7 +48,7 @@ def test_the_default_model_is_the_one_named(mini: Benchmark, default_model: Mode
 @pytest.mark.parametrize("temperature", [0.0, pytest.param(0.8, marks=pytest.mark.whole)])
 def test_batched_and_one_by_one_give_the_same_tokens(mini: Benchmark, temperature: float) -> None:
     decoding = Decoding(max_tokens=24, temperature=temperature, top_k=40 if temperature else 1)
-    asked = requests(mini, decoding, 4)
+    asked = requests(mini, decoding, 6)
     texts = [
         {c.task_id: c.text for c in open_model("default", EngineOptions(mode)).generate(asked)}
         for mode in ("on", "off")
@@ -161,7 +161,7 @@ def test_samples_made_together_are_those_made_alone(mini: Benchmark) -> None:
     asked = [
         Request(p.task_id, s, Prompt(messages=(Message("user", p.prompt),)), SAMPLED, 100 + s)
         for p in mini.problems[:2]
-        for s in range(3)
+        for s in range(5)
     ]
     together, alone = (
         {c.key: (c.text, c.tokens_generated, c.prompt_tokens) for c in found}
@@ -171,7 +171,7 @@ def test_samples_made_together_are_those_made_alone(mini: Benchmark) -> None:
         )
     )
     assert together == alone
-    assert len({text for text, *_ in together.values()}) > 3
+    assert len({text for text, *_ in together.values()}) > 5
 
 
 def test_a_file_that_llama_cpp_refuses_is_one_line(tmp_path: Path, mini: Benchmark) -> None:

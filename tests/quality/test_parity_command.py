@@ -126,7 +126,7 @@ def test_shuffled_weights_fail_parity(assay: Cli, original: Path, damaged: Path)
     pytest.importorskip("transformers", reason="needs the hf extra")
     reference = f"hf:{original}"
     done = assay(
-        "compare-hf", damaged, "--hf", reference, "--prompts", "1", "--bytes", "1000", "--json"
+        "compare-hf", damaged, "--hf", reference, "--prompts", "2", "--bytes", "1500", "--json"
     )
     assert done.returncode == 1
     told = json.loads(done.stdout)

@@ -156,7 +156,7 @@ def test_llama_cpp_s_server_tells_the_same_probability() -> None:
 @pytest.mark.slow
 def test_both_engines_agree_on_the_default_model() -> None:
     pytest.importorskip("transformers", reason="needs the hf extra")
-    text = load_text("built-in", 1200).content
+    text = load_text("built-in", 3000).content
     found = []
     path = packaged_file(DEFAULT_WEIGHTS)
     for spec in (str(path), f"hf:{path}"):

@@ -83,6 +83,10 @@ def test_no_mark_of_another_job_is_found(tier: str) -> None:
     check(judge_in(tier, list(steps(60, every=17))))
 
 
+@pytest.mark.parametrize(
+    "programs",
+    [pytest.param(500, marks=pytest.mark.slow), pytest.param(1000, marks=pytest.mark.whole)],
+)
 @pytest.mark.parametrize("tier", COSTLY_TIERS)
-def test_no_mark_among_many_programs_is_found(tier: str) -> None:
-    check(judge_in(tier, list(steps(500, every=22)), workers=2, timeout_s=600))
+def test_no_mark_among_many_programs_is_found(tier: str, programs: int) -> None:
+    check(judge_in(tier, list(steps(programs, every=22)), workers=2, timeout_s=600))
