@@ -84,7 +84,8 @@ contracts: $(VENV)/.ready ## execute contracts/*.yaml
 
 # Only the default tests measure coverage. The others mostly start processes, which coverage would slow down.
 HEAVY := (slow or fuzz or torch or docker or wasm or parity or browser) and not whole
-ENVIRONMENTS := bigcodebench canitedit leetcode livecodebench
+SET_UP_ENVIRONMENTS := for name in bigcodebench canitedit leetcode livecodebench; do \
+	$(BIN)/assay env $$name || exit 1; done
 FULL := --require --hypothesis-profile=full
 # Many tests measure time. Those that failed beside others get a second chance, one after the other.
 PYTEST_TWICE = $(BIN)/pytest $(FULL) $(1) -n $(TEST_JOBS) $(2) $(PYTEST) || { \
@@ -100,13 +101,13 @@ test: $(VENV)/.ready-test ## run the default tests: no torch, no containers, abo
 	$(BIN)/pytest -n $(TEST_JOBS) --dist worksteal $(PYTEST)
 
 test-all: announce-all lint $(VENV)/.ready-all ## run all tests; installs torch and other packages, 12 GB of disk
-	for name in $(ENVIRONMENTS); do $(BIN)/assay env $$name || exit 1; done
+	$(SET_UP_ENVIRONMENTS)
 	$(COMPILE)
 	$(call PYTEST_TWICE,--dist worksteal,--cov --cov-report=term:skip-covered)
 	$(call PYTEST_TWICE,--dist loadgroup -m "$(HEAVY)")
 
 test-whole: $(VENV)/.ready-all ## judge whole data sets and simulate for long; test-all does a part of each
-	for name in $(ENVIRONMENTS); do $(BIN)/assay env $$name || exit 1; done
+	$(SET_UP_ENVIRONMENTS)
 	$(BIN)/pytest $(FULL) -n $(JOBS) --dist loadgroup -m whole $(PYTEST)
 
 .PHONY: announce-all
