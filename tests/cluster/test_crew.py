@@ -150,6 +150,25 @@ def test_an_item_that_ends_every_host_is_given_up() -> None:
     assert len(staff.dismissed) == ATTEMPTS
 
 
+def test_items_beside_one_that_ends_every_host_are_answered() -> None:
+    """On the old code those that were sent with it three times were given up as well."""
+    members = hosts(ATTEMPTS + 1)
+    for member in members:
+        member.host._before = lose_at(7, member)
+    found = run(numbers(50), LocalStaff(members[:1], members[1:]))
+    assert sorted(value for value, _ in found if value != 7) == [2 * n for n in range(50) if n != 7]
+    assert (7, "given up: switched off") in found
+
+
+def test_items_of_three_lost_hosts_are_answered() -> None:
+    """On the old code they were given up, although they had ended none of them."""
+    members = hosts(4)
+    for member in members[1:]:
+        member.host._before = lambda _, member=member: member.lose()  # type: ignore[misc]
+    found = run(numbers(20), LocalStaff(members[3:], members[:3]))
+    assert sorted(value for value, _ in found) == [2 * n for n in range(20)]
+
+
 def test_without_hosts_the_reason_is_raised() -> None:
     (member,) = hosts(1)
     member.host._before = lambda _: member.lose()

@@ -12,6 +12,7 @@ import pickle
 import queue
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Generator, Iterable
 from dataclasses import dataclass, field
 from typing import Generic, NamedTuple, Protocol, TypeVar
@@ -21,7 +22,8 @@ from assay.errors import AssayError
 from assay.sandbox import PAUSE, Item
 from assay.sandbox.stages import ContextsSent
 
-ATTEMPTS = 3
+SUSPECT = 2  # hosts that an item has lost, together with others: it may be what ends them
+ATTEMPTS = 4  # hosts that an item may lose
 BATCH = 128  # items that are sent together at most: a call costs the driver 0.2 ms
 MOST_AHEAD = 2048  # items that a host holds and has not started
 LOOK_EVERY_S = 3.0  # for hosts that can be started
@@ -99,6 +101,7 @@ class _State(Generic[C, P]):
     target: int  # items that it may hold and not have started
     given: dict[int, Item[C, P]] = field(default_factory=dict)
     unsent: list[Item[C, P]] = field(default_factory=list)
+    suspect: int | None = None  # tag of the one that it was given
     limited: bool = False  # it could have been given more
     started: bool = False
     lost: bool = False
@@ -115,8 +118,9 @@ class _State(Generic[C, P]):
 class Crew(Generic[C, P, R]):
     """Run one stage. A thread reads the items, which may block; the caller takes the answers.
 
-    Items of a host that is lost are given to others. An item that has lost several hosts is given
-    up. An error that a host reports ends the stage, unless it is of a kind in ``retried``.
+    Items of a host that is lost are given to others. What has lost two hosts is a suspect. A host
+    gets one of them at a time, so that only what ends hosts is given up, not what was beside it.
+    An error that a host reports ends the stage, unless it is of a kind in ``retried``.
     """
 
     def __init__(
@@ -132,6 +136,7 @@ class Crew(Generic[C, P, R]):
         self._retried, self._watch = retried, watch
         self._states: list[_State[C, P]] = []
         self._retry: list[Item[C, P]] = []
+        self._suspects: deque[Item[C, P]] = deque()
         self._losses: dict[int, int] = {}  # hosts that an item has lost, by tag
         self._changed = threading.Condition()
         self._events: queue.SimpleQueue[tuple[_State[C, P], bytes | BaseException] | None]
@@ -192,7 +197,10 @@ class Crew(Generic[C, P, R]):
             for tag, result in taken.answers:
                 if state.given.pop(tag, None) is not None:
                     results.append(result)
+                if tag == state.suspect:
+                    state.suspect = None
             self._open -= len(results)
+            self._give_again()
             state.member.consumed = taken.consumed
             if taken.starved and state.limited:
                 state.target = min(2 * state.target, MOST_AHEAD)
@@ -205,13 +213,14 @@ class Crew(Generic[C, P, R]):
         with self._changed:
             state.lost = True
             self._states.remove(state)
-            again: list[Item[C, P]] = []
             given_up: list[Item[C, P]] = []
             for tag, item in state.given.items():
                 losses = self._losses[tag] = self._losses.get(tag, 0) + 1
-                (again if losses < ATTEMPTS else given_up).append(item)
+                if losses < SUSPECT:
+                    self._retry.append(item)
+                else:
+                    (self._suspects if losses < ATTEMPTS else given_up).append(item)
             self._open -= len(given_up)
-            self._retry += again
             self._changed.notify_all()
         self._staff.dismiss(state.member, why)
         self._recruit()
@@ -241,12 +250,17 @@ class Crew(Generic[C, P, R]):
         state.member.take(lambda taken: self._events.put((state, taken)))
 
     def _give_again(self) -> None:
-        """Give items of lost hosts to the hosts with the least load."""
-        if not self._retry or not self._states:
+        """Give items of lost hosts to the hosts with the least load. Each gets one suspect."""
+        if not (self._retry or self._suspects) or not self._states:
             return
         waiting, self._retry = self._retry, []
         for item in waiting:
             self._assign(min(self._states, key=lambda one: one.load), [item])
+        for state in self._states:
+            if state.suspect is None and self._suspects:
+                item = self._suspects.popleft()
+                state.suspect = item.tag
+                self._assign(state, [item])
         self._send_all()
 
     def _feed(self) -> None:
