@@ -65,24 +65,33 @@ def slow_programs(mini: Benchmark, pause: float = 0.1) -> list[tuple[str, str]]:
     ]
 
 
-def descendants(pid: int) -> set[int]:
-    found: set[int] = set()
+class Pid(int):
+    """A process: its number, which another may get after its end, and when it started."""
+
+    started: str
+
+    @classmethod
+    def of(cls, number: int, stat: list[str]) -> Pid:
+        pid = cls(number)
+        pid.started = stat[19]
+        return pid
+
+
+def descendants(pid: int) -> set[Pid]:
+    found: set[Pid] = set()
     for folder in Path("/proc").iterdir():
         if folder.name.isdecimal():
-            try:
-                fields = (folder / "stat").read_text(errors="replace").rpartition(")")[2].split()
-            except OSError:
-                continue
-            if int(fields[1]) == pid:
-                found |= {int(folder.name)} | descendants(int(folder.name))
+            stat = _stat(int(folder.name))
+            if stat and int(stat[1]) == pid:
+                found |= {Pid.of(int(folder.name), stat)} | descendants(int(folder.name))
     return found
 
 
-def survivors(pids: set[int], seconds: float = 2.0) -> list[tuple[int, str]]:
+def survivors(pids: set[Pid], seconds: float = 2.0) -> list[tuple[Pid, str]]:
     """Those that still run after this time; a dead one nobody has waited for does not run."""
     deadline = time.monotonic() + seconds
     while True:
-        alive = [(pid, _command(pid)) for pid in pids if _state(pid) not in ("gone", "Z")]
+        alive = [(pid, _command(pid)) for pid in pids if _runs(pid)]
         if not alive or time.monotonic() > deadline:
             return alive
         time.sleep(0.02)
@@ -95,11 +104,17 @@ def _command(pid: int) -> str:
         return "gone"
 
 
-def _state(pid: int) -> str:
+def _runs(pid: Pid) -> bool:
+    stat = _stat(pid)
+    return bool(stat) and stat[0] != "Z" and stat[19] == pid.started
+
+
+def _stat(pid: int) -> list[str]:
+    """Return what follows the name: state, parent and so on. Nothing if the process is gone."""
     try:
-        return Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()[0]
+        return Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()
     except OSError:
-        return "gone"
+        return []
 
 
 @pytest.mark.parametrize("kills", [(2, 13), pytest.param((1, 6, 13), marks=pytest.mark.slow)])

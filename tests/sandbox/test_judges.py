@@ -25,7 +25,7 @@ from assay.sandbox.judges.messages import ContextsReceived, ContextsSent
 from assay.sandbox.judges.processes import JudgeProcesses, split_cores
 from assay.sandbox.kinds.process import ProcessSandbox, count_judges, open_judges
 from assay.types import Cases, Job, Limits, Program, Tests, Verdict
-from tests.e2e.test_resume import descendants, survivors
+from tests.e2e.test_resume import Pid, descendants, survivors
 from tests.security.in_tiers import STRONGEST
 
 GOOD = "def f(x):\n    return 2 * x\n"
@@ -201,7 +201,7 @@ def test_two_threads_can_judge_at_once(judges: JudgeProcesses) -> None:
 def test_a_judge_that_ends_is_replaced_and_loses_nothing(
     judges: JudgeProcesses, ending: signal.Signals
 ) -> None:
-    family: set[int] = set()
+    family: set[Pid] = set()
     verdicts = []
     for number, verdict in enumerate(judges.judge(iter(mixed(150)))):
         verdicts.append(verdict)
