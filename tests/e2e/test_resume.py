@@ -76,6 +76,12 @@ class Pid(int):
         pid.started = stat[19]
         return pid
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Pid) and (int(self), self.started) == (int(other), other.started)
+
+    def __hash__(self) -> int:
+        return hash((int(self), self.started))
+
 
 def descendants(pid: int) -> set[Pid]:
     found: set[Pid] = set()

@@ -8,6 +8,7 @@ which a host works.
 from __future__ import annotations
 
 import itertools
+import math
 import pickle
 import queue
 import threading
@@ -22,8 +23,9 @@ from assay.errors import AssayError
 from assay.sandbox import PAUSE, Item
 from assay.sandbox.stages import ContextsSent
 
-SUSPECT = 2  # hosts that an item has lost, together with others: it may be what ends them
-ATTEMPTS = 4  # hosts that an item may lose
+# An item may lose two hosts beside any others, one beside other such items, and one alone.
+SHARED = 2
+ATTEMPTS = SHARED + 2
 BATCH = 128  # items that are sent together at most: a call costs the driver 0.2 ms
 MOST_AHEAD = 2048  # items that a host holds and has not started
 LOOK_EVERY_S = 3.0  # for hosts that can be started
@@ -101,7 +103,7 @@ class _State(Generic[C, P]):
     target: int  # items that it may hold and not have started
     given: dict[int, Item[C, P]] = field(default_factory=dict)
     unsent: list[Item[C, P]] = field(default_factory=list)
-    suspect: int | None = None  # tag of the one that it was given
+    suspected: bool = False  # what it was given may be what ends hosts
     limited: bool = False  # it could have been given more
     started: bool = False
     lost: bool = False
@@ -111,6 +113,11 @@ class _State(Generic[C, P]):
         return self.target - (self.member.sent - self.member.consumed)
 
     @property
+    def reserved(self) -> bool:
+        """Return whether it works on suspects and must get nothing else."""
+        return self.suspected and bool(self.given)
+
+    @property
     def load(self) -> float:
         return len(self.given) / self.member.weight
 
@@ -118,9 +125,10 @@ class _State(Generic[C, P]):
 class Crew(Generic[C, P, R]):
     """Run one stage. A thread reads the items, which may block; the caller takes the answers.
 
-    Items of a host that is lost are given to others. What has lost two hosts is a suspect. A host
-    gets one of them at a time, so that only what ends hosts is given up, not what was beside it.
-    An error that a host reports ends the stage, unless it is of a kind in ``retried``.
+    Items of a host that is lost are given to others. What has lost several hosts is a suspect. Few
+    suspects get an idle host together, then each gets one alone. Only if that is lost too, the item
+    is given up: nothing was beside it. An error that a host reports ends the stage, unless it is of
+    a kind in ``retried``.
     """
 
     def __init__(
@@ -135,8 +143,8 @@ class Crew(Generic[C, P, R]):
         self._stage, self._items, self._staff, self._pace = stage, items, staff, pace
         self._retried, self._watch = retried, watch
         self._states: list[_State[C, P]] = []
-        self._retry: list[Item[C, P]] = []
-        self._suspects: deque[Item[C, P]] = deque()
+        self._retry: deque[Item[C, P]] = deque()
+        self._suspects: deque[Item[C, P]] = deque()  # first those that need a host alone
         self._losses: dict[int, int] = {}  # hosts that an item has lost, by tag
         self._changed = threading.Condition()
         self._events: queue.SimpleQueue[tuple[_State[C, P], bytes | BaseException] | None]
@@ -187,6 +195,8 @@ class Crew(Generic[C, P, R]):
                 raise taken.failure
             return results + self._replace(state, taken.failure)
         self._watch(state.member, taken)
+        with self._changed:
+            self._give_again()
         self._ask(state)
         return results
 
@@ -197,10 +207,7 @@ class Crew(Generic[C, P, R]):
             for tag, result in taken.answers:
                 if state.given.pop(tag, None) is not None:
                     results.append(result)
-                if tag == state.suspect:
-                    state.suspect = None
             self._open -= len(results)
-            self._give_again()
             state.member.consumed = taken.consumed
             if taken.starved and state.limited:
                 state.target = min(2 * state.target, MOST_AHEAD)
@@ -216,14 +223,18 @@ class Crew(Generic[C, P, R]):
             given_up: list[Item[C, P]] = []
             for tag, item in state.given.items():
                 losses = self._losses[tag] = self._losses.get(tag, 0) + 1
-                if losses < SUSPECT:
+                if losses < SHARED:
                     self._retry.append(item)
+                elif losses == SHARED:
+                    self._suspects.append(item)
+                elif losses < ATTEMPTS:
+                    self._suspects.appendleft(item)
                 else:
-                    (self._suspects if losses < ATTEMPTS else given_up).append(item)
+                    given_up.append(item)
             self._open -= len(given_up)
             self._changed.notify_all()
         self._staff.dismiss(state.member, why)
-        self._recruit()
+        self._look_at = 0.0  # for another host, if there is work for it
         reason = " ".join(str(why).split()) or type(why).__name__
         return [self._stage.give_up(*item[1:], reason) for item in given_up]
 
@@ -250,18 +261,22 @@ class Crew(Generic[C, P, R]):
         state.member.take(lambda taken: self._events.put((state, taken)))
 
     def _give_again(self) -> None:
-        """Give items of lost hosts to the hosts with the least load. Each gets one suspect."""
-        if not (self._retry or self._suspects) or not self._states:
+        """Give items of lost hosts to those with the least load, and suspects to idle ones."""
+        if not (self._retry or self._suspects):
             return
-        waiting, self._retry = self._retry, []
-        for item in waiting:
-            self._assign(min(self._states, key=lambda one: one.load), [item])
-        for state in self._states:
-            if state.suspect is None and self._suspects:
-                item = self._suspects.popleft()
-                state.suspect = item.tag
-                self._assign(state, [item])
+        free = [state for state in self._states if not state.reserved]
+        while self._retry and free:
+            self._assign(min(free, key=lambda one: one.load), [self._retry.popleft()])
+        for state in free:
+            if self._suspects and not state.given:
+                self._assign(state, self._next_suspects(), suspected=True)
         self._send_all()
+
+    def _next_suspects(self) -> list[Item[C, P]]:
+        """Take one that needs a host alone, or as many as there can be groups."""
+        is_last = self._losses[self._suspects[0].tag] > SHARED
+        count = 1 if is_last else math.isqrt(len(self._suspects))
+        return [self._suspects.popleft() for _ in range(count)]
 
     def _feed(self) -> None:
         """Give all items out. Runs in a separate thread."""
@@ -303,7 +318,10 @@ class Crew(Generic[C, P, R]):
             # Not all of it at once, so that few items are spread over all hosts.
             return 0 if self._stopped else max(1, min(BATCH, most // 2))
 
-    def _assign(self, state: _State[C, P], items: list[Item[C, P]]) -> None:
+    def _assign(
+        self, state: _State[C, P], items: list[Item[C, P]], suspected: bool = False
+    ) -> None:
+        state.suspected = suspected
         state.given.update((item.tag, item) for item in items)
         state.unsent += items
         state.member.sent += len(items)
@@ -311,7 +329,7 @@ class Crew(Generic[C, P, R]):
     def _choose(self) -> _State[C, P] | None:
         """Wait for a host with room. Return the one with the least load; None if stopped."""
         while not self._stopped:
-            free = [state for state in self._states if state.room > 0]
+            free = [state for state in self._states if state.room > 0 and not state.reserved]
             if free:
                 return min(free, key=lambda one: one.load)
             for state in self._states:
@@ -324,7 +342,7 @@ class Crew(Generic[C, P, R]):
             self._send(state)
 
     def _send(self, state: _State[C, P]) -> None:
-        """Send what a host was given. After the last items, also their end."""
+        """Send what a host was given. After the last items and after suspects, also their end."""
         messages: list[ToHost] = []
         if state.unsent:
             if not state.started:
@@ -332,7 +350,7 @@ class Crew(Generic[C, P, R]):
                 state.started = True
             messages.append(state.member.contexts.pack(state.unsent))
             state.unsent = []
-        if self._fed and state.started:
+        if (self._fed or state.suspected) and state.started:
             messages.append(End())
             state.started = False  # items of another host that follow are a stage of their own
         if messages:
