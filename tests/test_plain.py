@@ -163,7 +163,7 @@ def test_no_message_becomes_a_huge_value(data: Any) -> None:
         with pytest.raises(ValueError, match="not encoded|invalid"):
             plain.decode(data)
         took.append(time.thread_time() - started)
-    assert min(took) < 1
+    assert min(took) < 5  # CPU s; without the limits it is minutes
 
 
 def test_one_long_text_does_not_make_all_of_an_array_long() -> None:

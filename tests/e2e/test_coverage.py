@@ -61,6 +61,45 @@ def test_the_results_file_counts_what_is_missing(tmp_path: Path, half: Path, who
     assert complete["not_publishable"] == ["the completions were recorded elsewhere"]
 
 
+def own_benchmark(folder: Path, problems: int, wrong: int) -> tuple[Path, Path]:
+    """Return a benchmark in which some references fail, and right answers to all its problems."""
+    path = folder / "own.jsonl"
+    lines = [
+        {
+            "task_id": f"own/{n}",
+            "prompt": f'def f(x):\n    """Return x + {n}."""\n',
+            "entry_point": "f",
+            "cases": [f"f(1) == {1 + n}"],
+            "reference": f"return x + {n if n >= wrong else -1}",
+        }
+        for n in range(problems)
+    ]
+    path.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    answers = [(f"own/{n}", f"def f(x):\n    return x + {n}\n") for n in range(problems)]
+    return path, write_completions(folder / "answers.jsonl", answers)
+
+
+@pytest.mark.parametrize(("wrong", "code"), [(1, 0), (2, INCOMPLETE)])
+def test_a_few_unscorable_problems_leave_a_score_complete(
+    tmp_path: Path, wrong: int, code: int
+) -> None:
+    """To try them again changes nothing. If many references fail, the machine is at fault."""
+    benchmark, samples = own_benchmark(tmp_path, 10, wrong)
+    asked = ("eval", str(benchmark), "--model", f"replay:{samples}", "--n-samples", "1")
+    done = assay(tmp_path, *asked)
+    assert done.code == code, done
+    unscorable = ", ".join(f"own/{n}" for n in range(wrong))
+    assert f"  unscorable {unscorable}: the reference fails here" in done.out.splitlines()
+    assert done.out.startswith("incomplete: ") is bool(code)
+    result = result_of(tmp_path, *asked, code=code)
+    assert result["coverage"] == {
+        "benchmark_problems": 10, "selected_problems": 10, "judged_problems": 10 - wrong,
+        "samples": 10, "judged_samples": 10 - wrong, "unscorable_problems": wrong,
+        "complete": not code,
+    }  # fmt: skip
+    assert f"{10 - wrong} of 10 problems were judged" in result["not_publishable"]
+
+
 def test_the_tsv_of_an_incomplete_run_is_incomplete(tmp_path: Path, half: Path) -> None:
     """``passk`` said "10 problems" with exit code 0."""
     asked = ("eval", "mini", "--model", f"replay:{half}")

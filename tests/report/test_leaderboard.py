@@ -26,7 +26,7 @@ from assay.runs.about import Environment
 from assay.runs.compare import compare
 from assay.runs.result import ConfigResult, ProblemResult, Timing
 from assay.types import Decoding, TimeRule
-from tests.report.leaderboards import make_result
+from tests.report.leaderboards import PROBLEMS, make_result
 from tests.test_protocol import BASE
 
 SAMPLED = replace(BASE, decoding=Decoding(temperature=0.8))
@@ -122,6 +122,38 @@ def test_an_incomplete_run_is_shown_but_neither_ranked_nor_best() -> None:
     assert cell is not None
     assert (cell.state, cell.rank, cell.best) == ("incomplete", None, False)
     assert row_of(block, "b").cells[0].best  # type: ignore[union-attr]
+
+
+def with_unscorable(result: Result, *tasks: str) -> Result:
+    assert result.coverage is not None
+    count = len(tasks)
+    return replace(
+        result,
+        coverage=replace(
+            result.coverage, judged_problems=PROBLEMS - count, judged_samples=PROBLEMS - count,
+            unscorable_problems=count,
+        ),
+        results=replace(result.results, unscorable=dict.fromkeys(tasks, "it fails")),
+    )  # fmt: skip
+
+
+def test_results_that_lack_the_same_unscorable_problems_are_ranked() -> None:
+    results = [with_unscorable(make_result("a", 45), "T/98"),
+               with_unscorable(make_result("b", 40), "T/98")]  # fmt: skip
+    assert [row.cells[0].rank for row in only(leaderboard(results)).rows] == [1, 2]  # type: ignore[union-attr]
+
+
+def test_a_result_that_lacks_a_problem_which_others_have_is_incomplete() -> None:
+    board = leaderboard(
+        [with_unscorable(make_result("a", 45), "T/98", "T/99"),
+         with_unscorable(make_result("b", 40), "T/98"), make_result("c", 30)]
+    )  # fmt: skip
+    block = only(board)
+    assert models(block) == ["c", "a", "b"]
+    assert [row.cells[0].state for row in block.rows] == ["complete", "incomplete", "incomplete"]  # type: ignore[union-attr]
+    shown = board.render()
+    assert "a on humaneval: 2 problems unscorable there, but not for others" in shown
+    assert "b on humaneval: 1 problem unscorable there, but not for others" in shown
 
 
 def as_unfinished(result: Result) -> RunEntry:

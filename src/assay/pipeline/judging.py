@@ -114,7 +114,8 @@ def judge_samples(
                 reporter.note("--select: has no effect with one sample per problem")
             result = runs.build_result(
                 run, protocol, tallies,
-                scoring.coverage(tallies, most, selected.total), scoring.estimates(tallies),
+                scoring.coverage(tallies, most, selected.total, checked.unscorable),
+                scoring.estimates(tallies),
                 scoring.group_scores(task_ids, verdicts, case_groups(benchmark), clusters),
                 checked.unscorable,
                 _prices(config),

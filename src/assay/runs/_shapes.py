@@ -88,6 +88,7 @@ PROTOCOL: Shape = {
 COVERAGE: Shape = {
     "benchmark_problems": is_count, "selected_problems": is_count, "judged_problems": is_count,
     "samples": is_count, "judged_samples": is_count, "complete": _is_flag,
+    "unscorable_problems?": is_count,
 }  # fmt: skip
 # The checks that ``assay score`` can run in addition to the score.
 CHECKS: dict[str, Check] = {"flaky": _is_object, "extraction": _is_list, "cross_check": _is_object}

@@ -134,12 +134,17 @@ def _render(result: Result) -> Any:
 
 def _render_problem(problem: ProblemResult) -> Any:
     found = codec.to_json(problem)
-    return found if problem.cluster else {k: v for k, v in found.items() if k != "cluster"}
+    return found if problem.cluster else _without(found, "cluster")
+
+
+def _without(content: dict[str, Any], name: str) -> dict[str, Any]:
+    return {key: value for key, value in content.items() if key != name}
 
 
 def render_coverage(coverage: Coverage) -> Any:
     """Return a coverage as results files have it."""
-    return {**codec.to_json(coverage), "complete": coverage.complete}
+    found = {**codec.to_json(coverage), "complete": coverage.complete}
+    return found if coverage.unscorable_problems else _without(found, "unscorable_problems")
 
 
 def parse_protocol(content: Any) -> RecordedProtocol:

@@ -54,6 +54,7 @@ class Cell:
     timestamp: str
     result: Result | None  # none: the run is not finished
     others: int = 0  # more runs of the same model, benchmark and protocol
+    unscored: int = 0  # problems that are unscorable in this run, but not in others of the column
     rank: float | None = None  # among the complete results of the column; ties share their mean
     best: bool = False
     group: str = ""  # models of a column that share a letter cannot be distinguished
@@ -69,7 +70,8 @@ class Cell:
         """Return whether the score covers everything that was requested."""
         if self.result is None:
             return "unfinished"
-        return "complete" if self.result.complete and self.estimate else "incomplete"
+        complete = self.result.complete and self.estimate and not self.unscored
+        return "complete" if complete else "incomplete"
 
 
 @dataclass(frozen=True, slots=True)

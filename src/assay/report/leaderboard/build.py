@@ -149,6 +149,7 @@ class _Builder:
         for entry in entries:
             by_model.setdefault(entry.model, []).append(entry)
         cells = {model: choose_cell(runs) for model, runs in by_model.items()}
+        cells = _compare_coverage(cells)
         complete = {model: cell for model, cell in cells.items() if cell.state == "complete"}
         values = {model: _value(cell) for model, cell in complete.items()}
         ranks = rank(values)
@@ -279,6 +280,20 @@ def _describe_settings(entry: Entry) -> str:
         prompt_strategy=protocol.prompt_strategy,
     )
     return ", ".join(describe_settings(entry.result.config if entry.result else config, protocol))
+
+
+def _compare_coverage(cells: dict[ModelKey, Cell]) -> dict[ModelKey, Cell]:
+    """Return the cells, with the number of problems that only other complete results score."""
+    unscorable = {
+        model: cell.result.results.unscorable.keys()
+        for model, cell in cells.items()
+        if cell.result and cell.state == "complete"
+    }
+    common = set.intersection(*map(set, unscorable.values())) if unscorable else set()
+    return {
+        model: replace(cell, unscored=len(unscorable.get(model, common) - common))
+        for model, cell in cells.items()
+    }
 
 
 def _describe_difference(first: BlockEntries, other: BlockEntries) -> str:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from assay.borders.printable import CELL_LIMIT, clean_line
+from assay.borders.printable import CELL_LIMIT, clean_line, quantity
 from assay.report.leaderboard.board import Block, Cell, Leaderboard, Row
 from assay.report.leaderboard.groups import MOST_MODELS
 from assay.report.leaderboard.measures import GROUP, MEAN, MEASURES
 from assay.report.text import describe_gap, interval, level
+from assay.runs import Result
 
 NOT_PUBLISHABLE, INCOMPLETE, PARETO = "†", "‡", "◆"
 MOST_LISTED = 20  # incomplete runs in the notes
@@ -202,8 +203,7 @@ def _cells(block: Block) -> list[Cell]:
 
 def _list_gaps(block: Block) -> list[str]:
     found = [
-        f"{row.model} on {column.benchmark}: "
-        + (describe_gap(cell.result.coverage) or "nothing was judged")
+        f"{row.model} on {column.benchmark}: {_describe_gap(cell.result, cell.unscored)}"
         for row in block.rows
         for column, cell in zip(block.columns, row.cells, strict=True)
         if cell and cell.result and cell.state == "incomplete"
@@ -213,6 +213,12 @@ def _list_gaps(block: Block) -> list[str]:
     more = f"; and {len(found) - MOST_LISTED} more" if len(found) > MOST_LISTED else ""
     listed = "; ".join(found[:MOST_LISTED])
     return [f"{INCOMPLETE} incomplete, so neither ranked nor best: {listed}{more}."]
+
+
+def _describe_gap(result: Result, unscored: int) -> str:
+    if unscored:
+        return f"{quantity(unscored, 'problem')} unscorable there, but not for others"
+    return describe_gap(result.coverage) or "nothing was judged"
 
 
 def _list_obstacles(cells: list[Cell]) -> list[str]:
