@@ -154,7 +154,8 @@ def model_options(command: Callable[..., Any]) -> Callable[..., Any]:
             "--prompt-form",
             type=click.Choice(["auto", "chat", "text"]),
             default="auto",
-            help="Form of the prompts; auto uses chat if the model has a chat template.",
+            help="Form of the prompts; auto uses chat if the model has a chat template, and text "
+            "in assay run.",
         ),
     )
     local = in_group(
@@ -319,8 +320,8 @@ def prompt_options(command: Callable[..., Any]) -> Callable[..., Any]:
             "--thinking",
             default="",
             metavar="on|off|N",
-            help="Whether the model reasons before it answers, or the maximum number of reasoning "
-            "tokens. Default: the chat template decides.",
+            help="Whether the model reasons before it answers: on, off, or the maximum number of "
+            "reasoning tokens. Default: the chat template decides.",
         ),
     )
     return add_options(command, *prompt)

@@ -62,7 +62,8 @@ class ModelReferences(click.ParamType[str]):
 )
 @option(
     "--publishable", group=GPU_CHECKS, is_flag=True,
-    help="Fail unless the run uses a GPU that passed the parity gate.",
+    help="Fail unless all problems were judged, and a GPU that passed the parity gate made all "
+    "completions.",
 )  # fmt: skip
 @option(
     "--parity-gate/--no-parity-gate",

@@ -16,7 +16,7 @@ from assay.cli._progress import ProgressDisplay
 @click.argument("references", metavar="[RUN|SUITE|FOLDER]...", nargs=-1)
 @option(
     "--output", type=click.Path(path_type=Path, dir_okay=False), default=Path("report.html"),
-    envvar="ASSAY_REPORT_OUTPUT", help="HTML file to write.",
+    envvar="ASSAY_REPORT_OUTPUT", help="HTML file to write. Default: report.html.",
 )  # fmt: skip
 @option("--title", default="", help="Title of the report. Default: the names of its benchmarks.")
 @results_dir
