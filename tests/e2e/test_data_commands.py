@@ -173,7 +173,7 @@ def test_an_export_reads_the_data_of_the_given_folder(
     run = json.loads(run_command(*scored, folder=tmp_path).out)["run"]
     monkeypatch.setenv("ASSAY_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    monkeypatch.delenv("ASSAY_DATA_DIR")
+    monkeypatch.delenv("ASSAY_DATA_DIR", raising=False)
     asked = ("export", run, "--format", "human-eval", "--output", "out.jsonl")
     done = run_command(*asked, folder=tmp_path)  # the run stores its programs
     assert (done.code, done.err) == (0, "")
