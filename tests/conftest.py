@@ -114,7 +114,7 @@ def _environment() -> None:
         os.environ["ASSAY_DATA_DIR"] = str(SHARED_DATA)
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def shared_data() -> Path:
     if not SHARED_DATA.is_dir():
         pytest.skip("needs the development data folder ../shared/data, or ASSAY_DATA_DIR")

@@ -26,7 +26,11 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def large(tmp_path_factory: pytest.TempPathFactory, _environment: None) -> Path:
+def large(
+    tmp_path_factory: pytest.TempPathFactory,
+    _environment: None,
+    shared_data: Path,  # noqa: ARG001 - its texts
+) -> Path:
     return write_large_report(tmp_path_factory.mktemp("large"))
 
 

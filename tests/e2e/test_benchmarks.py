@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from assay.benchmarks import Description, benchmarks
+from assay.benchmarks import Description, benchmarks, load
 from assay.datasets.pinned import HUMANEVAL
 from assay.datasets.states import check_data
 from assay.pipeline.suite.named import expand_suites
@@ -132,6 +132,8 @@ def test_suites_stand_for_their_benchmarks() -> None:
 
 @pytest.mark.slow
 def test_a_suite_is_evaluated_by_its_name(tmp_path: Path) -> None:
+    for name in ("humanevalplus", "mbppplus"):
+        load(name)
     done = run_command(
         "eval", "core", "--model", "replay:missing.jsonl", "--problems", "1", folder=tmp_path
     )

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from assay import benchmarks
 from assay.datasets import packaged_file
 from assay.errors import ModelError
 from assay.formats.gguf.infilling import KEYS, gap_of
@@ -159,6 +160,7 @@ def test_keys_in_a_real_file_override_names(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.model
 def test_a_model_is_evaluated_from_prompt_to_score(gap_file: Path, assay: Cli) -> None:
+    benchmarks.load("humaneval-infilling-single-line")
     done = assay(
         "eval", "humaneval-infilling-single-line", "--model", gap_file, "--problems", "2",
         "--max-tokens", "24",
