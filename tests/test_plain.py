@@ -157,13 +157,10 @@ BOMBS: dict[str, Any] = {
 @pytest.mark.no_cover
 @pytest.mark.parametrize("data", BOMBS.values(), ids=BOMBS.keys())
 def test_no_message_becomes_a_huge_value(data: Any) -> None:
-    took = []
-    for _ in range(3):  # the best of three: a collection of garbage may fall into one
-        started = time.thread_time()
-        with pytest.raises(ValueError, match="not encoded|invalid"):
-            plain.decode(data)
-        took.append(time.thread_time() - started)
-    assert min(took) < 5  # CPU s; without the limits it is minutes
+    started = time.thread_time()
+    with pytest.raises(ValueError, match="not encoded|invalid"):
+        plain.decode(data)
+    assert time.thread_time() - started < 5  # without the limits it is minutes
 
 
 def test_one_long_text_does_not_make_all_of_an_array_long() -> None:
