@@ -90,9 +90,24 @@ def pytest_runtest_setup() -> Generator[None, None, None]:
         return (yield)
 
 
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_call() -> Generator[None, None, None]:
-    with skip_without_data():
+@contextlib.contextmanager
+def without_coverage(item: pytest.Item) -> Iterator[None]:
+    """Do not trace a test that is marked ``no_cover``.
+
+    In a worker of xdist, coverage is started twice, and pytest-cov pauses only one of them.
+    """
+    tracer = sys.gettrace()
+    if item.get_closest_marker("no_cover"):
+        sys.settrace(None)
+    try:
+        yield
+    finally:
+        sys.settrace(tracer)
+
+
+@pytest.hookimpl(wrapper=True, trylast=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
+    with skip_without_data(), without_coverage(item):
         return (yield)
 
 

@@ -160,7 +160,7 @@ def test_no_message_becomes_a_huge_value(data: Any) -> None:
     started = time.thread_time()
     with pytest.raises(ValueError, match="not encoded|invalid"):
         plain.decode(data)
-    assert time.thread_time() - started < 5  # without the limits it is minutes
+    assert time.thread_time() - started < 1
 
 
 def test_one_long_text_does_not_make_all_of_an_array_long() -> None:

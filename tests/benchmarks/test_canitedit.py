@@ -22,7 +22,7 @@ from assay.types import Benchmark, Job, Problem, Program, Verdict
 from tests.conftest import Cli, write_completions
 
 UNSCORABLE = "CanItEdit/78/lazy"  # imports vllm, which has no part in the environment
-# Their tests demand that the edited code is faster: a busy machine can pass a file with no edit.
+# Their tests demand that the edited code is faster, which a busy machine can hide.
 TIMED = {f"CanItEdit/{number}/lazy" for number in (47, 55, 60)}
 
 
@@ -57,6 +57,17 @@ def judge(sandbox: Sandbox, benchmark: Benchmark, programs: dict[str, str]) -> l
         for task_id, code in programs.items()
     ]  # fmt: skip
     return list(sandbox.judge(jobs))
+
+
+def judge_timed_again(
+    sandbox: Sandbox, benchmark: Benchmark, programs: dict[str, str], expected: str
+) -> list[Verdict]:
+    """Judge programs. Those whose tests compare times get two more attempts, alone."""
+    found = {v.task_id: v for v in judge(sandbox, benchmark, programs)}
+    for _ in range(2):
+        for task_id in [t for t in TIMED & found.keys() if found[t].status != expected]:
+            (found[task_id],) = judge(sandbox, benchmark, {task_id: programs[task_id]})
+    return list(found.values())
 
 
 def find(benchmark: Benchmark, number: int) -> Problem:
@@ -142,13 +153,14 @@ def test_references_pass_and_unedited_files_fail(
 ) -> None:
     some = [p for p in lazy.problems if p.task_id == UNSCORABLE]
     some += [p for p in lazy.problems if p.task_id != UNSCORABLE][::every]
-    right = judge(sandbox, lazy, {p.task_id: p.reference for p in some})
+    right = judge_timed_again(sandbox, lazy, {p.task_id: p.reference for p in some}, "pass")
     failed = {v.task_id: v.detail for v in right if v.status != "pass"}
-    assert {UNSCORABLE} <= set(failed) <= {UNSCORABLE, *TIMED}
+    assert set(failed) == {UNSCORABLE}
     assert "ModuleNotFoundError" in failed[UNSCORABLE]
     before = read_unedited_programs()
-    wrong = judge(sandbox, lazy, {p.task_id: before[p.cluster or ""] for p in some})
-    assert {v.task_id for v in wrong if v.status != "fail"} <= TIMED
+    unedited = {p.task_id: before[p.cluster or ""] for p in some}
+    wrong = judge_timed_again(sandbox, lazy, unedited, "fail")
+    assert {v.status for v in wrong} == {"fail"}
     assert len(right) == len(wrong) == len(some) == 1 + -(-104 // every)
     assert {v.integrity for v in (*right, *wrong)} == {"shared"}
 

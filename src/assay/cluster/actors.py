@@ -14,11 +14,11 @@ from typing import Any, NamedTuple
 
 from assay.borders.printable import quantity
 from assay.cluster.connection import LostHostError, Node, summarize, unwrap
-from assay.cluster.crew import LostError, Member
+from assay.cluster.crew import ATTEMPTS, LostError, Member
 from assay.cluster.messages import ToHost, encode
 from assay.errors import AssayError, RunError
 
-MOST_FAILURES = 5  # of a place in a row; more than one item can cause
+MOST_FAILURES = ATTEMPTS + 1  # of a place in a row: more than one item can cause
 HELD = 256 << 20  # bytes of large contexts that stay in the object store for other hosts
 CALLS_AT_A_TIME = 8  # that an actor serves, in threads
 LINGER_S, LINGER_PER_MEMBER_S = 0.02, 0.001

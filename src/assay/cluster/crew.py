@@ -273,7 +273,7 @@ class Crew(Generic[C, P, R]):
         self._send_all()
 
     def _next_suspects(self) -> list[Item[C, P]]:
-        """Take one that needs a host alone, or as many as there can be groups."""
+        """Take one that needs a host alone, or a group: as many as there will be groups."""
         is_last = self._losses[self._suspects[0].tag] > SHARED
         count = 1 if is_last else math.isqrt(len(self._suspects))
         return [self._suspects.popleft() for _ in range(count)]
