@@ -26,6 +26,7 @@ from assay.models import EngineOptions, LoadedOnDemand, Rendered, Usage, failed
 from assay.models.facts import EngineFacts
 from assay.models.gpu import driver_gpu
 from assay.models.settings import OFF, template_variables
+from assay.models.workers.bytecode import bytecode_variables
 from assay.models.workers.messages import (
     TO_HARNESS,
     Ask,
@@ -72,14 +73,14 @@ class Worker(Generic[F]):
 
 
 def make_environment(additional: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables of an engine's process: ours, these, and those of its threads.
+    """Return the variables of an engine's process: ours, these, and those that make it faster.
 
     Threads of llama.cpp and torch sleep while they wait for each other. They meet several hundred
     times per token. On busy cores a thread that spins takes the time that the thread it waits for
     needs. On two cores with a load average of 2 to 6 ``eval mini`` took 272 s, and 44 s without
     spinning (see benchmarks/busy.py). OpenMP takes this setting from the environment alone.
     """
-    return {"OMP_WAIT_POLICY": "passive", **os.environ, **additional}
+    return {"OMP_WAIT_POLICY": "passive", **os.environ, **bytecode_variables(), **additional}
 
 
 class EngineProcess(Generic[F]):
