@@ -45,7 +45,8 @@ def started(spec: str, options: EngineOptions, first: Request) -> tuple[EnginePr
     if not isinstance(model, ProcessModel):
         raise SystemExit(f"{spec} is no engine of its own process")
     begun = time.perf_counter()
-    process = EngineProcess(model._worker, model.settings(first))
+    process = EngineProcess(model._worker)
+    process.load(model.settings(first))
     process.wait_until_loaded()
     return process, time.perf_counter() - begun
 

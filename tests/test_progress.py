@@ -337,7 +337,8 @@ def test_workers_report_tokens_now_and_then(
         "lines.requests.get()\n"
     )
     monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=":")
-    process = EngineProcess(Worker("counting", "a test", "nothing", EngineFacts), WorkerSettings())
+    process = EngineProcess(Worker("counting", "a test", "nothing", EngineFacts))
+    process.load(WorkerSettings())
     reported: list[int] = []
     process.on_generated = reported.append
     try:

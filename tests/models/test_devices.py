@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from assay.errors import ModelError, UsageError
-from assay.models import EngineOptions, open_model
+from assay.models import EngineOptions, open_model, started
 from assay.models.devices import DevicesModel, device_environment, parse_devices
 from assay.models.workers.process import ProcessModel
 from assay.progress import Silent
@@ -69,6 +69,25 @@ def test_texts_are_those_of_one_process(path: str) -> None:
     assert counter.loads == 2
     assert processes(model) == []
     assert model.identity == alone.identity
+
+
+def test_processes_that_were_started_serve_the_first_call(path: str) -> None:
+    model = open_two(path)
+    with started(model):
+        first = processes(model)
+        assert len(first) == 2
+        with model.keep_loaded():
+            assert len(list(model.generate(REQUESTS))) == len(REQUESTS)
+            assert processes(model) == first
+    assert processes(model) == []
+
+
+def test_processes_that_were_not_needed_are_ended(path: str) -> None:
+    model = open_two(path)
+    with started(model):
+        unused = processes(model)
+    assert processes(model) == []
+    assert all(process._process.poll() is not None for process in unused)
 
 
 def test_a_device_that_fails_ends_the_others(path: str) -> None:

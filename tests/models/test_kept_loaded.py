@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from assay.errors import ModelError
-from assay.models import EngineOptions, open_model
+from assay.models import EngineOptions, open_model, started
 from assay.models.engines.llamacpp import worker as llama_worker
 from assay.models.scoring import open_scorer
 from assay.models.workers.messages import Ask, Pause, Render
@@ -71,6 +71,32 @@ def test_one_process_serves_all_calls(model: ProcessModel[Any]) -> None:
     assert 20 < usage.peak_mb < 4000
     assert usage.gpu_peak_mb is None
     assert not Path(f"/proc/{served_by}").exists()
+
+
+@pytest.mark.slow
+def test_a_started_process_serves_the_first_call(model: ProcessModel[Any]) -> None:
+    expected = [c.text for c in model.generate(ask(1))]
+    with started(model):
+        first = process(model)
+        assert first is not None
+        with model.keep_loaded():
+            assert [c.text for c in model.generate(ask(1))] == expected
+            assert process(model) == first
+    assert process(model) is None
+    assert not Path(f"/proc/{first}").exists()
+
+
+@pytest.mark.slow
+def test_a_started_process_scores_if_it_can_and_then_generates(model: ProcessModel[Any]) -> None:
+    """llama.cpp scores in another process, which must not stay beside the one that generates."""
+    expected = [c.text for c in model.generate(ask(1))]
+    with started(model):
+        first = process(model)
+        with open_scorer(model, keep=True) as scorer:
+            assert len(scorer.tokenize(TEXT).ids) > 4
+        assert model._scoring is None
+        assert process(model) == (first if model._shares_process else None)
+        assert [c.text for c in model.generate(ask(1))] == expected
 
 
 @pytest.mark.slow

@@ -12,9 +12,15 @@ from typing import Any
 import pytest
 
 import assay as package
-from assay.progress import Silent
+from assay.api import plan_suite
+from assay.models.workers.process import EngineProcess
+from assay.pipeline import EvalConfig
+from assay.pipeline.judging import load_benchmark
+from assay.pipeline.suite import plan
+from assay.progress import Reporter, Silent
 from assay.runs import Result, RunReader
 from assay.runs.stores.suites import list_suites, read_suite
+from assay.types import Benchmark
 from tests.conftest import ASSAY, Cli
 from tests.e2e.test_resume import descendants, survivors
 
@@ -97,6 +103,56 @@ def test_each_model_is_loaded_once_and_results_are_those_of_single_commands(mode
             dataclasses.replace(alone.results, reasons=outcome.result.results.reasons)
             == outcome.result.results
         )
+
+
+@pytest.fixture
+def events(monkeypatch: pytest.MonkeyPatch) -> list[object]:
+    """Engine processes that were started and benchmarks that were read, in their order."""
+    found: list[object] = []
+    begin, read = EngineProcess.__init__, load_benchmark
+
+    def begin_and_note(self: EngineProcess[Any], *arguments: Any) -> None:
+        found.append(self)
+        begin(self, *arguments)
+
+    def note_and_read(config: EvalConfig, reporter: Reporter) -> Benchmark:
+        found.append(config.benchmark)
+        return read(config, reporter)
+
+    monkeypatch.setattr(EngineProcess, "__init__", begin_and_note)
+    monkeypatch.setattr(plan, "load_benchmark", note_and_read)
+    return found
+
+
+def processes(events: list[object]) -> list[EngineProcess[Any]]:
+    return [event for event in events if isinstance(event, EngineProcess)]
+
+
+@pytest.mark.usefixtures("own_cache")
+def test_the_first_engine_starts_while_the_problems_are_read(
+    models: Path, events: list[object]
+) -> None:
+    path = write_suite(models, ["one", "two"])
+    assert package.run_suite(path, results_dir=models / "r").complete
+    assert [type(event) for event in events] == [EngineProcess, str, EngineProcess]
+    events.clear()
+    counter = Counter()
+    assert package.run_suite(path, results_dir=models / "r", reporter=counter).complete
+    assert counter.loads == 0
+    (unused,) = processes(events)
+    assert unused._process.poll() is not None
+
+
+def test_an_engine_is_ended_if_the_suite_has_problems(models: Path, events: list[object]) -> None:
+    path = write_suite(models, ["one"], benchmarks=["mini", "nothing"])
+    with pytest.raises(package.AssayError, match="nothing"):
+        package.run_suite(path, results_dir=models / "r")
+    assert all(process._process.poll() is not None for process in processes(events))
+
+
+def test_a_plan_starts_no_engine(models: Path, events: list[object]) -> None:
+    plan_suite(write_suite(models, ["one"]), EvalConfig("", models / "r"))
+    assert [type(event) for event in events] == [str]
 
 
 @pytest.mark.slow

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from collections.abc import Sequence
 from dataclasses import replace
@@ -13,7 +14,7 @@ from assay.pipeline import EvalConfig, ProblemSelection, Sampling, Until
 from assay.pipeline.site import THIS_MACHINE, CheckModel, Site
 from assay.pipeline.suite.estimate import SuitePlan, estimate_suite
 from assay.pipeline.suite.file import read_suite_file
-from assay.pipeline.suite.plan import ReadyRun, prepare_suite
+from assay.pipeline.suite.plan import ReadyRun, WhenOpen, prepare_suite
 from assay.pipeline.suite.run import SuiteResult
 from assay.pipeline.suite.run import run_suite as run_prepared
 from assay.pipeline.suite.suite import Suite
@@ -178,13 +179,17 @@ def evaluate_suite(
     parity_gate: bool = True,
 ) -> SuiteResult:
     """Run (or resume) a suite. ``base`` has the settings that a suite does not have."""
-    suite, runs = open_suite(suite, base, reporter)
     check = _parity_check(publishable, parity_gate)
 
     def check_device(config: EvalConfig, model: Model) -> Gate:
         return config.site.check_model(check, config.model, config.engine, model, reporter.note)
 
-    return run_prepared(suite, runs, reporter, check_device)
+    with contextlib.ExitStack() as first:
+        # An engine takes seconds to start, and so does reading the problems.
+        suite, runs = open_suite(
+            suite, base, reporter, lambda model: first.enter_context(models.started(model))
+        )
+        return run_prepared(suite, runs, reporter, check_device)
 
 
 def _parity_check(publishable: bool, wanted: bool) -> CheckModel:
@@ -214,10 +219,16 @@ def plan_suite(
 
 
 def open_suite(
-    suite: Suite | str | Path, base: EvalConfig, reporter: Reporter = SILENT
+    suite: Suite | str | Path,
+    base: EvalConfig,
+    reporter: Reporter = SILENT,
+    when_open: WhenOpen = lambda _: None,
 ) -> tuple[Suite, list[ReadyRun]]:
-    """Return a suite with its evaluations. Raise SuiteError with everything that is wrong."""
+    """Return a suite with its evaluations. Raise SuiteError with everything that is wrong.
+
+    ``when_open`` is called with the first model before problems are read.
+    """
     problems = None
     if not isinstance(suite, Suite):
         suite, problems = read_suite_file(Path(suite))
-    return suite, prepare_suite(suite, base, reporter, problems)
+    return suite, prepare_suite(suite, base, reporter, problems, when_open)

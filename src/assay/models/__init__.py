@@ -16,6 +16,7 @@ from assay.models.model import (
     check_infilling,
     failed,
     preload,
+    started,
     watch,
 )
 from assay.models.opening import (
@@ -40,5 +41,6 @@ __all__ = [
     "RecordedModel", "Rendered", "Usage", "Watchable",
     "add_usage", "backends", "check_infilling", "check_reference", "convert", "describe_file",
     "failed", "is_identified", "is_local", "is_served", "library_versions", "open_model",
-    "open_recorded", "parse_reference", "preload", "prompt_form", "text_conditions", "watch",
+    "open_recorded", "parse_reference", "preload", "prompt_form", "started", "text_conditions",
+    "watch",
 ]  # fmt: skip

@@ -15,7 +15,15 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 from assay.errors import UsageError
 from assay.machine import usable_physical_cores
 from assay.models.facts import EngineFacts
-from assay.models.model import Model, Usage, add_usage, check_infilling, preload, watch
+from assay.models.model import (
+    Model,
+    Usage,
+    add_usage,
+    check_infilling,
+    preload,
+    started,
+    watch,
+)
 from assay.progress import Silent
 from assay.types import Completion, Request
 
@@ -158,6 +166,13 @@ class DevicesModel:
 
     def check_infilling(self) -> str:
         return check_infilling(self.members[0])
+
+    @contextlib.contextmanager
+    def started(self) -> Iterator[None]:
+        with contextlib.ExitStack() as processes:
+            for member in self.members:
+                processes.enter_context(started(member))
+            yield
 
     def preload(self, decoding: Decoding) -> None:
         for member in self.members:

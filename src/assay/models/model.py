@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
 
@@ -134,6 +134,20 @@ def watch(model: Model, reporter: Reporter) -> None:
     """Make the model report what its engine does, if it can."""
     if isinstance(model, Watchable):
         model.reporter = reporter
+
+
+@runtime_checkable
+class Startable(Protocol):
+    """A model whose engine is a process that can start before it is known what to load."""
+
+    def started(self) -> AbstractContextManager[None]:
+        """Start the process, and end it after the block. It loads nothing until it is asked."""
+        ...
+
+
+def started(model: Model) -> AbstractContextManager[None]:
+    """Start the model's engine for a block, if it is a process."""
+    return model.started() if isinstance(model, Startable) else nullcontext()
 
 
 @runtime_checkable

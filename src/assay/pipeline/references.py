@@ -111,7 +111,7 @@ class _References:
         keys = {p.task_id: self._key("outputs", p) for p in missing}
         self.executed |= bool(missing)
         untimed = replace(self._benchmark.limits, call_cpu_s=0.0)
-        jobs = (replace(self._job(p), limits=untimed) for p in missing)
+        jobs = [replace(self._job(p), limits=untimed) for p in missing]
         for done, (verdict, cases) in enumerate(self._judge.outputs(jobs), 1):
             self._reporter.preparing(
                 "running the reference solutions, once per machine:", done, len(missing)

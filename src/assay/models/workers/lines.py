@@ -54,7 +54,9 @@ class Lines(Generic[S]):
         os.dup2(2, 1)  # an engine's output must not mix with the replies
         self._lock = threading.Lock()
         self._generated, self._reported = 0, time.monotonic()
-        self.settings: S = codec.from_json(settings, json.loads(sys.stdin.readline()))
+        if not (first := sys.stdin.readline()):
+            os._exit(0)  # the harness has ended, or needs no model
+        self.settings: S = codec.from_json(settings, json.loads(first))
         self.requests: queue.SimpleQueue[Any] = queue.SimpleQueue()  # of these kinds
         threading.Thread(target=self._listen, daemon=True).start()
 

@@ -84,10 +84,13 @@ def make_environment(additional: Mapping[str, str]) -> dict[str, str]:
 
 
 class EngineProcess(Generic[F]):
-    """A model that loads, then answers in any order. Any thread may call ``kill``."""
+    """A model that loads, then answers in any order. Any thread may call ``kill``.
 
-    def __init__(self, worker: Worker[F], settings: WorkerSettings) -> None:
-        self._worker, self.is_loaded = worker, False
+    It imports the engine at once, and loads the model when it gets its settings.
+    """
+
+    def __init__(self, worker: Worker[F]) -> None:
+        self._worker, self.has_settings, self.is_loaded = worker, False, False
         self._log = tempfile.TemporaryFile()  # noqa: SIM115 - closed by close()
         self._process = subprocess.Popen(
             [sys.executable, "-m", worker.module],
@@ -105,6 +108,10 @@ class EngineProcess(Generic[F]):
         self.facts = worker.facts()
         self.scoring: Scoring | None = None
         self.on_generated: Callable[[int], None] = lambda _: None
+
+    def load(self, settings: WorkerSettings) -> None:
+        """Make it load the model, and return at once."""
+        self.has_settings = True
         self._write(json.dumps(codec.to_json(settings)) + "\n")
 
     def wait_until_loaded(self) -> None:
@@ -226,19 +233,24 @@ class ProcessModel(LoadedOnDemand, Generic[F]):
     def gpu(self) -> str:
         return driver_gpu()
 
+    @property
+    def _shares_process(self) -> bool:
+        """Return whether one process scores and generates."""
+        return self.scoring_module == self._worker.module
+
     def scoring_process(self) -> EngineProcess[F]:
         """Return a loaded process that scores. ``end_scoring`` returns it."""
-        shared = self.scoring_module == self._worker.module
-        found = self._process if shared else self._scoring
-        if found is not None and not found.is_loaded:
-            self._wait(found)
+        found = self._process if self._shares_process else self._scoring
         if found is None:
             worker = dataclasses.replace(self._worker, module=self.scoring_module)
-            found = EngineProcess(worker, self.scoring_settings())
-            if shared:
+            found = EngineProcess(worker)
+            if self._shares_process:
                 self._process = found
             else:
                 self._scoring = found
+        if not found.has_settings:
+            found.load(self.scoring_settings())
+        if not found.is_loaded:
             self._wait(found)
         return found
 
@@ -252,7 +264,7 @@ class ProcessModel(LoadedOnDemand, Generic[F]):
 
     def end_scoring(self, *, keep: bool = False) -> None:
         """End the process, unless the model is kept loaded or the next call can use the process."""
-        if not self._kept and not (keep and self._process is not None):
+        if not self._kept and not (keep and self._shares_process):
             self.end()
 
     @property
@@ -277,10 +289,16 @@ class ProcessModel(LoadedOnDemand, Generic[F]):
             raise ModelError(f"{self.identity.name}: cannot process this prompt ({reply.error}).")
         return reply.rendered
 
+    @contextlib.contextmanager
+    def started(self) -> Iterator[None]:
+        self._process = self._process or EngineProcess(self._worker)
+        try:
+            yield
+        finally:
+            self.end()
+
     def preload(self, decoding: Decoding) -> None:
-        if self._process is None:
-            typical = Request("", 0, Prompt(), decoding, 0)
-            self._process = EngineProcess(self._worker, self.settings(typical))
+        self._begin_to_load(Request("", 0, Prompt(), decoding, 0))
 
     def generate(self, requests: Iterable[Request]) -> Iterator[Completion]:
         waiting: dict[int, Request] = {}
@@ -325,13 +343,19 @@ class ProcessModel(LoadedOnDemand, Generic[F]):
         if process is None or not (process.is_loaded and process.in_hand):
             if self.reporter is not None:
                 self.reporter.loading()
-            if process is None:
-                # Stored before it is loaded, so that close() can end the loading too.
-                process = self._process = EngineProcess(self._worker, self.settings(request))
-            elif process.is_loaded:  # it only scored so far
+            if process is not None and process.is_loaded:  # it only scored so far
                 process.send(self.start_generating(request))
+            else:
+                process = self._begin_to_load(request)
             process.wait_until_loaded()
             self._facts = process.facts
+        return process
+
+    def _begin_to_load(self, typical: Request) -> EngineProcess[F]:
+        """Return the process, stored before it is loaded: close() can end the loading too."""
+        process = self._process = self._process or EngineProcess(self._worker)
+        if not process.has_settings:
+            process.load(self.settings(typical))
         return process
 
     def _report_tokens(self, process: EngineProcess[F]) -> None:

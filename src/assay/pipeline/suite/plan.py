@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from assay import models
 from assay.borders.checked_files import Mistakes
-from assay.models import EngineOptions
+from assay.models import EngineOptions, Model
 from assay.pipeline.config import EvalConfig
 from assay.pipeline.evaluate import engine_options
 from assay.pipeline.judging import check_workers, load_benchmark
@@ -33,12 +33,12 @@ from assay.pipeline.suite.suite import (
 from assay.prompts import find_strategy
 
 if TYPE_CHECKING:
-    from assay.models import Model
     from assay.pipeline.site import Site
     from assay.progress import Reporter
     from assay.types import Benchmark, Decoding, PromptForm
 
 ModelKey = tuple[str, EngineOptions]
+WhenOpen = Callable[[Model], None]
 
 
 class _NotOpenedError(Exception):
@@ -79,15 +79,20 @@ class ReadyRun:
 
 
 def prepare_suite(
-    suite: Suite, base: EvalConfig, reporter: Reporter, problems: Mistakes | None = None
+    suite: Suite,
+    base: EvalConfig,
+    reporter: Reporter,
+    problems: Mistakes | None = None,
+    when_open: WhenOpen = lambda _: None,
 ) -> list[ReadyRun]:
     """Return the evaluations of a suite, those of one model together. Nothing is loaded.
 
-    ``base`` has the settings that a suite does not: results folder, sandbox, ``--fresh``. Raise
-    SuiteError with all problems, including those that were found before.
+    ``base`` has the settings that a suite does not: results folder, sandbox, ``--fresh``.
+    ``when_open`` is called with the first model before problems are read. Raise SuiteError with all
+    problems, including those that were found before.
     """
     problems = problems or Mistakes(suite.file, SuiteError)
-    found = _prepare(plan_runs(suite, base, problems), reporter, problems)
+    found = _prepare(plan_runs(suite, base, problems), reporter, problems, when_open)
     if suite.name:
         for line, text in _same_names(found):
             problems.add(line, text)
@@ -116,7 +121,9 @@ def plan_runs(suite: Suite, base: EvalConfig, problems: Mistakes) -> list[Planne
     return found
 
 
-def _prepare(plans: Sequence[PlannedRun], reporter: Reporter, problems: Mistakes) -> list[ReadyRun]:
+def _prepare(
+    plans: Sequence[PlannedRun], reporter: Reporter, problems: Mistakes, when_open: WhenOpen
+) -> list[ReadyRun]:
     """Open every model and read every benchmark. A model that is open is known by its digests."""
     opened: dict[ModelKey, Model | None] = {}
     read: dict[tuple[str, str], Benchmark | None] = {}
@@ -130,6 +137,8 @@ def _prepare(plans: Sequence[PlannedRun], reporter: Reporter, problems: Mistakes
                 opened[key] = problems.attempt(
                     at_model, _open_model, config.site, key, reporter, problems
                 )
+            if (first := opened.get(key)) is not None and len(opened) == 1:
+                when_open(first)
         name = (config.benchmark, config.split)
         if name not in read:
             read[name] = problems.attempt(at_benchmark, load_benchmark, config, reporter)
