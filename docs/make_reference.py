@@ -37,6 +37,7 @@ FOREIGN_VARIABLES = {
     "OPENAI_API_KEY": "API key for the `openai` engine. It is sent to the server only.",
     "OPENAI_BASE_URL": "Default of `--base-url`.",
     "OMP_WAIT_POLICY": "Waiting policy of llama.cpp's threads. Default: `passive`.",
+    "PYTHONPYCACHEPREFIX": "Folder for compiled modules of engines; see `docs/models.md`.",
     "VLLM_BATCH_INVARIANT": "With `1`, vLLM uses its batch-invariant kernels.",
     "VLLM_CPU_KVCACHE_SPACE": "vLLM's cache size on a CPU in GiB. Default: 1/8 of the memory.",
     "VLLM_LOGGING_LEVEL": "Log level of vLLM. Default: `WARNING`.",
