@@ -241,15 +241,15 @@ class ProcessModel(LoadedOnDemand, Generic[F]):
     def scoring_process(self) -> EngineProcess[F]:
         """Return a loaded process that scores. ``end_scoring`` returns it."""
         found = self._process if self._shares_process else self._scoring
-        if found is None:
+        if found is None or not found.has_settings:
+            settings = self.scoring_settings()
             worker = dataclasses.replace(self._worker, module=self.scoring_module)
-            found = EngineProcess(worker)
+            found = found or EngineProcess(worker)
             if self._shares_process:
                 self._process = found
             else:
                 self._scoring = found
-        if not found.has_settings:
-            found.load(self.scoring_settings())
+            found.load(settings)
         if not found.is_loaded:
             self._wait(found)
         return found
@@ -353,9 +353,11 @@ class ProcessModel(LoadedOnDemand, Generic[F]):
 
     def _begin_to_load(self, typical: Request) -> EngineProcess[F]:
         """Return the process, stored before it is loaded: close() can end the loading too."""
-        process = self._process = self._process or EngineProcess(self._worker)
-        if not process.has_settings:
-            process.load(self.settings(typical))
+        process = self._process
+        if process is None or not process.has_settings:
+            settings = self.settings(typical)  # may raise an error, so no process is started yet
+            process = self._process = process or EngineProcess(self._worker)
+            process.load(settings)
         return process
 
     def _report_tokens(self, process: EngineProcess[F]) -> None:
