@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +15,8 @@ from assay.pipeline import references
 from assay.pipeline.judging import _long_first, _verdict_cache
 from assay.runs import VerdictCache
 from assay.sandbox import Capabilities, Sandbox, open_sandbox
+from assay.sandbox.judges.process import JudgeProcess
+from assay.sandbox.kinds.process import open_judges
 from assay.types import Benchmark, Cases, Job, Problem, Program, Tests, TimeRule
 
 MATCHER = "def matcher():\n    return lambda arguments, expected, got: got == expected\n"
@@ -105,6 +108,27 @@ def test_once_on_a_machine(sandbox: Sandbox) -> None:
     assert second.prepared == []
     assert references.check(given, sandbox, again, again=True).unscorable == found.unscorable
     assert again.prepared == first.prepared
+
+
+def test_what_is_known_starts_no_judge_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The harness would wait for them before it asks the model for the first completion."""
+    started: list[object] = []
+    start = JudgeProcess.__init__
+
+    def count(self: JudgeProcess, *arguments: Any) -> None:
+        started.append(self)
+        start(self, *arguments)
+
+    monkeypatch.setattr(JudgeProcess, "__init__", count)
+    problems = [with_cases(f"t/{n}", f"def f(x): return x + {n}") for n in range(20)]
+    given = benchmark(*problems)
+    judges = open_judges(2, "auto", 2)
+    with contextlib.closing(judges):
+        references.check(given, judges, Watching())
+        assert started
+        started.clear()
+        known = references.check(given, judges, Watching())
+        assert (len(known.seconds), known.unscorable, started) == (20, {}, [])
 
 
 @pytest.mark.slow

@@ -8,9 +8,11 @@ import py_compile
 import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
+from assay.errors import DataError
 from assay.models.workers.bytecode import bytecode_variables
 from assay.models.workers.process import make_environment
 
@@ -42,6 +44,7 @@ def test_a_process_keeps_what_it_compiled_in_the_cache_folder(package: Path) -> 
     import_it()
     kept = sorted((package.parents[1] / "cache" / "bytecode").rglob("*.pyc"))
     ours = [file for file in kept if file.parent.name == PACKAGE]
+    assert (package.parents[1] / "cache" / "bytecode").stat().st_mode & 0o077 == 0
     assert [file.name.partition(".")[0] for file in ours] == ["__init__", "part"]
     assert not (package / "__pycache__").exists()
     written = ours[1].stat().st_mtime_ns
@@ -54,6 +57,39 @@ def test_a_changed_module_is_compiled_again(package: Path) -> None:
     (package / "part.py").write_text("raise SystemExit('changed')\n")
     with pytest.raises(subprocess.CalledProcessError):
         import_it()
+
+
+def test_packages_of_another_version_have_another_folder(package: Path) -> None:
+    """The time and size of a module can be the same in two versions of an image."""
+    (package.parent / "a-1.0.dist-info").mkdir()
+    before = bytecode_variables(PACKAGE)
+    assert bytecode_variables(PACKAGE) == before
+    (package.parent / "a-1.0.dist-info").rename(package.parent / "a-1.1.dist-info")
+    assert bytecode_variables(PACKAGE)["PYTHONPYCACHEPREFIX"] != before["PYTHONPYCACHEPREFIX"]
+
+
+def test_a_folder_that_others_can_write_to_is_refused(package: Path) -> None:
+    folder = package.parents[1] / "cache" / "bytecode"
+    folder.mkdir(parents=True)
+    folder.parent.chmod(0o700)
+    folder.chmod(0o777)
+    with pytest.raises(DataError, match="can be written by other users"):
+        bytecode_variables(PACKAGE)
+
+
+def test_a_relative_cache_folder_is_made_absolute(
+    package: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(package.parents[1])
+    monkeypatch.setenv("ASSAY_CACHE_DIR", "cache")
+    kept = bytecode_variables(PACKAGE)["PYTHONPYCACHEPREFIX"]
+    assert kept.startswith(str(package.parents[1] / "cache" / "bytecode"))
+
+
+def test_without_a_place_nothing_is_kept(package: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (package.parents[1] / "file").write_text("")
+    monkeypatch.setenv("ASSAY_CACHE_DIR", str(package.parents[1] / "file" / "cache"))
+    assert bytecode_variables(PACKAGE) == {}
 
 
 def test_a_compiled_package_is_left_alone(package: Path) -> None:
@@ -84,10 +120,16 @@ def test_a_package_that_is_not_installed_needs_nothing() -> None:
     assert bytecode_variables("no_such_package") == {}
 
 
+def test_a_stand_in_without_a_file_needs_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "a_stand_in", ModuleType("a_stand_in"))
+    assert bytecode_variables("a_stand_in") == {}
+
+
 def test_engines_get_these_variables(package: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     wanted = bytecode_variables(PACKAGE)
     monkeypatch.setattr("assay.models.workers.process.bytecode_variables", lambda: wanted)
     environment = make_environment({"A": "b"})
-    assert environment["PYTHONPYCACHEPREFIX"] == str(package.parents[1] / "cache" / "bytecode")
+    kept = Path(environment["PYTHONPYCACHEPREFIX"])
+    assert kept.parent == package.parents[1] / "cache" / "bytecode"
     assert environment["PYTHONDONTWRITEBYTECODE"] == ""  # which is as if it was not set
     assert environment["A"] == "b"

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from assay.errors import ModelError, UsageError
-from assay.models import EngineOptions, open_model, started
+from assay.models import EngineOptions, open_model, start_early
 from assay.models.devices import DevicesModel, device_environment, parse_devices
-from assay.models.workers.process import ProcessModel
+from assay.models.workers.process_model import ProcessModel
 from assay.progress import Silent
 from assay.types import Decoding, Prompt, Request
 
@@ -73,7 +73,7 @@ def test_texts_are_those_of_one_process(path: str) -> None:
 
 def test_processes_that_were_started_serve_the_first_call(path: str) -> None:
     model = open_two(path)
-    with started(model):
+    with start_early(model):
         first = processes(model)
         assert len(first) == 2
         with model.keep_loaded():
@@ -84,10 +84,10 @@ def test_processes_that_were_started_serve_the_first_call(path: str) -> None:
 
 def test_processes_that_were_not_needed_are_ended(path: str) -> None:
     model = open_two(path)
-    with started(model):
+    with start_early(model):
         unused = processes(model)
     assert processes(model) == []
-    assert all(process._process.poll() is not None for process in unused)
+    assert not any(process.is_running for process in unused)
 
 
 def test_a_device_that_fails_ends_the_others(path: str) -> None:

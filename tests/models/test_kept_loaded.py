@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from assay.errors import ModelError
-from assay.models import EngineOptions, open_model, started
+from assay.models import EngineOptions, open_model, start_early
 from assay.models.engines.llamacpp import worker as llama_worker
 from assay.models.scoring import open_scorer
 from assay.models.workers.messages import Ask, Pause, Render
-from assay.models.workers.process import ProcessModel
+from assay.models.workers.process_model import ProcessModel
 from assay.types import Decoding, Prompt, Request
 
 TEXT = "def area(width, height):"
@@ -76,7 +76,7 @@ def test_one_process_serves_all_calls(model: ProcessModel[Any]) -> None:
 @pytest.mark.slow
 def test_a_started_process_serves_the_first_call(model: ProcessModel[Any]) -> None:
     expected = [c.text for c in model.generate(ask(1))]
-    with started(model):
+    with start_early(model):
         first = process(model)
         assert first is not None
         with model.keep_loaded():
@@ -87,16 +87,32 @@ def test_a_started_process_serves_the_first_call(model: ProcessModel[Any]) -> No
 
 
 @pytest.mark.slow
-def test_a_started_process_scores_if_it_can_and_then_generates(model: ProcessModel[Any]) -> None:
-    """llama.cpp scores in another process, which must not stay beside the one that generates."""
+def test_a_started_process_that_was_killed_is_started_again(model: ProcessModel[Any]) -> None:
+    with start_early(model):
+        model.close()
+        (made,) = model.generate(ask(1))
+        assert made.error is None
+    with start_early(model):
+        model.close()
+        with open_scorer(model) as scorer:
+            assert len(scorer.tokenize(TEXT).ids) > 4
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kept", [False, True])
+def test_a_started_process_scores_if_it_can_and_then_generates(
+    model: ProcessModel[Any], *, kept: bool
+) -> None:
+    """llama.cpp scores in another process, which would hold the model a second time."""
     expected = [c.text for c in model.generate(ask(1))]
-    with started(model):
+    with start_early(model), model.keep_loaded() if kept else contextlib.nullcontext():
         first = process(model)
-        with open_scorer(model, keep=True) as scorer:
+        with open_scorer(model, then_generate=True) as scorer:
             assert len(scorer.tokenize(TEXT).ids) > 4
         assert model._scoring is None
-        assert process(model) == (first if model._shares_process else None)
+        assert process(model) == first
         assert [c.text for c in model.generate(ask(1))] == expected
+    assert process(model) is None
 
 
 @pytest.mark.slow

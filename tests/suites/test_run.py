@@ -12,13 +12,15 @@ from typing import Any
 import pytest
 
 import assay as package
-from assay.api import plan_suite
+from assay.api import evaluation, plan_suite
+from assay.models import Model
 from assay.models.workers.process import EngineProcess
 from assay.pipeline import EvalConfig
 from assay.pipeline.judging import load_benchmark
+from assay.pipeline.run import Stream
 from assay.pipeline.suite import plan
 from assay.progress import Reporter, Silent
-from assay.runs import Result, RunReader
+from assay.runs import Gate, Result, RunReader
 from assay.runs.stores.suites import list_suites, read_suite
 from assay.types import Benchmark
 from tests.conftest import ASSAY, Cli
@@ -140,14 +142,69 @@ def test_the_first_engine_starts_while_the_problems_are_read(
     assert package.run_suite(path, results_dir=models / "r", reporter=counter).complete
     assert counter.loads == 0
     (unused,) = processes(events)
-    assert unused._process.poll() is not None
+    assert not unused.is_running
+
+
+@pytest.mark.usefixtures("own_cache")
+@pytest.mark.parametrize("failure", [package.ModelError, package.SandboxError])
+def test_a_failure_before_the_first_request_ends_the_engine(
+    models: Path,
+    events: list[object],
+    monkeypatch: pytest.MonkeyPatch,
+    failure: type[package.AssayError],
+) -> None:
+    """Otherwise it would take memory that the next model needs."""
+    running: list[bool] = []
+
+    def check(_: str, __: object, model: Model, *___: object, **____: object) -> Gate:
+        if model.identity.name == "one":
+            raise failure("out of order")
+        running.extend(process.is_running for process in processes(events))
+        return Gate("off")
+
+    monkeypatch.setattr(evaluation, "_require_parity", check)
+    done = package.run_suite(write_suite(models, ["one", "two"]), results_dir=models / "r")
+    assert [outcome.row.state for outcome in done.outcomes] == ["failed", "complete"]
+    assert running == [False]
+
+
+@pytest.mark.usefixtures("own_cache")
+def test_a_failure_costs_one_row_even_if_the_engine_was_only_started(
+    models: Path, events: list[object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write_suite(models, ["one"])
+    package.run_suite(path, results_dir=models / "before")  # its completions are reused below
+    events.clear()
+    flow, failures = Stream.flow, [package.SandboxError("out of order")]
+
+    def fail_once(self: Stream, *arguments: Any) -> None:
+        if failures:
+            self._model.close()
+            raise failures.pop()
+        flow(self, *arguments)
+
+    monkeypatch.setattr(Stream, "flow", fail_once)
+    two = write_suite(models, ["one"], strategies=["standard", "few-shot"])
+    done = package.run_suite(two, results_dir=models / "r")
+    assert [outcome.row.state for outcome in done.outcomes] == ["failed", "complete"]
+    first, second = processes(events)
+    assert not first.has_settings
+    assert second.has_settings
 
 
 def test_an_engine_is_ended_if_the_suite_has_problems(models: Path, events: list[object]) -> None:
+    path = write_suite(models, ["one"], defaults={"tasks": ["nothing"]})
+    with pytest.raises(package.AssayError, match="nothing"):
+        package.run_suite(path, results_dir=models / "r")
+    (started,) = processes(events)
+    assert not started.is_running
+
+
+def test_a_suite_with_known_problems_starts_no_engine(models: Path, events: list[object]) -> None:
     path = write_suite(models, ["one"], benchmarks=["mini", "nothing"])
     with pytest.raises(package.AssayError, match="nothing"):
         package.run_suite(path, results_dir=models / "r")
-    assert all(process._process.poll() is not None for process in processes(events))
+    assert processes(events) == []
 
 
 def test_a_plan_starts_no_engine(models: Path, events: list[object]) -> None:

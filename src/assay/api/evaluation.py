@@ -187,7 +187,7 @@ def evaluate_suite(
     with contextlib.ExitStack() as first:
         # An engine takes seconds to start, and so does reading the problems.
         suite, runs = open_suite(
-            suite, base, reporter, lambda model: first.enter_context(models.started(model))
+            suite, base, reporter, lambda model: first.enter_context(models.start_early(model))
         )
         return run_prepared(suite, runs, reporter, check_device)
 

@@ -16,7 +16,7 @@ from assay.models.model import (
     check_infilling,
     failed,
     preload,
-    started,
+    start_early,
     watch,
 )
 from assay.models.opening import (
@@ -41,6 +41,6 @@ __all__ = [
     "RecordedModel", "Rendered", "Usage", "Watchable",
     "add_usage", "backends", "check_infilling", "check_reference", "convert", "describe_file",
     "failed", "is_identified", "is_local", "is_served", "library_versions", "open_model",
-    "open_recorded", "parse_reference", "preload", "prompt_form", "started", "text_conditions",
+    "open_recorded", "parse_reference", "preload", "prompt_form", "start_early", "text_conditions",
     "watch",
 ]  # fmt: skip

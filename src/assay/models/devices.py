@@ -21,7 +21,7 @@ from assay.models.model import (
     add_usage,
     check_infilling,
     preload,
-    started,
+    start_early,
     watch,
 )
 from assay.progress import Silent
@@ -168,10 +168,10 @@ class DevicesModel:
         return check_infilling(self.members[0])
 
     @contextlib.contextmanager
-    def started(self) -> Iterator[None]:
+    def start_early(self) -> Iterator[None]:
         with contextlib.ExitStack() as processes:
             for member in self.members:
-                processes.enter_context(started(member))
+                processes.enter_context(start_early(member))
             yield
 
     def preload(self, decoding: Decoding) -> None:

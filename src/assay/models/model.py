@@ -140,14 +140,14 @@ def watch(model: Model, reporter: Reporter) -> None:
 class Startable(Protocol):
     """A model whose engine is a process that can start before it is known what to load."""
 
-    def started(self) -> AbstractContextManager[None]:
+    def start_early(self) -> AbstractContextManager[None]:
         """Start the process, and end it after the block. It loads nothing until it is asked."""
         ...
 
 
-def started(model: Model) -> AbstractContextManager[None]:
+def start_early(model: Model) -> AbstractContextManager[None]:
     """Start the model's engine for a block, if it is a process."""
-    return model.started() if isinstance(model, Startable) else nullcontext()
+    return model.start_early() if isinstance(model, Startable) else nullcontext()
 
 
 @runtime_checkable

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from assay.errors import ModelError
 from assay.models.devices import DevicesModel
 from assay.models.workers.messages import LogprobsReply, Score, Tokenize, TokensReply
-from assay.models.workers.process import ProcessModel
+from assay.models.workers.process_model import ProcessModel
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,11 +34,11 @@ class Tokens:
 class Scorer:
     """A loaded model that scores given tokens. Use it as a context manager.
 
-    ``keep`` leaves the process running for the model's next call, if that can use it.
+    ``then_generate`` leaves the process running for the model's next call, if that can use it.
     """
 
-    def __init__(self, model: ProcessModel[Any], *, keep: bool = False) -> None:
-        self._model, self._keep = model, keep
+    def __init__(self, model: ProcessModel[Any], *, then_generate: bool = False) -> None:
+        self._model, self._then_generate = model, then_generate
         self._process = process = model.scoring_process()
         self.used_gpu = process.used_gpu
         if process.scoring is None:
@@ -69,7 +69,7 @@ class Scorer:
         return found
 
     def close(self) -> None:
-        self._model.end_scoring(keep=self._keep)
+        self._model.end_scoring(then_generate=self._then_generate)
 
     def __enter__(self) -> Scorer:
         return self
@@ -89,7 +89,7 @@ class Scorer:
         return reply
 
 
-def open_scorer(model: Model, *, keep: bool = False) -> Scorer:
+def open_scorer(model: Model, *, then_generate: bool = False) -> Scorer:
     """Load the model for scoring, if it is not loaded. Raise ModelError if its engine cannot."""
     if isinstance(model, DevicesModel):
         model = model.members[0]
@@ -97,4 +97,4 @@ def open_scorer(model: Model, *, keep: bool = False) -> Scorer:
         raise ModelError(
             f"{model.identity.engine}: this engine cannot score given tokens. Use gguf, hf or apr."
         )
-    return Scorer(model, keep=keep)
+    return Scorer(model, then_generate=then_generate)

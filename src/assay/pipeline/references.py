@@ -143,7 +143,7 @@ class _References:
         same = self._group(missing)
         first = {problems[0].task_id: key for key, problems in same.items()}
         self.executed |= bool(missing)
-        verdicts = judge_jobs(self._judge, (self._job(one) for one, *_ in same.values()))
+        verdicts = judge_jobs(self._judge, [self._job(one) for one, *_ in same.values()])
         for done, verdict in enumerate(verdicts, 1):
             self._reporter.preparing(
                 "checking the reference solutions, once per machine:", done, len(same)

@@ -59,7 +59,7 @@ def run_parity_gate(
     note(f"parity gate: comparing {device} with this machine's CPU in float32")
     try:
         on_cpu = _on_cpu(spec, options)
-        found = compare_devices(on_cpu, model, device, likeness, keep=shared is not None)
+        found = compare_devices(on_cpu, model, device, likeness, then_generate=shared is not None)
     except ModelError as error:
         raise ModelError(f"parity gate: {error} (--no-parity-gate skips this check)") from error
     if found.state == "passed":
@@ -68,13 +68,13 @@ def run_parity_gate(
 
 
 def compare_devices(
-    on_cpu: Model, on_gpu: Model, device: str, likeness: Likeness, *, keep: bool = False
+    on_cpu: Model, on_gpu: Model, device: str, likeness: Likeness, *, then_generate: bool = False
 ) -> Gate:
-    """Compare logits, one model after the other. ``keep`` leaves the GPU's model loaded."""
+    """Compare logits, one model after the other. The GPU's may stay loaded to generate then."""
     with open_scorer(on_cpu) as scorer:
         prompts = [scorer.tokenize(p.text).ids for p in fixed_prompts(PROMPTS, "text")]
         expected = [scorer.logits(ids) for ids in prompts]
-    with open_scorer(on_gpu, keep=keep) as scorer:
+    with open_scorer(on_gpu, then_generate=then_generate) as scorer:
         if not scorer.used_gpu:
             raise ModelError(
                 f"the engine did not use {device}. Install a build of it with GPU support, or give "

@@ -7,11 +7,14 @@ than loading a small model.
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import os
+import sys
 from pathlib import Path
 
-from assay.datasets import cache_dir
+from assay import codec
+from assay.datasets import cache_dir, check_private
 
 PACKAGE = "torch"  # the largest; how it is installed shows how the others are
 FOLDER = "PYTHONPYCACHEPREFIX"
@@ -23,11 +26,35 @@ def bytecode_variables(package: str = PACKAGE) -> dict[str, str]:
 
     There are none if the package is compiled, or if Python will keep what it compiles anyway.
     """
-    found = importlib.util.find_spec(package)
-    if found is None or found.origin is None or os.environ.get(FOLDER):
+    code = _find_code(package)
+    if code is None or os.environ.get(FOLDER):
         return {}
-    compiled = Path(importlib.util.cache_from_source(found.origin))
-    can_write = not os.environ.get(NEVER_WRITE) and os.access(Path(found.origin).parent, os.W_OK)
+    compiled = Path(importlib.util.cache_from_source(str(code)))
+    can_write = not os.environ.get(NEVER_WRITE) and os.access(code.parent, os.W_OK)
     if compiled.exists() or can_write:
         return {}
-    return {FOLDER: str(cache_dir().absolute() / "bytecode"), NEVER_WRITE: ""}
+    folder = cache_dir().absolute() / "bytecode"
+    try:
+        folder.mkdir(mode=0o700, exist_ok=True)
+        check_private(folder)  # whoever can write to it can make an engine run anything
+    except OSError:
+        return {}
+    return {FOLDER: str(folder / _installed(code.parent.parent)), NEVER_WRITE: ""}
+
+
+def _find_code(package: str) -> Path | None:
+    """Return the package's first module, or None if there is no such file."""
+    with contextlib.suppress(ValueError):  # a stand-in that a program put into sys.modules
+        found = importlib.util.find_spec(package)
+        if found is not None and found.origin is not None:
+            return Path(found.origin)
+    return None
+
+
+def _installed(folder: Path) -> str:
+    """Return a digest of the packages in a folder, with their versions.
+
+    Python compares only time and size, which images that are built reproducibly do not change.
+    """
+    names = sorted(path.name for path in folder.glob("*.dist-info"))
+    return codec.digest([sys.version, str(folder), names])[:16]

@@ -9,8 +9,6 @@ replies, or sends ``Fatal`` and ends. ``workers.messages`` has all of them.
 from __future__ import annotations
 
 import contextlib
-import dataclasses
-import functools
 import json
 import os
 import subprocess
@@ -21,38 +19,22 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 from assay import codec
 from assay.errors import ModelError
-from assay.infilling import describe_missing
-from assay.models import EngineOptions, LoadedOnDemand, Rendered, Usage, failed
 from assay.models.facts import EngineFacts
-from assay.models.gpu import driver_gpu
-from assay.models.settings import OFF, template_variables
 from assay.models.workers.bytecode import bytecode_variables
 from assay.models.workers.messages import (
     TO_HARNESS,
-    Ask,
-    AskUsage,
     Fatal,
     Generated,
-    Pause,
     Ready,
-    Render,
-    RenderReply,
-    Reply,
     Scoring,
-    TemplateSettings,
     WorkerSettings,
     decode,
     encode,
 )
-from assay.thoughts import has_thoughts
-from assay.types import Completion, Decoding, Prompt, Request
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Mapping
 
-    from assay.infilling import Gap
-    from assay.progress import Reporter
-    from assay.types import ModelIdentity
 
 T = TypeVar("T")
 F = TypeVar("F", bound=EngineFacts)
@@ -86,7 +68,7 @@ def make_environment(additional: Mapping[str, str]) -> dict[str, str]:
 class EngineProcess(Generic[F]):
     """A model that loads, then answers in any order. Any thread may call ``kill``.
 
-    It imports the engine at once, and loads the model when it gets its settings.
+    The process loads nothing before it gets its settings. What it can import, it imports at once.
     """
 
     def __init__(self, worker: Worker[F]) -> None:
@@ -108,6 +90,10 @@ class EngineProcess(Generic[F]):
         self.facts = worker.facts()
         self.scoring: Scoring | None = None
         self.on_generated: Callable[[int], None] = lambda _: None
+
+    @property
+    def is_running(self) -> bool:
+        return self._process.poll() is None
 
     def load(self, settings: WorkerSettings) -> None:
         """Make it load the model, and return at once."""
@@ -177,218 +163,3 @@ class EngineProcess(Generic[F]):
         text = self._log.read().decode(errors="replace")
         lines = [line.strip() for line in text.splitlines() if line.strip()]
         return lines[-1] if lines else ""
-
-
-class ProcessModel(LoadedOnDemand, Generic[F]):
-    """A model whose engine is a process.
-
-    Engines inherit it. They define which module serves, and its settings.
-    """
-
-    identity: ModelIdentity
-    scoring_module = ""  # what scores given tokens, where the engine can; maybe the same module
-    reporter: Reporter | None = None
-
-    def __init__(self, worker: Worker[F]) -> None:
-        self._worker = worker
-        self.template = ""  # for chats; engines set both
-        self.options = EngineOptions()
-        self._process: EngineProcess[F] | None = None
-        self._scoring: EngineProcess[F] | None = None  # where another module scores
-        self._facts = worker.facts()  # nothing is known yet
-
-    def set_environment(self, variables: Mapping[str, str]) -> None:
-        """Give variables to the processes that are started from now on."""
-        self._worker = dataclasses.replace(self._worker, environment=variables)
-
-    def settings(self, first: Request) -> WorkerSettings:
-        """Return the worker's settings. ``first`` is typical of the requests."""
-        raise NotImplementedError
-
-    def scoring_settings(self) -> WorkerSettings:
-        """Return the settings for a worker of ``scoring_module``."""
-        raise NotImplementedError
-
-    def start_generating(self, first: Request) -> object:
-        """Return the message that makes a process which only scored accept requests too."""
-        raise NotImplementedError
-
-    def find_gap(self) -> Gap | None:
-        """Return how the model marks a gap to fill in, or None. Engines override this."""
-        return None
-
-    @functools.cached_property
-    def gap(self) -> Gap:
-        """Return the model's tokens around a gap. Raise ModelError if it has none."""
-        if (found := self.find_gap()) is None:
-            raise ModelError(describe_missing(self.identity.name))
-        return found
-
-    def check_infilling(self) -> str:
-        return f"prefix, suffix and middle are marked by {self.gap.tokens}"
-
-    def _gap_for(self, prompt: Prompt) -> Gap | None:
-        return None if prompt.suffix is None else self.gap
-
-    def gpu(self) -> str:
-        return driver_gpu()
-
-    @property
-    def _shares_process(self) -> bool:
-        """Return whether one process scores and generates."""
-        return self.scoring_module == self._worker.module
-
-    def scoring_process(self) -> EngineProcess[F]:
-        """Return a loaded process that scores. ``end_scoring`` returns it."""
-        found = self._process if self._shares_process else self._scoring
-        if found is None or not found.has_settings:
-            settings = self.scoring_settings()
-            worker = dataclasses.replace(self._worker, module=self.scoring_module)
-            found = found or EngineProcess(worker)
-            if self._shares_process:
-                self._process = found
-            else:
-                self._scoring = found
-            found.load(settings)
-        if not found.is_loaded:
-            self._wait(found)
-        return found
-
-    def _wait(self, process: EngineProcess[F]) -> None:
-        """Wait until a process has loaded, and end it if that fails."""
-        try:
-            process.wait_until_loaded()
-        except BaseException:
-            self.end()
-            raise
-
-    def end_scoring(self, *, keep: bool = False) -> None:
-        """End the process, unless the model is kept loaded or the next call can use the process."""
-        if not self._kept and not (keep and self._shares_process):
-            self.end()
-
-    @property
-    def has_marks(self) -> bool:
-        """Return whether the model's texts may have marked thoughts."""
-        return self.identity.prompt_form == "chat" and has_thoughts(self.template)
-
-    @property
-    def thinks(self) -> bool:
-        return self.has_marks and self.options.thinking != OFF
-
-    def template_settings(self) -> TemplateSettings:
-        """Return the settings that a worker needs to render the chat template."""
-        return TemplateSettings(self.options.thinking, template_variables(self.options))
-
-    def render(self, prompt: Prompt) -> Rendered:
-        with self.serving():
-            process = self._start(Request("", 0, prompt, Decoding(max_tokens=1), 0))
-            process.send(Render(prompt, self._gap_for(prompt)))
-            reply = process.reply(RenderReply)
-        if reply.error:
-            raise ModelError(f"{self.identity.name}: cannot process this prompt ({reply.error}).")
-        return reply.rendered
-
-    @contextlib.contextmanager
-    def started(self) -> Iterator[None]:
-        self._process = self._process or EngineProcess(self._worker)
-        try:
-            yield
-        finally:
-            self.end()
-
-    def preload(self, decoding: Decoding) -> None:
-        self._begin_to_load(Request("", 0, Prompt(), decoding, 0))
-
-    def generate(self, requests: Iterable[Request]) -> Iterator[Completion]:
-        waiting: dict[int, Request] = {}
-        with self.serving():
-            for number, request in enumerate(requests):
-                process = self._start(request)
-                if not number:
-                    self._report_tokens(process)
-                process.send(Ask(number, request, self._gap_for(request.prompt)))
-                waiting[number] = request
-                if len(waiting) >= process.in_hand:
-                    yield _completion(process, waiting)
-            if waiting:
-                process.send(Pause())
-            while waiting:
-                yield _completion(process, waiting)
-
-    def describe(self) -> EngineFacts:
-        return self._facts
-
-    def usage(self) -> Usage | None:
-        if self._process is None or not self._process.is_loaded:
-            return None
-        with self.serving():
-            self._process.send(AskUsage())
-            return self._process.reply(Usage)
-
-    def close(self) -> None:
-        for process in (self._process, self._scoring):
-            if process is not None:
-                process.kill()
-
-    def end(self) -> None:
-        """End every loaded process. Only for the thread that reads the answers."""
-        for process in (self._process, self._scoring):
-            if process is not None:
-                process.close()
-        self._process = self._scoring = None
-
-    def _start(self, request: Request) -> EngineProcess[F]:
-        process = self._process
-        if process is None or not (process.is_loaded and process.in_hand):
-            if self.reporter is not None:
-                self.reporter.loading()
-            if process is not None and process.is_loaded:  # it only scored so far
-                process.send(self.start_generating(request))
-            else:
-                process = self._begin_to_load(request)
-            process.wait_until_loaded()
-            self._facts = process.facts
-        return process
-
-    def _begin_to_load(self, typical: Request) -> EngineProcess[F]:
-        """Return the process, stored before it is loaded: close() can end the loading too."""
-        process = self._process
-        if process is None or not process.has_settings:
-            settings = self.settings(typical)  # may raise an error, so no process is started yet
-            process = self._process = process or EngineProcess(self._worker)
-            process.load(settings)
-        return process
-
-    def _report_tokens(self, process: EngineProcess[F]) -> None:
-        """Report the tokens of the following answers, without those of earlier calls."""
-        reporter, before = self.reporter, process.answered_tokens
-        if reporter is None:
-            return
-
-        def report(tokens: int) -> None:
-            reporter.generating(max(0, tokens - before))
-
-        process.on_generated = report
-        report(before)
-
-
-def _completion(process: EngineProcess[F], waiting: dict[int, Request]) -> Completion:
-    reply = process.reply(Reply)
-    process.answered_tokens += reply.tokens_generated
-    request = waiting.pop(reply.id)
-    if reply.error:
-        without = failed(*request.key, reply.error, request.seed)
-        return dataclasses.replace(without, used_gpu=process.used_gpu)
-    return Completion(
-        task_id=request.task_id,
-        sample=request.sample,
-        text=reply.text,
-        finish_reason=reply.finish_reason,
-        prompt_tokens=reply.prompt_tokens,
-        tokens_generated=reply.tokens_generated,
-        inference_ms=reply.ms,
-        seed=request.seed,
-        used_gpu=process.used_gpu,
-        logprob=reply.logprob,
-    )

@@ -88,8 +88,8 @@ def prepare_suite(
     """Return the evaluations of a suite, those of one model together. Nothing is loaded.
 
     ``base`` has the settings that a suite does not: results folder, sandbox, ``--fresh``.
-    ``when_open`` is called with the first model before problems are read. Raise SuiteError with all
-    problems, including those that were found before.
+    ``when_open`` is called with the first model before its problems are read. Raise SuiteError with
+    all mistakes, including those that were found before.
     """
     problems = problems or Mistakes(suite.file, SuiteError)
     found = _prepare(plan_runs(suite, base, problems), reporter, problems, when_open)
@@ -137,7 +137,8 @@ def _prepare(
                 opened[key] = problems.attempt(
                     at_model, _open_model, config.site, key, reporter, problems
                 )
-            if (first := opened.get(key)) is not None and len(opened) == 1:
+            first = opened.get(key) if len(opened) == 1 else None
+            if first is not None and not problems.found:
                 when_open(first)
         name = (config.benchmark, config.split)
         if name not in read:

@@ -134,6 +134,7 @@ class _SuiteRunner:
             self._reporter.note(f"failed: {error}")
             if isinstance(error, ModelError):
                 self._broken[run.key] = str(error)
+            if run.key in self._broken or not self._is_needed_after(number):
                 self._engines.release(run.key)
             return Outcome(dataclasses.replace(row, state="failed", error=str(error)))
         row = dataclasses.replace(
@@ -144,10 +145,10 @@ class _SuiteRunner:
 
     def _evaluate(self, number: int, run: ReadyRun) -> Result:
         config = run.plan.config
+        self._engines.hold(run)
         if run.key not in self._gates:
             self._gates[run.key] = self._check_device(config, run.model)
         gate = self._gates[run.key]
-        self._engines.hold(run)
         shared = Shared(
             run.model, run.selected, self._largest(run.key), self._written,
             lambda: self._hand_over(number),
@@ -160,13 +161,16 @@ class _SuiteRunner:
 
         This one is ended first, so that there is memory for the next.
         """
-        run, later = self._runs[number], self._runs[number + 1 :]
-        if any(other.key == run.key for other in later):
+        if self._is_needed_after(number):
             return
-        self._engines.release(run.key)
-        if later:
+        self._engines.release(self._runs[number].key)
+        if later := self._runs[number + 1 :]:
             with contextlib.suppress(AssayError):  # the evaluation itself will report it
                 self._preload(later[0])
+
+    def _is_needed_after(self, number: int) -> bool:
+        """Return whether a later evaluation has the same model."""
+        return any(later.key == self._runs[number].key for later in self._runs[number + 1 :])
 
     def _preload(self, run: ReadyRun) -> None:
         if needs_model(run.plan.config, run.model, run.selected, run.decoding, self._written):

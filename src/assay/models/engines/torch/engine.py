@@ -37,7 +37,8 @@ from assay.models.settings import (
     refuse_reserved,
     thinking_budget,
 )
-from assay.models.workers.process import ProcessModel, Worker
+from assay.models.workers.process import Worker
+from assay.models.workers.process_model import ProcessModel
 from assay.types import ModelIdentity
 
 if TYPE_CHECKING:

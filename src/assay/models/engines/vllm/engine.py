@@ -30,7 +30,8 @@ from assay.models.settings import (
     thinking_budget,
     thought_tags,
 )
-from assay.models.workers.process import ProcessModel, Worker
+from assay.models.workers.process import Worker
+from assay.models.workers.process_model import ProcessModel
 
 if TYPE_CHECKING:
     from assay.infilling import Gap

@@ -1,0 +1,268 @@
+"""Define a model whose engine is a process, which engines inherit."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import functools
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+from assay.errors import ModelError
+from assay.infilling import describe_missing
+from assay.models import EngineOptions, LoadedOnDemand, Rendered, Usage, failed
+from assay.models.facts import EngineFacts
+from assay.models.gpu import driver_gpu
+from assay.models.settings import OFF, template_variables
+from assay.models.workers.messages import (
+    Ask,
+    AskUsage,
+    Pause,
+    Render,
+    RenderReply,
+    Reply,
+    TemplateSettings,
+    WorkerSettings,
+)
+from assay.models.workers.process import EngineProcess, Worker
+from assay.thoughts import has_thoughts
+from assay.types import Completion, Decoding, Prompt, Request
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from assay.infilling import Gap
+    from assay.progress import Reporter
+    from assay.types import ModelIdentity
+
+F = TypeVar("F", bound=EngineFacts)
+
+
+class ProcessModel(LoadedOnDemand, Generic[F]):
+    """A model whose engine is a process.
+
+    Engines inherit it. They define which module serves, and its settings.
+    """
+
+    identity: ModelIdentity
+    scoring_module = ""  # what scores given tokens, where the engine can; maybe the same module
+    reporter: Reporter | None = None
+
+    def __init__(self, worker: Worker[F]) -> None:
+        self._worker = worker
+        self.template = ""  # for chats; engines set both
+        self.options = EngineOptions()
+        self._process: EngineProcess[F] | None = None
+        self._scoring: EngineProcess[F] | None = None  # where another module scores
+        self._facts = worker.facts()  # nothing is known yet
+
+    def set_environment(self, variables: Mapping[str, str]) -> None:
+        """Give variables to the processes that are started from now on."""
+        self._worker = dataclasses.replace(self._worker, environment=variables)
+
+    def settings(self, first: Request) -> WorkerSettings:
+        """Return the worker's settings. ``first`` is typical of the requests."""
+        raise NotImplementedError
+
+    def scoring_settings(self) -> WorkerSettings:
+        """Return the settings for a worker of ``scoring_module``."""
+        raise NotImplementedError
+
+    def start_generating(self, first: Request) -> object:
+        """Return the message that makes a process which only scored accept requests too."""
+        raise NotImplementedError
+
+    def find_gap(self) -> Gap | None:
+        """Return how the model marks a gap to fill in, or None. Engines override this."""
+        return None
+
+    @functools.cached_property
+    def gap(self) -> Gap:
+        """Return the model's tokens around a gap. Raise ModelError if it has none."""
+        if (found := self.find_gap()) is None:
+            raise ModelError(describe_missing(self.identity.name))
+        return found
+
+    def check_infilling(self) -> str:
+        return f"prefix, suffix and middle are marked by {self.gap.tokens}"
+
+    def _gap_for(self, prompt: Prompt) -> Gap | None:
+        return None if prompt.suffix is None else self.gap
+
+    def gpu(self) -> str:
+        return driver_gpu()
+
+    @property
+    def _shares_process(self) -> bool:
+        """Return whether one process scores and generates."""
+        return self.scoring_module == self._worker.module
+
+    def scoring_process(self) -> EngineProcess[F]:
+        """Return a loaded process that scores. ``end_scoring`` returns it."""
+        found = self._process if self._shares_process else self._scoring
+        if found is None or not found.has_settings:
+            settings = self.scoring_settings()
+            found = _renew(found, dataclasses.replace(self._worker, module=self.scoring_module))
+            if self._shares_process:
+                self._process = found
+            else:
+                self._scoring = found
+            found.load(settings)
+        if not found.is_loaded:
+            self._wait(found)
+        return found
+
+    def _wait(self, process: EngineProcess[F]) -> None:
+        """Wait until a process has loaded, and end it if that fails."""
+        try:
+            process.wait_until_loaded()
+        except BaseException:
+            self.end()
+            raise
+
+    def end_scoring(self, *, then_generate: bool = False) -> None:
+        """End the process, unless the model is kept loaded.
+
+        With ``then_generate``, a process that can also generate stays, and one that cannot is
+        ended in any case: it would hold the model a second time.
+        """
+        if not then_generate:
+            if not self._kept:
+                self.end()
+        elif self._scoring is not None:
+            self._scoring.close()
+            self._scoring = None
+
+    @property
+    def has_marks(self) -> bool:
+        """Return whether the model's texts may have marked thoughts."""
+        return self.identity.prompt_form == "chat" and has_thoughts(self.template)
+
+    @property
+    def thinks(self) -> bool:
+        return self.has_marks and self.options.thinking != OFF
+
+    def template_settings(self) -> TemplateSettings:
+        """Return the settings that a worker needs to render the chat template."""
+        return TemplateSettings(self.options.thinking, template_variables(self.options))
+
+    def render(self, prompt: Prompt) -> Rendered:
+        with self.serving():
+            process = self._start(Request("", 0, prompt, Decoding(max_tokens=1), 0))
+            process.send(Render(prompt, self._gap_for(prompt)))
+            reply = process.reply(RenderReply)
+        if reply.error:
+            raise ModelError(f"{self.identity.name}: cannot process this prompt ({reply.error}).")
+        return reply.rendered
+
+    @contextlib.contextmanager
+    def start_early(self) -> Iterator[None]:
+        self._process = self._process or EngineProcess(self._worker)
+        try:
+            yield
+        finally:
+            self.end()
+
+    def preload(self, decoding: Decoding) -> None:
+        self._begin_to_load(Request("", 0, Prompt(), decoding, 0))
+
+    def generate(self, requests: Iterable[Request]) -> Iterator[Completion]:
+        waiting: dict[int, Request] = {}
+        with self.serving():
+            for number, request in enumerate(requests):
+                process = self._start(request)
+                if not number:
+                    self._report_tokens(process)
+                process.send(Ask(number, request, self._gap_for(request.prompt)))
+                waiting[number] = request
+                if len(waiting) >= process.in_hand:
+                    yield _completion(process, waiting)
+            if waiting:
+                process.send(Pause())
+            while waiting:
+                yield _completion(process, waiting)
+
+    def describe(self) -> EngineFacts:
+        return self._facts
+
+    def usage(self) -> Usage | None:
+        if self._process is None or not self._process.is_loaded:
+            return None
+        with self.serving():
+            self._process.send(AskUsage())
+            return self._process.reply(Usage)
+
+    def close(self) -> None:
+        for process in (self._process, self._scoring):
+            if process is not None:
+                process.kill()
+
+    def end(self) -> None:
+        """End every loaded process. Only for the thread that reads the answers."""
+        for process in (self._process, self._scoring):
+            if process is not None:
+                process.close()
+        self._process = self._scoring = None
+
+    def _start(self, request: Request) -> EngineProcess[F]:
+        process = self._process
+        if process is None or not (process.is_loaded and process.in_hand):
+            if self.reporter is not None:
+                self.reporter.loading()
+            if process is not None and process.is_loaded:  # it only scored so far
+                process.send(self.start_generating(request))
+            else:
+                process = self._begin_to_load(request)
+            process.wait_until_loaded()
+            self._facts = process.facts
+        return process
+
+    def _begin_to_load(self, typical: Request) -> EngineProcess[F]:
+        """Return the process, stored before it is loaded: close() can end the loading too."""
+        process = self._process
+        if process is None or not process.has_settings:
+            settings = self.settings(typical)  # may raise an error, so no process is started yet
+            process = self._process = _renew(process, self._worker)
+            process.load(settings)
+        return process
+
+    def _report_tokens(self, process: EngineProcess[F]) -> None:
+        """Report the tokens of the following answers, without those of earlier calls."""
+        reporter, before = self.reporter, process.answered_tokens
+        if reporter is None:
+            return
+
+        def report(tokens: int) -> None:
+            reporter.generating(max(0, tokens - before))
+
+        process.on_generated = report
+        report(before)
+
+
+def _renew(process: EngineProcess[F] | None, worker: Worker[F]) -> EngineProcess[F]:
+    """Return a process that waits for its settings: this one, or a new one if it has ended."""
+    if process is not None and process.is_running:
+        return process
+    if process is not None:
+        process.close()
+    return EngineProcess(worker)
+
+
+def _completion(process: EngineProcess[F], waiting: dict[int, Request]) -> Completion:
+    reply = process.reply(Reply)
+    process.answered_tokens += reply.tokens_generated
+    request = waiting.pop(reply.id)
+    if reply.error:
+        without = failed(*request.key, reply.error, request.seed)
+        return dataclasses.replace(without, used_gpu=process.used_gpu)
+    return Completion(
+        task_id=request.task_id,
+        sample=request.sample,
+        text=reply.text,
+        finish_reason=reply.finish_reason,
+        prompt_tokens=reply.prompt_tokens,
+        tokens_generated=reply.tokens_generated,
+        inference_ms=reply.ms,
+        seed=request.seed,
+        used_gpu=process.used_gpu,
+        logprob=reply.logprob,
+    )
