@@ -39,7 +39,7 @@ def bytecode_variables(package: str = PACKAGE) -> dict[str, str]:
         check_private(folder)  # whoever can write to it can make an engine run anything
     except OSError:
         return {}
-    return {FOLDER: str(folder / _installed(code.parent.parent)), NEVER_WRITE: ""}
+    return {FOLDER: str(folder / _digest_packages(code.parent.parent)), NEVER_WRITE: ""}
 
 
 def _find_code(package: str) -> Path | None:
@@ -51,7 +51,7 @@ def _find_code(package: str) -> Path | None:
     return None
 
 
-def _installed(folder: Path) -> str:
+def _digest_packages(folder: Path) -> str:
     """Return a digest of the packages in a folder, with their versions.
 
     Python compares only time and size, which images that are built reproducibly do not change.
