@@ -20,6 +20,7 @@ from assay.sandbox import open_sandbox
 from assay.types import Benchmark, Job, Limits, Program, SampleKey, Tests, Verdict
 from tests.busy_processes import busy_processes
 from tests.e2e.test_resume import Pid, descendants, survivors
+from tests.security.control_groups import groups_of
 
 HOSTILE = (
     "import os\nwhile True:\n    try: os.fork()\n    except OSError: pass",
@@ -34,10 +35,10 @@ RANDOM_INPUTS = {"HumanEval/38", "HumanEval/50"}  # chosen again by the benchmar
 
 def leftovers(workers: set[Pid]) -> list[str]:
     """Return mounts and control groups of these workers. Other harnesses may have theirs."""
-    names = [f"assay-{pid}" for pid in workers]
     mounts = Path("/proc/self/mounts").read_text().splitlines()
-    groups = map(str, Path("/sys/fs/cgroup").glob("*/**/assay-*"))
-    return [one for one in (*mounts, *groups) if any(re.search(rf"{n}\b", one) for n in names)]
+    names = [re.compile(rf"assay-{pid}\b") for pid in workers]
+    ours = [mount for mount in mounts if any(name.search(mount) for name in names)]
+    return [*ours, *map(str, groups_of(workers))]
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from assay.peers import isolation
 from assay.peers._confined.messages import Settings
 from assay.peers.isolation import PeerCommand, TreeLimits
 from tests.e2e.test_resume import descendants
+from tests.security.control_groups import has_control_groups
 from tests.security.peer_attacks import REPORT
 from tests.security.peer_commands import SMALL, as_ordinary, python
 
@@ -180,10 +181,6 @@ def test_limits_hold_for_ordinary_users() -> None:
     assert "used more than 512 MB of memory" in hiding
     assert "used more than 1 seconds of CPU time" in busy
     assert int(bomb.split("'")[-2]) < 64
-
-
-def has_control_groups() -> bool:
-    return os.access("/sys/fs/cgroup/memory", os.W_OK) or os.access("/sys/fs/cgroup", os.W_OK)
 
 
 class PeakMemory(threading.Thread):
