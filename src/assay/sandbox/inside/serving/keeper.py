@@ -164,7 +164,7 @@ class Keeper:
             os.waitstatus_to_exitcode(status),
             watch.stopped,
             out_of_memory=watch.killed_by() == "own limit",
-            wall_s=round(wall_s, 4),
+            wall_s=max(round(wall_s, 4), 1e-4),  # it may end before the watch begins
             cpu_s=round(watch.cpu_s, 4),
             peak_mb=round(self._place.peak_bytes() / 2**20, 1),
             output_tail=output.data[-OUTPUT_TAIL:].decode(errors="replace"),
