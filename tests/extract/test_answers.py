@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import ast
+
 import pytest
 
 from assay import codec, plain
 from assay.extract import extract
-from assay.extract.answers import Decision, answer_kinds
+from assay.extract.answers import Decision, Execution, answer_kinds
 from assay.extract.workers import ExtractionRequest, Extractor
 from assay.types import Answer, Cases, Problem, Program, Tests
 
-CODE = "data = [1, 2]\ndef f(x, y=0):\n    return x\n"
+# Calls its first and its last parameter.
+CODE = "data = [1, 2]\ndef f(x, y=0, n=None):\n    return n(x) if n else x(y)\n"
 
 
 def problem(kind: str, expected: object = 17) -> Problem:
@@ -80,7 +83,7 @@ def test_a_call_is_found(text: str, answer: str) -> None:
     assert found.code == ("" if expected == "none" else expected)
 
 
-def check(kind: str, answer: str, expected: object = 17) -> Decision | str:
+def check(kind: str, answer: str, expected: object = 17) -> Decision | Execution:
     return answer_kinds.get(kind).check(answer, problem(kind, expected).tests)
 
 
@@ -130,17 +133,55 @@ def test_a_literal_is_compared(answer: str, expected: object, reason: str) -> No
 @pytest.mark.parametrize(
     "answer",
     [
-        "f(1)", "f()", "f(*[1, 2])", "f(**{'x': 1})", "f(f(1))", "f([x * 2 for x in range(3)])",
-        "f(lambda x, y=1: x + y)", "f('a'.upper(), ''.join(['b'] * 3))", "f(dict(a=1))",
-        "f(data[0])", "f({k: v for k, v in zip('ab', [1, 2])})", "f(f'{1}')", "f(int('7'))",
-        "f(1), 'message'", "f(sorted([2, 1], key=lambda x: -x))", "f(not 1, 1 if 2 else 3)",
+        "f(1)", "f()", "f(-1.5, 'x', [(1, {2, 3}), {'k': None}])", "f(1, x=2)", "f(1), 'message'",
+        "f(lambda x, y=1: x + y)", "f(n=lambda x: x.sort() or len(x))", "f(set(), 1 + 2j)",
+        "f(sorted)", "f(len, n=list.reverse)", "f({3: False}.get, 3)",
     ],
 )  # fmt: skip
-def test_calls_that_build_arguments_are_programs(answer: str) -> None:
+def test_calls_with_literals_are_programs(answer: str) -> None:
     found = check("call", answer)
-    assert isinstance(found, str), found
-    assert found.startswith("def answer():\n    return f(")
-    compile(found, "", "exec")
+    assert isinstance(found, Execution), found
+    assert found.code.startswith("def answer():\n    return f(")
+    assert not found.arguments
+    compile(found.code, "", "exec")
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "f(*[1, 2])", "f(**{'x': 1})", "f(f(1))", "f([x * 2 for x in range(3)])",
+        "f('a'.upper(), ''.join(['b'] * 3))", "f(dict(a=1))", "f(data[0])", "f(f'{1}')",
+        "f({k: v for k, v in zip('ab', [1, 2])})", "f(int('7'))", "f(1, *[2], x=len('ab'), **{})",
+        "f(sorted([2, 1], key=lambda x: -x))", "f(not 1, 1 if 2 else 3)", "f([lambda x: x][0])",
+        "f(lambda x: x, [1] * 3)", "f(1 + 1, n=lambda x: x)", "f(sorted, [1] * 3)", "f(0, len)",
+    ],
+)  # fmt: skip
+def test_other_arguments_are_computed_apart_from_the_call(answer: str) -> None:
+    found = check("call", answer)
+    assert isinstance(found, Execution), found
+    assert found.arguments.startswith("def answer():\n    return [[")
+    assert found.code.startswith("def answer(positional, named):\n")
+    assert found.code.endswith("    return f(*positional, **named)\n")
+    compile(found.arguments, "", "exec")
+    tree = ast.parse(found.code)
+    left = {type(node) for node in ast.walk(tree) if isinstance(node, ast.expr)}
+    assert left <= {ast.Name, ast.Attribute, ast.Call, ast.Starred, ast.Lambda, ast.Constant,
+                    ast.Subscript}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "f([0 for g in [lambda: 0] for g.lower in [lambda: 55]])", "f([0 for [][0] in [1]])",
+        "f({1: 2 for {}['a'] in [1]})", "f([1 for (a, b.count) in [(1, 2)]])",
+        "f(1, lambda x: x)", "f(y=lambda x: x)", "f(lambda x: f(x))", "f(lambda x: data)",
+        "f(*[1], lambda x: x)", "f((lambda x: x).__call__)", "f([x := 1])",
+    ],
+)  # fmt: skip
+def test_what_an_argument_may_not_be(answer: str) -> None:
+    found = check("call", answer)
+    assert isinstance(found, Decision), found
+    assert found.reason == "unparsable"
 
 
 def test_a_hostile_text_ends_soon() -> None:

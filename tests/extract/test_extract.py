@@ -126,6 +126,59 @@ def test_a_definition_need_not_be_a_def() -> None:
 
 
 @pytest.mark.parametrize(
+    "variable",
+    [
+        "f = ord(char)", "f = 1", "f = a + b", "f = [1, 2]", "f = f'{x}'", "f = x > 1", "f = -1",
+        "for f in range(3): pass", "with open(n) as f: pass", "import f", "f: int = 3", "f += 1",
+        "a, f = 1, 2", "f = [x for x in y]", "f = sum(map(int, x))", "f = (x for x in y)",
+    ],
+)  # fmt: skip
+def test_a_variable_is_not_a_definition(variable: str) -> None:
+    assert extract(f"{variable}\n", PROBLEM, "chat") == NO_CODE
+    text = f"First:\n```python\n{variable}\nprint(f)\n```\nSo:\n```python\n{CODE}```\n"
+    assert extract(text, PROBLEM, "chat") == Program(CODE, "fenced")
+    text = f"```python\n{variable}\n{CODE}print(f(2))\n```"
+    assert extract(text, PROBLEM, "chat").code == f"{variable}\n{CODE}"
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        "f = functools.partial(pow, 2)", "f = cache(g)", "f = Solution().f", "f = math.gcd",
+        "f = g if x else h", "f = TABLE['f']", "f: object = make()", "f, g = make()",
+        "(f := make())", "f = getattr(m, 'f')",
+    ],
+)  # fmt: skip
+def test_what_may_be_a_function_counts_if_nothing_else_is_one(made: str) -> None:
+    assert extract(f"{made}\n", PROBLEM, "chat").code == f"{made}\n"
+    assert extract(f"```python\n{made}\n```", PROBLEM, "chat").code == f"{made}\n"
+    text = f"```python\n{made}\n```\nSo:\n```python\n{CODE}```\n"
+    assert extract(text, PROBLEM, "chat") == Program(CODE, "fenced")
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "f = lambda x: 2 * x\n", "f: object = lambda x: x\n", "from m import g as f\n",
+        "def g(x):\n    return 2 * x\nf = g\n", "async def f(x):\n    return 2 * x\n",
+        "@cache\ndef f(x):\n    return 2 * x\n", "class f:\n    a = 1\n",
+        "try:\n    from m import f\nexcept ImportError:\n    def f(x):\n        return x\n",
+        "if True:\n    def f(x):\n        return 2 * x\n", "f, g = lambda x: x, 1\n",
+    ],
+)  # fmt: skip
+def test_other_definitions_are_as_good_as_a_def(code: str) -> None:
+    assert extract(code, PROBLEM, "chat").code == code
+    for other in ("def f(a, b):\n    return a\n", "f = make()\n"):
+        text = f"```python\n{code}```\nor\n```python\n{other}```\n"
+        assert extract(text, PROBLEM, "chat").code == code
+
+
+def test_a_lambda_before_a_def_is_the_first_answer() -> None:
+    text = f"```python\nf = lambda x: 2 * x\n```\nor\n```python\n{CODE}```\n"
+    assert extract(text, PROBLEM, "chat").code == "f = lambda x: 2 * x\n"
+
+
+@pytest.mark.parametrize(
     "name",
     [
         "mini",

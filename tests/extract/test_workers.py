@@ -21,9 +21,8 @@ from assay.types import Problem, Program, Tests
 PROBLEM = Problem("t", 'def f(x):\n    """Double."""\n', "", Tests("f", ""))
 CODE = "def f(x):\n    return 2 * x\n"
 RIGHT = Extraction(Program(CODE, "whole"))
-# Python's own analysis of scopes takes more than quadratic time for it: minutes at this length.
-ENDLESS = "def f(x):\n" + "".join(f" a{i}=lambda:1\n" for i in range(20_000))
 QUICK = Limits(cpu_s=1.0)
+ENDLESS = "\n        while True: pass"
 
 
 def extract_all(extractor: Extractor, *texts: str) -> list[Extraction]:
@@ -40,10 +39,11 @@ def test_programs_are_the_same_as_in_this_process() -> None:
 
 
 @pytest.mark.slow
-def test_a_text_that_takes_too_long_is_its_own_verdict() -> None:
-    """It stopped the whole run on the old code: this text for minutes, another for two hours."""
+def test_a_text_that_takes_too_long_is_its_own_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One stopped the whole run on the old code, for two hours."""
+    spoil(monkeypatch, ENDLESS)
     with Extractor(limits=QUICK) as extractor:
-        found = extract_all(extractor, CODE, ENDLESS, CODE)
+        found = extract_all(extractor, CODE, "SPOIL", CODE)
     why = Extraction(NO_CODE, "extraction", "no result within 1 s of CPU time")
     assert found == [RIGHT, why, RIGHT]
 
@@ -64,8 +64,8 @@ def spoil(monkeypatch: pytest.MonkeyPatch, statement: str) -> None:
     )
     before, after = _process.SCRIPT.split("from assay", 1)
     script = f"{before}\n{spoilt}from assay{after}"
-    interpreter = [script if part == _process.SCRIPT else part for part in _process.INTERPRETER]
-    monkeypatch.setattr(_process, "INTERPRETER", interpreter)
+    options = [script if part == _process.SCRIPT else part for part in _process.OPTIONS]
+    monkeypatch.setattr(_process, "OPTIONS", options)
 
 
 @pytest.mark.parametrize(
@@ -90,9 +90,19 @@ def test_whatever_happens_to_a_worker_is_one_samples_verdict(
     assert found == [RIGHT, Extraction(NO_CODE, "extraction", detail), RIGHT]
 
 
-def test_workers_that_cannot_start_are_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_process, "INTERPRETER", ("/bin/false",))
-    with Extractor() as extractor, pytest.raises(ExtractionError, match="no worker process"):
+def test_a_worker_that_works_slowly_is_not_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a busy machine, the same text failed or not by the time that others left to it."""
+    work = "import time; end = time.process_time() + 0.5\n"
+    slow = "        while time.process_time() < end: time.sleep(0.03) or sum(range(200_000))"
+    spoil(monkeypatch, f"\n        {work}{slow}")
+    with Extractor(limits=Limits(wall_s=0.5)) as extractor:
+        (found,) = extract_all(extractor, "SPOIL")
+    assert found.reason == "no-code"
+
+
+def test_workers_that_cannot_start_are_an_error() -> None:
+    opened = Extractor(interpreter="/bin/false")
+    with opened as extractor, pytest.raises(ExtractionError, match="no worker process"):
         extract_all(extractor, CODE)
 
 
@@ -134,10 +144,12 @@ def is_running(pid: int) -> bool:
 
 
 HARNESS = """
-from tests.extract.test_workers import ENDLESS, extract_all
+import pytest
+from tests.extract.test_workers import ENDLESS, extract_all, spoil
 from assay.extract.workers import Extractor, Limits
+spoil(pytest.MonkeyPatch(), ENDLESS)
 with Extractor(limits=Limits(cpu_s=100.0)) as extractor:
-    extract_all(extractor, ENDLESS)
+    extract_all(extractor, "SPOIL")
 """
 
 

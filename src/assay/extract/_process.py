@@ -9,6 +9,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,12 +21,14 @@ from assay.types import Answer, Problem, Program, PromptForm
 
 START_S = 60.0
 REPLY_BYTES = 1 << 28
+PROGRESS_S = 0.01  # CPU time; what is below this is not work
+CPU_CLOCK = 2  # of a process, in Linux's numbers of clocks: CPUCLOCK_SCHED
 SCRIPT = (
     "import sys; sys.path.append(sys.argv[1]); from assay.extract._worker import main;"
     "main(int(sys.argv[2]), 0, float(sys.argv[3]), int(sys.argv[4]))"
 )
 # No site packages: to find them takes longer than to import the rules.
-INTERPRETER = (sys.executable, "-I", "-S", "-B", "-c", SCRIPT, str(Path(__file__).parents[2]))
+OPTIONS = ("-I", "-S", "-B", "-c", SCRIPT, str(Path(__file__).parents[2]))
 ENVIRONMENT = {"LANG": "C.UTF-8"}
 
 
@@ -34,7 +37,7 @@ class Limits:
     """Limit what extraction may use for one text."""
 
     cpu_s: float = 10.0
-    wall_s: float = 60.0  # ends a process that makes no progress; work is counted in CPU seconds
+    wall_s: float = 60.0  # ends a process that uses no CPU time for so long
     memory_mb: int = 1024
 
 
@@ -71,7 +74,7 @@ class LostError(Exception):
 class WorkerProcess:
     """Hold a process that is ready for batches. Only ``kill`` may be called from any thread."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: Limits, interpreter: str = sys.executable) -> None:
         self._limits = limits
         self._connection, theirs = socket.socketpair()
         end, self._lifeline = os.pipe()  # its closing ends the process, however this one ends
@@ -79,7 +82,7 @@ class WorkerProcess:
         try:
             with theirs, os.fdopen(end, "rb") as lifeline:
                 self._process = subprocess.Popen(
-                    [*INTERPRETER, *arguments],
+                    [interpreter, *OPTIONS, *arguments],
                     stdin=lifeline,
                     stdout=subprocess.DEVNULL,
                     stderr=subprocess.DEVNULL,
@@ -132,13 +135,32 @@ class WorkerProcess:
         try:
             self._connection.settimeout(wall_s)
             while not parts[-1].endswith(b"\n"):
-                parts.append(self._connection.recv(1 << 20))
+                parts.append(self._receive_part())
                 length += len(parts[-1])
                 if not parts[-1] or length > REPLY_BYTES:
                     raise self._explain_loss(None)
         except OSError as error:
             raise self._explain_loss(error) from error
         return b"".join(parts)
+
+    def _receive_part(self) -> bytes:
+        """Return what comes next. On a busy machine, a process that still works has more time.
+
+        It ends itself after its CPU seconds, so this ends too.
+        """
+        used = self._cpu_s()
+        while True:
+            try:
+                return self._connection.recv(1 << 20)
+            except TimeoutError:
+                before, used = used, self._cpu_s()
+                if used - before < PROGRESS_S:
+                    raise
+
+    def _cpu_s(self) -> float:
+        with contextlib.suppress(OSError):
+            return time.clock_gettime(~self._process.pid << 3 | CPU_CLOCK)
+        return 0.0
 
     def _explain_loss(self, error: OSError | None) -> LostError:
         if isinstance(error, TimeoutError):

@@ -19,6 +19,7 @@ from assay.extract.python import forget
 from assay.types import Answer, Problem, Tests
 
 ERROR_LENGTH = 200
+MOST_LINES = 10_000  # before and after a step; the time to compare more grows with their square
 
 
 def main(connection: int, lifeline: int, cpu_s: float, memory_mb: int) -> None:
@@ -87,5 +88,17 @@ def _extract(request: TextRequest) -> Reply:
 def _compare_lines(step: Step) -> tuple[str, ...]:
     """Return the lines that a step removes (-) and adds (+)."""
     before, after = step.before.splitlines(), step.after.splitlines()
+    if len(before) + len(after) > MOST_LINES:
+        head = _count_same(before, after)
+        tail = _count_same(before[head:][::-1], after[head:][::-1])
+        removed, added = (lines[head : len(lines) - tail] for lines in (before, after))
+        return tuple([f"-{line}" for line in removed] + [f"+{line}" for line in added])
     changes = difflib.unified_diff(before, after, n=0, lineterm="")
     return tuple(line for line in changes if not line.startswith(("---", "+++", "@@")))
+
+
+def _count_same(some: list[str], others: list[str]) -> int:
+    """Return the number of lines that both begin with."""
+    pairs = enumerate(zip(some, others, strict=False))
+    differ = (number for number, (one, other) in pairs if one != other)
+    return next(differ, min(len(some), len(others)))

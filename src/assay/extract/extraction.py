@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from assay.extract.answers import answer_kinds
-from assay.extract.python import definition
+from assay.extract.python import defines_surely, definition
 from assay.extract.rule import Cut, Origin, Task, extraction_rules, stages
-from assay.extract.rules.repetition import is_only_begun
+from assay.extract.rules.repetition import is_as_prompted, is_only_begun
+from assay.extract.rules.salvage import ends_inside
 from assay.extract.rules.talk import has_turns
 from assay.types import Program
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 
 # Part of the protocol: raise it whenever any text may now give another program.
-VERSION = 4
+VERSION = 5
 
 
 NO_CODE = Program("", "none")
@@ -114,6 +115,7 @@ class _Extraction:
     def steps(self, text: str) -> list[Step] | None:
         steps: list[Step] = []
         origin = Origin(text)
+        self._task.effort.spend(text)
         if not self._is_program(text):
             for rule, prepare in self._stages.prepare:
                 before = _last(steps, text)
@@ -135,23 +137,47 @@ class _Extraction:
             _add(steps, rule, before, finish(before, self._task, origin))
 
     def _find(self, text: str) -> list[Step] | None:
-        """Return the first steps to Python code that defines the name.
+        """Return the steps to the likeliest answer in the text.
 
-        Otherwise return steps to code that only starts to define it, or that looks like an attempt.
+        Otherwise return steps to code that only starts to define the entry point or may only use
+        its name, or to code that looks like an attempt.
         """
-        begun: list[Step] = []
+        fallback: list[Step] = []
         hopeless: list[Step] = []
-        name = self._task.name
-        several = len(definition(name).findall(text)) > 1
+        defined = definition(self._task.name)
+        count = len(defined.findall(text))
         for steps in self._places(text):
-            for way in self._ways(steps):
-                if self._is_answer(way[0].rule, way[-1].after):
-                    if not several or not is_only_begun(way[-1].after, name):
+            unlike: list[Step] = []  # the first whose signature is not the prompt's
+            for ways in self._ways(steps):
+                for way in ways:
+                    if not self._task.effort.spend(way[-1].after):
+                        break
+                    if not self._is_answer(way[0].rule, way[-1].after):
+                        continue
+                    if self._is_doubtful(way[-1].after, count):
+                        fallback = fallback or way
+                    elif unlike and ends_inside(way[-1].before, way[-1].after):
+                        continue  # a part of a function does not go before a whole one
+                    elif count < 2 or self._is_as_prompted(way):
                         return way
-                    begun = begun or way
-            tried = (step for step in steps if definition(name).search(step.after))
+                    else:
+                        unlike = unlike or way
+            if unlike:
+                return unlike
+            tried = (step for step in steps if defined.search(step.after))
             hopeless = hopeless or list(itertools.islice(tried, 1))
-        return begun or hopeless or None
+            if self._task.effort.left <= 0:
+                break
+        return fallback or hopeless or None
+
+    def _is_doubtful(self, code: str, count: int) -> bool:
+        """Return whether one of ``count`` definitions in the text is likelier to be the answer."""
+        if count > 1 and is_only_begun(code, self._task.name):
+            return True
+        return count > 0 and not defines_surely(code, self._task.name)
+
+    def _is_as_prompted(self, way: list[Step]) -> bool:
+        return is_as_prompted(way[-1].after, self._task, closed=way[0].rule == "fenced")
 
     def _places(self, text: str) -> Iterator[list[Step]]:
         """Yield the places where the code may be, the likeliest first, each in several forms."""
@@ -163,10 +189,10 @@ class _Extraction:
                     if found.rule not in self._stages.without
                 ]
 
-    def _ways(self, steps: list[Step]) -> Iterator[list[Step]]:
-        """Yield the steps as they are, then with fixes."""
-        yield from ([step] for step in steps)
-        yield from ([step, fixed] for step in steps for fixed in self._fix(step.after))
+    def _ways(self, steps: list[Step]) -> Iterator[Iterator[list[Step]]]:
+        """Yield all steps as they are, then all with fixes."""
+        yield ([step] for step in steps)
+        yield ([step, fixed] for step in steps for fixed in self._fix(step.after))
 
     def _fix(self, code: str) -> Iterator[Step]:
         for rule, fix in self._stages.fix:

@@ -8,20 +8,11 @@ import symtable
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from assay.extract.python import ASSIGNS, Definition, first_line, flags_of, names_in
+from assay.extract.python import ASSIGNS, Definition, first_line, flags_of, names_in, walk_top_level
 
 Import = ast.Import | ast.ImportFrom
 # At the top level. Models write fewer. The longest possible text would take half a minute.
 MOST_STATEMENTS = 10_000
-# The parts of these that are executed in place. The rest is a separate scope.
-NOT_INSIDE: dict[type[ast.AST], tuple[str, ...]] = {
-    ast.FunctionDef: ("decorator_list", "args", "returns"),
-    ast.AsyncFunctionDef: ("decorator_list", "args", "returns"),
-    ast.ClassDef: ("decorator_list", "bases", "keywords"),
-    ast.Lambda: ("args",),
-    **dict.fromkeys((ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp), ("generators",)),
-    ast.comprehension: ("iter",),
-}
 GLOBAL = (symtable.GLOBAL_IMPLICIT, symtable.GLOBAL_EXPLICIT)  # type: ignore[attr-defined]
 
 
@@ -113,7 +104,7 @@ def _part(statements: tuple[ast.stmt, ...], scopes: list[symtable.SymbolTable]) 
     alters: set[str] = set()
     calls: set[str] = set()
     runs: set[str] = set()
-    for node in _walk(statements):
+    for node in walk_top_level(statements):
         match node:
             case ast.Name(name, context):
                 (reads if isinstance(context, ast.Load) else binds).add(name)
@@ -143,22 +134,6 @@ def _read_scopes(scopes: list[symtable.SymbolTable]) -> tuple[set[str], set[str]
             if flags & ASSIGNS and where in GLOBAL:
                 sets.add(name)
     return reads, sets
-
-
-def _walk(statements: Iterable[ast.stmt]) -> Iterator[ast.AST]:
-    """Yield what is executed at the top level, without the insides of functions and classes."""
-    waiting: list[ast.AST] = list(statements)
-    while waiting:
-        node = waiting.pop()
-        yield node
-        if isinstance(node, ast.Name | ast.Constant):
-            continue
-        for field in NOT_INSIDE.get(type(node), node._fields):
-            child = getattr(node, field, None)
-            if isinstance(child, list):
-                waiting += [one for one in child if isinstance(one, ast.AST)]
-            elif isinstance(child, ast.AST) and child._fields:
-                waiting.append(child)
 
 
 def _names_bound(node: ast.AST) -> list[str]:

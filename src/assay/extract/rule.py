@@ -15,7 +15,7 @@ A rule works in one or more of four stages. Within a stage, the lowest ``order``
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Generic, TypeVar
 
@@ -24,6 +24,25 @@ from assay.registry import Registry
 from assay.types import PromptForm, Tests
 
 F = TypeVar("F")
+# Characters, for one text. Real texts of base models without stop words take up to 841,416.
+MOST_PARSED = 1 << 20
+
+
+@dataclass(slots=True)
+class Effort:
+    """The characters that may still be parsed to find the program in a text.
+
+    The number of places and fixes grows with a text, and so does the time to parse one of them.
+    This keeps the time in proportion to the length.
+    """
+
+    left: int = MOST_PARSED
+
+    def spend(self, code: str) -> bool:
+        """Return whether code may be parsed, and count it. After the first refusal, none may."""
+        allowed = len(code) <= self.left
+        self.left = self.left - len(code) if allowed else 0
+        return allowed
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +53,7 @@ class Task:
     tests: Tests
     form: PromptForm
     suffix: str | None = None  # code after the gap that a text fills, if it does
+    effort: Effort = field(default_factory=Effort, compare=False)
 
     @property
     def name(self) -> str:

@@ -8,6 +8,7 @@ which a worker fails alone has no program, with the reason ``extraction``.
 from __future__ import annotations
 
 import contextlib
+import sys
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeVar
@@ -38,10 +39,14 @@ T = TypeVar("T")
 class Extractor:
     """Manage worker processes that start when there is work and stay until ``close``."""
 
-    def __init__(self, workers: int = 0, limits: Limits = DEFAULT_LIMITS) -> None:
+    def __init__(
+        self, workers: int = 0, limits: Limits = DEFAULT_LIMITS, interpreter: str = sys.executable
+    ) -> None:
+        """Extract by the grammar of ``interpreter``: that of the Python that judges programs."""
         cores = usable_cores()
         self._most = min(workers, cores) if workers else cores
         self._limits = limits
+        self._interpreter = interpreter
         self._lock = threading.Lock()
         self._idle: list[WorkerProcess] = []
         self._busy: set[WorkerProcess] = set()
@@ -124,7 +129,7 @@ class Extractor:
         """Lend a worker. One that fails is not used again."""
         with self._lock:
             worker = self._idle.pop() if self._idle else None
-        worker = worker or WorkerProcess(self._limits)
+        worker = worker or WorkerProcess(self._limits, self._interpreter)
         with self._lock:
             self._busy.add(worker)
         try:

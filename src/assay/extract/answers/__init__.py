@@ -22,16 +22,28 @@ class Decision:
 
 
 @dataclass(frozen=True, slots=True)
+class Execution:
+    """A program for an answer that is executed. The tests call its function.
+
+    ``arguments`` is a program that is executed before, in a separate process, if there are
+    arguments to compute. Its value, as plain data, is what the tests call the function with.
+    """
+
+    code: str
+    arguments: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class AnswerKind:
     """Describe a kind of answer, and hold its functions.
 
     ``find`` returns the answer in a model's text, or None. ``check`` decides about an answer, or
-    returns the program whose function the tests call instead.
+    returns what has to be executed.
     """
 
     summary: str
     find: Callable[[str, Task], Found | None]
-    check: Callable[[str, Tests], Decision | str]
+    check: Callable[[str, Tests], Decision | Execution]
 
 
 # No plug-ins: as for extraction rules, the protocol has one version for all of them.

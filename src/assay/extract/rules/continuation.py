@@ -7,7 +7,7 @@ import re
 import textwrap
 from collections.abc import Iterator
 
-from assay.extract.python import Definition, definition, parse_code
+from assay.extract.python import Definition, definition, first_line, parse_code
 from assay.extract.rule import At, Found, Rule, Task, extraction_rules
 from assay.extract.rules.fences import fenced_blocks
 
@@ -37,7 +37,21 @@ def goes_beyond(code: str, prompt: str, name: str) -> bool:
         isinstance(statement, Definition)
         and (statement.name == name or _has_method(statement, name, begun))
         and (statement.end_lineno or 0) > begun
+        and not _only_defines(statement, begun)
         for statement in module.body
+    )
+
+
+def _only_defines(statement: Definition, begun: int) -> bool:
+    """Return whether a function's body continues with functions alone, which nothing calls.
+
+    They are the helpers of a program that is indented as a whole.
+    """
+    added = [s for s in statement.body if first_line(s) > begun]
+    return (
+        not isinstance(statement, ast.ClassDef)
+        and any(isinstance(s, Definition) for s in added)
+        and all(isinstance(s, Definition | ast.Import | ast.ImportFrom) for s in added)
     )
 
 
@@ -62,7 +76,7 @@ def _find_in_blocks(text: str, task: Task) -> Iterator[list[Found]]:
 
 
 def _find_last(text: str, task: Task) -> Iterator[list[Found]]:
-    if task.form == "text" and not fenced_blocks(text):
+    if task.form == "text" and not _restates(text, task) and not fenced_blocks(text):
         yield _continue_prompt(_before_repetition(text, task), task)
 
 
@@ -73,6 +87,12 @@ def _continue_prompt(body: str, task: Task) -> list[Found]:
 def _begins_inside(text: str) -> bool:
     """Return whether a text begins inside a function: indented, perhaps after empty lines."""
     return text.lstrip("\n")[:1] in (" ", "\t")
+
+
+def _restates(text: str, task: Task) -> bool:
+    """Return whether a text begins with the function that the prompt begins."""
+    begins = definition(task.name)
+    return bool(begins.match(text.lstrip("\n")) and begins.search(task.prompt))
 
 
 def _before_repetition(text: str, task: Task) -> str:

@@ -7,16 +7,17 @@ following names from the entry point, and from the tests. The rest is removed as
 from __future__ import annotations
 
 import ast
-import builtins
 import re
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
 from assay.extract.python import (
+    BUILTINS,
     Definition,
     definition,
     find_bound_names,
     find_unbound_names,
+    is_data,
     parse_code,
     without_statements,
 )
@@ -29,8 +30,6 @@ ACTS = re.compile(r"^(?!def |class |async |import |from |@|#|\"\"\"|'''|[)\]}])\
 AT_MARGIN = re.compile(r"^[^\s#)\]}]", re.M)
 # With these a program can use names that are not written in it.
 DYNAMIC = frozenset({"eval", "exec", "globals", "locals", "setattr", "vars"})
-
-BUILTINS = frozenset(dir(builtins))
 
 
 def cut_demo(code: str, tests: Tests) -> Cut:
@@ -139,8 +138,10 @@ def _may_have_demo(code: str, name: str) -> bool:
 def _defines(statement: ast.stmt, name: str) -> bool:
     if isinstance(statement, Definition):
         return statement.name == name
-    return isinstance(statement, ast.Assign) and any(
-        isinstance(target, ast.Name) and target.id == name for target in statement.targets
+    return (
+        isinstance(statement, ast.Assign)
+        and not is_data(statement.value)
+        and any(isinstance(target, ast.Name) and target.id == name for target in statement.targets)
     )
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from assay.extract.python import NOT_PYTHON
+from assay.extract.python import LONGEST_TREE, NOT_PYTHON
 from assay.extract.rule import At, Found, Rule, Task, extraction_rules
 from assay.infilling import middle_of
 
@@ -21,7 +21,7 @@ STEP = "    "
 def fill_in(prefix: str, middle: str, suffix: str) -> Found:
     """Return the program with its gap filled, and which white space was put back."""
     plain = Found(NAME, f"{prefix}{middle}{suffix}")
-    if _compiles(plain.code):
+    if len(plain.code) > LONGEST_TREE or _compiles(plain.code):
         return plain
     for changes, text in _with_white_space(prefix, middle, suffix):
         code = f"{prefix}{text}{suffix}"

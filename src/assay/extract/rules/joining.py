@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import ast
-import builtins
 import textwrap
 from collections.abc import Sequence
 
 from assay.extract.python import (
+    BUILTINS,
+    LONGEST_TREE,
     Definition,
     defines,
     find_bound_names,
@@ -18,15 +19,15 @@ from assay.extract.python import (
 from assay.extract.rule import At, Cut, Origin, Rule, Task, extraction_rules
 from assay.extract.rules.fences import fenced_blocks
 
-KNOWN = frozenset(dir(builtins))
-
 
 def with_helpers(code: str, blocks: Sequence[str], name: str, preamble: str) -> str:
     """Return the code after those blocks that define what it needs and nothing else defines.
 
     Another definition of ``name`` is another answer, not a helper.
     """
-    if len(blocks) < 2 or not (missing := find_unbound_names(f"{preamble}\n{code}") - KNOWN):
+    if len(blocks) < 2 or sum(map(len, blocks)) > LONGEST_TREE:
+        return code
+    if not (missing := find_unbound_names(f"{preamble}\n{code}") - BUILTINS):
         return code
     pieces = [piece for block in blocks if not defines(piece := _definitions(block), name)]
     where = {
@@ -37,7 +38,7 @@ def with_helpers(code: str, blocks: Sequence[str], name: str, preamble: str) -> 
         index = where.get(missing.pop())
         if index is not None and index not in chosen:
             chosen.add(index)
-            missing |= find_unbound_names(pieces[index]) - KNOWN
+            missing |= find_unbound_names(pieces[index]) - BUILTINS
     joined = "\n".join([*(pieces[i] for i in sorted(chosen)), code])
     # Such an import must be the first statement.
     return joined if joined.rfind("from __future__") <= 0 else code

@@ -7,8 +7,10 @@ import re
 import textwrap
 from collections.abc import Iterator
 
-from assay.extract.python import definition, parse_code
+from assay.extract.python import parse_code
 from assay.extract.rule import At, Found, Rule, Task, extraction_rules
+from assay.extract.rules.joining import with_helpers
+from assay.extract.rules.repetition import find_starts
 
 STARTS_CODE = re.compile(r"(?:def |async def |class |import \w|from \w[\w.]* import |@\w|# )")
 IMPORT = re.compile(r"(?:import \w|from \w[\w.]* import )")
@@ -39,30 +41,35 @@ def has_turns(code: str) -> bool:
     )
 
 
-def bare_code(text: str, name: str) -> list[str]:
+def bare_code(text: str, begins: int, task: Task) -> list[str]:
     """Return candidates: from the first line of code to the first prose after the definition.
 
-    If prose looks like code at first, only the imports before the definition are used.
+    If prose looks like code at first, only the imports before the definition are used. Of other
+    indented blocks, only what the code needs is used: they may be examples.
     """
-    begins = definition(name).search(text)
-    if begins is None:
-        return []
-    before = text[: begins.start()].split("\n")[:-1] if begins.start() else []
-    code = text[begins.start() :]
+    blocks: list[str] = []
+    before = text[:begins].split("\n")[:-1] if begins else []
+    code = text[begins:]
     if (owner := _class_around(before, code)) is not None:
         code = "\n".join([*before[owner:], code])
         before = before[:owner]
     if code[0] in " \t":  # a block of Markdown by its indentation
+        *blocks, last = _indented_before(before, code[: _indentation(code)])
+        wanted = [last.split("\n")[:-1]]
         code = textwrap.dedent(_while_indented(code))
         before = [line.strip() for line in before]
-    start = next((i for i, line in enumerate(before) if STARTS_CODE.match(line)), len(before))
-    wanted = [before[start:], [line for line in before if IMPORT.match(line)], _decorators(before)]
+    else:
+        start = next((i for i, line in enumerate(before) if STARTS_CODE.match(line)), len(before))
+        wanted = [before[start:]]
+    wanted += [[line for line in before if IMPORT.match(line)], _decorators(before)]
     # What looks like prose may be in a docstring.
     found = [
-        "".join(f"{line}\n" for line in lines) + part
+        "".join(f"{line}\n" for line in lines).lstrip("\n") + part
         for part in (before_talk(code), code)
         for lines in wanted
     ]
+    preamble = task.tests.preamble
+    found = [with_helpers(one, [*blocks, one], task.name, preamble) for one in found]
     return list(dict.fromkeys(found))
 
 
@@ -86,6 +93,22 @@ def _indentation(code: str) -> int:
     return len(code) - len(code.lstrip(" \t"))
 
 
+def _indented_before(before: list[str], margin: str) -> list[str]:
+    """Return the code blocks before a line that is indented by ``margin``, the one around it last.
+
+    Imports may also be outside. A server may have removed the indentation of the first line.
+    """
+    first = margin + before[0] if before and STARTS_CODE.match(before[0]) else ""
+    blocks: list[list[str]] = [[]]
+    for line in [first, *before[1:]] if first else before:
+        if not line.strip() or line.startswith(margin):
+            blocks[-1].append(line[len(margin) :])
+        else:
+            blocks += [[line] if IMPORT.match(line) else [], []]
+    *others, last = ("".join(f"{line}\n" for line in block) for block in blocks)
+    return [*(block for block in others if block.strip()), last]
+
+
 def _while_indented(code: str) -> str:
     lines = code.split("\n")
     end = next((i for i, line in enumerate(lines) if line.strip() and line[0] not in " \t"), None)
@@ -100,7 +123,8 @@ def _decorators(before: list[str]) -> list[str]:
 
 
 def _find(text: str, task: Task) -> Iterator[list[Found]]:
-    yield [Found("bare", code) for code in bare_code(text, task.name)]
+    starts = find_starts(text, task)
+    yield [Found("bare", code) for begins in starts for code in bare_code(text, begins, task)]
 
 
 extraction_rules.register("bare")(
