@@ -19,6 +19,7 @@ import os
 import resource
 import statistics
 import subprocess
+import sys
 import tempfile
 import threading
 import time
@@ -31,7 +32,7 @@ import peers
 from assay import benchmarks
 from assay.datasets import cache_dir
 from assay.sandbox import open_sandbox
-from assay.sandbox.host.local import INTERPRETER
+from assay.sandbox.host.local import OPTIONS
 from assay.sandbox.inside.judging import judge
 from assay.sandbox.inside.serving.server import WARM
 from assay.types import Benchmark, Integrity, Job, Program
@@ -105,7 +106,7 @@ def bare_fork(work: list[Job], workers: int) -> Callable[[], int]:
         processes = []
         for worker in range(workers):
             process = subprocess.Popen(
-                [*INTERPRETER, "-c", BARE_FORK, str(Path(judge.__file__).parents[2])],
+                [sys.executable, *OPTIONS, "-c", BARE_FORK, str(Path(judge.__file__).parents[2])],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,

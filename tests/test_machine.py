@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -142,3 +143,29 @@ def test_one_module_counts_cores() -> None:
             text = path.read_text()
             assert "cpu_count" not in text, path
             assert "sched_getaffinity" not in text, path
+
+
+@pytest.mark.parametrize(
+    ("wall_s", "idle_s", "own_s", "busy"),
+    [
+        (10.0, 10.0, 10.0, False),  # two cores, one of them idle
+        (10.0, 0.0, 10.0, False),  # it had a core for itself
+        (10.0, 0.0, 6.7, True),  # three processes on two cores
+        (5.0, 0.0, 0.01, True),  # it slept, and others left nothing
+        (5.0, 4.8, 0.01, False),  # it slept, and so did the machine
+        (5.0, None, 0.0, False),  # nothing is known
+    ],
+)
+def test_a_machine_is_busy_if_a_process_gets_less_than_a_core(
+    wall_s: float, idle_s: float | None, own_s: float, busy: bool
+) -> None:
+    assert machine.is_busy(wall_s, idle_s, own_s) is busy
+
+
+def test_idle_time_is_read_from_the_kernel() -> None:
+    first = machine.idle_s()
+    assert first is not None
+    time.sleep(0.05)
+    second = machine.idle_s()
+    assert second is not None
+    assert second >= first

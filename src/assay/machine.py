@@ -1,4 +1,4 @@
-"""Count the cores that this process may use.
+"""Count the cores that this process may use, and say whether they are free.
 
 A container's limit is rarely visible as a number of cores: ``os.cpu_count`` is that of the host,
 the affinity mask names the allowed cores, and a CPU quota of a control group limits their time.
@@ -15,6 +15,7 @@ from pathlib import Path, PurePosixPath
 
 PROC, FILES = Path("/proc/self"), ("mountinfo", "cgroup")
 CPUS = Path("/sys/devices/system/cpu")
+FREE_PART = 0.9  # of a CPU that a process gets on a machine that is not busy
 
 
 def usable_cores() -> int:
@@ -40,6 +41,23 @@ def allowed_cores() -> set[int]:
         return os.sched_getaffinity(0)
     except AttributeError:  # only Linux has it
         return set(range(os.cpu_count() or 1))
+
+
+def idle_s() -> float | None:
+    """Return the seconds in which a CPU was idle since the start, summed over the CPUs, or None."""
+    try:
+        figures = Path("/proc/stat").read_text().split("\n", 1)[0].split()
+        return sum(map(int, figures[4:6])) / os.sysconf("SC_CLK_TCK")
+    except (OSError, ValueError):
+        return None
+
+
+def is_busy(wall_s: float, idle_s: float | None, own_cpu_s: float) -> bool:
+    """Return whether a process could not have had most of a CPU for itself.
+
+    ``idle_s`` is how long CPUs were idle in that time, and ``own_cpu_s`` what the process used.
+    """
+    return idle_s is not None and idle_s + own_cpu_s < FREE_PART * wall_s
 
 
 def limit_by_quota(cores: int, quota: float | None) -> int:

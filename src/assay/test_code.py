@@ -16,9 +16,26 @@ from assay.types import Cases, Integrity, Tests
 BUILTINS = frozenset(dir(builtins))
 COMPARISONS = ("exact", "livecodebench", "tolerant")  # of texts
 GROUP = "cases"
+MOST_TOLERANCE = 1e9
+# Every comparison with a tolerance of ours uses this one. A tolerance is for finite numbers: an
+# infinity equals itself only, a NaN and a bool are not close to anything.
+CLOSE = """\
+from math import isfinite
+
+
+def are_close(expected, got, tolerance):
+    if isinstance(expected, bool) or isinstance(got, bool):
+        return False
+    try:
+        return isfinite(expected) and isfinite(got) and abs(expected - got) <= tolerance
+    except OverflowError:  # an integer above all floats
+        return False
+
+
+"""
 # Values are compared as Python does. Lists and tuples are equal, because JSON has only lists.
-MATCHER = """\
-def matcher():
+MATCHER = f"""\
+{CLOSE}def matcher():
     return lambda arguments, expected, got: same(expected, got) or (
         WRAPPED and isinstance(expected, list) and same(expected, [got])
     )
@@ -30,7 +47,7 @@ def same(expected, got):
     if isinstance(expected, dict) and isinstance(got, dict):
         return expected.keys() == got.keys() and all(same(expected[k], got[k]) for k in expected)
     if TOLERANCE and isinstance(expected, float) and isinstance(got, (int, float)):
-        return expected == got or abs(expected - got) <= TOLERANCE * max(1.0, abs(expected))
+        return expected == got or are_close(expected, got, TOLERANCE * max(1.0, abs(expected)))
     return expected == got
 """
 
@@ -46,12 +63,14 @@ def call_tests(
     """Return tests that call a function with arguments and compare what it returns.
 
     ``tolerance`` is for expected floats, relative above 1. ``wrapped``: an expected list may also
-    hold the result as its only item, as in APPS.
+    hold the result as its only item, as in APPS. Raise ValueError if there is no such tolerance.
     """
+    if not 0 <= tolerance < MOST_TOLERANCE:
+        raise ValueError(f"tolerance: is not from 0 to {MOST_TOLERANCE:g}")
     inputs = {GROUP: [plain.encode(list(arguments)) for arguments, _ in pairs]}
     expected = {GROUP: [plain.encode(value) for _, value in pairs]}
     cases = Cases(inputs, expected, codec.digest([inputs, expected]))
-    code = MATCHER.replace("TOLERANCE", repr(tolerance)).replace("WRAPPED", repr(wrapped))
+    code = MATCHER.replace("TOLERANCE", repr(float(tolerance))).replace("WRAPPED", repr(wrapped))
     return Tests(entry_point, code, preamble, integrity="separated", cases=cases)
 
 
@@ -78,10 +97,12 @@ def function_under_test(assertions: list[str]) -> str:
 def integrity_of(code: str, preamble: str, entry_point: str) -> Integrity:
     """Return whether the tests can run in a separate process.
 
-    They can if they need only the program's function, and only data goes in and out.
+    They can if they need only the program's function, and only data goes in and out. Exceptions
+    that steer control flow do not come out, so tests that name one cannot.
     """
     nodes = list(ast.walk(ast.parse(f"{preamble}\n{code}")))
-    needed = {n.id for n in nodes if isinstance(n, ast.Name)} - _bound(nodes) - BUILTINS
+    names = {n.id for n in nodes if isinstance(n, ast.Name)}
+    needed = names - _bound(nodes) - BUILTINS | names & plain.STEERING
     code_goes_in = any(isinstance(node, ast.Lambda | ast.ClassDef) for node in nodes)
     variables = {n.id for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
     code_comes_out = any(

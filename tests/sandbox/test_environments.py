@@ -272,7 +272,7 @@ def test_comments_in_a_lock_change_nothing(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("cache")
 def test_a_missing_python_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(environments.RECIPES, "tiny", tiny(tmp_path, python="2.5"))
-    with pytest.raises(SandboxError, match="needs Python 2.5. Install it so that python2.5 is on"):
+    with pytest.raises(SandboxError, match="needs Python 2.5, which is not installed. Run"):
         environments.create("tiny")
 
 

@@ -88,7 +88,7 @@ def test_samples_that_never_ran_are_neither_shared_nor_separated(
         verdicts = RunReader(evaluation.path.with_suffix("")).verdicts
         assert verdicts["mini/19", 1].integrity == verdicts["mini/19", 2].integrity == "not-run"
         show(evaluation, as_json=False)
-        assert "shared: 1 of 3 verdicts could be forged" in capsys.readouterr().out
+        assert "shared-tests: 1 of 3 verdicts could be forged" in capsys.readouterr().out
         # A run of an earlier version, which said "shared" of these.
         lines_of = evaluation.path.with_suffix("") / "verdicts.jsonl"
         lines_of.write_text(lines_of.read_text().replace('"not-run"', '"shared"'))

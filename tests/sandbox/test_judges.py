@@ -280,7 +280,7 @@ def test_a_worker_that_cannot_start_is_invalid_not_fail(monkeypatch: pytest.Monk
     monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[2]))
     script = process.SCRIPT.replace(
         "from assay.sandbox.judges.main import main;",
-        "from assay.sandbox.host import local; local.INTERPRETER = ('/bin/false',);"
+        "from assay.sandbox.host import local; local.OPTIONS = ('-c', 'pass');"
         "from assay.sandbox.judges.main import main;",
     )
     interpreter = tuple(script if part == process.SCRIPT else part for part in process.INTERPRETER)

@@ -10,12 +10,14 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from assay.sandbox import Sandbox, open_sandbox
+from assay.sandbox.environments.interpreters import choose
 from assay.sandbox.host.tiers import TIERS
 from assay.sandbox.kinds.process import ProcessSandbox
 from assay.types import Job, Limits, Program, Tests, Verdict
@@ -158,7 +160,7 @@ def test_the_host_is_neither_seen_nor_changed(sandbox: Sandbox, tmp_path: Path) 
     for folder in ("/home", str(tmp_path)):
         verdict = judged(sandbox, f"import os\nos.listdir({folder!r})")
         assert re.search("FileNotFound|Permission", verdict.detail), folder
-    for folder in ("", "/usr", os.path.realpath(sys.base_prefix)):
+    for folder in ("", "/usr", str(Path(os.path.realpath(choose().path)).parents[1])):
         verdict = judged(sandbox, f"open({folder + '/assay-was-here'!r}, 'w')")
         assert verdict.reason == "forbidden", folder
 
@@ -335,7 +337,7 @@ def test_an_error_of_the_source_comes_after_the_work_taken(sandbox: Sandbox) -> 
 def test_a_dead_sandbox_is_invalid_not_fail(
     sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("assay.sandbox.host.local.INTERPRETER", ("/bin/false",))
+    monkeypatch.setattr("assay.sandbox.host.local.OPTIONS", ("-c", "pass"))
     sandbox.close()
     verdict = judged(sandbox, GOOD)
     assert (verdict.status, verdict.reason) == ("invalid", "sandbox-error")
@@ -378,3 +380,13 @@ def test_a_program_that_works_keeps_its_place() -> None:
     order = [v.sample for v in opened.judge([job(busy, "f()"), job(GOOD, "f(1)", sample=1)])]
     opened.close()
     assert order == [0, 1]
+
+
+def test_a_program_that_measures_time_is_judged_while_no_other_runs(sandbox: Sandbox) -> None:
+    """Each writes down when it ran, by a clock that all programs share."""
+    code = "import time\nstart = time.monotonic()\ntime.sleep(0.3)\nend = time.monotonic()\n"
+    show = f"{code}print(start, end)\n"
+    jobs = [replace(job(show, "assert False", sample=n), alone=n == 2) for n in range(6)]
+    times = {v.sample: tuple(map(float, v.output.split())) for v in sandbox.judge(jobs)}
+    start, end = times.pop(2)
+    assert all(other[1] <= start or other[0] >= end for other in times.values())

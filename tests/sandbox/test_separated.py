@@ -116,6 +116,32 @@ def test_tests_that_catch_everything_do_not_catch_the_end(sandbox: Sandbox, code
     assert asserted(sandbox, code, tests).status == "fail"
 
 
+LOOPS = (
+    "for value in map(f, [1, 2]):\n    assert value == 7",
+    "assert all(map(f, [1, 2]))",
+    "assert not any(filter(f, [1, 2]))",
+    "assert [a == b for a, b in zip(map(f, [1, 2]), [7, 7])].count(False) == 0",
+    "from itertools import takewhile\nassert not list(takewhile(f, [1, 2]))",
+    "assert not list(iter(lambda: f(1), 7))",
+    "seen = [7 for x in map(f, [1])]\nassert seen == [] or f(1) == 7",
+    "def check(c):\n    for value in map(c, [1, 2]):\n        assert value == 7\ncheck(f)",
+    "try:\n    f(1)\nexcept (RuntimeError, ValueError, LookupError, AssertionError):\n    pass",
+)
+STEERING = (*sorted(plain.STEERING), "type('StopIteration', (StopIteration,), {})")
+
+
+@pytest.mark.parametrize("raised", STEERING)
+def test_no_exception_of_a_program_steers_the_tests(sandbox: Sandbox, raised: str) -> None:
+    """A program that raised StopIteration passed tests with map and filter."""
+    code = f"def f(x):\n    raise {raised}(x)"
+    tests = [Tests("f", loop, "", "separated") for loop in LOOPS]
+    jobs = [Job(t.code, 0, Program(code, "x"), t) for t in tests]
+    verdicts = list(sandbox.judge(jobs))
+    assert len(verdicts) == len(LOOPS)
+    assert [(v.task_id, v.status, v.detail) for v in verdicts if v.status != "fail"] == []
+    assert {v.reason for v in verdicts} <= {"exception", "exit"}
+
+
 def test_the_failing_test_is_told(sandbox: Sandbox) -> None:
     tests = "assert f(1) == 1\nassert f(2) == 3\nassert f(3) == 3\n"
     assert asserted(sandbox, "def f(x): return x", tests).failing_test == "assert f(2) == 3"
@@ -146,6 +172,40 @@ def test_cases_are_counted_by_group(sandbox: Sandbox) -> None:
     assert wrong.groups == {"base": (2, 2), "plus": (2, 3)}
     assert wrong.failing_test == "f(5)"
     assert wrong.detail == "expected 6, got 5"
+
+
+@pytest.mark.parametrize(
+    ("expected", "code", "detail"),
+    [
+        (0.3, "0.1 + 0.2", "expected 0.3, got 0.30000000000000004"),
+        ([*range(99)], "[*range(98), 7]", " (at [98]: 98, 7)"),
+        ([[0] * 99, [1, 2]], "[[0] * 99, [1, 3]]", " (at [1][1]: 2, 3)"),
+        ([0] * 999, "[0] * 998", " (998 items instead of 999)"),
+        ([[0] * 999], "[[0] * 998]", " (998 items instead of 999 at [0])"),
+        ("a" * 999, "'a' * 499 + 'b' * 500", f"(at [499]: {'a' * 20!r}, {'b' * 20!r})"),
+    ],
+)  # fmt: skip
+def test_the_detail_shows_what_differs(
+    expected: Any, code: str, detail: str, sandbox: Sandbox
+) -> None:
+    tests = cases({"base": [[0]]}, {"base": [expected]})
+    wrong = judged(sandbox, f"def f(x): return {code}", tests)
+    assert wrong.reason == "wrong-answer"
+    assert wrong.detail.endswith(detail), wrong.detail
+
+
+def test_a_value_that_is_equal_and_wrong_says_why(sandbox: Sandbox) -> None:
+    """A task may compare in its own way, and can say what it looks at."""
+    never = "def matcher():\n    return lambda arguments, expected, got: False\n"
+    explained = never + "def explain(arguments, expected, got):\n    return f'{got / 2} is odd'\n"
+    for matcher, returned, detail in (
+        (never, "1.5", "expected 1.5, got 1.5 (the task's own comparison does not accept it)"),
+        (explained, "3", "1.5 is odd"),
+        (explained, "'3'", "expected 1.5, got '3'"),
+    ):
+        tests = cases({"base": [[0]]}, {"base": [1.5]}, matcher)
+        wrong = judged(sandbox, f"def f(x): return {returned}", tests)
+        assert wrong.detail == detail
 
 
 def test_an_end_in_the_midst_keeps_what_was_right(sandbox: Sandbox) -> None:

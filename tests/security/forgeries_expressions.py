@@ -2,8 +2,9 @@
 
 ``FORGED_LITERALS`` answer "what does ``f(17)`` return?" without knowing. ``FORGED_CALLS`` know the
 expected output, which is part of the question, and try to return it without an input that leads
-there. Data only; what is executed runs in the sandbox. ``passes_upstream`` says what upstream's
-judge does, which executes ``assert OUTPUT == ANSWER`` after the code.
+there. ``FORGED_METHODS`` do so where the function calls methods of its argument. Data only; what is
+executed runs in the sandbox. ``passes_upstream`` says what upstream's judge does, which executes
+``assert OUTPUT == ANSWER`` after the code.
 """
 
 from __future__ import annotations
@@ -11,6 +12,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 CODE = "def f(n):\n    return n * 3 + 4\n"
+METHODS = (
+    "DATA = [1]\ndef f(text):\n    return len(DATA) * text.strip().count('a')\n"  # calls methods
+)
 ARGUMENT, OUTPUT = "17", "55"
 
 
@@ -77,4 +81,42 @@ FORGED_CALLS = (
     ForgedAnswer("another statement", "f(1)\nf = lambda n: 55", False),
     ForgedAnswer("unbalanced", "f(1))\ndef answer(): return (55", False),
     ForgedAnswer("nothing", "", False),
+)  # fmt: skip
+
+# Functions have room for attributes, and the target of a comprehension is assigned to.
+_BY_TARGETS = "for h.count in [lambda *_: 55] for h.strip in [lambda: h]"
+_LIAR = f"[h for h in [lambda: 0] {_BY_TARGETS}]"
+FORGED_METHODS = (
+    ForgedAnswer("methods by targets", f"f({_LIAR}[0])", True),
+    ForgedAnswer("methods by a keyword", f"f(text={_LIAR}[0])", True),
+    ForgedAnswer("methods by unpacking", f"f(*{_LIAR})", True),
+    ForgedAnswer("methods by unpacked keywords", f"f(**{{'text': {_LIAR}[0]}})", True),
+    ForgedAnswer("methods by a tuple of targets",
+                 "f([h for h in [lambda: 0] for h.count, h.strip in"
+                 " [(lambda *_: 55, lambda: h)]][0])", True),
+    ForgedAnswer("methods by a generator",
+                 f"f(list(h for h in [lambda: 0] {_BY_TARGETS})[0])", True),
+    ForgedAnswer("methods by a set", f"f({{h for h in [lambda: 0] {_BY_TARGETS}}}.pop())", True),
+    ForgedAnswer("methods by a dict",
+                 f"f({{h: 0 for h in [lambda: 0] {_BY_TARGETS}}}.popitem()[0])", True),
+    ForgedAnswer("methods in a lambda",
+                 f"f((lambda h: [h {_BY_TARGETS}][0])(lambda: 0))", True),
+    ForgedAnswer("methods by map",
+                 f"f(list(map(lambda h: [h {_BY_TARGETS}][0], [len]))[0])", False),
+    ForgedAnswer("methods of the function itself",
+                 "f([f for f.count in [lambda *_: 55] for f.strip in [lambda: f]][0])", True),
+    ForgedAnswer("methods of a method's copy",
+                 f"f([h for h in [lambda: 0].copy() {_BY_TARGETS}].pop())", True),
+    ForgedAnswer("an item by a target",
+                 "f([d for d in [['']] for d[0] in ['a' * 9]][0][0])", False),
+    ForgedAnswer("the function as its own argument", "f(f)", False),
+    ForgedAnswer("a bare lambda", "f(lambda *_: 55)", False),
+    ForgedAnswer("a lambda in a list", "f([lambda *_: 55])", False),
+    ForgedAnswer("a bound method", "f(''.count)", False),
+    ForgedAnswer("a generator", "f(x for x in 'a' * 55)", False),
+    ForgedAnswer("a type", "f(str)", False),
+    ForgedAnswer("data of the benchmark changed",
+                 "f([DATA.extend([0] * 54), 'a'][1])", True),
+    ForgedAnswer("data of the benchmark changed later",
+                 "f(*map(lambda x: DATA.extend([0] * 54) or x, ['a']))", True),
 )  # fmt: skip

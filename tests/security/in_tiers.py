@@ -36,18 +36,20 @@ LIMITS = Limits(cpu_s=4, wall_s=10)
 HARNESS = """
 import json, sys
 from dataclasses import asdict
+from assay.pipeline.stages.answers import judge_jobs
 from assay.sandbox import open_sandbox
-from assay.types import Cases, Job, Limits, Program, Tests, TextCases
+from assay.types import Answer, Cases, Job, Limits, Program, Tests, TextCases
 
 LINES = sys.stdin.readlines()
 
 def build(data):
     tests = data["tests"]
-    cases, texts = tests.pop("cases"), tests.pop("texts")
+    cases, texts, answer = tests.pop("cases"), tests.pop("texts"), tests.pop("answer")
     if texts:
         texts["packed"] = tuple(part.encode("latin-1") for part in texts["packed"])
         texts = TextCases(**texts)
-    tests = Tests(**tests, cases=cases and Cases(**cases), texts=texts)
+    answer = answer and Answer(**answer)
+    tests = Tests(**tests, cases=cases and Cases(**cases), texts=texts, answer=answer)
     program = Program(**data["program"])
     return Job(data["task_id"], data["sample"], program, tests, Limits(**data["limits"]))
 
@@ -59,7 +61,7 @@ def main():
         step = json.loads(line)
         jobs = list(map(build, step["jobs"]))
         if step["kind"] == "judge":
-            verdicts = list(sandbox.judge(jobs))
+            verdicts = list(judge_jobs(sandbox, jobs))
         else:
             verdicts = [verdict for verdict, _ in sandbox.outputs(jobs)]
         print(json.dumps(list(map(asdict, verdicts))), flush=True)

@@ -2,39 +2,46 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 import assay
 from assay import codec, plain
-from assay.types import Answer, Benchmark, Cases, Problem, Tests
+from assay.types import Answer, Benchmark, Cases, Job, Problem, Program, Tests
 from tests.security.forgeries_expressions import (
     ARGUMENT,
     CODE,
     FORGED_CALLS,
     FORGED_LITERALS,
+    FORGED_METHODS,
+    METHODS,
     OUTPUT,
     ForgedAnswer,
 )
+from tests.security.in_tiers import NAMES, Step, assert_all_failed, judge_in
 
+CALL = Answer("call", "f")
 EQUAL = "def matcher():\n    return lambda arguments, expected, got: got == expected\n"
 QUESTIONS = {
-    "literal": (FORGED_LITERALS, OUTPUT, Tests("f", EQUAL)),
-    "call": (FORGED_CALLS, f"f({ARGUMENT})", Tests("answer", EQUAL, CODE)),
+    "literal": (FORGED_LITERALS, OUTPUT, Tests("f", EQUAL, answer=Answer("literal", "f"))),
+    "call": (FORGED_CALLS, f"f({ARGUMENT})", Tests("answer", EQUAL, CODE, answer=CALL)),
+    "methods": (FORGED_METHODS, "f('a' * 55)", Tests("answer", EQUAL, METHODS, answer=CALL)),
 }
+REASONS = {"unparsable", "wrong-answer", "exception"}
 
 
-def question(kind: str) -> Benchmark:
-    """Return a benchmark with one problem: what f(17) returns, or for which input it is 55."""
-    _, reference, tests = QUESTIONS[kind]
+def whole_tests(name: str) -> Tests:
     expected = {"base": [plain.encode(int(OUTPUT))]}
     cases = Cases({"base": [[]]}, expected, codec.digest(expected))
-    whole = Tests(
-        tests.entry_point, tests.code, tests.preamble, "separated", cases, answer=Answer(kind, "f")
-    )
-    problem = Problem("Forged/0", "", reference, whole)
-    return Benchmark("forged", "1", codec.digest(kind), (problem,))
+    return replace(QUESTIONS[name][2], integrity="separated", cases=cases)
+
+
+def question(name: str) -> Benchmark:
+    """Return a benchmark with one problem: what f(17) returns, or for which input it is 55."""
+    problem = Problem("Forged/0", "", QUESTIONS[name][1], whole_tests(name))
+    return Benchmark("forged", "1", codec.digest(name), (problem,))
 
 
 @pytest.mark.parametrize("kind", QUESTIONS)
@@ -45,19 +52,44 @@ def test_no_forged_answer_passes(kind: str) -> None:
     assert verdicts.pop().status == "pass"
     assert [(f.name, v.detail) for f, v in zip(forged, verdicts, strict=True)
             if v.status != "fail"] == []  # fmt: skip
-    assert {v.reason for v in verdicts} <= {"unparsable", "wrong-answer"}
+    assert {v.reason for v in verdicts} <= REASONS
     assert {v.integrity for v in verdicts} == {"separated"}
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("tier", NAMES)
+def test_no_forged_call_passes_in_any_tier(tier: str) -> None:
+    """On the old code 13 of them passed: arguments were computed in the function's process."""
+    jobs = [
+        Job(f"{name} {one.name}", 0, Program(one.answer, "x"), whole_tests(name))
+        for name in ("call", "methods")
+        for one in QUESTIONS[name][0]
+    ]
+    honest = Job("honest", 0, Program(QUESTIONS["methods"][1], "x"), whole_tests("methods"))
+    verdicts = {v.task_id: v for v in judge_in(tier, [Step([*jobs, honest])], workers=2)}
+    assert verdicts.pop("honest").status == "pass"
+    assert len(verdicts) == len(jobs)
+    assert_all_failed(list(verdicts.values()))
+    assert {v.reason for v in verdicts.values()} <= REASONS
+
+
+@pytest.mark.parametrize("argument", ["'a' * 70_000", "[1] * 70_000"])
+def test_arguments_that_are_too_large_are_no_failure_of_a_worker(argument: str) -> None:
+    """Large values cross as digests. As arguments, these ended the tests' process."""
+    (verdict,) = assay.judge([("Forged/0", f"f({argument})")], question("call"), workers=1)
+    assert (verdict.status, verdict.reason) == ("fail", "unparsable")
+    assert "more than 65,536 items and characters" in verdict.detail
+
+
 def test_the_forged_answers_are_well_formed() -> None:
-    for forged in (FORGED_LITERALS, FORGED_CALLS):
+    for forged in (FORGED_LITERALS, FORGED_CALLS, FORGED_METHODS):
         assert len({one.answer for one in forged}) == len({one.name for one in forged})
         assert len(forged) == len({one.name for one in forged}) >= 20
         assert sum(one.passes_upstream for one in forged) >= 10
 
 
 def test_documents_give_the_right_counts() -> None:
-    every = (*FORGED_LITERALS, *FORGED_CALLS)
+    every = (*FORGED_LITERALS, *FORGED_CALLS, *FORGED_METHODS)
     docs = Path(__file__).parents[2] / "docs"
     passing = sum(one.passes_upstream for one in every)
     page = (docs / "newer-benchmarks.md").read_text()
@@ -65,12 +97,13 @@ def test_documents_give_the_right_counts() -> None:
     assert f"{len(every)} forged answers" in (docs / "sandbox.md").read_text()
 
 
-def passes_upstream(forged: ForgedAnswer, kind: str) -> bool:
+def passes_upstream(forged: ForgedAnswer, name: str) -> bool:
     """Judge as upstream does, in the sandbox: a rule on the text, then an assertion."""
     text = forged.answer
-    if ("f(" not in text) if kind == "call" else (f"f({ARGUMENT})" in text):
+    if (f"f({ARGUMENT})" in text) if name == "literal" else ("f(" not in text):
         return False
-    code = f"{CODE}\nassert {OUTPUT} == {text}\ndef passed():\n    return True\n"
+    code = f"{QUESTIONS[name][2].preamble or CODE}\nassert {OUTPUT} == {text}\n"
+    code += "def passed():\n    return True\n"
     tests = Tests("passed", "assert passed() is True\n", integrity="separated")
     problem = Problem("Upstream/0", "", "def passed():\n    return True\n", tests)
     benchmark = Benchmark("upstream", "1", codec.digest(text), (problem,))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
+from assay.errors import UsageError
 from assay.registry import Registry
 from assay.types import Capabilities, Cases, Job, Verdict
 
@@ -87,25 +88,28 @@ class Stage(Protocol[C, P, R_co]):
         ...
 
 
-sandboxes: Registry[Callable[[int, str], Sandbox]] = Registry(
+# A kind is opened with the number of workers, the tier, and what ``--python`` says.
+sandboxes: Registry[Callable[[int, str, str], Sandbox]] = Registry(
     "sandbox", "assay.sandbox.kinds", "assay.sandbox"
 )
 # Kinds that are written with a place: ``remote:URL``.
-remote_sandboxes: Registry[Callable[[str, int, str], Sandbox]] = Registry(
+remote_sandboxes: Registry[Callable[[str, int, str, str], Sandbox]] = Registry(
     "sandbox", "assay.sandbox.kinds", plug_ins=False
 )
 
 
-def open_sandbox(kind: str, workers: int, tier: str = "auto") -> Sandbox:
+def open_sandbox(kind: str, workers: int, tier: str = "auto", python: str = "") -> Sandbox:
     """Open a sandbox on this machine, or elsewhere. Raise SandboxError that says what it lacks.
 
-    ``kind`` is a name, or ``remote:URL``. ``tier`` requests one strength of isolation. A weaker one
-    is never used instead.
+    ``kind`` is a name, or ``remote:URL``. ``tier`` requests one strength of isolation, and
+    ``python`` the version or path of the Python that judges. Nothing else is ever used instead.
     """
+    if workers < 0:
+        raise UsageError(f"workers {workers}: must be 0 (one per core) or more. Change it.")
     name, _, place = kind.partition(":")
     if place:
-        return remote_sandboxes.get(name)(place, workers, tier)
-    return sandboxes.get(kind)(workers, tier)
+        return remote_sandboxes.get(name)(place, workers, tier, python)
+    return sandboxes.get(kind)(workers, tier, python)
 
 
 def run_here(

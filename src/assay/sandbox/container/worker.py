@@ -21,7 +21,14 @@ from assay.errors import SandboxError
 from assay.sandbox.container.runtime import OWNER_LABEL, WORKER_LABEL, Engine, owner
 from assay.sandbox.host.dozing import LOOK_EVERY_S, Dozing
 from assay.sandbox.host.local import ENVIRONMENT
-from assay.sandbox.host.worker import Server, WorkerLostError, WorkerSettings, end_process
+from assay.sandbox.host.worker import (
+    LateError,
+    ProcessWatch,
+    Server,
+    WorkerLostError,
+    WorkerSettings,
+    end_process,
+)
 from assay.sandbox.inside.judging import wire
 from assay.sandbox.inside.serving.container import LINK, PIECE
 from assay.sandbox.inside.serving.messages import RoleName, WorkerLimits
@@ -145,13 +152,13 @@ class _Stream:
         for start in range(0, len(data), PIECE):
             self._said += wire.frame(name, data[start : start + PIECE])
 
-    def message(self, name: bytes, deadline: float, dozing: Dozing | None) -> list[Any] | str:
+    def message(self, name: bytes, deadline: float, *looks: ProcessWatch | None) -> list[Any] | str:
         heard = self._heard[name]
         try:
             said, self._said = bytes(self._said), bytearray()
             self._write(said, deadline)
             while len(heard) < 4 or len(heard) < 4 + int.from_bytes(heard[:4], "big"):
-                whose, size = wire.FRAME.unpack(self._read(wire.FRAME.size, deadline, dozing))
+                whose, size = wire.FRAME.unpack(self._read(wire.FRAME.size, deadline, *looks))
                 self._heard[whose] += self._read(size, deadline)
             length = 4 + int.from_bytes(heard[:4], "big")
             answer: list[Any] | str = wire.loads(bytes(heard[4:length]))
@@ -169,11 +176,11 @@ class _Stream:
         left = memoryview(data)
         while left:
             if not _ready(self._input.fileno(), select.POLLOUT, _until(deadline)):
-                raise WorkerLostError("it does not listen")
+                raise LateError("it does not listen")
             with contextlib.suppress(BlockingIOError):
                 left = left[os.write(self._input.fileno(), left[:PIECE]) :]
 
-    def _read(self, size: int, deadline: float, dozing: Dozing | None = None) -> bytes:
+    def _read(self, size: int, deadline: float, *looks: ProcessWatch | None) -> bytes:
         while len(self._unread) < size:
             patience = min(_until(deadline), LOOK_EVERY_S)
             if _ready(self._output.fileno(), select.POLLIN, patience):
@@ -181,8 +188,10 @@ class _Stream:
                 if not piece:
                     raise EOFError
                 self._unread += piece
-            elif dozing:
-                dozing.look()
+            else:
+                for one in looks:
+                    if one:
+                        one.look()
         found = bytes(self._unread[:size])
         del self._unread[:size]
         return found
@@ -197,8 +206,8 @@ class _Inside(Server):
     def send_encoded(self, message: bytes) -> None:
         self._stream.send(self._name, _with_length(message))
 
-    def receive_any(self, deadline: float, dozing: Dozing | None = None) -> list[Any] | str:
-        return self._stream.message(self._name, deadline, dozing)
+    def receive_any(self, deadline: float, *looks: ProcessWatch | None) -> list[Any] | str:
+        return self._stream.message(self._name, deadline, *looks)
 
     def dozing(self, tell: Callable[[], None]) -> Dozing | None:
         return Dozing(self._stream.pid, tell) if self._stream.pid else None
@@ -230,7 +239,7 @@ def _with_length(message: bytes) -> bytes:
 
 def _until(deadline: float) -> float:
     if (left := deadline - time.monotonic()) <= 0:
-        raise WorkerLostError("no answer in time")
+        raise LateError("no answer in time")
     return left
 
 

@@ -9,7 +9,6 @@ import json
 import os
 import shutil
 import subprocess
-import sys
 import tempfile
 import time
 import zipfile
@@ -18,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from assay.errors import SandboxError
+from assay.sandbox.environments import interpreters
 from assay.sandbox.environments import store as environments
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def build(recipe: Recipe, folder: Path, announce: Announce) -> None:
 
 
 def _fill(recipe: Recipe, folder: Path, announce: Announce) -> None:
-    base = _python(recipe)
+    base = find_python(recipe)
     announce(f"creating environment '{recipe.name}' in {folder}")
     _run([base, "-m", "venv", str(folder)], recipe, "Install Python's venv module")
     python = str(folder / "bin" / "python")
@@ -132,17 +132,15 @@ def _unpack(archive: zipfile.ZipFile, member: str, target: Path, *, as_zip: bool
         path.write_bytes(archive.read(name))
 
 
-def _python(recipe: Recipe) -> str:
+def find_python(recipe: Recipe) -> str:
     """Return an interpreter of the version that the lock is for."""
-    if recipe.python == f"{sys.version_info.major}.{sys.version_info.minor}":
-        return sys.executable
-    found = shutil.which(f"python{recipe.python}")
-    if found is None:
+    try:
+        return interpreters.choose(recipe.python).path
+    except SandboxError as error:
         raise SandboxError(
-            f"environment '{recipe.name}': needs Python {recipe.python}. Install it so that "
-            f"python{recipe.python} is on PATH."
-        )
-    return found
+            f"environment '{recipe.name}': needs Python {recipe.python}, which is not installed. "
+            f"Run 'assay env python {recipe.python}' first."
+        ) from error
 
 
 def _run(

@@ -155,13 +155,18 @@ RECIPES = {
 }
 
 
-def find(name: str, tier: str = "") -> Environment:
+def find(name: str, tier: str = "", python: str = "") -> Environment:
     """Return the finished environment. Raise SandboxError that says how to get it.
 
     Also raise it if the sandbox's ``tier`` cannot give what the environment allows, because right
-    programs would fail there.
+    programs would fail there, or if ``python`` was chosen and its packages are for another version.
     """
     recipe = _recipe(name)
+    if python and python != recipe.python:
+        raise SandboxError(
+            f"environment '{name}': its packages are for Python {recipe.python}, not {python}. "
+            f"Omit --python, or give --python {recipe.python}."
+        )
     if recipe.allowed and tier == "landlock":
         raise SandboxError(
             f"environment '{name}': needs namespaces, which tier {tier} does not have. "

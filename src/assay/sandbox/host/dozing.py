@@ -1,4 +1,4 @@
-"""Notice that a process and all its descendants are waiting, not working."""
+"""Notice that a process and all its descendants only wait, or work too long."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ class Dozing:
         self._tell: Callable[[], None] | None = tell
         self._seen = (time.monotonic(), 0.0)
 
-    def look(self) -> None:
+    def look(self) -> bool:
         if self._tell is None:
-            return
+            return False
         before, used_before = self._seen
         used, runnable = work_of(self._pid)
         now, _ = self._seen = time.monotonic(), used
@@ -32,6 +32,24 @@ class Dozing:
         if used_before and not runnable and used - used_before < WORKING * (now - before):
             self._tell()
             self._tell = None
+        return False
+
+
+class Busy:
+    """Raise ``error`` when the processes below ``pid`` have used ``cpu_s`` since the first look."""
+
+    def __init__(self, pid: int, cpu_s: float, error: Exception) -> None:
+        self._pid, self._cpu_s, self._error = pid, cpu_s, error
+        self._before: float | None = None
+
+    def look(self) -> bool:
+        """Return whether they work. Then they reach their limit, however busy the machine is."""
+        used, runnable = work_of(self._pid)
+        if self._before is None:
+            self._before = used
+        if used - self._before > self._cpu_s:
+            raise self._error
+        return runnable
 
 
 def work_of(pid: int) -> tuple[float, bool]:

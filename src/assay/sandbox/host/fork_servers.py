@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Generator, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import TypeGuard, TypeVar
 
 from assay import text_cases, types
 from assay.errors import SandboxError
@@ -21,7 +21,14 @@ from assay.sandbox.host.report import BrokeWorker, Outcome, Report, SandboxFailu
 from assay.sandbox.host.turnstile import Turnstile
 from assay.sandbox.host.verdicts import verdict_of, with_outputs
 from assay.sandbox.host.warm import WarmWorkers
-from assay.sandbox.host.worker import Start, Worker, WorkerLostError, WorkerSettings
+from assay.sandbox.host.worker import (
+    BusyTestsError,
+    LateError,
+    Start,
+    Worker,
+    WorkerLostError,
+    WorkerSettings,
+)
 from assay.sandbox.inside.isolation.machine import Machine
 from assay.sandbox.inside.judging import wire
 from assay.sandbox.inside.judging.latest import Latest
@@ -118,7 +125,7 @@ class ForkServerSandbox(WarmWorkers[Worker]):
         return self._stream(jobs, self._run, self._dozing)
 
     def _run(self, job: Job, doze: Callable[[], None]) -> tuple[Job, Outcome]:
-        with self._alone.shared():
+        with self._alone.exclusive() if job.alone else self._alone.shared():
             report = self._report(job, doze)
         lost = 0
         for attempt in range(1, ATTEMPTS):
@@ -131,6 +138,12 @@ class ForkServerSandbox(WarmWorkers[Worker]):
                 with self._alone.shared():
                     report = self._report(job, doze)
                 continue
+            if lost > 1 and _is_late(report):
+                # Alone, it would keep all others waiting for as long again.
+                with self._alone.shared():
+                    if self._control_passes(job):
+                        return job, BrokeWorker(report.why)
+                break
             # The machine or another program may be the cause, so run it again, alone.
             with self._alone.exclusive():
                 others_s = self._others_s()
@@ -139,7 +152,6 @@ class ForkServerSandbox(WarmWorkers[Worker]):
                 if isinstance(report, Report) and _is_own_wait(report, _run_limits(job), others_s):
                     report = dataclasses.replace(report, pressure="")
                 if lost and _is_lost(report) and self._control_passes(job):
-                    assert isinstance(report, SandboxFailure)
                     return job, BrokeWorker(report.why)
             if report.killed_by_host:
                 break  # it ran alone, within its limits, so it is the cause itself
@@ -170,8 +182,8 @@ class ForkServerSandbox(WarmWorkers[Worker]):
         control = dataclasses.replace(job, program=honest.program, tests=tests)
         return verdict_of(control, self._report(control, lambda: None)).status == "pass"
 
-    def _report(self, job: Job, doze: Callable[[], None]) -> Report | SandboxFailure:
-        """Return the outcome of running a program."""
+    def _report(self, job: Job, doze: Callable[[], None]) -> Outcome:
+        """Return the outcome of running a program once."""
         tests = job.tests
         order = Order(task_of(job), _limits(job))
         timeout_s = _longest_s(job) * PATIENCE + GRACE_S
@@ -192,9 +204,13 @@ class ForkServerSandbox(WarmWorkers[Worker]):
                 body = functools.partial(for_oracle, tests)
                 key = self._digest(tests)
                 report = worker.judge_apart(order, key, seed, body, timeout_s, doze)
+        except BusyTestsError as error:
+            self._drop(worker)
+            return BrokeWorker(str(error), "timeout")
         except (WorkerLostError, SandboxError) as error:
             self._drop(worker)
-            return SandboxFailure(f"the fork server was lost: {error}", lost=True)
+            late = isinstance(error, LateError)
+            return SandboxFailure(f"the fork server was lost: {error}", lost=True, late=late)
         self._give_back(worker)
         if isinstance(report, SandboxFailure):
             return report
@@ -252,8 +268,12 @@ def cpu_share() -> float:
     return (time.thread_time() - used_s) / elapsed_s
 
 
-def _is_lost(report: Report | SandboxFailure) -> bool:
+def _is_lost(report: Outcome) -> TypeGuard[SandboxFailure]:
     return isinstance(report, SandboxFailure) and report.lost
+
+
+def _is_late(report: Outcome) -> TypeGuard[SandboxFailure]:
+    return isinstance(report, SandboxFailure) and report.late
 
 
 def settings_for(job: Job, tier: str, start: Start) -> WorkerSettings:

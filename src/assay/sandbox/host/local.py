@@ -10,7 +10,6 @@ import select
 import signal
 import socket
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable
@@ -21,28 +20,44 @@ import assay
 from assay.datasets import cache_dir
 from assay.errors import AssayError, SandboxError
 from assay.sandbox.environments import store as environments
-from assay.sandbox.host.dozing import LOOK_EVERY_S, Dozing, work_of
-from assay.sandbox.host.worker import Server, Start, WorkerLostError, WorkerSettings, end_process
+from assay.sandbox.environments.interpreters import Interpreter
+from assay.sandbox.host.dozing import LOOK_EVERY_S, Busy, Dozing, work_of
+from assay.sandbox.host.worker import (
+    BusyTestsError,
+    LateError,
+    ProcessWatch,
+    Server,
+    Start,
+    WorkerLostError,
+    WorkerSettings,
+    end_process,
+)
 from assay.sandbox.inside.judging import wire
-from assay.sandbox.inside.serving.messages import RoleName
+from assay.sandbox.inside.serving.messages import TESTS_CPU_S, TESTS_TOO_SLOW, RoleName
 
 # No site packages: what a program may import does not depend on what the user has installed.
 # A fixed hash seed: the order of a set must not decide a verdict.
-INTERPRETER = (sys.executable, "-P", "-S", "-s", "-B")
+OPTIONS = ("-P", "-S", "-s", "-B")
+# The code is in the working directory, not in an argument, which programs could read.
 SCRIPT = (
-    "import sys; sys.path.insert(0, sys.argv[1]);from inside.serving.server import main; main()"
+    "import os, sys; sys.path.insert(0, os.getcwd()); os.chdir('/');"
+    "from inside.serving.server import main; main()"
 )
 ENVIRONMENT = {"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", "PYTHONHASHSEED": "0"}
 START_S = 60.0
 CLEAN_UP_S = 30.0
+TESTS_ROOM = 1.25  # times the limit of the tests' own work: what they can end, they end first
 START_WITH_PACKAGES_S = 300.0  # from a cold disk
 
 
-def start_with(environment: str, tier: str) -> Start:
-    """Return the settings that depend on the environment. Raise SandboxError if it is unusable."""
+def start_with(environment: str, tier: str, python: Interpreter) -> Start:
+    """Return the settings that depend on the environment. Raise SandboxError if it is unusable.
+
+    An environment has its own interpreter. One that was chosen must have the same version.
+    """
     if not environment:
-        return Start(INTERPRETER, START_S, private=private_paths())
-    found = environments.find(environment, tier)
+        return Start((python.path, *OPTIONS), START_S, private=private_paths())
+    found = environments.find(environment, tier, python.minor if python.is_chosen else "")
     path = f"{found.folder}/bin:{ENVIRONMENT['PATH']}"
     return Start(
         (found.interpreter, "-P", "-s", "-B"),
@@ -96,12 +111,12 @@ class _Process(Server):
     def __init__(self, settings: WorkerSettings, role: RoleName, link: socket.socket) -> None:
         self._lock = threading.Lock()
         self._process = subprocess.Popen(
-            [*settings.interpreter, "-c", SCRIPT, str(Path(__file__).parents[1])],
+            [*settings.interpreter, "-c", SCRIPT],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             env={**ENVIRONMENT, **settings.inside.variables},
-            cwd="/",
+            cwd=Path(__file__).parents[1],
             start_new_session=True,  # Ctrl-C is the harness's to handle
             pass_fds=[link.fileno()],
         )
@@ -134,17 +149,18 @@ class _Process(Server):
     def dozing(self, tell: Callable[[], None]) -> Dozing:
         return Dozing(self._process.pid, tell)
 
-    def receive_any(self, deadline: float, dozing: Dozing | None = None) -> list[Any] | str:
+    def busy(self) -> Busy:
+        # Nothing inside ends a step of C: the first process of a pid namespace ignores its timers.
+        return Busy(self._process.pid, TESTS_ROOM * TESTS_CPU_S, BusyTestsError(TESTS_TOO_SLOW))
+
+    def receive_any(self, deadline: float, *looks: ProcessWatch | None) -> list[Any] | str:
         try:
             answers = self._output.fileno()
             # Not select(), which refuses descriptors above 1,023: one harness has many workers.
-            while (left := deadline - time.monotonic()) > 0:
-                if self._poll.poll(min(left, LOOK_EVERY_S) * 1000):
-                    break
-                if dozing:
-                    dozing.look()
-            else:
-                raise WorkerLostError("no answer in time")
+            while not self._poll.poll(LOOK_EVERY_S * 1000):
+                works = [one.look() for one in looks if one]
+                if time.monotonic() > deadline and not any(works):
+                    raise LateError("no answer in time")
             answer: list[Any] | str = wire.receive(answers)
         except (OSError, EOFError, ValueError) as error:
             raise WorkerLostError(str(error) or "it ended") from error

@@ -41,10 +41,14 @@ class Report:
 
 @dataclass(frozen=True, slots=True)
 class SandboxFailure:
-    """Report that the harness failed, so nothing was seen of a program. ``lost``: worker ended."""
+    """Report that the harness failed, so nothing was seen of a program.
+
+    ``lost``: the worker ended. ``late``: it did not answer in time, and was ended.
+    """
 
     why: str
     lost: bool = False
+    late: bool = False
 
     doubtful = True
     pressure = ""
@@ -53,9 +57,18 @@ class SandboxFailure:
 
 @dataclass(frozen=True, slots=True)
 class BrokeWorker:
-    """Report that a program ended its worker twice, while an honest one passes in such a worker."""
+    """Report that a program ended its worker.
+
+    It did so twice, while an honest one passes in such a worker, or its answers kept the tests busy
+    beyond their time.
+    """
 
     how: str
+    reason: str = "broke-worker"
+
+    doubtful = False
+    pressure = ""
+    killed_by_host = False
 
 
 Outcome = Report | SandboxFailure | BrokeWorker

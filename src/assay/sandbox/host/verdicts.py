@@ -12,7 +12,6 @@ from assay.types import Cases, Job, Limits, Status, Verdict
 # Results that are not a failure of the program, and the verdicts' reasons for them.
 INVALID = {"unfit": "sandbox-error", "unsupported": "unsupported"}
 LONGEST_LINE = 400  # characters of a program's last line in a verdict's detail
-BROKE_WORKER = "broke-worker"  # twice, while an honest program passes in such a worker
 
 
 def verdict_of(job: Job, outcome: Outcome) -> Verdict:
@@ -21,7 +20,7 @@ def verdict_of(job: Job, outcome: Outcome) -> Verdict:
         return invalid(job, "sandbox-error", outcome.why)
     if isinstance(outcome, BrokeWorker):
         return Verdict(
-            job.task_id, job.sample, "fail", BROKE_WORKER, outcome.how,
+            job.task_id, job.sample, "fail", outcome.reason, outcome.how,
             integrity=job.tests.integrity, rule=job.program.rule,
         )  # fmt: skip
     report, result = outcome, outcome.oracle_result or outcome.result

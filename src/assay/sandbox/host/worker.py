@@ -12,12 +12,12 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from assay.errors import SandboxError
-from assay.sandbox.host.dozing import Dozing
 from assay.sandbox.host.report import Report, SandboxFailure, parse_report
 from assay.sandbox.inside.judging import wire
 from assay.sandbox.inside.judging.latest import Latest
 from assay.sandbox.inside.judging.messages import read_result
 from assay.sandbox.inside.serving.messages import (
+    TESTS_TOO_SLOW,
     About,
     Beginning,
     Order,
@@ -51,6 +51,14 @@ class WorkerLostError(Exception):
     """Report that a process of the worker is gone or does not answer."""
 
 
+class LateError(WorkerLostError):
+    """Report that a process of the worker does not answer in time."""
+
+
+class BusyTestsError(WorkerLostError):
+    """Report that a program's answers keep its tests busy beyond their time."""
+
+
 def end_process(process: subprocess.Popen[bytes], last_resort: Callable[[], None]) -> None:
     """Close the process's input, which ends it.
 
@@ -67,6 +75,14 @@ def end_process(process: subprocess.Popen[bytes], last_resort: Callable[[], None
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
+
+
+class ProcessWatch(Protocol):
+    """A watch over processes while they do not answer."""
+
+    def look(self) -> bool:
+        """Return whether more time than planned makes sense, because CPU time is limited."""
+        ...
 
 
 class Server:
@@ -94,24 +110,33 @@ class Server:
         """Send a message. Raise WorkerLostError if the process is gone."""
         raise NotImplementedError
 
-    def receive(self, deadline: float, dozing: Dozing | None = None) -> list[Any]:
+    def receive(self, deadline: float, *looks: ProcessWatch | None) -> list[Any]:
         """Return the next answer. Raise WorkerLostError if it is late or reports a failure."""
-        answer = self.receive_any(deadline, dozing)
+        answer = self.receive_any(deadline, *looks)
+        if answer == TESTS_TOO_SLOW:
+            raise BusyTestsError(answer)
         if isinstance(answer, str):
             raise WorkerLostError(answer)
         return answer
 
-    def receive_any(self, deadline: float, dozing: Dozing | None = None) -> list[Any] | str:
-        """Return the next answer, even a failure. Raise WorkerLostError if it is late."""
+    def receive_any(self, deadline: float, *looks: ProcessWatch | None) -> list[Any] | str:
+        """Return the next answer, even a failure. Raise LateError if it is late.
+
+        Every second without an answer, the ``looks`` look at the processes.
+        """
         raise NotImplementedError
 
     def cpu_s(self) -> float:
         """Return the CPU seconds of the process and its descendants, or 0 if unknown."""
         return 0.0
 
-    def dozing(self, tell: Callable[[], None]) -> Dozing | None:
+    def dozing(self, tell: Callable[[], None]) -> ProcessWatch | None:
         """Return a detector for a process that only waits, or None if that cannot be seen."""
         raise NotImplementedError
+
+    def busy(self) -> ProcessWatch | None:
+        """Return a detector for an oracle that works too long, or None if it is ended inside."""
+        return None
 
     def kill(self) -> None:
         """End the process and all it started."""
@@ -180,7 +205,8 @@ class Worker:
             self._known.add(key, None, len(body))
         self._programs.send(order)
         deadline = time.monotonic() + timeout_s
-        result = read_result(self._oracle.receive(deadline, self._programs.dozing(doze)))
+        dozing, busy = self._programs.dozing(doze), self._oracle.busy()
+        result = read_result(self._oracle.receive(deadline, dozing, busy))
         return parse_report(self._programs.receive(deadline), result)
 
     def cpu_s(self) -> float:

@@ -50,7 +50,7 @@ def main(descriptor: int) -> None:
         for own in (descriptor, opening.gate, opening.room):
             os.set_inheritable(own, False)
         shared = Shared(opening.seed, FileTurnstile(opening.gate, opening.room), opening.dozing)
-        sandbox = TierSandbox(opening.workers, TIERS[opening.tier], None, shared)
+        sandbox = TierSandbox(opening.workers, TIERS[opening.tier], opening.python, None, shared)
         _JudgeProcess(connection, sandbox).serve()
     except EOFError:
         os._exit(0)

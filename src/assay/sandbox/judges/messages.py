@@ -16,6 +16,7 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from assay.sandbox import Item
+from assay.sandbox.environments.interpreters import Interpreter
 from assay.sandbox.inside.judging.latest import Latest
 from assay.types import Cases, Job, Limits, Problem, Program, Tests, Verdict
 
@@ -28,6 +29,7 @@ class Opening(NamedTuple):
     """Describe the sandbox of a judge process. Its first message."""
 
     tier: str
+    python: Interpreter
     workers: int
     dozing: int
     seed: str

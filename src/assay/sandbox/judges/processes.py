@@ -10,6 +10,7 @@ from typing import TypeVar
 
 from assay.machine import allowed_cores
 from assay.sandbox import Sandbox, Stage
+from assay.sandbox.environments.interpreters import Interpreter
 from assay.sandbox.host.fork_servers import most_dozing
 from assay.sandbox.host.turnstile import FileTurnstile
 from assay.sandbox.judges.dispatch import Dispatch
@@ -36,6 +37,7 @@ class JudgeProcesses:
         self,
         here: Sandbox,
         tier: str,
+        python: Interpreter,
         seed: str,
         alone: FileTurnstile,
         workers: int,
@@ -47,7 +49,7 @@ class JudgeProcesses:
         shares = [workers // judges + (number < workers % judges) for number in range(judges)]
         cores = split_cores(allowed_cores(), judges)
         self._openings = [
-            Opening(tier, share, dozing, seed, *alone.descriptors, own)
+            Opening(tier, python, share, dozing, seed, *alone.descriptors, own)
             for share, own in zip(shares, cores, strict=True)
         ]
         self._workers = workers

@@ -22,6 +22,7 @@ class JobPayload(NamedTuple):
     imports: tuple[str, ...]
     environment: str
     seed: str
+    alone: bool
 
 
 JobItem = Item[Tests, JobPayload]
@@ -30,7 +31,14 @@ JobItem = Item[Tests, JobPayload]
 def split_job(job: Job) -> tuple[Tests, JobPayload]:
     """Return a job as an item of a stage."""
     return job.tests, JobPayload(
-        job.task_id, job.sample, job.program, job.limits, job.imports, job.environment, job.seed
+        job.task_id,
+        job.sample,
+        job.program,
+        job.limits,
+        job.imports,
+        job.environment,
+        job.seed,
+        job.alone,
     )
 
 
@@ -95,5 +103,4 @@ def _invalid(tests: Tests, payload: JobPayload, why: str) -> Verdict:
 
 
 def _join(tests: Tests, payload: JobPayload) -> Job:
-    task_id, sample, program, limits, imports, environment, seed = payload
-    return Job(task_id, sample, program, tests, limits, imports, environment, seed)
+    return Job(tests=tests, **payload._asdict())

@@ -8,6 +8,7 @@ from assay.sandbox import Capabilities, sandboxes
 from assay.sandbox.container.image import image_id
 from assay.sandbox.container.runtime import EngineGoneError, find_engine
 from assay.sandbox.container.worker import INTERPRETER, ContainerServers
+from assay.sandbox.environments import interpreters
 from assay.sandbox.host.fork_servers import PROBE, ForkServerSandbox, settings_for
 from assay.sandbox.host.local import START_S
 from assay.sandbox.host.tiers import CONTAINER, PODMAN
@@ -58,7 +59,9 @@ def _settings(job: Job) -> WorkerSettings:
 
 
 @sandboxes.register("docker")
-def _open(workers: int, tier: str) -> DockerSandbox:
+def _open(workers: int, tier: str, python: str = "") -> DockerSandbox:
     if tier != "auto":
         raise SandboxError(f"--sandbox-tier {tier}: containers have one tier. Omit the option.")
-    return DockerSandbox(workers or usable_cores())
+    opened = DockerSandbox(workers or usable_cores())
+    interpreters.require(python, opened, "Build an image with the other version")
+    return opened

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
-import platform
 import secrets
 from pathlib import Path
 
 from assay.errors import SandboxError
 from assay.machine import usable_cores
 from assay.sandbox import Capabilities, Sandbox, sandboxes
+from assay.sandbox.environments import interpreters
+from assay.sandbox.environments.interpreters import Interpreter
 from assay.sandbox.host.fork_servers import PROBE, ForkServerSandbox, Shared, settings_for
 from assay.sandbox.host.local import LocalServers, start_with
 from assay.sandbox.host.tiers import TIERS, WATCHED, Tier
@@ -25,13 +27,25 @@ class TierSandbox(ForkServerSandbox):
     """Keep fork servers on this machine, isolated by a tier that is known to work here."""
 
     def __init__(
-        self, workers: int, tier: Tier, first: Worker | None, shared: Shared | None = None
+        self,
+        workers: int,
+        tier: Tier,
+        python: Interpreter,
+        first: Worker | None = None,
+        shared: Shared | None = None,
     ) -> None:
         self.tier = tier
+        self.python = python
         super().__init__(workers, first, shared)
 
+    def capabilities(self) -> Capabilities:
+        tier, python = self.tier, self.python
+        return Capabilities(
+            "process", tier.name, python.name, tier.guarantees, tier.gaps, interpreter=python.path
+        )
+
     def _settings(self, job: Job) -> WorkerSettings:
-        return _settings(self.tier, job)
+        return _settings(self.tier, job, self.python)
 
     def _new_worker(self, settings: WorkerSettings) -> Worker:
         return Worker(settings, LocalServers(settings))
@@ -40,13 +54,15 @@ class TierSandbox(ForkServerSandbox):
 class ProcessSandbox(TierSandbox):
     """Choose the tier, and say what it promises."""
 
-    def __init__(self, workers: int, tier: str = "auto", shared: Shared | None = None) -> None:
-        found, first, self._refused = _first_worker(tier)
-        super().__init__(workers, found, first, shared)
+    def __init__(
+        self, workers: int, tier: str = "auto", shared: Shared | None = None, python: str = ""
+    ) -> None:
+        interpreter = interpreters.choose(python)
+        found, first, self._refused = _first_worker(tier, interpreter)
+        super().__init__(workers, found, interpreter, first, shared)
         self._limits = first.limits_by
 
     def capabilities(self) -> Capabilities:
-        python = f"{platform.python_implementation()} {platform.python_version()}".lower()
         gaps, guarantees = self.tier.gaps, self.tier.guarantees
         if self._limits:
             guarantees = (
@@ -55,16 +71,16 @@ class ProcessSandbox(TierSandbox):
             )
         else:
             gaps = (*gaps, *WATCHED)
-        return Capabilities(
-            "process", self.tier.name, python, guarantees, gaps, refused=self._refused
+        return dataclasses.replace(
+            super().capabilities(), guarantees=guarantees, gaps=gaps, refused=self._refused
         )
 
 
-def _settings(tier: Tier, job: Job) -> WorkerSettings:
-    return settings_for(job, tier.name, start_with(job.environment, tier.name))
+def _settings(tier: Tier, job: Job, python: Interpreter) -> WorkerSettings:
+    return settings_for(job, tier.name, start_with(job.environment, tier.name, python))
 
 
-def _first_worker(wanted: str) -> tuple[Tier, Worker, tuple[str, ...]]:
+def _first_worker(wanted: str, python: Interpreter) -> tuple[Tier, Worker, tuple[str, ...]]:
     """Return the strongest tier this machine allows, or only the requested one."""
     if wanted not in ("auto", *TIERS):
         raise SandboxError(f"sandbox tier '{wanted}': unknown. Choose auto, {', '.join(TIERS)}.")
@@ -76,7 +92,7 @@ def _first_worker(wanted: str) -> tuple[Tier, Worker, tuple[str, ...]]:
             not_for_us.append(f"tier {tier.name} {why}")
             continue
         try:
-            settings = _settings(tier, PROBE)
+            settings = _settings(tier, PROBE, python)
             return tier, Worker(settings, LocalServers(settings)), tuple(refusals)
         except SandboxError as error:
             refusals.append(f"tier {tier.name}: {error}")
@@ -107,15 +123,17 @@ def count_judges(workers: int, cores: int) -> int:
 
 
 @sandboxes.register("process")
-def _open(workers: int, tier: str) -> Sandbox:
+def _open(workers: int, tier: str, python: str = "") -> Sandbox:
     cores = usable_cores()
     workers = workers or cores
     judges = count_judges(workers, cores)
-    return open_judges(workers, tier, judges) if judges else ProcessSandbox(workers, tier)
+    if judges:
+        return open_judges(workers, tier, judges, python)
+    return ProcessSandbox(workers, tier, python=python)
 
 
-def open_judges(workers: int, tier: str, judges: int) -> JudgeProcesses:
+def open_judges(workers: int, tier: str, judges: int, python: str = "") -> JudgeProcesses:
     """Open a sandbox whose workers are shared by judge processes."""
     alone, seed = open_file_turnstile(), secrets.token_hex(16)
-    here = ProcessSandbox(workers, tier, Shared(seed, alone))
-    return JudgeProcesses(here, here.tier.name, seed, alone, workers, judges)
+    here = ProcessSandbox(workers, tier, Shared(seed, alone), python)
+    return JudgeProcesses(here, here.tier.name, here.python, seed, alone, workers, judges)

@@ -10,6 +10,7 @@ from pathlib import Path
 from assay.borders.tokens import read_token
 from assay.errors import SandboxError
 from assay.sandbox import Capabilities, run_here
+from assay.sandbox.environments import interpreters
 from assay.sandbox.remote.client import JudgeClient
 from assay.sandbox.remote.exchange import Exchange, Names, Remote
 from assay.sandbox.sandbox import remote_sandboxes
@@ -86,5 +87,7 @@ def _read_about(client: JudgeClient) -> Remote:
 
 
 @remote_sandboxes.register("remote")
-def _open(place: str, workers: int, tier: str) -> RemoteSandbox:
-    return RemoteSandbox(place, workers, tier)
+def _open(place: str, workers: int, tier: str, python: str = "") -> RemoteSandbox:
+    opened = RemoteSandbox(place, workers, tier)
+    interpreters.require(python, opened, f"Start the judge service with --python {python}")
+    return opened

@@ -22,6 +22,7 @@ from assay.errors import SandboxError
 from assay.machine import usable_cores
 from assay.protocol import tests_digest
 from assay.sandbox import Capabilities, run_here, sandboxes
+from assay.sandbox.environments import interpreters
 from assay.sandbox.host.fork_servers import (
     ATTEMPTS,
     GRACE_S,
@@ -301,7 +302,9 @@ def _note(text: str) -> None:
 
 
 @sandboxes.register("wasm")
-def _open(workers: int, tier: str) -> WasmSandbox:
+def _open(workers: int, tier: str, python: str = "") -> WasmSandbox:
     if tier not in ("auto", TIER):
         raise SandboxError(f"--sandbox-tier {tier}: wasm has one tier, {TIER}. Omit the option.")
-    return WasmSandbox(workers or usable_cores())
+    opened = WasmSandbox(workers or usable_cores())
+    interpreters.require(python, opened, "Use --sandbox process")
+    return opened

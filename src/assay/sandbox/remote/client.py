@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
+from assay.borders.reading import parse_json
 from assay.errors import SandboxError
 
 INTERFACE = 1  # of the service
@@ -69,12 +70,16 @@ def parse_address(url: str, token: str = "") -> Address:
     try:
         parts = urlsplit(url)
         port = parts.port
+        (parts.hostname or "").encode("idna")  # as it is looked up
     except ValueError:
         parts, port = urlsplit(""), None
-    if parts.scheme not in ("http", "https") or not parts.hostname or parts.query:
+    is_http = parts.scheme in ("http", "https") and url.isascii() and url.isprintable()
+    if not is_http or not parts.hostname or parts.query:
         raise SandboxError(
             f"{url!r}: is not the address of a judge service. Give http://HOST:PORT."
         )
+    if not (token.isascii() and token.isprintable()):
+        raise SandboxError("token: has characters that no token has. Give that of the service.")
     encrypted = parts.scheme == "https"
     headers = {}
     if token:
@@ -203,7 +208,7 @@ class JudgeClient:
     def _check_judge(self, given: str) -> None:
         """Raise SandboxError if the service has changed, before any of its verdicts is used."""
         try:
-            found = json.loads(given)
+            found = parse_json(given)
         except ValueError:
             found = given
         if found != self._judge:
@@ -215,7 +220,7 @@ class JudgeClient:
     def _refuse(self, status: int, headers: Any, content: bytes) -> None:
         """Raise the error that an answer stands for."""
         try:
-            data = json.loads(content)
+            data = parse_json(content)
             detail = str(data["detail"])
         except (ValueError, KeyError, TypeError):
             data, detail = {}, content[:200].decode(errors="replace")

@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from assay.sandbox.selftest.attack import HELPERS, Attack
 from assay.sandbox.selftest.attacks_on_limits import ON_LIMITS
+from assay.test_code import CLOSE
 
 TIME = (
     Attack("infinite loop", "while True: pass", ("timeout",), cpu_s=1),
@@ -260,11 +261,42 @@ VERDICTS = (
 )  # fmt: skip
 
 # What shared tests do not promise, separated ones do.
-SEPARATED = tuple(
-    replace(attack, name=f"{attack.name}, tests separated", integrity="separated")
-    for attack in VERDICTS
-    if "shared" in attack.not_promised
-)
+SEPARATED = (
+    *(
+        replace(attack, name=f"{attack.name}, tests separated", integrity="separated")
+        for attack in VERDICTS
+        if "shared" in attack.not_promised
+    ),
+    Attack(
+        "exceptions that end a loop of the tests",
+        "def f(x): raise StopIteration", ("exception",),
+        tests="for value in map(f, [1, 2]): assert value == 41", integrity="separated",
+    ),
+    Attack(
+        "exceptions that end the tests",
+        "def f(x): raise KeyboardInterrupt if x else SystemExit", ("exception", "exit"),
+        tests="try: f(0), f(1)\nexcept RuntimeError: pass", integrity="separated",
+    ),
+    Attack(
+        "function with methods of its own",
+        "def f():\n    def liar(): pass\n    liar.count = lambda: 41\n    return liar",
+        ("exception",), tests="assert f().count() == 41", integrity="separated",
+    ),
+    Attack(
+        "number for an infinity", "def f(): return 1.0", ("wrong-answer",),
+        tests=f"{CLOSE}assert are_close(float('inf'), f(), 1.0)", integrity="separated",
+    ),
+    # Got through: 120,000 integers with one hash, which take minutes in one step of C. They have
+    # different hashes in a Python of 32 bits, such as that of wasm. The harness does not see the
+    # CPU time of tests in a container, so there they end by wall time, with their worker.
+    Attack(
+        "integers that collide in a set of the tests",
+        "def f(): return [n * (2**61 - 1) for n in range(60_000)]",
+        ("timeout", "wrong-answer", "broke-worker"),
+        tests="many = [*f(), *(n + 60_000 * (2**61 - 1) for n in f())]\nassert set(many) == {1}",
+        integrity="separated",
+    ),
+)  # fmt: skip
 
 LEAVE_BEHIND = Attack("leftovers, part one", "open('left', 'w').write('x')")
 LOOK_FOR_IT = Attack("leftovers of the previous program", "import os\nassert os.listdir('.') == []")

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from assay.errors import SandboxError
+from assay.sandbox.environments.interpreters import choose
 from assay.sandbox.host.tiers import TIERS
 from assay.sandbox.inside.isolation import landlock
 from assay.sandbox.kinds.process import ProcessSandbox
@@ -34,18 +35,20 @@ class Diagnosis:
     chosen: str
 
 
-def diagnose() -> Diagnosis:
-    """Try every tier, and return the results."""
-    tiers = tuple(_examine(name) for name in TIERS)
+def diagnose(python: str = "") -> Diagnosis:
+    """Try every tier with the Python that judges, and return the results."""
+    interpreter = choose(python)
+    tiers = tuple(_examine(name, python) for name in TIERS)
     chosen = next((tier.name for tier in tiers if not tier.refusal), "")
-    return Diagnosis(_features(), tiers, chosen)
+    features = _features() | {"Python": f"{interpreter.version}, {interpreter.path}"}
+    return Diagnosis(features, tiers, chosen)
 
 
-def _examine(name: str) -> TierReport:
+def _examine(name: str, python: str) -> TierReport:
     tier = TIERS[name]
     refusal, guarantees, gaps = "", tier.guarantees, tier.gaps
     try:
-        sandbox = ProcessSandbox(1, name)
+        sandbox = ProcessSandbox(1, name, python=python)
     except SandboxError as error:
         refusal = str(error).partition("(")[2].rpartition(")")[0] or str(error)
     else:

@@ -20,6 +20,7 @@ from assay import codec
 from assay.datasets import cache_dir, file_sha256, read_sealed, write_sealed
 from assay.distribution import install_hint
 from assay.errors import SandboxError
+from assay.sandbox.environments import interpreters
 
 PACKAGES = ("wasmtime", "componentize-py")
 HERE = Path(__file__).parent
@@ -136,7 +137,8 @@ def _componentize(folder: Path, target: Path) -> None:
 
 def _write_host_names(target: Path) -> None:
     """Write, in a separate process, the standard library's names that a guest may lack."""
-    script = [sys.executable, "-I", "-S", "-W", "ignore", str(HERE / "host_names.py"), str(target)]
+    python = interpreters.choose().path
+    script = [python, "-I", "-S", "-W", "ignore", str(HERE / "host_names.py"), str(target)]
     subprocess.run(
         script, capture_output=True, stdin=subprocess.DEVNULL, check=True, timeout=BUILD_S
     )
@@ -159,7 +161,7 @@ def _digest_of_inputs() -> str:
     here = [
         platform.machine(),
         sys.platform,
-        *sys.version_info[:2],
+        interpreters.choose().minor,
     ]  # the guest gets this Python's names
     digest = hashlib.sha256(json.dumps([_versions(), STACK_BYTES, here]).encode())
     sources = [JUDGING / f"{name}.py" for name in SHARED]

@@ -11,15 +11,24 @@ from typing import Any, NoReturn, Protocol
 
 from . import foresee, judge, unstopped, wire
 from .messages import Failure, Group, Result, TestBody
-from .plain import decode, encode, has_opaque
+from .plain import STEERING, decode, encode, has_opaque
 
 SHORT = 200
+NEAR = 20  # characters of a text after its first difference
 
 Answer = tuple[Any, Failure | None]  # a value, or a failure
 
 
 class EndedError(Exception):
     """Report that the program is gone, or sends what no honest one sends."""
+
+
+class SteeringError(Exception):
+    """Stand for an exception of the program that would steer the tests' own control flow.
+
+    A StopIteration ends a ``map`` or ``filter`` of the tests early and without a failure. No test
+    can name this class, so none takes it for an expected error.
+    """
 
 
 class StopError(BaseException):
@@ -174,7 +183,8 @@ class CaseTests:
     """Run tests that are data. The code of the tests decides what matches.
 
     If it has a function ``read_arguments``, that makes arguments of an input: a few characters can
-    stand for a list of millions.
+    stand for a list of millions. A function ``explain`` says why a value is wrong, if that does not
+    follow from the expected one.
     """
 
     def __init__(self, body: TestBody) -> None:
@@ -182,6 +192,7 @@ class CaseTests:
         namespace = judge.prepared(judge.compiled(body.preamble, judge.PREAMBLE))
         exec(judge.compiled(body.code, judge.TESTS), namespace)
         self._matcher: Any = namespace["matcher"]
+        self._explain: Any = namespace.get("explain", _compare)  # why a value is wrong
         read: Any = namespace.get("read_arguments", decode)
         inputs, expected = body.inputs or {}, body.expected or {}
         self._inputs = {group: list(map(read, calls)) for group, calls in inputs.items()}
@@ -242,8 +253,11 @@ class CaseTests:
     ) -> Result:
         call = _shown_call(self._name, arguments, {})
         if failure is None:
-            told = f"expected {_shown(expected)}, got {_shown(got)}"
-            return judge.fail("wrong-answer", told, call)
+            try:
+                why = str(self._explain(arguments, expected, got))
+            except Exception:  # it may expect a number
+                why = _compare(arguments, expected, got)
+            return judge.fail("wrong-answer", why, call)
         return judge.fail(failure.reason, failure.detail, call if failure.raised else "")
 
 
@@ -271,6 +285,8 @@ def _unfit(why: str) -> Result:
 
 def _error(failure: Failure) -> Exception:
     """Return an exception like the one that the program raised, for tests that catch it."""
+    if failure.raised in STEERING:
+        return SteeringError(failure.detail)
     kind = getattr(builtins, failure.raised, None)
     if isinstance(kind, type) and issubclass(kind, Exception):
         with contextlib.suppress(TypeError):  # some need more than a message
@@ -288,6 +304,43 @@ def _shown(value: Any) -> str:
         return shorten(repr(value))
     except Exception:  # an integer too large to print, a nesting too deep
         return f"<{type(value).__name__}>"
+
+
+def _compare(_arguments: list[Any], expected: Any, got: Any) -> str:
+    """Return both values, and where they differ if that is not in the text.
+
+    Texts are compared, not values: a program chooses what is slow to compare.
+    """
+    wanted, found = _shown(expected), _shown(got)
+    both = f"expected {wanted}, got {found}"
+    if wanted != found and max(len(wanted), len(found)) < SHORT:
+        return both
+    place = ""
+    while type(expected) is type(got) and isinstance(expected, (list, tuple)):
+        if len(expected) != len(got):
+            return f"{both} ({len(got)} items instead of {len(expected)}{place and ' at ' + place})"
+        pairs = enumerate(zip(expected, got, strict=True))
+        unequal = next(((n, a, b) for n, (a, b) in pairs if _text(a) != _text(b)), None)
+        if unequal is None:
+            break
+        number, expected, got = unequal
+        place += f"[{number}]"
+    if isinstance(expected, str) and isinstance(got, str) and expected != got:
+        number = next((n for n, (a, b) in enumerate(zip(expected, got)) if a != b), 0)  # noqa: B905
+        place += f"[{number}]"
+        expected, got = expected[number : number + NEAR], got[number : number + NEAR]
+    if place:
+        return f"{both} (at {place}: {_shown(expected)}, {_shown(got)})"
+    if type(expected) is not type(got):
+        return f"{both} ({type(got).__name__} instead of {type(expected).__name__})"
+    return f"{both} (the task's own comparison does not accept it)" if wanted == found else both
+
+
+def _text(value: Any) -> str:
+    try:
+        return repr(value)
+    except Exception:  # as in _shown
+        return type(value).__name__
 
 
 def shorten(text: str, most: int = SHORT) -> str:

@@ -9,14 +9,17 @@ from __future__ import annotations
 import contextlib
 import os
 import select
+import signal
 import socket
 import subprocess
 import sys
 
 from ..judging import wire
+from .messages import TESTS_TOO_SLOW
 
 SERVERS = (b"z", b"o")  # zygote and oracle
 PIECE = 1 << 16
+END_S = 2.0  # for a server to end after it has closed its output
 HOLD_MS = 2  # an oracle's answer waits this long for the zygote's, to go with it
 LINK = 200  # the descriptor of a server's end of what is between the two
 
@@ -43,10 +46,19 @@ def main() -> None:
                     held += wire.frame(outputs[descriptor], piece)
                     complete |= outputs[descriptor] == SERVERS[0]
                 else:
+                    wire.write(1, bytes(held) + _last_words(outputs[descriptor], servers))
                     raise EOFError
             if complete or len(held) > PIECE:
                 wire.write(1, bytes(held))
                 held.clear()
+
+
+def _last_words(name: bytes, servers: dict[bytes, subprocess.Popen[bytes]]) -> bytes:
+    """Return what is reported for a server that ended: only for an oracle that used up its time."""
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        if servers[name].wait(END_S) == -signal.SIGVTALRM:
+            return wire.frame(name, wire.measured(wire.dumps(TESTS_TOO_SLOW)))
+    return b""
 
 
 def _started(

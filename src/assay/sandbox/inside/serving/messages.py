@@ -10,6 +10,8 @@ from typing import Any, Literal, NamedTuple
 from ..judging.messages import Result, Task
 
 RoleName = Literal["keeper", "oracle"]
+TESTS_CPU_S = 20.0  # of the tests' own work for one program
+TESTS_TOO_SLOW = "its answers take too long to check"
 SCRIPTS = "scripts"  # in place of an integrity: programs that read standard input
 
 

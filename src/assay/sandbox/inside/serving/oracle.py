@@ -26,12 +26,11 @@ from ..judging import judge, scripts, trial, wire
 from ..judging.latest import Latest
 from ..judging.messages import Failure, Result, TestBody
 from ..judging.trial import EndedError
-from .messages import Turn
+from .messages import TESTS_CPU_S, TESTS_TOO_SLOW, Turn
 from .sample import JOBS, LINK
 
-CPU_S = 20.0  # of the tests' own work for one program
 LOOKS = 100  # at the tests' own work, in its limit
-BACKSTOP = 2  # times the limit: it counts ticks
+BACKSTOP = 3  # times the limit: it counts ticks, and whoever watches from outside comes first
 LARGEST_ANSWER = 64 << 20
 MOST_ITEMS = 2_000_000  # of a message: each takes about 100 bytes when it is read
 LOOK_EVERY_MS = 100
@@ -167,10 +166,10 @@ class Oracle:
         try:
             # Random inputs are the same for every program, and no program can predict them.
             random.seed(turn.seed)
-            with limit_work(CPU_S):
+            with limit_work(TESTS_CPU_S):
                 return tests.run(channel)
         except TooSlowError:
-            return judge.fail("timeout", "its answers take too long to check")
+            return judge.fail("timeout", TESTS_TOO_SLOW)
         except MemoryError:
             return judge.fail("memory", "its answers need more memory than the tests have")
         finally:
@@ -202,7 +201,9 @@ class Oracle:
 def limit_work(cpu_s: float) -> Iterator[None]:
     """Raise TooSlowError within the block once it has used this many CPU seconds.
 
-    The timers count ticks. They only decide when to look at the exact clock.
+    The timers count ticks. They only decide when to look at the exact clock. A step of C that never
+    returns to Python is ended from outside: by the harness, in a container by the second timer. The
+    first process of a pid namespace would ignore that one.
     """
     end_s = time.process_time() + cpu_s
 
@@ -212,7 +213,6 @@ def limit_work(cpu_s: float) -> Iterator[None]:
 
     signal.signal(signal.SIGPROF, look)
     signal.setitimer(signal.ITIMER_PROF, cpu_s / LOOKS, cpu_s / LOOKS)
-    # Ends this process if one step of the tests never returns to Python.
     signal.setitimer(signal.ITIMER_VIRTUAL, BACKSTOP * cpu_s)
     try:
         yield

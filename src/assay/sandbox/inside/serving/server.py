@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import _imp
 import contextlib
+import gc
 import importlib
 import os
 import signal
+import sys
+import types
 from collections.abc import Callable
 from typing import Any, Protocol
 
@@ -21,6 +25,7 @@ WARM = (
     "string", "typing",
 )  # fmt: skip
 MOST_DESCRIPTORS = 1 << 20
+HIDDEN = "<sandbox>"  # the file of all functions of this package
 
 
 class Role(Protocol):
@@ -66,6 +71,7 @@ def _keeper(settings: Settings) -> tuple[Role, About]:
     if len(os.listdir("/proc/self/task")) > 1:
         raise RuntimeError("an import started a thread, which no fork survives")
     machine = Machine()
+    hide_paths()
     opened = tiers.start(settings)
     about = About(opened.limit.name if opened.limit else "")
     if settings.integrity == SCRIPTS:
@@ -78,8 +84,31 @@ def _oracle(settings: Settings) -> tuple[Role, About]:
 
     for name in WARM:
         importlib.import_module(name)
+    hide_paths()
     tiers.isolate_oracle(settings)
     return oracle.Oracle(), About()
+
+
+def hide_paths() -> None:
+    """Replace the path of this code on the host, which frames, tracebacks and modules would show.
+
+    Call it after all imports of this package. Functions that no module names are found too.
+    """
+    package = __name__.partition(".")[0]
+    folder = os.path.dirname(sys.modules[package].__path__[0])
+    for one in gc.get_objects():
+        if type(one) is types.FunctionType and one.__code__.co_filename.startswith(folder):
+            # As importlib does for cached code.
+            _imp._fix_co_filename(one.__code__, HIDDEN)  # type: ignore[attr-defined]
+    for name, module in sys.modules.items():
+        if name.partition(".")[0] == package:
+            module.__file__ = HIDDEN
+            vars(module)["__cached__"] = module.__spec__ = module.__loader__ = None
+            if hasattr(module, "__path__"):
+                module.__path__ = []
+    sys.path[:] = [path for path in sys.path if not path.startswith(folder)]
+    for path in [path for path in sys.path_importer_cache if path.startswith(folder)]:
+        del sys.path_importer_cache[path]
 
 
 ROLES: dict[RoleName, Callable[[Settings], tuple[Role, About]]] = {

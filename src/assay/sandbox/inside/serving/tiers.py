@@ -15,6 +15,7 @@ from __future__ import annotations
 import _socket
 import contextlib
 import os
+import select
 import signal
 import stat
 import time
@@ -32,6 +33,7 @@ from .zygote import READY, serve
 FIRST_UID = 100_000  # with the worker's pid added: processes are counted per user
 OTHERS = 1024  # processes of the same user on the host that may start meanwhile
 MANY = 10_000  # processes at a time
+LEAVE_S = 2.0  # for a worker to end itself after its harness
 WORDS = 500  # of a zygote that cannot start
 
 
@@ -175,6 +177,8 @@ def isolate_oracle(settings: Settings) -> None:
     else:
         others = os.geteuid() == 0 and all(map(_others_can_enter, visible.python_folders()))
         uid = FIRST_UID + os.getpid() if others else None
+        if tier != "container":  # where the first process ends everything
+            _wait_outside(None)
         readable = visible.readable_pieces(shown, hidden)
         rules = landlock.Rules(readable, visible.DEVICES, listed=shown, alone=True)
     sample.limit_worker(limits, 0)  # it starts no processes
@@ -231,15 +235,28 @@ def _wait_outside(limit: cgroup.TreeLimit | None, leave: Callable[[], None] = la
     try:
         kernel.prctl(kernel.PR_SET_DUMPABLE, 0)
         # When these close, the harness knows that the worker is gone.
-        for descriptor in (0, 1, 2, sample.JOBS, sample.REPORTS, sample.LINK):
+        for descriptor in (0, 1, 2, sample.REPORTS, sample.LINK):
             os.close(descriptor)
-        os.waitpid(child, 0)
+        _wait_for(child)
         _end_descendants()
     finally:
         if limit:
             limit.remove()
         leave()
         os._exit(0)
+
+
+def _wait_for(child: int) -> None:
+    """Wait for the child's end. Kill it if it stays after the harness: it may be in a step of C."""
+    ended = os.pidfd_open(child)
+    poll = select.poll()
+    poll.register(ended, select.POLLIN)
+    poll.register(sample.JOBS, 0)  # only whether the harness is gone
+    poll.poll()
+    poll.unregister(sample.JOBS)
+    if not poll.poll(LEAVE_S * 1000):
+        os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
 
 
 def _end_descendants() -> None:
