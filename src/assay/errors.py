@@ -4,6 +4,9 @@
 class AssayError(Exception):
     """An error in one line: the file or option, what is wrong, and what to do."""
 
+    def __str__(self) -> str:
+        return " ".join(super().__str__().split("\n"))  # a name may have lines
+
 
 class UsageError(AssayError):
     """The arguments or options are not valid."""

@@ -11,7 +11,7 @@ from assay import codec
 from assay.types import Decoding, Limits, PromptForm, PromptImports, Tests, TimeRule
 
 TEMPLATE_VARIABLES = "chat_template_kwargs"  # an option of all engines that render templates
-VERSION = 2  # of the protocol's meaning; results of version 1 do not have the field
+VERSION = 3  # of the protocol's meaning; results of version 1 do not have the field
 
 
 @dataclass(frozen=True, slots=True)

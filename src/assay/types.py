@@ -30,10 +30,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class TimeRule:
-    """Derive a problem's CPU limit from the CPU time of its reference.
-
-    The limit is ``factor`` times that time, at least ``least_s``, and at most the fixed limit.
-    """
+    """A CPU limit of ``factor`` times the reference's time, from ``least_s`` to the fixed limit."""
 
     least_s: float
     factor: float
@@ -136,8 +133,11 @@ class Benchmark:
     cpu_s: Mapping[str, float] = field(default_factory=dict)  # by task, from the time rule
     strategies: Mapping[str, Strategy] = field(default_factory=dict)  # its own, by name
     only_own_strategies: bool = False  # the general ones do not fit its problems
+    default_strategy: str = "standard"  # reproduces published scores
     prompt_form: PromptForm | None = None  # the only one that fits; none: the model's own
+    max_tokens: int = 512  # default of a completion: upstream's where 512 would cut answers off
     measures: tuple[Measure, ...] = ()  # of programs that passed, beside their score
+    timed: frozenset[str] = frozenset()  # tasks whose tests measure wall time; judged alone
 
     def form_for(self, model_form: PromptForm) -> PromptForm:
         """Return the form of its prompts for a model that is usually prompted in ``model_form``."""
@@ -166,6 +166,7 @@ class Prompt:
     text: str = ""
     stop: tuple[str, ...] = ()
     suffix: str | None = None
+    prefill: str = ""  # what the answer begins with, in the completion's text too
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,6 +262,7 @@ class Job(Sample):
     imports: tuple[str, ...] = ()
     environment: str = ""
     seed: str = ""  # for tests with random inputs; none: a secret of the sandbox
+    alone: bool = False  # while no other program runs in the sandbox
 
 
 @dataclass(frozen=True, slots=True)
@@ -324,3 +326,4 @@ class Capabilities:
     files: bool = True  # whether programs have a folder to write into
     refused: tuple[str, ...] = ()  # stronger tiers that do not work here, and why
     image: str = ""  # digest of the image that programs run in, if there is one
+    interpreter: str = ""  # path of the Python that judges, if it is on this machine

@@ -13,10 +13,13 @@ from assay import api, codec, runs
 from assay.errors import UsageError
 from assay.report.comparison import describe_decision, summarize_comparison, summarize_family
 from assay.runs import Result
+from assay.runs._rest import Rest
 from assay.runs.compare import group_results
-from assay.runs.result import ProblemResult
+from assay.runs.result import ProblemResult, ScoreResult
 from assay.runs.result_json import parse_result, render_result
+from assay.scoring import Tally, estimates
 from tests.in_process import run_command
+from tests.runs.consistent import agree
 
 GOLDEN = Path(__file__).parent / "golden" / "result_all.json"
 
@@ -34,7 +37,14 @@ def result(
         ProblemResult(f"t/{first + i}", n, c, cluster=clusters[i] if clusters else None)
         for i, c in enumerate(passed)
     )
-    return replace(base, run=name, model=name, problems=problems, coverage=None)
+    tallies = [Tally(p.task_id, p.n, p.passed, p.cluster) for p in problems]
+    scores = ScoreResult(
+        total=len(problems), completed=0, passed=sum(c > 0 for c in passed),
+        samples=n * len(problems), samples_passed=sum(passed), errors=0, invalid=0, truncated=0,
+        pass_at={found.k: found for found in estimates(tallies)},
+    )  # fmt: skip
+    made = replace(base, run=name, model=name, problems=problems, coverage=None, results=scores)
+    return agree(replace(made, rest=Rest()))
 
 
 def flips(gained: int, lost: int, both: int, neither: int) -> tuple[Result, Result]:
@@ -212,7 +222,7 @@ def test_what_is_printed() -> None:
         lines[3] == "decision  undecided: the difference can be 0, and it can be 2 points or more"
     )
     assert lines[4].startswith("gained 10 (6.1 %): t/0, t/1, ")
-    assert lines[-1] == "could show  a difference of 6.2 points or more, with 80 % power"
+    assert "could show  a difference of 6.2 points or more, with 80 % power" in lines
 
 
 def test_python_and_command_line_agree(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ import pytest
 from assay.runs import build_result, open_run, write_result
 from assay.runs.about import parse_environment
 from assay.scoring import BestOfN, coverage, estimates, group_scores, tally
+from assay.scoring.intervals import wilson
 from assay.types import Benchmark, Completion, Estimate, Verdict
 from tests.in_process import Done, run_command
 from tests.runs.test_folder import MODEL
@@ -29,6 +30,8 @@ WRONG = "def f(): pass"
 VOLATILE = {
     "timestamp", "run", "path", "platform", "machine", "cpus", "python", "assay", "guarantees",
     "gaps", "refused", "tier", "inference_s", "judging_cpu_s", "judging_wall_s", "image",
+    "loading_s", "generating_s", "judging_s", "whole_s",
+    "interpreter",
 }  # fmt: skip
 
 ENVIRONMENTS: list[Any] = [
@@ -152,7 +155,7 @@ def build(folder: Path) -> str:
     result = build_result(
         run, BASE, tallies, coverage(tallies, 2, 164), estimates(tallies),
         group_scores(task_ids, verdicts, ["base", "plus"]), {"t/9": "timeout: 10 s"}, (1.0, 2.0),
-        BestOfN("first", 2, Estimate(1, 0.5, 0.1, 0.9, 2), 1, {"t/0": 0, "t/1": 1}),
+        BestOfN("first", 2, Estimate(1, 0.5, *wilson(0.5, 2), 2), 1, {"t/0": 0, "t/1": 1}),
     )  # fmt: skip
     write_result(result)
     run.close()

@@ -17,6 +17,7 @@ from assay.cli.history import history
 from assay.runs import Environment, Result, build_result, open_run, write_result
 from assay.scoring import as_failed, coverage, estimate, estimates, tally
 from assay.types import Integrity, Status, Verdict
+from tests.runs.consistent import fit_protocol
 from tests.runs.test_folder import MODEL
 from tests.test_protocol import BASE
 
@@ -25,13 +26,15 @@ LEFT_OUT = "20.0 % with the 8 left-out samples counted as failed"
 
 def evaluation(folder: Path, statuses: list[Status], integrity: Integrity = "separated") -> Result:
     """A run with one sample a problem."""
-    run = open_run(folder, BASE, MODEL, fresh=True)
+    protocol = fit_protocol(BASE, [f"t/{number}" for number in range(len(statuses))])
+    run = open_run(folder, protocol, MODEL, fresh=True)
     run.add_environment(Environment())
     for number, status in enumerate(statuses):
-        run.add_verdict(Verdict(f"t/{number}", 0, status, "reason", integrity=integrity))
+        reason = {"pass": "passed", "fail": "exit", "invalid": "sandbox-error"}[status]
+        run.add_verdict(Verdict(f"t/{number}", 0, status, reason, integrity=integrity))
     tallies = tally([v.task_id for v in run.verdicts.values()], run.verdicts.values())
     result = build_result(
-        run, BASE, tallies, coverage(tallies, 1, len(tallies)), estimates(tallies)
+        run, protocol, tallies, coverage(tallies, 1, len(tallies)), estimates(tallies)
     )
     write_result(result)
     run.close()
@@ -79,8 +82,10 @@ def test_history_and_compare_mark_the_score(two_of_ten: Result) -> None:
     asked = ["--results-dir", str(folder)]
     listed = CliRunner().invoke(history, asked).output.splitlines()
     assert [line for line in listed if "100.0 % (20.0 %)" in line]
-    assert "count as failed" in listed[-1]
-    shown = CliRunner().invoke(compare, [str(two_of_ten.path), str(other.path), *asked])
+    assert any("count as failed" in line for line in listed)
+    assert "!partial !invalid no-gpu" in listed[2]
+    assert [line.partition(":")[0] for line in listed[-3:]] == ["!partial", "!invalid", "no-gpu"]
+    shown = CliRunner().invoke(compare, [str(two_of_ten.path), str(other.path), "--force", *asked])
     first, second, *_ = shown.stdout.splitlines()
     assert LEFT_OUT in first
     assert "left-out" not in second
@@ -102,7 +107,7 @@ def test_the_summary_says_when_verdicts_are_shared(
 ) -> None:
     """Only the results file did before."""
     said = summary(evaluation(tmp_path, ["pass", "fail", "invalid"], integrity), capsys)
-    line = "  integrity shared: 2 of 2 verdicts could be forged by their program"
+    line = "  marked    shared-tests: 2 of 2 verdicts could be forged by a program"
     assert (line in said.splitlines()) is is_said
 
 

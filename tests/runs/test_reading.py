@@ -13,6 +13,7 @@ from assay.errors import RunError
 from assay.runs import Result, compare, find_result, list_runs, open_run, read_tsv, render_result
 from assay.runs.result_json import parse_result
 from assay.scoring import Tally
+from tests.runs.consistent import make_consistent
 from tests.runs.test_folder import MODEL
 from tests.test_protocol import BASE
 
@@ -30,6 +31,7 @@ RESULT: dict[str, Any] = {
     "protocol": BASE.to_json(),
     "run": "mini_20260101_000000",
 }
+RESULT = make_consistent(RESULT)
 
 
 def typed(content: dict[str, Any]) -> Result:

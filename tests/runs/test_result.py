@@ -12,9 +12,10 @@ from typing import Any
 
 import pytest
 
+from assay import codec
 from assay.errors import RunError
-from assay.protocol import PromptSettings, RecordedProtocol
-from assay.runs import read_result, render_result, write_result
+from assay.protocol import VERSION, PromptSettings, RecordedProtocol
+from assay.runs import compare, read_result, render_result, write_result
 from assay.runs.about import Environment, read_about, write_about
 from assay.runs.batch_output import BatchOutput
 from assay.runs.result import (
@@ -32,6 +33,7 @@ from assay.runs.result import (
 )
 from assay.scoring import Coverage
 from assay.types import Decoding, ModelIdentity
+from tests.runs.consistent import make_consistent, rehash
 from tests.runs.test_batch_output import SETTINGS
 from tests.runs.test_folder import MODEL
 
@@ -39,7 +41,6 @@ DOCS = Path(__file__).parents[2] / "docs" / "results.md"
 GOLDEN = Path(__file__).parent / "golden"
 CODE = re.compile("`([^`]+)`")
 UNKNOWN = {"future": {"a": [1, 2]}}
-EARLIER = "0123456789abcdef" * 4
 
 
 def content_of(name: str) -> dict[str, Any]:
@@ -47,7 +48,7 @@ def content_of(name: str) -> dict[str, Any]:
     found |= {"run": "mini_20260101_000000", "timestamp": "2026-01-01T00:00:00+00:00"}
     if found["environment"]["cpus"] == "<int>":  # a placeholder
         found |= {name: content_of("all")[name] for name in ("environment", "timing")}
-    return found
+    return make_consistent(found)
 
 
 def read(content: dict[str, Any], folder: Path) -> Result:
@@ -89,6 +90,7 @@ def test_keys_of_a_newer_version_survive_wherever_they_are(name: str, tmp_path: 
         if place in (".results.intervals", ".results.groups") or place.endswith(".intervals"):
             continue  # their keys are names of scores and groups
         dict(objects(newer))[place] |= UNKNOWN
+        newer["protocol"] = rehash(newer["protocol"])
         result = read(newer, tmp_path)
         assert render_result(result) == newer, place
         # A change of what is known here does not undo that.
@@ -101,26 +103,36 @@ def test_files_of_earlier_versions_are_read(tmp_path: Path) -> None:
     """The first version had no coverage, tests' seed, asking, groups, or level of an interval."""
     content = content_of("all")
     for name in (
-        "coverage", "tests_seed", "publishable", "not_publishable", "continued_in", "timing",
-        "environment", "model_identity",
+        "coverage", "tests_seed", "publishable", "not_publishable", "marks", "continued_in",
+        "timing", "environment", "model_identity",
     ):  # fmt: skip
         del content[name]
     for name in ("left_out_as_failed", "groups", "best_of_n", "integrity", "truncated", "samples"):
         del content["results"][name]
-    del content["results"]["intervals"]["pass_at_1"]["level"]
-    del content["results"]["intervals"]["pass_at_1"]["method"]
+    for name in ("level", "method", "version"):
+        del content["results"]["intervals"]["pass_at_1"][name]
     for name in (*(f.name for f in fields(PromptSettings)), "min_p", "repetition_penalty"):
         del content["config"][name]
     for name in ("version", "asking", "prompt_imports", "environment"):
         del content["protocol"][name]
-    content["protocol"]["hash"] = EARLIER
+    content["protocol"] = rehash(content["protocol"])
     result = read(content, tmp_path)
-    assert (result.protocol_hash, result.protocol.asking, result.config.asking) == (
-        EARLIER, None, None,
-    )  # fmt: skip
+    assert (result.protocol.asking, result.config.asking) == (None, None)
     assert result.pass_at[1].level == 0.95
     assert result.complete
     assert render_result(result) == content
+
+
+def test_a_result_of_version_2_is_read_and_compared_with_its_own_kind(tmp_path: Path) -> None:
+    """The file was written by the last version of assay that had version 2 of the protocol."""
+    content = json.loads((GOLDEN / "version_2.json").read_text())
+    result = read(content, tmp_path)
+    assert render_result(result) == content
+    fields_hashed = {name: v for name, v in content["protocol"].items() if name != "hash"}
+    assert result.protocol_hash == codec.digest(fields_hashed)
+    assert compare(result, result).protocol_differences == ()
+    newer = replace(result, protocol=replace(result.protocol, version=VERSION, python="other"))
+    assert compare(result, newer).protocol_differences == (("version", 2, VERSION),)
 
 
 @pytest.mark.parametrize(
@@ -158,7 +170,7 @@ def documented() -> dict[str, set[str]]:
 def test_the_docs_list_exactly_the_keys_of_the_type() -> None:
     keys = documented()
     outer = {key.partition(".")[0].removesuffix("[]") for key in keys if not key.startswith("pass")}
-    assert outer == names(Result) - {"path", "rest"}
+    assert outer == (names(Result) - {"path", "rest"}) | {"marks"}  # which follow from others
     inner = {key.split(".")[1] for key in keys if key.startswith("results.")}
     assert inner - {"pass_at_1", "intervals"} == names(ScoreResult) - {"pass_at"}
 

@@ -106,8 +106,12 @@ def open_bounded(path: Path, most: int, *, follow: bool = True, unpack: bool = T
     if os.fstat(file.fileno()).st_size > most:
         file.close()
         raise ValueError(f"is larger than {_size(most)}")
-    is_packed = unpack and file.read(len(GZIP)) == GZIP
-    file.seek(0)
+    try:
+        is_packed = unpack and file.read(len(GZIP)) == GZIP
+        file.seek(0)
+    except OSError:  # such as of /proc/self/mem
+        file.close()
+        raise
     content = gzip.GzipFile(fileobj=file, mode="rb") if is_packed else file
     return io.BufferedReader(_Bounded(file, content, most), 1 << 16)  # type: ignore[arg-type]
 
@@ -194,10 +198,10 @@ class Reader:
         with self.reporting(path):
             return self.read_bytes(path).decode()
 
-    def read_json(self, path: Path) -> Any:
-        """Return the data of a JSON file."""
+    def read_json(self, path: Path, *, any_number: bool = False) -> Any:
+        """Return the data of a JSON file. ``any_number`` is that of ``parse_json``."""
         with self.reporting(path):
-            return parse_json(self.read_bytes(path))
+            return parse_json(self.read_bytes(path), any_number=any_number)
 
     def lines(self, path: Path) -> Iterator[bytes]:
         """Yield the lines with their ends, one at a time."""

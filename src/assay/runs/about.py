@@ -137,4 +137,6 @@ def parse_environment(content: Any) -> Environment:
 def render_environment(environment: Environment) -> Any:
     """Return an environment as files have it."""
     found = codec.to_json(environment)
+    if environment.sandbox and not environment.sandbox.interpreter:  # earlier versions lack it
+        del found["sandbox"]["interpreter"]
     return {name: value for name, value in found.items() if value is not None}

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from assay.errors import UsageError
 from assay.protocol import Difference, differences
+from assay.runs.marks import MarkName
 from assay.runs.result import Result
 from assay.runs.result_json import render_result
 from assay.scoring import Tally
@@ -47,6 +48,8 @@ class Comparison(Statistics):
     run_b: str
     pass_at_1_a: float | None
     pass_at_1_b: float | None
+    marks_a: tuple[MarkName, ...]
+    marks_b: tuple[MarkName, ...]
     is_paired: bool
     gained: tuple[str, ...]
     lost: tuple[str, ...]
@@ -113,6 +116,8 @@ def compare(
         run_b=b.run,
         pass_at_1_a=_pass_at_1(a),
         pass_at_1_b=_pass_at_1(b),
+        marks_a=a.marks,
+        marks_b=b.marks,
         is_paired=not unpaired,
         gained=tuple(task for task, (old, new) in shares.items() if new > old),
         lost=tuple(task for task, (old, new) in shares.items() if new < old),

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 COMPLETIONS, VERDICTS = "completions.jsonl", "verdicts.jsonl"
 PROGRAMS = "programs.jsonl"  # runs of earlier versions have none
+PARTS = "parts.jsonl"  # runs of earlier versions have none
 _FIELDS = [field.name for field in dataclasses.fields(Completion)]
 _after_text = operator.attrgetter(*_FIELDS[_FIELDS.index("text") + 1 :])
 
@@ -48,6 +49,19 @@ class ProgramRecord(Sample):
 
     code: str
     rule: str
+
+
+@dataclass(frozen=True, slots=True)
+class PartTimes:
+    """Wall seconds of a part of a run. Those of all parts are added.
+
+    Requests and programs overlap. Each second in which any of them was busy counts once.
+    """
+
+    loading_s: float  # in which the run waited for the model before its first completion began
+    generating_s: float
+    judging_s: float  # in which at least one program was with the judge
+    whole_s: float
 
 
 class JudgedLines(NamedTuple):
@@ -133,6 +147,10 @@ class RunReader:
         """
         return RunReader._read(self, PROGRAMS, ProgramRecord)
 
+    def read_parts(self) -> Iterable[PartTimes]:
+        """Yield the times of the run's parts; none if the run is of an earlier version."""
+        return RunReader._read(self, PARTS, PartTimes)
+
     @property
     def verdicts(self) -> dict[SampleKey, Verdict]:
         """The latest verdict on each sample, including invalid ones."""
@@ -160,11 +178,13 @@ class RunWriter(RunReader):
             self._lines: dict[str, JsonLines] = {}
             for name, record_type in (
                 (COMPLETIONS, Completion), (PROGRAMS, ProgramRecord), (VERDICTS, Verdict),
+                (PARTS, PartTimes),
             ):  # fmt: skip
                 self._lines[name] = JsonLines(path / name, record_type)
                 opened.callback(self._lines[name].close)
             self._append_lock = threading.Lock()
             self._lines[PROGRAMS].cut_off_half_a_line()
+            self._lines[PARTS].cut_off_half_a_line()
             self._load(path, about)
             self._opened = opened.pop_all()
 
@@ -227,6 +247,11 @@ class RunWriter(RunReader):
         record = ProgramRecord(sample.task_id, sample.sample, program.code, program.rule)
         with self._append_lock:
             self._lines[PROGRAMS].append(encode_line(record))
+
+    def add_part(self, times: PartTimes) -> None:
+        """Record the times since the last part."""
+        with self._append_lock:
+            self._lines[PARTS].append(encode_line(times))
 
     def add_verdict(self, verdict: Verdict) -> None:
         self.add_judged([encode_judged(verdict)])

@@ -6,7 +6,7 @@ import contextlib
 import datetime
 import os
 import re
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from assay.protocol import RecordedProtocol
 from assay.runs._files import DOCUMENTS
 from assay.runs._shapes import PROTOCOL, wrong_field
 from assay.runs.about import RUN_FILE, RunAbout, read_about
+from assay.runs.checks.run_folder import check_folder, read_checked_result
 from assay.runs.folder import run_folders
 from assay.runs.result import Result
 from assay.runs.result_json import parse_protocol, read_result, render_result
@@ -25,6 +26,8 @@ from assay.types import ModelIdentity
 PROTOCOL_FILE = "protocol.json"
 RESULT_NAME = re.compile(r".+_\d{8}_\d{6}(-\d+)?\.json")
 DAYS = re.compile(r"(\d{1,5})d")
+
+MOST_NAME = 250  # characters of a file's name, without its ending
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +150,17 @@ def list_runs(
     return sorted(found.values(), key=lambda entry: entry.timestamp, reverse=True)
 
 
+def check_runs(runs: Iterable[RunEntry], warn: Callable[[str], None]) -> list[RunEntry]:
+    """Return the runs whose results agree with their folders. ``warn`` gets a line for others."""
+    found = []
+    for run in runs:
+        with _warning(warn):
+            if run.result and run.result.folder.is_dir():
+                check_folder(run.result, run.result.folder)
+            found.append(run)
+    return found
+
+
 def _is_unfinished(folder: Path) -> bool:
     # Not Path.exists, which fails for a name that is too long.
     return not os.path.exists(f"{folder}.json")  # noqa: PTH110
@@ -172,7 +186,8 @@ def collect_runs(
 ) -> list[RunEntry]:
     """Return each of the runs once, by results folder, results file, run folder or name.
 
-    Without references, return the runs of ``results_dir``. ``warn`` is as for ``list_runs``.
+    Without references, return the runs of ``results_dir``. ``warn`` is as for ``list_runs``. Every
+    result is compared with the verdicts of its run.
     """
     found: dict[tuple[str, str, str], RunEntry] = {}
     for reference in references or [str(results_dir)]:
@@ -183,15 +198,17 @@ def collect_runs(
 
 def _find_runs(reference: str, results_dir: Path, warn: Callable[[str], None]) -> list[RunEntry]:
     path = Path(reference)
-    is_run = (path / RUN_FILE).exists() or path.with_name(f"{path.name}.json").is_file()
+    if len(path.name) > MOST_NAME:
+        raise RunError(f"{path.name[:40]}…: the name is too long. Give the path of a folder.")
+    is_run = (path / RUN_FILE).exists() or (path.parent / f"{path.name}.json").is_file()
     if path.is_dir() and not is_run:
-        return list_runs(path, warn)
+        return list_runs(path, warn, read_checked_result)
     if path == results_dir:  # which nobody has created yet
         return []
     try:
         return [_finished(find_result(reference, results_dir))]
     except RunError:
-        if not (path / RUN_FILE).is_file() or path.with_name(f"{path.name}.json").exists():
+        if not (path / RUN_FILE).is_file() or (path.parent / f"{path.name}.json").exists():
             raise
         return [describe_folder(path)]  # not finished
 
@@ -230,14 +247,19 @@ def _describe(path: Path, about: RunAbout) -> RunEntry:
 
 
 def find_result(reference: str, results_dir: Path) -> Result:
-    """Read a result by its file, by its run's folder, or by its name in ``results_dir``."""
-    return read_result(find_result_file(reference, results_dir))
+    """Read a result by its file, by its run's folder, or by its name in ``results_dir``.
+
+    Raise RunError if it contradicts itself, or the verdicts of its run.
+    """
+    return read_checked_result(find_result_file(reference, results_dir), follow=True)
 
 
 def find_run_folder(result: Result, results_dir: Path) -> Path:
     """Return the folder of a result's run, in ``results_dir`` or next to the results file."""
     for folder in (results_dir / result.run, result.folder):
         if folder.is_dir():
+            if folder != result.folder:  # which was checked when the result was read
+                check_folder(result, folder)
             return folder
     raise UsageError(
         f"{result.run}: the run's folder is not in {results_dir}. It has the programs; give its "
@@ -248,10 +270,11 @@ def find_run_folder(result: Result, results_dir: Path) -> Path:
 def find_result_file(reference: str, results_dir: Path) -> Path:
     """Return a results file, given the file, the run's folder or the run's name."""
     path = Path(reference).absolute()
-    candidates = [path, path.with_name(f"{path.name}.json"), results_dir / f"{reference}.json"]
+    candidates = [path, (path.parent / f"{path.name}.json"), results_dir / f"{reference}.json"]
     for candidate in candidates:
-        if candidate.is_file():
-            return candidate
+        with contextlib.suppress(OSError):  # a name that is too long
+            if candidate.is_file():
+                return candidate
     raise RunError(
         f"{reference}: no such result. Give a results file, or a name that `assay history` lists."
     )

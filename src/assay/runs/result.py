@@ -14,6 +14,7 @@ from assay.protocol import PromptSettings, RecordedProtocol
 from assay.runs._rest import Rest
 from assay.runs.about import Environment
 from assay.runs.folder import RunReader
+from assay.runs.marks import MarkName, list_marks
 from assay.scoring import Coverage
 from assay.scoring.estimates import MeasureScore
 from assay.scoring.sequential import Look
@@ -124,6 +125,11 @@ class Timing:
     inference_s: float = 0.0
     judging_cpu_s: float = 0.0
     judging_wall_s: float = 0.0
+    # Wall seconds of all parts of the run together; none: an earlier version did not record them.
+    loading_s: float | None = None
+    generating_s: float | None = None
+    judging_s: float | None = None
+    whole_s: float | None = None
     reused: int = 0  # completions that were generated before, for the same request
     reused_tokens: int = 0  # tokens of their texts
 
@@ -218,6 +224,11 @@ class Result:
     def complete(self) -> bool:
         """Tell whether all samples of all selected problems were judged."""
         return self.coverage is None or self.coverage.complete
+
+    @property
+    def marks(self) -> tuple[MarkName, ...]:
+        """The names of the result's marks, each once, defects first."""
+        return tuple(dict.fromkeys(marking.name for marking in list_marks(self)))
 
     @property
     def folder(self) -> Path:

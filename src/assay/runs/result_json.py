@@ -15,6 +15,7 @@ from assay.runs._files import DOCUMENTS
 from assay.runs._rest import find_rest
 from assay.runs._shapes import RESULT, wrong_field
 from assay.runs.about import parse_environment, render_environment
+from assay.runs.checks.claims import check_content
 from assay.runs.result import (
     SCHEMA,
     BestOfNResult,
@@ -36,7 +37,8 @@ from assay.types import Decoding, Estimate, ModelIdentity
 
 PASS_AT = "pass_at_"
 INTERVAL = ("low", "high", "problems", "level", "method", "version")  # of an estimate
-REUSED = ("reused", "reused_tokens")  # of the timing
+REUSED: tuple[str, ...] = ("reused", "reused_tokens")  # of the timing
+WALL = ("loading_s", "generating_s", "judging_s", "whole_s")
 TSV_HEADER = ("task_id", "n", "num_passed")
 CHECKS = ("flaky", "extraction", "cross_check")  # in the file if they were requested
 
@@ -52,7 +54,7 @@ def write_result(result: Result) -> None:
 
 
 def read_result(path: Path, *, follow: bool = True) -> Result:
-    """Read a results file. Raise RunError if it is not valid."""
+    """Read a results file. Raise RunError if it is not valid, or contradicts itself."""
     content = dataclasses.replace(DOCUMENTS, follow=follow).read_json(path)
     if isinstance(content, dict) and content.get("schema", SCHEMA) != SCHEMA:
         raise RunError(
@@ -64,11 +66,13 @@ def read_result(path: Path, *, follow: bool = True) -> Result:
             "Give another file."
         )
     try:
-        return parse_result(content, path)
+        result = parse_result(content, path)
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise RunError(
             f"{path}: is not a results file of assay ({error}). Give another file."
         ) from error
+    check_content(content, result)
+    return result
 
 
 def parse_result(content: Any, path: Path) -> Result:
@@ -129,7 +133,9 @@ def _render(result: Result) -> Any:
     }
     if result.extraction is not None:
         found["extraction"] = [codec.to_json(rule) for rule in result.extraction]
-    return {name: value for name, value in found.items() if value is not None}
+    names = [name for name, value in found.items() if value is not None]
+    names.insert(1 + names.index("not_publishable"), "marks")
+    return {name: found.get(name, result.marks) for name in names}
 
 
 def _render_problem(problem: ProblemResult) -> Any:
@@ -172,9 +178,10 @@ def _render_config(config: ConfigResult) -> Any:
 
 
 def _render_timing(timing: Timing) -> Any:
-    """Return the fields. Those of reused completions are there only if there are any."""
-    found = codec.to_json(timing)
-    return found if timing.reused else {k: v for k, v in found.items() if k not in REUSED}
+    """Return the fields. Those of reused completions and of parts are there if there are any."""
+    left_out = () if timing.reused else REUSED
+    left_out += () if timing.whole_s is not None else WALL
+    return {k: v for k, v in codec.to_json(timing).items() if k not in left_out}
 
 
 def _parse_scores(content: Any, problems: int) -> ScoreResult:

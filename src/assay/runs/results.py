@@ -11,7 +11,7 @@ from assay import codec
 from assay.borders.reading import Reader
 from assay.borders.writing import reporting, write_whole
 from assay.errors import RunError
-from assay.runs.publication import ADDED_IN_ROUNDS, publication_obstacles
+from assay.runs.marks import ADDED_IN_ROUNDS, with_publication
 from assay.runs.result import (
     BestOfNResult,
     BreakdownResult,
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from assay.protocol import Protocol
-    from assay.runs.folder import RunWriter
+    from assay.runs.folder import PartTimes, RunWriter
     from assay.scoring import BestOfN, BreakdownScore, Coverage, GroupScore, MatchScore
     from assay.types import Completion, Estimate, Sample, Verdict
 
@@ -70,16 +70,12 @@ def build_result(
     for verdict in verdicts:
         reasons[verdict.task_id].append(verdict.reason)
     environment, *continued_in = run.about.environments
-    obstacles = publication_obstacles(coverage, protocol, completions, run.about.environments)
-    if rounds:
-        obstacles.append(ADDED_IN_ROUNDS)
-    return Result(
+    result = Result(
         benchmark=protocol.benchmark,
         model=run.about.model.name,
         timestamp=run.about.created,
         tests_seed=run.tests_seed,
-        publishable=not obstacles,
-        not_publishable=tuple(obstacles),
+        not_publishable=(ADDED_IN_ROUNDS,) if rounds else (),
         coverage=coverage,
         config=ConfigResult(
             protocol.decoding, protocol.asking, run.about.selection, protocol.n_samples,
@@ -100,23 +96,24 @@ def build_result(
             best_of_n=_best_of_n(best_of_n) if best_of_n else None,
             unscorable=dict(unscorable),
             unsupported={v.task_id: v.detail for v in verdicts if v.reason == "unsupported"},
-            integrity=_counted(map(_integrity, verdicts)),
-            reasons=_counted(v.reason for v in verdicts),
+            integrity=count_values(map(find_integrity, verdicts)),
+            reasons=count_values(v.reason for v in verdicts),
             breakdowns=_breakdowns(breakdowns),
             infilling=_infilling(infilling) if infilling else None,
         ),
         problems=tuple(
-            ProblemResult(t.task_id, t.n, t.passed, _counted(reasons[t.task_id]), t.cluster)
+            ProblemResult(t.task_id, t.n, t.passed, count_values(reasons[t.task_id]), t.cluster)
             for t in tallies
         ),
         protocol=protocol.to_recorded(),
         model_identity=run.about.model,
         environment=environment,
         continued_in=tuple(continued_in),
-        timing=_timing(completions, verdicts, prices),
+        timing=_timing(completions, verdicts, prices, list(run.read_parts())),
         run=run.path.name,
         path=_result_path(run),
     )  # fmt: skip
+    return with_publication(result, completions)
 
 
 def _counts(sample: Sample, tasks: Collection[str], rounds: int) -> bool:
@@ -124,7 +121,10 @@ def _counts(sample: Sample, tasks: Collection[str], rounds: int) -> bool:
 
 
 def _timing(
-    completions: Sequence[Completion], verdicts: Sequence[Verdict], prices: tuple[float, float]
+    completions: Sequence[Completion],
+    verdicts: Sequence[Verdict],
+    prices: tuple[float, float],
+    parts: Sequence[PartTimes],
 ) -> Timing:
     reused = [c for c in completions if c.reused]
     completions = [c for c in completions if not c.reused]
@@ -139,6 +139,10 @@ def _timing(
         inference_s=round(sum(c.inference_ms for c in completions) / 1000, 3),
         judging_cpu_s=round(sum(v.cpu_s for v in verdicts), 3),
         judging_wall_s=round(sum(v.wall_s for v in verdicts), 3),
+        loading_s=round(sum(p.loading_s for p in parts), 3) if parts else None,
+        generating_s=round(sum(p.generating_s for p in parts), 3) if parts else None,
+        judging_s=round(sum(p.judging_s for p in parts), 3) if parts else None,
+        whole_s=round(sum(p.whole_s for p in parts), 3) if parts else None,
         reused=len(reused),
         reused_tokens=sum(c.tokens_generated for c in reused),
     )
@@ -146,7 +150,7 @@ def _timing(
 
 def with_earlier_checks(result: Result, run: RunWriter) -> Result:
     """Return the result with the checks that the run's results file has, if there is one."""
-    earlier = _earlier_result(run)
+    earlier = find_earlier_result(run)
     if earlier is None:
         return result
     return replace(
@@ -159,7 +163,7 @@ def with_earlier_checks(result: Result, run: RunWriter) -> Result:
 
 def kept_selection(run: RunWriter) -> str:
     """Return the method by which the run's results file chose one of n samples, if it did."""
-    earlier = _earlier_result(run)
+    earlier = find_earlier_result(run)
     best = earlier.results.best_of_n if earlier else None
     return best.method if best else ""
 
@@ -168,7 +172,7 @@ def _result_path(run: RunWriter) -> Path:
     return run.path.with_name(f"{run.path.name}.json")
 
 
-def _earlier_result(run: RunWriter) -> Result | None:
+def find_earlier_result(run: RunWriter) -> Result | None:
     """Return the run's result as it was written before, or None."""
     try:
         return read_result(_result_path(run), follow=False)
@@ -228,7 +232,7 @@ def _left_out_as_failed(
     return LeftOutResult(samples, _by_k(scores))
 
 
-def _integrity(verdict: Verdict) -> str:
+def find_integrity(verdict: Verdict) -> str:
     """Return where the tests ran. Earlier versions recorded that for unrun programs too."""
     if verdict.status == "invalid" or verdict.rule == NO_PROGRAM:
         return NOT_RUN
@@ -243,7 +247,8 @@ def _infilling(score: MatchScore) -> InfillingResult:
     return InfillingResult(score.exact_match, score.edit_similarity)
 
 
-def _counted(reasons: Iterable[str]) -> dict[str, int]:
+def count_values(reasons: Iterable[str]) -> dict[str, int]:
+    """Return how often each value occurs, by value."""
     counts: dict[str, int] = {}
     for reason in reasons:
         counts[reason] = counts.get(reason, 0) + 1

@@ -110,9 +110,9 @@ class CompletionStore:
 
 
 def _encode(prompt: Prompt) -> Any:
-    """Return the prompt as JSON, without a suffix if it has none, as earlier versions did."""
-    found = codec.to_json(prompt)
-    return found if prompt.suffix is not None else {k: found[k] for k in found if k != "suffix"}
+    """Return the prompt as JSON, without suffix and prefill if it has none, as before."""
+    absent = {"suffix": prompt.suffix is None, "prefill": not prompt.prefill}
+    return {k: value for k, value in codec.to_json(prompt).items() if not absent.get(k)}
 
 
 def _take_all(found: list[Completion]) -> Iterator[Completion]:
