@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import dataclasses
 import gzip
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -131,6 +133,7 @@ def test_a_wrong_program_names_the_failing_test(sandbox: Sandbox, full: Benchmar
         "BigCodeBench/1": "def task_func(*a):\n    return {}['missing']\n",
         "BigCodeBench/2": "def task_func(*a):\n    raise SystemExit(0)\n",
         "BigCodeBench/3": "x = 1\n",
+        "BigCodeBench/4": "import unittest\ndef task_func(*a):\n    raise unittest.SkipTest\n",
     }
     verdicts = judged(sandbox, full, programs)
     assert all(v.status == "fail" and v.integrity == "shared" for v in verdicts.values())
@@ -142,6 +145,7 @@ def test_a_wrong_program_names_the_failing_test(sandbox: Sandbox, full: Benchmar
     assert raised.reason == "exception"
     assert "KeyError: 'missing' (line 2 of the program); in test_" in raised.detail
     assert verdicts["BigCodeBench/2"].reason == "exit"
+    assert "the program skipped the test" in verdicts["BigCodeBench/4"].detail
     # The calibrated stub is there: it returns None instead of being missing.
     assert "NameError" not in verdicts["BigCodeBench/3"].detail
 
@@ -179,3 +183,37 @@ def test_a_missing_environment_is_told_before_anything_is_generated(
             "environment 'bigcodebench': missing. Run 'assay env bigcodebench'."
         )
     assert not (tmp_path / "results").exists()
+
+
+CLOCKS = {"time", "perf_counter", "monotonic", "now"}
+
+
+def reads_clock(node: ast.AST) -> bool:
+    is_call = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
+    return is_call and node.func.attr in CLOCKS and not node.args  # type: ignore[attr-defined]
+
+
+def measures_time(code: str) -> bool:
+    """Report whether test code takes the difference of two readings of a clock."""
+    with warnings.catch_warnings(action="ignore"):  # some strings have unknown escapes
+        nodes = list(ast.walk(ast.parse(code)))
+    read = {
+        name.id
+        for node in nodes
+        if isinstance(node, ast.Assign) and any(map(reads_clock, ast.walk(node.value)))
+        for target in node.targets
+        for name in ast.walk(target)
+        if isinstance(name, ast.Name)
+    }
+    differences = (n for n in nodes if isinstance(n, ast.BinOp) and isinstance(n.op, ast.Sub))
+    return any(
+        reads_clock(part) or (isinstance(part, ast.Name) and part.id in read)
+        for difference in differences
+        for part in ast.walk(difference)
+    )
+
+
+def test_the_tasks_whose_tests_measure_time_are_known(full: Benchmark) -> None:
+    found = {p.task_id for p in full.problems if measures_time(p.tests.code)}
+    days = {f"BigCodeBench/{number}" for number in (263, 489, 491, 492)}  # of files or logs
+    assert found - days == full.timed

@@ -103,7 +103,7 @@ def test_upstreams_prompts_are_upstreams(name: str, strategy: str) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_prompts_contain_the_problem_and_not_the_answer(name: str) -> None:
     found = benchmarks.load(name)
-    assert list_strategies(found) == ["standard", "few-shot", "scot", "upstream", "upstream-cot"]
+    assert list_strategies(found) == ["upstream-cot", "few-shot", "scot", "standard", "upstream"]
     for problem in found.problems[::40]:
         assert problem.date == "2024-01-05"
         for strategy in list_strategies(found):
@@ -193,12 +193,12 @@ def _continuation(found: Benchmark, task_id: str, texts: dict[str, list[str]]) -
         (
             ("eval", "cruxeval-o", "--prompt-strategy", "cgo"),
             "assay: cruxeval-o: has no prompt for the strategy 'cgo'. "
-            "Choose standard, few-shot, scot, upstream, upstream-cot.",
+            "Choose upstream-cot, few-shot, scot, standard, upstream.",
         ),
         (
-            ("prompt", "humaneval", "0", "--strategy", "upstream"),
-            "assay: humaneval: has no prompt for the strategy 'upstream'. "
-            "Choose standard, cgo, few-shot, scot.",
+            ("prompt", "humaneval", "0", "--strategy", "upstream-cot"),
+            "assay: humaneval: has no prompt for the strategy 'upstream-cot'. "
+            "Choose standard, cgo, few-shot, scot, upstream.",
         ),
         (
             ("eval", "cruxeval", "--problems", "1"),

@@ -18,9 +18,10 @@ from hypothesis import strategies as st
 import assay
 from assay import benchmarks, plain, text_cases
 from assay.benchmarks.own import settings
+from assay.benchmarks.own.file import read_own
 from assay.benchmarks.own.problems import KEYS
 from assay.benchmarks.own.settings import COMPARISONS
-from assay.errors import MistakesError, UsageError
+from assay.errors import AssayError, MistakesError, UsageError
 from assay.sandbox.environments.store import RECIPES
 from assay.sandbox.inside.judging.outputs import COMPARISONS as KNOWN_COMPARISONS
 from assay.types import Benchmark, Limits
@@ -490,3 +491,42 @@ def test_a_call_of_check_is_added_once(tmp_path: Path) -> None:
     first, second = benchmarks.load(str(write_lines(tmp_path, *problems))).problems
     assert first.tests.code == f"{check}\ncheck(add)\n"
     assert second.tests.code == f"{check}check(add)\n"
+
+
+@pytest.mark.parametrize("how", ["link", "absolute", "above", "through a folder"])
+def test_a_benchmark_reads_no_file_outside_its_folder(tmp_path: Path, how: str) -> None:
+    """A benchmark of someone else would show a user's own file in prompts and results."""
+    secret = write_lines(tmp_path, PROBLEM, name="secret.jsonl")
+    folder = tmp_path / "theirs"
+    folder.mkdir()
+    (folder / "link.jsonl").symlink_to(secret)
+    (folder / "up").symlink_to(tmp_path)
+    named = {
+        "link": "link.jsonl", "absolute": str(secret), "above": "../secret.jsonl",
+        "through a folder": "up/secret.jsonl",
+    }[how]  # fmt: skip
+    (mistake,) = mistakes_of(write(folder, f"problems: {named}\n"))
+    assert "is, or links to, a file outside the benchmark's folder. Copy it there" in mistake
+
+
+def test_a_path_that_the_user_gives_may_be_a_link(tmp_path: Path) -> None:
+    folder = tmp_path / "store"
+    folder.mkdir()
+    write_lines(folder, PROBLEM, name="version1.jsonl")
+    (folder / "mine.jsonl").symlink_to("version1.jsonl")
+    write(folder, "problems: mine.jsonl\n", name="real.yaml")
+    (folder / "linked.yaml").symlink_to("real.yaml")
+    assert len(read_own(folder / "linked.yaml").benchmark.problems) == 1
+    (tmp_path / "lines.jsonl").symlink_to(folder / "version1.jsonl")
+    assert len(read_own(tmp_path / "lines.jsonl").benchmark.problems) == 1
+
+
+@pytest.mark.parametrize("target", ["/dev/zero", "/proc/self/mem", "pipe", "."])
+def test_a_link_to_something_else_than_a_file_is_refused(tmp_path: Path, target: str) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "mine.jsonl").symlink_to(target)
+    (tmp_path / "mine.yaml").symlink_to(target)
+    for name in ("mine.jsonl", "mine.yaml"):
+        with pytest.raises(AssayError) as found:
+            read_own(tmp_path / name)
+        assert "\n" not in str(found.value)

@@ -132,6 +132,9 @@ def test_a_zero_has_to_be_one() -> None:
         found = matches("", 1e-4, (steep, 1.0, got), matcher=ZERO_MATCHER)
         assert found == [right], got
     assert matches("", 1e-4, ([[-4, 0, 1]], 2.0, -2.0), matcher=ZERO_MATCHER) == [True]
+    # Where the reference itself is not nearer, its value is right, and a worse one is not.
+    for got, right in ((1.001, True), (0.9995, True), (1.002, False)):
+        assert matches("", 1e-4, (steep, 1.001, got), matcher=ZERO_MATCHER) == [right], got
     for wrong in ("2", None, 2 + 0j, [2.0], 10**400):
         assert matches("", 1e-4, ([[-4, 0, 1]], 2.0, wrong), matcher=ZERO_MATCHER) == [False]
 

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 Kind = Literal["descriptive", "lazy"]
 ENVIRONMENT = "canitedit"
+MAX_TOKENS = 3072  # upstream's: an answer is the whole file
 PUBLISHED = "2024-03-19"  # with 105 problems; 54 of them in December 2023
 # Upstream's 15 s, here as CPU time.
 LIMITS = Limits(cpu_s=15.0, wall_s=60.0, memory_mb=4096, processes=256)
@@ -142,6 +143,7 @@ def _load(
         limits=LIMITS,
         imports=("numpy",),
         environment=ENVIRONMENT,
+        max_tokens=MAX_TOKENS,
         strategies={name: Strategy(name, 1, build) for name, build in builders.items()},
         only_own_strategies=True,
         measures=(excess_code({task_id: edit.before for task_id, edit in edits.items()}),),
@@ -196,7 +198,9 @@ def read_unedited_programs(data_dir: Path | None = None) -> dict[str, str]:
 
 
 # In no suite: its data cannot be downloaded.
-_description = Description(DATA.records, DATA, environment=ENVIRONMENT, group="editing")
+_description = Description(
+    DATA.records, DATA, environment=ENVIRONMENT, group="editing", strategies=("upstream",)
+)
 for _kind in get_args(Kind):
     _name = f"canitedit-{_kind}"
     benchmarks.register(_name, _description)(functools.partial(_load, _name, (_kind,)))

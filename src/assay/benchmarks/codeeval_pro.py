@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from assay.progress import Announce
 
 PUBLISHED = "2024-12-30"
+MAX_TOKENS = 4096  # upstream's. 512 cuts a tenth of a 1.5B model's answers to HumanEval Pro off
 # The numbers of MBPP+'s tasks, in the order of MBPP Pro's.
 MBPP_NUMBERS = (
     2, 3, 4, 6, 7, 8, 9, 11, 12, 14, 16, 17, 18, 19, 20, 56, 57, 58, 59, 61, 62, 63, 64, 65, 66,
@@ -177,6 +178,7 @@ def _load(
         problems=problems,
         strategies=build_strategies(pairs),
         only_own_strategies=True,
+        max_tokens=MAX_TOKENS,
     )
     if data is BIGCODEBENCH_LITE_PRO:
         return replace(benchmark, limits=LIMITS, imports=IMPORTS, environment=ENVIRONMENT)
@@ -191,5 +193,6 @@ for _data, _make, _environment in (
     _description = Description(
         _data.records, _data, environment=_environment, group="harder twins",
         suites=("full",) if _environment else ("fresh", "full"),
+        strategies=("upstream", "upstream-cot"),
     )  # fmt: skip
     benchmarks.register(_data.name, _description)(functools.partial(_load, _data, _make))

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from assay.progress import Announce
 
 FUNCTION, PUBLISHED = "f", "2024-01-05"
+MAX_TOKENS = 2048  # upstream's for answers that reason first
 LIMITS = Limits(cpu_s=3.0)  # upstream's, here as CPU time
 EQUAL = "def matcher():\n    return lambda arguments, expected, got: got == expected\n"
 DATA = pin(
@@ -92,11 +93,19 @@ def _load(name: str, wording: Wording, announce: Announce, data_dir: Path | None
         data_sha256=DATA.sha256,
         problems=tuple(map(make, read_records(Record, DATA, announce, data_dir))),
         limits=LIMITS,
+        max_tokens=MAX_TOKENS,
         strategies=build_strategies(wording),
         only_own_strategies=True,
+        default_strategy="upstream-cot",
     )
 
 
 for _name, _wording in (("cruxeval-i", INPUT), ("cruxeval-o", OUTPUT)):
-    _description = Description(DATA.records, DATA, group="reasoning", suites=("full",))
+    _description = Description(
+        DATA.records,
+        DATA,
+        group="reasoning",
+        suites=("full",),
+        strategies=("upstream-cot", "upstream"),
+    )
     benchmarks.register(_name, _description)(functools.partial(_load, _name, _wording))

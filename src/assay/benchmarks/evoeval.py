@@ -153,5 +153,7 @@ def _ask(problem: Problem, form: PromptForm) -> Prompt:
 for _name in PINS:
     _data = _pin(_name)
     _suites = ("full",) if _name in REWORDED else ("fresh", "full")
-    _description = Description(_data.records, _data, group="harder twins", suites=_suites)
+    _description = Description(
+        _data.records, _data, group="harder twins", suites=_suites, strategies=("upstream",)
+    )
     benchmarks.register(_data.name, _description)(functools.partial(_load, _name, _data))

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from assay.benchmarks import Description, benchmarks
+from assay.benchmarks.support.evalplus_prompts import FUNCTIONS
 from assay.benchmarks.support.prompt_code import preamble_of
 from assay.benchmarks.support.test_code import code_tests
 from assay.benchmarks.support.time_rule import SHORT_TESTS
@@ -31,7 +32,7 @@ class Record:
     test: str
 
 
-@benchmarks.register("humaneval", Description(164, HUMANEVAL))
+@benchmarks.register("humaneval", Description(164, HUMANEVAL, strategies=("upstream",)))
 def load(announce: Announce, data_dir: Path | None) -> Benchmark:
     return Benchmark(
         name="humaneval",
@@ -39,6 +40,7 @@ def load(announce: Announce, data_dir: Path | None) -> Benchmark:
         data_sha256=HUMANEVAL.sha256,
         problems=tuple(map(_problem, read_records(Record, HUMANEVAL, announce, data_dir))),
         time_rule=replace(SHORT_TESTS, exempt=SLOW),
+        strategies=FUNCTIONS,
     )
 
 

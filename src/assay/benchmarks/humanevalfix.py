@@ -168,7 +168,7 @@ def read_buggy_programs(data_dir: Path | None = None) -> dict[str, str]:
     return {record.task_id: record.prompt + record.buggy_solution for record in found}
 
 
-_description = Description(DATA.records, DATA, group="repair")
+_description = Description(DATA.records, DATA, group="repair", strategies=("upstream",))
 for _kind in get_args(Kind):
     _name = f"humanevalfix-{_kind}"
     benchmarks.register(_name, _description)(functools.partial(_load, _name, _kind))

@@ -6,6 +6,7 @@ The entry point is a method of a class. Trees are built from lists in the progra
 from __future__ import annotations
 
 import ast
+import functools
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -16,12 +17,14 @@ from assay.benchmarks.support.methods import CLASS, with_named_arguments
 from assay.benchmarks.support.prompt_code import as_docstring
 from assay.datasets.catalogue import DataFile, pin, read_records
 from assay.errors import DataError
-from assay.types import Benchmark, Cases, Limits, Problem, Tests
+from assay.types import Benchmark, Cases, Limits, Message, Problem, Prompt, Strategy, Tests
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     from assay.progress import Announce
+    from assay.types import PromptForm
 
 DATA = pin(
     DataFile(
@@ -66,18 +69,34 @@ class Record:
 
 @benchmarks.register(
     "leetcodedataset",
-    Description(228, DATA, environment=ENVIRONMENT, group="contests", suites=("fresh", "full")),
+    Description(
+        228,
+        DATA,
+        environment=ENVIRONMENT,
+        group="contests",
+        suites=("fresh", "full"),
+        strategies=("upstream",),
+    ),
 )
 def load(announce: Announce, data_dir: Path | None) -> Benchmark:
+    records = read_records(Record, DATA, announce, data_dir)
+    queries = {record.task_id: record.query for record in records}
     return Benchmark(
         name="leetcodedataset",
         version=DATA.version,
         data_sha256=DATA.sha256,
-        problems=tuple(map(_problem, read_records(Record, DATA, announce, data_dir))),
+        problems=tuple(map(_problem, records)),
         limits=LIMITS,
         imports=("sortedcontainers", "random", "datetime"),
         environment=ENVIRONMENT,
+        strategies={"upstream": Strategy("upstream", 1, functools.partial(_ask, queries))},
     )
+
+
+def _ask(queries: Mapping[str, str], problem: Problem, form: PromptForm) -> Prompt:
+    """Send the data's own query, as upstream does: also to a base model."""
+    query = queries[problem.task_id]
+    return Prompt(text=query) if form == "text" else Prompt((Message("user", query),))
 
 
 def _problem(record: Record) -> Problem:

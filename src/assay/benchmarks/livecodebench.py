@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from assay.progress import Announce
 
 # Upstream allows 6 s of wall time per test. Here these are CPU seconds.
+MAX_TOKENS = 2000  # upstream's
 LIMITS = Limits(cpu_s=600.0, call_cpu_s=6.0, wall_s=900.0, memory_mb=4096, output_bytes=32 << 20)
 STAR = (
     "string", "re", "datetime", "collections", "heapq", "bisect", "copy", "math", "random",
@@ -92,6 +93,7 @@ def _load(
         limits=LIMITS,
         imports=IMPORTS,
         environment=ENVIRONMENT,
+        max_tokens=MAX_TOKENS,
     )
 
 

@@ -6,6 +6,7 @@ The paper's splits are separate benchmarks: ``mbpp`` is the test split, tasks 11
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -14,15 +15,18 @@ from assay.benchmarks.support.test_code import code_tests, function_under_test
 from assay.benchmarks.support.time_rule import SHORT_TESTS
 from assay.datasets.catalogue import DataFile, read_records
 from assay.datasets.pinned import MBPP, MBPP_SANITIZED
-from assay.types import Benchmark, Problem
+from assay.types import Benchmark, Message, Problem, Prompt, Strategy
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
     from pathlib import Path
 
     from assay.benchmarks import Loader
     from assay.progress import Announce
+    from assay.types import PromptForm
 
 TEST = range(11, 511)
+EXAMPLES = (2, 3, 4)  # in the paper's prompts
 SPLITS = {
     "mbpp": TEST,
     "mbpp-prompt": range(1, 11),
@@ -49,7 +53,11 @@ def _loader(name: str, data: DataFile, task_ids: range) -> Loader:
     def load(announce: Announce, data_dir: Path | None) -> Benchmark:
         found = read_records(Record, data, announce, data_dir)
         problems = tuple(_problem(record) for record in found if record.task_id in task_ids)
-        return Benchmark(name, data.version, data.sha256, problems, time_rule=SHORT_TESTS)
+        upstream = Strategy("upstream", 1, functools.partial(_ask, _show_all(found)))
+        return Benchmark(
+            name, data.version, data.sha256, problems, time_rule=SHORT_TESTS,
+            strategies={"upstream": upstream},
+        )  # fmt: skip
 
     return load
 
@@ -74,14 +82,46 @@ def prompt_of(words: str, entry_point: str, assertions: list[str]) -> str:
     return f'"""\n{words}\nThe function is called {entry_point} and satisfies:\n\n{examples}\n"""\n'
 
 
+def _show_all(records: Iterable[Record]) -> dict[str, str]:
+    """Return every problem as the paper asks for it: after three solved tasks, by task id.
+
+    The format is that of the data's README (google-research, Apache licence 2.0). An example is not
+    shown before itself.
+    """
+    shown: dict[str, str] = {}
+    solved: dict[str, str] = {}
+    for record in records:
+        words, tests = (record.text or record.prompt).strip(), "\n".join(record.test_list)
+        task = (
+            f"You are an expert Python programmer, and here is your task: {words} Your code should "
+            f"pass these tests:\n\n{tests}\n[BEGIN]\n"
+        )
+        shown[task_id := f"Mbpp/{record.task_id}"] = task
+        if record.task_id in EXAMPLES:
+            solved[task_id] = f"{task}{_unix(record.code)}[DONE]\n"
+    return {
+        task_id: "".join(text for other, text in solved.items() if other != task_id) + task
+        for task_id, task in shown.items()
+    }
+
+
+def _ask(shown: Mapping[str, str], problem: Problem, form: PromptForm) -> Prompt:
+    """Ask as the paper does, with three solved tasks before the problem: also a chat model."""
+    text = shown[problem.task_id]
+    messages = () if form == "text" else (Message("user", text),)
+    return Prompt(messages, "" if messages else text, stop=("[DONE]",))
+
+
 def _unix(code: str) -> str:
     return code.replace("\r\n", "\n") + "\n"
 
 
-benchmarks.register("mbpp-test", Description(len(TEST), MBPP))(_loader("mbpp", MBPP, TEST))
-for _name, _task_ids in SPLITS.items():
-    _description = Description(len(_task_ids), MBPP)
-    benchmarks.register(_name, _description)(_loader(_name, MBPP, _task_ids))
-benchmarks.register("mbpp-sanitized", Description(MBPP_SANITIZED.records, MBPP_SANITIZED))(
-    _loader("mbpp-sanitized", MBPP_SANITIZED, SPLITS["mbpp-all"])
+benchmarks.register("mbpp-test", Description(len(TEST), MBPP, strategies=("upstream",)))(
+    _loader("mbpp", MBPP, TEST)
 )
+for _name, _task_ids in SPLITS.items():
+    _description = Description(len(_task_ids), MBPP, strategies=("upstream",))
+    benchmarks.register(_name, _description)(_loader(_name, MBPP, _task_ids))
+benchmarks.register(
+    "mbpp-sanitized", Description(MBPP_SANITIZED.records, MBPP_SANITIZED, strategies=("upstream",))
+)(_loader("mbpp-sanitized", MBPP_SANITIZED, SPLITS["mbpp-all"]))

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from assay.benchmarks import Description, benchmarks
 from assay.benchmarks.support.evalplus import LIMITS, SAME, Record, case_tests
+from assay.benchmarks.support.evalplus_prompts import DOCSTRINGS
 from assay.datasets.catalogue import read_records
 from assay.datasets.pinned import MBPPPLUS
 from assay.types import Benchmark, Problem
@@ -19,7 +20,9 @@ if TYPE_CHECKING:
 Arguments = list[Any]
 
 
-@benchmarks.register("mbppplus", Description(378, MBPPPLUS, suites=("core", "full")))
+@benchmarks.register(
+    "mbppplus", Description(378, MBPPPLUS, suites=("core", "full"), strategies=("upstream",))
+)
 def load(announce: Announce, data_dir: Path | None) -> Benchmark:
     return Benchmark(
         name="mbppplus",
@@ -27,6 +30,7 @@ def load(announce: Announce, data_dir: Path | None) -> Benchmark:
         data_sha256=MBPPPLUS.sha256,
         problems=tuple(map(_problem, read_records(Record, MBPPPLUS, announce, data_dir))),
         limits=LIMITS,
+        strategies=DOCSTRINGS,
     )
 
 

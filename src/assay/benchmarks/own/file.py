@@ -131,7 +131,11 @@ def _read_yaml(path: Path, taken: Collection[str], mistakes: Mistakes) -> _Sourc
         return _Source(settings, digest, located, mistakes)
     beside = path.parent / listed
     others = Mistakes(str(beside))
-    if not beside.name.endswith(JSONL):
+    # The file may come from someone else. It must not name, or link to, other files of the user.
+    if not beside.resolve().is_relative_to(path.parent.resolve()):
+        outside = f"{beside}: is, or links to, a file outside the benchmark's folder"
+        checker.add(PROBLEMS, f"{outside}. Copy it there, or give its own path.")
+    elif not beside.name.endswith(JSONL):
         checker.add(PROBLEMS, f"{beside}: is not a .jsonl file. Name one, or list the problems.")
     elif (lines := checker.attempt(PROBLEMS, _read_lines, beside, others)) is not None:
         mistakes.others.append(others)

@@ -20,6 +20,7 @@ from assay.benchmarks.support.test_code import code_tests
 from assay.borders.checked_files import Entry, FileChecker, Mistakes, as_day, shown
 from assay.borders.yaml_files import LocatedData, Place
 from assay.errors import MOST_MISTAKES
+from assay.test_code import CLOSE
 from assay.types import Cases, Problem, Tests
 
 JUDGED = ("tests", "cases", "stdin")  # a problem has one of them
@@ -32,9 +33,9 @@ LONGEST_ID = 200
 CODE = ("prompt", "tests", "reference")  # is parsed, which takes 130 times its size in memory
 LONGEST_CODE = 1 << 23
 EXACT = "def matcher():\n    return lambda arguments, expected, got: got == expected\n"
-# Numbers may differ, wherever they are. Everything else has to be equal.
-TOLERANT = """\
-def matcher():
+# Finite numbers may differ, wherever they are. Everything else has to be equal.
+TOLERANT = f"""\
+{CLOSE}def matcher():
     return lambda arguments, expected, got: got == expected or close(got, expected)
 
 
@@ -46,13 +47,13 @@ def close(got, expected):
         same = type(got) is dict and got.keys() == expected.keys()
         return same and all(close(got[key], expected[key]) for key in expected)
     if is_number(got) and is_number(expected):
-        return got == expected or abs(got - expected) <= TOLERANCE
+        return got == expected or are_close(expected, got, TOLERANCE)
     return got == expected
 
 
 def is_number(value):
     if isinstance(value, int):
-        return not isinstance(value, bool) and -(2**63) <= value < 2**64
+        return -(2**63) <= value < 2**64
     return isinstance(value, float)
 """
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
 from assay import codec
+from assay.borders.arguments import BOUNDS
 from assay.borders.checked_files import NAME, Entry, FileChecker, shown
 from assay.types import Limits
 
@@ -20,16 +21,6 @@ KEYS = (
     "name", "version", "licence", "description", "prompts", "system", "limits", "comparison",
     "tolerance", "environment", "problems",
 )  # fmt: skip
-# The least and the most that a limit may be.
-BOUNDS = {
-    "cpu_s": (0.1, 3600),
-    "call_cpu_s": (0, 3600),
-    "wall_s": (0.1, 7200),
-    "memory_mb": (16, 1 << 20),
-    "processes": (1, 4096),
-    "output_bytes": (1, 1 << 30),
-    "files_mb": (0, 1 << 16),
-}
 WALL_PER_CPU = 1.25  # a program that computes all the time reaches its CPU limit first
 
 

@@ -24,7 +24,7 @@ class Wording:
 
     direct: str  # upstream's, with two examples
     thought: str  # upstream's, with one example and its steps
-    plain: str  # without an example
+    plain: str  # the form of the answer, without an example
     stepwise: str  # without an example, steps first
 
 
@@ -38,7 +38,8 @@ def build_strategies(wording: Wording) -> dict[str, Strategy]:
         "upstream": _with_system(direct),
         "upstream-cot": _with_system(thought),
     }
-    return {name: Strategy(name, 1, build) for name, build in builders.items()}
+    versions = {"standard": 2}  # 2: shows the form of the answer
+    return {name: Strategy(name, versions.get(name, 1), one) for name, one in builders.items()}
 
 
 def _fixed(text: str) -> Callable[[Problem, PromptForm], Prompt]:
@@ -138,6 +139,15 @@ PROBLEM
 What does this function return? Replace ?? in the assertion by a literal, so that it holds. Write \
 the whole assertion between [ANSWER] and [/ANSWER], and nothing else.
 
+If the function returned its argument and the assertion were assert f(17) == ??, this would be the \
+whole answer:
+
+[ANSWER]
+assert f(17) == 17
+[/ANSWER]
+
+The function:
+
 ```python
 PROBLEM
 ```""",
@@ -216,6 +226,15 @@ PROBLEM
     plain="""\
 Find an input for this function. Replace ?? in the assertion by one or more arguments, so that it \
 holds. Write the whole assertion between [ANSWER] and [/ANSWER], and nothing else.
+
+If the function added its two arguments and the assertion were assert f(??) == 7, this would be a \
+whole answer:
+
+[ANSWER]
+assert f(3, 4) == 7
+[/ANSWER]
+
+The function:
 
 ```python
 PROBLEM

@@ -21,6 +21,7 @@ class Description:
     environment: str = ""  # package set of the tests; none: the standard library
     group: str = "functions"  # what the problems ask for
     suites: tuple[str, ...] = ()  # named lists of benchmarks that it is part of
+    strategies: tuple[str, ...] = ()  # of its authors, the one to try first at the beginning
     place: str = ""  # below a data folder, for files that users get themselves
 
     @property
