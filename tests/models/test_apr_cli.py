@@ -15,6 +15,7 @@ import pytest
 
 from assay.errors import ModelError, UsageError
 from assay.models import EngineOptions, open_model
+from assay.models.engines.apr_cli import engine
 from assay.types import Completion, Decoding, Message, Prompt, Request
 from tests.conftest import Cli
 from tests.e2e.test_resume import descendants, start, survivors, wait_for_lines
@@ -102,6 +103,75 @@ def test_an_early_end_keeps_what_was_made_and_tells_why(model: str) -> None:
 def test_a_line_that_is_no_answer_is_one_line(model: str) -> None:
     with pytest.raises(ModelError, match="wrote an invalid answer"):
         made(model, asked("say garbage"))
+
+
+def line(**changes: object) -> str:
+    fields = {"task_id": "0_s0", "text": "x", "tokens_generated": 3, "inference_ms": 1.5}
+    return json.dumps({**fields, "used_gpu": False, **changes})
+
+
+HOSTILE = {
+    "deep": line(extra=0).replace('"extra": 0', f'"extra": {"[" * 30_000}{"]" * 30_000}'),
+    "never closed": "{" + '"a":{' * 30_000,
+    "a number as text": line(tokens_generated="3"),
+    "a time as text": line(inference_ms="1.5"),
+    "a truth as text": line(used_gpu="no"),
+    "infinite": line(inference_ms=float("inf")),
+    "infinite tokens": line(tokens_generated=float("inf")),
+    "not a number": line(inference_ms=float("nan")),
+    "negative": line(tokens_generated=-1),
+    "a negative time": line(inference_ms=-1.0),
+    "4,000 digits": line(tokens_generated=10**4000),
+    "10,000 digits": line().replace("1.5", "9" * 10_000),
+    "a large exponent": line().replace("1.5", "1e999"),
+    "a fraction": line(tokens_generated=2.5),
+    "text that is not text": line(text=["x"]),
+    "no text": line(text=None),
+    "an error that is not text": line(error={"a": 1}),
+    "a name that is not text": line(task_id=["0_s0"]),
+    "another's name": line(task_id="7_s0"),
+    "an empty name": line(task_id=""),
+    "a field twice": '{"text": "a", ' + line()[1:],
+    "a list": "{}",
+    "cut off": line()[:-5],
+}
+
+
+@pytest.mark.parametrize("case", HOSTILE)
+def test_a_hostile_answer_is_an_error_of_one_line(
+    model: str, case: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "answer").write_text(HOSTILE[case])
+    monkeypatch.setenv("STAND_IN_FILE", str(tmp_path / "answer"))
+    with pytest.raises(ModelError, match="wrote an invalid answer") as found:
+        made(model, asked("a"))
+    assert "\n" not in str(found.value)
+    assert len(str(found.value)) < 400
+
+
+def test_an_answer_that_comes_twice_is_an_error_of_one_line(
+    model: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "answer").write_text(line())
+    monkeypatch.setenv("STAND_IN_FILE", str(tmp_path / "answer"))
+    with pytest.raises(ModelError, match="'0_s0' is not a prompt that still waits"):
+        made(model, asked("a", "b"))
+
+
+def test_a_line_without_an_end_is_an_error_of_one_line(
+    model: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engine, "MOST_LINE", 1000)
+    with pytest.raises(ModelError, match="a line of more than 1,000 characters"):
+        made(model, asked("x" * 2000))
+
+
+def test_bytes_that_are_not_text_are_replaced(
+    model: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "answer").write_bytes(line(text="?").encode().replace(b"?", b"\xff\xfe"))
+    monkeypatch.setenv("STAND_IN_FILE", str(tmp_path / "answer"))
+    assert made(model, asked("a"))["t0"].text == "\ufffd\ufffd"
 
 
 def test_stop_words_are_cut_off_afterwards(model: str) -> None:

@@ -10,8 +10,10 @@ import pytest
 
 from assay.errors import ModelError
 from assay.formats.huggingface.folder import (
+    adapter_setting,
     chat_template,
     model_folder,
+    read_config,
     tokenizer_digest,
     weights_digest,
 )
@@ -134,3 +136,23 @@ def test_a_hub_id_without_the_hubs_library(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setitem(__import__("sys").modules, "huggingface_hub", None)
     with pytest.raises(ModelError, match="pip install huggingface_hub"):
         model_folder("owner/name")
+
+
+DEEP = "[" * 50_000 + "]" * 50_000
+
+
+@pytest.mark.parametrize("content", [DEEP, f'{{"chat_template": {DEEP}}}', "[1]", "\udcff", "{"])
+def test_hostile_settings_are_an_error_of_one_line(folder: Path, content: str) -> None:
+    for name in ("config.json", "tokenizer_config.json", "adapter_config.json"):
+        (folder / name).write_text(content, errors="surrogateescape")
+    for read in (read_config, chat_template, lambda path: adapter_setting(path, "r", int)):
+        with pytest.raises(ModelError) as found:
+            read(folder)
+        assert "\n" not in str(found.value)
+
+
+def test_settings_that_are_not_a_file_are_refused(folder: Path) -> None:
+    (folder / "config.json").unlink()
+    (folder / "config.json").symlink_to("/dev/zero")
+    with pytest.raises(ModelError, match="is a device, not a file"):
+        read_config(folder)

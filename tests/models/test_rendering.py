@@ -155,3 +155,21 @@ def test_thoughts_get_more_tokens_and_that_is_recorded(
     assert len(mini.problems) > 1
     chosen = json.loads(assay(*asked, "--max-tokens", 9).stdout)
     assert chosen["config"]["max_tokens"] == 9
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_prefill_follows_what_the_template_writes_before_answers(
+    engine: str, tmp_path: Path
+) -> None:
+    """Not what it writes to ask for one: here they differ, as in DeepSeek's."""
+    template = (
+        "{% for m in messages %}{% if m['role'] == 'user' %}[{{ m['content'] }}]{% else %}"
+        "Response:\n{{ m['content'] }}<|im_end|>{% endif %}{% endfor %}"
+        "{% if add_generation_prompt %}Response:{% endif %}"
+    )
+    path = write_small(tmp_path / "m.gguf", chat_template=template)
+    prefilled = Prompt(CHAT.messages, prefill="Below:\n```python\n")
+    assert given(engine, path, CHAT).text == "[hello]Response:"
+    rendered = given(engine, path, prefilled)
+    assert rendered.text == "[hello]Response:\nBelow:\n```python\n"
+    assert "".join(rendered.pieces).endswith("Below:\n```python\n")

@@ -5,21 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
 
-from assay.errors import ModelError
+from assay.errors import AssayError, ModelError
 from assay.formats.checkpoint import Checkpoint
+from assay.formats.stored import StoredModel, StoredSize
 from assay.formats.tensors import Tensor
 from assay.registry import Registry
 
 Written = Callable[[int], None]  # bytes of a tensor that is done
-
-
-class StoredSize(NamedTuple):
-    """The bytes of a tensor in its file, and its number of values."""
-
-    bytes: int
-    numbers: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +26,7 @@ class Format:
     recognises: Callable[[Path], bool]
     read: Callable[[Path], Checkpoint]
     sizes: Callable[[Path], list[StoredSize]]
+    describe: Callable[[Path], StoredModel]
     tensors: Callable[[Checkpoint, str], list[Tensor]]
     holds: Callable[[Tensor], bool]
     write: Callable[[Path, Checkpoint, Sequence[Tensor], Written, Path], None]
@@ -67,6 +61,15 @@ def read_checkpoint(path: Path) -> Checkpoint:
             "config.json and .safetensors files."
         )
     return _read_safely(formats.get(name).read, path)
+
+
+def describe_model(path: Path) -> StoredModel:
+    """Return what the files at a path say about their model; nothing if they cannot be read."""
+    try:
+        name = find_format(path)
+        return formats.get(name).describe(path) if name else StoredModel()
+    except (AssayError, OSError, ValueError, TypeError, LookupError, AttributeError):
+        return StoredModel()  # an engine reports what is wrong when it loads them
 
 
 def _read_safely(read: Callable[[Path], Checkpoint], path: Path) -> Checkpoint:

@@ -20,6 +20,7 @@ from assay.models.model import (
     Usage,
     add_usage,
     check_infilling,
+    check_prefilling,
     preload,
     start_early,
     watch,
@@ -166,6 +167,9 @@ class DevicesModel:
 
     def check_infilling(self) -> str:
         return check_infilling(self.members[0])
+
+    def check_prefilling(self) -> None:
+        check_prefilling(self.members[0])
 
     @contextlib.contextmanager
     def start_early(self) -> Iterator[None]:

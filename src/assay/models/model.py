@@ -189,6 +189,26 @@ def check_infilling(model: Model) -> str:
 
 
 @runtime_checkable
+class Prefilling(Protocol):
+    """A model whose engine can let it continue a prefilled answer."""
+
+    def check_prefilling(self) -> None:
+        """Raise ModelError if it would begin another answer instead."""
+        ...
+
+
+def check_prefilling(model: Model) -> None:
+    """Raise ModelError unless the model can continue a prefilled answer."""
+    if isinstance(model, Prefilling):
+        return model.check_prefilling()
+    identity = model.identity
+    raise ModelError(
+        f"{identity.name}: the {identity.engine} engine cannot continue a prefilled answer. "
+        "Use another --prompt-strategy or engine."
+    )
+
+
+@runtime_checkable
 class RecordedModel(Model, Protocol):
     """A model whose completions were all made before."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from assay.borders.arguments import check_fields, show
 from assay.errors import UsageError
 from assay.models.settings import check_switches, check_thinking
 from assay.types import PromptForm
@@ -57,22 +58,25 @@ class EngineOptions:
     engine_options: tuple[str, ...] = ()  # key=value: settings that only this engine has
 
     def __post_init__(self) -> None:
+        check_fields(self, has_ranges=True)
         if not 0 < self.timeout <= LONGEST_TIMEOUT_S:
             raise UsageError(
-                f"--timeout {self.timeout:g}: must be above 0 and at most "
+                f"--timeout {show(self.timeout)}: must be above 0 and at most "
                 f"{LONGEST_TIMEOUT_S} seconds."
             )
         if not 0 <= self.answer_timeout <= LONGEST_TIMEOUT_S:
             raise UsageError(
-                f"--answer-timeout {self.answer_timeout:g}: must be 0 to "
+                f"--answer-timeout {show(self.answer_timeout)}: must be 0 to "
                 f"{LONGEST_TIMEOUT_S} seconds."
             )
         for name in COUNTS:
             if not 0 <= getattr(self, name) < float("inf"):
                 flag = name.replace("_", "-")
-                raise UsageError(f"--{flag} {getattr(self, name):g}: must be 0 or more.")
+                raise UsageError(f"--{flag} {show(getattr(self, name))}: must be 0 or more.")
         if not 0 <= self.threads <= MOST_THREADS:
-            raise UsageError(f"--threads {self.threads}: must be 0 (automatic) to {MOST_THREADS}.")
+            raise UsageError(
+                f"--threads {show(self.threads)}: must be 0 (automatic) to {MOST_THREADS}."
+            )
         mode, parallel = self.batch_mode, self.parallel
         if (mode == "off" and parallel > 1) or (mode == "on" and parallel == 1):
             raise UsageError(f"--batch-mode {mode}: contradicts --parallel {parallel}. Drop one.")

@@ -134,9 +134,14 @@ def kept_tokenizer(metadata: AprMetadata) -> TokenizerJson:
     return whole_tokenizer(SplitTokenizer(rest, metadata.get(VOCABULARY), metadata.get(MERGES)))
 
 
+def list_gguf_pairs(metadata: AprMetadata) -> tuple[GgufPair, ...]:
+    """Return the metadata of the original GGUF file; none if the model was never one."""
+    return tuple(_unpack(pair, metadata) for pair in metadata.get(OURS, {}).get("gguf", []))
+
+
 def as_gguf(metadata: AprMetadata, where: str) -> tuple[dict[str, GgufValue], tuple[GgufPair, ...]]:
     """Return the metadata under GGUF's keys, with those of the original GGUF file, if any."""
-    pairs = tuple(_unpack(pair, metadata) for pair in metadata.get(OURS, {}).get("gguf", []))
+    pairs = list_gguf_pairs(metadata)
     return {pair.key: pair.value for pair in pairs} or _gguf_words(metadata, where), pairs
 
 

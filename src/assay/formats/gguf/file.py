@@ -7,12 +7,14 @@ import hashlib
 import math
 import mmap
 import struct
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from assay.errors import ModelError
-from assay.formats.tensors import GGML_BLOCKS
+from assay.formats.stored import EMBEDDINGS, HEADS, StoredModel, count_parameters, name_format
+from assay.formats.tensors import GGML_BLOCKS, GGML_TYPES
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -34,6 +36,7 @@ SCALARS = {
 }
 STRING, ARRAY = 8, 9
 MAX_DIMENSIONS = 4
+COMPARED = 1 << 20  # bytes of two tensors
 ALIGNMENT = 32  # where a file does not say
 # Real files are far below these limits. A damaged file must not cause huge allocations.
 MAX_ENTRIES = 1 << 17  # tensors, or metadata
@@ -103,6 +106,40 @@ class GgufHeader:
         """Return a setting of the architecture. One that differs between layers is not known."""
         found = self.metadata.get(f"{self.metadata.get('general.architecture')}.{name}")
         return found if isinstance(found, int) else default
+
+
+def describe_header(path: Path, header: GgufHeader) -> StoredModel:
+    """Return what a file says about its model."""
+    weights = Counter[str]()
+    for tensor in header.tensors:
+        weights[GGML_TYPES.get(tensor.kind, ("",))[0]] += math.prod(tensor.shape)
+    label = str(header.metadata.get("general.size_label", ""))
+    whole = header.metadata.get("split.count", 1) in (0, 1)  # otherwise other files have the rest
+    count = count_parameters(
+        {tensor.name: tensor.shape for tensor in header.tensors},
+        is_tied=_repeats_embedding(path, header.tensors),
+        stated=(label, header.name, path.name),
+    )
+    return StoredModel(
+        parameters=count if whole else 0,
+        number_format=name_format(weights, header.metadata.get("general.file_type")),
+        title=header.name,
+        size_label=label,
+    )
+
+
+def _repeats_embedding(path: Path, tensors: Sequence[GgufTensor]) -> bool:
+    """Return whether the first rows of the head are those of the embedding, byte by byte."""
+    by_name = {tensor.name: tensor for tensor in tensors}
+    found = [by_name.get(name) for name in (HEADS[0], EMBEDDINGS[0])]
+    if None in found:
+        return False
+    with path.open("rb") as file:
+        starts = []
+        for tensor in filter(None, found):
+            file.seek(tensor.start)
+            starts.append((tensor.kind, file.read(min(tensor.size, COMPARED))))
+    return starts[0] == starts[1]
 
 
 def is_gguf(path: Path) -> bool:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from assay import codec
+from assay.borders.reading import Reader
 from assay.datasets import look_up_sha256
 from assay.errors import ModelError, UsageError
 from assay.formats.config import ModelConfig, TokenizerConfig
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 ADAPTER = "adapter_config.json"
-
+READER = Reader(ModelError, "Download it again")
 CONFIGS = ("config.json", "generation_config.json", ADAPTER, "quantize_config.json")
 TOKENIZERS = (
     "tokenizer.json", "tokenizer.model", "tokenizer_config.json", "special_tokens_map.json",
@@ -71,12 +71,12 @@ def chat_template(folder: Path) -> str:
     """Return the template that transformers would use: its own file, the tokenizer's, or none."""
     alone = folder / "chat_template.jinja"
     if alone.is_file():
-        return alone.read_text(encoding="utf-8")
+        return READER.read_text(alone)
     try:
-        config = json.loads((folder / "tokenizer_config.json").read_text(encoding="utf-8"))
-        return TokenizerConfig(config).default_template or ""
-    except FileNotFoundError:
-        return ""
+        path = folder / "tokenizer_config.json"
+        if not path.is_file():
+            return ""
+        return TokenizerConfig(READER.read_json(path, any_number=True)).default_template or ""
     except (ValueError, AttributeError) as error:
         raise ModelError(
             f"{folder}/tokenizer_config.json: is damaged ({error}). Download it again."
@@ -98,7 +98,7 @@ def adapter_folder(reference: str) -> Path | None:
 def adapter_setting(adapter: Path, name: str, kind: type[T]) -> T:
     """Return a setting from the adapter's configuration."""
     try:
-        found = json.loads((adapter / ADAPTER).read_text(encoding="utf-8"))[name]
+        found = READER.read_json(adapter / ADAPTER, any_number=True)[name]
         if not isinstance(found, kind):
             raise TypeError(f"{found!r} is not of type {kind.__name__}")
     except (ValueError, KeyError, TypeError) as error:
@@ -125,12 +125,9 @@ def _weights(folder: Path) -> list[Path]:
 def read_config(folder: Path) -> ModelConfig:
     """Read config.json. Raise ModelError if it is damaged or its sizes do not fit the weights."""
     path = folder / "config.json"
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-        if not isinstance(content, dict):
-            raise ValueError("not a JSON object")
-    except (ValueError, RecursionError) as error:
-        raise ModelError(f"{path}: is damaged ({error}). Download it again.") from error
+    content = READER.read_json(path, any_number=True)
+    if not isinstance(content, dict):
+        raise ModelError(f"{path}: is not a JSON object. Download it again.")
     config = ModelConfig(content)
     check_sizes(config, sum(weights.stat().st_size for weights in _weights(folder)), path)
     return config

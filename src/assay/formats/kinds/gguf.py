@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING
 
 from assay.errors import ModelError
 from assay.formats.architectures import by_model_type, gguf_name, is_computed, with_rotary
-from assay.formats.format import Format, StoredSize, formats
+from assay.formats.format import Format, formats
 from assay.formats.gguf.checkpoint import file_type, pairs_of, read
-from assay.formats.gguf.file import is_gguf, read_header
+from assay.formats.gguf.file import describe_header, is_gguf, read_header
 from assay.formats.gguf.write import write_gguf
 from assay.formats.rope import FREQUENCIES, llama3_divisors
+from assay.formats.stored import StoredSize
 from assay.formats.tensors import GGML_NUMBERS, Tensor, has_whole_rows
 
 if TYPE_CHECKING:
@@ -76,6 +77,7 @@ formats.register("gguf")(
         recognises=is_gguf,
         read=read,
         sizes=_sizes,
+        describe=lambda path: describe_header(path, read_header(path)),
         tensors=_tensors,
         holds=lambda tensor: tensor.encoding in GGML_NUMBERS and has_whole_rows(tensor),
         write=_write,

@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from assay.formats.format import Format, StoredSize, formats
+from assay.formats.format import Format, formats
 from assay.formats.huggingface.checkpoint import is_hf_folder, read, write
-from assay.formats.huggingface.folder import model_folder
-from assay.formats.huggingface.safetensors import read_safetensors
+from assay.formats.huggingface.folder import model_folder, read_config
+from assay.formats.huggingface.safetensors import read_index, read_safetensors
+from assay.formats.stored import StoredModel, StoredSize, count_parameters
 from assay.formats.tensors import PLAIN, Tensor
 
 if TYPE_CHECKING:
@@ -18,11 +19,29 @@ if TYPE_CHECKING:
     from assay.formats.checkpoint import Checkpoint
     from assay.formats.format import Written
 
+PACKED = {"U8", "I32", "U32"}
+
 
 def _sizes(path: Path) -> list[StoredSize]:
     files = sorted(model_folder(str(path)).glob("*.safetensors"))
     found = [tensor for file in files for tensor in read_safetensors(file)]
     return [StoredSize(t.nbytes, math.prod(t.shape)) for t in found]
+
+
+def _describe(path: Path) -> StoredModel:
+    folder = model_folder(str(path))
+    config = read_config(folder)
+    quantised = config.content.get("quantization_config")
+    method = str(quantised.get("quant_method", "")) if isinstance(quantised, dict) else ""
+    indexes = [read_index(file) for file in sorted(folder.glob("*.safetensors"))]
+    entries = [entry for index in indexes for entry in index.entries]
+    # Several weights in one integer: how many is not known here.
+    packed = method and any(entry.dtype in PACKED for entry in entries)
+    shapes = {} if packed else {entry.name: entry.shape for entry in entries}
+    return StoredModel(
+        parameters=count_parameters(shapes, is_tied=config.is_tied, stated=[folder.name]),
+        number_format=method,
+    )
 
 
 def _write(
@@ -38,6 +57,7 @@ formats.register("hf")(
         recognises=is_hf_folder,
         read=read,
         sizes=_sizes,
+        describe=_describe,
         tensors=lambda checkpoint, _: checkpoint.hf_tensors(),
         holds=lambda tensor: tensor.encoding in PLAIN,
         write=_write,

@@ -85,6 +85,9 @@ class ProcessModel(LoadedOnDemand, Generic[F]):
     def check_infilling(self) -> str:
         return f"prefix, suffix and middle are marked by {self.gap.tokens}"
 
+    def check_prefilling(self) -> None:
+        """Return: every engine that is a process renders the beginning of an answer."""
+
     def _gap_for(self, prompt: Prompt) -> Gap | None:
         return None if prompt.suffix is None else self.gap
 
@@ -257,7 +260,7 @@ def _completion(process: EngineProcess[F], waiting: dict[int, Request]) -> Compl
     return Completion(
         task_id=request.task_id,
         sample=request.sample,
-        text=reply.text,
+        text=request.prompt.prefill + reply.text,
         finish_reason=reply.finish_reason,
         prompt_tokens=reply.prompt_tokens,
         tokens_generated=reply.tokens_generated,

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 
 PROBE = (Message("user", "hello"),)
+BEGUN = "-[[the-model-continues-here]]-"
 
 
 def template_of(tokenizer: Any, variables: Sequence[NamedValue] = ()) -> Callable[[Any], str]:
@@ -58,11 +59,26 @@ def check_switch(render: Callable[[Sequence[NamedValue]], str]) -> None:
         )
 
 
+def render_chat(render: Render, prompt: Prompt) -> str:
+    """Render messages up to the answer, or up to the end of its prefill.
+
+    The template renders the prefill too, as EvalPlus lets it: some write more before an answer than
+    they do to ask for one. A mark shows where the prefill ends.
+    """
+    if not prompt.prefill:
+        return render(prompt.messages)
+    begun = Message("assistant", prompt.prefill + BEGUN)
+    text, mark, _ = render((*prompt.messages, begun)).partition(BEGUN)
+    if not (mark and text.endswith(prompt.prefill)):
+        raise ValueError("its chat template does not keep the beginning of an answer as it is")
+    return text
+
+
 def prompt_text(render: Render, prompt: Prompt, gap: Gap | None = None) -> str:
     """Render messages with the chat template, up to the answer. Return a text as it is."""
     if gap is not None:
         return gap.tokens.mark(prompt.text, prompt.suffix or "")
-    return render(prompt.messages) if prompt.messages else prompt.text
+    return render_chat(render, prompt) if prompt.messages else prompt.text
 
 
 def prompt_tokens(

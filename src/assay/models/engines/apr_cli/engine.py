@@ -7,6 +7,7 @@ ChatML user turn, whatever template the model has.
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import tempfile
@@ -37,6 +38,9 @@ MAGICS = (b"APR\0", b"GGUF")
 TEMPLATE = "<|im_start|>user\n{prompt}<|im_end|>\n<|im_start|>assistant\n"
 DEVICE_FLAGS = {"auto": (), "cpu": ("--no-gpu",), "cuda": ("--gpu",)}
 QUESTION_TIMEOUT_S = 60.0
+MOST_LINE = 1 << 24  # characters of an answer: 16 for each of a million tokens
+LOG_END = 1 << 16  # bytes at the end of apr's log that are read
+MOST_QUOTED = 200  # characters of apr's messages that are shown or recorded
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,9 +72,9 @@ class AprCliModel:
         self._binary = _binary()
         self._device = options.device
         self._process: subprocess.Popen[str] | None = None
-        self._facts = AprFacts(_run_binary(self._binary, "--version"))
+        self._facts = AprFacts(_run_binary(self._binary, "--version")[:MOST_QUOTED])
         self.identity = ModelIdentity(
-            name=options.name or default_name(self._path),
+            name=options.name or default_name(Path(reference)),
             engine="apr-cli",
             weights_sha256=file_sha256(self._path),
             prompt_form="chat",
@@ -145,7 +149,12 @@ class AprCliModel:
         assert process.stdout is not None
         variety = None if self._facts.seeded else apr_batch.Variety()
         with process.stdout as lines:
-            while waiting and (line := lines.readline()):
+            while waiting and (line := lines.readline(MOST_LINE)):
+                if len(line) == MOST_LINE:
+                    raise ModelError(
+                        f"apr: wrote a line of more than {MOST_LINE:,} characters. "
+                        "Install another version."
+                    )
                 if not line.startswith("{"):
                     continue  # a message for the user
                 completion = apr_batch.read(line, waiting)
@@ -210,9 +219,9 @@ def _run_binary(binary: str, *arguments: str) -> str:
 
 
 def _last_line(log: IO[bytes]) -> str:
-    log.seek(0)
+    log.seek(max(0, log.seek(0, os.SEEK_END) - LOG_END))
     lines = [line.strip() for line in log.read().decode(errors="replace").splitlines()]
-    return next((f", {line}" for line in reversed(lines) if line), "")
+    return next((f", {line[:MOST_QUOTED]}" for line in reversed(lines) if line), "")
 
 
 backends.register("apr-cli")(Backend(AprCliModel, lambda _: False))

@@ -6,6 +6,8 @@ import json
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from assay import codec
+from assay.borders.reading import parse_json
 from assay.errors import ModelError
 from assay.models import failed
 from assay.types import Completion, Decoding, Prompt
@@ -49,11 +51,14 @@ def read(line: str, waiting: dict[str, Request]) -> Completion:
     try:
         answer = _parse(line)
         # A line that apr could not read has no name. apr answers in the order of the file.
-        return _completion(answer, waiting.pop(answer.task_id or next(iter(waiting))))
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        name = next(iter(waiting)) if answer.task_id is None else answer.task_id
+        if name not in waiting:
+            raise ValueError(f"{name[:40]!r} is not a prompt that still waits")
+    except ValueError as error:
         raise ModelError(
-            f"apr: wrote an invalid answer ({type(error).__name__}: {error}): {line[:80]!r}"
+            f"apr: wrote an invalid answer ({error}): {line[:80]!r}. Install another version."
         ) from error
+    return _completion(answer, waiting.pop(name))
 
 
 class Variety:
@@ -83,6 +88,8 @@ def unsuited(prompt: Prompt) -> str:
     """Return why apr cannot be sent this prompt, or an empty text if it can."""
     if len(prompt.messages) != 1 or prompt.messages[0].role != "user":
         return "apr accepts one user message and nothing else. Use --prompt-form chat."
+    if prompt.prefill:
+        return "apr cannot continue a prefilled answer. Use another --prompt-strategy."
     return ""
 
 
@@ -104,37 +111,32 @@ def _refusal(request: Request, first: Request) -> str:
 class _Answer:
     """A line of apr's output."""
 
-    task_id: str | None
     text: str
-    tokens: int
-    ms: float
+    tokens_generated: int
+    inference_ms: float
     used_gpu: bool
-    error: str | None
+    task_id: str | None = None
+    error: str | None = None
 
 
 def _parse(line: str) -> _Answer:
-    found = json.loads(line)
-    return _Answer(
-        task_id=found.get("task_id"),
-        text=found["text"],
-        tokens=int(found["tokens_generated"]),
-        ms=float(found["inference_ms"]),
-        used_gpu=bool(found["used_gpu"]),
-        error=found.get("error"),
-    )
+    """Return the answer in a line. Raise ValueError for anything else: the line is not trusted."""
+    answer = codec.read_known(_Answer, parse_json(line))
+    codec.check_numbers(answer)
+    return answer
 
 
 def _completion(answer: _Answer, request: Request) -> Completion:
     text, stopped = _cut_at_stop(answer.text, request.prompt.stop)
-    whole = stopped or answer.tokens < request.decoding.max_tokens
+    whole = stopped or answer.tokens_generated < request.decoding.max_tokens
     return Completion(
         task_id=request.task_id,
         sample=request.sample,
         text=text,
         finish_reason="error" if answer.error else "stop" if whole else "length",
         prompt_tokens=0,  # not reported
-        tokens_generated=answer.tokens,
-        inference_ms=answer.ms,
+        tokens_generated=answer.tokens_generated,
+        inference_ms=answer.inference_ms,
         seed=request.seed,
         used_gpu=answer.used_gpu,
         error=answer.error,

@@ -6,17 +6,15 @@ import dataclasses
 import hashlib
 import importlib.metadata
 import importlib.util
-import math
 import subprocess
 import sys
-from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from assay.datasets import look_up_sha256
 from assay.distribution import install_hint
 from assay.errors import ModelError, UsageError
-from assay.formats.gguf.file import GgufHeader, is_gguf, read_header
+from assay.formats.gguf.file import describe_header, is_gguf, read_header
 from assay.formats.gguf.infilling import read_gap
 from assay.formats.tensors import GGML_NUMBERS
 from assay.machine import usable_physical_cores
@@ -89,9 +87,10 @@ class GgufModel(ProcessModel[LlamaFacts]):
                 "Download it again."
             )
         self.options = options
+        stored = describe_header(self._path, self._header)
         self.template = template = self._header.chat_template
         self.identity = ModelIdentity(
-            name=options.name or _default_name(self._path, self._header),
+            name=options.name or default_name(Path(reference), stored=stored),
             engine="gguf",
             weights_sha256=look_up_sha256(self._path),
             prompt_form=prompt_form(options, template, reference),
@@ -168,17 +167,6 @@ class GgufModel(ProcessModel[LlamaFacts]):
     def describe(self) -> LlamaFacts:
         version = importlib.metadata.version("xllamacpp")
         return dataclasses.replace(self._facts, xllamacpp=version, thinks=self.thinks or None)
-
-
-def _default_name(path: Path, header: GgufHeader) -> str:
-    """Return a name with the data type of most weights."""
-    weights: Counter[int] = Counter()
-    for tensor in header.tensors:
-        weights[tensor.kind] += math.prod(tensor.shape)
-    most = weights.most_common(1)
-    names = {number: name for name, number in GGML_NUMBERS.items()}
-    number_format = names.get(most[0][0], "") if most else ""
-    return default_name(path, parameters=weights.total(), number_format=number_format)
 
 
 backends.register("gguf")(Backend(GgufModel, is_gguf, "processes"))

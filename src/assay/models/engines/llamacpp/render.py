@@ -16,10 +16,11 @@ from assay.models.model import Rendered
 from assay.models.named_values import NamedValue, by_name
 from assay.models.workers.gap_prompt import gap_prompt
 from assay.models.workers.messages import RenderReply
+from assay.models.workers.prompt_tokens import render_chat
 from assay.models.workers.template_process import MEMORY, SECONDS, TemplateLimitError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from assay.infilling import Gap
     from assay.types import Message, Prompt
@@ -42,7 +43,7 @@ def render_prompt(
     text = prompt.text.removeprefix(added_start(address))
     try:
         if prompt.messages:
-            text = render_within_limits(address, prompt.messages, variables)
+            text = render_chat(template_of(address, variables), prompt)
         # As for a completion: with a first token if the model expects one, special tokens parsed.
         ways = {"add_special": True, "parse_special": True, "with_pieces": True}
         tokens = _request(f"{address}/tokenize", {"content": text, **ways})["tokens"]
@@ -82,6 +83,13 @@ def apply_template(
     said = [codec.to_json(message) for message in messages]
     body = {"messages": said, "chat_template_kwargs": by_name(variables)}
     return str(_request(f"{address}/apply-template", body)["prompt"])
+
+
+def template_of(
+    address: str, variables: Sequence[NamedValue]
+) -> Callable[[Sequence[Message]], str]:
+    """Return a function that renders messages within limits."""
+    return lambda messages: render_within_limits(address, messages, variables)
 
 
 def render_within_limits(

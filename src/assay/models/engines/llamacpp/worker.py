@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import queue
 import threading
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from assay import codec
@@ -15,19 +16,21 @@ from assay.models.engines.llamacpp.render import (
     infill_tokens,
     render_prompt,
     render_within_limits,
+    template_of,
 )
 from assay.models.engines.llamacpp.settings import LlamaFacts, LlamaSettings
 from assay.models.named_values import NamedValue, by_name
 from assay.models.workers.lines import Lines
 from assay.models.workers.messages import Ask, Pause, Render, Reply
-from assay.models.workers.prompt_tokens import PROBE, check_switch
+from assay.models.workers.prompt_tokens import PROBE, check_switch, render_chat
 from assay.models.workers.template_process import TemplateLimitError
+from assay.types import Prompt
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from assay.infilling import Gap
-    from assay.types import Message, Prompt, Request
+    from assay.types import Message, Request
 
 BATCH_TOKENS = 2048
 # Top-k, top-p and min-p follow the temperature, as in other engines. llama.cpp has it last.
@@ -88,6 +91,7 @@ def _load(settings: LlamaSettings) -> tuple[Any, bool]:
     params.flash_attn_type = xllamacpp.llama_flash_attn_type.LLAMA_FLASH_ATTN_TYPE_DISABLED
     params.cache_ram_mib = 0
     params.reasoning_format = xllamacpp.common_reasoning_format.COMMON_REASONING_FORMAT_NONE
+    params.prefill_assistant = False  # see ``_spell_out``
     params.special = settings.marks  # of thoughts, which may be special tokens
     params.verbosity = 0
     used_gpu = wants_gpu(settings.device)
@@ -194,7 +198,16 @@ class _Dispatcher:
             self._lines.reply(reply)
             self._free.release()
 
-        request, settings = group[0].request, self._lines.settings
+        settings = self._lines.settings
+        try:
+            request = self._spell_out(group[0].request)
+        except TemplateLimitError as error:
+            self._lines.fatal(error)
+            return
+        except ValueError as error:  # from the template
+            for ask in group:
+                send(Reply(ask.id, error=f"the prompt cannot be rendered: {error}"))
+            return
         body = _body(request, settings, self._start)
         self._try_template(request.prompt.messages)
         if (gap := group[0].gap) is not None:
@@ -213,6 +226,18 @@ class _Dispatcher:
             answers.fail(str(error))
         finally:
             answers.end()
+
+    def _spell_out(self, request: Request) -> Request:
+        """Return a request with a prefilled answer as one for plain text, with the chat rendered.
+
+        llama.cpp itself would put the prefill after what asks for one.
+        """
+        prompt = request.prompt
+        if not prompt.prefill:
+            return request
+        variables, address = self._lines.settings.template.variables, self._server.listening_address
+        text = render_chat(template_of(address, variables), prompt)
+        return replace(request, prompt=Prompt(text=text, stop=prompt.stop))
 
     def _infill(self, prompt: Prompt, gap: Gap) -> dict[str, Any]:
         """Return the fields of a request with a suffix. The marks of a gap end the text too."""

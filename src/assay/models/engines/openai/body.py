@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from assay.models.named_values import NamedValue, by_name
 from assay.models.settings import own_options, refuse_reserved, template_variables
 from assay.protocol import TEMPLATE_VARIABLES
+from assay.types import Message
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -35,6 +36,8 @@ DISPENSABLE = {
 NEUTRAL = {"top_p": 1.0, "min_p": 0.0, "repetition_penalty": 1.0}
 # Fields of the protocol: without them the completions would belong to another one.
 ESSENTIAL = {"temperature", "stop", "logprobs", "max_completion_tokens", "suffix"}
+# By which servers continue an assistant's message. llama.cpp's does so without them.
+CONTINUE = {"continue_final_message": True, "add_generation_prompt": False}
 WHOLE_TEXT = 1 << 16  # tokens that count as repeated; some servers have no value for all
 REFUSAL = re.compile(
     r"un(?:known|supported|recogni[sz]ed|expected)|does(?: not|n't) (?:support|accept|allow)"
@@ -47,7 +50,8 @@ REFUSAL = re.compile(
 # Fields of a request that other options decide.
 RESERVED = {
     "model": "--model", "messages": "--system", "prompt": "--prompt-strategy",
-    "suffix": "--prompt-strategy",
+    "suffix": "--prompt-strategy", "continue_final_message": "--prompt-strategy",
+    "add_generation_prompt": "--prompt-strategy",
     "temperature": "--temperature", "top_p": "--top-p", "top_k": "--top-k", "min_p": "--min-p",
     "repetition_penalty": "--repetition-penalty", "repeat_penalty": "--repetition-penalty",
     "max_tokens": "--max-tokens", "max_completion_tokens": "--max-tokens", "seed": "--seed",
@@ -105,7 +109,11 @@ def request_body(
     if prompt.stop:
         body["stop"] = list(prompt.stop)
     if prompt.messages:
-        body["messages"] = [{"role": m.role, "content": m.content} for m in prompt.messages]
+        messages = prompt.messages
+        if prompt.prefill:
+            messages = (*messages, Message("assistant", prompt.prefill))
+            body |= CONTINUE
+        body["messages"] = [{"role": m.role, "content": m.content} for m in messages]
     elif way is not None and prompt.suffix is not None:
         body |= way.fields(prompt.text, prompt.suffix)
         if way.is_native:
@@ -122,7 +130,8 @@ def request_body(
     body |= by_name(extra)
     fields = {name: value for name, value in body.items() if name not in left_out}
     chosen = {name for name, value in NEUTRAL.items() if fields.get(name, value) != value}
-    return Body(fields, frozenset(ESSENTIAL | chosen | {one.name for one in extra}))
+    named = {one.name for one in extra}
+    return Body(fields, frozenset(ESSENTIAL | CONTINUE.keys() | chosen | named))
 
 
 def extra_fields(options: EngineOptions) -> tuple[NamedValue, ...]:

@@ -14,7 +14,7 @@ from assay.errors import ModelError, UsageError
 from assay.models import Backend, Rendered, backends
 from assay.models.engines.openai.body import extra_fields, request_body
 from assay.models.engines.openai.crew import Crew
-from assay.models.engines.openai.infilling import InfillWay, find_way
+from assay.models.engines.openai.infilling import InfillWay, check_continuing, find_way
 from assay.models.engines.openai.server import check_key, parse_address
 from assay.models.engines.openai.session import Session
 from assay.models.facts import EngineFacts
@@ -32,7 +32,10 @@ if TYPE_CHECKING:
 
 PARALLEL = 16
 MOST_NAMED = 10
-SHOWN = ("messages", "prompt", "suffix", "input_prefix", "input_suffix", "stop")
+SHOWN = (
+    "messages", "prompt", "suffix", "input_prefix", "input_suffix", "stop",
+    "continue_final_message", "add_generation_prompt",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +79,7 @@ class OpenAIModel:
             opened.server.close()
         self._name = reference or _only(listed, self._address.shown)
         entry = next((m for m in listed or [] if m.name == self._name), None)
+        self._continues = False  # not tried yet
         self._unlisted = listed is not None and entry is None
         self._session: Session | None = None
         self._crew: Crew[Request, Completion] | None = None
@@ -111,6 +115,15 @@ class OpenAIModel:
     def check_infilling(self) -> str:
         return str(self.way)
 
+    def check_prefilling(self) -> None:
+        if not self._continues:
+            opened = Session(self._address, self._key, self._options)
+            try:
+                check_continuing(opened.server, self._name, self._extra)
+            finally:
+                opened.server.close()
+        self._continues = True
+
     def render(self, prompt: Prompt) -> Rendered:
         """Return the messages. The server renders and tokenises them."""
         body = request_body(
@@ -123,8 +136,9 @@ class OpenAIModel:
 
     def generate(self, requests: Iterable[Request]) -> Iterator[Completion]:
         self._session = session = Session(
-            self._address, self._key, self._options, self._name, lambda: self.way
-        )
+            self._address, self._key, self._options, self._name, lambda: self.way,
+            self.check_prefilling,
+        )  # fmt: skip
         self._crew = Crew(session.complete, self._parallel, session.stopped, session.server.wake)
         try:
             yield from self._crew.run(requests)

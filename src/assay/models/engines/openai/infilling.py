@@ -1,7 +1,10 @@
-"""Find how a server fills in code, and build its requests.
+"""Find how a server fills in code or continues an answer, and build its requests.
 
 llama.cpp's server has ``/infill``, some servers have ``suffix`` in OpenAI's completions. With
 others, such as vLLM's, assay itself puts the model's tokens around prefix and suffix.
+
+llama.cpp's server always continues an assistant's message at the end, vLLM's and SGLang's if they
+are asked to. A server that ignores the question would begin another answer, so it is tried first.
 """
 
 from __future__ import annotations
@@ -12,13 +15,19 @@ from typing import TYPE_CHECKING, Any
 
 from assay.errors import ModelError
 from assay.infilling import FORMS, GapTokens, describe_missing
+from assay.models.engines.openai.body import CONTINUE
 from assay.models.engines.openai.limits import AnswerLimits
 from assay.models.engines.openai.server import PassingError, RefusedError
+from assay.models.named_values import by_name
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from assay.models.engines.openai.server import Server
+    from assay.models.named_values import NamedValue
 
 INFILL, COMPLETIONS, TOKENIZE = "/infill", "completions", "/tokenize"
+CHAT, APPLY_TEMPLATE, BEGUN = "chat/completions", "/apply-template", "One, two,"
 PREFIX, SUFFIX = "def double(x):\n    return", "\n\nprint(double(3))\n"
 PROBE_LIMITS = AnswerLimits(60.0, 1 << 20, 1 << 12)
 
@@ -108,6 +117,50 @@ def _is_token(server: Server, model: str, text: str) -> bool:
     except (RefusedError, ModelError, PassingError):
         return False
     return isinstance(found, dict) and found.get("count") == 1
+
+
+def check_continuing(server: Server, model: str, extra: Sequence[NamedValue]) -> None:
+    """Raise ModelError unless the server continues an assistant's message at the end.
+
+    ``extra`` are the fields of every request that the user names.
+    """
+    messages = [{"role": "user", "content": "Count."}, {"role": "assistant", "content": BEGUN}]
+    if (rendered := _apply_template(server, model, messages, extra)) is not None:
+        if rendered.endswith(BEGUN):
+            return
+        raise _cannot_continue(model, "its chat template does not end with the message")
+    body = {"messages": messages, "max_tokens": 1, "temperature": 0, "stream": False}
+    body |= by_name(extra)
+    new_turn = {name: not value for name, value in CONTINUE.items()}
+    counts = []
+    for way in (CONTINUE, new_turn):
+        try:
+            answer = server.complete(CHAT, _encode(model, body | way), PROBE_LIMITS)
+        except (RefusedError, PassingError) as error:
+            raise _cannot_continue(model, str(error)) from error
+        counts.append(answer.prompt_tokens)
+    if not 0 < counts[0] < counts[1]:
+        raise _cannot_continue(model, "it ignores continue_final_message")
+
+
+def _apply_template(
+    server: Server, model: str, messages: list[dict[str, str]], extra: Sequence[NamedValue]
+) -> str | None:
+    """Return messages as llama.cpp's server renders them, or None from another server."""
+    body = {"messages": messages, **by_name(extra)}
+    try:
+        found = server.ask(APPLY_TEMPLATE, _encode(model, body), PROBE_LIMITS)
+    except (RefusedError, ModelError, PassingError):
+        return None
+    text = found.get("prompt") if isinstance(found, dict) else None
+    return text if isinstance(text, str) else None
+
+
+def _cannot_continue(model: str, why: str) -> ModelError:
+    return ModelError(
+        f"{model}: the server cannot continue a prefilled answer ({why}). Use another "
+        "--prompt-strategy or engine."
+    )
 
 
 def _encode(model: str, body: dict[str, Any]) -> bytes:

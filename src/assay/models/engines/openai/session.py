@@ -47,6 +47,7 @@ class Session:
         options: EngineOptions,
         model: str = "",
         way: Callable[[], InfillWay] | None = None,  # returns how the server fills in code
+        check_prefilling: Callable[[], None] = lambda: None,  # raises ModelError
     ) -> None:
         self.stopped = threading.Event()
         self.server = Server(address, key, timeout_s=options.timeout)
@@ -55,7 +56,7 @@ class Session:
         self._left_out_lock = threading.Lock()
         self._model, self._logprobs, self._options = model, options.logprobs, options
         self._extra = extra_fields(options)
-        self._way = way
+        self._way, self._check_prefilling = way, check_prefilling
         self._gate = Gate(options.requests_per_minute, options.tokens_per_minute)
 
     def complete(self, request: Request) -> Completion:
@@ -112,10 +113,12 @@ class Session:
 
     def _attempt(self, request: Request, attempt: int) -> Completion:
         prompt = request.prompt
+        if prompt.prefill:
+            self._check_prefilling()
         way = self._way() if self._way and prompt.suffix is not None else None
         endpoint = "chat/completions" if prompt.messages else "completions"
         endpoint = way.endpoint if way else endpoint
-        characters = len(prompt.text) + len(prompt.suffix or "")
+        characters = len(prompt.text) + len(prompt.suffix or "") + len(prompt.prefill)
         characters += sum(len(m.content) for m in prompt.messages)
         tokens = characters // CHARACTERS_PER_TOKEN + request.decoding.max_tokens
         limits = answer_limits(request.decoding.max_tokens, self._options)
@@ -159,7 +162,7 @@ def _completion(request: Request, answer: Answer, seconds: float, retries: int) 
     return Completion(
         task_id=request.task_id,
         sample=request.sample,
-        text=answer.text,
+        text=request.prompt.prefill + answer.text,
         finish_reason="length" if answer.finish_reason == "length" else "stop",
         prompt_tokens=answer.prompt_tokens,
         tokens_generated=answer.tokens_generated,

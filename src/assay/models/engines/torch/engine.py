@@ -144,7 +144,7 @@ def _open(reference: str, options: EngineOptions) -> TorchModel:
     if Path(reference).is_file():
         return open_file(Path(reference), options, "hf")
     need_packages(options)
-    folder, adapter = _resolve_folders(reference, options.adapter, options.revision)
+    reference, folder, adapter = _resolve_folders(reference, options.adapter, options.revision)
     identity = folder_identity("hf", reference, folder, adapter, dtype_for(options), options)
     return TorchModel(folder, options, identity, chat_template(folder), adapter)
 
@@ -171,12 +171,15 @@ def open_file(path: Path, options: EngineOptions, engine: str) -> TorchModel:
     return TorchModel(path.resolve(), options, identity, template)
 
 
-def _resolve_folders(reference: str, adapter: str, revision: str) -> tuple[Path, Path | None]:
-    """Return the folders of model and adapter. A folder of LoRA weights names its model itself."""
+def _resolve_folders(reference: str, adapter: str, revision: str) -> tuple[str, Path, Path | None]:
+    """Return the model's reference, its folder and the adapter's.
+
+    A folder of LoRA weights names its model itself.
+    """
     if not adapter and Path(reference, ADAPTER).is_file():
         base = adapter_setting(Path(reference), "base_model_name_or_path", str)
         return _resolve_folders(base, reference, revision)
-    return model_folder(reference, revision), adapter_folder(adapter)
+    return reference, model_folder(reference, revision), adapter_folder(adapter)
 
 
 def _recognises(path: Path) -> bool:
