@@ -133,6 +133,21 @@ def test_samples_are_named_by_task_and_number(monkeypatch: Patch, folder: Path) 
     assert (report.prompts, report.made, report.failed) == (6, 4, 2)
 
 
+def test_a_line_with_temperature_0_has_one_sample(monkeypatch: Patch, folder: Path) -> None:
+    """Its samples were copies of one text."""
+    texts = (line(prompt="p", task_id="cold", temperature=0), line(prompt="q", task_id="warm"))
+    (folder / "in.jsonl").write_bytes(b"".join(texts))
+    model = EchoModel()
+    note = "temperature 0 gives the same text every time: 1 sample is generated for 1 line with it"
+    for kept in (0, 4):
+        report, watcher = run(monkeypatch, folder, model, sampling=Sampling(3))
+        assert (report.prompts, report.kept, report.made) == (4, kept, 4 - kept)
+        assert note in watcher.notes
+    assert model.asked == ["cold", "warm", "warm", "warm"]
+    names = ["cold_s0", "warm_s0", "warm_s1", "warm_s2"]
+    assert [found["task_id"] for found in written(folder)] == names
+
+
 def test_an_engine_that_breaks_down_loses_nothing(monkeypatch: Patch, folder: Path) -> None:
     with pytest.raises(ModelError, match="the engine is gone"):
         run(monkeypatch, folder, EchoModel(break_after=4))

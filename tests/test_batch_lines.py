@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from assay.pipeline import sample_seed
 from assay.pipeline.batch import lines as batch_lines
 from assay.pipeline.batch.lines import BadLine, BatchPrompt, parse, read_lines
-from assay.pipeline.batch.requests import read_requests, requests_of, survey
+from assay.pipeline.batch.requests import digest, read_requests, requests_of, survey
 from assay.pipeline.batch.run import RunConfig
 from assay.pipeline.config import Sampling
-from assay.types import Decoding, Message, Prompt
+from assay.types import Decoding, Message, Prompt, Request
 
 CONFIG = RunConfig("m")
 TEXT = st.text().filter(lambda text: "\0" not in text)
@@ -196,3 +196,16 @@ def test_temperature_means_top_k_40_unless_given() -> None:
     assert warm.settle() == Decoding(9, 0.8, 40, seed=1)
     assert dataclasses.replace(warm, top_k=0).settle() == Decoding(9, 0.8, 0, seed=1)
     assert Sampling(max_tokens=9, top_k=5, seed=1).settle() == Decoding(9)
+
+
+def test_a_last_message_of_the_assistant_is_continued() -> None:
+    """By every engine, and the digests of other conversations are those of earlier versions."""
+    user, begun = Message("user", "p"), Message("assistant", "def f(")
+    both = BatchPrompt("t", messages=(user, begun))
+    (found,) = requests_of(both, CONFIG)
+    assert found.prompt == Prompt((user,), prefill="def f(")
+    (alone,) = requests_of(BatchPrompt("t", messages=(begun,)), CONFIG)
+    assert alone.prompt == Prompt((begun,))
+    plain = Request("t", 0, Prompt((user,)), Decoding(), 0)
+    assert digest(plain) == "aeaf499ea0815a48"
+    assert digest(dataclasses.replace(plain, prompt=found.prompt)) != digest(plain)

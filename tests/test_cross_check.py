@@ -122,7 +122,7 @@ def test_a_score_by_another_judge_is_kept_and_not_taken_for_ours(
     assert "judge" not in ours["protocol"]
     assert "the programs were judged by generous" in theirs["not_publishable"]
     listed = run_command("history", folder=tmp_path).out.splitlines()
-    assert ["generous" in line for line in listed] == [False, True, False]
+    assert ["generous" in line for line in listed[:3]] == [False, True, False]
     for more in ((), ("--force",)):
         done = run_command("compare", ours["run"], theirs["run"], *more, folder=tmp_path)
         assert done.code == 2

@@ -233,6 +233,12 @@ def test_a_model_that_thinks_may_take_longer() -> None:
     assert Sampling(max_tokens=99).resolve(thinks=True) == Decoding(99, 0.0, 1)
 
 
+def test_a_benchmark_has_its_own_limit_unless_another_is_given() -> None:
+    assert Sampling().resolve(usual=1280) == Decoding(1280, 0.0, 1)
+    assert Sampling(max_tokens=99).resolve(usual=1280) == Decoding(99, 0.0, 1)
+    assert Sampling().resolve(thinks=True, usual=1280) == Decoding(16384, 0.0, 1)
+
+
 @pytest.mark.parametrize(
     "settings",
     [
@@ -259,11 +265,12 @@ def test_a_text_that_breaks_extraction_fails_and_the_rest_is_judged(
 ) -> None:
     """The old code took minutes for this text, in which nothing else was judged."""
     name = mini.problems[0].tests.entry_point
-    endless = f"def {name}(x):\n" + "".join(f" a{i}=lambda:1\n" for i in range(20_000))
+    endless = f"def {name}(x):\n" + "".join(f" a{i}=lambda:1\n" for i in range(60_000))
     samples = [("mini/0", endless), *references(mini)[1:]]
     path = write_completions(tmp_path / "s.jsonl", samples)
     monkeypatch.setattr(
-        "assay.pipeline.stages.judge.Extractor", lambda n: Extractor(n, Limits(cpu_s=1.0))
+        "assay.pipeline.stages.judge.Extractor",
+        lambda n, **more: Extractor(n, Limits(cpu_s=0.1), **more),
     )
     config = ScoreConfig("mini", tmp_path / "results", samples_file=str(path), workers=1)
     result = score(config, Watcher()).results

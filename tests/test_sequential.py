@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import Callable
 from dataclasses import replace
@@ -17,6 +18,7 @@ from assay.runs import Result, RunReader
 from assay.types import Benchmark
 from tests.conftest import write_completions
 from tests.in_process import run_command
+from tests.runs.consistent import agree
 
 ROUNDS = 12
 WRONG = "def f(): pass"
@@ -72,7 +74,7 @@ def test_a_large_difference_needs_few_rounds(
     assert result.results.samples == 20 * len(found.looks)
     assert (result.complete, result.results.completed) == (True, 20)
     assert not result.publishable
-    assert "added until a comparison decided" in result.not_publishable[-1]
+    assert result.marks[0] == "sequential"
     assert runs.read_result(result.path).sequential == found
     assert sum("round" in note for note in notes.notes) == len(found.looks)
 
@@ -119,7 +121,9 @@ def test_one_sample_per_problem_leaves_nothing_to_add(
 def test_greedy_samples_are_refused(evaluated: Callable[[str, float], EvalConfig]) -> None:
     baseline = evaluate(evaluated("one", 0.5), Silent())
     greedy = replace(baseline, protocol=replace(baseline.protocol, origin=""))
-    runs.write_result(greedy)
+    runs.write_result(agree(greedy))
+    protocol = json.dumps(agree(greedy).protocol.to_json())
+    (baseline.folder / "protocol.json").write_text(protocol)
     with pytest.raises(UsageError, match="is greedy"):
         evaluate_until(evaluated("other", 0.5), Until(baseline.run), Silent())
 

@@ -192,3 +192,26 @@ def test_a_gpu_that_is_not_there_is_an_error(
     config = EvalConfig("mini", tmp_path, engine=EngineOptions(device="cuda"))
     with pytest.raises(UsageError, match="--device cuda: this machine has no NVIDIA GPU"):
         evaluate(config, Watcher())
+
+
+@pytest.mark.parametrize(
+    ("given", "samples", "decoding", "says"),
+    [
+        (Sampling(), 1, (0.0, 1), ""),
+        (Sampling(20), 20, (0.8, 40), "drawn at temperature 0.8, top-k 40"),
+        (Sampling(20, top_k=5), 20, (0.8, 5), "drawn at temperature 0.8, top-k 5"),
+        (Sampling(20, 0.0), 1, (0.0, 1), "1 sample is generated instead of 20, and only pass@1"),
+        (Sampling(1, 0.0), 1, (0.0, 1), ""),
+        (Sampling(20, 0.2), 20, (0.2, 40), ""),
+    ],
+)
+def test_several_samples_are_never_copies_of_one_greedy_text(
+    given: Sampling, samples: int, decoding: tuple[float, int], says: str
+) -> None:
+    """``NUM_SAMPLES=20`` generated 20 equal texts and printed pass@10."""
+    found, note = given.decide()
+    settled = found.settle()
+    assert (found.n_samples, (settled.temperature, settled.top_k)) == (samples, decoding)
+    assert given.settle() == settled
+    assert says in note
+    assert bool(note) == bool(says)

@@ -94,6 +94,8 @@ ROUNDS = {"until", "against"}
 PLACES = {"ray"}
 # Of benchmarks with dates, labels or texts as cases, which `mini` has not (test_livecodebench.py).
 OF_OTHERS = {"first_day", "last_day", "labels", "all_cases"}
+# Its version is in the protocol, if there is another one here (tests/sandbox/test_interpreters.py).
+INTERPRETER = {"python"}
 # The options that only `assay score` has.
 SCORE_ONLY = {
     "samples_file",  # its digest is the protocol's origin
@@ -203,7 +205,7 @@ def names(command: click.Command) -> set[str]:
 
 
 def test_every_option_is_known_to_change_a_hash_or_not() -> None:
-    kinds = (IN_PROTOCOL, IDENTITY, NEITHER, REFUSES, ROUNDS, PLACES, OF_OTHERS)
+    kinds = (IN_PROTOCOL, IDENTITY, NEITHER, REFUSES, ROUNDS, PLACES, OF_OTHERS, INTERPRETER)
     classified = [name for kind in kinds for name in kind]
     assert len(classified) == len(set(classified))
     assert names(eval_command) == set(classified), "a new option must be classified here"

@@ -18,12 +18,11 @@ from assay.quality import parity_gate as gate
 from assay.quality.parity_gate import run_parity_gate
 from assay.quality.policy import load_policy
 from assay.runs import Environment, Gate
-from assay.runs.publication import publication_obstacles
-from assay.scoring import Coverage
+from assay.runs.marks import with_publication
 from assay.types import Benchmark, Completion
 from tests.conftest import Cli, references, write_completions
 from tests.models.torch_models import save_model
-from tests.test_protocol import BASE
+from tests.report.leaderboards import make_result
 
 LIKENESS = load_policy().gate
 ON_GPU = EngineOptions(device="cuda")
@@ -121,10 +120,10 @@ def completion(*, used_gpu: bool) -> Completion:
 def test_all_parts_of_a_run_must_be_publishable(
     states: list[Any], on_gpu: list[bool], publishable: bool
 ) -> None:
-    environments = [Environment(parity_gate=Gate(state) if state else None) for state in states]
+    first, *rest = [Environment(parity_gate=Gate(state) if state else None) for state in states]
     made = [completion(used_gpu=used) for used in on_gpu]
-    whole = Coverage(1, 1, 1, 1, 1)
-    assert (publication_obstacles(whole, BASE, made, environments) == []) is publishable
+    result = make_result("m", environment=first, continued_in=tuple(rest))
+    assert with_publication(result, made).publishable is publishable
 
 
 def test_a_run_without_a_gpu_is_marked_and_not_published(

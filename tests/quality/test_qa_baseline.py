@@ -25,7 +25,13 @@ def examine_flips(folder: Path, gained: int, lost: int, problems: int, tier: str
     for number, (result, model) in enumerate(zip(results, (None, identity), strict=True)):
         run = f"mini_20260101_00000{number}"
         runs.write_result(
-            replace(result, run=run, path=folder / f"{run}.json", model_identity=model)
+            replace(
+                result,
+                run=run,
+                path=folder / f"{run}.json",
+                model_identity=model,
+                model=model.name if model else result.model,
+            )
         )
     policy = folder / "policy.yaml"
     policy.write_text(f"tiers:\n  mine: {tier}\n")
@@ -60,6 +66,20 @@ def test_the_interval_decides(
 
 def test_the_margin_is_a_setting_of_the_tier(tmp_path: Path) -> None:
     assert examine_flips(tmp_path, 0, 3, 164, "{margin: 0.1}").decision == "GO"
+
+
+def test_a_result_that_its_folder_denies_is_not_used(tmp_path: Path) -> None:
+    examine_flips(tmp_path, 0, 0, 164)
+    run = tmp_path / "mini_20260101_000001"
+    run.mkdir()
+    (run / "protocol.json").write_text('{"hash": "0"}')
+    subject = Subject(
+        parse_reference(f"replay:{tmp_path / 's.jsonl'}"), EngineOptions(), tmp_path,
+        baseline="mini_20260101_000000",
+    )  # fmt: skip
+    (item,) = examine(subject, load_policy(tmp_path / "policy.yaml"), "mine").items
+    assert item.decision == "INCONCLUSIVE"
+    assert "no complete result of this model" in item.reason
 
 
 def test_a_result_of_another_model_is_not_used(tmp_path: Path) -> None:

@@ -12,7 +12,9 @@ from assay.errors import ModelError
 from assay.models import EngineOptions, parse_reference
 from assay.quality.policy import load_policy
 from assay.quality.qa import Evidence, Examination, Item, QaCheck, Subject, examine, qa_checks
+from assay.quality.qa.checks.scores import _score
 from tests.conftest import write_completions
+from tests.runs.test_compare import flips
 
 
 @pytest.fixture(autouse=True)
@@ -41,6 +43,16 @@ def test_the_questions_there_are_in_their_order() -> None:
     names = sorted(qa_checks.names(), key=lambda name: qa_checks.get(name).order)
     assert names == ["check", "perplexity", "throughput", "parity", "scores", "baseline"]
     assert [name for name in names if qa_checks.get(name).is_decisive] == ["check"]
+
+
+def test_a_bound_on_more_samples_than_there_are_says_what_to_run() -> None:
+    result, _ = flips(0, 0, 5, 5)
+    item = _score("mini", "pass_at_10", 0.5, result)
+    assert item.decision == "INCONCLUSIVE"
+    assert item.reason == (
+        f"{result.run} does not contain it: it has 1 sample per problem; run 'assay eval mini "
+        "--n-samples 10'"
+    )
 
 
 def test_one_more_is_one_registered_function(tmp_path: Path) -> None:

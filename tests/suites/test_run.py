@@ -20,11 +20,14 @@ from assay.pipeline.judging import load_benchmark
 from assay.pipeline.run import Stream
 from assay.pipeline.suite import plan
 from assay.progress import Reporter, Silent
-from assay.runs import Gate, Result, RunReader
+from assay.report.suite import summarize_suite
+from assay.report.text import explain_marks, label_marks
+from assay.runs import Gate, Result, RunReader, read_result
 from assay.runs.stores.suites import list_suites, read_suite
 from assay.types import Benchmark
 from tests.conftest import ASSAY, Cli
 from tests.e2e.test_resume import descendants, survivors
+from tests.in_process import run_command
 
 pytest.importorskip("xllamacpp", reason="needs the gguf extra")
 from tests.models.small_models import write_small
@@ -187,6 +190,13 @@ def test_a_failure_costs_one_row_even_if_the_engine_was_only_started(
     two = write_suite(models, ["one"], strategies=["standard", "few-shot"])
     done = package.run_suite(two, results_dir=models / "r")
     assert [outcome.row.state for outcome in done.outcomes] == ["failed", "complete"]
+    heading, failed, complete, *legend = summarize_suite(done)
+    assert heading.endswith("  marks")
+    assert "failed" in failed
+    (result,) = done.results
+    assert complete.endswith(label_marks(result.marks))
+    assert legend[: len(result.marks)] == explain_marks(result.marks)
+    assert "partial" in result.marks
     first, second = processes(events)
     assert not first.has_settings
     assert second.has_settings
@@ -265,6 +275,86 @@ def test_a_suite_in_which_all_fail_is_an_error(models: Path, assay: Cli) -> None
     done = assay("suite", write_suite(models, ["bad"]))
     assert done.returncode == 2
     assert "Every evaluation failed" in done.stderr.splitlines()[-1]
+
+
+def test_several_samples_without_a_decoding_are_drawn(models: Path) -> None:
+    """They were one greedy sample, whatever number the file gave."""
+    defaults = {"problems": 2, "max_tokens": 4, "n_samples": 10}
+    path = write_suite(
+        models, ["one"], defaults=defaults,
+        benchmarks=[
+            {"benchmark": "mini", "targets": {"pass@10": 0.5}},
+            {"benchmark": "mini", "n_samples": 1, "max_tokens": 5},
+        ],
+    )  # fmt: skip
+    counter = Counter()
+    done = package.run_suite(path, results_dir=models / "drawn", reporter=counter)
+    several, one = done.results
+    assert (several.config.num_samples, several.config.decoding.temperature) == (10, 0.8)
+    assert several.config.decoding.top_k == 40
+    assert list(several.pass_at) == [1, 10]
+    assert (one.config.num_samples, one.config.decoding.temperature) == (1, 0)
+    assert [o.row.decoding for o in done.outcomes] == ["temperature 0.8", "greedy"]
+    note = "10 samples and no --temperature: they are drawn at temperature 0.8, top-k 40"
+    assert counter.notes.count(note) == 1
+
+
+@pytest.mark.parametrize(
+    ("more", "there"),
+    [
+        ({}, "there is 1"),
+        ({"defaults": {"n_samples": 5}}, "there are 5"),
+        ({"defaults": {"n_samples": 20}, "decodings": ["greedy"]}, "there is 1"),
+        ({"decodings": [{"name": "cold", "temperature": 0, "n_samples": 20}]}, "there is 1"),
+    ],
+)
+def test_a_target_without_enough_samples_is_refused(
+    models: Path, assay: Cli, more: dict[str, Any], there: str
+) -> None:
+    mini = {"benchmark": "mini", "targets": {"pass@1": 0.1, "pass@10": 0.5}}
+    done = assay("suite", write_suite(models, ["one"], benchmarks=[mini], **more))
+    assert done.returncode == 2
+    wanted = f"the target pass@10 of mini needs 10 samples per problem, and {there}."
+    assert [wanted in line for line in done.stderr.splitlines() if "target" in line] == [True]
+    assert not list(models.glob("results/*"))
+
+
+@pytest.mark.parametrize(
+    ("options", "samples", "decoding", "says"),
+    [
+        ((), 10, (0.8, 40), "10 samples and no --temperature: they are drawn at temperature 0.8"),
+        (("--temperature", "0"), 1, (0.0, 1), "1 sample is generated instead of 10"),
+        (("--temperature", "0.2"), 10, (0.2, 40), ""),
+    ],
+)
+def test_eval_decides_the_temperature_of_several_samples(
+    models: Path, options: tuple[str, ...], samples: int, decoding: tuple[float, int], says: str
+) -> None:
+    done = run_command(
+        "eval", "mini", "--model", "one.gguf", "--problems", "1", "--max-tokens", "4",
+        "--n-samples", "10", *options, folder=models,
+    )  # fmt: skip
+    assert done.code == 0, done.err
+    (path,) = models.glob("results/*.json")
+    result = read_result(path)
+    settled = result.config.decoding
+    assert (result.config.num_samples, (settled.temperature, settled.top_k)) == (samples, decoding)
+    assert list(result.pass_at) == [1, 10][: 1 if samples == 1 else 2]
+    assert says in done.err
+    assert ("pass@10" in done.out) == (samples == 10)
+
+
+def test_make_gives_a_temperature_only_if_one_is_given() -> None:
+    """With ``NUM_SAMPLES=20`` alone, the temperature is left to the command."""
+    root = Path(__file__).parents[2]
+    for given, expected in (((), ""), (("TEMPERATURE=0.2",), "--temperature 0.2")):
+        done = subprocess.run(
+            ["make", "-n", "eval-humaneval", "NUM_SAMPLES=20", *given],
+            cwd=root, capture_output=True, text=True, check=True,
+        )  # fmt: skip
+        assert "--n-samples 20" in done.stdout
+        assert ("--temperature" in done.stdout) == bool(expected)
+        assert expected in done.stdout
 
 
 def test_targets_and_published_scores_are_shown(models: Path, assay: Cli) -> None:

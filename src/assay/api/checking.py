@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from assay.borders.arguments import checked
 from assay.pipeline import JudgeConfig, ProblemSelection
 from assay.pipeline.benchmark_check import BenchmarkCheck
 from assay.pipeline.benchmark_check import check_benchmark as run_check
@@ -15,6 +16,7 @@ __all__ = ["check_benchmark", "run_check"]
 SILENT = Silent()
 
 
+@checked
 def check_benchmark(
     benchmark: str | Path,
     *,
@@ -23,6 +25,7 @@ def check_benchmark(
     tasks: Sequence[str] = (),
     sandbox: str = "process",
     sandbox_tier: str = "auto",
+    python: str = "",
     workers: int = 0,
     data_dir: str | Path | None = None,
     reporter: Reporter = SILENT,
@@ -37,6 +40,7 @@ def check_benchmark(
         Path(),
         sandbox=sandbox,
         sandbox_tier=sandbox_tier,
+        python=python,
         workers=workers,
         data_dir=Path(data_dir) if data_dir else None,
         problems=ProblemSelection(problems, tuple(tasks)),

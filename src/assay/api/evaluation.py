@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from assay import models, pipeline
+from assay.borders.arguments import checked
 from assay.models import EngineOptions, Model
 from assay.pipeline import EvalConfig, ProblemSelection, Sampling, Until
 from assay.pipeline.site import THIS_MACHINE, CheckModel, Site
@@ -21,25 +22,26 @@ from assay.pipeline.suite.suite import Suite
 from assay.progress import Announce, Reporter, Silent
 from assay.quality.parity_gate import require_parity
 from assay.runs import Gate, Result
-from assay.runs.publication import require_publishable
+from assay.runs.marks import require_publishable
 from assay.types import PromptImports
 
 SILENT = Silent()
 
 
+@checked
 def evaluate(
     benchmark: str | Path,
     *,
     model: str = models.DEFAULT,
     n_samples: int = 1,
-    temperature: float = 0.0,
+    temperature: float | None = None,
     top_k: int | None = None,
     top_p: float = 1.0,
     min_p: float = 0.0,
     repetition_penalty: float = 1.0,
     max_tokens: int | None = None,
     seed: int = 0,
-    prompt_strategy: str = "standard",
+    prompt_strategy: str = "default",
     system: str = "",
     stop: Sequence[str] = (),
     problems: str = "",
@@ -54,6 +56,7 @@ def evaluate(
     engine: EngineOptions | None = None,
     sandbox: str = "process",
     sandbox_tier: str = "auto",
+    python: str = "",
     workers: int = 0,
     use_cache: bool = True,
     results_dir: str | Path = "results",
@@ -71,7 +74,8 @@ def evaluate(
     The arguments are the options of ``assay eval``: ``problems`` is ``"10"`` or ``"20:40"``,
     ``tasks`` are task ids, and ``engine`` holds the options of engines. ``first_day`` and
     ``last_day`` (YYYY-MM-DD) and ``labels`` (``"difficulty=hard"``) select dated problems.
-    ``time_limit`` is in CPU seconds; None derives it from the references. The parity gate applies
+    ``time_limit`` is in CPU seconds; None derives it from the references. ``python`` is the version
+    or path of the Python that judges; by default 3.11 if it is installed. The parity gate applies
     as on the command line.
     ``until`` adds samples only until a comparison with a baseline decides. ``site`` is where the
     work is done: this machine, or a cluster (see ``assay.cluster.open_cluster``).
@@ -83,6 +87,7 @@ def evaluate(
         results_dir=Path(results_dir),
         sandbox=sandbox,
         sandbox_tier=sandbox_tier,
+        python=python,
         workers=workers,
         no_cache=not use_cache,
         fresh=fresh,
@@ -111,6 +116,7 @@ def evaluate(
     return result
 
 
+@checked
 def run_evaluation(
     config: EvalConfig,
     reporter: Reporter = SILENT,
@@ -135,12 +141,14 @@ def run_evaluation(
     return [pipeline.evaluate(config, reporter)]
 
 
+@checked
 def run_suite(
     suite: Suite | str | Path,
     *,
     problems: str = "",
     sandbox: str = "process",
     sandbox_tier: str = "auto",
+    python: str = "",
     workers: int = 0,
     use_cache: bool = True,
     results_dir: str | Path = "results",
@@ -160,6 +168,7 @@ def run_suite(
         results_dir=Path(results_dir),
         sandbox=sandbox,
         sandbox_tier=sandbox_tier,
+        python=python,
         workers=workers,
         no_cache=not use_cache,
         fresh=fresh,
@@ -170,6 +179,7 @@ def run_suite(
     return evaluate_suite(suite, base, reporter, parity_gate=parity_gate)
 
 
+@checked
 def evaluate_suite(
     suite: Suite | str | Path,
     base: EvalConfig,
@@ -211,6 +221,7 @@ def _require_parity(
     )  # fmt: skip
 
 
+@checked
 def plan_suite(
     suite: Suite | str | Path, base: EvalConfig, reporter: Reporter = SILENT
 ) -> SuitePlan:
@@ -218,6 +229,7 @@ def plan_suite(
     return estimate_suite(open_suite(suite, base, reporter)[1])
 
 
+@checked
 def open_suite(
     suite: Suite | str | Path,
     base: EvalConfig,

@@ -8,6 +8,7 @@ from pathlib import Path
 from types import TracebackType
 
 from assay.api.opening import load_benchmark
+from assay.borders.arguments import check_argument, checked
 from assay.errors import UsageError
 from assay.pipeline import references
 from assay.pipeline.stages.answers import judge_jobs
@@ -19,6 +20,7 @@ Programs = Mapping[str, str] | Iterable[tuple[str, str]]
 SILENT = Silent()
 
 
+@checked
 def judge(
     programs: Programs,
     benchmark: str | Path | Benchmark,
@@ -26,6 +28,7 @@ def judge(
     workers: int = 0,
     sandbox: str = "process",
     sandbox_tier: str = "auto",
+    python: str = "",
     limits: Limits | None = None,
     data_dir: str | Path | None = None,
     reporter: Reporter = SILENT,
@@ -33,11 +36,13 @@ def judge(
     """Judge programs and return their verdicts, in the order of the programs.
 
     ``programs`` are pairs of a task id and a whole program, or a mapping. A verdict's ``sample`` is
-    the program's position. Use a ``Judge`` for more than one call: it keeps its sandbox warm.
+    the program's position. ``python`` is a version such as 3.12 or a path; by default, Python 3.11
+    judges if it is installed, otherwise the running one. Use a ``Judge`` for more than one call: it
+    keeps its sandbox warm.
     """
     with Judge(
-        benchmark, workers=workers, sandbox=sandbox, sandbox_tier=sandbox_tier, limits=limits,
-        data_dir=data_dir, reporter=reporter,
+        benchmark, workers=workers, sandbox=sandbox, sandbox_tier=sandbox_tier, python=python,
+        limits=limits, data_dir=data_dir, reporter=reporter,
     ) as opened:  # fmt: skip
         return opened.judge(programs)
 
@@ -49,6 +54,7 @@ class Judge:
     close it.
     """
 
+    @checked
     def __init__(
         self,
         benchmark: str | Path | Benchmark,
@@ -56,6 +62,7 @@ class Judge:
         workers: int = 0,
         sandbox: str = "process",
         sandbox_tier: str = "auto",
+        python: str = "",
         limits: Limits | None = None,
         data_dir: str | Path | None = None,
         reporter: Reporter = SILENT,
@@ -65,7 +72,7 @@ class Judge:
             found = load_benchmark(found, data_dir=data_dir, reporter=reporter)
         if limits:
             found = replace(found, limits=limits, time_rule=None)
-        self._sandbox = open_sandbox(sandbox, workers, sandbox_tier)
+        self._sandbox = open_sandbox(sandbox, workers, sandbox_tier, python)
         try:
             checked = references.check(found, self._sandbox, reporter)
         except BaseException:
@@ -75,12 +82,14 @@ class Judge:
         self.unscorable = checked.unscorable  # tasks whose reference fails here, and why
         self._problems = {problem.task_id: problem for problem in self.benchmark.problems}
 
+    @checked
     def judge(self, programs: Programs) -> list[Verdict]:
         """Return a verdict for every program, in the order of the programs."""
         jobs = self._jobs(programs)
         verdicts = {verdict.sample: verdict for verdict in judge_jobs(self._sandbox, jobs)}
         return [verdicts[number] for number in range(len(jobs))]
 
+    @checked
     def stream(self, programs: Programs) -> Iterator[Verdict]:
         """Yield verdicts as they come. ``sample`` is the program's position."""
         return judge_jobs(self._sandbox, self._jobs(programs))
@@ -101,8 +110,7 @@ class Judge:
         self.close()
 
     def _jobs(self, programs: Programs) -> list[Job]:
-        pairs = programs.items() if isinstance(programs, Mapping) else programs
-        return [self._job(number, *pair) for number, pair in enumerate(pairs)]
+        return [self._job(number, *pair) for number, pair in enumerate(list_pairs(programs))]
 
     def _job(self, number: int, task_id: str, code: str) -> Job:
         if task_id not in self._problems:
@@ -117,4 +125,12 @@ class Judge:
             limits=self.benchmark.limits_of(task_id),
             imports=self.benchmark.imports,
             environment=self.benchmark.environment,
+            alone=task_id in self.benchmark.timed,
         )
+
+
+def list_pairs(programs: Programs) -> list[tuple[str, str]]:
+    """Return pairs of a task id and a text. Raise UsageError for anything else."""
+    pairs = list(programs.items() if isinstance(programs, Mapping) else programs)
+    check_argument("programs", pairs, list[tuple[str, str]], list_pairs)
+    return pairs

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from assay import benchmarks, models, runs
+from assay.borders.arguments import checked
 from assay.models import EngineOptions, Model
 from assay.progress import Reporter, Silent
 from assay.runs import Result
@@ -13,6 +14,7 @@ from assay.types import Benchmark
 SILENT = Silent()
 
 
+@checked
 def open_model(
     reference: str = models.DEFAULT,
     engine: EngineOptions | None = None,
@@ -22,6 +24,7 @@ def open_model(
     return models.open_model(reference, engine or EngineOptions(), reporter.note)
 
 
+@checked
 def load_benchmark(
     name: str | Path, *, data_dir: str | Path | None = None, reporter: Reporter = SILENT
 ) -> Benchmark:
@@ -32,6 +35,7 @@ def load_benchmark(
     return benchmarks.load(str(name), reporter.note, Path(data_dir) if data_dir else None)
 
 
+@checked
 def load_run(reference: str | Path, results_dir: str | Path = "results") -> Result:
     """Read a result by its file, its run's folder, or its name in ``results_dir``."""
     return runs.find_result(str(reference), Path(results_dir))

@@ -9,8 +9,9 @@ from types import TracebackType
 from typing import Any
 from urllib.parse import quote
 
-from assay.api.judging import Programs
+from assay.api.judging import Programs, list_pairs
 from assay.api.opening import load_benchmark
+from assay.borders.arguments import checked
 from assay.errors import DataError, SandboxError, UsageError
 from assay.sandbox.remote.client import JudgeClient, TooLargeError, number_of
 from assay.sandbox.remote.wire import decode_verdict
@@ -27,6 +28,7 @@ class RemoteJudge:
     number of threads may use it.
     """
 
+    @checked
     def __init__(
         self,
         url: str,
@@ -62,14 +64,16 @@ class RemoteJudge:
             )
         return found
 
+    @checked
     def judge(self, programs: Programs) -> list[Verdict]:
         """Return a verdict for every program, in the order of the programs."""
         found = {verdict.sample: verdict for verdict in self.stream(programs)}
         return [found[number] for number in range(len(found))]
 
+    @checked
     def stream(self, programs: Programs) -> Iterator[Verdict]:
         """Yield verdicts as they come. ``sample`` is the program's position."""
-        pairs = list(programs.items() if isinstance(programs, Mapping) else programs)
+        pairs = list_pairs(programs)
         for task_id, _ in pairs:
             if task_id not in self._tasks:
                 raise UsageError(
@@ -79,13 +83,16 @@ class RemoteJudge:
         items = [{"task_id": task_id, "program": code} for task_id, code in pairs]
         return self._exchange(items)
 
+    @checked
     def judge_completions(self, completions: Programs) -> list[Verdict]:
         """Return a verdict for every completion. The service extracts the programs."""
-        pairs = completions.items() if isinstance(completions, Mapping) else completions
-        items = [{"task_id": task_id, "completion": text} for task_id, text in pairs]
+        items = [
+            {"task_id": task_id, "completion": text} for task_id, text in list_pairs(completions)
+        ]
         found = {verdict.sample: verdict for verdict in self._exchange(items)}
         return [found[number] for number in range(len(items))]
 
+    @checked
     def judge_tests(self, programs: list[str], tests: Mapping[str, Any]) -> list[Verdict]:
         """Return a verdict for every program by tests of your own, in the form of ``/judge``."""
         items = [{"task_id": "", "program": code, "tests": "own"} for code in programs]

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from assay import runs
 from assay.api.opening import load_benchmark, load_run
+from assay.borders.arguments import checked
 from assay.borders.writing import write_whole
 from assay.errors import UsageError
 from assay.progress import Reporter, Silent
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 SILENT = Silent()
 
 
+@checked
 def compare(
     a: Result | str | Path,
     b: Result | str | Path,
@@ -47,6 +49,7 @@ def compare(
     return found
 
 
+@checked
 def compare_family(
     baseline: Result | str | Path,
     others: Sequence[Result | str | Path],
@@ -73,6 +76,7 @@ def _check_protocols(found: Comparison, *, force: bool) -> None:
         )
 
 
+@checked
 def view(
     results: Result | str | Path = "results",
     *,
@@ -92,6 +96,7 @@ def view(
     return open_view(results, port=port, height=height, data_dir=data_dir, reporter=reporter)
 
 
+@checked
 def plan(
     benchmark: str,
     *,
@@ -110,6 +115,7 @@ def plan(
     return plan_evaluation(benchmark, problems, difference, power, found)
 
 
+@checked
 def write_report(
     references: str | Path | Iterable[Result | str | Path] = (),
     output: str | Path = "report.html",
@@ -118,11 +124,14 @@ def write_report(
     title: str = "",
     data_dir: str | Path | None = None,
     reporter: Reporter = SILENT,
+    warn: Callable[[str], None] | None = None,
 ) -> Path:
     """Write one HTML file with runs, their samples, comparisons and a leaderboard.
 
     References are results, names, folders or files of runs, names of suites, results folders, and
-    files of measurements. Without one, everything in ``results_dir`` is shown. Return the file.
+    files of measurements. Without one, everything in ``results_dir`` is shown. ``warn`` gets a
+    line for everything that is left out because it cannot be read; by default, the reporter does.
+    Return the file.
     """
     given = [references] if isinstance(references, str | Path) else list(references)
     names = [str(one.path if isinstance(one, Result) else one) for one in given]
@@ -132,11 +141,13 @@ def write_report(
         title=title,
         data_dir=Path(data_dir) if data_dir else None,
         reporter=reporter,
+        warn=warn,
     )
     write_whole(Path(output), document)
     return Path(output)
 
 
+@checked
 def leaderboard(
     results: str | Path | Iterable[Result | RunEntry | str | Path] = "results",
     *,

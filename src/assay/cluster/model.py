@@ -21,6 +21,7 @@ from assay.models import (
     Usage,
     add_usage,
     check_infilling,
+    check_prefilling,
 )
 from assay.progress import Reporter
 from assay.runs import EncodedCompletion
@@ -88,6 +89,9 @@ class ClusterModel(LoadedOnDemand):
 
     def check_infilling(self) -> str:
         return check_infilling(self._here)
+
+    def check_prefilling(self) -> None:
+        check_prefilling(self._here)
 
     def preload(self, decoding: Decoding) -> None:
         self._decoding = decoding

@@ -20,6 +20,7 @@ class PoolSettings(NamedTuple):
     kind: str
     workers: int  # per node; 0: one per core
     tier: str
+    python: str = ""  # version or path of the Python that judges, on every node
 
 
 class PoolFacts(NamedTuple):
@@ -43,7 +44,7 @@ class JudgePool(Host):
         cores = min(self._cpus, usable_cores()) if self._cpus else usable_cores()
         workers = settings.workers or cores
         try:
-            self._sandbox = open_sandbox(settings.kind, workers, settings.tier)
+            self._sandbox = open_sandbox(settings.kind, workers, settings.tier, settings.python)
         except AssayError as error:
             raise SandboxError(f"node {platform.node()}: {error}") from error
         return PoolFacts(self._sandbox.capabilities(), workers)

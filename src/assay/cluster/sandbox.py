@@ -40,8 +40,8 @@ class PoolRules:
         if ours != theirs:
             raise SandboxError(
                 f"node {place.node.name}: its sandbox is {', '.join(theirs)}, that of node "
-                f"{self._first} is {', '.join(ours)}. Give a --sandbox-tier that all nodes have, "
-                "and the same Python."
+                f"{self._first} is {', '.join(ours)}. Give a --sandbox-tier and a --python that "
+                "all nodes have."
             )
         return facts.workers
 

@@ -131,8 +131,8 @@ class RaySite:
         parts = [quantity(count, noun) for count, noun in counts if count]
         return f"ray {self._ray.__version__}: {', '.join(parts)}"
 
-    def open_sandbox(self, kind: str, workers: int, tier: str) -> Sandbox:
-        settings = PoolSettings(kind, workers, tier)
+    def open_sandbox(self, kind: str, workers: int, tier: str, python: str) -> Sandbox:
+        settings = PoolSettings(kind, workers, tier, python)
         if settings not in self._pools:
             rules = PoolRules()
             self._pools[settings] = self._staff(self._pool_role(settings, rules)), rules

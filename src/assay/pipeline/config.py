@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from assay import models
@@ -11,15 +11,15 @@ from assay.errors import UsageError
 from assay.models import EngineOptions
 from assay.pipeline.problems import ProblemSelection
 from assay.pipeline.site import THIS_MACHINE, Site
+from assay.prompts import DEFAULT_STRATEGY
 from assay.protocol import Protocol
 from assay.runs import Gate
 from assay.scoring.decisions import MARGIN
 from assay.types import Decoding, PromptImports
 
-STANDARD, ALL = "standard", "all"  # prompt strategies
-
-
+ALL = "all"  # of the prompt strategies
 DEFAULT_TOP_K = 40
+SEVERAL_TEMPERATURE = 0.8  # of several samples, if none is given
 MAX_TOKENS = 512
 MOST_SAMPLES = 10_000  # per problem: each takes memory before the first is generated
 LARGEST = (1 << 31) - 1  # engines count in 32 bits
@@ -48,7 +48,7 @@ class Sampling:
     """The number of completions per problem, and how their tokens are sampled."""
 
     n_samples: int = 1
-    temperature: float = 0.0
+    temperature: float | None = None  # none: 0 for one sample, 0.8 for several
     top_k: int | None = None
     top_p: float = 1.0
     min_p: float = 0.0
@@ -56,19 +56,42 @@ class Sampling:
     max_tokens: int | None = None  # none: depends on whether the model thinks
     seed: int = 0
 
-    def settle(self, *, thinks: bool = False) -> Decoding:
+    def decide(self) -> tuple[Sampling, str]:
+        """Return the sampling with a temperature, and a note if that was not what was given.
+
+        Greedy samples of a problem are all the same, so pass@10 of them would be pass@1. Without a
+        temperature, several samples are drawn at 0.8. With an explicit 0, there is one.
+        """
+        if self.temperature is None and self.n_samples == 1:
+            return replace(self, temperature=0.0), ""
+        if self.temperature is None:
+            top_k = DEFAULT_TOP_K if self.top_k is None else self.top_k
+            return replace(self, temperature=SEVERAL_TEMPERATURE, top_k=top_k), (
+                f"{self.n_samples} samples and no --temperature: they are drawn at temperature "
+                f"{SEVERAL_TEMPERATURE}, top-k {top_k}"
+            )
+        if self.temperature == 0 and self.n_samples > 1:
+            return replace(self, n_samples=1), (
+                f"--temperature 0 gives the same text every time: 1 sample is generated instead of "
+                f"{self.n_samples}, and only pass@1 is computed"
+            )
+        return self, ""
+
+    def settle(self, *, thinks: bool = False, usual: int = MAX_TOKENS) -> Decoding:
         """Return the effective settings. Raise ValueError for one that is out of range.
 
         Greedy decoding is always written the same way, whatever seed and limits were given. Only a
-        repetition penalty changes it. A model that thinks gets more tokens.
+        repetition penalty changes it. ``usual`` is the default number of tokens. A model that
+        thinks gets more.
         """
         max_tokens = self.max_tokens
         if max_tokens is None:
-            max_tokens = MAX_TOKENS_THINKING if thinks else MAX_TOKENS
+            max_tokens = max(usual, MAX_TOKENS_THINKING) if thinks else usual
         if not 1 <= max_tokens <= LARGEST:
             raise ValueError(f"max-tokens {max_tokens}: must be at least 1 and less than 2^31")
-        if not 0 <= self.temperature < float("inf"):
-            raise ValueError(f"temperature {self.temperature}: must be 0 or more")
+        temperature = self.decide()[0].temperature or 0.0
+        if not 0 <= temperature < float("inf"):
+            raise ValueError(f"temperature {temperature}: must be 0 or more")
         top_k = DEFAULT_TOP_K if self.top_k is None else self.top_k
         if not 0 <= top_k <= LARGEST:
             raise ValueError(f"top-k {top_k}: must be 0 (off) or more and less than 2^31")
@@ -79,23 +102,21 @@ class Sampling:
         penalty = self.repetition_penalty
         if not 0 < penalty < float("inf"):
             raise ValueError(f"repetition-penalty {penalty}: must be a finite number above 0")
-        if self.temperature == 0:
+        if temperature == 0:
             return Decoding(max_tokens=max_tokens, repetition_penalty=penalty)
-        return Decoding(
-            max_tokens, self.temperature, top_k, self.top_p, self.min_p, penalty, self.seed
-        )
+        return Decoding(max_tokens, temperature, top_k, self.top_p, self.min_p, penalty, self.seed)
 
-    def resolve(self, *, thinks: bool = False) -> Decoding:
+    def resolve(self, *, thinks: bool = False, usual: int = MAX_TOKENS) -> Decoding:
         """Return the effective settings. Raise UsageError for an option that is out of range."""
         if not 1 <= self.n_samples <= MOST_SAMPLES:
             raise UsageError(
                 f"--n-samples {self.n_samples}: must be at least 1 and at most {MOST_SAMPLES}."
             )
         try:
-            found = self.settle(thinks=thinks)
+            found = self.settle(thinks=thinks, usual=usual)
         except ValueError as error:
             raise UsageError(f"--{error}.") from error
-        if self.temperature == 0 and (self.top_p != 1 or self.min_p != 0):
+        if found.temperature == 0 and (self.top_p != 1 or self.min_p != 0):
             name = "--top-p" if self.top_p != 1 else "--min-p"
             raise UsageError(
                 f"{name}: has no effect at temperature 0, which always takes the likeliest token. "
@@ -113,6 +134,7 @@ class JudgeConfig:
     split: str = ""
     sandbox: str = "process"
     sandbox_tier: str = "auto"
+    python: str = ""  # version or path of the Python that judges; none: 3.11, else assay's own
     workers: int = 0
     no_cache: bool = False
     check_references: bool = False
@@ -151,7 +173,7 @@ class EvalConfig(JudgeConfig):
 
     model: str = models.DEFAULT
     sampling: Sampling = field(default_factory=Sampling)
-    prompt_strategy: str = STANDARD
+    prompt_strategy: str = DEFAULT_STRATEGY
     system: str = ""  # message before every prompt
     stop: tuple[str, ...] = ()  # texts that end a completion, in addition to the strategy's
     engine: EngineOptions = field(default_factory=EngineOptions)

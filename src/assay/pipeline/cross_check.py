@@ -21,7 +21,7 @@ from assay.pipeline import (
     select_problems,
 )
 from assay.pipeline.extraction import dependences, extract_programs
-from assay.pipeline.judging import case_groups, unjudged_protocol
+from assay.pipeline.judging import case_groups, open_sandbox, unjudged_protocol
 from assay.pipeline.prompt_imports import without_prompt_code
 from assay.pipeline.samples import Samples, recorded_samples, replay
 from assay.pipeline.stages.answers import judge_jobs
@@ -230,7 +230,7 @@ def _alike_alone(
     if not problems:
         return set()
     benchmark = replace(benchmark, problems=tuple(problems))
-    judge = config.site.open_sandbox(config.sandbox, config.workers, config.sandbox_tier)
+    judge = open_sandbox(config, benchmark, reporter)
     try:
         benchmark = references.check(benchmark, judge, reporter).benchmark
         tests = {problem.task_id: problem.tests for problem in benchmark.problems}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -14,7 +15,7 @@ from assay import (
     selection,
 )
 from assay.datasets import cache_dir
-from assay.errors import RunError
+from assay.errors import ModelError, RunError, UsageError
 from assay.pipeline.config import EvalConfig
 from assay.pipeline.judging import (
     check_workers,
@@ -25,7 +26,9 @@ from assay.pipeline.judging import (
 from assay.pipeline.prompt_imports import surround
 from assay.pipeline.prompt_settings import (
     check_texts,
+    decide_sampling,
     describe_form,
+    may_think,
     refuse_for_recorded,
     resolve_prompt_settings,
     unused_for_recorded,
@@ -38,14 +41,21 @@ from assay.pipeline.samples import (
     recorded_samples,
 )
 from assay.progress import Reporter
-from assay.prompts import check_strategy_name, find_strategy, list_strategies
+from assay.prompts import (
+    DEFAULT_STRATEGY,
+    STANDARD,
+    check_strategy_name,
+    find_strategy,
+    list_strategies,
+)
 from assay.runs import Result
+from assay.types import Prompt
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from assay.models import EngineOptions, Model
-    from assay.types import Decoding, Request, SampleKey
+    from assay.types import Benchmark, Decoding, Request, SampleKey
 
 NEWEST = 20  # results that are compared with an evaluation before it begins
 
@@ -63,7 +73,7 @@ class Shared:
 
 def evaluate(config: EvalConfig, reporter: Reporter, shared: Shared | None = None) -> Result:
     """Run (or resume) the evaluation, write its results file, and return the result."""
-    shared = shared or Shared()
+    begun, shared = time.monotonic(), shared or Shared()
     decoding = config.sampling.resolve()  # reports wrong options before anything is loaded
     check_workers(config)
     check_texts(config.system, config.stop)
@@ -72,29 +82,35 @@ def evaluate(config: EvalConfig, reporter: Reporter, shared: Shared | None = Non
     strategy = find_strategy(config.prompt_strategy, selected.benchmark)
     engine = engine_options(config)
     model = shared.model or config.site.open_model(config.model, engine, reporter.note)
+    sampling = decide_sampling(config.sampling, model, reporter)
+    config = dataclasses.replace(config, sampling=sampling)
     keys = sample_keys(config, selected)
     form = selected.benchmark.form_for(model.identity.prompt_form)
-    recorded = isinstance(model, models.RecordedModel)
-    described = "" if recorded else describe_form(model, form)
+    typical, described = Prompt(), ""
+    if not isinstance(model, models.RecordedModel):
+        typical = strategy.build(selected.benchmark.problems[0], form)
+        described = describe_form(model, form, typical, engine)
     gate = config.gate(model)
     check_strategy(config, model)
+    if config.prompt_strategy == DEFAULT_STRATEGY and strategy.name != STANDARD and described:
+        reporter.note(f"prompt strategy {strategy.name}: the default of {selected.benchmark.name}")
+    config = dataclasses.replace(config, prompt_strategy=strategy.name)
     benchmark = surround(selected.benchmark, config.prompt_imports, form)
     if isinstance(model, models.RecordedModel):
         refuse_for_recorded(config.system, config.stop, decoding)
         for flag in unused_for_recorded(config.sampling):
             reporter.note(f"{flag}: has no effect on recorded completions")
         samples = recorded_samples(model, keys, form)
-        samples = dataclasses.replace(samples, planned=config.sampling.n_samples)
+        planned = config.sampling.n_samples
+        samples = dataclasses.replace(samples, begun=begun, planned=planned)
         return judge_samples(config, selected, benchmark, samples, model, reporter, gate)
     asking = resolve_prompt_settings(form, config.engine, config.system, config.stop)
-    thinks = model.thinks and form == "chat"
-    decoding = config.sampling.resolve(thinks=thinks)
+    thinks = may_think(model, form, typical)
+    decoding = config.sampling.resolve(thinks=thinks, usual=selected.benchmark.max_tokens)
     if thinks and config.sampling.max_tokens is None:
         reporter.note(
             f"the model's chat template supports reasoning, so max-tokens is {decoding.max_tokens}"
         )
-    if config.sampling.n_samples > 1 and decoding.temperature == 0:
-        reporter.note("temperature 0 is greedy, so all samples of a problem will be the same")
     reporter.note(described)
     store = open_store(config, model, engine, decoding, shared.written)
     with contextlib.ExitStack() as loaded:
@@ -106,21 +122,39 @@ def evaluate(config: EvalConfig, reporter: Reporter, shared: Shared | None = Non
         when_generated = shared.when_generated or loaded.close
         samples = Samples(
             keys, strategy, asking, decoding, store=store, when_generated=when_generated,
-            planned=config.sampling.n_samples,
+            begun=begun, planned=config.sampling.n_samples,
         )  # fmt: skip
         return judge_samples(config, selected, benchmark, samples, model, reporter, gate)
 
 
 def evaluate_all(config: EvalConfig, reporter: Reporter) -> list[Result]:
-    """Evaluate with every strategy of the benchmark, the standard one first, with one load."""
-    results = []
-    names = list_strategies(load_benchmark(config, reporter))
+    """Evaluate with every strategy of the benchmark, its default first, with one load.
+
+    A further strategy that the model cannot be given is left out, with a note that says why.
+    """
+    results: list[Result] = []
+    benchmark = load_benchmark(config, reporter)
     with open_shared(config, reporter) as shared:
-        for name in names:
+        for name in list_strategies(benchmark):
+            if results and (why := _explain_misfit(name, benchmark, config, shared)):
+                reporter.note(f"prompt strategy {name} is left out: {why}")
+                continue
             reporter.note(f"prompt strategy {name}")
             one = dataclasses.replace(config, prompt_strategy=name)
             results.append(evaluate(one, reporter, shared))
     return results
+
+
+def _explain_misfit(name: str, benchmark: Benchmark, config: EvalConfig, shared: Shared) -> str:
+    """Return why the model cannot be given the prompts of a strategy, or an empty text."""
+    assert shared.model is not None
+    form = benchmark.form_for(shared.model.identity.prompt_form)
+    try:
+        typical = find_strategy(name, benchmark).build(benchmark.problems[0], form)
+        describe_form(shared.model, form, typical, config.engine)
+    except (ModelError, UsageError) as error:
+        return str(error)
+    return ""
 
 
 @contextlib.contextmanager

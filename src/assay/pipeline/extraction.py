@@ -9,10 +9,12 @@ from assay import extract, runs
 from assay.extract import extraction_rules
 from assay.extract.workers import Change, Extraction, ExtractionRequest, Extractor
 from assay.pipeline import ScoreConfig, load_recorded_samples, references
+from assay.pipeline.judging import open_sandbox
 from assay.pipeline.samples import replay
 from assay.pipeline.stages.answers import judge_jobs
 from assay.progress import Reporter
 from assay.runs.result import Dependence, Result
+from assay.sandbox.environments.interpreters import choose, for_extraction
 from assay.types import Benchmark, Completion, Job, Program, PromptForm, Sample, SampleKey
 
 __all__ = ["Change", "Dependence", "ExtractedProgram", "dependences", "extract_programs"]
@@ -42,7 +44,7 @@ def extract_programs(
         (c, ExtractionRequest(c.text, problems[c.task_id], form, explain=explain))
         for c in completions
     )
-    with Extractor(config.workers) as extractor:
+    with Extractor(config.workers, interpreter=choose(config.python).path) as extractor:
         for completion, found in extractor.in_order(requests):
             yield ExtractedProgram(
                 *completion.key, found.program, found.changes, found.reason, found.detail,
@@ -57,8 +59,9 @@ def dependences(config: ScoreConfig, scored: Result, reporter: Reporter) -> list
     benchmark, completions, form = _completions(config, reporter)
     problems = {p.task_id: p for p in benchmark.problems}
     requests = ((c, ExtractionRequest(c.text, problems[c.task_id], form)) for c in completions)
-    extractor = Extractor(config.workers)
-    judge = config.site.open_sandbox(config.sandbox, config.workers, config.sandbox_tier)
+    judge = open_sandbox(config, benchmark, reporter)
+    interpreter = for_extraction(judge.capabilities(), benchmark.environment)
+    extractor = Extractor(config.workers, interpreter=interpreter)
     found = []
     try:
         texts = [(c, _forms(one)) for c, one in extractor.in_order(requests)]

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import platform
+import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -38,6 +40,7 @@ from assay.protocol import VERSION, Protocol
 from assay.runs import Environment, Gate, Result
 from assay.runs.folder import make_key
 from assay.sandbox.environments import store as environments
+from assay.sandbox.environments.interpreters import DEFAULT, for_extraction, minor_of
 from assay.types import Benchmark, Limits, SampleKey, Tests, Verdict
 
 LONG_S = 2.0
@@ -60,10 +63,20 @@ def judge_samples(
     gate: Gate | None = None,  # outcome of the parity gate on the device that generates
 ) -> Result:
     """Judge the samples, write the results file, and return the result."""
-    judge = open_sandbox(config, reporter)
-    extractor = Extractor(config.workers)
+    begun = time.monotonic() if samples.begun is None else samples.begun
+    judge = open_sandbox(config, benchmark, reporter)
+    extractor = Extractor(
+        config.workers, interpreter=for_extraction(judge.capabilities(), benchmark.environment)
+    )
+    late = contextlib.ExitStack()
     try:
-        checked = references.check(benchmark, judge, reporter, again=config.check_references)
+        checked = references.check(
+            benchmark, judge, reporter, again=config.check_references,
+            open_late=lambda: config.site.open_sandbox(
+                config.sandbox, 1, config.sandbox_tier, config.python
+            ),
+        )  # fmt: skip
+        late.callback(checked.close)
         benchmark = checked.benchmark
         capabilities = judge.capabilities()
         most = max(Counter(task_id for task_id, _ in samples.keys).values(), default=0)
@@ -80,6 +93,8 @@ def judge_samples(
             name=_given_name(config), warn=reporter.note,
         )  # fmt: skip
         try:
+            runs.check_resumed(run)
+            report_python(config, benchmark, capabilities, reporter)
             _check_device(config, run)
             if benchmarks.is_file(config.benchmark):
                 run.relocate_benchmark(str(Path(config.benchmark).absolute()))
@@ -87,11 +102,12 @@ def judge_samples(
             benchmark = dataclasses.replace(benchmark, cpu_s=cpu_s)
             stream = Stream(
                 benchmark, samples.strategy, protocol, model, judge, run,
-                None if config.no_cache else cache, config.workers, checked.unscorable, reporter,
-                samples.store, samples.when_generated,
+                None if config.no_cache else cache, config.workers, checked, reporter,
+                samples.store, samples.when_generated, begun,
             )  # fmt: skip
-            keys = _long_first(samples.keys, checked.seconds)
+            keys = _long_first(samples.keys, checked.seconds, benchmark.timed)
             stream.flow(keys, lambda: environment(model, capabilities, gate))
+            checked.wait()
             wanted = set(task_ids)
             verdicts = [
                 v
@@ -131,6 +147,7 @@ def judge_samples(
         finally:
             run.close()
     finally:
+        late.close()
         extractor.close()
         judge.close()
 
@@ -175,13 +192,34 @@ def _check_device(config: JudgeConfig, run: runs.RunWriter) -> None:
         )
 
 
-def open_sandbox(config: JudgeConfig, reporter: Reporter) -> sandbox.Sandbox:
+def open_sandbox(config: JudgeConfig, benchmark: Benchmark, reporter: Reporter) -> sandbox.Sandbox:
     """Open the sandbox. Report why stronger tiers are not available."""
-    judge = config.site.open_sandbox(config.sandbox, config.workers, config.sandbox_tier)
+    judge = config.site.open_sandbox(
+        config.sandbox, config.workers, config.sandbox_tier, config.python
+    )
     found = judge.capabilities()
     for refused in found.refused:
         reporter.note(f"sandbox tier {found.tier}: a stronger one is not available ({refused})")
+    if benchmark.environment:
+        chosen = minor_of(found.python) if config.python else ""
+        environments.find(benchmark.environment, found.tier, chosen)
     return judge
+
+
+def report_python(
+    config: JudgeConfig, benchmark: Benchmark, found: sandbox.Capabilities, reporter: Reporter
+) -> None:
+    """Report the Python that judges, once it is certain that it will."""
+    version, place = found.python.rpartition(" ")[2], found.interpreter
+    if benchmark.environment:
+        environment = environments.find(benchmark.environment)
+        version, place = environment.python, environment.interpreter
+    reporter.note(f"programs are judged by Python {version}{place and f', {place}'}")
+    if place and not config.python and minor_of(version) != DEFAULT:
+        reporter.note(
+            f"Python {DEFAULT}, by which most results are judged, was not found. Install it with "
+            f"'assay env python {DEFAULT}'."
+        )
 
 
 def _verdict_cache(found: sandbox.Capabilities, environment: str) -> runs.VerdictCache:
@@ -191,10 +229,17 @@ def _verdict_cache(found: sandbox.Capabilities, environment: str) -> runs.Verdic
     )
 
 
-def _long_first(keys: list[SampleKey], seconds: dict[str, float]) -> list[SampleKey]:
-    """Return the samples that take long to judge first, and the others in their order."""
+def _long_first(
+    keys: list[SampleKey], seconds: dict[str, float], timed: frozenset[str] = frozenset()
+) -> list[SampleKey]:
+    """Return the samples that take long to judge first, and the others in their order.
+
+    Those that are judged alone come last: they wait for all others, which wait for them.
+    """
 
     def haste(key: SampleKey) -> float:
+        if key[0] in timed:
+            return 1.0
         needed = seconds.get(key[0], 0.0)
         return -needed if needed > LONG_S else 0.0
 

@@ -9,7 +9,12 @@ from typing import TYPE_CHECKING
 
 from assay import benchmarks, models
 from assay.errors import UsageError
-from assay.pipeline.prompt_settings import check_texts, complete_prompt, resolve_prompt_settings
+from assay.pipeline.prompt_settings import (
+    check_texts,
+    complete_prompt,
+    describe_form,
+    resolve_prompt_settings,
+)
 from assay.prompts import check_strategy_name, find_strategy
 
 if TYPE_CHECKING:
@@ -54,6 +59,8 @@ def build_problem_prompt(config: PromptConfig, reporter: Reporter) -> ProblemPro
     with contextlib.closing(models.open_model(config.model, config.engine, reporter.note)) as model:
         form = benchmark.form_for(model.identity.prompt_form)
         prompt = _complete(build(problem, form), form, config)
+        if prompt.prefill:
+            describe_form(model, form, prompt, config.engine)  # or raise an error
         return ProblemPrompt(problem.task_id, prompt, model.render(prompt))
 
 

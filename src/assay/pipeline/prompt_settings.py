@@ -6,8 +6,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from assay.errors import UsageError
-from assay.models import check_infilling
-from assay.models.settings import canonical_engine_options
+from assay.models import RecordedModel, check_infilling, check_prefilling
+from assay.models.settings import OFF, canonical_engine_options
 from assay.protocol import PromptSettings
 from assay.types import Message
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from assay.models import EngineOptions, Model
     from assay.pipeline.config import Sampling
+    from assay.progress import Reporter
     from assay.types import Decoding, Prompt, PromptForm
 
 DEFAULT_THINKING = "default"
@@ -70,6 +71,19 @@ def refuse_for_recorded(system: str, stop: Iterable[str], decoding: Decoding) ->
             raise UsageError(f"{flag}: has no effect on recorded completions. Drop it.")
 
 
+def decide_sampling(sampling: Sampling, model: Model, reporter: Reporter) -> Sampling:
+    """Return the sampling with a temperature that fits the number of samples, and note it.
+
+    Recorded completions are what they are.
+    """
+    if isinstance(model, RecordedModel):
+        return sampling
+    decided, note = sampling.decide()
+    if note:
+        reporter.note(note)
+    return decided
+
+
 def unused_for_recorded(sampling: Sampling) -> list[str]:
     """Return the given options that have no effect on recorded completions.
 
@@ -81,19 +95,33 @@ def unused_for_recorded(sampling: Sampling) -> list[str]:
     return [f"--{name.replace('_', '-')}" for name in given]
 
 
-def describe_form(model: Model, form: PromptForm) -> str:
+def describe_form(model: Model, form: PromptForm, typical: Prompt, engine: EngineOptions) -> str:
     """Return a line that says in which form a model is prompted, and why.
 
-    Raise ModelError if the form is infill and the model cannot fill in code.
+    Raise an error if the model cannot be given a prompt such as ``typical``: it cannot fill in
+    code, or continue a prefilled answer.
     """
     identity = model.identity
     if form == "infill":
         return f"prompt form infill: {check_infilling(model)}"
+    if identity.prompt_form == "chat" and typical.prefill:
+        if engine.thinking not in ("", OFF):
+            raise UsageError(
+                f"--thinking {engine.thinking}: the prompt strategy prefills the answer, so that "
+                "the model cannot think before. Use --thinking off or another strategy."
+            )
+        check_prefilling(model)
+        return "prompt form chat: the model's own chat template is used, its answer is prefilled"
     if identity.prompt_form == "chat":
         return "prompt form chat: the model's own chat template is used"
     if identity.template_sha256:
         return "prompt form text: the model's chat template is not used"
     return "prompt form text: the model has no chat template, so it is used as a base model"
+
+
+def may_think(model: Model, form: PromptForm, typical: Prompt) -> bool:
+    """Return whether the model may think before it answers prompts such as ``typical``."""
+    return model.thinks and form == "chat" and not typical.prefill
 
 
 def check_texts(system: str, stop: Iterable[str]) -> None:

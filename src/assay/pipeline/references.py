@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import platform
+import threading
+import time
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
-from assay import codec, runs, sandbox
+from assay import codec, machine, runs, sandbox
 from assay.datasets import cache_dir
 from assay.pipeline.stages.answers import judge_jobs
 from assay.progress import Reporter
 from assay.protocol import tests_digest
 from assay.sandbox.environments import store as environments
-from assay.types import Benchmark, Cases, Job, Problem, Program, TimeRule
+from assay.types import Benchmark, Cases, Job, Problem, Program, TimeRule, Verdict
 
-FORMAT = 4  # of the cached data; raise it when ``plain`` or ``digests`` change too
+FORMAT = 5  # of the cached data; raise it when ``plain`` or ``digests`` change too
 VERDICT = "timed verdict"  # earlier versions kept verdicts without CPU time, as "verdict"
+SLOW_S = 20.0  # a reference that takes longer is judged while samples of other tasks are
+KEEP_FAILURE_S = 7 * 86400.0  # then a reference that failed is judged again
+LEAST_WATCH_S = 0.5  # to find out whether the machine is busy
+AGES = ((86400.0, "day"), (3600.0, "hour"), (60.0, "minute"))
+OpenSandbox = Callable[[], sandbox.Sandbox]
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,15 +34,40 @@ class CheckedBenchmark:
     benchmark: Benchmark
     unscorable: dict[str, str]
     seconds: dict[str, float]  # wall time to judge each reference, by task
+    late: LateReferences | None = None  # those that still run
+
+    def is_pending(self, task_id: str) -> bool:
+        """Return whether a task's reference is still being judged."""
+        return self.late is not None and task_id in self.late.pending
+
+    def wait(self) -> None:
+        """Wait until all references are judged. ``unscorable`` is complete then."""
+        if self.late is not None:
+            self.unscorable.update(self.late.wait())
+
+    def close(self) -> None:
+        """Stop what still runs."""
+        if self.late is not None:
+            self.late.close()
 
 
 def check(
-    benchmark: Benchmark, judge: sandbox.Sandbox, reporter: Reporter, *, again: bool = False
+    benchmark: Benchmark,
+    judge: sandbox.Sandbox,
+    reporter: Reporter,
+    *,
+    again: bool = False,
+    open_late: OpenSandbox | None = None,
 ) -> CheckedBenchmark:
-    """Run every reference solution, unless its outcome is cached on this machine."""
+    """Run every reference solution, unless its outcome is cached on this machine.
+
+    With ``open_late``, a slow one is judged in a sandbox of its own, while samples of other tasks
+    are. That needs a benchmark whose limits do not depend on the times of references.
+    """
     references = _References(benchmark, judge, reporter, again)
     complete, unscorable = references.add_expected_outputs()
-    measured = references.measure(complete)
+    postpone = open_late is not None and benchmark.time_rule is None
+    measured, slow = references.measure(complete, SLOW_S if postpone else math.inf)
     unscorable |= {task_id: one.failure for task_id, one in measured.items() if one.failure}
     if references.executed:
         judge.close()  # a worker that ran references never runs another program
@@ -41,7 +75,12 @@ def check(
     benchmark = replace(benchmark, problems=tuple(complete), cpu_s=cpu_s)
     seconds = {task_id: one.wall_s for task_id, one in measured.items()}
     order = [p.task_id for p in benchmark.problems if p.task_id in unscorable]
-    return CheckedBenchmark(benchmark, {task_id: unscorable[task_id] for task_id in order}, seconds)
+    unscorable = {task_id: unscorable[task_id] for task_id in order}
+    if ages := references.ages_s:
+        shown = ", ".join(f"{name} ({describe_age(age_s)})" for name, age_s in ages.items())
+        reporter.note(f"unscorable by an earlier check: {shown}; --check-references repeats it")
+    late = LateReferences(references, slow, open_late) if slow and open_late else None
+    return CheckedBenchmark(benchmark, unscorable, seconds, late)
 
 
 def _cpu_limits(benchmark: Benchmark, measured: dict[str, _Measured]) -> dict[str, float]:
@@ -73,6 +112,59 @@ class _Measured:
     failure: str  # empty if it passes
     wall_s: float
     cpu_s: float
+    when_s: float = 0.0  # of a failure, since 1970; 0: by an earlier version, perhaps under load
+
+
+def describe_age(seconds: float) -> str:
+    """Return how long ago something was, in its largest unit."""
+    for size, name in AGES:
+        if (count := int(seconds // size)) > 0:
+            return f"{count} {name}{'s' if count > 1 else ''} ago"
+    return "just now"
+
+
+class LateReferences:
+    """The references of a few tasks, judged in a thread while samples of other tasks are."""
+
+    def __init__(
+        self, references: _References, slow: dict[str, list[Problem]], open_sandbox: OpenSandbox
+    ) -> None:
+        self._references, self._slow, self._open = references, slow, open_sandbox
+        self.pending = {p.task_id for problems in slow.values() for p in problems}
+        self._sandbox: sandbox.Sandbox | None = None
+        self._failed: dict[str, str] = {}
+        self._error: BaseException | None = None
+        self._closed = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def wait(self) -> dict[str, str]:
+        """Return why references fail, by task."""
+        self._thread.join()
+        if self._error is not None:
+            raise self._error
+        return self._failed
+
+    def close(self) -> None:
+        self._closed.set()
+        if self._sandbox is not None:
+            self._sandbox.close()
+        self._thread.join()
+
+    def _run(self) -> None:
+        try:
+            self._sandbox = self._open()
+            with contextlib.closing(self._sandbox):
+                for key, problems in self._slow.items():
+                    if self._closed.is_set():
+                        return
+                    one = self._references.judge_alone(self._sandbox, {key: problems})[key]
+                    if one.failure:
+                        self._failed |= {p.task_id: one.failure for p in problems}
+                    else:
+                        self.pending -= {p.task_id for p in problems}
+        except BaseException as error:
+            self._error = error
 
 
 class _References:
@@ -84,6 +176,7 @@ class _References:
         self._reporter = reporter
         self._again = again
         self.executed = False
+        self.ages_s: dict[str, float] = {}  # of cached failures, by task
         self._kept = runs.KeptData(cache_dir() / "references")
         found = judge.capabilities()
         name = benchmark.environment
@@ -97,37 +190,49 @@ class _References:
 
         Expected values that the benchmark gives are not changed.
         """
-        wanted = [
-            p for p in self._benchmark.problems if p.tests.cases and not p.tests.cases.expected
-        ]
         found: dict[str, Cases] = {}
-        failed: dict[str, str] = {}
-        missing = []
-        for problem in wanted:
+        missing: dict[str, Problem] = {}
+        for problem in self._benchmark.problems:
+            if not problem.tests.cases or problem.tests.cases.expected:
+                continue
             if cases := self._cached_cases(problem):
                 found[problem.task_id] = cases
             else:
-                missing.append(problem)
-        keys = {p.task_id: self._key("outputs", p) for p in missing}
+                missing[problem.task_id] = problem
         self.executed |= bool(missing)
         untimed = replace(self._benchmark.limits, call_cpu_s=0.0)
-        jobs = [replace(self._job(p), limits=untimed) for p in missing]
-        for done, (verdict, cases) in enumerate(self._judge.outputs(jobs), 1):
+        jobs = {name: replace(self._job(p), limits=untimed) for name, p in missing.items()}
+        failed: dict[str, str] = {}
+
+        def run(jobs: list[Job]) -> Iterator[None]:
+            for verdict, cases in self._judge.outputs(jobs):
+                name = verdict.task_id
+                if cases is None:
+                    failed[name] = describe_failure(verdict)
+                else:
+                    failed.pop(name, None)
+                    found[name] = cases
+                    expected = {"expected": cases.expected, "digest": cases.digest}
+                    key = self._key("outputs", missing[name])
+                    self._kept.put(key, {**expected, "slowest_s": cases.slowest_s})
+                yield
+
+        for done, _ in enumerate(run(list(jobs.values())), 1):
             self._reporter.preparing(
                 "running the reference solutions, once per machine:", done, len(missing)
             )
-            if cases is None:
-                failed[verdict.task_id] = f"{verdict.reason}: {verdict.detail}"
-                continue
-            found[verdict.task_id] = cases
-            self._kept.put(
-                keys[verdict.task_id],
-                {"expected": cases.expected, "digest": cases.digest, "slowest_s": cases.slowest_s},
-            )
+        for name in list(failed):  # again, alone: another program may be the cause
+            list(run([jobs[name]]))
         return [_with_cases(p, found.get(p.task_id)) for p in self._benchmark.problems], failed
 
-    def measure(self, problems: list[Problem]) -> dict[str, _Measured]:
-        """Return the outcome of each reference that has tests, by task."""
+    def measure(
+        self, problems: list[Problem], slow_s: float
+    ) -> tuple[dict[str, _Measured], dict[str, list[Problem]]]:
+        """Return the outcome of each reference that has tests, by task.
+
+        Also return those that take more than ``slow_s``, by the key of their reference. A reference
+        that fails is judged again after all others, alone, and only this outcome counts.
+        """
         found: dict[str, _Measured] = {}
         missing = []
         for problem in problems:
@@ -135,26 +240,75 @@ class _References:
                 continue
             if not problem.reference:  # the benchmark has none, so nothing is known about the task
                 continue
-            kept = None if self._again else self._kept.get(self._key(VERDICT, problem))
+            kept = self._cached(problem)
             if kept is None:
                 missing.append(problem)
             else:
-                found[problem.task_id] = codec.from_json(_Measured, kept)
+                found[problem.task_id] = kept
         same = self._group(missing)
-        first = {problems[0].task_id: key for key, problems in same.items()}
+        keys = {problems[0].task_id: key for key, problems in same.items()}
         self.executed |= bool(missing)
-        verdicts = judge_jobs(self._judge, [self._job(one) for one, *_ in same.values()])
-        for done, verdict in enumerate(verdicts, 1):
+        jobs = [_shorten(self._job(one), slow_s) for one, *_ in same.values()]
+        jobs.sort(key=lambda job: job.alone)  # these wait for all others, which wait for them
+        failed: dict[str, list[Problem]] = {}
+        slow: dict[str, list[Problem]] = {}
+        for done, verdict in enumerate(judge_jobs(self._judge, jobs), 1):
             self._reporter.preparing(
                 "checking the reference solutions, once per machine:", done, len(same)
             )
-            failure = "" if verdict.status == "pass" else f"{verdict.reason}: {verdict.detail}"
-            one = _Measured(failure, verdict.wall_s, verdict.cpu_s)
-            key = first[verdict.task_id]
-            found |= {problem.task_id: one for problem in same[key]}
-            if verdict.status != "invalid":
+            key = keys[verdict.task_id]
+            if verdict.status == "pass":
+                one = _Measured("", verdict.wall_s, verdict.cpu_s)
+                found |= {problem.task_id: one for problem in same[key]}
                 self._kept.put(key, codec.to_json(one))
+            elif slow_s < math.inf and verdict.reason in ("timeout", "sandbox-error"):
+                slow[key] = same[key]
+            else:
+                failed[key] = same[key]
+        for key, one in self.judge_alone(self._judge, failed).items():
+            found |= {problem.task_id: one for problem in failed[key]}
+        return found, slow
+
+    def judge_alone(
+        self, judge: sandbox.Sandbox, groups: dict[str, list[Problem]]
+    ) -> dict[str, _Measured]:
+        """Return the outcomes of references that are judged one at a time, by their keys.
+
+        A failure on a busy machine counts for this run, but it is not cached.
+        """
+        if not groups:
+            return {}
+        started, idle_s = time.monotonic(), machine.idle_s()
+        verdicts: dict[str, Verdict] = {}
+        for key, problems in groups.items():
+            (verdicts[key],) = judge_jobs(judge, [self._job(problems[0])])
+        time.sleep(max(0.0, LEAST_WATCH_S - (time.monotonic() - started)))
+        wall_s, idle_now_s = time.monotonic() - started, machine.idle_s()
+        idle_s = None if idle_s is None or idle_now_s is None else idle_now_s - idle_s
+        busy = machine.is_busy(wall_s, idle_s, sum(v.cpu_s for v in verdicts.values()))
+        found: dict[str, _Measured] = {}
+        for key, verdict in verdicts.items():
+            failure = "" if verdict.status == "pass" else describe_failure(verdict)
+            when_s = time.time() if failure else 0.0
+            found[key] = _Measured(failure, verdict.wall_s, verdict.cpu_s, when_s)
+            if not failure or not (busy or verdict.status == "invalid"):
+                self._kept.put(key, codec.to_json(found[key]))
         return found
+
+    def _cached(self, problem: Problem) -> _Measured | None:
+        """Return what is cached about a reference. A failure says how old it is."""
+        kept = None if self._again else self._kept.get(self._key(VERDICT, problem))
+        if kept is None:
+            return None
+        found = codec.from_json(_Measured, kept)
+        if not found.failure:
+            return found
+        age_s = time.time() - found.when_s
+        if not 0 <= age_s < KEEP_FAILURE_S:
+            return None
+        self.ages_s[problem.task_id] = age_s
+        why = f"{found.failure} (judged {describe_age(age_s)}; --check-references judges it again)"
+        return replace(found, failure=why)
 
     def _group(self, problems: list[Problem]) -> dict[str, list[Problem]]:
         """Return the problems by the key of their reference: equal ones are judged once."""
@@ -183,7 +337,23 @@ class _References:
             limits=benchmark.limits,
             imports=benchmark.imports,
             environment=benchmark.environment,
+            alone=problem.task_id in benchmark.timed,
         )
+
+
+def describe_failure(verdict: Verdict) -> str:
+    """Return why a reference fails. An assertion has the expected value."""
+    test = verdict.failing_test
+    where = f" ({test})" if test.startswith("assert ") and test not in verdict.detail else ""
+    return f"{verdict.reason}: {verdict.detail}{where}"
+
+
+def _shorten(job: Job, most_s: float) -> Job:
+    limits = job.limits
+    return replace(
+        job,
+        limits=replace(limits, cpu_s=min(most_s, limits.cpu_s), wall_s=min(most_s, limits.wall_s)),
+    )
 
 
 def _with_cases(problem: Problem, cases: Cases | None) -> Problem:

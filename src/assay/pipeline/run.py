@@ -7,13 +7,16 @@ import hashlib
 import itertools
 import queue
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Protocol as TypingProtocol
 from typing import runtime_checkable
 
 from assay import models, runs, sandbox
 from assay.pipeline.prompt_settings import complete_prompt
+from assay.pipeline.references import CheckedBenchmark
 from assay.pipeline.stages.judge import Judged, SampleStage, Text
+from assay.pipeline.stages.times import PartClock
 from assay.progress import Reporter
 from assay.prompts import Strategy
 from assay.protocol import PromptSettings, Protocol
@@ -122,21 +125,23 @@ class Stream:
         run: runs.RunWriter,
         cache: runs.VerdictCache | None,
         workers: int,
-        unscorable: dict[str, str],
+        checked: CheckedBenchmark,
         reporter: Reporter,
         store: runs.CompletionStore | None = None,
         when_generated: Callable[[], None] = lambda: None,
+        begun: float | None = None,
     ) -> None:
+        self._begun = time.monotonic() if begun is None else begun
         self._store = store
         self._when_generated = when_generated
         self._generated = threading.Event()
-        self._unscorable = unscorable
+        self._checked = checked
         self._problems = {p.task_id: p for p in benchmark.problems}
         self._benchmark = benchmark
         form = benchmark.form_for(model.identity.prompt_form)
         self._stage = SampleStage(
             form, benchmark.limits, benchmark.cpu_s, benchmark.imports, benchmark.environment,
-            run.tests_seed, cache, workers,
+            run.tests_seed, cache, workers, benchmark.timed,
         )  # fmt: skip
         self._strategy = strategy
         self._protocol = protocol
@@ -156,9 +161,19 @@ class Stream:
         verdict that needs no execution is recorded at once.
         """
         self._environment = environment
+        self._clock = PartClock(self._run, self._begun)
+        if self._run.judged.issuperset(keys):
+            self._flow(keys)  # nothing to do, so this is not a part of the run
+            return
+        try:
+            self._flow(keys)
+        finally:
+            self._clock.record(ended=True)
+
+    def _flow(self, keys: list[SampleKey]) -> None:
         with self._generate(keys) as completions:
             items = self._items(completions)
-            self._sandbox.run_stage(self._stage, items, self._record, len(keys))
+            self._sandbox.run_stage(self._stage, items, self._record_judged, len(keys))
 
     @contextlib.contextmanager
     def _generate(self, keys: list[SampleKey]) -> Iterator[Iterator[Completion | None]]:
@@ -185,6 +200,7 @@ class Stream:
 
     def _produce(self, unjudged: list[Completion], missing: list[SampleKey]) -> None:
         """Put the model's completions, or its failure, into the queue. Runs in its own thread."""
+        recorded = isinstance(self._model, models.RecordedModel)
         try:
             for completion in unjudged:
                 self._put([completion])
@@ -194,7 +210,10 @@ class Stream:
                     self._describe()  # the engine has started
                 self._run.add_completions(encoded)
                 for completion in batch:
+                    if not (completion.reused or recorded):
+                        self._clock.generating.add(completion.inference_ms / 1000)
                     self._reporter.completed(completion)
+                self._clock.record()
                 self._put(batch)
             if missing:
                 self._describe()  # an engine may know more about itself now
@@ -246,21 +265,38 @@ class Stream:
     def _items(
         self, completions: Iterator[Completion | None]
     ) -> Iterator[tuple[Problem, Text] | None]:
-        """Yield the completions that can be judged. Record the verdicts of the others."""
+        """Yield the completions that can be judged. Record the verdicts of the others.
+
+        Those of a task whose reference still runs come last.
+        """
+        late = []
         for item in completions:
-            if item is PAUSE:
-                yield PAUSE
-            elif item.error is not None:
-                self._record_unjudged(item, "invalid", "generation-error", item.error)
-            elif item.task_id in self._unscorable:
-                why = f"the reference fails here: {self._unscorable[item.task_id]}"
-                self._record_unjudged(item, "invalid", "unscorable", why)
-            elif item.finish_reason == "prompt-too-long":
-                why = "the prompt does not fit into the model's context"
-                self._record_unjudged(item, "fail", "prompt-too-long", why)
+            if item is not PAUSE and self._checked.is_pending(item.task_id):
+                late.append(item)
             else:
-                truncated = item.finish_reason == "length"
-                yield self._problems[item.task_id], Text(item.sample, item.text, truncated)
+                yield from self._item(item)
+        if late:
+            yield PAUSE
+            self._checked.wait()
+        for item in late:
+            yield from self._item(item)
+
+    def _item(self, item: Completion | None) -> Iterator[tuple[Problem, Text] | None]:
+        unscorable = self._checked.unscorable
+        if item is PAUSE:
+            yield PAUSE
+        elif item.error is not None:
+            self._record_unjudged(item, "invalid", "generation-error", item.error)
+        elif item.task_id in unscorable:
+            why = f"the reference fails here: {unscorable[item.task_id]}"
+            self._record_unjudged(item, "invalid", "unscorable", why)
+        elif item.finish_reason == "prompt-too-long":
+            why = "the prompt does not fit into the model's context"
+            self._record_unjudged(item, "fail", "prompt-too-long", why)
+        else:
+            truncated = item.finish_reason == "length"
+            self._clock.judging.change(1)
+            yield self._problems[item.task_id], Text(item.sample, item.text, truncated)
 
     def _arrivals(self) -> Iterator[Completion | None]:
         """Yield what is in the queue, and a pause before every wait."""
@@ -283,8 +319,13 @@ class Stream:
         verdict = Verdict(*completion.key, status, reason, detail, rule="none")
         self._record([Judged(runs.encode_judged(verdict))])
 
+    def _record_judged(self, judged: Sequence[Judged]) -> None:
+        self._clock.judging.change(-len(judged))
+        self._record(judged)
+
     def _record(self, judged: Sequence[Judged]) -> None:
         """Write programs and verdicts to the run's folder and report the verdicts."""
         self._run.add_judged([one.lines for one in judged])
         for one in judged:
             self._reporter.judged(one.lines.verdict, one.cached)
+        self._clock.record()

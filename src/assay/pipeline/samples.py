@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 from assay import models, runs
 from assay.errors import UsageError
-from assay.pipeline.config import STANDARD, EvalConfig, ScoreConfig
+from assay.pipeline.config import EvalConfig, ScoreConfig
 from assay.pipeline.prompt_imports import surround
 from assay.pipeline.prompt_settings import resolve_prompt_settings
-from assay.prompts import Strategy
+from assay.prompts import DEFAULT_STRATEGY, STANDARD, Strategy
 from assay.types import Decoding, Prompt, Request
 
 if TYPE_CHECKING:
@@ -47,12 +47,14 @@ class Samples:
     origin: str = ""  # digest of completions that were recorded elsewhere
     store: runs.CompletionStore | None = None  # answers to the same requests
     when_generated: Callable[[], None] = lambda: None  # called before the last ones are judged
+    begun: float | None = None  # when the evaluation began, as time.monotonic() counts; none: now
     planned: int = 0  # samples per problem that there may be at most; 0: these
 
 
 def check_strategy(config: EvalConfig, model: models.Model) -> None:
     """Raise UsageError if a prompt strategy is given for recorded completions."""
-    if isinstance(model, models.RecordedModel) and config.prompt_strategy != STANDARD:
+    neutral = (DEFAULT_STRATEGY, STANDARD)
+    if isinstance(model, models.RecordedModel) and config.prompt_strategy not in neutral:
         raise UsageError("--prompt-strategy: has no effect on recorded completions. Drop it.")
 
 

@@ -53,7 +53,7 @@ def load_recorded_samples(
 def check_references(config: JudgeConfig, reporter: Reporter) -> dict[str, str]:
     """Run all reference solutions again. Return why each fails, by task; empty if it passes."""
     benchmark = load_benchmark(config, reporter)
-    judge = open_sandbox(config, reporter)
+    judge = open_sandbox(config, benchmark, reporter)
     try:
         unscorable = references.check(benchmark, judge, reporter, again=True).unscorable
     finally:

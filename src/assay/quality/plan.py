@@ -212,7 +212,8 @@ def _cost(pilot: Result, samples: int) -> Cost | None:
     if not timing.tokens_generated:
         return None  # recorded completions
     parallel = pilot.environment.engine.get("parallel", 1)
-    seconds = timing.inference_s / (parallel if isinstance(parallel, int) and parallel > 0 else 1)
+    at_once = parallel if isinstance(parallel, int) and parallel > 0 else 1
+    seconds = timing.generating_s or timing.inference_s / at_once
     return Cost(
         samples,
         round(timing.tokens_generated * factor),

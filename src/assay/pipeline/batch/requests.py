@@ -58,6 +58,7 @@ class Survey:
     bad: tuple[BadLine, ...]
     longest: int
     unused: tuple[str, ...]  # names of unknown fields
+    greedy: int = 0  # lines with temperature 0, which have one sample
 
 
 def survey(source: Path, config: RunConfig) -> Survey:
@@ -65,7 +66,7 @@ def survey(source: Path, config: RunConfig) -> Survey:
     numbers: dict[str, int] = {}
     bad: list[BadLine] = []
     unused: set[str] = set()
-    longest = 0
+    longest = greedy = 0
     for index, line in read_lines(source):
         found = parse(index, line)
         if (earlier := numbers.setdefault(found.task_id, index + 1)) != index + 1:
@@ -78,6 +79,7 @@ def survey(source: Path, config: RunConfig) -> Survey:
             bad.append(requests)
         else:
             longest = max(longest, requests[0].decoding.max_tokens)
+            greedy += isinstance(found, BatchPrompt) and found.temperature == 0
         if isinstance(found, BatchPrompt):
             unused.update(found.unused[: MOST_NAMED - len(unused)])
     if bad and len(bad) == len(numbers) and not any(line.is_object for line in bad):
@@ -85,7 +87,7 @@ def survey(source: Path, config: RunConfig) -> Survey:
             f"{source}: not a JSONL file (line {numbers[bad[0].task_id]}: {bad[0].error}). "
             "Give a file with one JSON object per line."
         )
-    return Survey(len(numbers), tuple(bad), longest, tuple(sorted(unused)))
+    return Survey(len(numbers), tuple(bad), longest, tuple(sorted(unused)), greedy)
 
 
 def read_requests(source: Path, config: RunConfig) -> Iterator[Request]:
@@ -100,20 +102,29 @@ def requests_of(line: BatchPrompt, config: RunConfig) -> list[Request]:
     """Return the line's requests. Raise ValueError if a setting cannot apply.
 
     The line's seed is used unchanged for one sample, so that any sample can be generated again
-    alone. Several samples derive their seeds from it.
+    alone. Several samples derive their seeds from it. A line with temperature 0 has one sample.
     """
     own = {name: value for name in SETTINGS if (value := getattr(line, name)) is not None}
     decoding = replace(config.sampling, **own).settle()
-    prompt = Prompt(line.messages or (), line.prompt or "", line.stop)
+    prompt = _prefill(Prompt(line.messages or (), line.prompt or "", line.stop))
     if config.chat and line.prompt is not None:
         prompt = Prompt((Message("user", line.prompt),), stop=line.stop)
     if not prompt.messages and (name := _conversation_setting(config)):
         raise ValueError(f"{name} applies only to conversations: give messages, or --chat")
     prompt = complete_prompt(prompt, config.prompt_settings())
-    seeds = [sample_seed(decoding.seed, line.task_id, s) for s in range(config.sampling.n_samples)]
+    count = 1 if line.temperature == 0 else config.sampling.n_samples
+    seeds = [sample_seed(decoding.seed, line.task_id, s) for s in range(count)]
     if line.seed is not None and len(seeds) == 1:
         seeds = [line.seed]
     return [Request(line.task_id, s, prompt, decoding, seed) for s, seed in enumerate(seeds)]
+
+
+def _prefill(prompt: Prompt) -> Prompt:
+    """Return a conversation that ends with an assistant's message as one with that prefill."""
+    if not prompt.messages[1:] or prompt.messages[-1].role != "assistant":
+        return prompt
+    *before, last = prompt.messages
+    return replace(prompt, messages=tuple(before), prefill=last.content)
 
 
 def _conversation_setting(config: RunConfig) -> str:
@@ -132,7 +143,10 @@ def digest(request: Request) -> str:
     for name in LATER_SETTINGS:
         if decoding[name] == getattr(NEUTRAL, name):
             del decoding[name]
-    return codec.digest((codec.to_json(request.prompt), decoding, request.seed))[:16]
+    prompt = codec.to_json(request.prompt)
+    if not request.prompt.prefill:
+        del prompt["prefill"]
+    return codec.digest((prompt, decoding, request.seed))[:16]
 
 
 def _build_requests(found: BatchPrompt | BadLine, config: RunConfig) -> list[Request] | BadLine:

@@ -22,6 +22,7 @@ from assay.pipeline.batch.requests import (
     requests_of,
     survey,
 )
+from assay.pipeline.prompt_settings import decide_sampling
 from assay.pipeline.run import engine_line
 from assay.progress import Reporter, Silent
 from assay.runs import BatchLine, BatchOutput, BatchSettings
@@ -85,6 +86,7 @@ def run_batch(
         raise UsageError(f"{source}: is the input and would be overwritten. Give another --output.")
     engine = replace(config.engine, longest=surveyed.longest)
     model = models.open_model(config.model, engine, reporter.note)
+    config = replace(config, sampling=decide_sampling(config.sampling, model, reporter))
     prompt = config.prompt_settings()
     settings = BatchSettings(
         model.identity, decoding, config.sampling.n_samples, config.chat,
@@ -123,7 +125,8 @@ class _Batch:
 
     def flow(self, surveyed: Survey) -> BatchReport:
         started = time.monotonic()
-        total, kept = surveyed.prompts * self._config.sampling.n_samples, self._count_kept(surveyed)
+        n, kept = self._config.sampling.n_samples, self._count_kept(surveyed)
+        total = (surveyed.prompts - surveyed.greedy) * n + surveyed.greedy
         self._report(surveyed)
         self._reporter.begin(total, [], total - kept)
         models.watch(self._model, self._reporter)
@@ -149,6 +152,11 @@ class _Batch:
     def _report(self, surveyed: Survey) -> None:
         if not surveyed.prompts:
             self._reporter.note(f"{self._source}: contains no prompts")
+        if surveyed.greedy and self._config.sampling.n_samples > 1:
+            self._reporter.note(
+                f"temperature 0 gives the same text every time: 1 sample is generated for "
+                f"{quantity(surveyed.greedy, 'line')} with it"
+            )
         if surveyed.unused:
             self._reporter.note(f"unknown fields are ignored: {', '.join(surveyed.unused)}")
 

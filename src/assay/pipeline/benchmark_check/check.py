@@ -10,7 +10,7 @@ from assay.pipeline.benchmark_check.findings import KINDS, BenchmarkCheck, Findi
 from assay.pipeline.benchmark_check.prompts import find_in_prompts, list_prompts
 from assay.pipeline.benchmark_check.trials import Repeated, repeat_references, try_nothing
 from assay.pipeline.config import JudgeConfig
-from assay.pipeline.judging import check_workers, open_sandbox, select_problems
+from assay.pipeline.judging import check_workers, open_sandbox, report_python, select_problems
 from assay.progress import Reporter
 
 MOST_ROUNDS = 100
@@ -25,8 +25,9 @@ def check_benchmark(config: JudgeConfig, repeat: int, reporter: Reporter) -> Ben
     if not 1 <= repeat <= MOST_ROUNDS:
         raise UsageError(f"--repeat {repeat}: must be at least 1 and at most {MOST_ROUNDS}.")
     benchmark = select_problems(config, reporter).benchmark
-    judge = open_sandbox(config, reporter)
+    judge = open_sandbox(config, benchmark, reporter)
     try:
+        report_python(config, benchmark, judge.capabilities(), reporter)
         checked = references.check(benchmark, judge, reporter, again=True)
         repeated = repeat_references(checked, judge, repeat, reporter)
         findings = [

@@ -100,4 +100,5 @@ def _job(benchmark: Benchmark, problem: Problem, sample: int, code: str, seed: s
         imports=benchmark.imports,
         environment=benchmark.environment,
         seed=seed,
+        alone=problem.task_id in benchmark.timed,
     )

@@ -15,7 +15,7 @@ from assay.protocol import Protocol, differences
 from assay.runs import Result, RunReader
 from assay.runs.compare import check_margin
 from assay.runs.folder import run_folders
-from assay.runs.publication import ADDED_IN_ROUNDS
+from assay.runs.marks import ADDED_IN_ROUNDS
 from assay.runs.result import SequentialResult
 from assay.scoring.sequential import Look, look
 from assay.types import SampleKey, Verdict
@@ -35,6 +35,11 @@ def evaluate_until(config: EvalConfig, until: Until, reporter: Reporter) -> Resu
     an interrupted evaluation.
     """
     check_margin(until.margin)
+    if config.sampling.temperature == 0:
+        raise UsageError(
+            "--temperature 0: gives the same sample in every round of --until. Give a temperature "
+            "above 0."
+        )
     baseline = runs.find_result(until.against, config.results_dir)
     earlier = RunReader(runs.find_run_folder(baseline, config.results_dir))
     before, budget = earlier.verdicts, _choose_budget(config, baseline)

@@ -22,7 +22,7 @@ class Site(Protocol):
         """Open a model as ``models.open_model`` does."""
         ...
 
-    def open_sandbox(self, kind: str, workers: int, tier: str) -> Sandbox:
+    def open_sandbox(self, kind: str, workers: int, tier: str, python: str) -> Sandbox:
         """Open a sandbox as ``sandbox.open_sandbox`` does."""
         ...
 
@@ -39,8 +39,8 @@ class ThisMachine:
     def open_model(self, spec: str, options: EngineOptions, announce: Announce) -> Model:
         return models.open_model(spec, options, announce)
 
-    def open_sandbox(self, kind: str, workers: int, tier: str) -> Sandbox:
-        return sandbox.open_sandbox(kind, workers, tier)
+    def open_sandbox(self, kind: str, workers: int, tier: str, python: str) -> Sandbox:
+        return sandbox.open_sandbox(kind, workers, tier, python)
 
     def check_model(
         self, check: CheckModel, spec: str, options: EngineOptions, model: Model, note: Announce

@@ -1,1 +1,1 @@
-"""Stages of a run that happen next to the sandbox's workers, perhaps in other processes."""
+"""Stages of a run, which happen next to the sandbox's workers, perhaps elsewhere, and its times."""

@@ -12,6 +12,7 @@ from assay.extract.workers import ExtractionRequest, Extractor
 from assay.pipeline.stages.answers import decide
 from assay.runs import JudgedLines, VerdictCache, encode_judged
 from assay.sandbox import PAUSE, Item, Sandbox
+from assay.sandbox.environments.interpreters import for_extraction
 from assay.types import Job, Limits, Problem, Program, PromptForm, Verdict
 
 WAIT_S, LOOK_EVERY_S = 60.0, 0.02  # for another process that executes the same program
@@ -48,13 +49,15 @@ class SampleStage:
     seed: str  # for tests with random inputs
     cache: VerdictCache | None
     workers: int  # that extract; 0: one per core
+    timed: frozenset[str] = frozenset()  # tasks whose programs are judged alone
 
     def limits_of(self, task_id: str) -> Limits:
         """Return the limits for programs of a task."""
         return replace(self.limits, cpu_s=self.cpu_s.get(task_id, self.limits.cpu_s))
 
     def run(self, sandbox: Sandbox, items: Iterator[TextItem | None], answer: Answer) -> None:
-        with Extractor(self.workers) as extractor:
+        interpreter = for_extraction(sandbox.capabilities(), self.environment)
+        with Extractor(self.workers, interpreter=interpreter) as extractor:
             _Samples(self, extractor, answer).judge(sandbox, items)
 
     def give_up(self, context: Problem, payload: Text, why: str) -> Judged:
@@ -88,13 +91,13 @@ class _Samples:
 
     def judge(self, sandbox: Sandbox, items: Iterator[TextItem | None]) -> None:
         """Execute the programs whose verdict is not known yet."""
-        for verdict in sandbox.judge(self._undecided(self._extract(items))):
+        for verdict in sandbox.judge(self._undecided(sandbox, self._extract(items))):
             self._executed(verdict)
         # They are few, so they are judged last and need no second queue.
         self._last = True
         while self._second_jobs:
             again, self._second_jobs = self._second_jobs, []
-            for verdict in sandbox.judge(self._undecided(again)):
+            for verdict in sandbox.judge(self._undecided(sandbox, again)):
                 self._executed(verdict)
 
     def _extract(self, items: Iterator[TextItem | None]) -> Iterator[Job]:
@@ -117,6 +120,7 @@ class _Samples:
                 imports=stage.imports,
                 environment=stage.environment,
                 seed=stage.seed,
+                alone=problem.task_id in stage.timed,
             )
             uncut = found.alternative
             other = None if uncut is None else replace(job, program=uncut)
@@ -132,10 +136,10 @@ class _Samples:
             else:
                 yield item, ExtractionRequest(item.payload.text, item.context, self._stage.form)
 
-    def _undecided(self, jobs: Iterable[Job]) -> Iterator[Job]:
+    def _undecided(self, sandbox: Sandbox, jobs: Iterable[Job]) -> Iterator[Job]:
         """Yield the programs to execute. Settle what needs no execution."""
         for job in jobs:
-            found = decide(job)
+            found = decide(job, sandbox)
             if isinstance(found, Verdict):
                 self._settle(found, cached=False)
             elif not self._is_known(job):

@@ -127,7 +127,7 @@ def find_pace(earlier: Iterable[Result], weights: str, benchmark: str) -> Pace |
     """Return the pace of the model's run with the most completions, if possible on the benchmark.
 
     A run that took most of its completions from the store says little about the rest. Requests
-    overlap: their times are divided by the batch size that the engine reported.
+    overlap: their times are divided by the batch size if a run did not record its own time.
     """
 
     def informative(result: Result) -> tuple[bool, int]:
@@ -151,7 +151,7 @@ def find_pace(earlier: Iterable[Result], weights: str, benchmark: str) -> Pace |
     at_once = min(parallel, made) if isinstance(parallel, int) and parallel > 0 else 1
     return Pace(
         timing.prompt_tokens / made, timing.tokens_generated / made,
-        timing.inference_s / made / at_once, found.run,
+        (timing.generating_s or timing.inference_s / at_once) / made, found.run,
     )  # fmt: skip
 
 

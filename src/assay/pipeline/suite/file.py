@@ -14,12 +14,12 @@ from assay.borders.reading import Reader
 from assay.borders.yaml_files import LocatedData, Place, parse_located
 from assay.errors import UsageError
 from assay.models import DEFAULT, EngineOptions, backends, check_reference
-from assay.pipeline.config import ALL, PRESETS, STANDARD, Sampling
+from assay.pipeline.config import ALL, PRESETS, Sampling
 from assay.pipeline.problems import ProblemSelection
 from assay.pipeline.prompt_settings import check_texts
 from assay.pipeline.suite.named import expand_suites
 from assay.pipeline.suite.suite import (
-    GREEDY,
+    DEFAULT_DECODING,
     Choice,
     NamedDecoding,
     RunSettings,
@@ -29,7 +29,7 @@ from assay.pipeline.suite.suite import (
     SuiteModel,
     preset_decoding,
 )
-from assay.prompts import check_strategy_name, strategies
+from assay.prompts import DEFAULT_STRATEGY, STANDARD, check_strategy_name, strategies
 from assay.runs.stores.suites import Baseline
 
 GUIDE = "docs/guides/many-checkpoints.md"
@@ -75,7 +75,7 @@ class _SuiteFile(FileChecker):
         top = self.entry((), self.found.value, TOP)
         defaults = self.entry(("defaults",), top.values.get("defaults", {}), SETTINGS + ENGINE)
         decodings = self._decodings(top)
-        names = self._strategies(top.place, top.values.get("strategies", [STANDARD]))
+        names = self._strategies(top.place, top.values.get("strategies", [DEFAULT_STRATEGY]))
         known_decodings = tuple(decoding.name for decoding in decodings)
         tested = tuple(
             self._benchmark(one, known_decodings)
@@ -195,9 +195,11 @@ class _SuiteFile(FileChecker):
         return tuple(found)
 
     def _decodings(self, top: Entry) -> tuple[NamedDecoding, ...]:
+        if "decodings" not in top.values:
+            return (DEFAULT_DECODING,)
         found = []
         place: Place = ("decodings",)
-        for number, one in enumerate(self._some(place, top.values.get("decodings", [GREEDY]))):
+        for number, one in enumerate(self._some(place, top.values["decodings"])):
             here = (*place, number)
             line = self.found.line(here)
             if isinstance(one, str):

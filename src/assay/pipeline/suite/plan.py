@@ -11,31 +11,36 @@ from typing import TYPE_CHECKING
 from assay import models
 from assay.borders.checked_files import Mistakes
 from assay.models import EngineOptions, Model
-from assay.pipeline.config import EvalConfig
+from assay.pipeline.config import MAX_TOKENS, EvalConfig
 from assay.pipeline.evaluate import engine_options
 from assay.pipeline.judging import check_workers, load_benchmark
 from assay.pipeline.problems import ProblemSelection
 from assay.pipeline.prompt_settings import (
     check_texts,
+    decide_sampling,
     describe_form,
+    may_think,
     refuse_for_recorded,
     resolve_prompt_settings,
 )
 from assay.pipeline.samples import SelectedProblems, check_strategy
 from assay.pipeline.suite.suite import (
+    DEFAULT_DECODING,
     NamedDecoding,
     RunSettings,
     Suite,
     SuiteBenchmark,
     SuiteError,
     SuiteModel,
+    name_decoding,
 )
 from assay.prompts import find_strategy
+from assay.types import Prompt
 
 if TYPE_CHECKING:
     from assay.pipeline.site import Site
     from assay.progress import Reporter
-    from assay.types import Benchmark, Decoding, PromptForm
+    from assay.types import Benchmark, Decoding
 
 ModelKey = tuple[str, EngineOptions]
 WhenOpen = Callable[[Model], None]
@@ -93,6 +98,8 @@ def prepare_suite(
     """
     problems = problems or Mistakes(suite.file, SuiteError)
     found = _prepare(plan_runs(suite, base, problems), reporter, problems, when_open)
+    for line, text in _missed_targets(suite, found):
+        problems.add(line, text)
     if suite.name:
         for line, text in _same_names(found):
             problems.add(line, text)
@@ -109,6 +116,8 @@ def plan_runs(suite: Suite, base: EvalConfig, problems: Mistakes) -> list[Planne
         config = problems.attempt(line, _config, suite, base, model, benchmark, strategy, decoding)
         if config is None:
             continue
+        if decoding is DEFAULT_DECODING:
+            decoding = dataclasses.replace(decoding, name=name_decoding(config.sampling))
         run = PlannedRun(config, model, benchmark, decoding)
         unnamed = dataclasses.replace(config, engine=dataclasses.replace(config.engine, name=""))
         if (other := seen.get(unnamed)) is not None:
@@ -145,12 +154,15 @@ def _prepare(
             read[name] = problems.attempt(at_benchmark, load_benchmark, config, reporter)
         model, benchmark = opened.get(key), read[name]
         decoding = selected = None
-        if model is not None:
-            form = _form(model, benchmark)
-            decoding = problems.attempt(at_model, _check_model, config, model, form)
         if benchmark is not None:
             selected = problems.attempt(at_benchmark, _select, config, benchmark)
+        if model is not None:
+            decoding = problems.attempt(at_model, _check_model, config, model, selected)
         if model is not None and selected is not None and decoding is not None:
+            sampling = decide_sampling(config.sampling, model, reporter)
+            config = dataclasses.replace(config, sampling=sampling)
+            plan = dataclasses.replace(plan, config=config)
+            plan = plan if isinstance(model, models.RecordedModel) else _settle(plan, selected)
             found.append(ReadyRun(plan, model, key, selected, decoding))
     return found
 
@@ -161,6 +173,20 @@ def _open_model(site: Site, key: ModelKey, reporter: Reporter, problems: Mistake
     if problems.found and not models.is_local(key[0]):
         raise _NotOpenedError
     return site.open_model(*key, reporter.note)
+
+
+def _missed_targets(suite: Suite, runs: Sequence[ReadyRun]) -> Iterator[tuple[int, str]]:
+    """Yield a problem for each target that no evaluation has enough samples for."""
+    for entry in suite.benchmarks:
+        numbers = [r.plan.config.sampling.n_samples for r in runs if r.plan.benchmark is entry]
+        for figure in entry.targets:
+            if numbers and max(numbers) < (k := int(figure.partition("@")[2])):
+                yield (
+                    entry.line,
+                    f"the target {figure} of {entry.name} needs {k} samples per problem, and there "
+                    f"{'is 1' if max(numbers) == 1 else f'are {max(numbers)}'}. Give n_samples: "
+                    f"{k} without temperature 0, or drop the target.",
+                )
 
 
 def _same_names(runs: Sequence[ReadyRun]) -> Iterator[tuple[int, str]]:
@@ -240,18 +266,26 @@ def _select(config: EvalConfig, whole: Benchmark) -> SelectedProblems:
     return SelectedProblems(benchmark, label, len(whole.problems))
 
 
-def _form(model: Model, benchmark: Benchmark | None) -> PromptForm:
-    form = model.identity.prompt_form
-    return benchmark.form_for(form) if benchmark else form
+def _settle(plan: PlannedRun, selected: SelectedProblems) -> PlannedRun:
+    """Return the evaluation with the name of the benchmark's default strategy, if it uses that."""
+    strategy = find_strategy(plan.config.prompt_strategy, selected.benchmark)
+    config = dataclasses.replace(plan.config, prompt_strategy=strategy.name)
+    return dataclasses.replace(plan, config=config)
 
 
-def _check_model(config: EvalConfig, model: Model, form: PromptForm) -> Decoding:
+def _check_model(config: EvalConfig, model: Model, selected: SelectedProblems | None) -> Decoding:
     """Return the decoding. Raise an error for settings that the model does not support."""
     check_strategy(config, model)
-    decoding = config.sampling.resolve(thinks=model.thinks and form == "chat")
+    form, typical, usual = model.identity.prompt_form, Prompt(), MAX_TOKENS
+    if selected is not None:
+        usual = selected.benchmark.max_tokens
+        form = selected.benchmark.form_for(form)
+        strategy = find_strategy(config.prompt_strategy, selected.benchmark)
+        typical = strategy.build(selected.benchmark.problems[0], form)
+    decoding = config.sampling.resolve(thinks=may_think(model, form, typical), usual=usual)
     if isinstance(model, models.RecordedModel):
         refuse_for_recorded(config.system, config.stop, decoding)
     else:
         resolve_prompt_settings(form, config.engine, config.system, config.stop)
-        describe_form(model, form)
+        describe_form(model, form, typical, config.engine)
     return decoding

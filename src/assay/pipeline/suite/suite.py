@@ -9,8 +9,8 @@ from typing import Any
 
 from assay.errors import MistakesError
 from assay.models import EngineOptions
-from assay.pipeline.config import ALL, PRESETS, STANDARD, EvalConfig, Sampling
-from assay.prompts import strategies
+from assay.pipeline.config import ALL, PRESETS, EvalConfig, Sampling
+from assay.prompts import DEFAULT_STRATEGY, STANDARD, strategies
 from assay.runs.stores.suites import Baseline
 from assay.types import PromptImports
 
@@ -57,7 +57,7 @@ class NamedDecoding:
     """Set how tokens are chosen. Settings such as ``n_samples`` can be part of it."""
 
     name: str
-    temperature: float = 0.0
+    temperature: float | None = None  # none: 0 for one sample, 0.8 for several
     top_k: int | None = None
     top_p: float = 1.0
     min_p: float = 0.0
@@ -123,14 +123,20 @@ class SuiteBenchmark:
 
 
 GREEDY = "greedy"
+DEFAULT_DECODING = NamedDecoding(GREEDY)  # of one sample; several are drawn
+
+
+def name_decoding(sampling: Sampling) -> str:
+    """Return the name of a decoding without one of its own."""
+    temperature = sampling.decide()[0].temperature
+    return f"temperature {temperature:g}" if temperature else GREEDY
 
 
 def suite_of(config: EvalConfig, benchmarks: Sequence[str], models: Sequence[str]) -> Suite:
     """Return a suite without a file: every model on every benchmark, with the same settings."""
     sampling = config.sampling
-    greedy = sampling.temperature == 0
     decoding = NamedDecoding(
-        GREEDY if greedy else f"temperature {sampling.temperature:g}",
+        name_decoding(sampling),
         sampling.temperature, sampling.top_k, sampling.top_p, sampling.min_p,
         sampling.repetition_penalty,
     )  # fmt: skip
@@ -157,8 +163,8 @@ class Suite:
 
     models: tuple[SuiteModel, ...]
     benchmarks: tuple[SuiteBenchmark, ...]
-    strategies: tuple[str, ...] = (STANDARD,)
-    decodings: tuple[NamedDecoding, ...] = field(default_factory=lambda: (preset_decoding(GREEDY),))
+    strategies: tuple[str, ...] = (DEFAULT_STRATEGY,)
+    decodings: tuple[NamedDecoding, ...] = (DEFAULT_DECODING,)
     settings: RunSettings = field(default_factory=RunSettings)
     name: str = ""  # of its record; none: no record is written
     file: str = ""  # the suite's file, for messages

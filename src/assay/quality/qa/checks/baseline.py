@@ -43,7 +43,7 @@ def _ask(examination: Examination) -> list[Item]:
 
 def _find_result(examination: Examination, baseline: Result) -> Result | None:
     """Return the newest complete result of exactly this model and the baseline's protocol."""
-    listed = runs.list_runs(examination.subject.results_dir, examination.reporter.note)
+    listed = runs.collect_runs((), examination.subject.results_dir, examination.reporter.note)
     return next(
         (
             run.result

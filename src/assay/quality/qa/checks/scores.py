@@ -6,6 +6,7 @@ import hashlib
 from typing import TYPE_CHECKING
 
 from assay import runs
+from assay.borders.printable import quantity
 from assay.borders.reading import Reader
 from assay.errors import RunError
 from assay.protocol import compute_options
@@ -33,7 +34,7 @@ def _scores(examination: Examination, benchmark: str) -> list[Item]:
     wanted, results_dir = examination.tier.scores[benchmark], examination.subject.results_dir
     results = [
         run.result
-        for run in runs.list_runs(results_dir, examination.reporter.note)
+        for run in runs.collect_runs((), results_dir, examination.reporter.note)
         if run.result
         and run.benchmark == benchmark
         and is_same_model(run.model_identity, examination.model.identity)
@@ -80,7 +81,12 @@ def _score(benchmark: str, figure: str, least: float, result: Result) -> Item:
     name = f"{benchmark} {figure}"
     found = {f"pass_at_{k}": one for k, one in result.pass_at.items()}.get(figure)
     if found is None:
-        return Item(name, "INCONCLUSIVE", f"{result.run} does not contain it")
+        k, n = figure.removeprefix("pass_at_"), result.config.num_samples
+        why = f"{result.run} does not contain it"
+        if k.isdecimal() and int(k) > n:
+            samples = quantity(n, "sample")
+            why += f": it has {samples} per problem; run 'assay eval {benchmark} --n-samples {k}'"
+        return Item(name, "INCONCLUSIVE", why)
     return Item(
         name,
         at_least(found.low, found.high, least),
