@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator
 
 import pytest
@@ -11,6 +12,7 @@ from assay.reward import Reward, TrlReward, VerlReward
 from assay.types import Limits
 from tests.security.corpus import CORPUS
 from tests.security.forgeries import ENTRY_POINT, REFERENCE
+from tests.security.forgeries_answers import MAP_TESTS
 from tests.security.forgeries_scripts import ADD, EXAMPLES, HIDDEN, SCRIPT_FORGERIES
 
 NUMBERS = ([1, 2, 3], [5, -5, 7, 0], [10, 20, 30, 40], [9, 1, 1], [2, 4, 8])
@@ -23,6 +25,14 @@ CASES = {
 CODE = {"code": "\n".join(f"assert {ENTRY_POINT}({given}) == {total}" for given, total in PAIRS)}
 ASSERT_CASE = {"assert_case": CODE["code"].split("\n")}
 STDIN = {"stdin_cases": [{"input": i, "output": o} for i, o in (*EXAMPLES, *HIDDEN)]}
+MAPPED = {"code": MAP_TESTS, "entry_point": ENTRY_POINT}
+INFINITE = {
+    "entry_point": ENTRY_POINT,
+    "tolerance": 1e-6,
+    "cases": [{"arguments": [[n, 1.0]], "expected": [n, n]} for n in (math.inf, -math.inf)],
+}
+OWN_TESTS = {"cases": CASES, "code": CODE, "assert_case": ASSERT_CASE, "mapped": MAPPED,
+             "infinite": INFINITE}  # fmt: skip
 LIMITS = Limits(cpu_s=2, call_cpu_s=1, wall_s=3)
 
 EQUAL = """\
@@ -50,6 +60,8 @@ CHEATS = {
     "equal to everything": EQUAL,
     "a list that is equal to everything": EQUAL.replace("class Anything:", "class Anything(list):"),
     "equal, by type": EQUAL.replace("Anything()", "type('x', (list,), dict(vars(Anything)))()"),
+    "stops a loop": "def running_total(numbers):\n    raise StopIteration\n",
+    "one number for all": "def running_total(numbers):\n    return [1.0, 1.0]\n",
     "skips asserts": "import builtins\nbuiltins.AssertionError = KeyError\ndef running_total(n): 0",
 }
 
@@ -61,8 +73,9 @@ def verl() -> Iterator[VerlReward]:
     reward.close()
 
 
-@pytest.mark.parametrize("tests", [CASES, CODE, ASSERT_CASE], ids=["cases", "code", "assert_case"])
-def test_a_cheat_earns_nothing_from_verl(verl: VerlReward, tests: dict[str, object]) -> None:
+@pytest.mark.parametrize("name", OWN_TESTS)
+def test_a_cheat_earns_nothing_from_verl(verl: VerlReward, name: str) -> None:
+    tests = OWN_TESTS[name]
     texts = [REFERENCE, *CHEATS.values()]
     found = verl.batch(["own"] * len(texts), texts, [json.dumps(tests)] * len(texts))
     earned = dict(zip(["honest", *CHEATS], (one["score"] for one in found), strict=True))

@@ -163,6 +163,10 @@ BAD = {
     "flag of one": (
         {"programs": [{"program": "", "tests": CODE, "truncated": 1}]}, "truncated: is not true"
     ),
+    "long code": (
+        {"programs": [{"program": "", "tests": {"code": "1\n" * 140_000, "entry_point": "f"}}]},
+        "tests.code: is longer than 262144 characters with its preamble",
+    ),
     "long id": ({"programs": [{"program": "", "tests": CODE, "id": "x" * 501}]}, "longer than 500"),
     "id": ({"programs": [{"program": "", "tests": CODE, "id": [1]}]}, "id: is not a text"),
     "half a character": (

@@ -14,6 +14,7 @@ from assay.reward.benches import Bench, SandboxBench
 from assay.reward.sharing import Batcher
 from assay.reward.tests import BenchmarkTask, split, tests_key
 from assay.sandbox import Sandbox, open_sandbox
+from assay.sandbox.environments.interpreters import choose, for_extraction
 from assay.types import Job, Limits, Problem, Program, PromptForm, Tests, Verdict
 
 Pair = tuple["Answer", Extraction]
@@ -29,6 +30,7 @@ class JudgeSettings:
     workers: int = 0
     sandbox: str = "process"
     sandbox_tier: str = "auto"
+    python: str = ""  # version or path of the Python that judges; none: the default
     limits: Limits | None = None
     data_dir: str | Path | None = None
 
@@ -68,8 +70,13 @@ class CompletionJudge:
     def __init__(self, settings: JudgeSettings, bench: Bench | None = None) -> None:
         """Judge at a bench, or in a sandbox of this process."""
         self._settings = settings
-        self._bench = bench or SandboxBench(_open(settings))
-        self._extractor = Extractor(settings.workers)
+        if bench is None:
+            sandbox = _open(settings)
+            bench, interpreter = SandboxBench(sandbox), for_extraction(sandbox.capabilities())
+        else:
+            interpreter = choose(settings.python).path
+        self._bench = bench
+        self._extractor = Extractor(settings.workers, interpreter=interpreter)
         self._turn = threading.Lock()
         self._tasks: dict[str, dict[str, Task]] = {}  # by benchmark
         self._batcher = Batcher(self._judge, self._turn)
@@ -195,7 +202,7 @@ def count_cases(verdict: Verdict) -> tuple[int, int]:
 
 
 def _open(settings: JudgeSettings) -> Sandbox:
-    return open_sandbox(settings.sandbox, settings.workers, settings.sandbox_tier)
+    return open_sandbox(settings.sandbox, settings.workers, settings.sandbox_tier, settings.python)
 
 
 def _first(pair: Pair) -> Job | Verdict:

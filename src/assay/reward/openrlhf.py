@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from assay.borders.arguments import show
 from assay.errors import UsageError
-from assay.reward.rewards import Reward, require_values
+from assay.reward.rewards import Reward, require_equal_lengths, require_values
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,6 +32,7 @@ class OpenRlhfReward(Reward):
         """Return tensors of rewards, and of what is logged next to them."""
         import torch
 
+        require_equal_lengths(queries=queries, prompts=prompts, labels=labels)
         texts = [response_of(query, prompt) for query, prompt in zip(queries, prompts, strict=True)]
         scores = self.score(labels, texts)
         rewards = torch.tensor(require_values(scores, self.invalid), dtype=torch.float)
@@ -48,6 +50,8 @@ def response_of(query: str, prompt: str) -> str:
 
     The query was decoded from tokens, so its white space may differ from the prompt's.
     """
+    if not isinstance(query, str) or not isinstance(prompt, str):
+        raise UsageError(f"queries: {show(query)} or its prompt is not a text. Give texts.")
     if query.startswith(prompt):
         return query[len(prompt) :]
     position = 0

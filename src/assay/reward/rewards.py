@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from assay.borders.arguments import check_fields, show
 from assay.errors import SandboxError, UsageError
 from assay.reward.benches import ProgramBench, ProgramJudge
 from assay.reward.judging import Answer, CompletionJudge, Judged, JudgeSettings
@@ -46,6 +47,7 @@ class Reward:
     workers: int = 0  # 0: one per core
     sandbox: str = "process"
     sandbox_tier: str = "auto"
+    python: str = ""  # version or path of the Python that judges; none: 3.11, else this one
     limits: Limits | None = None  # None: those of the benchmark
     data_dir: str | Path | None = None
     _judge: PerProcess[CompletionJudge] = field(
@@ -53,6 +55,7 @@ class Reward:
     )
 
     def __post_init__(self) -> None:
+        check_fields(self)
         if not 0 <= self.format_share < 1:
             raise UsageError("format_share: must be 0 or more and less than 1.")
 
@@ -63,6 +66,10 @@ class Reward:
 
         ``tests`` has a task id, or an object or its JSON with a task or own tests, for each.
         """
+        require_equal_lengths(tests=tests, completions=completions)
+        for text in completions:
+            if not isinstance(text, str):
+                raise UsageError(f"completions: {show(text)} is not a text. Give texts.")
         judge = self._judge.get(self._open)
         answers = [
             Answer(judge.task(self._read(given)), text, form or self.form)
@@ -87,7 +94,7 @@ class Reward:
     def _open(self) -> CompletionJudge:
         settings = JudgeSettings(
             self.partial, self.allow_shared, self.retries, self.workers, self.sandbox,
-            self.sandbox_tier, self.limits, self.data_dir,
+            self.sandbox_tier, self.python, self.limits, self.data_dir,
         )  # fmt: skip
         given = self.judge
         if given is None:
@@ -95,6 +102,17 @@ class Reward:
         if hasattr(given, "judge"):
             return CompletionJudge(settings, ProgramBench(given))
         return CompletionJudge(settings, ProgramBench(given(), opened_here=True))
+
+
+def require_equal_lengths(**columns: Sequence[object]) -> None:
+    """Raise UsageError unless all columns of a batch are series of the same length."""
+    for name, column in columns.items():
+        is_series = hasattr(column, "__len__") and hasattr(column, "__getitem__")
+        if isinstance(column, str | bytes | Mapping) or not is_series:
+            raise UsageError(f"{name}: {show(column)} is not a list. Give one item per completion.")
+    if len({len(column) for column in columns.values()}) > 1:
+        lengths = ", ".join(f"{len(column)} {name}" for name, column in columns.items())
+        raise UsageError(f"batch: has {lengths}. Give one of each per completion.")
 
 
 def reward_of(judged: Judged, *, partial: bool, format_share: float = 0.0) -> float | None:

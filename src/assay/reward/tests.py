@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import ast
 import functools
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from assay import codec
+from assay.borders.arguments import show
+from assay.borders.reading import parse_json
 from assay.errors import UsageError
 from assay.test_code import (
     COMPARISONS,
@@ -37,6 +38,8 @@ def read_task(given: object, benchmark: str = "") -> BenchmarkTask | Problem:
     The value is a task id of ``benchmark``, or an object or its JSON: ``benchmark`` and
     ``task_id``, or tests (``own_problem``).
     """
+    if not isinstance(benchmark, str):
+        raise UsageError(f"benchmark: {show(benchmark)} is not a name. Give one.")
     if isinstance(given, Mapping):
         return _read_fields(given, benchmark)
     if isinstance(given, str) and given.lstrip().startswith("{"):
@@ -48,9 +51,10 @@ def read_task(given: object, benchmark: str = "") -> BenchmarkTask | Problem:
 @functools.lru_cache(maxsize=1024)
 def _read_json(text: str, benchmark: str) -> BenchmarkTask | Problem:
     try:
-        return _read_fields(json.loads(text), benchmark)
+        fields = parse_json(text, any_number=True)
     except ValueError as error:
-        raise UsageError(f"tests: not valid JSON ({error}). Fix the dataset.") from error
+        raise UsageError(f"tests: {error}. Fix the dataset.") from error
+    return _read_fields(fields, benchmark)
 
 
 def _read_fields(fields: Fields, benchmark: str) -> BenchmarkTask | Problem:
@@ -71,6 +75,8 @@ def own_problem(fields: Fields) -> Problem:
     * ``code`` that asserts, with an optional ``entry_point``;
     * ``inputs`` and ``outputs``, with an optional ``fn_name``, or ``assert_case``, as in verl.
     """
+    if not isinstance(fields, Mapping):
+        raise UsageError(f"tests: {show(fields)} is not an object. Give one.")
     # A table has the fields of all its rows in each of them.
     present = {name: value for name, value in fields.items() if value is not None}
     for kind in KINDS:
@@ -110,7 +116,12 @@ def _cases(fields: Fields) -> Tests:
     name = fields.get("entry_point")
     if not isinstance(name, str) or not name:
         raise UsageError("tests: cases without entry_point. Name the function that they call.")
-    return _function_tests(name, pairs, float(fields.get("tolerance") or 0.0))
+    tolerance = fields.get("tolerance") or 0.0
+    if isinstance(tolerance, bool) or not isinstance(tolerance, int | float):
+        raise UsageError(
+            f"tests: tolerance {show(tolerance)} is not a number. Give one such as 1e-6."
+        )
+    return _function_tests(name, pairs, tolerance)
 
 
 def _stdin_cases(fields: Fields) -> Tests:
@@ -189,7 +200,10 @@ def _function_tests(
         raise UsageError("tests: there are no cases. Give at least one.")
     if not all(isinstance(arguments, list | tuple) for arguments, _ in pairs):
         raise UsageError("tests: an input is not a list of arguments. Write [x] for one argument.")
-    return call_tests(name, pairs, tolerance, wrapped=wrapped)
+    try:
+        return call_tests(name, pairs, tolerance, wrapped=wrapped)
+    except ValueError as error:
+        raise UsageError(f"tests: {error}. Give a number such as 1e-6.") from error
 
 
 def _stdin_tests(pairs: Sequence[tuple[Any, Any]], comparison: str) -> Tests:
@@ -232,7 +246,7 @@ def _decoded(value: object) -> object:
     if not isinstance(value, str):
         return list(value) if isinstance(value, tuple) else value
     try:
-        return json.loads(value)
+        return parse_json(value, any_number=True)
     except ValueError:
         return value
 

@@ -6,10 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from assay.borders.arguments import show
 from assay.errors import UsageError
-from assay.reward.rewards import Reward, Score
+from assay.reward.rewards import Reward, Score, require_equal_lengths
 
 Message = Mapping[str, Any]
+COLUMNS = ("tests", "task_id", "benchmark")  # of a dataset, that say how to judge
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,6 +34,9 @@ class TrlReward(Reward):
         **columns: Any,
     ) -> list[float | None]:
         """Return the reward of each completion, in their order."""
+        given = {name: columns.get(name) for name in COLUMNS}
+        present = {name: column for name, column in given.items() if column is not None}
+        require_equal_lengths(prompts=prompts, completions=completions, **present)
         texts = [text_of(completion) for completion in completions]
         conversational = bool(completions) and not isinstance(completions[0], str)
         tests = read_columns(columns, len(prompts))
@@ -44,16 +49,21 @@ def text_of(completion: str | Sequence[Message]) -> str:
     """Return the text of a completion, or the last answer of a conversational one."""
     if isinstance(completion, str):
         return completion
-    answers = [message for message in completion if message.get("role") == "assistant"]
-    content = answers[-1].get("content") if answers else ""
-    if isinstance(content, list):  # parts, as multimodal models have
-        return "".join(str(part.get("text") or "") for part in content)
+    try:
+        answers = [message for message in completion if message.get("role") == "assistant"]
+        content = answers[-1].get("content") if answers else ""
+        if isinstance(content, list):  # parts, as multimodal models have
+            return "".join(str(part.get("text") or "") for part in content)
+    except (AttributeError, TypeError) as error:
+        raise UsageError(
+            f"completions: {show(completion)} is neither a text nor messages. Give one of them."
+        ) from error
     return str(content or "")
 
 
 def read_columns(columns: Mapping[str, Any], count: int) -> list[object]:
     """Return what the columns of a dataset say about the tests of each completion."""
-    tests, ids, names = (columns.get(name) for name in ("tests", "task_id", "benchmark"))
+    tests, ids, names = (columns.get(name) for name in COLUMNS)
     if tests is None and ids is None:
         raise UsageError("dataset: no column tests or task_id. Add one of them.")
     rows = []

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from assay.reward.rewards import Reward, Score, require_values
+from assay.reward.rewards import Reward, Score, require_equal_lengths, require_values
 from assay.reward.tests import read_task
 
 
@@ -41,6 +41,9 @@ class VerlReward(Reward):
         **_settings: Any,
     ) -> list[dict[str, float]]:
         """Return the score of each completion, in their order."""
+        require_equal_lengths(
+            data_sources=data_sources, solution_strs=solution_strs, ground_truths=ground_truths
+        )
         tests = [
             read_task(truth, self.benchmark or source)
             for source, truth in zip(data_sources, ground_truths, strict=True)

@@ -116,35 +116,43 @@ class Catalogue:
 
     def _open_sandbox(self) -> Sandbox:
         options = self._options
-        return open_sandbox(options.sandbox, options.workers, options.sandbox_tier)
+        return open_sandbox(options.sandbox, options.workers, options.sandbox_tier, options.python)
 
 
 class ClientTests:
-    """Hold clients' tests, the latest that fit. Equal ones are one subject, which is sent once."""
+    """Hold clients' tests, the latest that fit. Equal ones are one subject, which is sent once.
+
+    Thread-safe.
+    """
 
     def __init__(self, room: int = TESTS_ROOM) -> None:
         self._room = room
         self._held: OrderedDict[str, tuple[Subject, int]] = OrderedDict()
         self._size = 0
+        self._lock = threading.Lock()
 
     def find(self, name: str) -> Subject | None:
         """Return tests by their name."""
-        found = self._held.get(name)
-        if found is None:
-            return None
-        self._held.move_to_end(name)
-        return found[0]
+        with self._lock:
+            found = self._held.get(name)
+            if found is None:
+                return None
+            self._held.move_to_end(name)
+            return found[0]
 
     def add(self, name: str, size: int, make: Callable[[], Subject]) -> Subject:
         """Return the tests of this name, which are made if they are not held."""
         if (held := self.find(name)) is not None:
             return held
         subject = make()
-        self._held[name] = subject, size
-        self._size += size
-        while self._size > self._room and len(self._held) > 1:
-            _, (_, freed) = self._held.popitem(last=False)
-            self._size -= freed
+        with self._lock:
+            if name in self._held:  # another request has made them meanwhile
+                return self._held[name][0]
+            self._held[name] = subject, size
+            self._size += size
+            while self._size > self._room and len(self._held) > 1:
+                _, (_, freed) = self._held.popitem(last=False)
+                self._size -= freed
         return subject
 
 

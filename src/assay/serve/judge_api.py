@@ -19,6 +19,7 @@ from assay.serve.judge_request import (
     BadRequestError,
     JudgeRequest,
     Reading,
+    TooManyValuesError,
     UnknownTestsError,
     read_request,
 )
@@ -48,10 +49,12 @@ class JudgeApi:
         service = self._service
         body = await read_body(request, service)
         try:
-            wanted = read_request(body, service.options)
-            tasks = await self._read(wanted)
+            wanted = await service.read(body, lambda body: read_request(body, service.options))
+            tasks = await self._read(wanted, body)
         except UnknownTestsError as error:
             return reply_json({"detail": str(error), "unknown_tests": error.names}, 409)
+        except TooManyValuesError as error:
+            raise RefusedError(413, str(error)) from error
         except BadRequestError as error:
             raise RefusedError(400, str(error)) from error
         request.state.programs = len(tasks)
@@ -60,7 +63,7 @@ class JudgeApi:
         answers = await service.all_answers(request, tasks, len(body))
         return Response(self._join(tasks, answers), 200, media_type=JSON)
 
-    async def _read(self, wanted: JudgeRequest) -> Tasks:
+    async def _read(self, wanted: JudgeRequest, body: bytes) -> Tasks:
         """Look up what programs are judged by. Benchmarks are loaded on their first use."""
         service = self._service
         served = {}
@@ -79,7 +82,7 @@ class JudgeApi:
             service.catalogue.trusted,
             service.engine.backlog.next_number,
         )
-        return reading.read()
+        return await service.read(body, lambda _: reading.read())
 
     def _join(self, tasks: Tasks, answers: list[Answer]) -> bytes:
         lines = {one.number: one.line for one in answers}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any, get_args
@@ -14,6 +15,9 @@ from assay.serve.options import ServeOptions
 from assay.types import Limits, PromptForm
 
 LONGEST_NAME = 500
+# JSON is parsed in one piece that nothing interrupts, about 0.3 s per million values.
+MOST_VALUES = 2_000_000
+_STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+(?:"|\Z)', re.DOTALL)
 FIELDS = {
     "programs", "benchmark", "tests", "named_tests", "limits", "prompt_form", "stream",
     "with_program",
@@ -32,6 +36,10 @@ class BadRequestError(ValueError):
     """Report what is wrong with a request."""
 
 
+class TooManyValuesError(BadRequestError):
+    """Report a request that is too large to be parsed. The client sends several smaller ones."""
+
+
 class UnknownTestsError(ValueError):
     """Report names of tests that the server does not hold. The client sends them again."""
 
@@ -41,7 +49,11 @@ class UnknownTestsError(ValueError):
 
 
 def parse_object(body: bytes) -> Data:
-    """Return the JSON object of a body. Raise BadRequestError if it is not one."""
+    """Return the JSON object of a body. Raise BadRequestError if it is not one, or too large."""
+    if count_values(body) > MOST_VALUES:
+        raise TooManyValuesError(
+            f"body: has more than {MOST_VALUES:,} values. Send several requests."
+        )
     try:
         data = json.loads(body)
     except (ValueError, RecursionError) as error:
@@ -49,6 +61,16 @@ def parse_object(body: bytes) -> Data:
     if not isinstance(data, dict):
         raise BadRequestError("body: is not a JSON object")
     return data
+
+
+def count_values(body: bytes) -> int:
+    """Return about how many values a JSON body has. Texts are skipped only if that matters."""
+    count = _count_separators(body)
+    return count if count <= MOST_VALUES else _count_separators(_STRING.sub(b"", body))
+
+
+def _count_separators(body: bytes) -> int:
+    return sum(map(body.count, (b",", b"[", b"{", b":")))
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +156,8 @@ class Reading:
                     yield task
             except ValueError as error:
                 raise BadRequestError(f"programs[{index}].{error}") from error
+            except RecursionError as error:
+                raise BadRequestError(f"programs[{index}].tests: are nested too deeply") from error
 
     def _read_one(self, index: int, one: Data) -> tuple[Subject, Work] | None:
         task_id = _word(one, "task_id")
@@ -201,8 +225,8 @@ class Reading:
         if not isinstance(given, dict):
             raise BadRequestError("named_tests: is not an object")
         for name, data in given.items():
-            if name.startswith(NAMED) and name != name_tests(data)[0]:
-                raise BadRequestError(f"named_tests: {name} is not the digest of its tests")
+            if name.startswith(NAMED) and name != _digest(name, data):
+                raise BadRequestError(f"named_tests: {name[:80]} is not the digest of its tests")
         return given
 
     def _apply(self, base: Limits, one: Data) -> Limits:
@@ -213,7 +237,14 @@ class Reading:
         limits = replace(base, **own)
         if excess := self._options.find_excess(limits):
             raise ValueError(excess)
-        return limits
+        return self._options.round_limits(limits)
+
+
+def _digest(name: str, data: Any) -> str:
+    try:
+        return name_tests(data)[0]
+    except RecursionError as error:
+        raise BadRequestError(f"named_tests: {name[:80]} is nested too deeply") from error
 
 
 def _read_limits(data: Any) -> Data:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
 from assay.errors import UsageError
@@ -11,6 +11,7 @@ from assay.types import Limits
 MOST_WORKERS = 1024
 HOST, PORT = "127.0.0.1", 8080
 LEAST_MEMORY_MB = 16  # as in benchmarks of users
+WORKER_LIMITS = ("memory_mb", "processes", "files_mb")  # that a worker starts with
 # The most that any benchmark needs.
 MOST_LIMITS = Limits(
     cpu_s=600.0, call_cpu_s=600.0, wall_s=900.0, memory_mb=4096, processes=256,
@@ -28,6 +29,7 @@ class ServeOptions:
     workers: int = 0  # 0: one per core
     sandbox: str = "process"
     sandbox_tier: str = "auto"
+    python: str = ""  # version or path of the Python that judges; none: the default
     benchmarks: tuple[
         str, ...
     ] = ()  # the only ones that are served, loaded at the start; none: all
@@ -58,6 +60,17 @@ class ServeOptions:
             raise UsageError(
                 f"--body-mb {self.body_mb}: is more than --queue-mb {self.queue_mb}. Lower it."
             )
+
+    def round_limits(self, limits: Limits) -> Limits:
+        """Return the limits, with those that a worker starts with rounded up to a power of two.
+
+        Each other value would start a separate worker. The limits of benchmarks stay as they are.
+        """
+        rounded = {
+            name: min(1 << (getattr(limits, name) - 1).bit_length(), getattr(self.limits, name))
+            for name in WORKER_LIMITS
+        }
+        return replace(limits, **rounded)
 
     def find_excess(self, limits: Limits) -> str:
         """Return which limit is more than the server allows, or an empty text."""

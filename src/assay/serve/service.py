@@ -10,8 +10,9 @@ import platform
 import time
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from starlette.requests import Request
 
@@ -29,6 +30,8 @@ from assay.serve.options import ServeOptions
 
 INTERFACE = 1  # version of /judge; raise it when a client of the last one would misread an answer
 Tasks = Sequence[tuple[Subject, Work]]
+LARGE_BODY = 1 << 16  # bytes
+T = TypeVar("T")
 
 
 class ClientLeftError(Exception):
@@ -101,7 +104,9 @@ class Service:
         self.options, self.log = options, log
         self.metrics = Metrics()
         self.workers = options.workers or usable_cores()
-        sandbox = open_sandbox(options.sandbox, options.workers, options.sandbox_tier)
+        sandbox = open_sandbox(
+            options.sandbox, options.workers, options.sandbox_tier, options.python
+        )
         self.capabilities: Capabilities = sandbox.capabilities()
         room = Room(options.queue, options.queue_mb << 20, options.client_quota)
         self.engine = Engine(
@@ -111,7 +116,12 @@ class Service:
         self.tests = ClientTests()
         self.draining = False
         self.open_requests = 0
-        self.body_bytes = 0  # of requests that still arrive
+        self.body_bytes = 0  # of requests that still arrive, or wait to be read
+        # One thread each for small and large bodies. A small body never waits for a large one, and
+        # at most two are unpacked at a time: their values take 20 times their size.
+        self._readers = [
+            ThreadPoolExecutor(1, f"assay-serve-{size}") for size in ("small", "large")
+        ]
         self._loading: dict[str, asyncio.Task[Any]] = {}
         found = self.capabilities
         self.identity = Identity(__version__, found.kind, found.tier, found.python, found.image)
@@ -155,6 +165,18 @@ class Service:
         """Return a benchmark, loaded once. Raise UnknownError or AssayError."""
         found = self.catalogue.find(name)
         return found if found else await self._once(name, lambda: self.catalogue.load(name))
+
+    async def read(self, body: bytes, read: Callable[[bytes], T]) -> T:
+        """Return what a function reads from a body, off the event loop.
+
+        The loop must answer others meanwhile: to parse 30 MB of cases takes seconds.
+        """
+        reader = self._readers[len(body) >= LARGE_BODY]
+        self.body_bytes += len(body)
+        try:
+            return await asyncio.get_running_loop().run_in_executor(reader, read, body)
+        finally:
+            self.body_bytes -= len(body)
 
     async def environment(self, name: str) -> None:
         """Check once that a set of packages works. Raise AssayError."""
@@ -223,6 +245,8 @@ class Service:
     def close(self) -> None:
         """End the sandbox and everything that runs in it."""
         self.engine.close()
+        for reader in self._readers:
+            reader.shutdown(wait=False, cancel_futures=True)
 
 
 def client_of(request: Request) -> str:

@@ -11,10 +11,10 @@ import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
-from assay import plain
 from assay.extract.workers import Extraction, ExtractionRequest, Extractor
 from assay.pipeline.stages.answers import decide
 from assay.sandbox import PAUSE, Item, Sandbox
+from assay.sandbox.environments.interpreters import for_extraction
 from assay.sandbox.remote.wire import encode_verdict
 from assay.serve.engine.work import Answer, Ended, Subject, Work
 from assay.types import Cases, Job, Program, Verdict
@@ -32,7 +32,8 @@ class ServeStage:
     extractors: int  # processes that extract; 0: one per core
 
     def run(self, sandbox: Sandbox, items: Iterator[WorkItem | None], answer: Reply) -> None:
-        with Extractor(self.extractors) as extractor:
+        interpreter = for_extraction(sandbox.capabilities())
+        with Extractor(self.extractors, interpreter=interpreter) as extractor:
             _Flow(self.ahead, extractor, answer, sandbox).run(items)
 
     def give_up(self, context: Subject, payload: Work, why: str) -> Answer:  # noqa: ARG002
@@ -101,7 +102,7 @@ class _Flow:
                 self._completions[item.tag] = work
                 self._texts.put(item)
                 continue
-            job = decide(_job(item, Program(work.text, work.rule)))
+            job = decide(_job(item, Program(work.text, work.rule)), self._sandbox)
             self._open[item.tag] = _Open(work, Program(work.text, work.rule))
             if isinstance(job, Job):
                 yield job
@@ -166,7 +167,7 @@ class _Flow:
 
     def _execute(self, job: Job) -> None:
         """Hand a job to the sandbox, unless its verdict needs no execution."""
-        found = decide(job)
+        found = decide(job, self._sandbox)
         if isinstance(found, Verdict):
             self._executed(found, None)
         else:
@@ -231,16 +232,21 @@ def _answer(
 
 
 def read_run(cases: Cases | None) -> tuple[Ended | None, str]:
-    """Return how a run ended, if it did, or why it could not start. A program may forge either."""
+    """Return how a run ended, if it did, or why it could not start. A program may forge either.
+
+    It is read as it is encoded, in the service's own process: to decode it can take long.
+    """
     if cases is None:
         return None, ""
     try:
-        match plain.decode(cases.expected[GROUP][0]):
+        match cases.expected[GROUP][0]:
             case str(why):
                 return None, why
-            case (int(code), float(seconds), bytearray() as out, bytearray() as err, list(files)):
-                found = {str(name): bytes(content) for name, content in files}
-                return Ended(code, seconds, bytes(out), bytes(err), found), ""
+            case {"tuple": [int(code), float(seconds), out, err, list(files)]}:
+                outputs = bytes.fromhex(out["bytearray"]), bytes.fromhex(err["bytearray"])
+                pairs = [file["tuple"] for file in files]
+                found = {str(name): bytes.fromhex(data["bytearray"]) for name, data in pairs}
+                return Ended(code, seconds, *outputs, found), ""
     except (ValueError, TypeError, KeyError, IndexError):
         pass
     return None, ""

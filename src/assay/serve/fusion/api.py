@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import functools
 import platform
 import time
 from dataclasses import replace
@@ -16,7 +17,7 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
-from assay.prompts import find_strategy
+from assay.prompts import DEFAULT_STRATEGY, find_strategy
 from assay.serve.catalogue import Served, UnknownError
 from assay.serve.engine.backlog import FullError
 from assay.serve.engine.languages import make_run
@@ -47,7 +48,7 @@ class FusionApi:
         """Run a program."""
         service = self._service
         body = await read_body(request, service)
-        wanted = read_run_code(body)
+        wanted = await service.read(body, read_run_code)
         if wanted.language not in service.languages:
             why = f"no runner for the language {wanted.language!r} is installed on this server"
             return reply_json(_response("SandboxError", why))
@@ -67,12 +68,12 @@ class FusionApi:
 
     async def list_ids(self, request: Request) -> Response:
         """List the tasks of a benchmark."""
-        wanted = read_dataset(await read_body(request, self._service))
+        wanted = await self._read(request)
         return reply_json([p.task_id for p in _slice(await self._served(wanted.dataset), wanted)])
 
     async def get_prompts(self, request: Request) -> Response:
         """Return the prompts of a benchmark."""
-        wanted = read_dataset(await read_body(request, self._service))
+        wanted = await self._read(request)
         served = await self._served(wanted.dataset)
         problems = _slice(served, wanted)
         return reply_json(
@@ -81,7 +82,7 @@ class FusionApi:
 
     async def get_prompt_by_id(self, request: Request) -> Response:
         """Return the prompt of one task."""
-        wanted = read_dataset(await read_body(request, self._service), names_task=True)
+        wanted = await self._read(request, names_task=True)
         served = await self._served(wanted.dataset)
         return reply_json(_prompt(served, _find(served, wanted.id).problem, wanted))
 
@@ -89,7 +90,7 @@ class FusionApi:
         """Judge a completion."""
         service = self._service
         body = await read_body(request, service)
-        wanted = read_dataset(body, submits=True)
+        wanted = await service.read(body, functools.partial(read_dataset, submits=True))
         served = await self._served(wanted.dataset)
         subject = _find(served, wanted.id)
         task_id = subject.problem.task_id
@@ -105,6 +106,12 @@ class FusionApi:
         if answer.status == "invalid":  # never a rejected program
             raise RefusedError(503, f"SandboxError: {answer.reason}: {answer.detail}")
         return reply_json(render_submission(answer, wanted, subject))
+
+    async def _read(self, request: Request, *, names_task: bool = False) -> Dataset:
+        body = await read_body(request, self._service)
+        return await self._service.read(
+            body, functools.partial(read_dataset, names_task=names_task)
+        )
 
     async def _wait_and_judge(
         self, request: Request, task: tuple[Subject, Work], size: int, patience_s: float
@@ -230,6 +237,6 @@ def _slice(served: Served, wanted: Dataset) -> tuple[Problem, ...]:
 
 def _prompt(served: Served, problem: Problem, wanted: Dataset) -> dict[str, Any]:
     form: PromptForm = "text" if wanted.is_fewshot else "chat"
-    built = find_strategy("standard", served.benchmark).build(problem, form)
+    built = find_strategy(DEFAULT_STRATEGY, served.benchmark).build(problem, form)
     text = built.text or "\n\n".join(message.content for message in built.messages)
     return {"id": problem.task_id, "prompt": text, "labels": dict(problem.labels)}

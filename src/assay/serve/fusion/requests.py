@@ -49,16 +49,13 @@ class RunCode:
         ):
             if value > allowed:
                 raise refuse_field(name, f"Input should be at most {allowed:g} on this server")
-        # Every memory limit needs its own workers, so there are few different ones.
-        rounded = LEAST_MEMORY_MB
-        while rounded < memory:
-            rounded *= 2
-        return Limits(
+        limits = Limits(
             cpu_s=self.run_timeout,
             # A program that computes all the time must reach its CPU limit first.
             wall_s=WALL_PER_CPU * self.run_timeout,
-            memory_mb=min(rounded, most.memory_mb),
+            memory_mb=max(LEAST_MEMORY_MB, memory),
         )
+        return options.round_limits(limits)
 
 
 @dataclass(frozen=True, slots=True)
