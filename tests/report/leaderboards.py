@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from assay.protocol import Protocol
-from assay.runs import Result
+from assay.runs import Environment, Gate, Result
 from assay.runs.result import ConfigResult, ProblemResult, ScoreResult, Timing
 from assay.scoring import Coverage, Tally, estimates
 from assay.types import ModelIdentity
@@ -47,6 +47,7 @@ def make_result(
         problems=tuple(ProblemResult(*count) for count in counts),
         protocol=replace(protocol, benchmark=benchmark).to_recorded(),
         model_identity=ModelIdentity(model, "gguf", weights or f"weights of {model}", "chat"),
+        environment=Environment(parity_gate=Gate("passed")),
         timing=Timing(tokens_generated=1000, inference_s=10.0),
         run=run,
         path=Path(f"{run}.json"),

@@ -5,13 +5,13 @@ from __future__ import annotations
 import gzip
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 from assay.protocol import Protocol
 from assay.runs import Environment, Result, build_result, encode_judged, open_run, write_result
 from assay.scoring import coverage, estimates, tally
 from assay.types import Completion, ModelIdentity, Program, Verdict
+from tests.runs.consistent import fit_protocol
 from tests.skips import SHARED_DATA
 from tests.test_protocol import BASE
 
@@ -27,7 +27,7 @@ def write_run(
     """Write a run's folder and, if it is finished, its results file."""
     judged = list(samples)
     tasks = list(dict.fromkeys(completion.task_id for completion, _, _ in judged))
-    wanted = replace(protocol, benchmark=name, problems=len(tasks), n_samples=n_samples)
+    wanted = fit_protocol(protocol, tasks, benchmark=name, n_samples=n_samples)
     identity = ModelIdentity(model, "replay", f"weights of {model}", "chat")
     run = open_run(results_dir, wanted, identity, fresh=True)
     run.add_environment(Environment(assay="0.0", platform="test"))

@@ -16,16 +16,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.errors import UsageError
-from assay.protocol import RecordedProtocol
+from assay.protocol import VERSION, RecordedProtocol
+from assay.report.comparison import summarize_comparison
 from assay.report.leaderboard import Baseline, Block, Leaderboard, ModelFacts, Row, leaderboard
 from assay.report.leaderboard.build import rank
+from assay.report.leaderboard.entries import name_runs
 from assay.report.leaderboard.groups import MOST_MODELS, group_by_tests
 from assay.report.leaderboard.measures import MEASURES, mark_pareto
 from assay.runs import Result, RunEntry
 from assay.runs.about import Environment
 from assay.runs.compare import compare
 from assay.runs.result import ConfigResult, ProblemResult, Timing
-from assay.types import Decoding, TimeRule
+from assay.types import Decoding, ModelIdentity, TimeRule
 from tests.report.leaderboards import PROBLEMS, make_result
 from tests.test_protocol import BASE
 
@@ -229,6 +231,42 @@ def test_models_of_one_name_have_rows_of_their_own() -> None:
     assert models(only(leaderboard(results))) == ["model (222222222222)", "model (111111111111)"]
 
 
+def test_old_and_new_names_of_one_file_share_a_row() -> None:
+    """The name of the newest run stands for both. A name that a user gives makes a row."""
+    old = make_result("qwen 1.8B Q4_K", 40, weights="w", day=1)
+    new = make_result("qwen 1.5B Q4_K_M", 50, weights="w", day=2)
+    own = make_result("second try", 60, weights="w", day=3)
+    rows = leaderboard([old, new, own]).blocks[0].rows
+    assert [(row.model, row.cells[0].others if row.cells[0] else 0) for row in rows] == [
+        ("second try", 0), ("qwen 1.5B Q4_K_M", 1),
+    ]  # fmt: skip
+
+
+def test_one_file_in_two_engines_is_told_apart_by_engine_and_number_format() -> None:
+    """Digests of the tokenizer, which engines compute differently, were shown as well."""
+    by_torch = ModelIdentity(
+        "qwen 1.5B Q4_K_M", "hf", "w" * 64, "chat", "1" * 64, "2" * 64, "float32"
+    )
+    by_llama = replace(by_torch, engine="gguf", tokenizer_sha256="3" * 64, variant="")
+    results = [
+        make_result("qwen 1.5B Q4_K_M", 50 - number, model_identity=identity)
+        for number, identity in enumerate((by_torch, replace(by_torch, variant="bfloat16")))
+    ]
+    results.append(make_result("qwen 1.5B Q4_K_M", 40, model_identity=by_llama))
+    assert [row.model for row in leaderboard(results).blocks[0].rows] == [
+        "qwen 1.5B Q4_K_M (hf, float32)",
+        "qwen 1.5B Q4_K_M (hf, bfloat16)",
+        "qwen 1.5B Q4_K_M (gguf)",
+    ]
+    # Likewise in comparisons and on pages.
+    assert name_runs([results[2], make_result("other"), results[2], results[0]]) == [
+        "qwen 1.5B Q4_K_M (gguf)", "other", "qwen 1.5B Q4_K_M (gguf)", "qwen 1.5B Q4_K_M (hf)",
+    ]  # fmt: skip
+    lines = summarize_comparison(compare(results[2], results[0]), results[2], results[0])
+    assert "  qwen 1.5B Q4_K_M (gguf) on humaneval" in lines[0]
+    assert "  qwen 1.5B Q4_K_M (hf) on humaneval" in lines[1]
+
+
 def test_sizes_and_speeds_are_found_by_weights_and_by_name() -> None:
     facts = {
         "weights of a": ModelFacts(2_000_000_000, 1_000_000_000, 16.0),
@@ -364,9 +402,10 @@ def test_results_of_earlier_versions_have_a_place() -> None:
     first, second = leaderboard([old, make_result("a"), make_result("b")]).blocks
     assert models(first) == ["a", "b"]
     assert second.settings == "standard, temperature 0.2, n=1"
-    assert second.differences == "version: 2 / 1"
+    assert second.differences == f"version: {VERSION} / 1"
     text = leaderboard([old]).render()
-    assert "may not be published: not recorded why" in text
+    assert "all scores: unrecorded" in text
+    assert "unrecorded: An earlier version of assay" in text
 
 
 def test_no_results_are_no_blocks() -> None:

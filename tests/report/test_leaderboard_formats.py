@@ -26,10 +26,13 @@ from assay.report.leaderboard import (
 )
 from assay.report.leaderboard.formats.html_page import SCRIPT, STYLE
 from assay.report.leaderboard.formats.latex import SPECIAL
+from assay.report.leaderboard.formats.text import table_lines
+from assay.runs import Environment, Gate
+from assay.runs.marks import MARKS, WITHOUT_GPU, MarkName
 from assay.runs.result import GroupResult
-from assay.scoring import Tally, estimates
+from assay.scoring import Coverage, Tally, estimates
 from assay.types import Decoding
-from tests.report.leaderboards import make_result
+from tests.report.leaderboards import PROBLEMS, make_result
 from tests.test_protocol import BASE
 
 ODD_NAMES = [
@@ -106,10 +109,81 @@ def test_the_table_marks_the_best_incomplete_and_foreign_scores() -> None:
     assert "(+1)" in row["a"]
     assert "*" not in row["b"]
     assert "80.0 [" in row["c"]
-    assert "‡†" in row["c"]
+    assert row["c"].endswith(" !partial")
+    assert "!" not in row["a"] + row["b"]
     assert row["pub|ished"].split()[2:] == ["(published)", "87.5"]
-    assert any(line.startswith("‡ incomplete") and "50 of 100" in line for line in lines)
+    assert any(line.startswith("Incomplete") and "50 of 100" in line for line in lines)
+    assert sum(line.startswith("!partial: ") for line in lines) == 1
     assert any("a <paper>" in line for line in lines)
+
+
+def marked_board() -> Leaderboard:
+    """All scores are of a CPU; one also has another judge's verdicts, and one is partial."""
+    on_cpu = replace(make_result("a"), not_publishable=(f"all {WITHOUT_GPU}",), publishable=False)
+    shared = replace(on_cpu.results, integrity={"shared": 1})
+    return leaderboard(
+        [
+            on_cpu,
+            replace(on_cpu, model="b", results=shared, run="b"),
+            replace(on_cpu, model="c", coverage=make_result("c", judged=50).coverage, run="c"),
+        ]
+    )
+
+
+@pytest.mark.parametrize(
+    ("form", "own", "shared"),
+    [
+        ("table", ("] shared-tests", "] !partial"), "no-gpu"),
+        ("markdown", ("`shared-tests`", r"**\!partial**"), "no-gpu"),
+        ("html", ('<span class="property" title=', '<span class="defect" title='), "no-gpu"),
+        ("latex", (r"{\footnotesize shared-{}tests}", r"\textbf{!partial}"), "no-{}gpu"),
+    ],
+)
+def test_marks_that_all_scores_share_are_shown_once_and_defects_stand_out(
+    form: str, own: tuple[str, str], shared: str
+) -> None:
+    text = render(marked_board(), form)
+    assert text.count(f"all scores: {shared}") == 1
+    for mark in own:
+        assert text.count(mark) == 1
+    meanings = text.replace("-{}", "-").replace("\\", "")
+    names: tuple[MarkName, ...] = ("no-gpu", "shared-tests", "partial")
+    for name in names:  # the legend has these alone
+        assert MARKS[name].meaning.rstrip(".") in meanings
+    assert MARKS["served"].meaning not in meanings
+
+
+def test_the_details_of_defects_are_below_their_block() -> None:
+    selected = Coverage(164, PROBLEMS, PROBLEMS, PROBLEMS, PROBLEMS)
+    off = Environment(parity_gate=Gate("off"))
+    board = leaderboard([make_result("a", coverage=selected), make_result("b", environment=off)])
+    lines = render(board, "table").splitlines()
+    assert "!partial here: 100 of 164 problems were selected." in lines
+    assert "!unverified-device here: the parity gate was switched off." in lines
+
+
+def test_marks_are_data_in_the_other_formats() -> None:
+    board = marked_board()
+    names = {"a": ["no-gpu"], "b": ["no-gpu", "shared-tests"], "c": ["partial", "no-gpu"]}
+    content = json.loads(render(board, "json"))
+    rows = {row["model"]: row["scores"]["humaneval"] for row in content["blocks"][0]["rows"]}
+    assert {model: cell["marks"] for model, cell in rows.items()} == names
+    assert {name: mark["kind"] for name, mark in content["marks"].items()} == {
+        "partial": "defect", "no-gpu": "property", "shared-tests": "property",
+    }  # fmt: skip
+    lines = csv.DictReader(io.StringIO(render(board, "csv")))
+    assert {line["model"]: line["humaneval_marks"].split() for line in lines} == names
+    upstream = json.loads(render(board, "apr-leaderboard"))
+    assert {one["model"]: one["marks"] for one in upstream} == {k: names[k] for k in "ab"}
+    evalplus = json.loads(render(board, "evalplus"))
+    assert {model: one["marks"] for model, one in evalplus.items()} == {**names, "c": []}
+
+
+def test_a_terminal_shows_defects_in_another_colour() -> None:
+    spans = [span for line in table_lines(marked_board()) for span in line]
+    assert {span.text: span.colour for span in spans if span.colour} == {
+        "all scores: no-gpu": "bright_black", "shared-tests": "bright_black", "!partial": "red",
+    }  # fmt: skip
 
 
 def test_markdown_shows_names_as_they_are() -> None:
@@ -219,7 +293,7 @@ def test_latex_sets_names_as_they_are() -> None:
     rows = [line.removesuffix(r" \\").split(" & ") for line in lines[start + 1 : end]]
     ours = [row for row in rows if row != [r"\midrule"]][: len(board.blocks[0].rows)]
     assert [unescape_latex(row[1]).strip() for row in ours] == shown(board)
-    assert sum("\\textbf" in cell for row in ours for cell in row) == 1
+    assert sum(cell.startswith(r"\textbf") for row in ours for cell in row) == 1
     assert any(r"\textit{87.5}" in row for row in rows[-1])
 
 
@@ -242,6 +316,7 @@ def test_evalplus_has_the_fields_of_its_results_json() -> None:
         "pass@1": {"humaneval": 70.0, "humaneval+": 60.0, "mbpp": None, "mbpp+": None},
         "prompted": True,
         "size": 1.5,
+        "marks": [],
     }
     assert found["other"]["pass@1"]["humaneval"] == 55.0
     assert found["other"]["size"] is None
@@ -263,5 +338,5 @@ def test_upstreams_array_has_the_best_run_first() -> None:
     assert found[1] == {
         "benchmark": "humaneval", "model": "small", "strategy": "standard", "pass_at_1": 40.0,
         "passed": 40, "total": 100, "errors": 0, "timestamp": "2026-01-01",
-        "file": "humaneval_20260101_000000.json",
+        "file": "humaneval_20260101_000000.json", "marks": [],
     }  # fmt: skip

@@ -15,6 +15,7 @@ from assay.report.pages.overview_page import MOST_LISTED
 from assay.report.view.live import LiveSite
 from assay.runs import list_runs
 from tests.report.run_folders import toy_samples, write_run
+from tests.runs.consistent import make_consistent
 
 
 @pytest.fixture
@@ -57,7 +58,7 @@ def test_only_what_changes_is_read_again(results: Path, read: list[str]) -> None
     read.clear()
     changed, removed, *_ = sorted(results.glob("*.json"))
     content = json.loads(changed.read_text())
-    changed.write_text(json.dumps({**content, "model": "renamed"}))
+    changed.write_text(json.dumps(make_consistent({**content, "model": "renamed"})))
     removed.unlink()
     site.poll()
     assert read == [changed.name, "run.json", "protocol.json"]

@@ -22,7 +22,9 @@ from assay.report.pages import Site, open_sources, render_document
 from assay.report.pages.build import build_report
 from assay.report.pages.run.outcomes import Outcome, complete_test, find_expected, find_outcome
 from assay.report.pages.section import join_key
-from assay.report.pages.words import could_show, duration, probability, signed
+from assay.report.pages.words import could_show, probability, signed
+from assay.report.text import duration
+from assay.runs.marks import MARKS
 from assay.runs.stores.suites import Baseline as SuiteBaseline
 from assay.runs.stores.suites import SuiteRecord, SuiteRow, Target, suite_path, write_suite
 from assay.types import Verdict
@@ -271,7 +273,7 @@ def test_a_damaged_run_costs_only_its_page(results: Path) -> None:
     document = build_report([], results_dir=results, reporter=Notes())
     pages = re.findall(r'<section class="page" id="([^"]+)"', document)
     assert sum(page.startswith("run/") for page in pages) == 2
-    assert any("is left out" in note for note in notes)
+    assert any("verdicts.jsonl line 1: damaged" in note for note in notes)
 
 
 def test_a_result_without_its_folder_is_shown(results: Path) -> None:
@@ -421,3 +423,25 @@ def test_protocols_that_differ_are_said(tmp_path: Path) -> None:
     page = site.section(key_of(site, "compare")).html
     assert "The protocols differ" in page
     assert "prompt_strategy: standard / scot" in page
+
+
+def test_marks_are_on_every_page_and_defects_stand_out(tmp_path: Path) -> None:
+    """The overview had a double dagger for incomplete runs, and nothing for the others."""
+    write_run(tmp_path, toy_samples(), model="whole")
+    damaged = [*toy_samples(problems=5), sample("toy/5", status="invalid", reason="sandbox-error")]
+    write_run(tmp_path, damaged, model="damaged")
+    site = open_site(tmp_path)
+    defect, property_ = (f'<span class="tag {kind}"' for kind in ("defect", "property"))
+    run = key_of(site, "run", "damaged")
+    for key in ("overview", "board", key_of(site, "compare")):
+        page = site.section(key).html
+        assert defect in page
+        assert property_ in page
+        for name in ("partial", "invalid", "no-gpu"):
+            assert MARKS[name].meaning in html.unescape(page)
+        assert MARKS["served"].meaning not in html.unescape(page)
+    page = site.section(run).html
+    assert '<li class="mark bad"><strong>!invalid</strong> 1 of 6 samples' in page
+    assert '<li class="mark soft"><strong>no-gpu</strong> All completions' in page
+    assert page.index("!partial") < page.index("!invalid") < page.index("no-gpu")
+    assert "All scores: " in site.section("board").html

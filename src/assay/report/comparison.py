@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from assay.report.text import benchmark_name, describe_left_out, interval, percent_of, table
+from assay.report.leaderboard.entries import name_runs
+from assay.report.text import (
+    benchmark_name,
+    describe_left_out,
+    explain_marks,
+    interval,
+    label_marks,
+    percent_of,
+    table,
+)
 from assay.runs import Comparison, ComparisonFamily, Result
 from assay.scoring.decisions import Decision
 from assay.scoring.intervals import Interval
@@ -27,12 +36,15 @@ MOST_SUSPICIOUS = 10  # problems in text; the JSON has all
 
 def summarize_comparison(found: Comparison, first: Result, second: Result) -> list[str]:
     """Return the lines for a comparison of two results."""
+    results = (first, second)
     over = f"over {found.problems} problems"
     if not found.is_paired:
         over = f"over {_count_problems(first)} and {_count_problems(second)} different problems"
     lines = [
-        f"A  {_score(first)}",
-        f"B  {_score(second)}",
+        *(
+            f"{letter}  {_score(result, name)}"
+            for letter, result, name in zip("AB", results, name_runs(results), strict=True)
+        ),
         f"B - A  {_points(found.difference, found.interval)} {over}, "
         f"{_p_value(found.test)}{_mid_p(found.mid_p)}",
         f"decision  {describe_decision(found.decision, found.margin, found.is_within_margin)}",
@@ -48,7 +60,7 @@ def summarize_comparison(found: Comparison, first: Result, second: Result) -> li
             _flips("lost", found.lost, found.problems),
         ]
     lines += _noise(found.noise, max(found.samples)) if found.noise else []
-    return [*lines, _could_show(found)]
+    return [*lines, _could_show(found), *explain_marks((*first.marks, *second.marks))]
 
 
 def describe_decision(decision: Decision, margin: float, is_within_margin: bool) -> str:
@@ -61,10 +73,11 @@ def describe_decision(decision: Decision, margin: float, is_within_margin: bool)
     return f"B is {decision}{f', by less than {limit}' if is_within_margin else ''}"
 
 
-def _score(result: Result) -> str:
+def _score(result: Result, model: str) -> str:
     one = result.pass_at.get(1)
     shown = f"{percent_of(one)} {interval(one)}{describe_left_out(result.results, 1)}"
-    return f"pass@1 {shown}  {result.model} on {benchmark_name(result)} ({result.run})"
+    name = f"{model} on {benchmark_name(result)} ({result.run})"
+    return f"pass@1 {shown}  {name} {label_marks(result.marks)}".rstrip()
 
 
 def _count_problems(result: Result) -> int:
@@ -124,21 +137,25 @@ def summarize_family(found: ComparisonFamily, results: Sequence[Result]) -> list
     """Return a table of several results compared with a baseline, which is the first."""
     baseline, letters = results[0], found.groups.letters
     rows: list[tuple[str, ...]] = [
-        ("", "pass@1", "to the baseline", "gained", "lost", "p", "Holm", "decision", "group", "run")
-    ]
+        (
+            "", "pass@1", "to the baseline", "gained", "lost", "p", "Holm", "decision", "group",
+            "run", "marks",
+        )
+    ]  # fmt: skip
     one = baseline.pass_at.get(1)
-    first = (baseline.model, percent_of(one), "baseline", *[""] * 5)
-    rows.append((*first, letters[baseline.run], baseline.run))
-    for member, result in zip(found.members, results[1:], strict=True):
+    names = name_runs(results)
+    first = (names[0], percent_of(one), "baseline", *[""] * 5)
+    rows.append((*first, letters[baseline.run], baseline.run, label_marks(baseline.marks)))
+    for member, result, name in zip(found.members, results[1:], names[1:], strict=True):
         comparison = member.comparison
         ends = comparison.interval
         shown = f"{100 * comparison.difference:+.1f} {_ends(ends)}"
         rows.append(
             (
-                result.model, percent_of(result.pass_at.get(1)), shown,
+                name, percent_of(result.pass_at.get(1)), shown,
                 str(len(comparison.gained)), str(len(comparison.lost)),
                 f"{comparison.p_value:.3g}", f"{member.adjusted_p_value:.3g}", member.decision,
-                letters[result.run], result.run,
+                letters[result.run], result.run, label_marks(result.marks),
             )
         )  # fmt: skip
     margin = found.members[0].comparison.margin
@@ -149,6 +166,7 @@ def summarize_family(found: ComparisonFamily, results: Sequence[Result]) -> list
         f"{100 * (1 - found.alpha):g} %. Equivalent: less than {100 * margin:g} points.",
         "Models that share a letter cannot be distinguished (all pairs, Holm's correction).",
         *_suspicious(found),
+        *explain_marks(name for result in results for name in result.marks),
     ]
 
 

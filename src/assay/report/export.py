@@ -18,6 +18,7 @@ from assay.pipeline.prompt_imports import surround
 from assay.progress import Reporter, Silent
 from assay.report.run_benchmarks import loader_of
 from assay.runs import Result
+from assay.sandbox.environments.interpreters import for_version
 from assay.types import Benchmark, Completion, SampleKey, Verdict
 
 SILENT = Silent()
@@ -104,7 +105,7 @@ def _extracted(
         if completion.task_id in problems
     )
     codes = {}
-    with Extractor() as extractor:
+    with Extractor(interpreter=for_version(result.protocol.python or "")) as extractor:
         for key, found in extractor.in_order(requests):
             other = found.alternative
             program = other if other and other.rule == verdicts[key].rule else found.program

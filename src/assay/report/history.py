@@ -7,7 +7,17 @@ import io
 from collections.abc import Callable, Sequence
 
 from assay.borders.printable import clean_line
-from assay.report.text import LEFT_OUT_NOTE, describe_gap, interval, level, percent_of, score, table
+from assay.report.text import (
+    LEFT_OUT_NOTE,
+    describe_gap,
+    explain_marks,
+    interval,
+    label_marks,
+    level,
+    percent_of,
+    score,
+    table,
+)
 from assay.runs import RunEntry
 
 WEIGHTS, JUDGE = "weights", "judge"
@@ -72,6 +82,7 @@ SETTINGS: dict[str, Callable[[RunEntry], str]] = {
     "format": _identity("variant"),
     WEIGHTS: _identity("weights_sha256", 12),
     "sandbox": _protocol("sandbox"),
+    "python": _protocol("python"),
     JUDGE: _protocol("judge"),
 }
 
@@ -83,11 +94,12 @@ def history_table(runs: Sequence[RunEntry]) -> list[str]:
     ten = ("pass@10",) if shows_ten else ()
     headings = (
         "run", "benchmark", "model", *settings, "pass@1", _level(runs), *ten, "invalid", "protocol",
+        "marks",
     )  # fmt: skip
     lines = table([headings, *(_row(run, settings, shows_ten=shows_ten) for run in runs)])
     if any(run.result and run.result.results.left_out_as_failed for run in runs):
         lines.append(LEFT_OUT_NOTE)
-    return lines
+    return lines + explain_marks(name for run in runs if run.result for name in run.result.marks)
 
 
 def _level(runs: Sequence[RunEntry]) -> str:
@@ -117,6 +129,7 @@ def _row(run: RunEntry, settings: list[str], *, shows_ten: bool) -> tuple[str, .
         *(SETTINGS[name](run) for name in settings),
         *_scores(run, shows_ten=shows_ten),
         run.protocol.hash[:12],
+        label_marks(run.result.marks) if run.result else "",
     )
 
 
@@ -137,7 +150,7 @@ def history_csv(runs: Sequence[RunEntry]) -> str:
     writer.writerow(
         (
             "run", "timestamp", "benchmark", "model", *SETTINGS, "pass_at_1", "pass_at_10",
-            "pass_at_1_low", "pass_at_1_high", "invalid", *COUNTS, "protocol",
+            "pass_at_1_low", "pass_at_1_high", "invalid", *COUNTS, "protocol", "marks",
         )
     )  # fmt: skip
     for run in runs:
@@ -151,6 +164,7 @@ def history_csv(runs: Sequence[RunEntry]) -> str:
             run.result and run.result.results.invalid,
             *(getattr(coverage, name, None) for name in COUNTS),
             run.protocol.hash,
+            " ".join(run.result.marks) if run.result else "",
         )  # fmt: skip
         writer.writerow(["" if value is None else clean_line(str(value)) for value in row])
     return file.getvalue()

@@ -13,8 +13,9 @@ from assay.pipeline.prompt_settings import complete_prompt
 from assay.prompts import find_strategy
 from assay.report.run_benchmarks import loader_of
 from assay.runs import RunReader
+from assay.runs.checks.run_folder import read_checked_result
 from assay.runs.history import describe_folder, find_folder
-from assay.runs.result import SampleResult, read_samples
+from assay.runs.result import Result, SampleResult, read_samples
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -59,6 +60,7 @@ class InspectedRun:
     protocol: RecordedProtocol
     time_limits: Mapping[str, float]  # CPU seconds by task, if they were derived by a rule
     benchmark_file: str = ""  # path of a benchmark of the user's own
+    result: Result | None = None  # none: the run is not finished
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,8 +101,14 @@ def inspect_run(reference: str, results_dir: Path, wanted: SampleFilter) -> Insp
     name = f"{entry.benchmark}{entry.selection}"
     return InspectedRun(
         entry.run, name, entry.model, admitted, len(samples), entry.protocol,
-        reader.about.time_limits, reader.about.benchmark_file,
+        reader.about.time_limits, reader.about.benchmark_file, _find_result(folder),
     )  # fmt: skip
+
+
+def _find_result(folder: Path) -> Result | None:
+    """Return the run's result, if there is one. Raise RunError if it is wrong."""
+    path = folder.with_name(f"{folder.name}.json")
+    return read_checked_result(path) if path.is_file() else None
 
 
 def inspect_sample(

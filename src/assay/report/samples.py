@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from assay.prompts import name_parts
 from assay.report.inspection import InspectedRun, InspectedSample, reason_of, status_of
 from assay.report.text import table
 
@@ -60,12 +61,7 @@ def describe_sample(inspected: InspectedSample) -> list[Section]:
 def _describe_prompt(prompt: Prompt | None, note: str) -> list[Section]:
     if prompt is None:
         return [Section("Prompt", note)]
-    if prompt.suffix is not None:
-        parts = (("prefix", prompt.text), ("suffix", prompt.suffix))
-        return [Section(f"Prompt ({name})", text, long=True) for name, text in parts]
-    if not prompt.messages:
-        return [Section("Prompt (text)", prompt.text, long=True)]
-    return [Section(f"Prompt ({m.role})", m.content, long=True) for m in prompt.messages]
+    return [Section(f"Prompt ({name})", text, long=True) for name, text in name_parts(prompt)]
 
 
 def _describe_answer(completion: Completion) -> str:

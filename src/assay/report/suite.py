@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from assay.report.text import interval, percent, percent_of, score, table
+from assay.report.text import (
+    duration,
+    explain_marks,
+    interval,
+    label_marks,
+    percent,
+    percent_of,
+    score,
+    table,
+)
 from assay.scoring.power import POWER
 
 if TYPE_CHECKING:
@@ -19,8 +28,9 @@ NOT_OURS = "published, not measured by assay"
 
 def summarize_suite(done: SuiteResult) -> list[str]:
     """Return one line per evaluation, then failures, targets and published scores."""
-    header = (*COLUMNS, "pass@1", "95 %", "reused", "run")
+    header = (*COLUMNS, "pass@1", "95 %", "reused", "run", "marks")
     lines = table([header, *map(_row, done.outcomes)])
+    lines += explain_marks(name for result in done.results for name in result.marks)
     lines += [f"failed: {row.model} on {row.benchmark}: {row.error}" for row in done.failures]
     lines += _targets(done)
     for baseline in done.record.baselines:
@@ -36,7 +46,7 @@ def _row(outcome: Outcome) -> tuple[str, ...]:
     row, result = outcome.row, outcome.result
     names = (row.model, row.benchmark, row.strategy, row.decoding)
     if result is None:
-        return *names, row.state, "", "", ""
+        return *names, row.state, "", "", "", ""
     one = result.pass_at.get(1)
     return (
         *names,
@@ -44,6 +54,7 @@ def _row(outcome: Outcome) -> tuple[str, ...]:
         interval(one),
         str(result.timing.reused),
         row.run,
+        label_marks(result.marks),
     )
 
 
@@ -92,12 +103,3 @@ def _planned(row: PlannedRow) -> Sequence[str]:
         "-" if row.detectable is None else f"{100 * row.detectable:.1f} points",
         row.source,
     )  # fmt: skip
-
-
-def duration(seconds: float) -> str:
-    """Return a duration such as ``45 s``, ``12 min`` or ``3.5 h``."""
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    if seconds < 5400:
-        return f"{seconds / 60:.0f} min"
-    return f"{seconds / 3600:.1f} h"

@@ -9,11 +9,16 @@ from assay.borders.printable import quantity
 from assay.protocol import Difference, RecordedProtocol
 from assay.report.text import (
     LEFT_OUT_NOTE,
+    advise_on_form,
     benchmark_name,
     counts,
     describe_gap,
     describe_left_out,
+    describe_times,
+    explain_marks,
     interval,
+    label_mark,
+    label_marks,
     level,
     percent_of,
     score,
@@ -21,6 +26,7 @@ from assay.report.text import (
 )
 from assay.runs import Comparison, Result, compare_family
 from assay.runs.compare import FamilyMember, share_problems
+from assay.runs.marks import Marking, list_marks
 from assay.runs.result import (
     BreakdownResult,
     ConfigResult,
@@ -79,10 +85,11 @@ def summarize(result: Result) -> list[str]:
         *lines,
         f"  verdicts  {counts(results.reasons)}",
         f"  invalid   {results.invalid}",
-        *_integrity(results.integrity),
+        *(f"  advice    {line}" for line in filter(None, [advise_on_form(result)])),
         *(_model(result.model_identity) if result.model_identity else []),
-        *(f"  marked    not publishable: {reason}" for reason in result.not_publishable),
+        *map(_marked, list_marks(result)),
         *_bill(result.timing),
+        *(f"  time      {line}" for line in filter(None, [describe_times(result.timing)])),
         *_reused(result.timing, results.samples),
         f"  protocol  {result.protocol.hash[:12]}{' (incomplete)' if gap else ''}",
         f"  results   {result.path}",
@@ -162,12 +169,9 @@ def _model(identity: ModelIdentity) -> list[str]:
     return [f"  model     {where} ({identity.engine}, weights {digest})"]
 
 
-def _integrity(verdicts: Mapping[str, int]) -> list[str]:
-    """Return a warning if programs and their tests shared an interpreter."""
-    if not (shared := verdicts.get("shared", 0)):
-        return []
-    total = shared + verdicts.get("separated", 0)
-    return [f"  integrity shared: {shared} of {total} verdicts could be forged by their program"]
+def _marked(found: Marking) -> str:
+    blocked = " (not publishable)" if found.mark.blocks else ""
+    return f"  marked    {label_mark(found.name)}{blocked}: {found.detail}"
 
 
 def _reused(timing: Timing, samples: int) -> list[str]:
@@ -229,7 +233,9 @@ def summarize_strategies(results: Sequence[Result]) -> list[str]:
     first = results[0]
     against = first.config.prompt_strategy
     shown_level = level(first.pass_at[1]) if 1 in first.pass_at else "interval"
-    rows = [("strategy", "pass@1", shown_level, f"to {against}", "gained", "lost", "p", "run")]
+    rows = [
+        ("strategy", "pass@1", shown_level, f"to {against}", "gained", "lost", "p", "run", "marks")
+    ]
     comparable = [result for result in results[1:] if share_problems(first, result)]
     members = compare_family(first, comparable).members if comparable else ()
     compared = {member.comparison.run_b: member for member in members}
@@ -238,6 +244,7 @@ def summarize_strategies(results: Sequence[Result]) -> list[str]:
             (
                 result.config.prompt_strategy, score(result.results, 1),
                 interval(result.pass_at.get(1)), *_compared(compared.get(result.run)), result.run,
+                label_marks(result.marks),
             )
         )  # fmt: skip
     lines = [f"{benchmark_name(first)} · {first.model} · n={first.config.num_samples}"]
@@ -247,7 +254,7 @@ def summarize_strategies(results: Sequence[Result]) -> list[str]:
     lines += table(rows)
     if any(result.results.left_out_as_failed for result in results):
         lines.append(LEFT_OUT_NOTE)
-    return lines
+    return lines + explain_marks(name for result in results for name in result.marks)
 
 
 def _compared(member: FamilyMember | None) -> tuple[str, str, str, str]:

@@ -125,11 +125,15 @@ class _Builder:
         """Return a block with its rows in order."""
         runs = list(found.by_benchmark.values())
         columns = tuple(Column(one[0].label, comparable_key(one[0].protocol)) for one in runs)
-        names = name_rows(found.models)
+        names = name_rows(found.names)
         cells = [self._fill_column(one, names) for one in runs]
         rows = [
-            Row(names[model], tuple(column.get(model) for column in cells), self._find_facts(model))
-            for model in found.models
+            Row(
+                names[model],
+                tuple(column.get(model) for column in cells),
+                self._find_facts(model, name),
+            )
+            for model, name in found.names.items()
         ]
         protocol = runs[0][0].protocol
         return Block(
@@ -167,10 +171,10 @@ class _Builder:
             )  # fmt: skip
         return cells
 
-    def _find_facts(self, model: ModelKey) -> ModelFacts:
+    def _find_facts(self, model: ModelKey, name: str) -> ModelFacts:
         """Return the facts of a model by its weights, and then by its name."""
         found = ModelFacts()
-        for key in (*model[WEIGHTS : WEIGHTS + 1], model[0]):
+        for key in (*model[WEIGHTS : WEIGHTS + 1], name):
             found = found.fill(self._facts.get(key, ModelFacts()))
         return found
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from assay import codec
+from assay.models.names import base_name
 from assay.protocol import RecordedProtocol
 from assay.report.leaderboard.board import Cell
 from assay.runs import Result, RunEntry
@@ -18,8 +19,8 @@ OF_BENCHMARK = (
     "hash", "benchmark", "benchmark_version", "data_sha256", "problems", "problems_sha256",
     "tests", "limits", "time_rule", "environment", "origin",
 )  # fmt: skip
-ModelKey = tuple[str, ...]  # name, then what identifies the model
-PARTS = ("variant", "engine", "weights_sha256", "tokenizer_sha256", "template_sha256")
+ModelKey = tuple[str, ...]  # base name, then what identifies the model
+PARTS = ("engine", "variant", "weights_sha256", "tokenizer_sha256", "template_sha256")
 WEIGHTS = 1 + PARTS.index("weights_sha256")  # position in a key
 
 
@@ -33,15 +34,12 @@ class Entry:
     selection: str
     protocol: RecordedProtocol
     model: ModelKey
+    name: str
     result: Result | None
 
     @property
     def label(self) -> str:
         return f"{self.benchmark}{self.selection}"
-
-    @property
-    def name(self) -> str:
-        return self.model[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +52,12 @@ class BlockEntries:
     def models(self) -> list[ModelKey]:
         found = (entry.model for runs in self.by_benchmark.values() for entry in runs)
         return list(dict.fromkeys(found))
+
+    @property
+    def names(self) -> dict[ModelKey, str]:
+        """Return the name that the newest run of each model has."""
+        runs = [entry for runs in self.by_benchmark.values() for entry in runs]
+        return {entry.model: entry.name for entry in sorted(runs, key=lambda run: run.timestamp)}
 
     @property
     def newest(self) -> str:
@@ -70,15 +74,19 @@ def as_entry(run: Result | RunEntry) -> Entry:
         selection=selection,
         protocol=run.protocol,
         model=_model_key(run.model, run.model_identity, recorded=bool(run.protocol.origin)),
+        name=run.model,
         result=run if isinstance(run, Result) else run.result,
     )
 
 
 def _model_key(name: str, identity: ModelIdentity | None, *, recorded: bool) -> ModelKey:
-    """Return what makes a row. Recorded completions identify no weights, so only the name does."""
+    """Return what makes a row. Recorded completions identify no weights, so only the name does.
+
+    Versions of assay name the same file differently. Names that users give stay apart.
+    """
     if recorded or identity is None:
         return (name,)
-    return (name, *(str(getattr(identity, part)) for part in PARTS))
+    return (base_name(name), *(str(getattr(identity, part)) for part in PARTS))
 
 
 def comparable_key(protocol: RecordedProtocol) -> str:
@@ -140,20 +148,32 @@ def choose_cell(runs: Sequence[Entry]) -> Cell:
     return Cell(chosen.run, chosen.timestamp, chosen.result, len(cells) - 1)
 
 
-def name_rows(models: Sequence[ModelKey]) -> dict[ModelKey, str]:
+def name_rows(names: Mapping[ModelKey, str]) -> dict[ModelKey, str]:
     """Return a name for every row. Models of one name get what differs in brackets."""
     by_name: dict[str, list[ModelKey]] = defaultdict(list)
-    for model in models:
-        by_name[model[0]].append(model)
-    return {model: _label(model, by_name[model[0]]) for model in models}
+    for model, name in names.items():
+        by_name[name].append(model)
+    return {
+        model: f"{name}{_difference(model, by_name[name])}" if len(by_name[name]) > 1 else name
+        for model, name in names.items()
+    }
 
 
-def _label(model: ModelKey, namesakes: Sequence[ModelKey]) -> str:
-    if len(namesakes) == 1:
-        return model[0]
-    parts = [
-        part[:12]
-        for number, part in enumerate(model[1:], 1)
-        if part and len({other[number : number + 1] for other in namesakes}) > 1
-    ]
-    return f"{model[0]} ({', '.join(parts) or 'unknown weights'})"
+def name_runs(runs: Sequence[Result | RunEntry]) -> list[str]:
+    """Return the names of runs' models, with engine and data type where one name has several."""
+    keys = [(run.model, *as_entry(run).model[1:]) for run in runs]
+    names = name_rows({key: key[0] for key in keys})
+    return [names[key] for key in keys]
+
+
+def _difference(model: ModelKey, namesakes: Sequence[ModelKey]) -> str:
+    """Return the first parts that tell the models apart: engine and data type, if these do."""
+    parts: list[int] = []
+    for number in range(1, 1 + len(PARTS)):
+        values = {other[number : number + 1] for other in namesakes}
+        if len(values) > 1:
+            parts.append(number)
+        if len({tuple(other[p : p + 1] for p in parts) for other in namesakes}) == len(namesakes):
+            break
+    shown = [part[:12] for number in parts for part in model[number : number + 1] if part]
+    return f" ({', '.join(shown) or 'unknown weights'})"

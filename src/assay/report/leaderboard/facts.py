@@ -67,7 +67,7 @@ def _measure(path: Path, weights: str) -> ModelFacts | None:
         sizes = formats.get(name).sizes(path)
         return ModelFacts(
             file_bytes=sum(s.bytes for s in sizes) if path.is_dir() else path.stat().st_size,
-            parameters=sum(size.numbers for size in sizes),
+            parameters=formats.get(name).describe(path).parameters or None,
             bits_per_weight=bits_per_weight(path),
         )
     except (AssayError, OSError, ImportError):

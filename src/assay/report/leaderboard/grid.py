@@ -8,23 +8,35 @@ from assay.borders.printable import CELL_LIMIT, clean_line, quantity
 from assay.report.leaderboard.board import Block, Cell, Leaderboard, Row
 from assay.report.leaderboard.groups import MOST_MODELS
 from assay.report.leaderboard.measures import GROUP, MEAN, MEASURES
-from assay.report.text import describe_gap, interval, level
+from assay.report.text import (
+    describe_gap,
+    explain_marks,
+    interval,
+    label_mark,
+    label_marks,
+    level,
+)
 from assay.runs import Result
+from assay.runs.marks import MARKS, MarkName, list_marks
 
-NOT_PUBLISHABLE, INCOMPLETE, PARETO = "†", "‡", "◆"
+PARETO = "◆"
 MOST_LISTED = 20  # incomplete runs in the notes
-MOST_REASONS = 6  # against a publication, likewise
+MOST_DETAILS = 6  # of a defect, likewise
 MOST_DIFFERENCE = 300  # characters
 KINDS = {"baseline": "published", "target": "target"}
 
 
 @dataclass(frozen=True, slots=True)
 class GridCell:
-    """A cell as text without control characters. ``value`` is what a reader would sort by."""
+    """A cell as text without control characters. ``value`` is what a reader would sort by.
+
+    ``marks`` are not part of the text, so that formats can set them off.
+    """
 
     text: str
     bold: bool = False
     value: float | None = None
+    marks: tuple[MarkName, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +45,7 @@ class Grid:
 
     title: str
     subtitle: str
+    shared: str  # the marks of all scores
     headings: tuple[str, ...]
     rows: tuple[tuple[GridCell, ...], ...]
     foreign: tuple[tuple[GridCell, ...], ...]  # baselines and targets
@@ -65,8 +78,9 @@ def _lay_out_block(board: Leaderboard, number: int) -> Grid:
     return Grid(
         title=_clean(f"{prefix}{block.settings}"),
         subtitle=_clean(_describe_block(block)),
+        shared=describe_shared(block),
         headings=tuple(map(_clean, headings)),
-        rows=tuple(_row(board, row) for row in block.rows),
+        rows=tuple(_row(board, row, find_shared(block)) for row in block.rows),
         foreign=tuple(_foreign(board, block)),
         notes=tuple(map(_clean, list_block_notes(block))),
     )
@@ -82,13 +96,31 @@ def _describe_block(block: Block) -> str:
     return f"{kind}: {hashes}"
 
 
-def _row(board: Leaderboard, row: Row) -> tuple[GridCell, ...]:
+def find_shared(block: Block) -> tuple[MarkName, ...]:
+    """Return the properties that all scores of a block have. They are shown once, above it."""
+    found = [set(cell.result.marks) for cell in _cells(block) if cell.result]
+    common = set.intersection(*found) if found else set()
+    return tuple(name for name in MARKS if name in common and MARKS[name].kind == "property")
+
+
+def describe_shared(block: Block) -> str:
+    """Return ``all scores: no-gpu``, or nothing."""
+    shared = label_marks(find_shared(block))
+    return f"all scores: {shared}" if shared else ""
+
+
+def own_marks(cell: Cell, shared: tuple[MarkName, ...]) -> tuple[MarkName, ...]:
+    """Return the marks of a score that not all scores of its block share."""
+    return tuple(name for name in cell.result.marks if name not in shared) if cell.result else ()
+
+
+def _row(board: Leaderboard, row: Row, shared: tuple[MarkName, ...]) -> tuple[GridCell, ...]:
     shown_rank = "-" if row.mean_rank is None else f"{row.mean_rank:g}"
     if row.mean_rank is not None and len(row.cells) > 1:
         shown_rank = f"{row.mean_rank:.2f}"
     cells = [GridCell(shown_rank, value=row.mean_rank), GridCell(_clean(row.model))]
     for cell in row.cells:
-        cells.append(_score(cell))
+        cells.append(_score(cell, shared))
         if board.groups:
             cells.append(GridCell(_clean(cell.group) if cell else ""))
     if board.means:
@@ -110,20 +142,17 @@ def _mean(row: Row) -> GridCell:
     return GridCell(shown, row.best_pooled, row.pooled.value)
 
 
-def _score(cell: Cell | None) -> GridCell:
-    """Return a score as ``75.6 [68.5, 81.5] † (+1)``."""
+def _score(cell: Cell | None, shared: tuple[MarkName, ...]) -> GridCell:
+    """Return a score as ``75.6 [68.5, 81.5] (+1)``, with its own marks."""
     if cell is None:
         return GridCell("-")
     estimate = cell.estimate
     text = f"{100 * estimate.value:.1f} {interval(estimate)}" if estimate else "-"
     if cell.state == "unfinished":
         text = "unfinished"
-    marks = INCOMPLETE if cell.state == "incomplete" else ""
-    marks += NOT_PUBLISHABLE if cell.result and not cell.result.publishable else ""
-    others = f"(+{cell.others})" if cell.others else ""
-    shown = " ".join(part for part in (text, marks, others) if part)
+    shown = f"{text} (+{cell.others})" if cell.others else text
     comparable = estimate.value if estimate and cell.state == "complete" else None
-    return GridCell(shown, cell.best, comparable)
+    return GridCell(shown, cell.best, comparable, own_marks(cell, shared))
 
 
 def _foreign(board: Leaderboard, block: Block) -> list[tuple[GridCell, ...]]:
@@ -171,6 +200,7 @@ def list_notes(board: Leaderboard) -> list[str]:
             "(+N) N more runs of this model, benchmark and protocol. The newest complete one is "
             "shown, whatever its score."
         )
+    notes += explain_marks(name for cell in cells if cell.result for name in cell.result.marks)
     if board.unused:
         notes.append(f"Baselines without a column here: {', '.join(board.unused)}.")
     return notes
@@ -188,7 +218,7 @@ def list_block_notes(block: Block) -> list[str]:
         shown = clean_line(block.differences, MOST_DIFFERENCE)
         notes.append(f"Not comparable with block 1: the protocols differ ({shown}).")
     notes += _list_gaps(block)
-    notes += _list_obstacles(_cells(block))
+    notes += _list_defects(_cells(block))
     for baseline in block.baselines:
         source = "; ".join(baseline.sources) or "not given"
         notes.append(
@@ -212,7 +242,7 @@ def _list_gaps(block: Block) -> list[str]:
         return []
     more = f"; and {len(found) - MOST_LISTED} more" if len(found) > MOST_LISTED else ""
     listed = "; ".join(found[:MOST_LISTED])
-    return [f"{INCOMPLETE} incomplete, so neither ranked nor best: {listed}{more}."]
+    return [f"Incomplete, so neither ranked nor best: {listed}{more}."]
 
 
 def _describe_gap(result: Result, unscored: int) -> str:
@@ -221,13 +251,24 @@ def _describe_gap(result: Result, unscored: int) -> str:
     return describe_gap(result.coverage) or "nothing was judged"
 
 
-def _list_obstacles(cells: list[Cell]) -> list[str]:
-    marked = [cell.result for cell in cells if cell.result and not cell.result.publishable]
-    if not marked:
-        return []
-    reasons = dict.fromkeys(
-        reason for result in marked for reason in result.not_publishable or ("not recorded why",)
-    )
-    more = f"; and {len(reasons) - MOST_REASONS} more" if len(reasons) > MOST_REASONS else ""
-    listed = "; ".join(list(reasons)[:MOST_REASONS])
-    return [f"{NOT_PUBLISHABLE} may not be published: {listed}{more}."]
+def _list_defects(cells: list[Cell]) -> list[str]:
+    """Return what is known about the defects of a block. ``list_notes`` explains all marks.
+
+    What an incomplete result lacks is listed with it.
+    """
+    details: dict[MarkName, dict[str, None]] = {}
+    for cell in cells:
+        for one in list_marks(cell.result) if cell.result else ():
+            listed = one.name == "partial" and cell.state == "incomplete"
+            if one.mark.kind == "defect" and not listed:
+                details.setdefault(one.name, {})[one.detail] = None
+    return [
+        f"{label_mark(name)} here: {_join_details(list(details[name]))}."
+        for name in MARKS
+        if name in details
+    ]
+
+
+def _join_details(details: list[str]) -> str:
+    more = f"; and {len(details) - MOST_DETAILS} more" if len(details) > MOST_DETAILS else ""
+    return f"{'; '.join(details[:MOST_DETAILS])}{more}"

@@ -59,7 +59,7 @@ def _cost_of(result: Result, tokens_per_s: float | None, dollars_per_hour: float
     if tokens_per_s:
         seconds = timing.tokens_generated / tokens_per_s
     else:
-        seconds = timing.inference_s / _batch_size(result)
+        seconds = timing.generating_s or timing.inference_s / _batch_size(result)
     return seconds / 3600 * dollars_per_hour
 
 
@@ -104,8 +104,9 @@ MEASURES: dict[str, Measure] = {
     ),
     "cost": Measure(
         "cost $",
-        "cost $: recorded price of the runs shown, or the price of the time to generate them. That "
-        "time is estimated from `assay bench`, or else from the batch size, which gives the least.",
+        "cost $: recorded price of the runs shown, or the price of the time to generate them: by "
+        "`assay bench`, or else as recorded. Of runs by earlier versions, it is the least by the "
+        "batch size.",
         _cost, lambda value: f"{value:.4f}",
     ),
     "per-gb": Measure(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ from assay.progress import Reporter, Silent
 from assay.report.pages.document import render_document
 from assay.report.pages.site import Site
 from assay.report.pages.sources import Sources, open_sources
+from assay.runs.checks.run_folder import read_checked_result
 
 SILENT = Silent()
 
@@ -22,12 +23,14 @@ def build_report(
     title: str = "",
     data_dir: Path | None = None,
     reporter: Reporter = SILENT,
+    warn: Callable[[str], None] | None = None,
 ) -> str:
     """Return one HTML document with all pages and data of the references.
 
-    Raise RunError if there is nothing to show.
+    ``warn`` gets a line for everything that is left out. Raise RunError if nothing can be shown.
     """
-    sources = open_sources(references, results_dir, reporter.note)
+    warn = warn or reporter.note
+    sources = open_sources(references, results_dir, warn, read_checked_result)
     if not sources.runs and not sources.measurements:
         raise RunError(f"{results_dir}: has no runs. Start one with `assay eval`.")
     site = Site(sources, reporter=reporter, data_dir=data_dir)
@@ -40,7 +43,7 @@ def build_report(
             section = site.section(link.key)
             found = {name: site.block(name) for name in site.list_blocks(link.key)}
         except AssayError as error:
-            reporter.note(f"{link.title}: is left out. {error}")
+            warn(f"{link.title}: is left out. {error}")
             continue
         links.append(link)
         sections.append(section)

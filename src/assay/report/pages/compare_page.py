@@ -8,7 +8,7 @@ from typing import Any
 from assay.errors import UsageError
 from assay.report.comparison import METHODS, describe_decision
 from assay.report.figures import draw_comparison
-from assay.report.pages.markup import facts, link, panel, text
+from assay.report.pages.markup import explain_tags, facts, link, panel, tag_marks, text
 from assay.report.pages.section import Section, join_key
 from assay.report.pages.sources import RunSource
 from assay.report.pages.words import count, percent, probability, signed
@@ -53,8 +53,8 @@ def render_comparison(compared: ComparedRuns) -> Section:
     parts = [
         f'<header class="title"><p class="eyebrow">{text(a.entry.benchmark)} · paired comparison'
         "</p>"
-        f'<h1><span class="name b">{text(b.entry.model)}</span> <span class="soft">against</span> '
-        f'<span class="name a">{text(a.entry.model)}</span></h1></header>',
+        f'<h1><span class="name b">{text(b.model)}</span> <span class="soft">against</span> '
+        f'<span class="name a">{text(a.model)}</span></h1></header>',
         _warnings(found, first, second),
         '<div class="hero"><div class="score">',
         f'<p class="big"><span class="figure">{signed(found.difference)}</span>'
@@ -70,8 +70,9 @@ def render_comparison(compared: ComparedRuns) -> Section:
         f'<div class="mount" data-mount="flips" data-a="{text(a.key)}" '
         f'data-b="{text(b.key)}"></div>',
         _lists(found),
+        explain_tags((*found.marks_a, *found.marks_b)),
     ]
-    title = f"{b.entry.model} against {a.entry.model}"
+    title = f"{b.model} against {a.model}"
     blocks = (key, join_key("run", a.key), join_key("run", b.key))
     return Section(key, title, "".join(parts), blocks)
 
@@ -96,13 +97,13 @@ def _sentence(decision: str, b: RunSource) -> str:
     """Return the decision as a sentence with the model's name instead of a letter."""
     words = decision.removeprefix("B ")
     if words != decision:
-        return f"{b.entry.model} {words}."
+        return f"{b.model} {words}."
     return f"{decision[0].upper()}{decision[1:]}."
 
 
 def _explanation(compared: ComparedRuns) -> str:
     """Return the forest plot, and what the comparison shows in words."""
-    found, a, b = compared.found, compared.a.entry.model, compared.b.entry.model
+    found, a, b = compared.found, compared.a.model, compared.b.model
     drawing = draw_comparison(found, compared.first, compared.second, FOREST)
     words = "".join(f"<p>{text(one)}</p>" for one in describe(found, a, b))
     content = f'<div class="plot">{drawing.embed()}</div><div class="prose">{words}</div>'
@@ -157,8 +158,8 @@ def _aside(found: Comparison, a: RunSource, b: RunSource) -> str:
     smallest = found.detectable.difference
     power = f"{100 * found.detectable.power:g} % power"
     rows = [
-        (f"A  {a.entry.model}", _score(a)),
-        (f"B  {b.entry.model}", _score(b)),
+        (f"A  {a.model}", f"{_score(a)} {tag_marks(found.marks_a)}"),
+        (f"B  {b.model}", f"{_score(b)} {tag_marks(found.marks_b)}"),
         ("Problems", f"{found.problems:,}"),
         ("p-value", text(f"{probability(found.p_value)} ({_test_name(found)})")),
         (
@@ -189,7 +190,7 @@ def _table(found: Comparison, first: Result, second: Result, a: RunSource, b: Ru
     counts = paired_table(pairs)
     several = max(found.samples) > 1
     heads = ("passes", "fails") if not several else ("solves", "never solves")
-    name_a, name_b = text(a.entry.model), text(b.entry.model)
+    name_a, name_b = text(a.model), text(b.model)
     content = (
         '<table class="two"><caption class="hidden">Problems by outcome of A and B</caption>'
         f'<thead><tr><td></td><th scope="col">B {heads[0]}</th><th scope="col">B {heads[1]}</th>'

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Sequence
 from html import escape
 
 from assay.borders.printable import CELL_LIMIT, clean_line
+from assay.report.text import explain_mark, label_mark
+from assay.runs.marks import MARKS, MarkName
 
 
 def text(value: object, limit: int = CELL_LIMIT) -> str:
@@ -37,6 +39,26 @@ def tiles(shown: Iterable[tuple[str, str, str]]) -> str:
         if figure
     )
     return f'<div class="tiles">{found}</div>' if found else ""
+
+
+def tag_marks(names: Iterable[MarkName]) -> str:
+    """Return marks as tags: defects stand out, properties do not."""
+    return " ".join(
+        f'<span class="tag {MARKS[name].kind}" title="{text(explain_mark(name))}">'
+        f"{text(label_mark(name))}</span>"
+        for name in names
+    )
+
+
+def explain_tags(names: Iterable[MarkName]) -> str:
+    """Return the legend of a table: the marks that occur in it, or nothing."""
+    found = set(names)
+    items = "".join(
+        f"<li>{tag_marks([name])} {text(explain_mark(name))}</li>"
+        for name in MARKS
+        if name in found
+    )
+    return f'<ul class="notes" aria-label="Meaning of the marks">{items}</ul>' if items else ""
 
 
 def panel(title: str, content: str, note: str = "", kind: str = "") -> str:

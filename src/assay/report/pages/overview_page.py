@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from assay.report.pages.figures import interval_cell
-from assay.report.pages.markup import link, table, text
+from assay.report.pages.markup import explain_tags, link, table, tag_marks, text
 from assay.report.pages.model.documents import TITLES
 from assay.report.pages.model.page import summarize_measurement
 from assay.report.pages.section import Section, join_key
@@ -31,7 +31,7 @@ def render_overview(sources: Sources, pairs: Sequence[tuple[RunSource, RunSource
 
 def _summary(sources: Sources) -> str:
     benchmarks = {run.entry.benchmark for run in sources.runs}
-    models = {run.entry.model for run in sources.runs}
+    models = {run.model for run in sources.runs}
     if sources.measurements and not sources.runs:
         return text(count(len(sources.measurements), "measurement"))
     parts = [
@@ -47,28 +47,29 @@ def _runs(runs: Sequence[RunSource]) -> str:
     if not runs:
         return '<p class="empty">There are no runs. Start one with <code>assay eval</code>.</p>'
     rows = [_run_row(run) for run in runs]
-    headings = ("Model", "Benchmark", "pass@1", "95 % interval", "Problems", "n", "Date")
+    headings = ("Model", "Benchmark", "Marks", "pass@1", "95 % interval", "Problems", "n", "Date")
+    legend = explain_tags(n for run in runs if run.entry.result for n in run.entry.result.marks)
     return (
         '<section class="panel" data-mount="runs"><h2>Runs</h2>'
-        f"{table('Table of runs', headings, rows, left=2, kind='runs')}</section>"
+        f"{table('Table of runs', headings, rows, left=3, kind='runs')}{legend}</section>"
     )
 
 
 def _run_row(run: RunSource) -> tuple[str, ...]:
     entry, result = run.entry, run.entry.result
     one = result.pass_at.get(1) if result else None
-    name = link(join_key("run", run.key), entry.model)
+    name = link(join_key("run", run.key), run.model)
     benchmark = text(f"{entry.benchmark}{entry.selection}")
     when = f"<time>{text(day(entry.timestamp))}</time>"
     if result is None:  # the viewer counts its verdicts
         key = text(join_key("run", run.key))
         state = f'<span class="soft" data-progress="{key}">unfinished</span>'
-        return name, benchmark, state, "", "", "", when
+        return name, benchmark, "", state, "", "", "", when
+    marks = tag_marks(result.marks)
     if one is None:
-        return name, benchmark, '<span class="soft">nothing judged</span>', "", "", "", when
-    mark = "" if result.complete else ' <abbr title="incomplete">‡</abbr>'
+        return name, benchmark, marks, '<span class="soft">nothing judged</span>', "", "", "", when
     return (
-        name, benchmark, f"<strong>{percent(one.value)}</strong>{mark}", interval_cell(one),
+        name, benchmark, marks, f"<strong>{percent(one.value)}</strong>", interval_cell(one),
         f"{one.problems:,}", f"{result.config.num_samples:,}", when,
     )  # fmt: skip
 
@@ -79,8 +80,8 @@ def _comparisons(pairs: Sequence[tuple[RunSource, RunSource]]) -> str:
     by_benchmark: dict[str, list[str]] = {}
     for a, b in pairs[:MOST_LISTED]:
         by_benchmark.setdefault(f"{a.entry.benchmark}{a.entry.selection}", []).append(
-            f"<li>{link(join_key('compare', a.key, b.key), b.entry.model)} "
-            f'<span class="soft">against</span> {text(a.entry.model)}</li>'
+            f"<li>{link(join_key('compare', a.key, b.key), b.model)} "
+            f'<span class="soft">against</span> {text(a.model)}</li>'
         )
     lists = "".join(
         f'<h3>{text(name)}</h3><ul class="columns">{"".join(items)}</ul>'

@@ -59,7 +59,7 @@ class Site:
         if self.sources.runs:
             links.append(PageLink(BOARD, "Leaderboard", ""))
         links += [
-            PageLink(join_key("run", run.key), run.entry.model, f"{run.entry.benchmark}")
+            PageLink(join_key("run", run.key), run.model, f"{run.entry.benchmark}")
             for run in self.sources.runs
         ]
         links += [
@@ -174,7 +174,7 @@ class Site:
     def _list_comparisons(self, key: str) -> list[PageLink]:
         """Return the comparisons of a run, each named by the other model."""
         return [
-            PageLink(join_key("compare", a.key, b.key), (b if a.key == key else a).entry.model, "")
+            PageLink(join_key("compare", a.key, b.key), (b if a.key == key else a).model, "")
             for a, b in itertools.islice(self.list_pairs(), MOST_PAIRS)
             if key in (a.key, b.key)
         ]
@@ -211,4 +211,4 @@ def _is_comparable(a: RunSource, b: RunSource) -> bool:
 
 
 def _name_pair(a: RunSource, b: RunSource) -> str:
-    return f"{b.entry.model} against {a.entry.model} on {a.entry.benchmark}"
+    return f"{b.model} against {a.model} on {a.entry.benchmark}"

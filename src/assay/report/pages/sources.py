@@ -5,10 +5,11 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from assay.errors import RunError
+from assay.report.leaderboard.entries import name_runs
 from assay.report.pages.model.documents import Measurement, read_measurement
 from assay.runs import Result
 from assay.runs.history import RunEntry, collect_runs, list_runs, read_own_result
@@ -25,6 +26,7 @@ class RunSource:
     entry: RunEntry
     folder: Path | None
     results_dir: Path
+    model: str = ""  # its name, with the engine if another run has the same name
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +115,7 @@ class _Finder:
     def _add_suite(self, record: SuiteRecord, results_dir: Path) -> None:
         self._suites.setdefault(record.suite, record)
         names = {row.run for row in record.rows if row.run}
-        found = {entry.run: entry for entry in list_runs(results_dir, self._warn)}
+        found = {entry.run: entry for entry in list_runs(results_dir, self._warn, self._read)}
         for name in sorted(names - found.keys()):
             raise RunError(
                 f"{record.suite}: its run {name} is not in {results_dir}. Restore it from a copy."
@@ -131,19 +133,19 @@ class _Finder:
 
 
 def _is_run(path: Path) -> bool:
-    return (path / "run.json").exists() or path.with_name(f"{path.name}.json").is_file()
+    return (path / "run.json").exists() or (path.parent / f"{path.name}.json").is_file()
 
 
 def _number(runs: Sequence[RunSource]) -> list[RunSource]:
     """Return the runs with unique keys, which need no quotes in HTML and addresses."""
     seen: dict[str, int] = {}
     found = []
-    for run in runs:
+    for run, model in zip(runs, name_runs([run.entry for run in runs]), strict=True):
         name = run.key
         if not SAFE_KEY.fullmatch(name):  # a folder that was renamed
             digest = hashlib.sha256(name.encode("utf-8", "surrogateescape"))
             name = f"run-{digest.hexdigest()[:16]}"
         count = seen[name] = seen.get(name, 0) + 1
         key = name if count == 1 else f"{name}~{count}"
-        found.append(RunSource(key, run.entry, run.folder, run.results_dir))
+        found.append(replace(run, key=key, model=model))
     return found

@@ -43,15 +43,6 @@ def day(timestamp: str) -> str:
     return f"{found.day} {found:%b %Y, %H:%M}"
 
 
-def duration(seconds: float) -> str:
-    """Return ``45 s``, ``12 min`` or ``3.5 h``."""
-    if seconds < 0.1:
-        return f"{1000 * seconds:.0f} ms"
-    if seconds < 90:
-        return f"{seconds:.1f} s" if seconds < 10 else f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
-
-
 def count(number: int, noun: str) -> str:
     """Return ``1,140 problems`` or ``1 problem``."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"

@@ -9,7 +9,9 @@ from assay.borders.printable import clean_line
 from assay.report.leaderboard.board import Block, Cell, Leaderboard
 from assay.report.leaderboard.rendering import renderers
 
-OF_CELL = ("", "_low", "_high", "_state", "_publishable", "_others", "_run", "_protocol")
+OF_CELL = (
+    "", "_low", "_high", "_state", "_publishable", "_marks", "_others", "_run", "_protocol",
+)  # fmt: skip
 
 
 @renderers.register("csv")
@@ -65,7 +67,8 @@ def _cell(benchmark: str, cell: Cell, protocol: str, *, groups: bool) -> dict[st
     estimate = cell.estimate
     values = (
         estimate and estimate.value, estimate and estimate.low, estimate and estimate.high,
-        cell.state, cell.result and cell.result.publishable, cell.others, cell.run, protocol,
+        cell.state, cell.result and cell.result.publishable,
+        cell.result and " ".join(cell.result.marks), cell.others, cell.run, protocol,
     )  # fmt: skip
     found: dict[str, object] = {
         f"{benchmark}{suffix}": value for suffix, value in zip(OF_CELL, values, strict=True)

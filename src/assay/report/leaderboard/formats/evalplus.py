@@ -2,7 +2,7 @@
 
 Its form is that of evalplus/evalplus.github.io. An entry is named by the model and has a link, how
 open the training data are, pass@1 in per cent, whether the model was prompted as a chat model, and
-its size in billions of weights.
+its size in billions of weights. ``marks`` is ours.
 """
 
 from __future__ import annotations
@@ -47,6 +47,7 @@ def render_evalplus(board: Leaderboard) -> str:
                 _is_prompted(cell.result) for cell in row.cells if cell and cell.result
             ),
             "size": None if parameters is None else round(parameters / 1e9, 1),
+            "marks": list(dict.fromkeys(name for one in results.values() for name in one.marks)),
         }
     return json.dumps(found, indent=2) + "\n"
 

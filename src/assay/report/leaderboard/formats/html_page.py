@@ -9,10 +9,14 @@ from html import escape
 from assay.report.leaderboard.board import Leaderboard
 from assay.report.leaderboard.grid import Grid, GridCell, lay_out
 from assay.report.leaderboard.rendering import renderers
+from assay.report.text import explain_mark, label_mark
+from assay.runs.marks import MARKS, MarkName
 
 STYLE = """
 :root { color-scheme: light dark; --line: #d0d7de; --head: #f3f5f7; --soft: #57606a; }
+:root { --bad: #b3261e; }
 @media (prefers-color-scheme: dark) { :root { --line: #3d444d; --head: #1b2027; --soft: #9198a1; } }
+@media (prefers-color-scheme: dark) { :root { --bad: #ff8078; } }
 body { font: 15px/1.45 system-ui, sans-serif; margin: 2rem auto; padding: 0 1rem; }
 body { max-width: 90rem; }
 h1 { font-size: 1.5rem; } h2 { font-size: 1.1rem; margin: 2.2rem 0 .2rem; }
@@ -26,6 +30,8 @@ thead th { background: var(--head); position: sticky; top: 0; }
 thead button { all: unset; cursor: pointer; } thead button:focus-visible { outline: 2px solid; }
 th[aria-sort=ascending] button::after { content: " \\25B2"; }
 th[aria-sort=descending] button::after { content: " \\25BC"; }
+.defect, .property { font-size: .8rem; } .defect { color: var(--bad); font-weight: 600; }
+.property { color: var(--soft); }
 tbody.foreign td { font-style: italic; color: var(--soft); }
 """
 # Rows with a value are sorted by it, rows without one come last; models are sorted by name.
@@ -68,7 +74,13 @@ def _digest(text: str) -> str:
 def _cell(cell: GridCell) -> str:
     value = "" if cell.value is None else f' data-value="{cell.value!r}"'
     text = escape(cell.text)
-    return f"<td{value}>{f'<strong>{text}</strong>' if cell.bold else text}</td>"
+    shown = f"<strong>{text}</strong>" if cell.bold else text
+    return f"<td{value}>{' '.join([shown, *map(_mark, cell.marks)])}</td>"
+
+
+def _mark(name: MarkName) -> str:
+    title = escape(explain_mark(name))
+    return f'<span class="{MARKS[name].kind}" title="{title}">{escape(label_mark(name))}</span>'
 
 
 def _rows(rows: tuple[tuple[GridCell, ...], ...]) -> list[str]:
@@ -87,6 +99,7 @@ def _block(grid: Grid) -> list[str]:
     return [
         f"<h2>{escape(grid.title)}</h2>",
         f'<p class="protocol">{escape(grid.subtitle)}</p>',
+        *([f'<p class="protocol">{escape(grid.shared)}</p>'] if grid.shared else []),
         '<div class="wide"><table>',
         f"<thead><tr>{''.join(map(_heading, grid.headings))}</tr></thead>",
         "<tbody>",

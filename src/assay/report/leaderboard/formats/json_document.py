@@ -7,6 +7,7 @@ from typing import Any
 from assay import codec
 from assay.report.leaderboard.board import Block, Cell, Column, Leaderboard, Row
 from assay.report.leaderboard.rendering import renderers
+from assay.runs.marks import MARKS
 
 SCHEMA = 1
 
@@ -18,10 +19,22 @@ def render_json(board: Leaderboard) -> str:
         "schema": SCHEMA,
         "measures": board.measures,
         "pareto": board.pareto or None,
+        "marks": _legend(board),
         "blocks": [_block(block) for block in board.blocks],
         "baselines_without_a_column": board.unused,
     }
     return f"{codec.pretty(content).rstrip()}\n"
+
+
+def _legend(board: Leaderboard) -> Any:
+    """Return the kind and the meaning of each mark that occurs."""
+    cells = [cell for block in board.blocks for row in block.rows for cell in row.cells if cell]
+    names = {name for cell in cells if cell.result for name in cell.result.marks}
+    return {
+        name: {"kind": mark.kind, "meaning": mark.meaning, "publishable": not mark.blocks}
+        for name, mark in MARKS.items()
+        if name in names
+    }
 
 
 def _block(block: Block) -> Any:
@@ -79,6 +92,7 @@ def _cell(cell: Cell) -> Any:
         "state": cell.state,
         "publishable": result.publishable if result else False,
         "not_publishable": result.not_publishable if result else (),
+        "marks": result.marks if result else (),
         "run": cell.run,
         "timestamp": cell.timestamp,
         "other_runs": cell.others,

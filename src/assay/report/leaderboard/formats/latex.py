@@ -3,15 +3,10 @@
 from __future__ import annotations
 
 from assay.report.leaderboard.board import Leaderboard
-from assay.report.leaderboard.grid import (
-    INCOMPLETE,
-    NOT_PUBLISHABLE,
-    PARETO,
-    Grid,
-    GridCell,
-    lay_out,
-)
+from assay.report.leaderboard.grid import PARETO, Grid, GridCell, lay_out
 from assay.report.leaderboard.rendering import renderers
+from assay.report.text import label_mark
+from assay.runs.marks import MARKS, MarkName
 
 SPECIAL = {
     "\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "$": r"\$", "&": r"\&", "#": r"\#",
@@ -20,8 +15,7 @@ SPECIAL = {
     "'": r"\textquotesingle{}", "`": r"\textasciigrave{}", "-": "-{}",
     "[": "{[}", "]": "{]}",  # after \\ a bracket would be its optional argument
     "·": r"\textperiodcentered{}",
-    NOT_PUBLISHABLE: r"\textsuperscript{\textdagger}",
-    INCOMPLETE: r"\textsuperscript{\textdaggerdbl}", PARETO: r"$\blacklozenge$",
+    PARETO: r"$\blacklozenge$",
 }  # fmt: skip
 
 
@@ -34,7 +28,13 @@ def escape(text: str) -> str:
 def _cell(cell: GridCell, command: str = "") -> str:
     text = escape(cell.text)
     name = r"\textbf" if cell.bold else command if text else ""
-    return f"{name}{{{text}}}" if name else text
+    return " ".join([f"{name}{{{text}}}" if name else text, *map(_mark, cell.marks)])
+
+
+def _mark(name: MarkName) -> str:
+    """Return a defect in bold, a property in small letters."""
+    style = r"\textbf{" if MARKS[name].kind == "defect" else r"{\footnotesize "
+    return f"{style}{escape(label_mark(name))}}}"
 
 
 def _line(row: tuple[GridCell, ...], command: str = "") -> str:
@@ -42,11 +42,12 @@ def _line(row: tuple[GridCell, ...], command: str = "") -> str:
 
 
 def _block(grid: Grid) -> list[str]:
+    titles = (grid.title, grid.subtitle, grid.shared)
     aligned = "".join("l" if name == "model" else "r" for name in grid.headings)
     return [
         r"\begin{table}",
         r"\centering",
-        rf"\caption{{{escape(grid.title)}. {escape(grid.subtitle)}}}",
+        rf"\caption{{{'. '.join(map(escape, filter(None, titles)))}}}",
         rf"\begin{{tabular}}{{{aligned}}}",
         r"\toprule",
         f"{' & '.join(map(escape, grid.headings))} \\\\",

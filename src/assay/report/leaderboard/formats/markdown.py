@@ -7,10 +7,12 @@ import re
 from assay.report.leaderboard.board import Leaderboard
 from assay.report.leaderboard.grid import Grid, GridCell, lay_out
 from assay.report.leaderboard.rendering import renderers
+from assay.report.text import label_mark
+from assay.runs.marks import MARKS, MarkName
 
 # Everything that starts an element of Markdown inside a line, or HTML.
 SPECIAL = re.compile(r"([\\`*_{}\[\]<>()#+!|~&$])")
-SCORE = re.compile(r"\d+\.\d( \[\d+\.\d, \d+\.\d\])?( [†‡]+)?( \(\+\d+\))?|-")  # needs no escape
+SCORE = re.compile(r"\d+\.\d( \[\d+\.\d, \d+\.\d\])?( \(\+\d+\))?|-")  # needs no escape
 NUMBERED = re.compile(r"^(\d+)([.)])|^([-+=])")
 
 
@@ -23,7 +25,12 @@ def escape(text: str) -> str:
 def _cell(cell: GridCell, style: str = "") -> str:
     mark = "**" if cell.bold else style if cell.text not in ("", "-") else ""
     text = cell.text if SCORE.fullmatch(cell.text) else escape(cell.text)
-    return f"{mark}{text}{mark}"
+    return " ".join([f"{mark}{text}{mark}", *map(_mark, cell.marks)])
+
+
+def _mark(name: MarkName) -> str:
+    """Return a defect in bold, a property as code."""
+    return f"**{escape(label_mark(name))}**" if MARKS[name].kind == "defect" else f"`{name}`"
 
 
 def _lines(row: tuple[GridCell, ...], style: str = "") -> str:
@@ -36,6 +43,7 @@ def _block(grid: Grid) -> list[str]:
         "",
         escape(grid.subtitle),
         "",
+        *([escape(grid.shared), ""] if grid.shared else []),
         f"| {' | '.join(map(escape, grid.headings))} |",
         f"|{'|'.join('---' if name == 'model' else '--:' for name in grid.headings)}|",
         *map(_lines, grid.rows),

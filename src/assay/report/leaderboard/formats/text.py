@@ -7,17 +7,21 @@ from dataclasses import dataclass
 from assay.report.leaderboard.board import Leaderboard
 from assay.report.leaderboard.grid import Grid, GridCell, lay_out
 from assay.report.leaderboard.rendering import renderers
+from assay.report.text import label_mark
+from assay.runs.marks import MARKS
 
 BEST = "*"
+COLOURS = {"defect": "red", "property": "bright_black"}
 GAP = "  "
 
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A part of a line, in bold if the terminal can show it."""
+    """A part of a line, in bold or in a colour if the terminal can show it."""
 
     text: str
     bold: bool = False
+    colour: str | None = None
 
 
 def table_lines(board: Leaderboard) -> list[tuple[Span, ...]]:
@@ -34,23 +38,35 @@ def table_lines(board: Leaderboard) -> list[tuple[Span, ...]]:
 def _block_lines(grid: Grid) -> list[tuple[Span, ...]]:
     headings = tuple(map(GridCell, grid.headings))
     rows = [headings, *grid.rows, *grid.foreign]
-    widths = [max(len(_marked(cell)) for cell in column) for column in zip(*rows, strict=True)]
+    widths = [
+        max(len("".join(span.text for span in _spans(cell))) for cell in column)
+        for column in zip(*rows, strict=True)
+    ]
     lines: list[tuple[Span, ...]] = [(Span(grid.title, bold=True),), (Span(grid.subtitle),)]
+    lines += [(Span(grid.shared, colour=COLOURS["property"]),)] if grid.shared else []
     lines += [(Span(""),)]
     lines += [_line(row, widths) for row in rows]
     return [*lines, *((Span(note),) for note in grid.notes)]
 
 
-def _marked(cell: GridCell) -> str:
-    return f"{BEST}{cell.text}" if cell.bold else cell.text
+def _spans(cell: GridCell) -> list[Span]:
+    """Return the text of a cell and its marks, defects in another colour than properties."""
+    spans = [Span(f"{BEST}{cell.text}" if cell.bold else cell.text, cell.bold)]
+    for name in cell.marks:
+        spans += [Span(" "), Span(label_mark(name), colour=COLOURS[MARKS[name].kind])]
+    return spans
+
+
+def _width(spans: list[Span]) -> int:
+    return sum(len(span.text) for span in spans)
 
 
 def _line(row: tuple[GridCell, ...], widths: list[int]) -> tuple[Span, ...]:
     """Return a row as spans; only the text of a best score is bold, not the space after it."""
     spans: list[Span] = []
     for cell, width in zip(row, widths, strict=True):
-        text = _marked(cell)
-        spans += [Span(text, cell.bold), Span(" " * (width - len(text)) + GAP)]
+        shown = _spans(cell)
+        spans += [*shown, Span(" " * (width - _width(shown)) + GAP)]
     while not spans[-1].text.strip():  # the rank is never empty
         spans.pop()
     return tuple(spans)

@@ -1,6 +1,7 @@
 """Register ``apr-leaderboard``: what leaderboard-summary.sh --json of paiml/apr-leaderboard prints.
 
 It is an array of runs, the best first. Scores are in per cent, and the timestamp is a day.
+``marks`` is ours.
 """
 
 from __future__ import annotations
@@ -40,4 +41,5 @@ def _entry(model: str, result: Result, estimate: Estimate) -> dict[str, Any]:
         "errors": scores.errors,
         "timestamp": result.timestamp.split("T")[0],
         "file": result.path.name,
+        "marks": result.marks,
     }

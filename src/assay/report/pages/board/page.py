@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from assay.report.leaderboard import (
     Baseline,
@@ -17,19 +18,20 @@ from assay.report.leaderboard import (
 from assay.report.leaderboard.board import BaselineRow
 from assay.report.leaderboard.facts import bench_facts
 from assay.report.leaderboard.grid import (
-    INCOMPLETE,
     KINDS,
-    NOT_PUBLISHABLE,
+    find_shared,
     list_block_notes,
     list_notes,
+    own_marks,
 )
 from assay.report.leaderboard.measures import MEASURES
 from assay.report.pages.board.figures import board_figures
 from assay.report.pages.figures import interval_cell
-from assay.report.pages.markup import link, table, text
+from assay.report.pages.markup import link, table, tag_marks, text
 from assay.report.pages.section import Section, join_key
 from assay.report.pages.sources import Sources
 from assay.report.pages.words import ends, percent
+from assay.runs.marks import MarkName
 from assay.runs.stores.bench_files import BenchFile
 from assay.types import Estimate
 
@@ -99,26 +101,30 @@ def _block(block: Block, number: int, blocks: int, known: Known) -> str:
     for column in block.columns:
         headings += [column.benchmark] if compact else [column.benchmark, "95 % interval", "Group"]
     headings += [MEASURES[name].heading for name in measures]
-    show = _compact_cell if compact else _cell
-    rows = [_row(row, measures, known, show) for row in block.rows]
+    cells = _Cells(known, find_shared(block))
+    show = cells.show_compact if compact else cells.show
+    rows = [_row(row, measures, show) for row in block.rows]
     rows += [_foreign(row, len(measures), compact) for row in block.baselines]
     title = f"Block {number + 1}" if blocks > 1 else "Scores"
     kind = "board compact" if compact else "board"
     notes = "".join(f"<li>{text(note)}</li>" for note in list_block_notes(block))
     return (
         f'<section class="panel main"><h2>{title} <small>{text(block.settings)}</small></h2>'
+        f"{_shared(find_shared(block))}"
         f"{table(f'{title}, table', headings, rows, left=2, kind=kind)}"
         f'<ul class="notes">{notes}</ul></section>'
     )
 
 
-def _row(
-    row: Row, measures: list[str], known: Known, show: Callable[[Cell | None, Known], list[str]]
-) -> list[str]:
+def _shared(names: tuple[MarkName, ...]) -> str:
+    return f'<p class="note">All scores: {tag_marks(names)}</p>' if names else ""
+
+
+def _row(row: Row, measures: list[str], show: Callable[[Cell | None], list[str]]) -> list[str]:
     rank = "" if row.mean_rank is None else f"{row.mean_rank:g}"
     cells = [rank, f"<strong>{text(row.model)}</strong>"]
     for cell in row.cells:
-        cells += show(cell, known)
+        cells += show(cell)
     for name in measures:
         value = row.measures.get(name)
         cells.append("" if value is None else text(MEASURES[name].show(value)))
@@ -133,27 +139,30 @@ def _foreign(row: BaselineRow, measures: int, compact: bool) -> list[str]:
     return cells + [""] * measures
 
 
-def _cell(cell: Cell | None, known: Known) -> list[str]:
-    """Return the score, the interval with its bar, and the group, in three columns."""
-    if cell is None or cell.estimate is None:
-        return [text(cell.state) if cell else "", "", ""]
-    return [_score(cell, cell.estimate, known), interval_cell(cell.estimate), text(cell.group)]
+@dataclass(frozen=True, slots=True)
+class _Cells:
+    """Render the cells of a block, whose scores all have the ``shared`` marks."""
 
+    known: Known
+    shared: tuple[MarkName, ...]
 
-def _compact_cell(cell: Cell | None, known: Known) -> list[str]:
-    """Return the score, and below it the interval and the group."""
-    if cell is None or cell.estimate is None:
-        return [text(cell.state) if cell else ""]
-    below = f"{ends(cell.estimate)} {cell.group}".strip()
-    return [f"{_score(cell, cell.estimate, known)}<small>{text(below)}</small>"]
+    def show(self, cell: Cell | None) -> list[str]:
+        """Return the score, the interval with its bar, and the group, in three columns."""
+        if cell is None or cell.estimate is None:
+            return [text(cell.state) if cell else "", "", ""]
+        return [self._score(cell, cell.estimate), interval_cell(cell.estimate), text(cell.group)]
 
+    def show_compact(self, cell: Cell | None) -> list[str]:
+        """Return the score, and below it the interval and the group."""
+        if cell is None or cell.estimate is None:
+            return [text(cell.state) if cell else ""]
+        below = f"{ends(cell.estimate)} {cell.group}".strip()
+        return [f"{self._score(cell, cell.estimate)}<small>{text(below)}</small>"]
 
-def _score(cell: Cell, one: Estimate, known: Known) -> str:
-    """Return a score with its marks, as a link to its run. The best one is bold."""
-    key = known.get((cell.run, cell.timestamp))
-    mark = INCOMPLETE if cell.state == "incomplete" else ""
-    mark += NOT_PUBLISHABLE if cell.result and not cell.result.publishable else ""
-    shown = percent(one.value)
-    value = link(join_key("run", key), shown) if key else text(shown)
-    bold = f"<strong>{value}</strong>" if cell.best else value
-    return f'{bold}<span class="sign">{mark}</span>'
+    def _score(self, cell: Cell, one: Estimate) -> str:
+        """Return a score with its marks, as a link to its run. The best one is bold."""
+        key = self.known.get((cell.run, cell.timestamp))
+        shown = percent(one.value)
+        value = link(join_key("run", key), shown) if key else text(shown)
+        bold = f"<strong>{value}</strong>" if cell.best else value
+        return f"{tag_marks(own_marks(cell, self.shared))} {bold}".lstrip()

@@ -17,7 +17,8 @@ from assay.report.pages.model.documents import (
     QaDocument,
 )
 from assay.report.pages.section import Section, join_key
-from assay.report.pages.words import count, day, duration
+from assay.report.pages.words import count, day
+from assay.report.text import duration
 from assay.runs.stores.bench_files import BenchFile, Spread
 from assay.types import ModelIdentity
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from assay.prompts import name_parts
 from assay.report.pages.run.data import RunData, RunSample
 from assay.report.pages.section import join_key
-from assay.types import Prompt
 
 CHUNK = 400_000  # characters of the texts that are packed together
 LONGEST_DETAIL = 200  # characters of a detail in the index; texts have all of it
@@ -82,7 +82,7 @@ def build_index(data: RunData) -> Any:
     samples = list(data.samples())
     return {
         "run": data.source.key,
-        "model": entry.model,
+        "model": data.source.model,
         "benchmark": f"{entry.benchmark}{entry.selection}",
         "tasks": list(data.tasks),
         "clusters": clusters,
@@ -138,18 +138,10 @@ def build_texts(data: RunData, number: int) -> Any:
 def _build_task(data: RunData, task: str) -> Any:
     prompt = data.prompts.get(task)
     return {
-        "prompt": None if prompt is None else _messages(prompt),
-        "statement": _messages(data.statements[task]) if task in data.statements else [],
+        "prompt": None if prompt is None else name_parts(prompt),
+        "statement": name_parts(data.statements[task]) if task in data.statements else [],
         "samples": [_build_sample(sample) for sample in data.tasks[task]],
     }
-
-
-def _messages(prompt: Prompt) -> list[list[str]]:
-    if prompt.messages:
-        return [[message.role, message.content] for message in prompt.messages]
-    if prompt.suffix is not None:
-        return [["prefix", prompt.text], ["suffix", prompt.suffix]]
-    return [["text", prompt.text]]
 
 
 def _build_sample(sample: RunSample) -> Any:

@@ -15,6 +15,7 @@ from assay.report.pages.run.outcomes import Outcome, find_outcome
 from assay.report.pages.sources import RunSource
 from assay.report.run_benchmarks import loader_of
 from assay.runs import RunReader
+from assay.runs.checks.run_folder import check_folder
 from assay.runs.result import SampleResult, read_samples
 from assay.types import Prompt
 
@@ -61,6 +62,8 @@ def load_run_data(source: RunSource, load: Callable[[str], Benchmark]) -> RunDat
     """
     if source.folder is None:
         return RunData(source, {}, {}, "The run's folder is missing.")
+    if source.entry.result is not None:
+        check_folder(source.entry.result, source.folder)
     reader = RunReader(source.folder)
     by_task: dict[str, list[SampleResult]] = {}
     if source.entry.result is not None:

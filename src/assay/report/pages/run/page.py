@@ -10,11 +10,15 @@ from assay.report.pages.run.blocks import index_name
 from assay.report.pages.run.data import RunData
 from assay.report.pages.run.scores import list_checks, render_tables, render_tiles
 from assay.report.pages.section import PageLink, Section, join_key
-from assay.report.pages.words import could_show, count, day, duration, ends, percent
+from assay.report.pages.words import could_show, count, day, ends, percent
 from assay.report.summary import describe_settings
-from assay.report.text import describe_gap
+from assay.report.text import advise_on_form, duration, label_mark
 from assay.runs import Result
+from assay.runs.marks import MARKS, MarkName, list_marks
+from assay.runs.result import Timing
 from assay.types import Estimate
+
+MARK_CLASSES = {"defect": "bad", "property": "soft"}
 
 
 def render_run(data: RunData, comparisons: Sequence[PageLink] = ()) -> Section:
@@ -29,7 +33,7 @@ def render_run(data: RunData, comparisons: Sequence[PageLink] = ()) -> Section:
         '<header class="title">',
         f'<p class="eyebrow">{text(entry.benchmark)}{text(entry.selection)}'
         f" · {text(day(entry.timestamp))}</p>",
-        f"<h1>{text(entry.model)}</h1>",
+        f"<h1>{text(data.source.model)}</h1>",
         f'<p class="settings">{_settings(result)}</p>' if result else "",
         "</header>",
         _headline(result) if result else _unfinished(data),
@@ -41,7 +45,7 @@ def render_run(data: RunData, comparisons: Sequence[PageLink] = ()) -> Section:
         "</noscript>",
         _protocol(data),
     ]
-    title = f"{entry.model} on {entry.benchmark}"
+    title = f"{data.source.model} on {entry.benchmark}"
     return Section(key, title, "".join(parts), (index_name(data.source.key),))
 
 
@@ -66,8 +70,8 @@ def _headline(result: Result) -> str:
         ("Solved", f"{scores.passed:,} of {scores.total:,}"),
         ("Samples", _samples(result)),
         ("Tokens generated", f"{timing.tokens_generated:,}" if timing.tokens_generated else ""),
-        ("Generating", duration(timing.inference_s) if timing.inference_s else ""),
-        ("Judging", f"{duration(timing.judging_cpu_s)} CPU"),
+        ("Tokens reused", f"{timing.reused_tokens:,}" if timing.reused_tokens else ""),
+        *_times(timing),
         ("Cost", "" if timing.cost is None else f"${timing.cost:.4f}"),
     ]
     return (
@@ -79,6 +83,20 @@ def _headline(result: Result) -> str:
         f'<p class="could">{text(could_show(one.problems))}</p>'
         f'</div><div class="aside">{render_tiles(result)}{facts(rows)}</div></div>'
     )
+
+
+def _times(timing: Timing) -> list[tuple[str, str]]:
+    """Return wall times. Earlier versions recorded only sums of requests, which overlap."""
+    judging = f"{duration(timing.judging_cpu_s)} CPU"
+    if timing.whole_s is None:
+        requests = duration(timing.inference_s) if timing.inference_s else ""
+        return [("Sum of all requests", requests), ("Judging", judging)]
+    wall = {
+        "Waiting for the model": timing.loading_s, "Generating": timing.generating_s,
+        "Judging": timing.judging_s, "Whole run": timing.whole_s,
+    }  # fmt: skip
+    found = [(name, duration(seconds)) for name, seconds in wall.items() if seconds]
+    return [*found, ("CPU time of programs", judging.removesuffix(" CPU"))]
 
 
 def _samples(result: Result) -> str:
@@ -108,33 +126,46 @@ def _unfinished(data: RunData) -> str:
 def _marks(result: Result) -> str:
     shown = "".join(
         f'<li class="mark {kind}"><strong>{text(name)}</strong> {text(what)}</li>'
-        for kind, name, what in list_marks(result)
+        for kind, name, what in list_remarks(result)
     )
     return f'<ul class="marks" aria-label="Marks">{shown}</ul>' if shown else ""
 
 
-def list_marks(result: Result) -> Iterator[tuple[str, str, str]]:
-    """Yield the kind, name and explanation of everything that qualifies a result."""
+def list_remarks(result: Result) -> Iterator[tuple[str, str, str]]:
+    """Yield the class, name and explanation of everything that qualifies a result.
+
+    Defects come first, then properties, and last what has no mark.
+    """
+    details: dict[MarkName, list[str]] = {}
+    for one in list_marks(result):
+        details.setdefault(one.name, []).append(one.detail)
+    for name, phrases in details.items():
+        phrase = "; ".join(phrases)
+        shown = f"{phrase[0].upper()}{phrase[1:]}.{_counted_as_failed(result, name)}"
+        unpublished = " Not publishable." if MARKS[name].blocks else ""
+        yield MARK_CLASSES[MARKS[name].kind], label_mark(name), f"{shown}{unpublished}"
+    yield from _list_unmarked(result)
+
+
+def _counted_as_failed(result: Result, name: MarkName) -> str:
+    failed = result.results.left_out_as_failed
+    one = failed.pass_at.get(1) if failed and name == "invalid" else None
+    return f" Counted as failed, pass@1 is {percent(one.value)} %." if one else ""
+
+
+def _list_unmarked(result: Result) -> Iterator[tuple[str, str, str]]:
     scores = result.results
-    if gap := describe_gap(result.coverage):
-        yield "bad", "incomplete", f"{gap}. The score covers only these."
-    if scores.invalid:
-        failed = scores.left_out_as_failed
-        one = failed.pass_at.get(1) if failed else None
-        more = f" Counted as failed, pass@1 is {percent(one.value)} %." if one else ""
-        samples = count(scores.invalid, "sample")
-        yield "invalid", "invalid", f"{samples} could not be judged and are left out.{more}"
     if scores.unscorable:
         tasks = ", ".join(scores.unscorable)
         yield "invalid", "unscorable", f"The reference fails here: {tasks}."
     if scores.unsupported:
         yield "invalid", "unsupported", f"The sandbox cannot run {', '.join(scores.unsupported)}."
+    if advice := advise_on_form(result):
+        yield "bad", "advice", advice
     if scores.truncated:
         yield "bad", "truncated", f"{count(scores.truncated, 'answer')} hit the token limit."
     if scores.errors:
         yield "bad", "errors", f"{count(scores.errors, 'request')} got no answer."
-    if shared := scores.integrity.get("shared", 0):
-        yield "soft", "shared", f"{count(shared, 'verdict')} could be forged by the program."
     if result.timing.reused:
         yield (
             "soft",
@@ -144,8 +175,6 @@ def list_marks(result: Result) -> Iterator[tuple[str, str, str]]:
     if result.flaky:
         yield "bad", "flaky", f"{count(len(result.flaky), 'verdict')} changed when repeated."
     yield from list_checks(result)
-    if reasons := "; ".join(result.not_publishable):
-        yield "soft", "not publishable", f"{reasons[0].upper()}{reasons[1:]}."
 
 
 def _protocol(data: RunData) -> str:
