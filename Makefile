@@ -9,9 +9,9 @@ BENCHMARK ?= humaneval
 SAMPLES ?= 0
 PROBLEMS ?= $(SAMPLES)
 NUM_SAMPLES ?= 1
-TEMPERATURE ?= 0
+TEMPERATURE ?=
 MAX_TOKENS ?=
-PROMPT_STRATEGY ?= standard
+PROMPT_STRATEGY ?= default
 RESULTS_DIR ?= results
 TEXT ?= wikitext-2
 TEXT_BYTES ?= 65536
@@ -23,7 +23,7 @@ JOBS ?= $(shell n=$$(nproc); echo $$((n < 4 ? n : 4)))
 TEST_JOBS ?= $(shell echo $$((2 * $(JOBS))))
 PYTEST ?=
 EVAL = $(BIN)/assay eval $(1) --model "$(CHECKPOINT)" --problems $(PROBLEMS) --n-samples $(NUM_SAMPLES) \
-	--temperature $(TEMPERATURE) $(if $(MAX_TOKENS),--max-tokens $(MAX_TOKENS)) --prompt-strategy $(PROMPT_STRATEGY) \
+	$(if $(TEMPERATURE),--temperature $(TEMPERATURE)) $(if $(MAX_TOKENS),--max-tokens $(MAX_TOKENS)) --prompt-strategy $(PROMPT_STRATEGY) \
 	--results-dir "$(RESULTS_DIR)"
 
 .PHONY: help eval suite eval-humaneval eval-mbpp eval-bigcodebench eval-all eval-perplexity results-history leaderboard view \

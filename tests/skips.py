@@ -10,13 +10,13 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
+from assay.sandbox.environments.interpreters import DEFAULT, choose
 from tests.browser.chromium import find_browser
 
 # Beside the checkout, or wherever the user says; read before the settings are cleared.
@@ -95,8 +95,8 @@ LACKS = (
     Lack("the runtime here is somebody else's", is_true_by_itself),
     Lack(r"shared/data|needs BigCodeBench's data|the data of .+ is not here", has_no_shared_data),
     Lack(" has no (?!folder of packages)", is_true_by_itself),  # a file of the shared data
-    Lack("the hashes are those of Python 3.11", lambda: sys.version_info[:2] != (3, 11)),
-    Lack("environment 'bigcodebench' is missing", lambda: sys.version_info[:2] != (3, 11)),
+    Lack("Python 3.11|'bigcodebench' is missing", lambda: choose().minor != DEFAULT),
+    Lack("needs Python", is_true_by_itself),  # of other versions than the one that runs the tests
     Lack("cgroup version 1", lambda: not Path("/sys/fs/cgroup/memory").exists()),
     Lack("no (cgroup|control group) can be made", has_no_cgroups),
     Lack("/usr/bin/python3|the system's Python is older", has_old_system_python),

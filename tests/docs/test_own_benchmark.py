@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 from assay.benchmarks.own import problems, settings
+from assay.borders.arguments import BOUNDS
 from tests.conftest import Cli, write_completions
 
 GUIDE = Path(__file__).parents[2] / "docs" / "guides" / "own-benchmark.md"
@@ -59,4 +60,4 @@ def test_a_file_can_name_another(assay: Cli, tmp_path: Path) -> None:
 
 def test_the_page_lists_every_key() -> None:
     listed = set(re.findall(r"`(\w+)`", GUIDE.read_text()))
-    assert {*settings.KEYS, *problems.KEYS, *settings.BOUNDS, *settings.COMPARISONS} <= listed
+    assert {*settings.KEYS, *problems.KEYS, *BOUNDS, *settings.COMPARISONS} <= listed

@@ -26,6 +26,7 @@ from assay.progress import Silent
 from assay.prompts import strategies
 from assay.protocol import PromptSettings, Protocol
 from assay.quality.decision import EXIT_CODES
+from assay.runs.marks import MARKS
 from assay.runs.result_json import render_result
 from assay.sandbox.selftest.attacks import BATTERY
 from assay.selection import methods
@@ -190,6 +191,15 @@ def test_every_key_of_a_result_is_documented(result: dict[str, Any]) -> None:
     last = {name.rpartition(".")[2] for name in keys(result)}
     named = {part for name in documented_keys() for part in re.split(r"[.\[\]<>]+", name)}
     assert last - {"pass_at_2"} <= named
+
+
+def test_the_table_of_marks_is_that_of_the_code() -> None:
+    section = (DOCS / "results.md").read_text().partition("### Marks")[2].partition("\n### ")[0]
+    lines = [line for line in section.splitlines() if line.startswith("| `")]
+    assert lines == [
+        f"| `{name}` | {mark.kind} | {'no' if mark.blocks else 'yes'} | {mark.meaning} |"
+        for name, mark in MARKS.items()
+    ]
 
 
 def test_every_documented_key_is_in_a_result(result: dict[str, Any]) -> None:

@@ -177,7 +177,7 @@ def test_a_run_without_any_verdict_is_no_success(assay: Cli, tmp_path: Path) -> 
 
 
 def test_what_the_system_refuses_is_one_line(assay: Cli, tmp_path: Path) -> None:
-    refused(assay("eval", "mini", "--model", "x" * 300), "File name too long")
+    refused(assay("eval", "mini", "--model", "x" * 300), "is too long for the name of a file")
     refused(assay("compare", ".", "x"), ".: no such result")
     shell = " ".join(ASSAY) + " passk 10 5 1 > /dev/full"
     done = subprocess.run(["sh", "-c", shell], cwd=tmp_path, capture_output=True, text=True)

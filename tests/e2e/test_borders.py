@@ -131,7 +131,7 @@ def check_refused(done: Done, *words: str) -> None:
 
 def check_warned(done: Done) -> None:
     """One file that cannot be read is one line, and not the end of the list."""
-    assert done.code == 0, done
+    assert done.code == 3, done
     assert len(done.err.splitlines()) == 1, done.err
     assert done.err.startswith("warning: ")
 

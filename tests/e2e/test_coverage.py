@@ -11,6 +11,7 @@ import pytest
 from assay.types import Benchmark
 from tests.conftest import references, write_completions
 from tests.in_process import Done, run_command
+from tests.runs.consistent import rehash
 
 INCOMPLETE = 3
 
@@ -43,8 +44,8 @@ def test_generation_errors_make_a_score_incomplete(tmp_path: Path, half: Path) -
     heading, *lines = done.out.splitlines()
     assert heading == "incomplete: 8 of 20 problems judged. The score covers only these."
     marks = [line.strip() for line in lines if "not publishable" in line]
-    assert "marked    not publishable: 8 of 20 problems were judged" in marks
-    assert "marked    not publishable: 12 of 20 samples have no verdict" in marks
+    assert "marked    !partial (not publishable): 8 of 20 problems were judged" in marks
+    assert "marked    !partial (not publishable): 12 of 20 samples have no verdict" in marks
     assert "incomplete: 8 of 20 problems judged" in assay(tmp_path, "history").out
 
 
@@ -150,7 +151,7 @@ def test_a_selection_of_problems_is_named(tmp_path: Path, whole: Path) -> None:
         done = assay(tmp_path, "eval", "mini", "--model", f"replay:{whole}", flag, count)
         assert done.code == 0
         assert done.out.startswith(f"mini{label} · ")
-        assert f"not publishable: {count} of 20 problems were selected" in done.out
+        assert f"!partial (not publishable): {count} of 20 problems were selected" in done.out
     listed = assay(tmp_path, "history").out
     assert "mini[:3]" in listed
     assert "mini[:4]" in listed
@@ -271,12 +272,13 @@ def test_results_of_another_protocol_version_are_their_own_kind(
 ) -> None:
     result = result_of(tmp_path, "score", whole, "--benchmark", "mini")
     path = tmp_path / "results" / f"{result['run']}.json"
-    old = {k: v for k, v in result.items() if k not in ("coverage", "not_publishable")}
+    old = {k: v for k, v in result.items() if k not in ("coverage", "not_publishable", "marks")}
     for name in ("version", "asking", "origin"):
         del old["protocol"][name]
+    old["protocol"] = rehash(old["protocol"])
     old_path = path.with_name("mini_20250101_000000.json")
     old_path.write_text(json.dumps({**old, "run": old_path.stem}))
     assert "mini_20250101_000000" in assay(tmp_path, "history").out
     done = assay(tmp_path, "compare", old_path.stem, result["run"])
-    assert (done.code, "protocols differ (version: 1 / 2)" in done.err) == (2, True)
+    assert (done.code, "protocols differ (version: 1 / 3)" in done.err) == (2, True)
     assert assay(tmp_path, "compare", old_path.stem, old_path.stem).code == 0

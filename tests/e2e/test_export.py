@@ -9,10 +9,12 @@ from typing import Any
 
 import pytest
 
-from assay import runs
+from assay import codec, runs
 from assay.cli._output import INCOMPLETE
+from assay.protocol import Protocol
 from assay.report.export import export
 from assay.runs.result import GroupResult
+from assay.scoring import coverage, estimates, tally
 from assay.types import Benchmark, Verdict
 from tests.conftest import Cli, broken, references, write_completions
 
@@ -88,10 +90,19 @@ def test_results_of_bigcodebench(assay: Cli, run: dict[str, Any], tmp_path: Path
 @pytest.fixture
 def with_invalid(run: dict[str, Any], tmp_path: Path) -> dict[str, Any]:
     """The same run with the first sample, a right one, not judged, and another not generated."""
-    folder = runs.RunWriter(tmp_path / "results" / run["run"])
-    first = next(iter(folder.verdicts))
-    folder.add_verdict(Verdict(*first, "invalid", "sandbox-error", "the engine is gone"))
-    folder.add_verdict(Verdict(first[0], 1, "invalid", "generation-error", "HTTP 500"))
+    place = tmp_path / "results" / run["run"]
+    path = place / "verdicts.jsonl"
+    first, *others = path.read_text().splitlines(keepends=True)
+    path.write_text("".join(others))
+    folder = runs.RunWriter(place)
+    key = json.loads(first)["task_id"], 0
+    folder.add_verdict(Verdict(*key, "invalid", "sandbox-error", "the engine is gone"))
+    folder.add_verdict(Verdict(key[0], 1, "invalid", "generation-error", "HTTP 500"))
+    recorded = json.loads((place / "protocol.json").read_text())
+    protocol = codec.from_json(Protocol, {k: v for k, v in recorded.items() if k != "hash"})
+    tallies = tally([one["task_id"] for one in run["problems"]], folder.verdicts.values())
+    counted = coverage(tallies, 1, len(tallies))
+    runs.write_result(runs.build_result(folder, protocol, tallies, counted, estimates(tallies)))
     folder.close()
     return run
 
@@ -103,7 +114,7 @@ def test_what_could_not_be_judged_is_nobodys_failure(
     judged, right = run["results"]["samples"] - 1, run["results"]["samples_passed"] - 1
     target = tmp_path / "samples.jsonl"
     done = assay("export", run["run"], "--format", "human-eval", "--output", target)
-    assert done.stderr == (
+    assert done.stderr.splitlines(keepends=True)[-1] == (
         "2 samples could not be judged. The exported results and scores leave them out.\n"
     )
     assert done.returncode == INCOMPLETE
@@ -152,7 +163,7 @@ def test_more_tests_have_a_score_if_they_were_executed(
     folder.add_verdict(Verdict(*keys[0], "fail", "timeout", groups={"base": (2, 2)}))
     folder.add_verdict(Verdict(*keys[1], "fail", "no-code"))
     folder.close()
-    result = runs.find_result(run["run"], tmp_path / "results")
+    result = runs.read_result(tmp_path / "results" / f"{run['run']}.json")
     groups = {"base": GroupResult(1.0, {}), "plus": GroupResult(1.0, {})}
     grouped = replace(result, results=replace(result.results, groups=groups))
     _, path = export(grouped, place, "evalplus", tmp_path / "plus.jsonl").paths

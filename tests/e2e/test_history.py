@@ -13,6 +13,7 @@ import pytest
 
 from assay.runs.result import SCHEMA
 from tests.in_process import run_command
+from tests.runs.consistent import make_consistent
 from tests.test_protocol import BASE
 
 
@@ -24,10 +25,12 @@ def write_result(
     protocol = json.loads(json.dumps({**BASE.to_json(), "benchmark": benchmark}))
     protocol["decoding"] |= changes.get("decoding", {})
     protocol["asking"] |= changes.get("asking", {})
-    interval = {"low": 0.3, "high": 0.5, "problems": 164}
+    protocol |= changes.get("judging", {})
+    interval = {"low": 0.3, "high": 0.5, "problems": 10}
+    problems = [{"task_id": f"t/{i}", "n": 1, "passed": int(i < 4)} for i in range(10)]
     result = {
         "schema": SCHEMA, "benchmark": benchmark, "model": model, "run": run,
-        "timestamp": f"{day}T12:00:00+00:00", "protocol": protocol, "problems": [],
+        "timestamp": f"{day}T12:00:00+00:00", "protocol": protocol, "problems": problems,
         "results": {"invalid": 0, "pass_at_1": 0.4, "intervals": {"pass_at_1": interval}},
         "model_identity": {
             "engine": changes.get("engine", "gguf"), "prompt_form": "chat",
@@ -35,7 +38,7 @@ def write_result(
         },
     }  # fmt: skip
     folder.mkdir(exist_ok=True)
-    (folder / f"{run}.json").write_text(json.dumps(result))
+    (folder / f"{run}.json").write_text(json.dumps(make_consistent(result)))
     return run
 
 
@@ -55,7 +58,8 @@ def listed(folder: Path, *arguments: str) -> list[str]:
 
 
 def test_settings_are_listed_where_runs_differ(results: Path) -> None:
-    headings, *_, oldest = listed(results)
+    headings, *_, oldest, legend = listed(results)
+    assert legend.startswith("unrecorded: ")
     columns = headings.split()
     for name in ("temperature", "top-p", "form", "engine", "format"):
         assert name in columns
@@ -80,13 +84,21 @@ def test_every_setting_of_a_protocol_can_be_told_apart(results: Path) -> None:
     assert {"top-k", "seed"} <= set(listed(results)[0].split())
 
 
+def test_the_python_that_judged_is_listed_where_runs_differ(results: Path) -> None:
+    assert "python" not in listed(results)[0].split()
+    write_result(results, "2026-04-01", "qwen", judging={"python": "cpython 3.12"})
+    headings, newest, *_ = listed(results)
+    assert "python" in headings.split()
+    assert "cpython 3.12" in newest
+
+
 def test_nobody_knows_how_recorded_completions_were_asked_for(results: Path) -> None:
     """They were listed with temperature 0 and top-p 0."""
     run = write_result(results, "2026-04-01", "recorded", decoding={"temperature": 0, "top_p": 0})
     path = results / f"{run}.json"
     content = json.loads(path.read_text())
     content["protocol"]["origin"] = "ef" * 32
-    path.write_text(json.dumps(content))
+    path.write_text(json.dumps(make_consistent(content)))
     newest, *_ = csv.DictReader(io.StringIO("\n".join(listed(results, "--csv"))))
     assert newest["model"] == "recorded"
     known = {name: newest[name] for name in ("temperature", "top-p", "max-tokens", "thinking")}
@@ -148,7 +160,7 @@ def test_a_damaged_file_is_one_line_and_not_the_end(results: Path) -> None:
     (results / "foreign").mkdir()
     (results / "foreign" / "run.json").write_text("[[")
     done = run_command("history", folder=results.parent)
-    assert done.code == 0
-    assert len(done.out.splitlines()) == 4
+    assert done.code == 3
+    assert len(done.out.splitlines()) == 5  # headings, three runs and a mark
     assert len(done.err.splitlines()) == 2
     assert all(line.startswith("warning: ") for line in done.err.splitlines())

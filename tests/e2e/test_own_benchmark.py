@@ -14,6 +14,7 @@ from assay.report.pages.run.data import load_run_data
 from assay.report.pages.sources import open_sources
 from assay.runs import RunReader
 from tests.conftest import Cli
+from tests.runs.consistent import rehash
 
 OWN = """\
 name: toys
@@ -131,7 +132,11 @@ def test_a_run_of_someone_else_reveals_no_other_file(assay: Cli, own: Path, tmp_
     protocol = json.loads((folder / "protocol.json").read_text())
     for file, name in ((str(secret), "toys"), ("", str(secret))):
         (folder / "run.json").write_text(json.dumps({**about, "benchmark_file": file}))
-        (folder / "protocol.json").write_text(json.dumps({**protocol, "benchmark": name}))
+        changed = rehash({**protocol, "benchmark": name})
+        (folder / "protocol.json").write_text(json.dumps(changed))
+        path = folder.with_suffix(".json")
+        result = {**json.loads(path.read_text()), "benchmark": name, "protocol": changed}
+        path.write_text(json.dumps(result))
         shown = run(assay, "show", folder.name)
         assert "The prompt cannot be built again" in shown
         assert "hunter2" not in shown

@@ -173,3 +173,13 @@ def test_a_run_scored_from_a_file_is_shown(tmp_path: Path) -> None:
     assert "celsius_to_fahrenheit(0) gave 1" in printed
     passed = run_command("show", file, "0", "--sample", "1", folder=tmp_path).out
     assert "--- Verdict: pass" in passed
+
+
+def test_a_finished_run_shows_its_marks(tmp_path: Path) -> None:
+    answers = write_completions(tmp_path / "a.jsonl", [("mini/0", RIGHT), ("mini/1", "x = 1")])
+    scored = run_command("score", answers, "--benchmark", "mini", "--partial", folder=tmp_path)
+    name = Path(scored.out.split()[-1]).stem
+    listed = run_command("show", name, folder=tmp_path).out.splitlines()
+    assert [line.partition(":")[0] for line in listed[-2:]] == ["!partial", "recorded"]
+    title = run_command("show", name, "mini/0", folder=tmp_path).out.splitlines()[0]
+    assert title.endswith("pass · !partial recorded")

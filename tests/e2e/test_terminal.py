@@ -26,6 +26,7 @@ from assay.types import Benchmark
 from tests.conftest import ASSAY, broken, write_completions
 from tests.models.faulty_server import serving
 from tests.models.small_models import write_small
+from tests.runs.consistent import make_consistent, rehash
 from tests.runs.test_reading import RESULT
 
 # Recolours, retitles and clears; C1 and DEL; reverses; hides; fakes a line; is not Unicode.
@@ -78,15 +79,16 @@ def results(tmp_path: Path) -> Path:
         result |= {"model": HOSTILE, "benchmark": HOSTILE, "run": name}
         result["problems"] = [{"task_id": f"t{HOSTILE}", "n": 1, "passed": passed}]
         result["protocol"]["prompt_strategy"] = HOSTILE
-        result["protocol"]["hash"] = f"{HOSTILE}{day}"
-        (folder / f"{name}.json").write_text(json.dumps(result))
+        result["protocol"]["python"] = HOSTILE
+        result["results"]["pass_at_1"] = passed
+        (folder / f"{name}.json").write_text(json.dumps(make_consistent(result)))
     return folder
 
 
 def test_history(walk: Walk, results: Path) -> None:
     code, text = walk("history", "--results-dir", results)
     assert code == 0
-    assert len(text.splitlines()) == 3  # a heading and a line per run
+    assert len(text.splitlines()) == 4  # a heading, a line per run, and a mark
     assert r"\x1b[31m" in text
     code, text = walk("history", "--results-dir", results, "--json")
     assert json.loads(text)[0]["model"] == HOSTILE
@@ -95,13 +97,14 @@ def test_history(walk: Walk, results: Path) -> None:
 def test_compare(walk: Walk, results: Path) -> None:
     names = sorted(path.stem for path in results.glob("*.json"))
     code, text = walk("compare", *names, "--results-dir", results, "--force")
-    assert (code, len(text.splitlines())) == (0, 7)
+    assert (code, len(text.splitlines())) == (0, 8)
     other = json.loads((results / f"{names[1]}.json").read_text())
     other["protocol"][f"x{HOSTILE}"] = other["protocol"]["split"] = HOSTILE
+    other["protocol"] = rehash(other["protocol"])
     (results / f"{names[1]}.json").write_text(json.dumps(other))
     assert walk("compare", *names, "--results-dir", results)[0] == 2
     code, text = walk("compare", *names, "--results-dir", results, "--force")
-    assert (code, len(text.splitlines())) == (0, 8)
+    assert (code, len(text.splitlines())) == (0, 9)
 
 
 def test_eval_and_score_of_a_file_with_a_hostile_name(

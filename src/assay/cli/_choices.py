@@ -1,10 +1,17 @@
-"""Choices that help texts list.
+"""Choices that help texts list, and the options that say where programs are executed.
 
 The registries would import every plug-in for each command; ``tests/test_options.py`` compares these
 names with them.
 """
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from assay.cli._groups import JUDGING, add_options, in_group, option
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 def list_choices(names: tuple[str, ...]) -> str:
@@ -25,3 +32,29 @@ MODEL_HELP = (
     "Model file, Hugging Face folder, ENGINE:REFERENCE such as hf:OWNER/NAME, or default for the "
     f"built-in model. Engines: {', '.join(ENGINES)}."
 )
+python = option(
+    "--python",
+    group=JUDGING,
+    default="",
+    metavar="VERSION|PATH",
+    help="Python that judges programs: a version such as 3.12, found on PATH, by uv, pyenv or "
+    "conda, or a path. Default: 3.11 if it is found, else the Python that runs assay.",
+)
+# How programs are executed, in every command that does.
+sandbox_options = in_group(
+    JUDGING,
+    option("--sandbox", default="process", help=SANDBOX_HELP),
+    option("--sandbox-tier", default="auto", help=TIER_HELP),
+    python,
+    option(
+        "--workers",
+        type=int,
+        default=0,
+        help="Number of programs to judge at a time; 0 uses one per core.",
+    ),
+)
+
+
+def add_sandbox_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options that say where programs are executed."""
+    return add_options(command, *sandbox_options)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, get_args
 import click
 from click.core import ParameterSource
 
-from assay.cli._choices import AUTO, SANDBOX_HELP, SELECTIONS, TIER_HELP, list_choices
+from assay.cli._choices import AUTO, SELECTIONS, list_choices, sandbox_options
 from assay.cli._groups import (
     DATA,
     JUDGING,
@@ -260,7 +260,12 @@ def sampling_options(command: Callable[..., Any]) -> Callable[..., Any]:
             "pass10: 100 samples, otherwise as pass1. Explicit options override the preset.",
         ),
         option("--n-samples", type=int, default=1, help="Completions per problem or prompt."),
-        option("--temperature", type=float, default=0.0, help="Sampling temperature; 0 is greedy."),
+        option(
+            "--temperature",
+            type=float,
+            help="Sampling temperature; 0 is greedy, and gives one sample. Default: 0 with one "
+            "sample, 0.8 and top-k 40 with several.",
+        ),
         option(
             "--top-k",
             type=int,
@@ -289,7 +294,8 @@ def sampling_options(command: Callable[..., Any]) -> Callable[..., Any]:
         option(
             "--max-tokens",
             type=int,
-            help=f"Maximum tokens per completion. Default: {MAX_TOKENS}, or in evaluations "
+            help=f"Maximum tokens per completion. Default: {MAX_TOKENS}. In evaluations, the "
+            "benchmark's own default, or "
             f"{MAX_TOKENS_THINKING} if the model's chat template supports reasoning.",
         ),
         option(
@@ -340,18 +346,7 @@ def judging_options(command: Callable[..., Any]) -> Callable[..., Any]:
     )
     judging = in_group(
         JUDGING,
-        option(
-            "--sandbox",
-            default="process",
-            help=SANDBOX_HELP,
-        ),
-        option("--sandbox-tier", default="auto", help=TIER_HELP),
-        option(
-            "--workers",
-            type=int,
-            default=0,
-            help="Number of programs to judge at a time; 0 uses one per core.",
-        ),
+        *sandbox_options,
         prompt_imports,
         option(
             "--check-references",

@@ -13,7 +13,8 @@ import click
 from assay import codec
 from assay.borders.printable import clean_line, clean_text
 
-INCOMPLETE = 3  # exit code: the result is saved, but some problems or samples have no verdict
+# Exit code: a result without verdicts on some problems or samples, or a list without some runs.
+INCOMPLETE = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +54,23 @@ def echo_json(value: Any) -> None:
 def note(text: str) -> None:
     """Print one line on stderr."""
     echo(text, err=True)
+
+
+class LeftOut:
+    """The files that a list leaves out because they are damaged or contradict themselves."""
+
+    def __init__(self) -> None:
+        self._any = False
+
+    def warn(self, line: str) -> None:
+        """Print why a file is left out."""
+        self._any = True
+        echo(f"warning: {line}", err=True)
+
+    def exit_if_any(self) -> None:
+        """Exit with code 3 if a file was left out: the list is not complete."""
+        if self._any:
+            click.get_current_context().exit(INCOMPLETE)
 
 
 class StatusLine:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from assay import api
-from assay.cli._choices import SANDBOXES, TIER_HELP, list_choices
-from assay.cli._groups import FullGroup, add_options
+from assay.cli._choices import sandbox_options
+from assay.cli._groups import DATA, JUDGING, FullGroup, GroupedCommand, add_options, in_group
 from assay.cli._options import as_json, data_dir, option
 from assay.cli._output import echo, echo_json
 from assay.cli._problems import problem_options, with_selection
@@ -37,21 +37,17 @@ def check_options(command: Any) -> Any:
     """Add the options of a check. The command gets ``problems``, a ProblemSelection."""
     judging = (
         option(
-            "--repeat", metavar="N", type=int, default=3,
+            "--repeat", group=JUDGING, metavar="N", type=int, default=3,
             help="Number of times to judge every reference, to find flaky tests.",
         ),
-        option("--sandbox", default="process", help=f"Sandbox kind: {list_choices(SANDBOXES)}."),
-        option("--sandbox-tier", default="auto", help=TIER_HELP),
-        option(
-            "--workers", type=int, default=0,
-            help="Number of programs to judge at a time; 0 uses one per core.",
-        ),
+        *sandbox_options,
     )  # fmt: skip
     selected = with_selection(command)
-    return add_options(selected, *judging, *problem_options, data_dir, as_json)
+    selection = in_group(DATA, *problem_options)
+    return add_options(selected, *judging, *selection, data_dir, as_json)
 
 
-@benchmark.command()
+@benchmark.command(cls=GroupedCommand)
 @click.argument("name", metavar="FILE|NAME")
 @check_options
 def check(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import click
 
 from assay import codec
@@ -11,6 +13,7 @@ from assay.cli._options import as_json
 from assay.cli._output import echo, echo_json, note
 from assay.errors import UsageError
 from assay.report.text import table
+from assay.sandbox.environments import interpreters
 from assay.sandbox.environments import store as environments
 
 
@@ -36,11 +39,12 @@ class _Environments(FullGroup):
 
 @click.group(cls=_Environments)
 def env() -> None:
-    """Manage environments with the Python packages that some benchmarks need.
+    """Manage interpreters that judge programs, and the packages that some benchmarks need.
 
     \b
     Examples:
       assay env list
+      assay env python 3.11
       assay env bigcodebench
       assay env remove bigcodebench
     """
@@ -62,6 +66,40 @@ def list_all(as_json: bool) -> None:
     rows = [("environment", "state", "MB", "folder")]
     rows += [(s.name, s.state, str(s.size_mb or "-"), s.folder) for s in states]
     echo(*table(rows))
+
+
+@env.command()
+@click.argument("version", default="")
+@as_json
+def python(version: str, as_json: bool) -> None:
+    """Find the Python of a VERSION to judge programs with, or install it by uv.
+
+    Without VERSION, list all that are found on PATH, by uv, pyenv and conda. The default of
+    --python is marked.
+
+    \b
+    Examples:
+      assay env python
+      assay env python 3.11
+    """
+    found = [interpreters.install(version, note)] if version else interpreters.discover()
+    if as_json:
+        echo_json([codec.to_json(one) for one in found])
+    elif version:
+        echo(f"Python {found[0].version} is ready: {found[0].path}")
+    else:
+        default = os.path.realpath(interpreters.choose().path)
+        rows = [("Python", "found by", "path", "")]
+        rows += [
+            (
+                one.version,
+                one.source,
+                one.path,
+                "default" if os.path.realpath(one.path) == default else "",
+            )
+            for one in found
+        ]
+        echo(*table(rows))
 
 
 @env.command()

@@ -29,7 +29,7 @@ from assay.pipeline.suite.named import expand_suites
 from assay.pipeline.suite.suite import suite_of
 from assay.report.summary import summarize, summarize_strategies
 from assay.runs.compare import share_problems
-from assay.runs.publication import require_publishable
+from assay.runs.marks import require_publishable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -56,9 +56,10 @@ class ModelReferences(click.ParamType[str]):
 @option(
     "--prompt-strategy",
     group=PROMPT,
-    default="standard",
+    default="default",
     help=f"Prompt strategy: {list_choices(STRATEGIES)}; all evaluates and compares all of them. "
-    "upstream and upstream-cot are the prompts of the benchmark's authors, if it has them.",
+    "upstream and upstream-cot are the prompts of the benchmark's authors, if it has them. default "
+    "is the benchmark's own choice, which reproduces published scores.",
 )
 @option(
     "--publishable", group=GPU_CHECKS, is_flag=True,

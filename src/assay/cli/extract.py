@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from assay.cli._choices import python
 from assay.cli._options import as_json, data_dir, option, prompt_imports
 from assay.cli._output import Styled, echo, echo_json, echo_text
 from assay.cli._progress import ProgressDisplay
@@ -25,6 +26,7 @@ SHOWN = 6  # removed lines of a step, at each end
 @option("--benchmark", required=True, help="Benchmark that the samples belong to.")
 @option("--explain", is_flag=True, help="Show what every rule removed and added.")
 @prompt_imports
+@python
 @data_dir
 @as_json
 def extract(
@@ -32,6 +34,7 @@ def extract(
     benchmark: str,
     explain: bool,
     prompt_imports: PromptImports,
+    python: str,
     data_dir: Path | None,
     as_json: bool,
 ) -> None:
@@ -46,6 +49,7 @@ def extract(
         Path(),
         samples_file=samples_file,
         prompt_imports=prompt_imports,
+        python=python,
         data_dir=data_dir,
         partial=True,
     )

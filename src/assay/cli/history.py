@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING
 
 import click
 
 from assay.cli._options import as_json, option, results_dir
-from assay.cli._output import echo, echo_json, echo_text
+from assay.cli._output import LeftOut, echo, echo_json, echo_text
 from assay.cli._plots import plot_option, save_plot
 from assay.report import figures
 from assay.report.history import history_csv, history_table
 from assay.runs import RunFilter, list_runs
+from assay.runs.history import check_runs
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -59,8 +61,9 @@ def history(
       assay history --model qwen --benchmark humaneval --since 7d
     """
     wanted = RunFilter(model, benchmark, since)
-    found = list_runs(results_dir, lambda line: echo(f"warning: {line}", err=True))
-    runs = list(filter(wanted.admits, found))[:limit]
+    left_out = LeftOut()
+    found = list_runs(results_dir, left_out.warn)
+    runs = check_runs(itertools.islice(filter(wanted.admits, found), limit), left_out.warn)
     save_plot(plot_path, lambda: figures.draw_runs(runs))
     if as_json:
         echo_json([run.to_json() for run in runs])
@@ -72,3 +75,4 @@ def history(
         echo(f"None of the {len(found)} runs in {results_dir} match the filters. Drop a filter.")
     else:
         echo(f"No runs in {results_dir}. Start one with `assay eval`.")
+    left_out.exit_if_any()

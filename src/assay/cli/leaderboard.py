@@ -15,7 +15,7 @@ from assay.borders.yaml_files import parse_yaml
 from assay.cli._choices import list_choices
 from assay.cli._groups import DATA, OUTPUT, GroupedCommand
 from assay.cli._options import NumberRange, option, results_dir
-from assay.cli._output import Styled, echo
+from assay.cli._output import LeftOut, Styled, echo
 from assay.cli._plots import plot_option, save_plot
 from assay.errors import RunError, UsageError
 from assay.report import figures
@@ -109,7 +109,8 @@ def leaderboard(
       assay leaderboard --columns size,bits,per-gb --pareto size
     """
     wanted = RunFilter(model, benchmark)
-    found = collect_runs(results, results_dir, lambda line: echo(f"warning: {line}", err=True))
+    left_out = LeftOut()
+    found = collect_runs(results, results_dir, left_out.warn)
     runs = list(filter(wanted.admits, found))
     if not runs:
         raise RunError(_describe_nothing(len(found), results or (str(results_dir),)))
@@ -125,6 +126,7 @@ def leaderboard(
     board = _select_block(board, block)
     save_plot(plot_path, lambda: figures.draw_board(board))
     _print(board, form, output)
+    left_out.exit_if_any()
 
 
 def _describe_nothing(count: int, places: Sequence[str]) -> str:
@@ -168,6 +170,6 @@ def _print(board: Leaderboard, form: str, output: Path | None) -> None:
         echo(str(output))
     elif form == "table":
         for line in table_lines(board):
-            echo(tuple(Styled(span.text, bold=True) if span.bold else span.text for span in line))
+            echo(tuple(Styled(span.text, span.colour, bold=span.bold) for span in line))
     else:
         echo(*render(board, form).splitlines())

@@ -12,6 +12,7 @@ from assay.cli._options import as_json, data_dir, model_options, option, prompt_
 from assay.cli._output import Styled, echo, echo_json, echo_text
 from assay.cli._progress import ProgressDisplay
 from assay.pipeline.problem_prompt import ProblemPrompt, PromptConfig, build_problem_prompt
+from assay.prompts import name_parts
 
 
 @click.command(cls=GroupedCommand)
@@ -20,10 +21,10 @@ from assay.pipeline.problem_prompt import ProblemPrompt, PromptConfig, build_pro
 @option(
     "--strategy",
     group=PROMPT,
-    default="standard",
+    default="default",
     envvar="ASSAY_PROMPT_STRATEGY",
     help=f"Prompt strategy: {list_choices(STRATEGIES)}; upstream and upstream-cot if the benchmark "
-    "has them.",
+    "has them. default is the benchmark's own choice.",
 )
 @option(
     "--model",
@@ -58,11 +59,7 @@ def prompt(benchmark: str, task: str, as_json: bool, **settings: Any) -> None:
 def _parts(found: ProblemPrompt) -> list[tuple[str, str]]:
     """Return the parts of what is sent, each with a heading that is not sent."""
     prompt, rendered = found.prompt, found.rendered
-    parts: list[tuple[str, str]] = [("text", rendered.text if rendered else prompt.text)]
-    if rendered is None and prompt.messages:
-        parts = [(message.role, message.content) for message in prompt.messages]
-    if rendered is None and prompt.suffix is not None:
-        parts = [("prefix", prompt.text), ("suffix", prompt.suffix)]
+    parts = [("text", rendered.text)] if rendered else name_parts(prompt)
     if prompt.stop:
         parts.append(("stop words", " ".join(map(repr, prompt.stop))))
     if rendered is not None and rendered.tokens:

@@ -8,7 +8,7 @@ import click
 
 from assay import api
 from assay.cli._options import data_dir, option, results_dir
-from assay.cli._output import echo
+from assay.cli._output import LeftOut, echo
 from assay.cli._progress import ProgressDisplay
 
 
@@ -37,9 +37,11 @@ def report(
       assay report humaneval_20261116_170138 --output mine.html
       assay report results/original results/quantised --title "Q4 against F16"
     """
+    left_out = LeftOut()
     with ProgressDisplay("report", quiet=False) as display:
         written = api.write_report(
             references, output, results_dir=results_dir, title=title, data_dir=data_dir,
-            reporter=display,
+            reporter=display, warn=left_out.warn,
         )  # fmt: skip
     echo(f"{written}  {written.stat().st_size / 1e6:.1f} MB")
+    left_out.exit_if_any()

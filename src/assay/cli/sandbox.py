@@ -9,7 +9,7 @@ import click
 
 from assay import codec
 from assay.borders.printable import quantity
-from assay.cli._choices import SANDBOXES, TIER_HELP, list_choices
+from assay.cli._choices import SANDBOXES, TIER_HELP, list_choices, python
 from assay.cli._groups import FullGroup
 from assay.cli._options import as_json, option
 from assay.cli._output import echo, echo_json, note
@@ -80,15 +80,16 @@ def build(base: str, rootfs: Path | None) -> None:
 
 
 @sandbox.command()
+@python
 @as_json
-def doctor(as_json: bool) -> None:
+def doctor(python: str, as_json: bool) -> None:
     """Show which tiers this machine supports, what each guarantees, and how to enable others.
 
     \b
     Example:
       assay sandbox doctor
     """
-    found = diagnose()
+    found = diagnose(python)
     if as_json:
         echo_json(found)
     else:
@@ -106,8 +107,9 @@ def doctor(as_json: bool) -> None:
     help=f"Sandbox kind to test: {list_choices(SANDBOXES)}.",
 )  # fmt: skip
 @option("--sandbox-tier", "tier", default="auto", help=TIER_HELP)
+@python
 @as_json
-def selftest(kind: str, tier: str, as_json: bool) -> None:
+def selftest(kind: str, tier: str, python: str, as_json: bool) -> None:
     """Attack the sandbox on this machine, and report which guarantees hold.
 
     Takes about half a minute on an idle machine. The exit code is 2 if an attack succeeds against
@@ -117,7 +119,7 @@ def selftest(kind: str, tier: str, as_json: bool) -> None:
     Example:
       assay sandbox selftest --sandbox-tier landlock
     """
-    opened = open_sandbox(kind, 1, tier)
+    opened = open_sandbox(kind, 1, tier, python)
     observations = []
     with ProgressDisplay("sandbox", quiet=as_json) as display, contextlib.closing(opened):
         for observation in run_battery(opened):

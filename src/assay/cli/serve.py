@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from assay.borders.tokens import read_token
-from assay.cli._choices import SANDBOX_HELP, TIER_HELP
+from assay.cli._choices import SANDBOX_HELP, TIER_HELP, python
 from assay.cli._groups import ACCESS, DATA, JUDGING, LOAD, OUTPUT, GroupedCommand
 from assay.cli._options import data_dir, option
 from assay.cli._output import echo
@@ -54,6 +54,7 @@ HOST, PORT = "127.0.0.1", 8080
 )
 @option("--sandbox", group=JUDGING, default="process", help=SANDBOX_HELP)
 @option("--sandbox-tier", group=JUDGING, default="auto", help=TIER_HELP)
+@python
 @option(
     "--benchmark",
     "benchmarks",
@@ -151,6 +152,7 @@ def serve(
     workers: int,
     sandbox: str,
     sandbox_tier: str,
+    python: str,
     benchmarks: tuple[str, ...],
     queue: int,
     client_quota: int,
@@ -192,6 +194,7 @@ def serve(
         workers=workers,
         sandbox=sandbox,
         sandbox_tier=sandbox_tier,
+        python=python,
         benchmarks=benchmarks,
         data_dir=data_dir,
         queue=queue,
@@ -212,4 +215,5 @@ def serve(
 def announce(server: JudgeServer) -> None:
     """Print where the server is."""
     found = server.service.capabilities
-    echo(f"assay serve: {server.url}  ({found.kind}, tier {found.tier}; press Ctrl-C to stop)")
+    what = f"{found.kind}, tier {found.tier}, {found.python}"
+    echo(f"assay serve: {server.url}  ({what}; press Ctrl-C to stop)")

@@ -20,6 +20,7 @@ from assay.report.inspection import (
     status_of,
 )
 from assay.report.samples import describe_sample, list_samples
+from assay.report.text import describe_times, explain_marks, label_marks
 
 COLOURS = {"pass": "green", "fail": "red", "invalid": "yellow"}
 MOST_LINES = 24  # shown of a long text on a terminal
@@ -74,7 +75,9 @@ def show(
     key = found.samples[0].completion
     status = status_of(found.samples[0])
     title = f"{found.benchmark} · {found.model} · {key.task_id} · sample {key.sample} · "
-    echo((Styled(title, bold=True), Styled(status, COLOURS.get(status), bold=True)))
+    marked = found.result.marks if found.result else ()
+    marks = f" · {label_marks(marked)}" if marked else ""
+    echo((Styled(title, bold=True), Styled(status, COLOURS.get(status), bold=True), marks))
     shortened = sys.stdout.isatty() and not full
     for section in describe_sample(inspected):
         echo("", (Styled(f"--- {section.title}", bold=True),))
@@ -98,6 +101,9 @@ def _print_list(found: InspectedRun, *, as_json: bool) -> None:
         return
     echo(*list_samples(found))
     echo(f"{len(found.samples)} of {found.total} samples of {found.run}")
+    if found.result is not None:
+        times = describe_times(found.result.timing)
+        echo(*([f"time  {times}"] if times else []), *explain_marks(found.result.marks))
 
 
 def _shorten(text: str) -> str:

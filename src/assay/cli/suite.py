@@ -9,16 +9,23 @@ from typing import TYPE_CHECKING
 import click
 
 from assay import api, codec, runs
-from assay.cli._choices import SANDBOX_HELP, TIER_HELP
+from assay.cli._choices import add_sandbox_options
 from assay.cli._cluster import open_site
 from assay.cli._cluster import ray as ray_option
-from assay.cli._options import as_json, data_dir, option, results_dir, resume
+from assay.cli._groups import DATA, GPU_CHECKS, JUDGING, GroupedCommand
+from assay.cli._options import (
+    as_json,
+    data_dir,
+    option,
+    results_dir,
+    resume,
+)
 from assay.cli._output import INCOMPLETE, echo, echo_json
 from assay.cli._progress import ProgressDisplay
 from assay.errors import RunError
 from assay.pipeline import EvalConfig, ProblemSelection
 from assay.report.suite import summarize_plan, summarize_suite
-from assay.runs.publication import require_publishable
+from assay.runs.marks import require_publishable
 
 if TYPE_CHECKING:
     from typing import Any
@@ -26,28 +33,23 @@ if TYPE_CHECKING:
     from assay.pipeline.suite.run import SuiteResult
 
 
-@click.command()
+@click.command(cls=GroupedCommand)
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
 @option(
-    "--dry-run", is_flag=True,
+    "--dry-run", group=DATA, is_flag=True,
     help="Print the plan and exit: requests, tokens, and the time estimated from earlier runs.",
 )  # fmt: skip
 @option(
-    "--problems", default="", metavar="N|A:B", envvar="ASSAY_SUITE_PROBLEMS",
+    "--problems", group=DATA, default="", metavar="N|A:B", envvar="ASSAY_SUITE_PROBLEMS",
     help="Only the first N problems of every benchmark; or A:B, problems A to B - 1, counted from "
     "0. Default: as in the suite file.",
 )  # fmt: skip
-@option("--sandbox", default="process", help=SANDBOX_HELP)
-@option("--sandbox-tier", default="auto", help=TIER_HELP)
+@add_sandbox_options
 @option(
-    "--workers", type=int, default=0,
-    help="Number of programs to judge at a time; 0 uses one per core.",
-)  # fmt: skip
-@option(
-    "--parity-gate/--no-parity-gate", "parity_gate", default=True,
+    "--parity-gate/--no-parity-gate", "parity_gate", group=GPU_CHECKS, default=True,
     help="Whether to compare GPU and CPU logits first, once per model and device.",
 )  # fmt: skip
-@option("--no-cache", is_flag=True, help="Ignore cached verdicts and completions.")
+@option("--no-cache", group=JUDGING, is_flag=True, help="Ignore cached verdicts and completions.")
 @ray_option
 @data_dir
 @results_dir
