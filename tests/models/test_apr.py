@@ -36,7 +36,11 @@ def test_an_apr_file_says_what_the_gguf_says_that_it_was(tmp_path: Path) -> None
         return made
 
     identity = open_model(str(path)).identity
-    assert (identity.engine, identity.name, identity.prompt_form) == ("apr", "named", "chat")
+    assert (identity.engine, identity.name, identity.prompt_form) == (
+        "apr",
+        "named 135M F32",
+        "chat",
+    )
     assert identity.weights_sha256 == file_sha256(path)
     ours, theirs = answer(str(path)), answer(f"hf:{weights}")
     assert ours.error is None
