@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import assay
 from assay import codec, plain
-from assay.types import Answer, Benchmark, Cases, Job, Problem, Program, Tests
+from assay.pipeline.stages.judge import Judged, SampleStage, Text
+from assay.sandbox import Stage, open_sandbox
+from assay.serve.engine.stage import ServeStage
+from assay.serve.engine.work import Kind, Subject, Work
+from assay.types import Answer, Benchmark, Cases, Job, Limits, Problem, Program, Tests
 from tests.security.forgeries_expressions import (
     ARGUMENT,
     CODE,
@@ -118,3 +124,53 @@ def test_many_pass_upstreams_assertion(kind: str) -> None:
     forged = QUESTIONS[kind][0]
     found = {one.name: passes_upstream(one, kind) for one in forged}
     assert found == {one.name: one.passes_upstream for one in forged}
+
+
+SLOW = f"f(sum(1 for _ in range(10**12)) * 0 + {ARGUMENT})"  # arguments that take for ever
+QUICK = f"f(0 + {ARGUMENT})"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("road", ["judge", "run", "service", "completions"])
+def test_arguments_that_take_long_hold_back_no_other_answer(road: str) -> None:
+    """They were computed where answers are handed out: all others waited for their time limit.
+
+    A run and a batch finish answers without computed arguments first. A service has no last one.
+    """
+    limits = Limits(cpu_s=3.0)
+    benchmark = replace(question("call"), limits=limits)
+    (problem,) = benchmark.problems
+    answers = [SLOW, QUICK, benchmark.problems[0].reference, QUICK]
+    if road == "judge":
+        with assay.Judge(benchmark, workers=2) as judge:
+            seen = [(v.sample, v.status) for v in judge.stream([("Forged/0", a) for a in answers])]
+    else:
+        seen = []
+        sandbox = open_sandbox("process", 2)
+        stage: Stage[Any, Any, Any]
+        items: list[tuple[Any, Any]]
+        if road == "run":
+            stage = SampleStage("chat", limits, {}, (), "", "", None, 1)
+            items = [(problem, Text(n, a, False)) for n, a in enumerate(answers)]
+        else:
+            stage = ServeStage(8, 1)
+            kind: Kind = "program" if road == "service" else "completion"
+            items = [
+                (Subject(problem), Work(n, kind, a, limits, "Forged/0", position=n))
+                for n, a in enumerate(answers)
+            ]
+
+        def answer(batch: Sequence[Any]) -> None:
+            for one in batch:
+                if isinstance(one, Judged):
+                    seen.append((one.lines.verdict.sample, one.lines.verdict.status))
+                else:
+                    seen.append((one.number, one.status))
+
+        try:
+            sandbox.run_stage(stage, items, answer)
+        finally:
+            sandbox.close()
+    assert seen.index((2, "pass")) < seen.index((0, "fail"))
+    assert seen[-1] == (0, "fail") or road in ("judge", "run")
+    assert sorted(seen) == [(0, "fail"), (1, "pass"), (2, "pass"), (3, "pass")]

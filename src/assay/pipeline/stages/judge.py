@@ -6,14 +6,15 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import NamedTuple
 
 from assay.extract.workers import ExtractionRequest, Extractor
-from assay.pipeline.stages.answers import decide
+from assay.pipeline.stages.answers import Computation, decide
 from assay.runs import JudgedLines, VerdictCache, encode_judged
 from assay.sandbox import PAUSE, Item, Sandbox
 from assay.sandbox.environments.interpreters import for_extraction
-from assay.types import Job, Limits, Problem, Program, PromptForm, Verdict
+from assay.types import Cases, Job, Limits, Problem, Program, PromptForm, Verdict
 
 WAIT_S, LOOK_EVERY_S = 60.0, 0.02  # for another process that executes the same program
 
@@ -87,18 +88,23 @@ class _Samples:
         self._cache_lock = threading.Lock()
         # Uncut forms, and programs that another process is executing.
         self._second_jobs: list[Job] = []
+        self._computations: dict[int, Computation] = {}  # that are being executed
+        self._calls: list[Job] = []  # with arguments that were computed
         self._last = False
 
     def judge(self, sandbox: Sandbox, items: Iterator[TextItem | None]) -> None:
         """Execute the programs whose verdict is not known yet."""
-        for verdict in sandbox.judge(self._undecided(sandbox, self._extract(items))):
-            self._executed(verdict)
+        self._execute(sandbox, self._undecided(self._extract(items)))
         # They are few, so they are judged last and need no second queue.
         self._last = True
-        while self._second_jobs:
+        while self._second_jobs or self._calls:
             again, self._second_jobs = self._second_jobs, []
-            for verdict in sandbox.judge(self._undecided(sandbox, again)):
-                self._executed(verdict)
+            calls, self._calls = self._calls, []
+            self._execute(sandbox, chain(calls, self._undecided(again)))
+
+    def _execute(self, sandbox: Sandbox, jobs: Iterable[Job]) -> None:
+        for verdict, cases in sandbox.outputs(jobs):
+            self._executed(verdict, cases)
 
     def _extract(self, items: Iterator[TextItem | None]) -> Iterator[Job]:
         """Yield the program of each text. A text without a program fails here."""
@@ -136,13 +142,18 @@ class _Samples:
             else:
                 yield item, ExtractionRequest(item.payload.text, item.context, self._stage.form)
 
-    def _undecided(self, sandbox: Sandbox, jobs: Iterable[Job]) -> Iterator[Job]:
+    def _undecided(self, jobs: Iterable[Job]) -> Iterator[Job]:
         """Yield the programs to execute. Settle what needs no execution."""
         for job in jobs:
-            found = decide(job, sandbox)
+            found = decide(job)
             if isinstance(found, Verdict):
                 self._settle(found, cached=False)
-            elif not self._is_known(job):
+            elif self._is_known(job):
+                continue
+            elif isinstance(found, Computation):
+                self._computations[job.sample] = found
+                yield found.job
+            else:
                 yield found
 
     def _is_known(self, job: Job) -> bool:
@@ -178,8 +189,15 @@ class _Samples:
         while not cache.claim(key) and time.monotonic() < deadline:
             time.sleep(LOOK_EVERY_S)
 
-    def _executed(self, verdict: Verdict) -> None:
+    def _executed(self, verdict: Verdict, cases: Cases | None) -> None:
         """Settle the verdict, also for the samples that have the same program."""
+        if computation := self._computations.pop(verdict.sample, None):
+            found = computation.finish(verdict, cases)
+            if isinstance(found, Job):
+                self._calls.append(found)
+                self._answer(found.sample, None)
+                return
+            verdict = found
         self._settle(verdict, cached=False)
         if self._stage.cache is None:
             return

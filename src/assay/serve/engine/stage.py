@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from assay.extract.workers import Extraction, ExtractionRequest, Extractor
-from assay.pipeline.stages.answers import decide
+from assay.pipeline.stages.answers import Computation, decide
 from assay.sandbox import PAUSE, Item, Sandbox
 from assay.sandbox.environments.interpreters import for_extraction
 from assay.sandbox.remote.wire import encode_verdict
@@ -51,15 +51,18 @@ class _Open:
 
     work: Work
     program: Program
+    later: bool = False  # on the second way
     alternative: Job | None = None  # the uncut form, if the program was cut in doubt
     failed: Verdict | None = None  # how the first form failed
+    computation: Computation | None = None  # of its arguments, which is being executed
 
 
 class _Flow:
     """Take items, extract programs if requested, and execute. A job's sample number is its tag.
 
-    Programs go straight to the sandbox's workers. Completions take a second way, with threads of
-    their own, because their jobs are ready later: after extraction, or after a first form failed.
+    Programs go straight to the sandbox's workers. Completions, and answers whose arguments have to
+    be computed, take a second way, with threads of their own, because their jobs are ready later:
+    after extraction, after a first form failed, or after the computation.
     """
 
     def __init__(self, ahead: int, extractor: Extractor, reply: Reply, sandbox: Sandbox) -> None:
@@ -70,7 +73,7 @@ class _Flow:
         self._jobs: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
         self._texts: queue.SimpleQueue[WorkItem | None] = queue.SimpleQueue()
         self._threads: list[threading.Thread] = []
-        self._completions: dict[int, Work] = {}  # that are open
+        self._later: dict[int, Work] = {}  # open items on the second way
         self._failure: BaseException | None = None
 
     def run(self, items: Iterator[WorkItem | None]) -> None:
@@ -78,7 +81,7 @@ class _Flow:
         try:
             for verdict, cases in self._sandbox.outputs(self._programs(items)):
                 self._executed(verdict, cases)
-            for _ in range(self._ahead):  # until no completion is open
+            for _ in range(self._ahead):  # until the second way is empty
                 self._room.acquire()
         finally:
             self._texts.put(None)
@@ -97,19 +100,22 @@ class _Flow:
                 raise self._failure
             work = item.payload
             if work.kind == "completion":
-                self._room.acquire()
-                self._start_threads()
-                self._completions[item.tag] = work
+                self._enter_second_way(item)
                 self._texts.put(item)
                 continue
-            job = decide(_job(item, Program(work.text, work.rule)), self._sandbox)
-            self._open[item.tag] = _Open(work, Program(work.text, work.rule))
-            if isinstance(job, Job):
-                yield job
-            else:
-                self._settle(job, None)
+            program = Program(work.text, work.rule)
+            found = decide(_job(item, program))
+            self._open[item.tag] = _Open(work, program, later=isinstance(found, Computation))
+            if isinstance(found, Job):
+                yield found
+                continue
+            if isinstance(found, Computation):
+                self._enter_second_way(item)
+            self._go_on(item.tag, found)
 
-    def _start_threads(self) -> None:
+    def _enter_second_way(self, item: WorkItem) -> None:
+        self._room.acquire()
+        self._later[item.tag] = item.payload
         if not self._threads:
             self._threads = [
                 threading.Thread(target=self._attempt, args=(work,), daemon=True)
@@ -119,13 +125,13 @@ class _Flow:
                 thread.start()
 
     def _attempt(self, work: Callable[[], None]) -> None:
-        """Do the work of a thread. If it fails, give completions up, and end the stage soon."""
+        """Do the work of a thread. If it fails, give its items up, and end the stage soon."""
         try:
             work()
         except BaseException as error:
             self._failure = self._failure or error
-            while self._completions:
-                tag, lost = self._completions.popitem()
+            while self._later:
+                tag, lost = self._later.popitem()
                 self._reply(tag, invalid_answer(lost, str(error)))
                 self._room.release()
 
@@ -154,7 +160,7 @@ class _Flow:
             verdict = Verdict(
                 work.task_id, item.tag, "fail", found.reason, found.detail, rule="none"
             )
-            self._open[item.tag] = _Open(work, found.program)
+            self._open[item.tag] = _Open(work, found.program, later=True)
             self._settle(verdict, None)
             return
         self._start(item, found.program, found.alternative)
@@ -162,24 +168,30 @@ class _Flow:
     def _start(self, item: WorkItem, program: Program, uncut: Program | None) -> None:
         job = _job(item, program)
         other = None if uncut is None else replace(job, program=uncut)
-        self._open[item.tag] = _Open(item.payload, program, other)
-        self._execute(job)
+        self._open[item.tag] = _Open(item.payload, program, True, other)
+        self._go_on(item.tag, decide(job))
 
-    def _execute(self, job: Job) -> None:
-        """Hand a job to the sandbox, unless its verdict needs no execution."""
-        found = decide(job, self._sandbox)
+    def _go_on(self, tag: int, found: Verdict | Job | Computation) -> None:
+        """Hand the next job of an item to the sandbox, unless its verdict is known."""
         if isinstance(found, Verdict):
             self._executed(found, None)
+        elif isinstance(found, Computation):
+            self._open[tag].computation = found
+            self._jobs.put(found.job)
         else:
             self._jobs.put(found)
 
     def _executed(self, verdict: Verdict, cases: Cases | None) -> None:
-        """Settle a verdict, or try the uncut form of a program that failed."""
+        """Settle a verdict, or go on with an item that needs another execution."""
         sample = self._open[verdict.sample]
+        if sample.computation is not None:
+            computation, sample.computation = sample.computation, None
+            self._go_on(verdict.sample, computation.finish(verdict, cases))
+            return
         if sample.alternative is not None and verdict.status == "fail":
             other, sample.alternative, sample.failed = sample.alternative, None, verdict
             sample.program = other.program
-            self._execute(other)
+            self._go_on(verdict.sample, decide(other))
             return
         if sample.failed is not None and verdict.status == "fail":
             verdict = sample.failed
@@ -193,8 +205,8 @@ class _Flow:
         if work.truncated and verdict.status == "fail":
             detail = f"{verdict.reason}: {verdict.detail}"
             verdict = replace(verdict, reason="truncated", detail=detail)
-        if work.kind == "completion":
-            if self._completions.pop(tag, None) is None:  # it was given up
+        if sample.later:
+            if self._later.pop(tag, None) is None:  # it was given up
                 return
             self._room.release()
         self._reply(tag, _answer(work, verdict, cases, sample.program))
