@@ -275,7 +275,7 @@ def test_httpx_missing_is_one_line(server: FaultyServer, monkeypatch: pytest.Mon
 
 @pytest.mark.parametrize("option", [{"dtype": "float16"}, {"adapter": "x"}, {"device": "cuda"}])
 def test_what_the_server_decides_is_refused(server: FaultyServer, option: dict[str, Any]) -> None:
-    with pytest.raises(UsageError, match="the server has its own"):
+    with pytest.raises(UsageError, match="the openai engine has no such setting"):
         opened(server, **option)
 
 

@@ -82,7 +82,7 @@ def test_threads_of_vllm(monkeypatch: pytest.MonkeyPatch, threads: int, expected
 
 
 def test_a_server_sets_its_own_threads() -> None:
-    with pytest.raises(UsageError, match="--threads: the server has its own"):
+    with pytest.raises(UsageError, match="--threads: the openai engine has no such setting"):
         open_model("openai:x", EngineOptions(base_url="http://127.0.0.1:9", threads=2))
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 
 from assay.datasets import PackagedFile, packaged_file
 from assay.distribution import install_hint
-from assay.errors import ModelError
+from assay.errors import ModelError, UsageError
 from assay.registry import Registry
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 from assay.models.devices import open_on_devices, parse_devices
 from assay.models.model import Model, RecordedModel
 from assay.models.options import EngineOptions
-from assay.models.settings import refuse
+from assay.models.settings import flags_of, list_given
 
 DEFAULT = "default"
 
@@ -39,10 +39,13 @@ class Backend:
 
     open: Callable[[str, EngineOptions], Model]
     recognises: Callable[[Path], bool]
+    accepts: frozenset[str] = frozenset()  # fields of EngineOptions, besides ALWAYS
     # How it uses several devices: not, by a process on each, or in its own way.
     devices: Literal["none", "processes", "own"] = "none"
 
 
+# The harness itself uses these.
+ALWAYS = frozenset({"name", "longest"})
 backends: Registry[Backend] = Registry("model engine", "assay.models.engines", "assay.models")
 
 
@@ -122,11 +125,32 @@ def open_model(
 def _open(engine: str, reference: str, options: EngineOptions) -> Model:
     """Open a model with an engine, on all devices that the options name."""
     backend, names = backends.get(engine), parse_devices(options)
+    check_accepted(options, engine)
     if not names or backend.devices == "own":
         return backend.open(reference, options)
-    if backend.devices == "none":
-        refuse(options, engine, "devices")
     return open_on_devices(lambda own: backend.open(reference, own), options, names)
+
+
+def check_accepted(options: EngineOptions, engine: str) -> None:
+    """Raise UsageError for an option that the engine would ignore."""
+    given = list_given(options)
+    ignored = [name for name in given if not _accepts(engine, name)]
+    if not ignored:
+        return
+    others = [
+        name for name in backends.names() if all(_accepts(name, option) for option in ignored)
+    ]
+    instead = f", or use one of the engines {', '.join(others)}" if others else ""
+    raise UsageError(
+        f"{flags_of(ignored)}: the {engine} engine has no such setting. Drop it{instead}."
+    )
+
+
+def _accepts(engine: str, option: str) -> bool:
+    backend = backends.get(engine)
+    if option == "devices":
+        return backend.devices != "none"
+    return option in ALWAYS or option in backend.accepts
 
 
 def convert(

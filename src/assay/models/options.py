@@ -28,12 +28,19 @@ LONGEST_TIMEOUT_S = 86_400
 MOST_THREADS = 512  # as llama.cpp allows
 
 
+# What engines that run on this machine have in common.
+LOCAL_OPTIONS = frozenset({
+    "batch_mode", "parallel", "threads", "device", "prompt_form", "logprobs", "thinking",
+    "engine_options",
+})  # fmt: skip
+
+
 COUNTS = ("parallel", "requests_per_minute", "tokens_per_minute", "price_in", "price_out")
 
 
 @dataclass(frozen=True, slots=True)
 class EngineOptions:
-    """Set how a model runs. An engine refuses what it cannot do; empty means its own choice."""
+    """Set how a model runs. An engine lists what it accepts; empty means its own choice."""
 
     batch_mode: BatchMode = "auto"  # off: one prompt at a time; on: an error if it cannot batch
     parallel: int = 0  # batch size; 0: automatic

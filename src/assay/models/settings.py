@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import re
 from typing import TYPE_CHECKING, Any
@@ -94,13 +95,16 @@ def _chosen_variables(options: EngineOptions) -> tuple[NamedValue, ...]:
     return ()
 
 
-def refuse(options: EngineOptions, engine: str, *names: str) -> None:
-    """Raise UsageError if one of the options is set that the engine does not have."""
+def list_given(options: EngineOptions) -> list[str]:
+    """Return the names of the options that do not have their default."""
     defaults = type(options)()
-    given = [name for name in names if getattr(options, name) != getattr(defaults, name)]
-    if given:
-        flags = ", ".join(FLAGS.get(name, "--" + name.replace("_", "-")) for name in given)
-        raise UsageError(f"{flags}: the {engine} engine has no such setting. Drop it.")
+    names = [field.name for field in dataclasses.fields(options)]
+    return [name for name in names if getattr(options, name) != getattr(defaults, name)]
+
+
+def flags_of(names: Iterable[str]) -> str:
+    """Return options as users write them."""
+    return ", ".join(FLAGS.get(name, "--" + name.replace("_", "-")) for name in names)
 
 
 def check_chat_settings(options: EngineOptions, form: str, template: str, model: str) -> None:

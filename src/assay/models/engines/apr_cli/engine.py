@@ -23,7 +23,6 @@ from assay.models import Backend, Rendered, backends
 from assay.models.engines.apr_cli import lines as apr_batch
 from assay.models.facts import EngineFacts
 from assay.models.names import default_name
-from assay.models.settings import refuse
 from assay.types import ModelIdentity
 
 if TYPE_CHECKING:
@@ -60,13 +59,11 @@ class AprCliModel:
     def __init__(self, reference: str, options: EngineOptions) -> None:
         self._path = Path(reference).resolve()
         _check_file(self._path)
-        refused = options.dtype or options.adapter or options.logprobs or options.threads
-        if refused or options.parallel > 1:
+        if options.parallel > 1 or options.batch_mode == "on":
             raise UsageError(
-                "--dtype, --adapter, --logprobs, --threads, --parallel: apr has no such setting. "
-                "Drop the option (in assay bench use --batch 1)."
+                "--parallel, --batch-mode on: apr runs one prompt at a time. Drop the option (in "
+                "assay bench use --batch 1)."
             )
-        refuse(options, "apr-cli", "thinking", "revision", "engine_options")
         if options.prompt_form == "text":
             raise UsageError("--prompt-form text: apr puts every prompt into a chat turn. Drop it.")
         self._binary = _binary()
@@ -224,4 +221,5 @@ def _last_line(log: IO[bytes]) -> str:
     return next((f", {line[:MOST_QUOTED]}" for line in reversed(lines) if line), "")
 
 
-backends.register("apr-cli")(Backend(AprCliModel, lambda _: False))
+ACCEPTS = frozenset({"batch_mode", "parallel", "device", "prompt_form"})
+backends.register("apr-cli")(Backend(AprCliModel, lambda _: False, ACCEPTS))

@@ -30,10 +30,10 @@ from assay.models.engines.llamacpp.template import check_template
 from assay.models.gpu import driver_gpu, require_gpu
 from assay.models.memory import free_memory
 from assay.models.names import default_name
+from assay.models.options import LOCAL_OPTIONS
 from assay.models.settings import (
     check_chat_settings,
     own_options,
-    refuse,
     thinking_budget,
     thought_tags,
 )
@@ -69,12 +69,7 @@ class GgufModel(ProcessModel[LlamaFacts]):
             raise ModelError(f"{reference}: is not a file. Give the path of a model file.")
         if importlib.util.find_spec("xllamacpp") is None:
             raise ModelError(f"llama.cpp: is not installed. Run {install_hint('gguf')}.")
-        if options.dtype or options.adapter:
-            raise UsageError(
-                "--dtype, --adapter: llama.cpp runs a GGUF file as it is. Drop the option."
-            )
         require_gpu(options.device)
-        refuse(options, "gguf", "revision")
         self._own_options = own_options(options)
         try:
             check_option_names(self._own_options)
@@ -169,4 +164,4 @@ class GgufModel(ProcessModel[LlamaFacts]):
         return dataclasses.replace(self._facts, xllamacpp=version, thinks=self.thinks or None)
 
 
-backends.register("gguf")(Backend(GgufModel, is_gguf, "processes"))
+backends.register("gguf")(Backend(GgufModel, is_gguf, LOCAL_OPTIONS, "processes"))

@@ -19,7 +19,7 @@ from assay.models.engines.openai.server import check_key, parse_address
 from assay.models.engines.openai.session import Session
 from assay.models.facts import EngineFacts
 from assay.models.named_values import by_name
-from assay.models.settings import ON, check_chat_settings, refuse, thinking_budget
+from assay.models.settings import ON, check_chat_settings, thinking_budget
 from assay.types import Decoding, ModelIdentity, Request
 
 if TYPE_CHECKING:
@@ -56,11 +56,6 @@ class OpenAIModel:
     served = True
 
     def __init__(self, reference: str, options: EngineOptions) -> None:
-        if options.dtype or options.adapter or options.threads or options.device != "auto":
-            raise UsageError(
-                "--dtype, --adapter, --device, --threads: the server has its own. Drop the option."
-            )
-        refuse(options, "openai", "revision")
         if thinking_budget(options) is not None:
             raise UsageError(
                 f"--thinking {options.thinking}: servers use different names for this limit. Use "
@@ -185,4 +180,9 @@ def _is_no_file(path: object) -> bool:  # noqa: ARG001 - a server is only ever n
     return False
 
 
-backends.register("openai")(Backend(OpenAIModel, _is_no_file))
+ACCEPTS = frozenset({
+    "batch_mode", "parallel", "prompt_form", "base_url", "logprobs", "timeout", "answer_timeout",
+    "requests_per_minute", "tokens_per_minute", "price_in", "price_out", "thinking",
+    "engine_options",
+})  # fmt: skip
+backends.register("openai")(Backend(OpenAIModel, _is_no_file, ACCEPTS))

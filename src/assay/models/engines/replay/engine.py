@@ -17,7 +17,6 @@ from assay.models import Backend, EngineOptions, Rendered, backends, failed
 from assay.models.engines.replay.recorded import PROGRAMS, records
 from assay.models.facts import EngineFacts
 from assay.models.names import default_name
-from assay.models.settings import refuse
 from assay.types import Completion, ModelIdentity, SampleKey
 
 if TYPE_CHECKING:
@@ -162,15 +161,7 @@ def _recognises(path: Path) -> bool:
 
 
 def _open(reference: str, options: EngineOptions) -> ReplayModel:
-    if options.batch_mode == "on":
-        raise UsageError("--batch-mode on: the replay engine has no batches. Drop it.")
-    refuse(
-        options, "replay",
-        "thinking", "revision", "engine_options", "dtype", "adapter", "threads", "prompt_form",
-    )  # fmt: skip
-    if options.device == "cuda":
-        refuse(options, "replay", "device")
     return ReplayModel(reference, name=options.name)
 
 
-backends.register("replay")(Backend(_open, _recognises))
+backends.register("replay")(Backend(_open, _recognises, frozenset({"logprobs"})))

@@ -9,6 +9,7 @@ from assay.errors import ModelError
 from assay.formats.apr.file import is_apr, read_apr
 from assay.models import Backend, backends
 from assay.models.engines.torch.engine import TorchModel, open_file
+from assay.models.options import LOCAL_OPTIONS
 
 if TYPE_CHECKING:
     from assay.models import EngineOptions
@@ -22,4 +23,4 @@ def _open(reference: str, options: EngineOptions) -> TorchModel:
     return open_file(path, options, "apr")
 
 
-backends.register("apr")(Backend(_open, is_apr, "processes"))
+backends.register("apr")(Backend(_open, is_apr, LOCAL_OPTIONS | {"dtype"}, "processes"))

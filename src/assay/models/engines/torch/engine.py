@@ -29,11 +29,10 @@ from assay.models.engines.torch.settings import Generate, TorchFacts, TorchSetti
 from assay.models.gpu import driver_gpu, require_gpu
 from assay.models.identity import folder_identity
 from assay.models.names import default_name
-from assay.models.options import DTYPES
+from assay.models.options import DTYPES, LOCAL_OPTIONS
 from assay.models.settings import (
     check_chat_settings,
     own_options,
-    refuse,
     refuse_reserved,
     thinking_budget,
 )
@@ -152,9 +151,10 @@ def _open(reference: str, options: EngineOptions) -> TorchModel:
 def open_file(path: Path, options: EngineOptions, engine: str) -> TorchModel:
     """Open a checkpoint in one file: a GGUF file's weights in torch, or another format."""
     need_packages(options)
-    if options.adapter:
-        raise UsageError("--adapter: needs a Hugging Face folder. Create one with assay convert.")
-    refuse(options, engine, "revision")
+    if options.adapter or options.revision:
+        raise UsageError(
+            "--adapter, --revision: need a Hugging Face folder. Create one with assay convert."
+        )
     checkpoint = read_checkpoint(path)
     check_sizes(checkpoint.config, path.stat().st_size, path)
     template = checkpoint.tokenizer_config.default_template or ""
@@ -186,4 +186,5 @@ def _recognises(path: Path) -> bool:
     return path.is_dir() and any((path / name).is_file() for name in ("config.json", ADAPTER))
 
 
-backends.register("hf")(Backend(_open, _recognises, "processes"))
+ACCEPTS = LOCAL_OPTIONS | {"dtype", "adapter", "revision"}
+backends.register("hf")(Backend(_open, _recognises, ACCEPTS, "processes"))

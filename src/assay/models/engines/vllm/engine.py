@@ -22,7 +22,7 @@ from assay.models.devices import device_environment, parse_devices
 from assay.models.engines.vllm.settings import VllmFacts, VllmSettings
 from assay.models.identity import folder_identity
 from assay.models.named_values import NamedValue
-from assay.models.options import DTYPES
+from assay.models.options import DTYPES, LOCAL_OPTIONS
 from assay.models.settings import (
     check_chat_settings,
     own_options,
@@ -121,4 +121,5 @@ def _find_installed() -> tuple[str, str]:
 
 
 # Paths of folders go to the hf engine. This engine is used only by name.
-backends.register("vllm")(Backend(VllmModel, lambda _: False, "own"))
+ACCEPTS = LOCAL_OPTIONS | {"dtype", "adapter", "revision"}
+backends.register("vllm")(Backend(VllmModel, lambda _: False, ACCEPTS, "own"))
