@@ -24,7 +24,6 @@ from assay.errors import UsageError
 from assay.models import EngineOptions, Model
 from assay.models.devices import CPU
 from assay.models.options import DTYPES
-from assay.models.settings import refuse
 from assay.pipeline.site import CheckModel
 from assay.progress import Announce
 from assay.runs import Gate
@@ -140,18 +139,15 @@ class RaySite:
         return ClusterSandbox(self._ray, staff, rules)
 
     def open_model(self, spec: str, options: EngineOptions, announce: Announce) -> Model:
-        engine = models.parse_reference(spec, announce).engine
-        if engine and models.backends.get(engine).devices == "none":
+        how = models.backends.get(models.choose_engine(spec, announce).engine).devices
+        if how == "none":
             return models.open_model(spec, options, announce)  # a server, or recorded completions
         gpus = gpus_per_engine(self._nodes(), options)  # nodes that join or leave do not change it
         if not gpus:
             options = dataclasses.replace(options, device="cpu")
         here = open_here(spec, options, gpus, announce)
-        how = models.backends.get(here.identity.engine).devices
-        if how == "none":
-            return here
-        if how == "processes":
-            refuse(options, "ray", "devices")
+        if how == "processes" and options.devices:
+            raise UsageError("--devices: with --ray, every GPU has its own engine. Drop it.")
         role = self._engine_role(engine_settings(spec, options, here), gpus)
         model = ClusterModel(
             self._ray, here, lambda: self._staff(role), lambda call: self._probe(role, call), gpus

@@ -106,16 +106,22 @@ def open_model(
     announce: Callable[[str], None] = lambda _: None,
 ) -> Model:
     """Open the model that ``spec`` names: ``default``, ``engine:reference`` or a path."""
+    found = choose_engine(spec, announce)
+    return _open(found.engine, found.reference, options)
+
+
+def choose_engine(spec: str, announce: Callable[[str], None] = lambda _: None) -> ModelReference:
+    """Return the model with its engine: the one that is named, or that reads the file."""
     found = parse_reference(spec, announce)
     if found.engine:
-        return _open(found.engine, found.reference, options)
+        return found
     spec, path = found.reference, Path(found.reference)
     check_reference(spec)
     if not (path.is_file() or path.is_dir()):  # reading a pipe would block
         raise ModelError(f"{spec}: is not a file. Give a model file or folder.")
     for name in backends.names():
         if backends.get(name).recognises(path):
-            return _open(name, spec, options)
+            return ModelReference(name, spec)
     raise ModelError(
         f"{spec}: is {describe_file(path)}, not a model that can be read. Give a .gguf or .apr "
         "file, or a Hugging Face folder."
