@@ -69,12 +69,15 @@ def _verdict(job: Job, decision: Decision) -> Verdict:
 
 
 def judge_jobs(sandbox: Sandbox, jobs: Iterable[Job]) -> Iterator[Verdict]:
-    """Yield one verdict per job, in any order. Only what has to be executed goes to the sandbox."""
+    """Yield one verdict per job, in any order. Only what has to be executed goes to the sandbox.
+
+    Of a list, what is judged alone comes last: it waits for all others, which wait for it.
+    """
     if isinstance(jobs, list):
         found = [decide(job, sandbox) for job in jobs]
         yield from (verdict for verdict in found if isinstance(verdict, Verdict))
         if rest := [job for job in found if isinstance(job, Job)]:
-            yield from sandbox.judge(rest)
+            yield from sandbox.judge(sorted(rest, key=lambda job: job.alone))
         return
     decided: deque[Verdict] = deque()
     for verdict in sandbox.judge(_undecided(jobs, decided, sandbox)):
