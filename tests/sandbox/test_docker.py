@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -30,11 +31,12 @@ from assay.sandbox.container.worker import (
 )
 from assay.sandbox.host import fork_servers
 from assay.sandbox.host.worker import WorkerSettings
-from assay.sandbox.inside.serving.messages import Settings, WorkerLimits
+from assay.sandbox.inside.serving.messages import TESTS_TOO_SLOW, Settings, WorkerLimits
 from assay.sandbox.selftest.battery import run_battery
 from assay.types import Benchmark, Job, Limits, Program, Tests
 from tests.conftest import Cli
 from tests.sandbox.container_engine import OwnEngine
+from tests.security.test_busy_tests import MANY
 
 docker = pytest.mark.docker
 SLEEPER = "import time\ndef f():\n    time.sleep({seconds})\n    return 1\n"
@@ -74,6 +76,23 @@ def test_every_promise_is_kept(sandbox: Sandbox) -> None:
         "object that equals everything",
         "frame walking",
     }
+
+
+@docker
+def test_busy_tests_are_ended_by_their_cpu_time(
+    engine: OwnEngine | None,  # noqa: ARG001 - must run
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """They were given up by wall time, as a broken worker: on a busy machine earlier than here."""
+    monkeypatch.setattr(fork_servers, "GRACE_S", 1.0)  # late after 3 s
+    monkeypatch.setattr(container_worker, "TESTS_CPU_S", 5.0)
+    limits = Limits(wall_s=0.5)
+    busy = MANY + "f = lambda: MANY\n"
+    tests = Tests("f", "assert set(f()) == {1}", integrity="separated")
+    jobs = [Job("busy", 0, Program(busy, ""), tests, limits), job("def f(): return 1")]
+    with closing(open_sandbox("docker", 2)) as sandbox:
+        found = {v.task_id: (v.status, v.reason, v.detail) for v in sandbox.judge(jobs)}
+    assert found == {"busy": ("fail", "timeout", TESTS_TOO_SLOW), "t": ("pass", "passed", "")}
 
 
 @docker

@@ -238,6 +238,7 @@ def _alike_alone(
             Job(
                 *key, peer.programs[key], tests[key[0]],
                 benchmark.limits_of(key[0]), benchmark.imports, benchmark.environment, tests_seed,
+                key[0] in benchmark.timed,
             )
             for key in sorted(keys)
             if key[0] in tests

@@ -126,6 +126,7 @@ def _jobs_without(
                     *completion.key, program, problems[completion.task_id].tests,
                     benchmark.limits_of(completion.task_id), benchmark.imports,
                     benchmark.environment, tests_seed,
+                    completion.task_id in benchmark.timed,
                 )
                 for program in _forms(other)
             )  # fmt: skip

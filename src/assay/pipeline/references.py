@@ -249,7 +249,6 @@ class _References:
         keys = {problems[0].task_id: key for key, problems in same.items()}
         self.executed |= bool(missing)
         jobs = [_shorten(self._job(one), slow_s) for one, *_ in same.values()]
-        jobs.sort(key=lambda job: job.alone)  # these wait for all others, which wait for them
         failed: dict[str, list[Problem]] = {}
         slow: dict[str, list[Problem]] = {}
         for done, verdict in enumerate(judge_jobs(self._judge, jobs), 1):

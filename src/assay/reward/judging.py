@@ -43,6 +43,7 @@ class Task:
     limits: Limits
     imports: tuple[str, ...] = ()
     environment: str = ""
+    alone: bool = False  # its tests measure time
     unscorable: str = ""  # why the reference fails on this machine
 
 
@@ -131,6 +132,7 @@ class CompletionJudge:
                 ready.limits_of(problem.task_id),
                 ready.imports,
                 ready.environment,
+                problem.task_id in ready.timed,
                 unscorable.get(problem.task_id, ""),
             )
             for problem in ready.problems
@@ -226,6 +228,7 @@ def _job(answer: Answer, program: Program, tests: Tests | None = None) -> Job:
         limits=task.limits,
         imports=task.imports,
         environment=task.environment,
+        alone=task.alone,
     )
 
 

@@ -24,7 +24,7 @@ FIELDS = {
 }  # fmt: skip
 PROGRAM_FIELDS = {
     "id", "program", "completion", "benchmark", "task_id", "tests", "limits", "prompt_form",
-    "truncated", "rule", "seed", "imports", "environment",
+    "truncated", "rule", "seed", "imports", "environment", "alone",
 }  # fmt: skip
 LIMITS: dict[str, type[Any]] = {
     one.name: type(getattr(Limits(), one.name)) for one in fields(Limits)
@@ -189,6 +189,7 @@ class Reading:
             with_program=self._with_program,
             rule=_word(one, "rule", "given"),
             seed=_word(one, "seed"),
+            alone=_flag(one, "alone") or (own is None and self._is_timed(one, task_id)),
         )
 
     def _from_benchmark(self, one: Data, task_id: str) -> tuple[Subject, Limits]:
@@ -199,6 +200,9 @@ class Reading:
         if task_id not in served.subjects:
             raise ValueError(f"task_id: {task_id[:80]!r} is not a task of {name}")
         return served.subjects[task_id], served.limits_of(task_id)
+
+    def _is_timed(self, one: Data, task_id: str) -> bool:
+        return task_id in self._served[self._request.benchmark_of(one)].benchmark.timed
 
     def _subject(self, own: Any, one: Data) -> Subject | None:
         """Return the subject of a client's tests, or None if they are named and not known."""

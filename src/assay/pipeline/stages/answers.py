@@ -82,12 +82,15 @@ def _verdict(job: Job, decision: Decision) -> Verdict:
 
 
 def judge_jobs(sandbox: Sandbox, jobs: Iterable[Job]) -> Iterator[Verdict]:
-    """Yield one verdict per job, in any order. Only what has to be executed goes to the sandbox."""
+    """Yield one verdict per job, in any order. Only what has to be executed goes to the sandbox.
+
+    Of a list, what is judged alone comes last: it waits for all others, which wait for it.
+    """
     decided: deque[Verdict] = deque()
     computations: list[Computation] = []
     programs: Iterable[Job] = _undecided(jobs, decided, computations)
     if isinstance(jobs, list):  # of a known length, so that no more workers than needed are taken
-        programs = list(programs)
+        programs = sorted(programs, key=lambda job: job.alone)
     for verdict in sandbox.judge(programs) if programs else ():
         yield verdict
         while decided:

@@ -125,7 +125,7 @@ class ForkServerSandbox(WarmWorkers[Worker]):
         return self._stream(jobs, self._run, self._dozing)
 
     def _run(self, job: Job, doze: Callable[[], None]) -> tuple[Job, Outcome]:
-        with self._alone.exclusive() if job.alone else self._alone.shared():
+        with self._turn(job, doze):
             report = self._report(job, doze)
         lost = 0
         for attempt in range(1, ATTEMPTS):

@@ -21,7 +21,7 @@ from assay.datasets import cache_dir
 from assay.errors import AssayError, SandboxError
 from assay.sandbox.environments import store as environments
 from assay.sandbox.environments.interpreters import Interpreter
-from assay.sandbox.host.dozing import LOOK_EVERY_S, Busy, Dozing, work_of
+from assay.sandbox.host.dozing import Dozing
 from assay.sandbox.host.worker import (
     BusyTestsError,
     LateError,
@@ -32,8 +32,14 @@ from assay.sandbox.host.worker import (
     WorkerSettings,
     end_process,
 )
+from assay.sandbox.inside.isolation.work import LOOK_EVERY_S, Busy, work_of
 from assay.sandbox.inside.judging import wire
-from assay.sandbox.inside.serving.messages import TESTS_CPU_S, TESTS_TOO_SLOW, RoleName
+from assay.sandbox.inside.serving.messages import (
+    TESTS_CPU_S,
+    TESTS_ROOM,
+    TESTS_TOO_SLOW,
+    RoleName,
+)
 
 # No site packages: what a program may import does not depend on what the user has installed.
 # A fixed hash seed: the order of a set must not decide a verdict.
@@ -46,7 +52,6 @@ SCRIPT = (
 ENVIRONMENT = {"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", "PYTHONHASHSEED": "0"}
 START_S = 60.0
 CLEAN_UP_S = 30.0
-TESTS_ROOM = 1.25  # times the limit of the tests' own work: what they can end, they end first
 START_WITH_PACKAGES_S = 300.0  # from a cold disk
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Generator, Iterable, Sized
+from contextlib import AbstractContextManager
 from typing import Generic, Protocol, TypeVar
 
 from assay.errors import SandboxError
@@ -19,6 +20,8 @@ class Killable(Protocol):
 
 
 LEAST_ALIVE = 8  # jobs of a judge service need workers of several settings in turn
+# That a program is alone whose tests measure time. Those of BigCodeBench take up to 27 s.
+ALONE_S = 30.0
 W = TypeVar("W", bound=Killable)
 R = TypeVar("R")
 
@@ -60,6 +63,13 @@ class WarmWorkers(Generic[W]):
         finally:
             if not finished:
                 self.close()
+
+    def _turn(self, job: Job, doze: Callable[[], None]) -> AbstractContextManager[None]:
+        """Wait until a job may run, then hold others back while it runs if it must be alone."""
+        if not job.alone:
+            return self._alone.shared()
+        doze()  # others need not wait with it
+        return self._alone.alone_for(ALONE_S)
 
     def _take(self, fits: Callable[[W], bool], start: Callable[[], W]) -> W:
         """Return an idle worker that fits, or a new one. End idle ones if there are too many."""

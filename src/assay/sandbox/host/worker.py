@@ -26,6 +26,8 @@ from assay.sandbox.inside.serving.messages import (
     Turn,
 )
 
+REPORT_S = 20.0  # for the report on a program whose tests are done
+
 
 @dataclass(frozen=True, slots=True)
 class Start:
@@ -207,6 +209,8 @@ class Worker:
         deadline = time.monotonic() + timeout_s
         dozing, busy = self._programs.dozing(doze), self._oracle.busy()
         result = read_result(self._oracle.receive(deadline, dozing, busy))
+        # Tests that worked for longer than planned leave no time.
+        deadline = max(deadline, time.monotonic() + REPORT_S)
         return parse_report(self._programs.receive(deadline), result)
 
     def cpu_s(self) -> float:

@@ -107,13 +107,13 @@ class WasmSandbox(WarmWorkers["_Worker"]):
     def _reports(self, jobs: Iterable[Job]) -> Generator[tuple[Job, Outcome], None, None]:
         return self._stream(jobs, self._run, 0)
 
-    def _run(self, job: Job, _doze: Callable[[], None]) -> tuple[Job, Outcome]:
+    def _run(self, job: Job, doze: Callable[[], None]) -> tuple[Job, Outcome]:
         if job.environment:
             lack = f"the packages of {job.environment}"
             return job, GuestReport(Result("unsupported", detail=lack))
         if job.tests.is_script:
             return job, GuestReport(Result("unsupported", detail="programs on standard input"))
-        with self._alone.shared():
+        with self._turn(job, doze):
             report = self._report(job)
         if not report.doubtful:
             return job, report

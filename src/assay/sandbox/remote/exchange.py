@@ -194,6 +194,8 @@ class Exchange:
                 one["imports"] = list(job.imports)
             if job.environment:
                 one["environment"] = job.environment
+            if job.alone:
+                one["alone"] = True
             programs.append(one)
         return {"programs": programs, "named_tests": named}
 

@@ -223,6 +223,7 @@ def _job(item: WorkItem, program: Program) -> Job:
         imports=subject.imports,
         environment=subject.environment,
         seed=work.seed,
+        alone=work.alone,
     )
 
 

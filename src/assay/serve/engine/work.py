@@ -35,6 +35,7 @@ class Work(NamedTuple):
     with_program: bool = False  # return the program that was extracted
     rule: str = "given"  # of a program
     seed: str = ""
+    alone: bool = False  # its tests measure time
 
 
 class Ended(NamedTuple):

@@ -1,7 +1,7 @@
 """Start the worker's servers as a container's first process, and forward their messages.
 
 In both directions there are frames: a byte that names the server, four bytes of length, and a piece
-of its stream.
+of its stream. An empty piece is a sign that the tests are at work.
 """
 
 from __future__ import annotations
@@ -9,24 +9,28 @@ from __future__ import annotations
 import contextlib
 import os
 import select
-import signal
 import socket
 import subprocess
 import sys
 
+from ..isolation.work import LOOK_EVERY_S, Busy
 from ..judging import wire
 from .messages import TESTS_TOO_SLOW
 
-SERVERS = (b"z", b"o")  # zygote and oracle
+SERVERS = ZYGOTE, ORACLE = b"z", b"o"
 PIECE = 1 << 16
-END_S = 2.0  # for a server to end after it has closed its output
 HOLD_MS = 2  # an oracle's answer waits this long for the zygote's, to go with it
 LINK = 200  # the descriptor of a server's end of what is between the two
 
 
+class BusyError(Exception):
+    """Report that the tests have used up their CPU time."""
+
+
 def main() -> None:
     """Run until the input ends. Everything else in the container ends with it."""
-    servers = _started(*wire.receive(0))  # interpreter and variables
+    interpreter, variables, tests_cpu_s = wire.receive(0)
+    servers = _started(interpreter, variables)
     outputs = {server.stdout.fileno(): name for name, server in servers.items()}  # type: ignore[union-attr]
     inputs = {name: server.stdin.fileno() for name, server in servers.items()}  # type: ignore[union-attr]
     poll = select.poll()
@@ -34,31 +38,42 @@ def main() -> None:
         poll.register(descriptor, select.POLLIN)
     wire.send(1, f"{sys.implementation.name} {sys.version.split()[0]}")
     held = bytearray()
+    busy: Busy | None = None  # while the oracle owes an answer
     with contextlib.suppress(OSError, EOFError):  # the other side is gone, and the worker with it
         while True:
-            ready = poll.poll(HOLD_MS if held else None)
+            ready = poll.poll(HOLD_MS if held else LOOK_EVERY_S * 1000 if busy else None)
             complete = not ready
+            if busy and not ready:
+                held += _look_at(busy)
             for descriptor, _ in ready:
                 if descriptor == 0:
                     name, piece = wire.receive_frame(0)
                     wire.write(inputs[name], piece)
+                    if name == ORACLE and not busy:
+                        busy = Busy(servers[name].pid, tests_cpu_s, BusyError())
                 elif piece := os.read(descriptor, PIECE):
                     held += wire.frame(outputs[descriptor], piece)
-                    complete |= outputs[descriptor] == SERVERS[0]
+                    complete |= outputs[descriptor] == ZYGOTE
+                    if outputs[descriptor] == ORACLE:
+                        busy = None
                 else:
-                    wire.write(1, bytes(held) + _last_words(outputs[descriptor], servers))
+                    wire.write(1, bytes(held))
                     raise EOFError
             if complete or len(held) > PIECE:
                 wire.write(1, bytes(held))
                 held.clear()
 
 
-def _last_words(name: bytes, servers: dict[bytes, subprocess.Popen[bytes]]) -> bytes:
-    """Return what is reported for a server that ended: only for an oracle that used up its time."""
-    with contextlib.suppress(subprocess.TimeoutExpired):
-        if servers[name].wait(END_S) == -signal.SIGVTALRM:
-            return wire.frame(name, wire.measured(wire.dumps(TESTS_TOO_SLOW)))
-    return b""
+def _look_at(tests: Busy) -> bytes:
+    """Return what is reported of tests that have not answered yet. End if they work too long.
+
+    Nothing in the oracle ends a step of C, and the harness may not see this container's processes.
+    """
+    try:
+        return wire.frame(ORACLE, b"") if tests.look() else b""
+    except BusyError:
+        wire.write(1, wire.frame(ORACLE, wire.measured(wire.dumps(TESTS_TOO_SLOW))))
+        raise EOFError from None
 
 
 def _started(

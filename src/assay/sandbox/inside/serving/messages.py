@@ -11,6 +11,7 @@ from ..judging.messages import Result, Task
 
 RoleName = Literal["keeper", "oracle"]
 TESTS_CPU_S = 20.0  # of the tests' own work for one program
+TESTS_ROOM = 1.25  # times that limit, for whoever watches: what tests can end, they end first
 TESTS_TOO_SLOW = "its answers take too long to check"
 SCRIPTS = "scripts"  # in place of an integrity: programs that read standard input
 
