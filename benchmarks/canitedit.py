@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from assay import benchmarks
-from assay.pipeline.stages.measures import SLOWER
+from assay.judging.measures import SLOWER
 from assay.sandbox import Sandbox, open_sandbox
 from assay.scoring.estimates import measure_score
 from assay.types import Benchmark, Job, Measure, Problem, Program

@@ -45,11 +45,11 @@ from assay.cluster.engine import EngineAbout, EngineSettings
 from assay.cluster.host import Answer, AnyItem
 from assay.cluster.pool import JudgePool, PoolFacts, PoolSettings
 from assay.cluster.site import RemoteEngine, rare_collections
+from assay.judging.stage import Judged, SampleStage
 from assay.machine import usable_cores
 from assay.models import EngineFacts, Model
 from assay.pipeline import EvalConfig, Sampling, ScoreConfig, evaluate, score
 from assay.pipeline.site import THIS_MACHINE, Site
-from assay.pipeline.stages.judge import Judged, SampleStage
 from assay.progress import Silent
 from assay.runs import encode_judged
 from assay.sandbox import PAUSE
@@ -143,7 +143,7 @@ def simulated_pool(speed: Speed) -> type[JudgePool]:
                     continue
                 brake.wait()
                 if isinstance(stage, SampleStage):
-                    key = item.context.task_id, item.payload.sample
+                    key = item.context.problem.task_id, item.payload.sample
                     verdict = Verdict(*key, "pass", "passed", cpu_s=0.004, wall_s=0.005)
                     program = Program(item.payload.text, "fenced")
                     answer(item.tag, Judged(encode_judged(verdict, [program])))

@@ -19,8 +19,8 @@ from typing import NamedTuple
 
 import assay
 from assay import benchmarks
+from assay.judging.answers import decide
 from assay.pipeline import ScoreConfig, score
-from assay.pipeline.stages.answers import decide
 from assay.progress import Silent
 from assay.types import Job, Program
 

@@ -30,7 +30,7 @@ import peers
 from assay import benchmarks
 from assay.cli._progress import ProgressDisplay
 from assay.extract import NO_CODE, extract
-from assay.pipeline import references
+from assay.judging import references
 from assay.sandbox import Sandbox, open_sandbox
 from assay.types import Job, Problem, Program, PromptForm
 

@@ -26,7 +26,8 @@ import peers
 
 from assay import benchmarks, runs
 from assay.cli._progress import ProgressDisplay
-from assay.pipeline import ScoreConfig, references, score
+from assay.judging import references
+from assay.pipeline import ScoreConfig, score
 from assay.sandbox import open_sandbox
 from assay.types import Job, Program, Verdict
 

@@ -29,7 +29,8 @@ import peers
 
 from assay import benchmarks
 from assay.cli._progress import ProgressDisplay
-from assay.pipeline import ScoreConfig, references, score
+from assay.judging import references
+from assay.pipeline import ScoreConfig, score
 from assay.sandbox import open_sandbox
 from assay.types import Benchmark, Job, Program
 from parity import PLUS, Samples, recorded_samples, with_all_tasks

@@ -23,7 +23,8 @@ import recorded
 
 from assay import benchmarks
 from assay.cli._progress import ProgressDisplay
-from assay.pipeline import ScoreConfig, references, score
+from assay.judging import references
+from assay.pipeline import ScoreConfig, score
 from assay.runs import RunReader
 from assay.sandbox import open_sandbox
 from assay.types import Job, Program, TimeRule

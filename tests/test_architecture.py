@@ -15,6 +15,7 @@ LAYERS = (
     {"reward"},
     {"api"},
     {"pipeline", "quality", "report", "serve", "cluster"},
+    {"judging"},
     {"runs", "benchmarks", "models", "sandbox", "extract", "prompts", "selection", "peers"},
     {"formats", "datasets", "scoring"},
 )
@@ -133,3 +134,22 @@ def test_pipeline_names_no_benchmark_model_or_sandbox() -> None:
     text = "".join(path.read_text().lower() for path in (SOURCE / "pipeline").rglob("*.py"))
     for name in ("humaneval", "mbpp", "gguf", "llama", "docker", "wasm"):
         assert name not in text
+
+
+def calls_of(path: Path) -> set[str]:
+    """Return the names that a file calls."""
+    calls = (
+        node.func for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call)
+    )
+    return {func.id for func in calls if isinstance(func, ast.Name)}
+
+
+def test_jobs_that_judge_are_built_in_one_place() -> None:
+    """A sandbox builds its own controls and attacks, and copies of jobs in other processes."""
+    builders = [name_of(path) for path in FILES if "Job" in calls_of(path)]
+    assert {name for name in builders if not name.startswith("sandbox.")} == {"judging.job"}
+
+
+def test_one_place_decides_what_is_truncated() -> None:
+    deciders = [name_of(p) for p in FILES if 'reason="truncated"' in p.read_text()]
+    assert deciders == ["judging.job"]

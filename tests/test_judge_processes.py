@@ -16,7 +16,7 @@ from assay.runs import RunReader
 from assay.sandbox.judges import processes
 from assay.types import Benchmark, SampleKey, Verdict
 from tests.conftest import references, write_completions
-from tests.test_alternatives import FUNCTION, RIGHT, WRONG
+from tests.judging.test_alternatives import FUNCTION, RIGHT, WRONG
 from tests.test_pipeline import Watcher
 
 FILE = "completions/humaneval_poe_ollama.jsonl.gz"

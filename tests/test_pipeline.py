@@ -271,7 +271,7 @@ def test_a_text_that_breaks_extraction_fails_and_the_rest_is_judged(
     samples = [("mini/0", endless), *references(mini)[1:]]
     path = write_completions(tmp_path / "s.jsonl", samples)
     monkeypatch.setattr(
-        "assay.pipeline.stages.judge.Extractor",
+        "assay.judging.stage.Extractor",
         lambda n, **more: Extractor(n, Limits(cpu_s=0.1), **more),
     )
     config = ScoreConfig("mini", tmp_path / "results", samples_file=str(path), workers=1)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from assay.pipeline.stages.times import BusyTime, OpenTime, PartClock
+from assay.pipeline.times import BusyTime, OpenTime, PartClock
 from assay.report.text import describe_times
 from assay.runs import PartTimes, RunWriter, read_result
 from assay.runs.result import Timing

@@ -9,7 +9,7 @@ import pytest
 
 from assay import benchmarks
 from assay.benchmarks.support.evoeval_oracles import MATCHER, READ_ARGUMENTS, SPECIAL
-from assay.pipeline import references
+from assay.judging import references
 from assay.progress import Silent
 from assay.prompts import find_strategy, list_strategies
 from assay.sandbox import open_sandbox

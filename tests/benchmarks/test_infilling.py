@@ -17,15 +17,15 @@ from assay.datasets import packaged_file
 from assay.errors import UsageError
 from assay.extract.rules.infill import fill_in
 from assay.infilling import middle_of
+from assay.judging import references
 from assay.models import EngineOptions
 from assay.models.opening import DEFAULT_WEIGHTS
-from assay.pipeline import references
 from assay.pipeline.prompt_settings import resolve_prompt_settings
 from assay.prompts import find_strategy, list_strategies
 from assay.sandbox import open_sandbox
 from assay.types import Problem
 from tests.conftest import Cli, write_completions
-from tests.test_references import Watching
+from tests.judging.test_references import Watching
 
 SIZES = {"single-line": 1033, "multi-line": 5815, "random-span": 1640, "random-span-light": 164}
 LIGHT = "humaneval-infilling-random-span-light"

@@ -19,10 +19,10 @@ from assay.benchmarks.humanevalplus import ZERO_MATCHER
 from assay.benchmarks.mbppplus import DECODERS
 from assay.benchmarks.mbppplus import SPECIAL as MBPP_SPECIAL
 from assay.benchmarks.support.evalplus import MATCHER, SAME
-from assay.pipeline import references
+from assay.judging import references
 from assay.sandbox import open_sandbox
 from assay.sandbox.inside.judging import trial
-from tests.test_references import Watching
+from tests.judging.test_references import Watching
 
 INF, NAN = float("inf"), float("nan")
 

@@ -36,7 +36,7 @@ LIMITS = Limits(cpu_s=4, wall_s=10)
 HARNESS = """
 import json, sys
 from dataclasses import asdict
-from assay.pipeline.stages.answers import judge_jobs
+from assay.judging.answers import judge_jobs
 from assay.sandbox import open_sandbox
 from assay.types import Answer, Cases, Job, Limits, Program, Tests, TextCases
 

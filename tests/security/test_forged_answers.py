@@ -11,10 +11,11 @@ import pytest
 
 import assay
 from assay import codec, plain
-from assay.pipeline.stages.judge import Judged, SampleStage, Text
+from assay.judging import JudgeTask
+from assay.judging.stage import Judged, SampleStage, Text
 from assay.sandbox import Stage, open_sandbox
 from assay.serve.engine.stage import ServeStage
-from assay.serve.engine.work import Kind, Subject, Work
+from assay.serve.engine.work import Kind, Work
 from assay.types import Answer, Benchmark, Cases, Job, Limits, Problem, Program, Tests
 from tests.security.forgeries_expressions import (
     ARGUMENT,
@@ -150,13 +151,13 @@ def test_arguments_that_take_long_hold_back_no_other_answer(road: str) -> None:
         stage: Stage[Any, Any, Any]
         items: list[tuple[Any, Any]]
         if road == "run":
-            stage = SampleStage("chat", limits, {}, (), "", "", None, 1)
-            items = [(problem, Text(n, a, False)) for n, a in enumerate(answers)]
+            stage = SampleStage("chat", "", "", None, 1)
+            items = [(JudgeTask(problem, limits), Text(n, a, False)) for n, a in enumerate(answers)]
         else:
             stage = ServeStage(8, 1)
             kind: Kind = "program" if road == "service" else "completion"
             items = [
-                (Subject(problem), Work(n, kind, a, limits, "Forged/0", position=n))
+                (JudgeTask(problem), Work(n, kind, a, limits, "Forged/0", position=n))
                 for n, a in enumerate(answers)
             ]
 

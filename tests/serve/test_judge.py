@@ -278,9 +278,9 @@ def test_many_completions_and_programs_at_once(client: httpx.Client) -> None:
 
 
 def test_a_program_that_was_cut_in_doubt_is_judged_in_both_forms(client: httpx.Client) -> None:
-    from tests.test_alternatives import FUNCTION
-    from tests.test_alternatives import RIGHT as SHOWN_RIGHT
-    from tests.test_alternatives import WRONG as SHOWN_WRONG
+    from tests.judging.test_alternatives import FUNCTION
+    from tests.judging.test_alternatives import RIGHT as SHOWN_RIGHT
+    from tests.judging.test_alternatives import WRONG as SHOWN_WRONG
 
     name = "celsius_to_fahrenheit"
     tests = {"entry_point": name, "cases": [{"arguments": [100], "expected": 212}]}

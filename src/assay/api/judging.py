@@ -10,8 +10,7 @@ from types import TracebackType
 from assay.api.opening import load_benchmark
 from assay.borders.arguments import check_argument, checked
 from assay.errors import UsageError
-from assay.pipeline import references
-from assay.pipeline.stages.answers import judge_jobs
+from assay.judging import judge_jobs, references, tasks_of
 from assay.progress import Reporter, Silent
 from assay.sandbox import open_sandbox
 from assay.types import Benchmark, Job, Limits, Program, Verdict
@@ -80,7 +79,7 @@ class Judge:
             raise
         self.benchmark = checked.benchmark
         self.unscorable = checked.unscorable  # tasks whose reference fails here, and why
-        self._problems = {problem.task_id: problem for problem in self.benchmark.problems}
+        self._tasks = tasks_of(self.benchmark)
 
     @checked
     def judge(self, programs: Programs) -> list[Verdict]:
@@ -113,20 +112,11 @@ class Judge:
         return [self._job(number, *pair) for number, pair in enumerate(list_pairs(programs))]
 
     def _job(self, number: int, task_id: str, code: str) -> Job:
-        if task_id not in self._problems:
+        if task_id not in self._tasks:
             raise UsageError(
                 f"{task_id}: is not a task of {self.benchmark.name}. Give one of its task ids."
             )
-        return Job(
-            task_id=task_id,
-            sample=number,
-            program=Program(code, "given"),
-            tests=self._problems[task_id].tests,
-            limits=self.benchmark.limits_of(task_id),
-            imports=self.benchmark.imports,
-            environment=self.benchmark.environment,
-            alone=task_id in self.benchmark.timed,
-        )
+        return self._tasks[task_id].make_job(Program(code, "given"), number)
 
 
 def list_pairs(programs: Programs) -> list[tuple[str, str]]:

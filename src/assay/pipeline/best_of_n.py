@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from assay import extract, runs, sandbox, selection
 from assay.extract.workers import Extraction, ExtractionRequest, Extractor
+from assay.judging import tasks_of
 from assay.progress import Reporter
 from assay.scoring import BestOfN, estimate_of_chosen
 from assay.types import Benchmark, Completion, Job, Program, PromptForm, Sample, SampleKey
@@ -65,11 +66,15 @@ class _Probing:
         self._extractor = extractor
         self._problems = {p.task_id: p for p in benchmark.problems}
         self._valid = {key for key in run.judged if key[0] in self._problems}
-        self._limits = replace(
+        limits = replace(
             benchmark.limits,
             cpu_s=min(benchmark.limits.cpu_s, CPU_S),
             wall_s=min(benchmark.limits.wall_s, WALL_S),
         )
+        self._tasks = {
+            task_id: replace(task, limits=limits, alone=False)
+            for task_id, task in tasks_of(benchmark).items()
+        }
         programs = {t: p for t, p in self._problems.items() if not p.tests.answer}
         probes = {t: method.probe(p) for t, p in programs.items()} if method.probe else {}
         self._probes = {task_id: probe for task_id, probe in probes.items() if probe}
@@ -130,15 +135,8 @@ class _Probing:
         return True
 
     def _job(self, sample: Sample, program: Program) -> Job:
-        return Job(
-            task_id=sample.task_id,
-            sample=sample.sample,
-            program=program,
-            tests=self._probes[sample.task_id].tests,
-            limits=self._limits,
-            imports=self._benchmark.imports,
-            environment=self._benchmark.environment,
-        )
+        task = self._tasks[sample.task_id]
+        return task.make_job(program, sample.sample, tests=self._probes[sample.task_id].tests)
 
     def _extract(self) -> Iterator[tuple[Completion, Extraction]]:
         """Yield the completions to choose from. Only programs that have examples are needed."""

@@ -10,13 +10,13 @@ from assay import benchmarks, models, runs, scoring
 from assay.borders.printable import quantity
 from assay.errors import UsageError
 from assay.extract import UNCUT
+from assay.judging import judge_jobs, references, tasks_of
 from assay.machine import usable_cores
 from assay.peers import PeerVerdict, peers
 from assay.pipeline import (
     ScoreConfig,
     environment,
     flaky,
-    references,
     score,
     select_problems,
 )
@@ -24,11 +24,10 @@ from assay.pipeline.extraction import dependences, extract_programs
 from assay.pipeline.judging import case_groups, open_sandbox, unjudged_protocol
 from assay.pipeline.prompt_imports import without_prompt_code
 from assay.pipeline.samples import Samples, recorded_samples, replay
-from assay.pipeline.stages.answers import judge_jobs
 from assay.progress import Reporter
 from assay.protocol import Protocol
 from assay.runs.result import CrossCheck, Disagreement, Result
-from assay.types import Benchmark, Job, Program, Sample, SampleKey, Verdict
+from assay.types import Benchmark, Program, Sample, SampleKey, Verdict
 
 OURS = "assay"
 
@@ -233,16 +232,12 @@ def _alike_alone(
     judge = open_sandbox(config, benchmark, reporter)
     try:
         benchmark = references.check(benchmark, judge, reporter).benchmark
-        tests = {problem.task_id: problem.tests for problem in benchmark.problems}
+        tasks = tasks_of(benchmark)
         jobs = [
-            Job(
-                *key, peer.programs[key], tests[key[0]],
-                benchmark.limits_of(key[0]), benchmark.imports, benchmark.environment, tests_seed,
-                key[0] in benchmark.timed,
-            )
-            for key in sorted(keys)
-            if key[0] in tests
-        ]  # fmt: skip
+            tasks[task_id].make_job(peer.programs[task_id, sample], sample, seed=tests_seed)
+            for task_id, sample in sorted(keys)
+            if task_id in tasks
+        ]
         verdicts = list(judge_jobs(judge, jobs))
     finally:
         judge.close()

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from assay import extract, runs
 from assay.extract import extraction_rules
 from assay.extract.workers import Change, Extraction, ExtractionRequest, Extractor
-from assay.pipeline import ScoreConfig, load_recorded_samples, references
+from assay.judging import judge_jobs, references, tasks_of
+from assay.pipeline import ScoreConfig, load_recorded_samples
 from assay.pipeline.judging import open_sandbox
 from assay.pipeline.samples import replay
-from assay.pipeline.stages.answers import judge_jobs
 from assay.progress import Reporter
 from assay.runs.result import Dependence, Result
 from assay.sandbox.environments.interpreters import choose, for_extraction
@@ -112,21 +112,16 @@ def _jobs_without(
     tests_seed: str,
 ) -> Iterator[tuple[Job, ...]]:
     """Yield the programs that change without the rule, each with its uncut form if it has one."""
-    problems = {p.task_id: p for p in benchmark.problems}
+    tasks = tasks_of(benchmark)
     without = frozenset({rule})
     requests = (
-        ((c, forms), ExtractionRequest(c.text, problems[c.task_id], form, without))
+        ((c, forms), ExtractionRequest(c.text, tasks[c.task_id].problem, form, without))
         for c, forms in texts
         if any(rule in program.rule.split("+") for program in forms)
     )
     for (completion, forms), other in extractor.in_order(requests):
         if [one.code for one in _forms(other)] != [one.code for one in forms]:
             yield tuple(
-                Job(
-                    *completion.key, program, problems[completion.task_id].tests,
-                    benchmark.limits_of(completion.task_id), benchmark.imports,
-                    benchmark.environment, tests_seed,
-                    completion.task_id in benchmark.timed,
-                )
+                tasks[completion.task_id].make_job(program, completion.sample, seed=tests_seed)
                 for program in _forms(other)
-            )  # fmt: skip
+            )

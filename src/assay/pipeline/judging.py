@@ -24,9 +24,10 @@ from assay.datasets import cache_dir
 from assay.errors import UsageError
 from assay.extract.workers import Extractor
 from assay.infilling import edit_similarity, is_exact_match, middle_of
+from assay.judging import references
+from assay.judging.measures import with_measures
 from assay.machine import usable_cores
 from assay.models import EngineOptions
-from assay.pipeline import references
 from assay.pipeline.best_of_n import best_of_n
 from assay.pipeline.config import EvalConfig, JudgeConfig, ScoreConfig
 from assay.pipeline.run import Stream
@@ -34,7 +35,6 @@ from assay.pipeline.samples import (
     Samples,
     SelectedProblems,
 )
-from assay.pipeline.stages.measures import with_measures
 from assay.progress import Reporter
 from assay.protocol import VERSION, Protocol
 from assay.runs import Environment, Gate, Result

@@ -13,10 +13,11 @@ from typing import Protocol as TypingProtocol
 from typing import runtime_checkable
 
 from assay import models, runs, sandbox
+from assay.judging import JudgeTask, tasks_of
+from assay.judging.references import CheckedBenchmark
+from assay.judging.stage import Judged, SampleStage, Text
 from assay.pipeline.prompt_settings import complete_prompt
-from assay.pipeline.references import CheckedBenchmark
-from assay.pipeline.stages.judge import Judged, SampleStage, Text
-from assay.pipeline.stages.times import PartClock
+from assay.pipeline.times import PartClock
 from assay.progress import Reporter
 from assay.prompts import Strategy
 from assay.protocol import PromptSettings, Protocol
@@ -25,7 +26,6 @@ from assay.types import (
     Benchmark,
     Completion,
     Decoding,
-    Problem,
     PromptForm,
     Request,
     SampleKey,
@@ -136,13 +136,10 @@ class Stream:
         self._when_generated = when_generated
         self._generated = threading.Event()
         self._checked = checked
-        self._problems = {p.task_id: p for p in benchmark.problems}
         self._benchmark = benchmark
         form = benchmark.form_for(model.identity.prompt_form)
-        self._stage = SampleStage(
-            form, benchmark.limits, benchmark.cpu_s, benchmark.imports, benchmark.environment,
-            run.tests_seed, cache, workers, benchmark.timed,
-        )  # fmt: skip
+        self._tasks = tasks_of(benchmark)
+        self._stage = SampleStage(form, benchmark.environment, run.tests_seed, cache, workers)
         self._strategy = strategy
         self._protocol = protocol
         self._model = model
@@ -264,7 +261,7 @@ class Stream:
 
     def _items(
         self, completions: Iterator[Completion | None]
-    ) -> Iterator[tuple[Problem, Text] | None]:
+    ) -> Iterator[tuple[JudgeTask, Text] | None]:
         """Yield the completions that can be judged. Record the verdicts of the others.
 
         Those of a task whose reference still runs come last.
@@ -281,7 +278,7 @@ class Stream:
         for item in late:
             yield from self._item(item)
 
-    def _item(self, item: Completion | None) -> Iterator[tuple[Problem, Text] | None]:
+    def _item(self, item: Completion | None) -> Iterator[tuple[JudgeTask, Text] | None]:
         unscorable = self._checked.unscorable
         if item is PAUSE:
             yield PAUSE
@@ -296,7 +293,7 @@ class Stream:
         else:
             truncated = item.finish_reason == "length"
             self._clock.judging.change(1)
-            yield self._problems[item.task_id], Text(item.sample, item.text, truncated)
+            yield self._tasks[item.task_id], Text(item.sample, item.text, truncated)
 
     def _arrivals(self) -> Iterator[Completion | None]:
         """Yield what is in the queue, and a pause before every wait."""

@@ -13,7 +13,7 @@ from assay import (
     selection,
 )
 from assay.datasets.catalogue import data_files
-from assay.pipeline import references
+from assay.judging import references
 from assay.pipeline.config import JudgeConfig, ScoreConfig
 from assay.pipeline.judging import (
     check_workers,

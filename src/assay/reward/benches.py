@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from assay.api.judging import Programs
-from assay.pipeline import references
-from assay.pipeline.stages.answers import judge_jobs
+from assay.judging import judge_jobs, references
 from assay.progress import Silent
 from assay.sandbox import Sandbox
 from assay.types import Benchmark, Job, Verdict

@@ -10,12 +10,13 @@ from pathlib import Path
 from assay.api.opening import load_benchmark
 from assay.errors import UsageError
 from assay.extract.workers import Extraction, ExtractionRequest, Extractor
+from assay.judging import JudgeTask, tasks_of
 from assay.reward.benches import Bench, SandboxBench
 from assay.reward.sharing import Batcher
 from assay.reward.tests import BenchmarkTask, split, tests_key
 from assay.sandbox import Sandbox, open_sandbox
 from assay.sandbox.environments.interpreters import choose, for_extraction
-from assay.types import Job, Limits, Problem, Program, PromptForm, Tests, Verdict
+from assay.types import Job, Limits, Problem, PromptForm, Verdict
 
 Pair = tuple["Answer", Extraction]
 
@@ -36,22 +37,10 @@ class JudgeSettings:
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
-    """Hold a problem with everything that its judging needs."""
-
-    problem: Problem
-    limits: Limits
-    imports: tuple[str, ...] = ()
-    environment: str = ""
-    alone: bool = False  # its tests measure time
-    unscorable: str = ""  # why the reference fails on this machine
-
-
-@dataclass(frozen=True, slots=True)
 class Answer:
     """Hold a completion of a task."""
 
-    task: Task
+    task: JudgeTask
     text: str
     form: PromptForm
 
@@ -79,10 +68,10 @@ class CompletionJudge:
         self._bench = bench
         self._extractor = Extractor(settings.workers, interpreter=interpreter)
         self._turn = threading.Lock()
-        self._tasks: dict[str, dict[str, Task]] = {}  # by benchmark
+        self._tasks: dict[str, dict[str, JudgeTask]] = {}  # by benchmark
         self._batcher = Batcher(self._judge, self._turn)
 
-    def task(self, found: BenchmarkTask | Problem) -> Task:
+    def task(self, found: BenchmarkTask | Problem) -> JudgeTask:
         """Return a task. Its benchmark is loaded when it is first needed."""
         task = self._own(found) if isinstance(found, Problem) else self._of_benchmark(found)
         if task.problem.tests.integrity == "shared" and not self._settings.allow_shared:
@@ -102,15 +91,15 @@ class CompletionJudge:
             self._extractor.close()
             self._bench.close()
 
-    def _own(self, problem: Problem) -> Task:
+    def _own(self, problem: Problem) -> JudgeTask:
         if not self._bench.any_tests:
             raise UsageError(
                 "tests: this judge has only the tests of a benchmark. Leave out judge= to use "
                 "your own tests."
             )
-        return Task(problem, self._settings.limits or Limits())
+        return JudgeTask(problem, self._settings.limits or Limits())
 
-    def _of_benchmark(self, found: BenchmarkTask) -> Task:
+    def _of_benchmark(self, found: BenchmarkTask) -> JudgeTask:
         with self._turn:
             if found.benchmark not in self._tasks:
                 self._tasks[found.benchmark] = self._load(found.benchmark)
@@ -121,21 +110,14 @@ class CompletionJudge:
             )
         return tasks[found.task_id]
 
-    def _load(self, name: str) -> dict[str, Task]:
+    def _load(self, name: str) -> dict[str, JudgeTask]:
         benchmark = load_benchmark(name, data_dir=self._settings.data_dir)
         if self._settings.limits:
             benchmark = replace(benchmark, limits=self._settings.limits, time_rule=None)
         ready, unscorable = self._bench.prepare(benchmark)
         return {
-            problem.task_id: Task(
-                problem,
-                ready.limits_of(problem.task_id),
-                ready.imports,
-                ready.environment,
-                problem.task_id in ready.timed,
-                unscorable.get(problem.task_id, ""),
-            )
-            for problem in ready.problems
+            task_id: replace(task, unscorable=unscorable.get(task_id, ""))
+            for task_id, task in tasks_of(ready).items()
         }
 
     def _judge(self, answers: Sequence[Answer]) -> list[Judged]:
@@ -152,7 +134,7 @@ class CompletionJudge:
         """Return the verdicts. The uncut form of a program counts if only that one passes."""
         second = self._execute(
             [
-                _job(answer, found.alternative)
+                answer.task.make_job(found.alternative)
                 if verdict.status == "fail" and found.alternative is not None
                 else verdict
                 for (answer, found), verdict in zip(pairs, first, strict=True)
@@ -215,28 +197,16 @@ def _first(pair: Pair) -> Job | Verdict:
         return Verdict(task_id, 0, "invalid", "unscorable", answer.task.unscorable, rule="none")
     if found.reason:
         return Verdict(task_id, 0, "fail", found.reason, found.detail, rule="none")
-    return _job(answer, found.program)
-
-
-def _job(answer: Answer, program: Program, tests: Tests | None = None) -> Job:
-    task = answer.task
-    return Job(
-        task_id=task.problem.task_id,
-        sample=0,
-        program=program,
-        tests=tests or task.problem.tests,
-        limits=task.limits,
-        imports=task.imports,
-        environment=task.environment,
-        alone=task.alone,
-    )
+    return answer.task.make_job(found.program)
 
 
 def _part_jobs(pair: Pair) -> list[Job]:
     """Return a job per assertion, or none if the tests are not several assertions."""
     answer, found = pair
     parts = split(answer.task.problem.tests)
-    return [_job(answer, found.program, part) for part in parts] if len(parts) > 1 else []
+    if len(parts) < 2:
+        return []
+    return [answer.task.make_job(found.program, tests=part) for part in parts]
 
 
 def _can_pass_some(verdict: Verdict, found: Extraction) -> bool:

@@ -11,13 +11,12 @@ from typing import Any
 
 from assay import benchmarks
 from assay.errors import AssayError, UsageError
-from assay.pipeline import references
+from assay.judging import JudgeTask, references, tasks_of
 from assay.progress import Silent
 from assay.sandbox import Sandbox, open_sandbox
-from assay.serve.engine.work import Subject
 from assay.serve.options import ServeOptions
 from assay.serve.own_tests import make_problem, read_tests
-from assay.types import Benchmark, Job, Limits, Program, Tests
+from assay.types import Benchmark, Limits, Program, Tests
 
 TESTS_ROOM = 64 << 20  # bytes of clients' tests that are held
 
@@ -27,12 +26,8 @@ class Served:
     """A benchmark whose references were checked, with what its programs are judged by."""
 
     benchmark: Benchmark
-    subjects: dict[str, Subject]  # by task
+    subjects: dict[str, JudgeTask]  # by task
     unscorable: dict[str, str]  # tasks whose reference fails here, and why
-
-    def limits_of(self, task_id: str) -> Limits:
-        """Return the limits of a task's programs."""
-        return self.benchmark.limits_of(task_id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,9 +87,9 @@ class Catalogue:
 
         Otherwise the first program that needs it would end the stage of all programs.
         """
-        probe = Job("", 0, Program("", ""), Tests("", ""), environment=name)
+        task = JudgeTask(make_problem("", Tests("", "")), environment=name)
         with closing(self._open_sandbox()) as sandbox:
-            list(sandbox.judge([probe]))
+            list(sandbox.judge([task.make_job(Program("", ""))]))
         self._environments.add(name)
 
     def _check(self, benchmark: Benchmark) -> Served:
@@ -108,11 +103,7 @@ class Catalogue:
             self.trusted = Trusted(
                 self.trusted.imports.union(ready.imports), self.trusted.preludes | preludes
             )
-        subjects = {
-            problem.task_id: Subject(problem, ready.imports, ready.environment)
-            for problem in ready.problems
-        }
-        return Served(ready, subjects, checked.unscorable)
+        return Served(ready, tasks_of(ready), checked.unscorable)
 
     def _open_sandbox(self) -> Sandbox:
         options = self._options
@@ -127,11 +118,11 @@ class ClientTests:
 
     def __init__(self, room: int = TESTS_ROOM) -> None:
         self._room = room
-        self._held: OrderedDict[str, tuple[Subject, int]] = OrderedDict()
+        self._held: OrderedDict[str, tuple[JudgeTask, int]] = OrderedDict()
         self._size = 0
         self._lock = threading.Lock()
 
-    def find(self, name: str) -> Subject | None:
+    def find(self, name: str) -> JudgeTask | None:
         """Return tests by their name."""
         with self._lock:
             found = self._held.get(name)
@@ -140,7 +131,7 @@ class ClientTests:
             self._held.move_to_end(name)
             return found[0]
 
-    def add(self, name: str, size: int, make: Callable[[], Subject]) -> Subject:
+    def add(self, name: str, size: int, make: Callable[[], JudgeTask]) -> JudgeTask:
         """Return the tests of this name, which are made if they are not held."""
         if (held := self.find(name)) is not None:
             return held
@@ -158,7 +149,7 @@ class ClientTests:
 
 def make_subject(
     data: Any, imports: tuple[str, ...], environment: str, trusted: Trusted
-) -> Subject:
+) -> JudgeTask:
     """Return a client's tests as a subject. Raise ValueError if they are malformed.
 
     What a worker runs before it is isolated must be that of a benchmark.
@@ -169,7 +160,7 @@ def make_subject(
         raise ValueError(f"imports: {unknown[0][:80]!r} {remedy}")
     if tests.is_script and tests.preamble not in trusted.preludes:
         raise ValueError(f"tests.preamble: the code before scripts {remedy}")
-    return Subject(make_problem("", tests), imports, environment)
+    return JudgeTask(make_problem("", tests), Limits(), imports, environment)
 
 
 def describe_failure(error: AssayError) -> tuple[int, str]:

@@ -8,9 +8,10 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any, get_args
 
+from assay.judging import JudgeTask
 from assay.sandbox.remote.wire import NAMED, name_tests
 from assay.serve.catalogue import ClientTests, Served, Trusted, make_subject
-from assay.serve.engine.work import Subject, Work
+from assay.serve.engine.work import Work
 from assay.serve.options import ServeOptions
 from assay.types import Limits, PromptForm
 
@@ -142,14 +143,14 @@ class Reading:
         self._unknown: dict[str, None] = {}
         self._names: dict[int, tuple[str, int]] = {}  # of tests, by identity: many share them
 
-    def read(self) -> list[tuple[Subject, Work]]:
+    def read(self) -> list[tuple[JudgeTask, Work]]:
         """Return all programs. Raise BadRequestError, or UnknownTestsError."""
         found = list(self._read_all())
         if self._unknown:
             raise UnknownTestsError(list(self._unknown))
         return found
 
-    def _read_all(self) -> Iterator[tuple[Subject, Work]]:
+    def _read_all(self) -> Iterator[tuple[JudgeTask, Work]]:
         for index, one in enumerate(self._request.programs):
             try:
                 if (task := self._read_one(index, one)) is not None:
@@ -159,17 +160,17 @@ class Reading:
             except RecursionError as error:
                 raise BadRequestError(f"programs[{index}].tests: are nested too deeply") from error
 
-    def _read_one(self, index: int, one: Data) -> tuple[Subject, Work] | None:
+    def _read_one(self, index: int, one: Data) -> tuple[JudgeTask, Work] | None:
         task_id = _word(one, "task_id")
         own = self._request.tests_of(one)
         if own is None:
-            subject, base = self._from_benchmark(one, task_id)
+            subject = self._from_benchmark(one, task_id)
         else:
             known = self._subject(own, one)
             if known is None:
                 return None
-            subject, base = known, Limits()
-        limits = self._apply(base, one)
+            subject = known
+        limits = self._apply(subject.limits, one)
         is_completion = "completion" in one
         if is_completion == ("program" in one):
             raise ValueError("program: give either a program or a completion")
@@ -189,22 +190,19 @@ class Reading:
             with_program=self._with_program,
             rule=_word(one, "rule", "given"),
             seed=_word(one, "seed"),
-            alone=_flag(one, "alone") or (own is None and self._is_timed(one, task_id)),
+            alone=_flag(one, "alone"),
         )
 
-    def _from_benchmark(self, one: Data, task_id: str) -> tuple[Subject, Limits]:
+    def _from_benchmark(self, one: Data, task_id: str) -> JudgeTask:
         name = self._request.benchmark_of(one)
         if not name:
             raise ValueError("tests: give tests, or a benchmark and a task_id")
         served = self._served[name]
         if task_id not in served.subjects:
             raise ValueError(f"task_id: {task_id[:80]!r} is not a task of {name}")
-        return served.subjects[task_id], served.limits_of(task_id)
+        return served.subjects[task_id]
 
-    def _is_timed(self, one: Data, task_id: str) -> bool:
-        return task_id in self._served[self._request.benchmark_of(one)].benchmark.timed
-
-    def _subject(self, own: Any, one: Data) -> Subject | None:
+    def _subject(self, own: Any, one: Data) -> JudgeTask | None:
         """Return the subject of a client's tests, or None if they are named and not known."""
         imports, environment = _imports(one), _word(one, "environment")
         suffix = f" {imports} {environment}" if imports or environment else ""

@@ -17,19 +17,20 @@ from typing import Any, TypeVar
 from starlette.requests import Request
 
 from assay import __version__
+from assay.judging import JudgeTask
 from assay.machine import usable_cores
 from assay.sandbox import Capabilities, open_sandbox
 from assay.serve.catalogue import Catalogue, ClientTests, Served
 from assay.serve.engine.backlog import Backlog, Room, Ticket
 from assay.serve.engine.engine import Engine
 from assay.serve.engine.languages import Language, find_languages
-from assay.serve.engine.work import Answer, Subject, Work
+from assay.serve.engine.work import Answer, Work
 from assay.serve.logs import Log
 from assay.serve.metrics import Metrics, resident_bytes
 from assay.serve.options import ServeOptions
 
 INTERFACE = 1  # version of /judge; raise it when a client of the last one would misread an answer
-Tasks = Sequence[tuple[Subject, Work]]
+Tasks = Sequence[tuple[JudgeTask, Work]]
 LARGE_BODY = 1 << 16  # bytes
 T = TypeVar("T")
 

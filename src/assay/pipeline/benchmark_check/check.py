@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from assay.errors import UsageError
-from assay.pipeline import references
+from assay.judging import references
 from assay.pipeline.benchmark_check.findings import KINDS, BenchmarkCheck, Finding
 from assay.pipeline.benchmark_check.prompts import find_in_prompts, list_prompts
 from assay.pipeline.benchmark_check.trials import Repeated, repeat_references, try_nothing

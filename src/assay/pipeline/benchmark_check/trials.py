@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from assay.judging import judge_jobs, task_of
+from assay.judging.references import CheckedBenchmark
 from assay.pipeline.benchmark_check.findings import Finding
-from assay.pipeline.references import CheckedBenchmark
-from assay.pipeline.stages.answers import judge_jobs
 from assay.progress import Reporter
 from assay.sandbox import Sandbox
 from assay.types import Benchmark, Job, Problem, Program, Tests, Verdict
@@ -91,14 +91,4 @@ def _is_complete(tests: Tests) -> bool:
 
 
 def _job(benchmark: Benchmark, problem: Problem, sample: int, code: str, seed: str) -> Job:
-    return Job(
-        task_id=problem.task_id,
-        sample=sample,
-        program=Program(code, "check"),
-        tests=problem.tests,
-        limits=benchmark.limits_of(problem.task_id),
-        imports=benchmark.imports,
-        environment=benchmark.environment,
-        seed=seed,
-        alone=problem.task_id in benchmark.timed,
-    )
+    return task_of(benchmark, problem).make_job(Program(code, "check"), sample, seed=seed)

@@ -8,10 +8,11 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
+from assay.judging import JudgeTask
 from assay.sandbox import PAUSE
-from assay.serve.engine.work import Answer, Subject, Work
+from assay.serve.engine.work import Answer, Work
 
-Task = tuple[Subject, Work]
+Task = tuple[JudgeTask, Work]
 
 
 class FullError(Exception):

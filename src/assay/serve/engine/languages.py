@@ -8,10 +8,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from assay.judging import JudgeTask
 from assay.serve.engine.backlog import Ticket
 from assay.serve.engine.engine import Engine
 from assay.serve.engine.stage import GROUP
-from assay.serve.engine.work import Answer, Subject, Work
+from assay.serve.engine.work import Answer, Work
 from assay.types import Cases, Limits, Problem, Tests
 
 OUTPUT_BYTES = 1 << 20
@@ -31,7 +32,7 @@ class Language:
 
 
 KNOWN = (Language("python", "print(6 * 7)"), Language("bash", "echo $((6 * 7))"))
-RUN = Subject(
+RUN = JudgeTask(
     Problem(
         "run",
         prompt="",
@@ -49,7 +50,7 @@ def make_run(
     given: str = "",
     files: Sequence[tuple[str, str]] = (),
     fetch: Sequence[str] = (),
-) -> tuple[Subject, Work]:
+) -> tuple[JudgeTask, Work]:
     """Return the work that runs a program. ``files`` are names with contents in base64."""
     job = (language, code, given, list(files), list(fetch), OUTPUT_BYTES)
     return RUN, Work(number, "run", f"JOB = {job!r}\n", limits)

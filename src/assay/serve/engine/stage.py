@@ -12,14 +12,14 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from assay.extract.workers import Extraction, ExtractionRequest, Extractor
-from assay.pipeline.stages.answers import Computation, decide
+from assay.judging import Computation, JudgeTask, decide, mark_truncated
 from assay.sandbox import PAUSE, Item, Sandbox
 from assay.sandbox.environments.interpreters import for_extraction
 from assay.sandbox.remote.wire import encode_verdict
-from assay.serve.engine.work import Answer, Ended, Subject, Work
+from assay.serve.engine.work import Answer, Ended, Work
 from assay.types import Cases, Job, Program, Verdict
 
-WorkItem = Item[Subject, Work]
+WorkItem = Item[JudgeTask, Work]
 Reply = Callable[[int, Answer | None], None]
 GROUP = "run"  # of the one call of ``run_inside``
 
@@ -36,7 +36,7 @@ class ServeStage:
         with Extractor(self.extractors, interpreter=interpreter) as extractor:
             _Flow(self.ahead, extractor, answer, sandbox).run(items)
 
-    def give_up(self, context: Subject, payload: Work, why: str) -> Answer:  # noqa: ARG002
+    def give_up(self, context: JudgeTask, payload: Work, why: str) -> Answer:  # noqa: ARG002
         return invalid_answer(payload, why)
 
 
@@ -202,9 +202,8 @@ class _Flow:
         sample = self._open.pop(tag)
         work = sample.work
         verdict = replace(verdict, sample=work.position)
-        if work.truncated and verdict.status == "fail":
-            detail = f"{verdict.reason}: {verdict.detail}"
-            verdict = replace(verdict, reason="truncated", detail=detail)
+        if work.truncated:
+            verdict = mark_truncated(verdict)
         if sample.later:
             if self._later.pop(tag, None) is None:  # it was given up
                 return
@@ -213,18 +212,10 @@ class _Flow:
 
 
 def _job(item: WorkItem, program: Program) -> Job:
-    subject, work = item.context, item.payload
-    return Job(
-        task_id=work.task_id,
-        sample=item.tag,
-        program=program,
-        tests=subject.problem.tests,
-        limits=work.limits,
-        imports=subject.imports,
-        environment=subject.environment,
-        seed=work.seed,
-        alone=work.alone,
-    )
+    task, work = item.context, item.payload
+    alone = task.alone or work.alone
+    job = replace(task, limits=work.limits, alone=alone).make_job(program, item.tag, seed=work.seed)
+    return replace(job, task_id=work.task_id)  # clients name their own tests
 
 
 def _answer(

@@ -3,21 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from assay.types import Limits, Problem, PromptForm
+from assay.types import Limits, PromptForm
 
 Kind = Literal["program", "completion", "run"]
-
-
-@dataclass(frozen=True, slots=True)
-class Subject:
-    """Hold what programs are judged by. It is large and common to many, so it is sent once."""
-
-    problem: Problem
-    imports: tuple[str, ...] = ()
-    environment: str = ""
 
 
 class Work(NamedTuple):

@@ -17,11 +17,12 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
+from assay.judging import JudgeTask
 from assay.prompts import DEFAULT_STRATEGY, find_strategy
 from assay.serve.catalogue import Served, UnknownError
 from assay.serve.engine.backlog import FullError
 from assay.serve.engine.languages import make_run
-from assay.serve.engine.work import Answer, Subject, Work
+from assay.serve.engine.work import Answer, Work
 from assay.serve.fusion.requests import Dataset, RunCode, read_dataset, read_run_code
 from assay.serve.judge_api import find_benchmark
 from assay.serve.replies import RefusedError, read_body, reply_json
@@ -94,7 +95,7 @@ class FusionApi:
         served = await self._served(wanted.dataset)
         subject = _find(served, wanted.id)
         task_id = subject.problem.task_id
-        limits = served.limits_of(task_id)
+        limits = subject.limits
         if wanted.run_timeout is not None:
             limits = replace(limits, cpu_s=min(wanted.run_timeout, service.options.limits.cpu_s))
         work = Work(
@@ -114,7 +115,7 @@ class FusionApi:
         )
 
     async def _wait_and_judge(
-        self, request: Request, task: tuple[Subject, Work], size: int, patience_s: float
+        self, request: Request, task: tuple[JudgeTask, Work], size: int, patience_s: float
     ) -> Answer:
         """Judge one program, and wait for room in a full queue as SandboxFusion does.
 
@@ -175,7 +176,7 @@ def render_run(answer: Answer, wanted: RunCode) -> dict[str, Any]:
     return _response("Failed", run=run)
 
 
-def render_submission(answer: Answer, wanted: Dataset, subject: Subject) -> dict[str, Any]:
+def render_submission(answer: Answer, wanted: Dataset, subject: JudgeTask) -> dict[str, Any]:
     """Return a verdict as SandboxFusion does."""
     passed, tests = answer.status == "pass", subject.problem.tests
     run = {
@@ -223,7 +224,7 @@ def _extracted_type(answer: Answer) -> str:
     return "fenced" if "fence" in answer.rule else "heuristic"
 
 
-def _find(served: Served, wanted: str | int) -> Subject:
+def _find(served: Served, wanted: str | int) -> JudgeTask:
     """Return a task by its id, or by the number at the end of its id."""
     for task_id, subject in served.subjects.items():
         if str(wanted) in (task_id, task_id.rpartition("/")[2]):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import replace
 
+from assay.judging.job import task_of
 from assay.progress import Reporter
 from assay.runs import Result, RunReader
 from assay.sandbox import Sandbox
@@ -70,13 +71,12 @@ def _measure(
 
 def _job(measure: Measure, benchmark: Benchmark, problem: Problem, number: int, code: str) -> Job:
     probe, tests = measure.probe(problem, code)
-    limits = benchmark.limits_of(problem.task_id)
-    return Job(
-        task_id=problem.task_id,
-        sample=number,
-        program=Program(probe, measure.name),
-        tests=tests,
+    task = task_of(benchmark, problem)
+    limits = task.limits
+    slower = replace(
+        task,
         limits=replace(limits, cpu_s=SLOWER * limits.cpu_s, wall_s=SLOWER * limits.wall_s),
         imports=(*benchmark.imports, *measure.imports),
-        environment=benchmark.environment,
+        alone=False,
     )
+    return slower.make_job(Program(probe, measure.name), number, tests=tests)

@@ -14,7 +14,7 @@ import pytest
 
 import assay
 from assay import machine, plain
-from assay.pipeline import references
+from assay.judging import references
 from assay.pipeline.judging import _long_first, _verdict_cache
 from assay.runs import VerdictCache
 from assay.sandbox import Capabilities, Sandbox, open_sandbox

@@ -12,7 +12,8 @@ from dataclasses import dataclass, replace
 
 from assay import codec, machine, runs, sandbox
 from assay.datasets import cache_dir
-from assay.pipeline.stages.answers import judge_jobs
+from assay.judging.answers import judge_jobs
+from assay.judging.job import task_of
 from assay.progress import Reporter
 from assay.protocol import tests_digest
 from assay.sandbox.environments import store as environments
@@ -327,17 +328,9 @@ class _References:
         return codec.digest([kind, self._here, conditions, problem.reference])
 
     def _job(self, problem: Problem) -> Job:
-        benchmark = self._benchmark
-        return Job(
-            task_id=problem.task_id,
-            sample=0,
-            program=Program(problem.reference, "reference"),
-            tests=problem.tests,
-            limits=benchmark.limits,
-            imports=benchmark.imports,
-            environment=benchmark.environment,
-            alone=problem.task_id in benchmark.timed,
-        )
+        # Limits that follow from the references' own times are not known yet.
+        task = replace(task_of(self._benchmark, problem), limits=self._benchmark.limits)
+        return task.make_job(Program(problem.reference, "reference"))
 
 
 def describe_failure(verdict: Verdict) -> str:

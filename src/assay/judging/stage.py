@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import NamedTuple
 
 from assay.extract.workers import ExtractionRequest, Extractor
-from assay.pipeline.stages.answers import Computation, decide
+from assay.judging.answers import Computation, decide
+from assay.judging.job import JudgeTask, mark_truncated
 from assay.runs import JudgedLines, VerdictCache, encode_judged
 from assay.sandbox import PAUSE, Item, Sandbox
 from assay.sandbox.environments.interpreters import for_extraction
-from assay.types import Cases, Job, Limits, Problem, Program, PromptForm, Verdict
+from assay.types import Cases, Job, Program, PromptForm, Verdict
 
 WAIT_S, LOOK_EVERY_S = 60.0, 0.02  # for another process that executes the same program
 
@@ -35,7 +36,7 @@ class Judged(NamedTuple):
 
 
 Answer = Callable[[int, Judged | None], None]
-TextItem = Item[Problem, Text]
+TextItem = Item[JudgeTask, Text]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,26 +44,18 @@ class SampleStage:
     """Answer every text with its verdict. Identical programs are executed once."""
 
     form: PromptForm
-    limits: Limits
-    cpu_s: Mapping[str, float]  # CPU limits by task, if they differ
-    imports: tuple[str, ...]
-    environment: str
+    environment: str  # of all tasks
     seed: str  # for tests with random inputs
     cache: VerdictCache | None
     workers: int  # that extract; 0: one per core
-    timed: frozenset[str] = frozenset()  # tasks whose programs are judged alone
-
-    def limits_of(self, task_id: str) -> Limits:
-        """Return the limits for programs of a task."""
-        return replace(self.limits, cpu_s=self.cpu_s.get(task_id, self.limits.cpu_s))
 
     def run(self, sandbox: Sandbox, items: Iterator[TextItem | None], answer: Answer) -> None:
         interpreter = for_extraction(sandbox.capabilities(), self.environment)
         with Extractor(self.workers, interpreter=interpreter) as extractor:
             _Samples(self, extractor, answer).judge(sandbox, items)
 
-    def give_up(self, context: Problem, payload: Text, why: str) -> Judged:
-        key = context.task_id, payload.sample
+    def give_up(self, context: JudgeTask, payload: Text, why: str) -> Judged:
+        key = context.problem.task_id, payload.sample
         return Judged(encode_judged(Verdict(*key, "invalid", "sandbox-error", why, rule="none")))
 
 
@@ -108,26 +101,15 @@ class _Samples:
 
     def _extract(self, items: Iterator[TextItem | None]) -> Iterator[Job]:
         """Yield the program of each text. A text without a program fails here."""
-        stage = self._stage
+        seed = self._stage.seed
         for item, found in self._extractor.stream(self._requests(items)):
-            tag, problem, text = item
+            tag, task, text = item
             if found.reason:
-                verdict = Verdict(
-                    problem.task_id, tag, "fail", found.reason, found.detail, rule="none"
-                )
+                task_id = task.problem.task_id
+                verdict = Verdict(task_id, tag, "fail", found.reason, found.detail, rule="none")
                 self._answer(tag, Judged(_encode(verdict, text, ())))
                 continue
-            job = Job(
-                task_id=problem.task_id,
-                sample=tag,
-                program=found.program,
-                tests=problem.tests,
-                limits=stage.limits_of(problem.task_id),
-                imports=stage.imports,
-                environment=stage.environment,
-                seed=stage.seed,
-                alone=problem.task_id in stage.timed,
-            )
+            job = task.make_job(found.program, tag, seed=seed)
             uncut = found.alternative
             other = None if uncut is None else replace(job, program=uncut)
             self._open[tag] = _Sample(text._replace(text=""), (found.program,), other)
@@ -140,7 +122,8 @@ class _Samples:
             if item is PAUSE:
                 yield PAUSE
             else:
-                yield item, ExtractionRequest(item.payload.text, item.context, self._stage.form)
+                problem = item.context.problem
+                yield item, ExtractionRequest(item.payload.text, problem, self._stage.form)
 
     def _undecided(self, jobs: Iterable[Job]) -> Iterator[Job]:
         """Yield the programs to execute. Settle what needs no execution."""
@@ -232,7 +215,4 @@ class _Samples:
 def _encode(verdict: Verdict, text: Text, programs: tuple[Program, ...]) -> JudgedLines:
     """Return the verdict with the sample's own number, and as one on a truncated text if it is."""
     verdict = replace(verdict, sample=text.sample)
-    if text.truncated and verdict.status == "fail":
-        detail = f"{verdict.reason}: {verdict.detail}"
-        verdict = replace(verdict, reason="truncated", detail=detail)
-    return encode_judged(verdict, programs)
+    return encode_judged(mark_truncated(verdict) if text.truncated else verdict, programs)

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from assay import codec, plain
+from assay.judging.measures import with_measures
 from assay.pipeline import ScoreConfig, score
-from assay.pipeline.stages.measures import with_measures
 from assay.progress import Silent
 from assay.report.summary import summarize
 from assay.runs import Result, RunReader, read_result, write_result
