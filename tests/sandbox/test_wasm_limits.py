@@ -6,13 +6,14 @@ import os
 import resource
 import signal
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 import pytest
 
 from assay.plain import encode
 from assay.sandbox import open_sandbox
+from assay.sandbox.host import warm
 from assay.sandbox.host.fork_servers import TOO_BUSY, for_oracle
 from assay.sandbox.inside.judging.messages import Task
 from assay.sandbox.kinds import wasm
@@ -90,6 +91,22 @@ def test_the_time_of_a_program_is_not_the_tests(monkeypatch: pytest.MonkeyPatch)
     assert right.result.status == "pass", right
     busy = Tests("f", "f(1)\nwhile True: pass", integrity="separated")
     assert heard_of(RIGHT, busy, 60).ended == "busy tests"
+
+
+def test_programs_of_timed_tasks_are_judged_alone(
+    sandbox: wasm.WasmSandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = []
+
+    def alone_for(most_s: float) -> AbstractContextManager[None]:
+        asked.append(most_s)
+        return sandbox._alone.exclusive()
+
+    monkeypatch.setattr(sandbox._alone, "alone_for", alone_for)
+    tests = Tests("f", "assert f(1) == 2", integrity="separated")
+    jobs = [Job("t", n, Program(RIGHT, ""), tests, alone=n == 1) for n in range(3)]
+    assert {verdict.status for verdict in sandbox.judge(jobs)} == {"pass"}
+    assert asked == [warm.ALONE_S]
 
 
 def test_a_call_has_a_limit_of_its_own(sandbox: wasm.WasmSandbox) -> None:

@@ -135,7 +135,7 @@ class ForkServerSandbox(WarmWorkers[Worker]):
             lost += _is_lost(report)
             if attempt == 1 and _is_lost(report) and not report.killed_by_host:
                 # Something ended its worker. To be alone, it would have to wait for all others.
-                with self._alone.shared():
+                with self._turn(job, doze):
                     report = self._report(job, doze)
                 continue
             if lost > 1 and _is_late(report):

@@ -20,7 +20,7 @@ class Killable(Protocol):
 
 
 LEAST_ALIVE = 8  # jobs of a judge service need workers of several settings in turn
-# That a program is alone whose tests measure time. Those of BigCodeBench take up to 27 s.
+# That a program is alone whose tests measure time. Those of BigCodeBench sleep for up to 26 s.
 ALONE_S = 30.0
 W = TypeVar("W", bound=Killable)
 R = TypeVar("R")
