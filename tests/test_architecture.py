@@ -152,4 +152,4 @@ def test_jobs_that_judge_are_built_in_one_place() -> None:
 
 def test_one_place_decides_what_is_truncated() -> None:
     deciders = [name_of(p) for p in FILES if 'reason="truncated"' in p.read_text()]
-    assert deciders == ["judging.job"]
+    assert deciders == ["judging.attempts"]

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from assay.types import Benchmark, Job, Limits, Problem, Program, Tests, Verdict
+from assay.types import Benchmark, Job, Limits, Problem, Program, Tests
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,11 +49,3 @@ def task_of(benchmark: Benchmark, problem: Problem) -> JudgeTask:
 def tasks_of(benchmark: Benchmark) -> dict[str, JudgeTask]:
     """Return all tasks of a benchmark by their ids."""
     return {problem.task_id: task_of(benchmark, problem) for problem in benchmark.problems}
-
-
-def mark_truncated(verdict: Verdict) -> Verdict:
-    """Return the verdict on an answer that was cut off at the token limit."""
-    if verdict.status != "fail":
-        return verdict
-    detail = f"{verdict.reason}: {verdict.detail}"
-    return replace(verdict, reason="truncated", detail=detail)

@@ -11,11 +11,12 @@ from typing import NamedTuple
 
 from assay.extract.workers import ExtractionRequest, Extractor
 from assay.judging.answers import Computation, decide
-from assay.judging.job import JudgeTask, mark_truncated
+from assay.judging.attempts import Attempts, begin
+from assay.judging.job import JudgeTask
 from assay.runs import JudgedLines, VerdictCache, encode_judged
 from assay.sandbox import PAUSE, Item, Sandbox
 from assay.sandbox.environments.interpreters import for_extraction
-from assay.types import Cases, Job, Program, PromptForm, Verdict
+from assay.types import Cases, Job, PromptForm, Verdict
 
 WAIT_S, LOOK_EVERY_S = 60.0, 0.02  # for another process that executes the same program
 
@@ -59,22 +60,12 @@ class SampleStage:
         return Judged(encode_judged(Verdict(*key, "invalid", "sandbox-error", why, rule="none")))
 
 
-@dataclass(slots=True)
-class _Sample:
-    """Hold a sample on its way to a verdict."""
-
-    text: Text
-    programs: tuple[Program, ...]
-    alternative: Job | None  # the uncut form, if the program was cut in doubt
-    failed: Verdict | None = None  # how the first form failed
-
-
 class _Samples:
-    """Hold the samples of a stage. The sample number of a job is the tag of its item."""
+    """The samples of a stage. The sample number of a job is the tag of its item."""
 
     def __init__(self, stage: SampleStage, extractor: Extractor, answer: Answer) -> None:
         self._stage, self._extractor, self._answer = stage, extractor, answer
-        self._open: dict[int, _Sample] = {}
+        self._open: dict[int, tuple[int, Attempts]] = {}  # with the samples' own numbers
         # Programs being executed, by cache key, with the samples that wait for the same verdict.
         self._executing: dict[str, list[Job]] = {}
         self._keys: dict[int, str] = {}
@@ -104,16 +95,12 @@ class _Samples:
         seed = self._stage.seed
         for item, found in self._extractor.stream(self._requests(items)):
             tag, task, text = item
-            if found.reason:
-                task_id = task.problem.task_id
-                verdict = Verdict(task_id, tag, "fail", found.reason, found.detail, rule="none")
-                self._answer(tag, Judged(_encode(verdict, text, ())))
-                continue
-            job = task.make_job(found.program, tag, seed=seed)
-            uncut = found.alternative
-            other = None if uncut is None else replace(job, program=uncut)
-            self._open[tag] = _Sample(text._replace(text=""), (found.program,), other)
-            yield job
+            attempts, first = begin(task, found, tag, seed=seed, truncated=text.truncated)
+            self._open[tag] = text.sample, attempts
+            if isinstance(first, Job):
+                yield first
+            else:
+                self._finish(first, cached=False)
 
     def _requests(
         self, items: Iterator[TextItem | None]
@@ -194,25 +181,17 @@ class _Samples:
             self._settle(same, cached=True)
 
     def _settle(self, verdict: Verdict, *, cached: bool) -> None:
-        """Answer with the sample's verdict, unless another form of the program is judged first.
+        """Finish the sample, unless another form of its program is judged first."""
+        _, attempts = self._open[verdict.sample]
+        found = attempts.settle(verdict)
+        if isinstance(found, Job):
+            self._second_jobs.append(found)
+            self._answer(found.sample, None)
+        else:
+            self._finish(found, cached=cached)
 
-        If both forms fail, the verdict on the first one counts.
-        """
+    def _finish(self, verdict: Verdict, *, cached: bool) -> None:
         tag = verdict.sample
-        sample = self._open[tag]
-        if sample.alternative is not None and verdict.status == "fail":
-            other, sample.alternative, sample.failed = sample.alternative, None, verdict
-            sample.programs += (other.program,)
-            self._second_jobs.append(other)
-            self._answer(tag, None)
-            return
-        del self._open[tag]
-        if sample.failed is not None and verdict.status == "fail":
-            verdict = sample.failed
-        self._answer(tag, Judged(_encode(verdict, sample.text, sample.programs), cached))
-
-
-def _encode(verdict: Verdict, text: Text, programs: tuple[Program, ...]) -> JudgedLines:
-    """Return the verdict with the sample's own number, and as one on a truncated text if it is."""
-    verdict = replace(verdict, sample=text.sample)
-    return encode_judged(mark_truncated(verdict) if text.truncated else verdict, programs)
+        sample, attempts = self._open.pop(tag)
+        lines = encode_judged(replace(verdict, sample=sample), attempts.programs)
+        self._answer(tag, Judged(lines, cached))

@@ -10,7 +10,7 @@ from pathlib import Path
 from assay.api.opening import load_benchmark
 from assay.errors import UsageError
 from assay.extract.workers import Extraction, ExtractionRequest, Extractor
-from assay.judging import JudgeTask, tasks_of
+from assay.judging import Attempts, JudgeTask, begin, tasks_of
 from assay.reward.benches import Bench, SandboxBench
 from assay.reward.sharing import Batcher
 from assay.reward.tests import BenchmarkTask, split, tests_key
@@ -123,27 +123,25 @@ class CompletionJudge:
     def _judge(self, answers: Sequence[Answer]) -> list[Judged]:
         requests = ((a, ExtractionRequest(a.text, a.task.problem, a.form)) for a in answers)
         pairs = list(self._extractor.in_order(requests))
-        verdicts = self._with_alternatives(pairs, self._execute([_first(p) for p in pairs]))
+        begun = [begin(answer.task, found) for answer, found in pairs]
+        verdicts = self._settle([attempts for attempts, _ in begun], [first for _, first in begun])
         counted = self._count_assertions(pairs, verdicts) if self._settings.partial else {}
         return [
             counted.get(number) or Judged(verdict, *count_cases(verdict))
             for number, verdict in enumerate(verdicts)
         ]
 
-    def _with_alternatives(self, pairs: Sequence[Pair], first: list[Verdict]) -> list[Verdict]:
-        """Return the verdicts. The uncut form of a program counts if only that one passes."""
-        second = self._execute(
-            [
-                answer.task.make_job(found.alternative)
-                if verdict.status == "fail" and found.alternative is not None
-                else verdict
-                for (answer, found), verdict in zip(pairs, first, strict=True)
+    def _settle(
+        self, attempts: Sequence[Attempts], steps: Sequence[Verdict | Job]
+    ) -> list[Verdict]:
+        """Return the verdicts that count. Execute all first programs, then their other forms."""
+        while any(isinstance(step, Job) for step in steps):
+            executed = self._execute(steps)
+            steps = [
+                one.settle(verdict) if isinstance(step, Job) else verdict
+                for one, step, verdict in zip(attempts, steps, executed, strict=True)
             ]
-        )
-        return [
-            other if other.status == "pass" else verdict
-            for verdict, other in zip(first, second, strict=True)
-        ]
+        return [step for step in steps if isinstance(step, Verdict)]
 
     def _count_assertions(
         self, pairs: Sequence[Pair], verdicts: Sequence[Verdict]
@@ -187,17 +185,6 @@ def count_cases(verdict: Verdict) -> tuple[int, int]:
 
 def _open(settings: JudgeSettings) -> Sandbox:
     return open_sandbox(settings.sandbox, settings.workers, settings.sandbox_tier, settings.python)
-
-
-def _first(pair: Pair) -> Job | Verdict:
-    """Return the job for a completion, or its verdict if there is nothing to execute."""
-    answer, found = pair
-    task_id = answer.task.problem.task_id
-    if answer.task.unscorable:
-        return Verdict(task_id, 0, "invalid", "unscorable", answer.task.unscorable, rule="none")
-    if found.reason:
-        return Verdict(task_id, 0, "fail", found.reason, found.detail, rule="none")
-    return answer.task.make_job(found.program)
 
 
 def _part_jobs(pair: Pair) -> list[Job]:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from assay.extract.workers import Extraction, ExtractionRequest, Extractor
-from assay.judging import Computation, JudgeTask, decide, mark_truncated
+from assay.judging import Attempts, Computation, JudgeTask, begin, decide
 from assay.sandbox import PAUSE, Item, Sandbox
 from assay.sandbox.environments.interpreters import for_extraction
 from assay.sandbox.remote.wire import encode_verdict
@@ -50,10 +50,8 @@ class _Open:
     """Hold a program that is not answered yet."""
 
     work: Work
-    program: Program
+    attempts: Attempts
     later: bool = False  # on the second way
-    alternative: Job | None = None  # the uncut form, if the program was cut in doubt
-    failed: Verdict | None = None  # how the first form failed
     computation: Computation | None = None  # of its arguments, which is being executed
 
 
@@ -105,7 +103,8 @@ class _Flow:
                 continue
             program = Program(work.text, work.rule)
             found = decide(_job(item, program))
-            self._open[item.tag] = _Open(work, program, later=isinstance(found, Computation))
+            attempts = Attempts(truncated=work.truncated, programs=(program,))
+            self._open[item.tag] = _Open(work, attempts, later=isinstance(found, Computation))
             if isinstance(found, Job):
                 yield found
                 continue
@@ -155,21 +154,15 @@ class _Flow:
             yield item, ExtractionRequest(work.text, item.context.problem, work.form)
 
     def _extracted(self, item: WorkItem, found: Extraction) -> None:
-        if found.reason:
-            work = item.payload
-            verdict = Verdict(
-                work.task_id, item.tag, "fail", found.reason, found.detail, rule="none"
-            )
-            self._open[item.tag] = _Open(work, found.program, later=True)
-            self._settle(verdict, None)
-            return
-        self._start(item, found.program, found.alternative)
-
-    def _start(self, item: WorkItem, program: Program, uncut: Program | None) -> None:
-        job = _job(item, program)
-        other = None if uncut is None else replace(job, program=uncut)
-        self._open[item.tag] = _Open(item.payload, program, True, other)
-        self._go_on(item.tag, decide(job))
+        work = item.payload
+        attempts, first = begin(
+            _task(item), found, item.tag, seed=work.seed, truncated=work.truncated
+        )
+        self._open[item.tag] = _Open(work, attempts, later=True)
+        if isinstance(first, Job):
+            self._go_on(item.tag, decide(first))
+        else:
+            self._finish(first, None)
 
     def _go_on(self, tag: int, found: Verdict | Job | Computation) -> None:
         """Hand the next job of an item to the sandbox, unless its verdict is known."""
@@ -188,34 +181,36 @@ class _Flow:
             computation, sample.computation = sample.computation, None
             self._go_on(verdict.sample, computation.finish(verdict, cases))
             return
-        if sample.alternative is not None and verdict.status == "fail":
-            other, sample.alternative, sample.failed = sample.alternative, None, verdict
-            sample.program = other.program
-            self._go_on(verdict.sample, decide(other))
-            return
-        if sample.failed is not None and verdict.status == "fail":
-            verdict = sample.failed
-        self._settle(verdict, cases)
+        found = sample.attempts.settle(verdict)
+        if isinstance(found, Job):
+            self._go_on(verdict.sample, decide(found))
+        else:
+            self._finish(found, cases)
 
-    def _settle(self, verdict: Verdict, cases: Cases | None) -> None:
+    def _finish(self, verdict: Verdict, cases: Cases | None) -> None:
         tag = verdict.sample
         sample = self._open.pop(tag)
         work = sample.work
         verdict = replace(verdict, sample=work.position)
-        if work.truncated:
-            verdict = mark_truncated(verdict)
         if sample.later:
             if self._later.pop(tag, None) is None:  # it was given up
                 return
             self._room.release()
-        self._reply(tag, _answer(work, verdict, cases, sample.program))
+        programs = sample.attempts.programs
+        self._reply(tag, _answer(work, verdict, cases, programs[-1] if programs else None))
+
+
+def _task(item: WorkItem) -> JudgeTask:
+    """Return the task with what the request says about it. Clients name their own tests."""
+    task, work = item.context, item.payload
+    problem = replace(task.problem, task_id=work.task_id)
+    return replace(
+        task, problem=problem, limits=work.limits, alone=task.alone or work.alone, unscorable=""
+    )
 
 
 def _job(item: WorkItem, program: Program) -> Job:
-    task, work = item.context, item.payload
-    alone = task.alone or work.alone
-    job = replace(task, limits=work.limits, alone=alone).make_job(program, item.tag, seed=work.seed)
-    return replace(job, task_id=work.task_id)  # clients name their own tests
+    return _task(item).make_job(program, item.tag, seed=item.payload.seed)
 
 
 def _answer(

@@ -1,0 +1,56 @@
+"""Follow one text: which program is judged next, and which verdict counts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from assay.extract.workers import Extraction
+from assay.judging.job import JudgeTask
+from assay.types import Job, Program, Verdict
+
+
+@dataclass(slots=True)
+class Attempts:
+    """The programs of a text in the order in which they are judged.
+
+    A program that was cut in doubt has an alternative, its uncut form. That is judged if the cut
+    one fails. If both fail, the verdict on the first one counts.
+    """
+
+    alternative: Job | None = None
+    truncated: bool = False  # the text was cut off at the token limit
+    programs: tuple[Program, ...] = ()
+    failed: Verdict | None = None  # the verdict on the first program
+
+    def settle(self, verdict: Verdict) -> Verdict | Job:
+        """Take the verdict on a program. Return the one that counts, or the next job."""
+        if self.alternative is not None and verdict.status == "fail":
+            job, self.alternative, self.failed = self.alternative, None, verdict
+            self.programs += (job.program,)
+            return job
+        if self.failed is not None and verdict.status == "fail":
+            verdict = self.failed
+        if self.truncated and verdict.status == "fail":
+            detail = f"{verdict.reason}: {verdict.detail}"
+            return replace(verdict, reason="truncated", detail=detail)
+        return verdict
+
+
+def begin(
+    task: JudgeTask, found: Extraction, sample: int = 0, *, seed: str = "", truncated: bool = False
+) -> tuple[Attempts, Verdict | Job]:
+    """Return the attempts of a text, and the first job or a verdict without any execution."""
+    attempts = Attempts(truncated=truncated)
+    task_id = task.problem.task_id
+    if task.unscorable:
+        return attempts, Verdict(
+            task_id, sample, "invalid", "unscorable", task.unscorable, rule="none"
+        )
+    if found.reason:
+        verdict = Verdict(task_id, sample, "fail", found.reason, found.detail, rule="none")
+        return attempts, attempts.settle(verdict)
+    attempts.programs = (found.program,)
+    job = task.make_job(found.program, sample, seed=seed)
+    if found.alternative is not None:
+        attempts.alternative = replace(job, program=found.alternative)
+    return attempts, job
