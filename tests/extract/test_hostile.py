@@ -9,7 +9,7 @@ from collections.abc import Callable
 import pytest
 
 from assay.extract import alternative, explain_extraction, extract
-from assay.extract.python import forget
+from assay.extract.python import forget, parse_code
 from assay.extract.rule import MOST_PARSED
 from assay.types import Problem, Program, PromptForm, Tests
 
@@ -41,6 +41,10 @@ LONG: dict[str, str] = {
     "variables": "```python\nf = g()\n```\n",
     "other signatures": "```python\ndef f(y):\n    return y\n```\n",
 }
+# One f-string of many fields takes Python 3.11 longer than the limit.
+FIELDS = {
+    quote: f"{CODE}x = f{quote}{'{x}' * 300_000}{quote}\n" for quote in ("'", '"""')
+} | {"lines": f"{CODE}x = f'''{chr(10).join(['{x}' * 5] * 50_000)}'''\n"}  # fmt: skip
 # Python copies all names of a function for every scope in it: this took minutes.
 SCOPES = "def f(x):\n" + "".join(f" a{i}=lambda:1\n" for i in range(40_000))
 
@@ -84,6 +88,22 @@ def test_most_of_a_megabyte_takes_seconds(kind: str, form: PromptForm) -> None:
         alternative(text, steps, problem)
         forget()
     assert time.process_time() - started < 2 * 4.0  # up to 2 s each on an idle core of 2.6 GHz
+
+
+@pytest.mark.parametrize("kind", FIELDS)
+def test_f_strings_of_many_fields_take_seconds(kind: str) -> None:
+    started = time.process_time()
+    found = extract(FIELDS[kind], PROBLEM, "chat")
+    assert time.process_time() - started < 6.0
+    assert found.code
+    forget()
+
+
+def test_ordinary_f_strings_are_read_however_many() -> None:
+    code = CODE + "print(f'{f(1)} {f(2)}', {1: 2})\n" * 6_000
+    assert extract(f"```python\n{code}```\nDone.", PROBLEM, "chat").rule != "none"
+    assert parse_code(code) is not None
+    forget()
 
 
 QUICK = ("broken answers in blocks", "bodies in blocks", "other signatures")

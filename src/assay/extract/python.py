@@ -66,6 +66,9 @@ REMEMBERED = 4
 LONGEST_TREE = 1 << 18
 # Python copies the names of a function for every scope in it: 10^7 copies take up to a second.
 MOST_COPIES = 10**7
+# Python 3.11 reads an f-string, and its line, again for each of its fields: a second for so much.
+MOST_READ = 3 * 10**9
+F_STRING = re.compile(r"\b(?:[fF][rR]?|[rR][fF])(\"\"\"|'''|\"|')")
 SCOPE = re.compile(r"\b(?:def|class|lambda|for)\b")
 IDENTIFIER = re.compile(r"\b[^\W\d]\w*")
 
@@ -74,7 +77,7 @@ IDENTIFIER = re.compile(r"\b[^\W\d]\w*")
 def parse_code(code: str) -> ast.Module | None:
     """Return the syntax tree, which must not be changed, or None without one."""
     try:
-        return ast.parse(code) if len(code) <= LONGEST_TREE else None
+        return ast.parse(code) if len(code) <= LONGEST_TREE and not _rereads(code) else None
     except NOT_PYTHON:
         return None
 
@@ -92,9 +95,25 @@ def _names(code: str) -> symtable.SymbolTable | int:
 
 def _takes_too_long(code: str) -> bool:
     scopes = len(SCOPE.findall(code))
-    return scopes * len(code) > MOST_COPIES and (
-        scopes * len(set(IDENTIFIER.findall(code))) > MOST_COPIES
+    return _rereads(code) or (
+        scopes * len(code) > MOST_COPIES
+        and scopes * len(set(IDENTIFIER.findall(code))) > MOST_COPIES
     )
+
+
+def _rereads(code: str) -> bool:
+    """Return whether there are f-strings with so many fields that Python takes too long."""
+    if code.count("{") * len(code) <= MOST_READ:
+        return False
+    read, start = 0, 0
+    while found := F_STRING.search(code, start):
+        many_lines = len(found[1]) == 3
+        end = code.find(found[1] if many_lines else "\n", found.end())
+        end = end + 1 if end >= 0 else len(code)
+        begin = found.start() if many_lines else code.rfind("\n", 0, found.start()) + 1
+        read += code.count("{", begin, end) * (end - begin)
+        start = end
+    return read > MOST_READ
 
 
 def forget() -> None:

@@ -3,10 +3,27 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import isfinite
 from typing import Any
 
+from assay import codec
 from assay.errors import ModelError
 from assay.formats.rope import RopeScaling, parse_scaling
+
+MOST_NAME = 100  # characters of a model's type
+
+
+def as_number(value: Any) -> float:
+    """Return a setting as a float. Raise ModelError if it is not a finite number."""
+    try:
+        if not isinstance(value, bool) and isinstance(value, int | float) and isfinite(value):
+            return float(value)
+    except OverflowError:  # an integer above all floats
+        pass
+    raise ModelError(
+        f"config.json: {type(value).__name__} in place of a finite number. "
+        "Download the folder again."
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +39,7 @@ class ModelConfig(JsonFile):
 
     @property
     def model_type(self) -> str:
-        return str(self.content.get("model_type", ""))
+        return str(self.content.get("model_type", ""))[:MOST_NAME]
 
     @property
     def heads(self) -> int | None:
@@ -40,19 +57,26 @@ class ModelConfig(JsonFile):
     @property
     def rope_base(self) -> float:
         """Return ``rope_theta`` of an old or a new config.json."""
-        parameters = self.content.get("rope_parameters") or {}
-        return float(parameters.get("rope_theta") or self.content.get("rope_theta") or 10000.0)
+        parameters = self._group("rope_parameters")
+        return as_number(parameters.get("rope_theta") or self.content.get("rope_theta") or 10000.0)
 
     @property
     def rope_scaling(self) -> RopeScaling | None:
         """Return how the rotary embedding is scaled, if it is."""
-        parameters = self.content.get("rope_parameters") or {}
-        return parse_scaling(self.content.get("rope_scaling") or parameters)
+        return parse_scaling(self._group("rope_scaling") or self._group("rope_parameters"))
+
+    def _group(self, name: str) -> dict[str, Any]:
+        value = self.content.get(name) or {}
+        if not isinstance(value, dict):
+            raise ModelError(f"config.json: {name} is not an object. Download the folder again.")
+        return value
 
     def whole(self, name: str) -> int | None:
         """Return a setting that is a whole number, or None."""
         value = self.content.get(name)
-        return value if isinstance(value, int) else None
+        if isinstance(value, bool) or not isinstance(value, int):
+            return None
+        return value if 0 <= value < codec.HUGE else None
 
     def need(self, name: str, where: str) -> int:
         """Return a whole number. Raise ModelError, naming ``where``, if the setting is not one."""
@@ -62,7 +86,8 @@ class ModelConfig(JsonFile):
 
     def head_size(self, where: str) -> int:
         heads = self.need("num_attention_heads", where)
-        return self.whole("head_dim") or self.need("hidden_size", where) // heads
+        size = 0 if self.content.get("head_dim") is None else self.need("head_dim", where)
+        return size or self.need("hidden_size", where) // heads
 
     def replace(self, **settings: Any) -> ModelConfig:
         """Return a copy with other settings."""

@@ -151,7 +151,15 @@ def tokenizer_config(vocabulary: Vocabulary, chat_template: str) -> TokenizerCon
 
 
 def vocabulary_of(tokenizer: TokenizerJson, settings: TokenizerConfig, where: str) -> Vocabulary:
-    """Read the vocabulary of a tokenizer. Raise ModelError if it is of another kind."""
+    """Read the vocabulary of a tokenizer. Raise ModelError if it is of another kind or damaged."""
+    try:
+        return _vocabulary_of(tokenizer, settings, where)
+    except (AttributeError, TypeError, LookupError) as error:  # another shape than the library's
+        why = f"{type(error).__name__}: {error}"
+        raise ModelError(f"{where}: has a damaged tokenizer ({why}). Download it again.") from error
+
+
+def _vocabulary_of(tokenizer: TokenizerJson, settings: TokenizerConfig, where: str) -> Vocabulary:
     pre = tokenizer.pre_tokenizer()
     if pre is None:
         raise ModelError(

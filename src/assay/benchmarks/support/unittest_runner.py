@@ -2,10 +2,23 @@
 
 # As in upstream: the loader's order. The first failure is raised. An assertion's trace is cut at
 # the line of the test, so that the verdict names that line. No benchmark skips a test, so one that
-# is skipped was skipped by the program, and has failed; upstream lets it pass.
+# is skipped was skipped by the program, and has failed; upstream lets it pass. So it is with
+# unittest's own exception that ends a test without a failure.
 RUNNER = """
 def _run_test_cases():
-    import unittest
+    import contextlib
+    import unittest.case
+
+    steering = unittest.SkipTest, unittest.case._ShouldStop
+    part_of_test = unittest.case._Outcome.testPartExecutor
+
+    @contextlib.contextmanager
+    def unsteered(*args, **kwargs):
+        with part_of_test(*args, **kwargs):
+            try:
+                yield
+            except steering as error:
+                raise RuntimeError("the program skipped the test") from error
 
     class FirstFailure(unittest.TestResult):
         error = None
@@ -24,6 +37,7 @@ def _run_test_cases():
         def addSubTest(self, test, subtest, error):
             self.addError(test, error)
 
+    unittest.case._Outcome.testPartExecutor = unsteered
     result = FirstFailure()
     unittest.TestLoader().loadTestsFromTestCase(TestCases).run(result)
     if result.error is None:

@@ -10,6 +10,7 @@ method reaches the function where that calls its parameter, as those of two prob
 from __future__ import annotations
 
 import ast
+import symtable
 from collections.abc import Iterator
 from functools import lru_cache
 
@@ -58,19 +59,33 @@ def parse_call(answer: str, function: str, known: frozenset[str]) -> ast.Call:
     call = read_operand(answer)
     if not (isinstance(call, ast.Call) and _is_name(call.func, function)):
         raise UnparsableError(f"not a call of {function}")
-    nodes = list(ast.walk(call))
-    bound = {n.id for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
-    bound |= {n.arg for n in nodes if isinstance(n, ast.arg)}
-    for node in nodes:
+    for node in ast.walk(call):
         if not isinstance(node, NODES):
             raise UnparsableError(f"{type(node).__name__} is not allowed in an argument")
         if isinstance(node, ast.Attribute | ast.Subscript) and not isinstance(node.ctx, ast.Load):
             raise UnparsableError("only names can be bound in an argument")
         if isinstance(node, ast.Attribute) and node.attr not in METHODS:
             raise UnparsableError(f"the attribute {node.attr} is not allowed in an argument")
-        if isinstance(node, ast.Name) and node.id not in bound | known | FUNCTIONS:
-            raise UnparsableError(f"the name {node.id} is not allowed in an argument")
+    for name in sorted(_free_names(call) - known - FUNCTIONS):
+        raise UnparsableError(f"the name {name} is not allowed in an argument")
     return call
+
+
+def _free_names(call: ast.Call) -> set[str]:
+    """Return the names that are not bound where they are used.
+
+    A parameter of a lambda is bound in that lambda only: elsewhere its name may be a builtin's.
+    """
+    try:
+        tables = [symtable.symtable(ast.unparse(call), "", "eval")]
+    except NOT_PYTHON as error:
+        raise UnparsableError(f"not Python: {error}") from error
+    names = set()
+    while tables:
+        table = tables.pop()
+        tables += table.get_children()
+        names |= {symbol.get_name() for symbol in table.get_symbols() if symbol.is_global()}
+    return names
 
 
 def find(text: str, task: Task) -> Found | None:

@@ -15,7 +15,7 @@ from assay.formats.architectures import (
     hf_name,
 )
 from assay.formats.checkpoint import Checkpoint
-from assay.formats.config import JsonFile
+from assay.formats.config import JsonFile, as_number
 from assay.formats.gguf.file import ARRAY, STRING, GgufPair, GgufTensor, read_header
 from assay.formats.rope import (
     FLOAT32,
@@ -127,7 +127,7 @@ def pairs_of(checkpoint: Checkpoint, name: str, file_type: int, where: str) -> l
         "attention.layer_norm_rms_epsilon": config.content.get("rms_norm_eps", 1e-6),
         "rope.freq_base": config.rope_base,
     }
-    pairs += [GgufPair(f"{architecture}.{k}", FLOAT32, float(v)) for k, v in floats.items()]
+    pairs += [GgufPair(f"{architecture}.{k}", FLOAT32, as_number(v)) for k, v in floats.items()]
     pairs += gguf_scaling(config.rope_scaling, architecture, where)
     return pairs + _tokenizer_pairs(vocabulary, checkpoint, settings["vocab_size"])
 

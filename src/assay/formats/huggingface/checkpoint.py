@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 from assay.errors import ModelError
 from assay.formats.checkpoint import Checkpoint
 from assay.formats.config import JsonFile, ModelConfig, TokenizerConfig
+from assay.formats.config_sizes import check_sizes
 from assay.formats.huggingface.safetensors import read_safetensors, write_safetensors
 from assay.formats.tokenizer_json import TokenizerJson
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from assay.formats.tensors import Tensor
 
@@ -40,8 +41,10 @@ def read(path: Path) -> Checkpoint:
         raise ModelError(
             f"{path / 'tokenizer.json'}: is not a tokenizer. Download the folder again."
         )
+    config = ModelConfig(read_json(path / "config.json"))
+    check_sizes(config, sum((path / name).stat().st_size for name in names), path / "config.json")
     return Checkpoint(
-        config=ModelConfig(read_json(path / "config.json")),
+        config=config,
         generation_config=JsonFile(read_json(path / "generation_config.json", {})),
         tokenizer_json=tokenizer,
         tokenizer_config=TokenizerConfig(settings),
@@ -83,14 +86,32 @@ def _is_tokenizer(tokenizer: TokenizerJson) -> bool:
         for token in added
     ):
         return False
+    if not _are_numbers(token["id"] for token in added):
+        return False
+    if not _are_texts(token["content"] for token in added):
+        return False
     if model.get("type") != "BPE":
         return True
     vocab, merges = model.get("vocab"), model.get("merges")
     return (
         isinstance(vocab, dict)
         and isinstance(merges, list)
-        and all(isinstance(number, int) and 0 <= number < MAX_TOKENS for number in vocab.values())
+        and _are_numbers(vocab.values())
+        and _are_texts(vocab)
+        and all(isinstance(merge, str) or _are_texts(merge) for merge in merges)
     )
+
+
+def _are_numbers(values: Iterable[Any]) -> bool:
+    return all(isinstance(value, int) and 0 <= value < MAX_TOKENS for value in values)
+
+
+def _are_texts(values: Any) -> bool:
+    """Return whether all are texts that a file can hold: JSON can escape half a character."""
+    try:
+        return bool("".join(values).encode() or True)
+    except (TypeError, UnicodeEncodeError):
+        return False
 
 
 def weight_files(path: Path) -> list[str]:
@@ -123,6 +144,8 @@ def read_json(path: Path, otherwise: dict[str, Any] | None = None) -> dict[str, 
     if otherwise is not None and not path.is_file():
         return dict(otherwise)
     try:
+        if path.exists() and not path.is_file():  # a pipe would never end
+            raise ModelError(f"{path}: is not a file. Download the folder again.")
         if (size := path.stat().st_size) > MAX_JSON:
             raise ModelError(
                 f"{path}: has {size:,} bytes, too many for settings. Download it again."
@@ -132,6 +155,8 @@ def read_json(path: Path, otherwise: dict[str, Any] | None = None) -> dict[str, 
         raise ModelError(
             f"{path.parent}: has no {path.name}. Download the folder again."
         ) from error
+    except OSError as error:
+        raise ModelError(f"{path}: {error.strerror}. Download the folder again.") from error
     except (ValueError, RecursionError) as error:
         raise ModelError(
             f"{path}: is not valid JSON ({error}). Download the folder again."
