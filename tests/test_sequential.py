@@ -120,7 +120,8 @@ def test_one_sample_per_problem_leaves_nothing_to_add(
 
 def test_greedy_samples_are_refused(evaluated: Callable[[str, float], EvalConfig]) -> None:
     baseline = evaluate(evaluated("one", 0.5), Silent())
-    greedy = replace(baseline, protocol=replace(baseline.protocol, origin=""))
+    why = ("the parity gate was switched off",)
+    greedy = replace(baseline, protocol=replace(baseline.protocol, origin=""), not_publishable=why)
     runs.write_result(agree(greedy))
     protocol = json.dumps(agree(greedy).protocol.to_json())
     (baseline.folder / "protocol.json").write_text(protocol)

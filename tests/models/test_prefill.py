@@ -10,13 +10,16 @@ from typing import Any
 
 import pytest
 
+from assay.benchmarks.support.evalplus_prompts import CHAT_STOP
 from assay.errors import ModelError, UsageError
+from assay.extract import extract
 from assay.models import EngineOptions, check_prefilling, open_model
+from assay.models.model import join_answer
 from assay.models.workers.prompt_tokens import BEGUN, render_chat
 from assay.pipeline.prompt_settings import describe_form, may_think
 from assay.prompts import name_parts
 from assay.runs.stores.completions import CompletionStore
-from assay.types import Decoding, Message, Prompt, Request
+from assay.types import Decoding, Message, Problem, Prompt, Request, Tests
 from tests.models.faulty_server import USAGE, FaultyServer
 from tests.models.llama_server import llama_server
 from tests.models.openai_requests import opened
@@ -103,6 +106,33 @@ def test_llamacpp_continues_the_answer() -> None:
     )
     # Stop words apply to what the model adds, though they occur in the prefill.
     assert ended.text == PREFILL + plain.text[: plain.text.index(stop)]
+
+
+@pytest.mark.parametrize(
+    ("added", "finish", "stop", "end"),
+    [
+        ("x = 1", "stop", CHAT_STOP, "x = 1\n```\n"),
+        ("x = 1\n", "stop", CHAT_STOP, "x = 1\n```\n"),
+        ("x = 1\n```", "stop", CHAT_STOP, "x = 1\n```"),  # the model ended its answer there
+        ("x = 1", "length", CHAT_STOP, "x = 1"),
+        ("x = 1", "stop", (), "x = 1"),
+    ],
+)
+def test_a_closing_fence_that_ended_the_text_is_part_of_it(
+    added: str, finish: str, stop: tuple[str, ...], end: str
+) -> None:
+    asked = replace(PREFILLED, stop=stop)
+    assert join_answer(asked, added, finish) == PREFILL + end
+    assert join_answer(replace(asked, prefill=""), added, finish) == added
+
+
+def test_of_two_definitions_in_a_prefilled_block_the_last_counts() -> None:
+    """As in Python. Without the closing fence, the first did."""
+    added = "def f(x):\n    return 1\n\ndef f(x):\n    return 2"
+    text = join_answer(replace(PREFILLED, stop=CHAT_STOP), added, "stop")
+    tests = Tests("f", code="assert f(1) == 2")
+    found = extract(text, Problem("t", "Write f.", "", tests), "chat")
+    assert found.code.rstrip().endswith("return 2")
 
 
 def continues(

@@ -16,6 +16,8 @@ def make_consistent(content: dict[str, Any]) -> dict[str, Any]:
     """Return a results file whose protocol and configuration fit to each other and its problems."""
     found = copy.deepcopy(content)
     protocol, ids = found["protocol"], [one["task_id"] for one in found["problems"]]
+    if not (found.get("coverage") and found.get("model_identity")):
+        protocol["version"] = 2  # which did not write all that the current version does
     protocol |= {"benchmark": found["benchmark"], "problems": len(ids)}
     protocol["problems_sha256"] = codec.digest(ids)
     protocol["n_samples"] = max([1, *(one["n"] for one in found["problems"])])

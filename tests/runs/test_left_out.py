@@ -16,8 +16,8 @@ from assay.cli.eval import show
 from assay.cli.history import history
 from assay.runs import Environment, Result, build_result, open_run, write_result
 from assay.scoring import as_failed, coverage, estimate, estimates, tally
-from assay.types import Integrity, Status, Verdict
-from tests.runs.consistent import fit_protocol
+from assay.types import Completion, Integrity, Status, Verdict
+from tests.runs.consistent import fit_protocol, rehash
 from tests.runs.test_folder import MODEL
 from tests.test_protocol import BASE
 
@@ -31,6 +31,7 @@ def evaluation(folder: Path, statuses: list[Status], integrity: Integrity = "sep
     run.add_environment(Environment())
     for number, status in enumerate(statuses):
         reason = {"pass": "passed", "fail": "exit", "invalid": "sandbox-error"}[status]
+        run.add_completion(Completion(f"t/{number}", 0, "x", "stop", 0, 0, 0.0, 0, False))
         run.add_verdict(Verdict(f"t/{number}", 0, status, reason, integrity=integrity))
     tallies = tally([v.task_id for v in run.verdicts.values()], run.verdicts.values())
     result = build_result(
@@ -94,6 +95,8 @@ def test_history_and_compare_mark_the_score(two_of_ten: Result) -> None:
 def test_results_of_earlier_versions_are_readable(two_of_ten: Result) -> None:
     result: dict[str, Any] = json.loads(two_of_ten.path.read_text())
     del result["results"]["left_out_as_failed"]
+    result["protocol"] = rehash(result["protocol"] | {"version": 2})
+    (two_of_ten.folder / "protocol.json").write_text(json.dumps(result["protocol"]))
     two_of_ten.path.write_text(json.dumps(result))
     asked = ["--results-dir", str(two_of_ten.path.parent)]
     assert "100.0 %" in CliRunner().invoke(history, asked).output

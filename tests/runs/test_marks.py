@@ -121,7 +121,7 @@ def test_a_publishable_result_says_why_it_is(tmp_path: Path, missing: str) -> No
     content = json.loads(found.path.read_text())
     del content[missing]
     found.path.write_text(json.dumps(content))
-    with pytest.raises(RunError, match="contradicts itself: publishable is True"):
+    with pytest.raises(RunError, match=f"{missing} is missing"):
         read_result(found.path)
 
 

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -188,6 +189,17 @@ def test_patch_releases_can_be_chosen_too() -> None:
 def test_what_is_not_a_supported_python_is_refused(python: str, message: str) -> None:
     with pytest.raises((SandboxError, UsageError), match=message):
         choose(python)
+
+
+def test_a_program_that_prints_without_end_is_refused_at_once(tmp_path: Path) -> None:
+    """All of its output was kept in memory until the time was over."""
+    endless = tmp_path / "endless"
+    endless.write_text("#!/bin/sh\nyes\n")
+    endless.chmod(0o755)
+    start = time.monotonic()
+    with pytest.raises(SandboxError, match="is not an interpreter of Python 3"):
+        choose(str(endless))
+    assert time.monotonic() - start < 10
 
 
 def make_fake(path: Path, answer: object) -> Path:

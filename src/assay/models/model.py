@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 
 Loading = Literal["kept", "elsewhere", "every call"]  # how often a model is loaded
+CLOSING_FENCE = "\n```\n"  # a stop word of prompts that open a code block for the model
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,6 +196,19 @@ class Prefilling(Protocol):
     def check_prefilling(self) -> None:
         """Raise ModelError if it would begin another answer instead."""
         ...
+
+
+def join_answer(prompt: Prompt, added: str, finish_reason: str) -> str:
+    """Return an answer with its prefill, and with the closing fence if that was its stop word.
+
+    A stop word is not part of a text. Without the fence, a code block that the prefill opened and
+    the model closed would look as if it was cut off.
+    """
+    text = prompt.prefill + added
+    is_open = sum(line.startswith("```") for line in text.split("\n")) % 2 == 1
+    if prompt.prefill and finish_reason == "stop" and CLOSING_FENCE in prompt.stop and is_open:
+        return text.removesuffix("\n") + CLOSING_FENCE
+    return text
 
 
 def check_prefilling(model: Model) -> None:

@@ -17,6 +17,7 @@ class Rest:
 
     unknown: tuple[tuple[Place, Any], ...] = ()
     missing: tuple[tuple[Place, Any], ...] = ()  # with the default of each
+    changed: tuple[tuple[Place, Any, Any], ...] = ()  # with what would be written instead
 
     def restore(self, rendered: Any) -> Any:
         """Return the content with the file's own fields. Later changes are kept."""
@@ -35,6 +36,7 @@ def find_rest(content: Any, rendered: Any) -> Rest:
     """Compare a file's content with what is written for its typed form."""
     unknown: list[tuple[Place, Any]] = []
     missing: list[tuple[Place, Any]] = []
+    changed: list[tuple[Place, Any, Any]] = []
 
     def visit(there: Any, here: Any, place: Place) -> None:
         if there == here:  # mostly; several times as fast as to look at each field
@@ -47,9 +49,17 @@ def find_rest(content: Any, rendered: Any) -> Rest:
         elif isinstance(there, list) and isinstance(here, list) and len(there) == len(here):
             for number, (left, right) in enumerate(zip(there, here, strict=True)):
                 visit(left, right, (*place, number))
+        else:
+            changed.append((place, there, here))
 
     visit(content, json.loads(codec.dumps(rendered)), ())
-    return Rest(tuple(unknown), tuple(missing))
+    return Rest(tuple(unknown), tuple(missing), tuple(changed))
+
+
+def name_place(place: Place) -> str:
+    """Return a place as messages name it, such as ``problems[0].n``."""
+    parts = (f"[{step}]" if isinstance(step, int) else f".{step}" for step in place)
+    return "".join(parts).removeprefix(".")
 
 
 def _parent(content: Any, place: Place) -> Any:

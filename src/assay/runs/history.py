@@ -251,7 +251,7 @@ def find_result(reference: str, results_dir: Path) -> Result:
 
     Raise RunError if it contradicts itself, or the verdicts of its run.
     """
-    return read_checked_result(find_result_file(reference, results_dir), follow=True)
+    return read_checked_result(find_result_file(reference, results_dir), follow=True, texts=True)
 
 
 def find_run_folder(result: Result, results_dir: Path) -> Path:

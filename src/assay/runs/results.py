@@ -109,7 +109,7 @@ def build_result(
         model_identity=run.about.model,
         environment=environment,
         continued_in=tuple(continued_in),
-        timing=_timing(completions, verdicts, prices, list(run.read_parts())),
+        timing=measure_times(completions, verdicts, list(run.read_parts()), prices),
         run=run.path.name,
         path=_result_path(run),
     )  # fmt: skip
@@ -120,12 +120,13 @@ def _counts(sample: Sample, tasks: Collection[str], rounds: int) -> bool:
     return sample.task_id in tasks and (not rounds or sample.sample < rounds)
 
 
-def _timing(
+def measure_times(
     completions: Sequence[Completion],
-    verdicts: Sequence[Verdict],
-    prices: tuple[float, float],
+    verdicts: Collection[Verdict],
     parts: Sequence[PartTimes],
+    prices: tuple[float, float] = (0.0, 0.0),
 ) -> Timing:
+    """Return the tokens, seconds and cost of a run."""
     reused = [c for c in completions if c.reused]
     completions = [c for c in completions if not c.reused]
     tokens_in = sum(c.prompt_tokens for c in completions)

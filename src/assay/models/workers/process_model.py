@@ -12,6 +12,7 @@ from assay.infilling import describe_missing
 from assay.models import EngineOptions, LoadedOnDemand, Rendered, Usage, failed
 from assay.models.facts import EngineFacts
 from assay.models.gpu import driver_gpu
+from assay.models.model import join_answer
 from assay.models.settings import OFF, template_variables
 from assay.models.workers.messages import (
     Ask,
@@ -260,7 +261,7 @@ def _completion(process: EngineProcess[F], waiting: dict[int, Request]) -> Compl
     return Completion(
         task_id=request.task_id,
         sample=request.sample,
-        text=request.prompt.prefill + reply.text,
+        text=join_answer(request.prompt, reply.text, reply.finish_reason),
         finish_reason=reply.finish_reason,
         prompt_tokens=reply.prompt_tokens,
         tokens_generated=reply.tokens_generated,

@@ -15,7 +15,8 @@ from typing import Any
 
 from assay import codec
 from assay.errors import RunError
-from assay.protocol import VERSION as PROTOCOL_VERSION
+from assay.runs._rest import name_place
+from assay.runs.checks.fields import is_current, list_obstacles, refuse_missing
 from assay.runs.marks import ADDED_IN_ROUNDS, list_marks
 from assay.runs.result import ProblemResult, Result
 from assay.scoring import Tally, coverage, estimate
@@ -28,8 +29,6 @@ from assay.types import Estimate
 REMEDY = "Restore it from a copy, or repeat the command that wrote it."
 PASS_AT = "pass_at_"
 METHOD = "wilson-clustered"  # of all intervals of pass@k, in version 1
-# What a publishable result follows from, in every file of this version of the protocol.
-PUBLICATION = ("not_publishable", "marks", "coverage")
 # Of a sum in another order, or a number that was rounded when it was written.
 TOLERANCE = 1e-9
 # Of verdicts that are not part of a score.
@@ -68,6 +67,7 @@ def check_content(content: Any, result: Result) -> None:
     Fields that earlier versions did not write, and that are not there, claim nothing.
     """
     try:
+        refuse_missing(content, result, tally_all(result.problems), REMEDY)
         refuse_contradictions(result.path, _claims(content, result), "its other fields give")
     except (ValueError, TypeError, KeyError, AttributeError, OverflowError) as error:
         raise RunError(
@@ -104,7 +104,7 @@ def _claims(content: Any, result: Result) -> Iterator[Claim]:
     ids = [tally.task_id for tally in tallies]
     yield Claim("the number of different problems", len(ids), len(set(ids)))
     yield from _protocol_claims(content, ids)
-    yield from _count_claims(scores, result.problems)
+    yield from _count_claims(scores, result.problems, current=is_current(result))
     yield from _coverage_claims(content, result, tallies)
     yield from _method_claims(scores)
     yield from _score_claims("results", scores, tallies)
@@ -131,8 +131,10 @@ def _claims(content: Any, result: Result) -> Iterator[Claim]:
         yield Claim("publishable", content.get("publishable"), not blocking)
     if "marks" in content:
         yield Claim("marks", content["marks"], result.marks)
-    if result.publishable and result.protocol.version == PROTOCOL_VERSION:
-        yield Claim("publishable", True, {*PUBLICATION} <= content.keys())
+    if is_current(result):
+        yield Claim("not_publishable", content["not_publishable"], list_obstacles(result))
+        for where, recorded, rewritten in result.rest.changed:
+            yield Claim(name_place(where), recorded, rewritten)
 
 
 def _protocol_claims(content: Any, ids: Sequence[str]) -> Iterator[Claim]:
@@ -152,7 +154,9 @@ def _protocol_claims(content: Any, ids: Sequence[str]) -> Iterator[Claim]:
         yield Claim(f"config.{name}", config[name], recorded[name])
 
 
-def _count_claims(scores: Any, problems: Sequence[ProblemResult]) -> Iterator[Claim]:
+def _count_claims(
+    scores: Any, problems: Sequence[ProblemResult], *, current: bool
+) -> Iterator[Claim]:
     judged = sum(p.n for p in problems)
     expected: dict[str, object] = {
         "total": len(problems),
@@ -160,7 +164,7 @@ def _count_claims(scores: Any, problems: Sequence[ProblemResult]) -> Iterator[Cl
         "samples": judged + scores["invalid"],
         "samples_passed": sum(p.passed for p in problems),
     }
-    if any(problem.reasons for problem in problems):
+    if current or any(problem.reasons for problem in problems):
         reasons = Counter[str]()
         for problem in problems:
             reasons.update(problem.reasons)
@@ -174,9 +178,11 @@ def _count_claims(scores: Any, problems: Sequence[ProblemResult]) -> Iterator[Cl
     for name, value in expected.items():
         if name in scores:
             yield Claim(f"results.{name}", scores[name], value)
-    if integrity := scores.get("integrity"):  # earlier versions leave invalid samples out
+    integrity = scores.get("integrity")
+    if integrity or current:  # earlier versions leave invalid samples out
         total = sum(integrity.values())
-        wanted = judged if total == judged else judged + scores["invalid"]
+        earlier = total == judged and not current
+        wanted = judged if earlier else judged + scores["invalid"]
         yield Claim("the sum of results.integrity", total, wanted)
     if "truncated" in scores:
         yield _at_most("results.truncated", scores["truncated"], judged + scores["invalid"])
@@ -223,7 +229,7 @@ def _method_claims(scores: Any) -> Iterator[Claim]:
     version = next((one["version"] for one in found if "version" in one), None)
     for interval in found:
         yield Claim("the version of an interval", interval.get("version"), version)
-        if version is not None and version <= VERSION:
+        if version is not None:  # one that is not known here cannot be recomputed
             yield Claim("the version of an interval", version, VERSION)
             yield Claim("the method of an interval", interval.get("method"), METHOD)
 

@@ -16,34 +16,38 @@ from assay.runs.checks.claims import (
     protocol_claims,
     refuse_contradictions,
 )
-from assay.runs.folder import VERDICTS, RunWriter
+from assay.runs.checks.fields import is_current
+from assay.runs.folder import COMPLETIONS, PARTS, VERDICTS, PartTimes, RunWriter
 from assay.runs.result import Result
 from assay.runs.result_json import read_result
-from assay.runs.results import count_values, find_earlier_result, find_integrity
+from assay.runs.results import count_values, find_earlier_result, find_integrity, measure_times
 from assay.scoring import estimate_of_chosen, group_scores
-from assay.types import SampleKey, Verdict
+from assay.types import Completion, SampleKey, Verdict
 
 RESTORE = "Restore both from a copy, or start over with --fresh."
 Counts = tuple[int, int, dict[str, int]]  # judged samples of a problem, passed ones, reasons
 
 
-def read_checked_result(path: Path, *, follow: bool = False) -> Result:
+def read_checked_result(path: Path, *, follow: bool = False, texts: bool = False) -> Result:
     """Read a results file and compare it with its run's folder, if that is there.
 
     Raise RunError if the two contradict each other. This reads all verdicts; ``read_result`` finds
-    contradictions within the file only, which is enough for a list.
+    contradictions within the file only, which is enough for a list. ``texts``: read all
+    completions too, which takes as long again.
     """
     result = read_result(path, follow=follow)
     if result.folder.is_dir():
-        check_folder(result, result.folder)
+        check_folder(result, result.folder, texts=texts)
     return result
 
 
-def check_folder(result: Result, folder: Path, *, may_lack: bool = False) -> None:
+def check_folder(
+    result: Result, folder: Path, *, may_lack: bool = False, texts: bool = False
+) -> None:
     """Raise RunError if a run's folder and its result contradict each other.
 
     What both agree on may still be edited: nothing here is signed. ``may_lack``: verdicts that are
-    missing do not count as a contradiction.
+    missing do not count as a contradiction. ``texts``: compare the completions too.
     """
     protocol = DOCUMENTS.read_json(folder / "protocol.json")
     if not isinstance(protocol, dict) or "hash" not in protocol:
@@ -60,6 +64,9 @@ def check_folder(result: Result, folder: Path, *, may_lack: bool = False) -> Non
     if verdicts is not None:
         claims = _verdict_claims(result, verdicts)
         refuse_contradictions(result.path, claims, f"{folder.name}/{VERDICTS} gives", RESTORE)
+        if texts and is_current(result):
+            claims = _completion_claims(result, folder, verdicts)
+            refuse_contradictions(result.path, claims, f"the files of {folder.name} give", RESTORE)
 
 
 def check_resumed(run: RunWriter) -> None:
@@ -82,7 +89,7 @@ def _about_claims(result: Result, folder: Path) -> Iterator[Claim]:
         if model.path != same.path:  # it has moved, and its name with it
             same = replace(same, name=model.name, path=model.path)
         yield Claim("model_identity", codec.to_json(model), codec.to_json(same))
-    if result.tests_seed:
+    if result.tests_seed or is_current(result):
         yield Claim("tests_seed", result.tests_seed, about.tests_seed)
     if result.coverage is not None:
         yield Claim("config.problem_selection", result.config.problem_selection, about.selection)
@@ -118,6 +125,11 @@ def _read_counted_verdicts(
             raise RunError(
                 f"{path} line {number}: is a verdict on {task}, which is not a problem of "
                 f"{result.path.name}. {RESTORE}"
+            )
+        if verdict.sample >= result.protocol.n_samples:
+            raise RunError(
+                f"{path} line {number}: is a verdict on {task}, sample {verdict.sample}, but "
+                f"{result.path.name} has {result.protocol.n_samples} per problem. {RESTORE}"
             )
         if before is not None and before.status != "invalid":
             raise RunError(
@@ -185,14 +197,44 @@ def _verdict_claims(result: Result, verdicts: Mapping[SampleKey, Verdict]) -> It
     yield Claim("results.unsupported", scores.unsupported, tasks)
     clusters = {p.task_id: p.cluster for p in result.problems if p.cluster}
     ids = [p.task_id for p in result.problems]
+    names = {name for v in every for name in v.groups}
+    yield Claim("results.groups", sorted(scores.groups), sorted({*scores.groups} | names))
     for group in group_scores(ids, every, list(scores.groups), clusters):
         recorded, place = scores.groups[group.name], f"results.groups.{group.name}"
         yield Claim(f"{place}.tests_passed", recorded.tests_passed, group.tests_passed)
         for k, one in recorded.pass_at.items():
-            value = next((e.value for e in group.estimates if e.k == k), None)
-            yield Claim(f"{place}.pass_at_{k}", one.value, value)
+            found = next((e for e in group.estimates if e.k == k), None)
+            yield Claim(f"{place}.pass_at_{k}", one.value, found and found.value)
+            if found and (one.level, one.version) == (found.level, found.version):
+                yield Claim(f"{place}.intervals.pass_at_{k}", one.interval, found.interval)
     if (best := scores.best_of_n) and best.chosen:
         missing = next((t for t, s in best.chosen.items() if (t, s) not in verdicts), None)
         yield Claim("results.best_of_n.chosen", missing, None)
         chosen = estimate_of_chosen(best.chosen, verdicts)
         yield Claim("results.best_of_n.value", best.estimate.value, chosen and chosen.value)
+
+
+def _completion_claims(
+    result: Result, folder: Path, verdicts: Mapping[SampleKey, Verdict]
+) -> Iterator[Claim]:
+    """Yield what follows from completions and times: counts of tokens, seconds, cut-off texts."""
+    found = {c.key: c for c in read_records(folder / COMPLETIONS, Completion)}
+    tasks = {p.task_id for p in result.problems}
+    known = [key for key in found if key[0] in tasks and key[1] < result.protocol.n_samples]
+    yield Claim("the number of completions", len(known), len(found))
+    yield Claim("the number of samples", len(verdicts), len(verdicts.keys() & found.keys()))
+    counted = [c for key, c in found.items() if key in verdicts and c.error is None]
+    yield Claim(
+        "results.truncated", result.results.truncated,
+        sum(c.finish_reason == "length" for c in counted),
+    )  # fmt: skip
+    path = folder / PARTS
+    parts = list(read_records(path, PartTimes)) if path.exists() else []
+    if result.timing.whole_s is None:
+        yield Claim("timing.whole_s", None, parts[0].whole_s if parts else None)
+    # A run that was resumed since has more parts.
+    sums = [measure_times(counted, verdicts.values(), parts[:n]) for n in range(len(parts) + 1)]
+    best = next((s for s in reversed(sums) if s.whole_s == result.timing.whole_s), sums[-1])
+    recorded, recomputed = codec.to_json(result.timing), codec.to_json(best)
+    for name in recorded.keys() - {"cost"}:
+        yield Claim(f"timing.{name}", recorded[name], recomputed[name])

@@ -15,9 +15,11 @@ import os
 import platform
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import sysconfig
+import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,6 +33,7 @@ DEFAULT = "3.11"  # of the protocol: results of this version can be compared wit
 OLDEST = (3, 11)  # that runs the sandbox's own code
 VERSION = re.compile(r"\d\.\d+(\.\d+)?")
 ASK_S = 30.0
+MOST_ANSWER = 1 << 16  # bytes
 # A shim of pyenv, a wrapper and an interpreter of a virtual environment all lead to another file.
 ASK = (
     "import json, sys, sysconfig; print(json.dumps([sys.implementation.name, "
@@ -266,14 +269,10 @@ def _conda_folders(home: str) -> list[str]:
 def _ask(path: str, source: str) -> Interpreter:
     """Run an interpreter once, outside any project, and return what it says about itself."""
     try:
-        done = subprocess.run(
-            [path, "-I", "-S", "-c", ASK], capture_output=True, text=True, timeout=ASK_S,
-            stdin=subprocess.DEVNULL, cwd="/",
-        )  # fmt: skip
-        name, version, executable, is_free_threaded = json.loads(done.stdout)
+        name, version, executable, is_free_threaded = json.loads(_read_answer(path))
     except OSError as error:
         raise UnusableError(f"cannot be run ({error.strerror})") from error
-    except (ValueError, TypeError, subprocess.SubprocessError) as error:
+    except (ValueError, TypeError) as error:
         raise UnusableError("is not an interpreter of Python 3") from error
     if name != "cpython" or is_free_threaded:
         kind = "a free-threaded Python" if name == "cpython" else name
@@ -281,6 +280,28 @@ def _ask(path: str, source: str) -> Interpreter:
     if _parts(version)[:2] < OLDEST:
         raise UnusableError(f"is Python {version}; programs are judged by 3.11 or later")
     return Interpreter(executable, version, source)
+
+
+def _read_answer(path: str) -> bytes:
+    """Return the start of what a program prints, which may never end."""
+    with subprocess.Popen(
+        [path, "-I", "-S", "-c", ASK], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL, cwd="/", start_new_session=True,
+    ) as process:  # fmt: skip
+        assert process.stdout is not None
+        end = threading.Timer(ASK_S, _end, [process])
+        end.start()
+        try:
+            return process.stdout.read(MOST_ANSWER)
+        finally:
+            end.cancel()
+            _end(process)
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """Kill a program and those that it started, which may hold its output open."""
+    with contextlib.suppress(OSError):
+        os.killpg(process.pid, signal.SIGKILL)
 
 
 def _check_version(what: str, version: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from assay.errors import ModelError
 from assay.models import failed
@@ -17,6 +17,7 @@ from assay.models.engines.openai.body import (
 from assay.models.engines.openai.limits import answer_limits
 from assay.models.engines.openai.rate_limiter import Gate, pause_s
 from assay.models.engines.openai.server import Address, PassingError, RefusedError, Server
+from assay.models.model import join_answer
 from assay.types import Completion
 
 if TYPE_CHECKING:
@@ -159,11 +160,12 @@ class Session:
 
 
 def _completion(request: Request, answer: Answer, seconds: float, retries: int) -> Completion:
+    reason: Literal["length", "stop"] = "length" if answer.finish_reason == "length" else "stop"
     return Completion(
         task_id=request.task_id,
         sample=request.sample,
-        text=request.prompt.prefill + answer.text,
-        finish_reason="length" if answer.finish_reason == "length" else "stop",
+        text=join_answer(request.prompt, answer.text, reason),
+        finish_reason=reason,
         prompt_tokens=answer.prompt_tokens,
         tokens_generated=answer.tokens_generated,
         inference_ms=round(seconds * 1000, 3),
