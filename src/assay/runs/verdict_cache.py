@@ -15,7 +15,7 @@ from assay.runs.kept import KeptData
 from assay.types import Job, Verdict
 
 # Raise it when the meaning of a verdict changes.
-FORMAT = 5
+FORMAT = 6
 
 
 # struct flock: kind, origin, first byte, count, pid.
