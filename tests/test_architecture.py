@@ -39,6 +39,9 @@ PLUG_INS = (
 MOST_FILES, MOST_LINES, MOST_LINES_OF_A_DOOR = 15, 400, 60
 FILES = sorted(path for path in SOURCE.rglob("*.py") if not path.is_symlink())
 FOLDERS = sorted({path.parent for path in FILES})
+TESTS = Path(__file__).parent
+# Tests of no one package: attacks, other harnesses, whole commands, pages, random input, documents.
+ACROSS = {"security", "parity", "e2e", "browser", "fuzz", "docs"}
 
 
 def layer(package: str) -> int:
@@ -153,3 +156,11 @@ def test_jobs_that_judge_are_built_in_one_place() -> None:
 def test_one_place_decides_what_is_truncated() -> None:
     deciders = [name_of(p) for p in FILES if 'reason="truncated"' in p.read_text()]
     assert deciders == ["judging.attempts"]
+
+
+def test_tests_mirror_the_source() -> None:
+    """Tests of a file at the top of src, and of several packages, are at the top of tests."""
+    packages = {path.parent.name for path in SOURCE.glob("*/__init__.py")}
+    folders = {path.parent.name for path in TESTS.glob("*/__init__.py")}
+    assert folders - ACROSS == packages
+    assert folders >= ACROSS

@@ -18,7 +18,7 @@ from assay.cluster.messages import End
 from assay.cluster.model import ClusterModel
 from assay.models import Model
 from assay.types import Benchmark, Decoding
-from tests.test_pipeline import ScriptedModel
+from tests.pipeline.test_pipeline import ScriptedModel
 
 NODE = Node("a", "a", 16, 1)
 

@@ -23,8 +23,8 @@ from assay.types import Benchmark, Verdict
 from tests.cluster.ray_cluster import LocalCluster, local_cluster, require_ray
 from tests.conftest import ASSAY, write_completions
 from tests.e2e.test_resume import slow_programs
-from tests.test_judge_processes import lasting
-from tests.test_pipeline import Watcher
+from tests.pipeline.test_pipeline import Watcher
+from tests.sandbox.test_judge_processes import lasting
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("default")]
 NODES, WORKERS = 2, 2

@@ -14,7 +14,7 @@ from assay.datasets import packaged_file
 from assay.models import DEFAULT_WEIGHTS
 from assay.types import Benchmark
 from tests.conftest import ASSAY, Cli, references, write_completions
-from tests.models.gguf_samples import gguf
+from tests.formats.gguf_samples import gguf
 
 
 def refused(done: subprocess.CompletedProcess[str], *words: str) -> None:

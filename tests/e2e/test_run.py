@@ -20,7 +20,7 @@ from tests.conftest import ASSAY, Cli, write_completions
 from tests.e2e.test_bad_input import refused
 from tests.e2e.test_resume import descendants, survivors
 from tests.in_process import run_command
-from tests.test_pipeline import ScriptedModel, install
+from tests.pipeline.test_pipeline import ScriptedModel, install
 
 Command = tuple[str, ...]
 TIMES = ("tok_per_sec", "inference_ms")

@@ -34,9 +34,9 @@ from assay.runs import (
 from assay.runs.result_json import parse_result, read_result
 from assay.types import Completion, Decoding, Verdict
 from tests.in_process import limit_seconds
+from tests.quality.test_contracts import SOUND
 from tests.runs.test_folder import MODEL
 from tests.runs.test_reading import RESULT
-from tests.test_contracts import SOUND
 from tests.test_protocol import BASE
 
 SECONDS = 20.0

@@ -17,7 +17,7 @@ from assay.models.engines.llamacpp.settings import LlamaSettings
 from assay.models.workers.messages import Ask, Reply
 from assay.prompts import strategies
 from assay.types import Benchmark, Decoding, Message, Prompt, Request
-from tests.models.gguf_samples import gguf
+from tests.formats.gguf_samples import gguf
 
 pytestmark = pytest.mark.model
 SAMPLED = Decoding(max_tokens=24, temperature=0.8, top_k=40)

@@ -20,9 +20,9 @@ from assay.models.workers.gap_prompt import encode_inner
 from assay.models.workers.messages import Reply, TemplateSettings
 from assay.models.workers.prompt_tokens import prompt_tokens
 from assay.types import Prompt
-from tests.models.gap_models import CODELLAMA, QWEN
+from tests.infilling.gap_models import CODELLAMA, QWEN
+from tests.infilling.test_infilling import GAP, PREFIX, SUFFIX, complete
 from tests.models.test_hf import FakeLines
-from tests.models.test_infilling import GAP, PREFIX, SUFFIX, complete
 from tests.models.torch_models import save_model
 
 pytestmark = pytest.mark.torch

@@ -12,11 +12,11 @@ import pytest
 from assay.errors import ModelError
 from assay.models import EngineOptions, Model, check_infilling, open_model
 from assay.types import Prompt
+from tests.infilling.gap_models import DEEPSEEK, rename_in_gguf
+from tests.infilling.test_infilling import GAP, PREFIX, SUFFIX, complete, default_file
 from tests.models.faulty_server import USAGE, FaultyServer
-from tests.models.gap_models import DEEPSEEK, rename_in_gguf
 from tests.models.llama_server import llama_server
 from tests.models.openai_requests import opened
-from tests.models.test_infilling import GAP, PREFIX, SUFFIX, complete, default_file
 
 pytest.importorskip("httpx", reason="the openai engine needs httpx (the openai extra)")
 pytestmark = pytest.mark.usefixtures("quick_retries")

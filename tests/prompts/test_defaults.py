@@ -13,8 +13,8 @@ from assay.pipeline import EvalConfig, ProblemSelection, evaluate, evaluate_all
 from assay.prompts import DEFAULT_STRATEGY, find_strategy, list_strategies
 from assay.types import Benchmark
 from tests.conftest import Cli
-from tests.test_pipeline import ScriptedModel, install
-from tests.test_settings import Listener
+from tests.pipeline.test_pipeline import ScriptedModel, install
+from tests.pipeline.test_settings import Listener
 
 # Every other benchmark's is `standard`; docs/parity.md has the scores that decided this.
 OTHERS = {"cruxeval-i": "upstream-cot", "cruxeval-o": "upstream-cot"}

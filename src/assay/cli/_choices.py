@@ -1,6 +1,6 @@
 """Choices that help texts list, and the options that say where programs are executed.
 
-The registries would import every plug-in for each command; ``tests/test_options.py`` compares these
+The registries would import every plug-in for each command; ``tests/cli/test_options.py`` compares these
 names with them.
 """
 
