@@ -108,7 +108,7 @@ def inspect_run(reference: str, results_dir: Path, wanted: SampleFilter) -> Insp
 def _find_result(folder: Path) -> Result | None:
     """Return the run's result, if there is one. Raise RunError if it is wrong."""
     path = folder.with_name(f"{folder.name}.json")
-    return read_checked_result(path) if path.is_file() else None
+    return read_checked_result(path, texts=True) if path.is_file() else None
 
 
 def inspect_sample(

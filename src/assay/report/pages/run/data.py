@@ -63,7 +63,7 @@ def load_run_data(source: RunSource, load: Callable[[str], Benchmark]) -> RunDat
     if source.folder is None:
         return RunData(source, {}, {}, "The run's folder is missing.")
     if source.entry.result is not None:
-        check_folder(source.entry.result, source.folder)
+        check_folder(source.entry.result, source.folder, texts=True)
     reader = RunReader(source.folder)
     by_task: dict[str, list[SampleResult]] = {}
     if source.entry.result is not None:
