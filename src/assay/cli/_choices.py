@@ -1,7 +1,7 @@
 """Choices that help texts list, and the options that say where programs are executed.
 
-The registries would import every plug-in for each command; ``tests/cli/test_options.py`` compares these
-names with them.
+The registries would import every plug-in for each command; ``tests/cli/test_options.py`` compares
+these names with them.
 """
 
 from __future__ import annotations
