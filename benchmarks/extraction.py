@@ -26,7 +26,6 @@ from pathlib import Path
 from typing import Any
 
 import peers
-
 from assay import benchmarks
 from assay.cli._progress import ProgressDisplay
 from assay.extract import NO_CODE, extract

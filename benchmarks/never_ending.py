@@ -28,7 +28,6 @@ from pathlib import Path
 
 import peers
 import recorded
-
 from assay.runs import RunReader
 from assay.types import SampleKey
 

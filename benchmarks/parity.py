@@ -23,7 +23,6 @@ from pathlib import Path
 from typing import Any
 
 import peers
-
 from assay import benchmarks, runs
 from assay.cli._progress import ProgressDisplay
 from assay.judging import references

@@ -26,7 +26,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import peers
-
 from assay import benchmarks
 from assay.cli._progress import ProgressDisplay
 from assay.judging import references

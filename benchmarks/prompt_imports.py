@@ -13,8 +13,6 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 
-from extraction import Text, raw_texts
-
 from assay import benchmarks
 from assay.cli._progress import ProgressDisplay
 from assay.extract.python import find_bound_names, find_unbound_names
@@ -23,6 +21,7 @@ from assay.judging import references
 from assay.pipeline.prompt_imports import surround
 from assay.sandbox import Sandbox, open_sandbox
 from assay.types import Benchmark, Job, Problem, Program, PromptImports, SampleKey
+from extraction import Text, raw_texts
 
 CHOICES: tuple[PromptImports, ...] = ("prepended", "none")
 

@@ -28,7 +28,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import peers
-
 from assay import benchmarks
 from assay.datasets import cache_dir
 from assay.sandbox import open_sandbox

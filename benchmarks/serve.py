@@ -30,10 +30,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from http_load import Connection, running_server, wait_for
-
 import assay
 from assay.sandbox.host.dozing import work_of
+from http_load import Connection, running_server, wait_for
 
 CONNECTIONS = 32
 BATCH = 100

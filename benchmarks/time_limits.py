@@ -20,7 +20,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import recorded
-
 from assay import benchmarks
 from assay.cli._progress import ProgressDisplay
 from assay.judging import references

@@ -7,16 +7,16 @@ import tempfile
 from dataclasses import replace
 from pathlib import Path
 
-import peers
 import pytest
-from plus import made
 
+import peers
 from assay.datasets import cache_dir
 from assay.errors import SandboxError
 from assay.peers import evalplus as evalplus_peer
 from assay.peers import peers as peer_judges
 from assay.peers.isolation import PeerCommand, run_isolated
 from assay.types import Benchmark
+from plus import made
 from tests.conftest import Cli, references, write_completions
 from tests.security.peer_attacks import REPORT, SECRET, attacks
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import peers
 import pytest
 
 import parity
+import peers
 
 pytestmark = pytest.mark.parity
 

@@ -8,10 +8,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from plus import Programs, made, recorded
 
 from assay.sandbox import open_sandbox
 from assay.types import Benchmark, Job, Program, Verdict
+from plus import Programs, made, recorded
 from tests.conftest import Cli
 from tests.sandbox.container_engine import OwnEngine
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+
 from simulate_statistics import Scenario, scenarios, simulate, simulate_peeking
 
 SMALL = [

@@ -11,9 +11,9 @@ from collections.abc import Iterator
 
 import httpx
 import pytest
-from soak import find_children
 
 from assay.sandbox.judges.processes import JudgeProcesses
+from soak import find_children
 from tests.serve.conftest import READ_S, judge, serving
 from tests.serve.test_judge import CASES, CODE, RIGHT, SCRIPT, STDIN, WRONG
 

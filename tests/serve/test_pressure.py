@@ -16,7 +16,6 @@ from typing import Any
 
 import httpx
 import pytest
-from soak import SoakOptions, find_children, run_soak
 
 from assay.errors import SandboxError, UsageError
 from assay.sandbox import Stage
@@ -27,6 +26,7 @@ from assay.serve.engine.work import Answer, Ended, Work
 from assay.serve.metrics import Metrics
 from assay.serve.server import JudgeServer
 from assay.types import Capabilities, Limits
+from soak import SoakOptions, find_children, run_soak
 from tests.e2e.test_resume import descendants, survivors
 from tests.serve.conftest import Process, judge, make_options, serving, wait_until
 from tests.serve.test_judge import CODE, RIGHT

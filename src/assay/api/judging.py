@@ -10,9 +10,11 @@ from types import TracebackType
 from assay.api.opening import load_benchmark
 from assay.borders.arguments import check_argument, checked
 from assay.errors import UsageError
-from assay.judging import judge_jobs, references, tasks_of
+from assay.extract.workers import ExtractionRequest, Extractor
+from assay.judging import JudgeTask, judge_extracted, judge_jobs, references, tasks_of
 from assay.progress import Reporter, Silent
 from assay.sandbox import open_sandbox
+from assay.sandbox.environments.interpreters import for_extraction
 from assay.types import Benchmark, Job, Limits, Program, Verdict
 
 Programs = Mapping[str, str] | Iterable[tuple[str, str]]
@@ -80,6 +82,8 @@ class Judge:
         self.benchmark = checked.benchmark
         self.unscorable = checked.unscorable  # tasks whose reference fails here, and why
         self._tasks = tasks_of(self.benchmark)
+        self._workers = workers
+        self._extractor: Extractor | None = None
 
     @checked
     def judge(self, programs: Programs) -> list[Verdict]:
@@ -93,8 +97,22 @@ class Judge:
         """Yield verdicts as they come. ``sample`` is the program's position."""
         return judge_jobs(self._sandbox, self._jobs(programs))
 
+    @checked
+    def judge_completions(self, completions: Programs) -> list[Verdict]:
+        """Return a verdict for every answer of a chat model. Its program is extracted first."""
+        pairs = [(self._task(task_id), text) for task_id, text in list_pairs(completions)]
+        if self._extractor is None:
+            interpreter = for_extraction(self._sandbox.capabilities(), self.benchmark.environment)
+            self._extractor = Extractor(self._workers, interpreter=interpreter)
+        requests = ((task, ExtractionRequest(text, task.problem, "chat")) for task, text in pairs)
+        texts = list(self._extractor.in_order(requests))
+        return judge_extracted(texts, lambda jobs: list(judge_jobs(self._sandbox, jobs)))
+
     def close(self) -> None:
         """Stop the sandbox and everything that runs in it."""
+        if self._extractor is not None:
+            self._extractor.close()
+            self._extractor = None
         self._sandbox.close()
 
     def __enter__(self) -> Judge:
@@ -109,14 +127,17 @@ class Judge:
         self.close()
 
     def _jobs(self, programs: Programs) -> list[Job]:
-        return [self._job(number, *pair) for number, pair in enumerate(list_pairs(programs))]
+        return [
+            self._task(task_id).make_job(Program(code, "given"), number)
+            for number, (task_id, code) in enumerate(list_pairs(programs))
+        ]
 
-    def _job(self, number: int, task_id: str, code: str) -> Job:
+    def _task(self, task_id: str) -> JudgeTask:
         if task_id not in self._tasks:
             raise UsageError(
                 f"{task_id}: is not a task of {self.benchmark.name}. Give one of its task ids."
             )
-        return self._tasks[task_id].make_job(Program(code, "given"), number)
+        return self._tasks[task_id]
 
 
 def list_pairs(programs: Programs) -> list[tuple[str, str]]:

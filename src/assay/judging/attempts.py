@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from assay.extract.workers import Extraction
@@ -54,3 +55,19 @@ def begin(
     if found.alternative is not None:
         attempts.alternative = replace(job, program=found.alternative)
     return attempts, job
+
+
+def judge_extracted(
+    texts: Sequence[tuple[JudgeTask, Extraction]],
+    execute: Callable[[list[Job]], Sequence[Verdict]],
+) -> list[Verdict]:
+    """Return the verdict on each text, whose ``sample`` is its position.
+
+    ``execute`` gets all first programs at once, then the other forms of those that failed.
+    """
+    begun = [begin(task, found, number) for number, (task, found) in enumerate(texts)]
+    steps = [first for _, first in begun]
+    while jobs := [step for step in steps if isinstance(step, Job)]:
+        for verdict in execute(jobs):
+            steps[verdict.sample] = begun[verdict.sample][0].settle(verdict)
+    return [step for step in steps if isinstance(step, Verdict)]

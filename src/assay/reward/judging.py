@@ -10,7 +10,7 @@ from pathlib import Path
 from assay.api.opening import load_benchmark
 from assay.errors import UsageError
 from assay.extract.workers import Extraction, ExtractionRequest, Extractor
-from assay.judging import Attempts, JudgeTask, begin, tasks_of
+from assay.judging import JudgeTask, judge_extracted, tasks_of
 from assay.reward.benches import Bench, SandboxBench
 from assay.reward.sharing import Batcher
 from assay.reward.tests import BenchmarkTask, split, tests_key
@@ -123,25 +123,13 @@ class CompletionJudge:
     def _judge(self, answers: Sequence[Answer]) -> list[Judged]:
         requests = ((a, ExtractionRequest(a.text, a.task.problem, a.form)) for a in answers)
         pairs = list(self._extractor.in_order(requests))
-        begun = [begin(answer.task, found) for answer, found in pairs]
-        verdicts = self._settle([attempts for attempts, _ in begun], [first for _, first in begun])
+        texts = [(answer.task, found) for answer, found in pairs]
+        verdicts = judge_extracted(texts, self._execute)
         counted = self._count_assertions(pairs, verdicts) if self._settings.partial else {}
         return [
             counted.get(number) or Judged(verdict, *count_cases(verdict))
             for number, verdict in enumerate(verdicts)
         ]
-
-    def _settle(
-        self, attempts: Sequence[Attempts], steps: Sequence[Verdict | Job]
-    ) -> list[Verdict]:
-        """Return the verdicts that count. Execute all first programs, then their other forms."""
-        while any(isinstance(step, Job) for step in steps):
-            executed = self._execute(steps)
-            steps = [
-                one.settle(verdict) if isinstance(step, Job) else verdict
-                for one, step, verdict in zip(attempts, steps, executed, strict=True)
-            ]
-        return [step for step in steps if isinstance(step, Verdict)]
 
     def _count_assertions(
         self, pairs: Sequence[Pair], verdicts: Sequence[Verdict]
@@ -159,20 +147,16 @@ class CompletionJudge:
             if parts
         }
 
-    def _execute(self, jobs: Sequence[Job | Verdict]) -> list[Verdict]:
+    def _execute(self, jobs: Sequence[Job]) -> list[Verdict]:
         """Return the verdict on each job. Equal programs with equal tests are executed once."""
         found: dict[str, Verdict] = {}
         for _ in range(1 + self._settings.retries):
-            missing = {
-                _key(job): job
-                for job in jobs
-                if isinstance(job, Job) and _is_open(found.get(_key(job)))
-            }
+            missing = {_key(job): job for job in jobs if _is_open(found.get(_key(job)))}
             if not missing:
                 break
             numbered = [replace(job, sample=n) for n, job in enumerate(missing.values())]
             found.update(zip(missing, self._bench.judge(numbered), strict=True))
-        return [job if isinstance(job, Verdict) else found[_key(job)] for job in jobs]
+        return [replace(found[_key(job)], sample=job.sample) for job in jobs]
 
 
 def count_cases(verdict: Verdict) -> tuple[int, int]:
