@@ -19,12 +19,12 @@ import pytest
 
 from assay.errors import SandboxError
 from assay.sandbox import Item
-from assay.sandbox.host.turnstile import open_file_turnstile
 from assay.sandbox.judges import messages, process, processes
 from assay.sandbox.judges.messages import ContextsReceived, ContextsSent
 from assay.sandbox.judges.processes import JudgeProcesses, split_cores
 from assay.sandbox.kinds.process import ProcessSandbox, count_judges, open_judges
 from assay.types import Cases, Job, Limits, Program, Tests, Verdict
+from assay.work.lock import open_file_lock
 from tests.e2e.test_resume import Pid, descendants, survivors
 from tests.security.in_tiers import STRONGEST
 
@@ -400,27 +400,27 @@ def test_nothing_is_left_when_the_harness_ends(ending: signal.Signals) -> None:
 
 
 def test_one_alone_waits_for_all_and_holds_all_up(tmp_path: Path) -> None:
-    """Two processes share a turnstile; what one writes alone, the other never interrupts."""
-    turnstile = open_file_turnstile()
+    """Two processes share a lock; what one writes alone, the other never interrupts."""
+    lock = open_file_lock()
     log = tmp_path / "log"
     script = f"""
 import sys, time
-from assay.sandbox.host.turnstile import FileTurnstile
-turnstile = FileTurnstile(*map(int, sys.argv[1:]))
+from assay.work.lock import FileRWLock
+lock = FileRWLock(*map(int, sys.argv[1:]))
 with open({str(log)!r}, "a", buffering=1) as log:
     for _ in range(10):
-        with turnstile.exclusive():
+        with lock.exclusive():
             log.write("in\\n"); time.sleep(0.02); log.write("out\\n")
-        with turnstile.shared():
+        with lock.shared():
             pass
 """
-    gate, room = turnstile.descriptors
+    gate, room = lock.descriptors
     other = subprocess.Popen(
         [sys.executable, "-c", script, str(gate), str(room)], pass_fds=[gate, room]
     )
     with log.open("a", buffering=1) as mine:
         while other.poll() is None:
-            with turnstile.shared():
+            with lock.shared():
                 mine.write("shared\n")
                 time.sleep(0.001)
     assert other.returncode == 0

@@ -19,7 +19,6 @@ from assay import plain
 from assay.benchmarks.support import excess_code
 from assay.sandbox import open_sandbox
 from assay.sandbox.host import fork_servers
-from assay.sandbox.host.turnstile import ThreadTurnstile
 from assay.sandbox.host.worker import BusyTestsError, ProcessWatch, Server, Worker, WorkerLostError
 from assay.sandbox.inside.isolation.work import Busy
 from assay.sandbox.inside.judging import wire
@@ -28,6 +27,7 @@ from assay.sandbox.inside.serving.messages import TESTS_TOO_SLOW
 from assay.sandbox.inside.serving.oracle import TooSlowError, limit_work
 from assay.serve.engine import stage
 from assay.types import Cases, Job, Limits, Program, Tests
+from assay.work.lock import ThreadRWLock
 from tests.e2e.test_resume import Pid, descendants, survivors
 from tests.security.forgeries_answers import COLLIDING, SPEAK
 from tests.security.in_tiers import STRONGEST, TIERS, Step, job, judge_in
@@ -116,7 +116,7 @@ def test_a_worker_lost_by_time_does_not_stop_all_others(monkeypatch: pytest.Monk
             os.kill(pid, signal.SIGSTOP)
         return judge_apart(self, order, *rest)
 
-    class Turnstile(ThreadTurnstile):
+    class RWLock(ThreadRWLock):
         @contextmanager
         def exclusive(self) -> Iterator[None]:
             attempts.append("alone")
@@ -125,7 +125,7 @@ def test_a_worker_lost_by_time_does_not_stop_all_others(monkeypatch: pytest.Monk
 
     monkeypatch.setattr(Worker, "judge_apart", stopped)
     monkeypatch.setattr(fork_servers, "GRACE_S", 1.0)
-    monkeypatch.setattr("assay.sandbox.host.warm.ThreadTurnstile", Turnstile)
+    monkeypatch.setattr("assay.sandbox.host.warm.ThreadRWLock", RWLock)
     sandbox = open_sandbox("process", 1)
     tests, limits = Tests("f", "assert f() == 1", integrity="separated"), Limits(wall_s=0.5)
     (verdict,) = sandbox.judge([Job("t", 0, Program("# STOPPED\n" + HONEST, "x"), tests, limits)])

@@ -14,8 +14,9 @@ import pytest
 from assay import benchmarks
 from assay.reward import Reward
 from assay.sandbox import open_sandbox
-from assay.sandbox.host import turnstile, warm
+from assay.sandbox.host import warm
 from assay.types import Benchmark, Job, Program, Tests
+from assay.work import lock
 from tests.serve.conftest import READ_S, judge, serving
 
 TIMED, OTHER = "mini/0", "mini/1"
@@ -107,7 +108,7 @@ def test_a_slow_one_holds_others_back_for_a_bounded_time(monkeypatch: pytest.Mon
 
 def test_those_that_wait_to_be_alone_hold_nobody_back(monkeypatch: pytest.MonkeyPatch) -> None:
     """All that run have to end first, which can take minutes."""
-    monkeypatch.setattr(turnstile, "EMPTY_S", 0.5)
+    monkeypatch.setattr(lock, "DRAIN_S", 0.5)
     slow = {"benchmark": "mini", "task_id": OTHER, "program": show(OTHER, 6.0)}
     alone = {"benchmark": "mini", "task_id": TIMED, "program": show(TIMED, 0.1)}
     fast = {"benchmark": "mini", "task_id": OTHER, "program": show(OTHER, 0.1)}

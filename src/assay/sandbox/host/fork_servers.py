@@ -18,7 +18,6 @@ from assay.errors import SandboxError
 from assay.protocol import tests_digest
 from assay.sandbox import run_here
 from assay.sandbox.host.report import BrokeWorker, Outcome, Report, SandboxFailure
-from assay.sandbox.host.turnstile import Turnstile
 from assay.sandbox.host.verdicts import verdict_of, with_outputs
 from assay.sandbox.host.warm import WarmWorkers
 from assay.sandbox.host.worker import (
@@ -42,6 +41,7 @@ from assay.sandbox.inside.serving.messages import (
     case_limits,
 )
 from assay.types import Cases, Job, Program, Tests, Verdict
+from assay.work import RWLock
 
 ATTEMPTS = 3
 PAUSE_S = 0.2  # before an attempt after one that failed on our side
@@ -73,7 +73,7 @@ class Shared:
     """Hold what sandboxes that judge the same jobs in several processes have in common."""
 
     seed: str  # for jobs without one of their own
-    alone: Turnstile | None = None
+    alone: RWLock | None = None
     dozing: int = 0  # programs that may give up their slot; 0: as many as pay
 
 

@@ -8,9 +8,8 @@ from contextlib import AbstractContextManager
 from typing import Generic, Protocol, TypeVar
 
 from assay.errors import SandboxError
-from assay.sandbox.host import pool
-from assay.sandbox.host.turnstile import ThreadTurnstile, Turnstile
 from assay.types import Job
+from assay.work import RWLock, ThreadRWLock, pool
 
 
 class Killable(Protocol):
@@ -29,12 +28,12 @@ R = TypeVar("R")
 class WarmWorkers(Generic[W]):
     """Hold the workers of a sandbox: the idle ones, and all that are alive."""
 
-    def __init__(self, workers: int, first: W | None, alone: Turnstile | None = None) -> None:
+    def __init__(self, workers: int, first: W | None, alone: RWLock | None = None) -> None:
         self._workers = workers
         self._idle = [first] if first else []
         self._alive = set(self._idle)
         self._lock = threading.Lock()
-        self._alone = alone or ThreadTurnstile()
+        self._alone = alone or ThreadRWLock()
         self._closed = False
 
     def close(self) -> None:
@@ -69,7 +68,7 @@ class WarmWorkers(Generic[W]):
         if not job.alone:
             return self._alone.shared()
         doze()  # others need not wait with it
-        return self._alone.alone_for(ALONE_S)
+        return self._alone.exclusive_for(ALONE_S)
 
     def _take(self, fits: Callable[[W], bool], start: Callable[[], W]) -> W:
         """Return an idle worker that fits, or a new one. End idle ones if there are too many."""

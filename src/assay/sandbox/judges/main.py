@@ -18,7 +18,6 @@ from assay.errors import AssayError, SandboxError
 from assay.sandbox import PAUSE, Item
 from assay.sandbox.host.fork_servers import Shared
 from assay.sandbox.host.tiers import TIERS
-from assay.sandbox.host.turnstile import FileTurnstile
 from assay.sandbox.judges.messages import (
     Answers,
     Beginning,
@@ -31,6 +30,7 @@ from assay.sandbox.judges.messages import (
     Opening,
 )
 from assay.sandbox.kinds.process import TierSandbox
+from assay.work import FileRWLock
 
 LINGER_S = 0.002  # that an answer waits for others, if more items are being worked on
 CLEAN_UP_S = 20.0
@@ -49,7 +49,7 @@ def main(descriptor: int) -> None:
                 os.sched_setaffinity(0, opening.cores)
         for own in (descriptor, opening.gate, opening.room):
             os.set_inheritable(own, False)
-        shared = Shared(opening.seed, FileTurnstile(opening.gate, opening.room), opening.dozing)
+        shared = Shared(opening.seed, FileRWLock(opening.gate, opening.room), opening.dozing)
         sandbox = TierSandbox(opening.workers, TIERS[opening.tier], opening.python, None, shared)
         _JudgeProcess(connection, sandbox).serve()
     except EOFError:

@@ -33,7 +33,7 @@ class Opening(NamedTuple):
     workers: int
     dozing: int
     seed: str
-    gate: int  # descriptors of the turnstile
+    gate: int  # descriptors of the lock
     room: int
     cores: tuple[int, ...] = ()  # that the process and its workers use; none: all
 

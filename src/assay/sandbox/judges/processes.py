@@ -12,12 +12,12 @@ from assay.machine import allowed_cores
 from assay.sandbox import Sandbox, Stage
 from assay.sandbox.environments.interpreters import Interpreter
 from assay.sandbox.host.fork_servers import most_dozing
-from assay.sandbox.host.turnstile import FileTurnstile
 from assay.sandbox.judges.dispatch import Dispatch
 from assay.sandbox.judges.messages import Opening
 from assay.sandbox.judges.process import JudgeProcess
 from assay.sandbox.judges.stages import JudgeStage, OutputsStage, split_job
 from assay.types import Capabilities, Cases, Job, Verdict
+from assay.work import FileRWLock
 
 LEAST_CORES = 8  # fewer are shared: the kernel moves processes well enough between them
 FEW = 4  # items per worker: fewer are judged sooner than processes start
@@ -39,7 +39,7 @@ class JudgeProcesses:
         tier: str,
         python: Interpreter,
         seed: str,
-        alone: FileTurnstile,
+        alone: FileRWLock,
         workers: int,
         judges: int,
     ) -> None:

@@ -15,10 +15,10 @@ from assay.sandbox.environments.interpreters import Interpreter
 from assay.sandbox.host.fork_servers import PROBE, ForkServerSandbox, Shared, settings_for
 from assay.sandbox.host.local import LocalServers, start_with
 from assay.sandbox.host.tiers import TIERS, WATCHED, Tier
-from assay.sandbox.host.turnstile import open_file_turnstile
 from assay.sandbox.host.worker import Worker, WorkerSettings
 from assay.sandbox.judges.processes import LEAST_CORES, JudgeProcesses
 from assay.types import Job
+from assay.work import open_file_lock
 
 WORKERS_PER_JUDGE = 2
 
@@ -134,6 +134,6 @@ def _open(workers: int, tier: str, python: str = "") -> Sandbox:
 
 def open_judges(workers: int, tier: str, judges: int, python: str = "") -> JudgeProcesses:
     """Open a sandbox whose workers are shared by judge processes."""
-    alone, seed = open_file_turnstile(), secrets.token_hex(16)
+    alone, seed = open_file_lock(), secrets.token_hex(16)
     here = ProcessSandbox(workers, tier, Shared(seed, alone), python)
     return JudgeProcesses(here, here.tier.name, here.python, seed, alone, workers, judges)

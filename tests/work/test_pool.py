@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from assay.errors import SandboxError
-from assay.sandbox.host import pool
+from assay.work import pool
 
 
 @pytest.mark.parametrize("count", [1, 2, 3])
@@ -19,10 +19,10 @@ def test_fewer_threads_do_all_of_the_work(count: int, allow_threads: Callable[[i
         doze()
         return item
 
-    assert sorted(pool.stream(range(20), work, workers=2, dozing=2)) == list(range(20))
+    assert sorted(pool.stream(range(20), work, workers=2, idle_slots=2)) == list(range(20))
 
 
 def test_no_thread_at_all_is_an_error(allow_threads: Callable[[int], None]) -> None:
     allow_threads(0)
     with pytest.raises(SandboxError, match="no thread can start"):
-        list(pool.stream([1], lambda item, _: item, workers=2, dozing=2))
+        list(pool.stream([1], lambda item, _: item, workers=2, idle_slots=2))

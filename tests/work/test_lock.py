@@ -9,11 +9,11 @@ from contextlib import AbstractContextManager
 
 import pytest
 
-from assay.sandbox.host import turnstile
-from assay.sandbox.host.turnstile import ThreadTurnstile, Turnstile, open_file_turnstile
+from assay.work import lock
+from assay.work.lock import RWLock, ThreadRWLock, open_file_lock
 
-Opened = Callable[[], Turnstile]
-BOTH = pytest.mark.parametrize("opened", [ThreadTurnstile, open_file_turnstile])
+Opened = Callable[[], RWLock]
+BOTH = pytest.mark.parametrize("opened", [ThreadRWLock, open_file_lock])
 SHORT_S = 0.3
 
 
@@ -45,7 +45,7 @@ class Visitor(threading.Thread):
 @BOTH
 def test_one_is_alone_at_first_and_later_beside_others(opened: Opened) -> None:
     doors = opened()
-    alone = Visitor(doors.alone_for(3 * SHORT_S))
+    alone = Visitor(doors.exclusive_for(3 * SHORT_S))
     assert alone.enters()
     other = Visitor(doors.shared())
     assert not other.enters(SHORT_S)
@@ -61,7 +61,7 @@ def test_one_waits_until_all_have_left(opened: Opened) -> None:
     doors = opened()
     other = Visitor(doors.shared())
     assert other.enters()
-    alone = Visitor(doors.alone_for(60))
+    alone = Visitor(doors.exclusive_for(60))
     assert not alone.enters(SHORT_S)
     other.leave()
     assert alone.enters()
@@ -77,11 +77,11 @@ def test_others_go_on_while_one_inside_stays(
     opened: Opened, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One that stays for minutes, and one that waits to be alone, must not stop everybody."""
-    monkeypatch.setattr(turnstile, "EMPTY_S", SHORT_S)
+    monkeypatch.setattr(lock, "DRAIN_S", SHORT_S)
     doors = opened()
     slow = Visitor(doors.shared())
     assert slow.enters()
-    alone = Visitor(doors.alone_for(60))
+    alone = Visitor(doors.exclusive_for(60))
     time.sleep(SHORT_S / 3)
     for _ in range(3):
         other = Visitor(doors.shared())
@@ -97,9 +97,9 @@ def test_others_go_on_while_one_inside_stays(
 def test_others_get_as_long_as_they_were_held_back(opened: Opened) -> None:
     """Many that want to be alone, one after the other, leave half of the time to the rest."""
     doors = opened()
-    first = Visitor(doors.alone_for(60))
+    first = Visitor(doors.exclusive_for(60))
     assert first.enters()
-    waiting = [Visitor(doors.alone_for(60)), Visitor(doors.alone_for(60))]
+    waiting = [Visitor(doors.exclusive_for(60)), Visitor(doors.exclusive_for(60))]
     other = Visitor(doors.shared())
     assert not other.enters(2 * SHORT_S)
     first.leave()
@@ -121,6 +121,6 @@ def test_nobody_rests_if_nobody_was_held_back(opened: Opened) -> None:
     doors = opened()
     started = time.monotonic()
     for _ in range(3):
-        with doors.alone_for(60):
+        with doors.exclusive_for(60):
             time.sleep(SHORT_S)
     assert time.monotonic() - started < 5 * SHORT_S

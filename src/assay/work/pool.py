@@ -17,11 +17,11 @@ R = TypeVar("R")
 
 
 def stream(
-    items: Iterable[T], work: Callable[[T, Callable[[], None]], R], workers: int, dozing: int
+    items: Iterable[T], work: Callable[[T, Callable[[], None]], R], workers: int, idle_slots: int
 ) -> Iterator[R]:
     """Yield ``work`` of every item, done by ``workers`` threads, in the order of completion.
 
-    ``work`` calls its second argument when it only waits for something. Up to ``dozing`` such
+    ``work`` calls its second argument when it only waits for something. Up to ``idle_slots`` such
     threads are replaced by others until they are done. An error of ``items`` itself is raised after
     the work already taken is done.
     """
@@ -30,7 +30,7 @@ def stream(
     results: queue.Queue[R | BaseException | None] = queue.Queue(workers)
     abandoned = threading.Event()
     threads = _Count()
-    beds = threading.Semaphore(dozing)
+    slots = threading.Semaphore(idle_slots)
 
     def put(result: R | BaseException | None) -> None:
         while not abandoned.is_set():
@@ -41,16 +41,16 @@ def stream(
     def serve() -> None:
         replaced = False
 
-        def doze() -> None:
+        def on_idle() -> None:
             nonlocal replaced
-            if not replaced and beds.acquire(blocking=False):
+            if not replaced and slots.acquire(blocking=False):
                 replaced = start()
                 if not replaced:
-                    beds.release()
+                    slots.release()
 
         try:
             for item in source:
-                put(work(item, doze))
+                put(work(item, on_idle))
                 if replaced:
                     return
         except BaseException as error:
@@ -58,7 +58,7 @@ def stream(
             put(error)
         finally:
             if replaced:
-                beds.release()
+                slots.release()
             put(None)
 
     def start() -> bool:
@@ -91,7 +91,7 @@ def stream(
 
 
 class _Count:
-    """Hold a number that several threads change."""
+    """A number that several threads change."""
 
     def __init__(self) -> None:
         self.value = 0
@@ -103,7 +103,7 @@ class _Count:
 
 
 class _Source(Generic[T]):
-    """Share an iterator between several threads."""
+    """An iterator that several threads share."""
 
     def __init__(self, items: Iterable[T]) -> None:
         self._items = iter(items)
