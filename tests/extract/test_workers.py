@@ -14,7 +14,6 @@ import pytest
 
 from assay.errors import ExtractionError
 from assay.extract import NO_CODE, _process, extract
-from assay.extract._flow import Flow
 from assay.extract.workers import LONGEST, Extraction, ExtractionRequest, Extractor, Limits
 from assay.types import Problem, Program, Tests
 
@@ -176,12 +175,3 @@ def test_workers_end_with_the_harness_while_they_work(ending: signal.Signals) ->
     finally:
         harness.kill()
         harness.wait()
-
-
-def test_fewer_threads_than_wanted_do_all_of_the_work(
-    allow_threads: Callable[[int], None],
-) -> None:
-    """On the old code the thread that could not start was waited for for ever."""
-    allow_threads(1)
-    flow = Flow(sum, iter([[1, 2], [3, 4], [5]]), lambda batch: len(batch) == 2, most=2)
-    assert sorted(flow.results()) == [3, 5, 7]

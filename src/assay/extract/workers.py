@@ -10,12 +10,11 @@ from __future__ import annotations
 import contextlib
 import sys
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TypeVar
 
 from assay.errors import ExtractionError
 from assay.extract import NO_CODE
-from assay.extract._flow import Flow
 from assay.extract._messages import Change
 from assay.extract._process import (
     Extraction,
@@ -25,6 +24,7 @@ from assay.extract._process import (
     WorkerProcess,
 )
 from assay.machine import usable_cores
+from assay.work import pool
 
 __all__ = ["PAUSE", "Change", "Extraction", "ExtractionRequest", "Extractor", "Limits"]
 
@@ -89,12 +89,15 @@ class Extractor:
         Other threads read ``requests``, one at a time, and this may block after a ``PAUSE``. What
         came before is not held back until a batch is full.
         """
-        flow = Flow(self._extract_tagged, batched(requests), is_full, self._most)
-        for batch in flow.results():
+        # A full batch may be the first of a backlog.
+        batches = pool.stream(
+            batched(requests), self._extract_tagged, self._most, wants_more=is_full
+        )
+        for batch in batches:
             yield from batch
 
     def _extract_tagged(
-        self, batch: Sequence[tuple[T, ExtractionRequest]]
+        self, batch: Sequence[tuple[T, ExtractionRequest]], _on_idle: Callable[[], None]
     ) -> Sequence[tuple[T, Extraction]]:
         found = self._extract([request for _, request in batch])
         return [(tag, one) for (tag, _), one in zip(batch, found, strict=True)]

@@ -1,8 +1,9 @@
-"""Run workers that take jobs from one lazy stream."""
+"""A pool of threads that take work from one lazy source."""
 
 from __future__ import annotations
 
 import contextlib
+import math
 import queue
 import threading
 from typing import TYPE_CHECKING, Generic, TypeVar
@@ -17,13 +18,19 @@ R = TypeVar("R")
 
 
 def stream(
-    items: Iterable[T], work: Callable[[T, Callable[[], None]], R], workers: int, idle_slots: int
+    items: Iterable[T],
+    work: Callable[[T, Callable[[], None]], R],
+    workers: int,
+    idle_slots: int = 0,
+    wants_more: Callable[[T], bool] | None = None,
 ) -> Iterator[R]:
     """Yield ``work`` of every item, done by ``workers`` threads, in the order of completion.
 
-    ``work`` calls its second argument when it only waits for something. Up to ``idle_slots`` such
-    threads are replaced by others until they are done. An error of ``items`` itself is raised after
-    the work already taken is done.
+    The threads read ``items`` one at a time, and this may block. With ``wants_more``, there is one
+    thread at first, and another one starts after an item for which it is true. ``work`` calls its
+    second argument when it only waits for something. Up to ``idle_slots`` such threads are replaced
+    by others until they are done. An error of ``items`` itself is raised after the work already
+    taken is done.
     """
     source = _Source(items)
     # Bounded, so that a slow reader holds the workers back.
@@ -50,6 +57,8 @@ def stream(
 
         try:
             for item in source:
+                if wants_more is not None and wants_more(item):
+                    start(workers)
                 put(work(item, on_idle))
                 if replaced:
                     return
@@ -61,16 +70,18 @@ def stream(
                 slots.release()
             put(None)
 
-    def start() -> bool:
-        threads.add(1)
-        try:
-            threading.Thread(target=serve, daemon=True).start()
-        except RuntimeError:  # the system allows no more threads
+    def start(most: float = math.inf) -> bool:
+        allowed = threads.add(1) <= most
+        if allowed:
+            try:
+                threading.Thread(target=serve, daemon=True).start()
+            except RuntimeError:  # the system allows no more threads
+                allowed = False
+        if not allowed:
             threads.add(-1)
-            return False
-        return True
+        return allowed
 
-    started = [start() for _ in range(workers)]
+    started = [start() for _ in range(1 if wants_more else workers)]
     if not any(started):
         raise SandboxError("sandbox: no thread can start. Check the limit on processes.")
     failure: BaseException | None = None
@@ -97,9 +108,10 @@ class _Count:
         self.value = 0
         self._lock = threading.Lock()
 
-    def add(self, number: int) -> None:
+    def add(self, number: int) -> int:
         with self._lock:
             self.value += number
+            return self.value
 
 
 class _Source(Generic[T]):
