@@ -89,15 +89,18 @@ def test_results_of_bigcodebench(assay: Cli, run: dict[str, Any], tmp_path: Path
 
 @pytest.fixture
 def with_invalid(run: dict[str, Any], tmp_path: Path) -> dict[str, Any]:
-    """The same run with the first sample, a right one, not judged, and another not generated."""
+    """The same run with a right sample that was not judged, and a wrong one not generated."""
     place = tmp_path / "results" / run["run"]
     path = place / "verdicts.jsonl"
-    first, *others = path.read_text().splitlines(keepends=True)
-    path.write_text("".join(others))
+    found = {json.loads(line)["task_id"]: line for line in path.read_text().splitlines(True)}
+    first, second = (
+        next(task for task, line in found.items() if json.loads(line)["status"] == status)
+        for status in ("pass", "fail")
+    )
+    path.write_text("".join(line for task, line in found.items() if task not in (first, second)))
     folder = runs.RunWriter(place)
-    key = json.loads(first)["task_id"], 0
-    folder.add_verdict(Verdict(*key, "invalid", "sandbox-error", "the engine is gone"))
-    folder.add_verdict(Verdict(key[0], 1, "invalid", "generation-error", "HTTP 500"))
+    folder.add_verdict(Verdict(first, 0, "invalid", "sandbox-error", "the engine is gone"))
+    folder.add_verdict(Verdict(second, 0, "invalid", "generation-error", "HTTP 500"))
     recorded = json.loads((place / "protocol.json").read_text())
     protocol = codec.from_json(Protocol, {k: v for k, v in recorded.items() if k != "hash"})
     tallies = tally([one["task_id"] for one in run["problems"]], folder.verdicts.values())
@@ -111,7 +114,7 @@ def test_what_could_not_be_judged_is_nobodys_failure(
     assay: Cli, with_invalid: dict[str, Any], tmp_path: Path
 ) -> None:
     run = with_invalid
-    judged, right = run["results"]["samples"] - 1, run["results"]["samples_passed"] - 1
+    judged, right = run["results"]["samples"] - 2, run["results"]["samples_passed"] - 1
     target = tmp_path / "samples.jsonl"
     done = assay("export", run["run"], "--format", "human-eval", "--output", target)
     assert done.stderr.splitlines(keepends=True)[-1] == (

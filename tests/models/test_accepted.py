@@ -32,7 +32,7 @@ ACCEPTED = {
     "openai": f"{EVERYWHERE} batch_mode parallel prompt_form base_url logprobs timeout "
     "answer_timeout requests_per_minute tokens_per_minute price_in price_out thinking "
     "engine_options",
-    "replay": f"{EVERYWHERE} logprobs",
+    "replay": f"{EVERYWHERE} logprobs batch_mode",
     "vllm": f"{EVERYWHERE} {LOCAL} dtype adapter revision",
 }
 

@@ -70,6 +70,12 @@ class BenchConfig:
 
 def bench(config: BenchConfig, reporter: Reporter = SILENT) -> BenchResult:
     """Open a model and measure it."""
+    engine = models.choose_engine(config.model, reporter.note).engine
+    if "parallel" not in models.backends.get(engine).accepts:
+        raise UsageError(
+            f"{config.model}: the {engine} engine computes nothing, so it has no speed. Give the "
+            "model that generated the completions."
+        )
     model = models.open_model(config.model, config.options(), reporter.note)
     with contextlib.closing(model):
         return bench_model(model, config, reporter)

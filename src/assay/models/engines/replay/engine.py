@@ -161,7 +161,9 @@ def _recognises(path: Path) -> bool:
 
 
 def _open(reference: str, options: EngineOptions) -> ReplayModel:
+    if options.batch_mode == "on":
+        raise UsageError("--batch-mode on: the replay engine has no batches. Drop it.")
     return ReplayModel(reference, name=options.name)
 
 
-backends.register("replay")(Backend(_open, _recognises, frozenset({"logprobs"})))
+backends.register("replay")(Backend(_open, _recognises, frozenset({"logprobs", "batch_mode"})))
