@@ -30,7 +30,7 @@ class NoFigures:
 
 
 @dataclass(frozen=True, slots=True)
-class Item:
+class QaItem:
     """Hold one question: the decision, the reason, and its figures, a dataclass or plain data."""
 
     name: str
@@ -87,7 +87,7 @@ class QaCheck:
 
     order: int
     is_asked: Callable[[Examination], bool]
-    ask: Callable[[Examination], list[Item]]
+    ask: Callable[[Examination], list[QaItem]]
     is_decisive: bool = False
 
 

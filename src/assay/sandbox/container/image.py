@@ -14,7 +14,7 @@ from pathlib import Path
 from assay.datasets import cache_dir, read_sealed, write_sealed
 from assay.errors import SandboxError
 from assay.sandbox.container.host_root import write_host_root
-from assay.sandbox.container.runtime import Engine, find_engine
+from assay.sandbox.container.runtime import ContainerRuntime, find_engine
 
 CHOICE = "ASSAY_DOCKER_IMAGE"
 NAME = "assay-sandbox"
@@ -29,7 +29,7 @@ HOST, DEBIAN = "host", "debian"  # in place of a root file system's path
 PACKAGES = "python3-minimal,python3"
 
 
-def image_id(engine: Engine) -> str:
+def image_id(engine: ContainerRuntime) -> str:
     """Return the id of the image that was built here, or that the user names by its digest."""
     chosen = os.environ.get(CHOICE, "")
     if chosen and "sha256:" not in chosen:
@@ -62,11 +62,11 @@ def build_image(base: str, root: Path | None, note: Callable[[str], None]) -> st
     return found
 
 
-def _image_name(engine: Engine) -> str:
+def _image_name(engine: ContainerRuntime) -> str:
     return (read_sealed(_record(engine), NAME) or NAME.encode()).decode()
 
 
-def _record(engine: Engine) -> Path:
+def _record(engine: ContainerRuntime) -> Path:
     return cache_dir() / "images" / f"{Path(engine.tool).name}.json"
 
 

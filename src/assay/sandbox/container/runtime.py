@@ -34,7 +34,7 @@ class EngineGoneError(SandboxError):
 
 
 @dataclass(frozen=True, slots=True)
-class Engine:
+class ContainerRuntime:
     """Run a container engine's command, given by name or path."""
 
     tool: str
@@ -115,12 +115,12 @@ class Engine:
         return str((labels or {}).get(OWNER_LABEL, ""))
 
 
-def find_engine() -> Engine:
+def find_engine() -> ContainerRuntime:
     """Return the engine that the user chose, or the first that is installed."""
     wanted = os.environ.get(TOOL, "")
     for tool in [wanted] if wanted else ENGINES:
         if shutil.which(tool):
-            return Engine(tool)
+            return ContainerRuntime(tool)
     raise SandboxError(
         f"container runtime: {wanted or ' or '.join(ENGINES)} is not on PATH. Install one, or use "
         "--sandbox process."

@@ -18,14 +18,14 @@ from pathlib import Path
 from typing import Any
 
 from assay.errors import SandboxError
-from assay.sandbox.container.runtime import OWNER_LABEL, WORKER_LABEL, Engine, owner
+from assay.sandbox.container.runtime import OWNER_LABEL, WORKER_LABEL, ContainerRuntime, owner
 from assay.sandbox.host.dozing import Dozing
 from assay.sandbox.host.local import ENVIRONMENT
 from assay.sandbox.host.worker import (
     LateError,
     ProcessWatch,
-    Server,
     WorkerLostError,
+    WorkerServer,
     WorkerSettings,
     end_process,
 )
@@ -85,24 +85,24 @@ def run_arguments(
 class ContainerServers:
     """Start a container for a worker. It ends when its input is closed."""
 
-    def __init__(self, engine: Engine, image: str, settings: WorkerSettings) -> None:
+    def __init__(self, engine: ContainerRuntime, image: str, settings: WorkerSettings) -> None:
         self._engine = engine
         self._settings = settings
         self._stream = _Stream(engine, image, settings)
         self.python = self._stream.python
         try:
-            self.programs: Server = self._server(b"z", "keeper")
+            self.programs: WorkerServer = self._server(b"z", "keeper")
         except SandboxError:
             self.close()
             raise
 
-    def start_oracle(self) -> Server:
+    def start_oracle(self) -> WorkerServer:
         return self._server(b"o", "oracle")
 
     def close(self) -> None:
         self._stream.kill()
 
-    def _server(self, name: bytes, role: RoleName) -> Server:
+    def _server(self, name: bytes, role: RoleName) -> WorkerServer:
         server = _Inside(self._stream, name)
         server.begin(role, LINK, self._settings)
         return server
@@ -111,7 +111,7 @@ class ContainerServers:
 class _Stream:
     """Share the container's input and output between its servers."""
 
-    def __init__(self, engine: Engine, image: str, settings: WorkerSettings) -> None:
+    def __init__(self, engine: ContainerRuntime, image: str, settings: WorkerSettings) -> None:
         self._engine = engine
         self._name = f"assay-{os.getpid()}-{os.urandom(4).hex()}"
         self._lock = threading.Lock()
@@ -206,7 +206,7 @@ class _Stream:
         return found
 
 
-class _Inside(Server):
+class _Inside(WorkerServer):
     """Talk to one of the two servers in a container."""
 
     def __init__(self, stream: _Stream, name: bytes) -> None:

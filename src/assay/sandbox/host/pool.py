@@ -25,7 +25,7 @@ def stream(
     threads are replaced by others until they are done. An error of ``items`` itself is raised after
     the work already taken is done.
     """
-    source = _Source(items)
+    source = _SharedIterator(items)
     # Bounded, so that a slow reader holds the workers back.
     results: queue.Queue[R | BaseException | None] = queue.Queue(workers)
     abandoned = threading.Event()
@@ -102,7 +102,7 @@ class _Count:
             self.value += number
 
 
-class _Source(Generic[T]):
+class _SharedIterator(Generic[T]):
     """Share an iterator between several threads."""
 
     def __init__(self, items: Iterable[T]) -> None:

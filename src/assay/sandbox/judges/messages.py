@@ -38,7 +38,7 @@ class Opening(NamedTuple):
     cores: tuple[int, ...] = ()  # that the process and its workers use; none: all
 
 
-class Beginning(NamedTuple):
+class JudgeStageStart(NamedTuple):
     """Begin a stage."""
 
     stage: Any
@@ -51,11 +51,11 @@ class Items(NamedTuple):
     items: list[tuple[int, int, Any]]  # tag, number of the context, payload
 
 
-class End(NamedTuple):
+class JudgeStageEnd(NamedTuple):
     """End the items of a stage."""
 
 
-class Answers(NamedTuple):
+class StageAnswers(NamedTuple):
     """Hold answers by tag. None: the item waits for others."""
 
     answers: list[tuple[int, Any]]
@@ -71,8 +71,8 @@ class Failed(NamedTuple):
     error: Exception
 
 
-ToJudge = Opening | Beginning | Items | End
-ToHarness = Answers | Finished | Failed
+ToJudge = Opening | JudgeStageStart | Items | JudgeStageEnd
+ToHarness = StageAnswers | Finished | Failed
 
 
 class ContextsSent:

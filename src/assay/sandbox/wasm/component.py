@@ -37,7 +37,7 @@ STACK_BYTES = (2 << 20) - (1 << 16)  # wasmtime allows no more
 
 
 @dataclass(frozen=True, slots=True)
-class Lacks:
+class GuestLacks:
     """List names of this Python's standard library that the guest lacks."""
 
     modules: tuple[str, ...]
@@ -56,7 +56,7 @@ class Build:
     sha256: dict[str, str]  # by file
     packages: dict[str, str]  # and their versions
     python: str  # the guest's
-    lacks: Lacks
+    lacks: GuestLacks
 
 
 def open_engine() -> Any:

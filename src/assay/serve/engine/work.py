@@ -10,7 +10,7 @@ from assay.types import Limits, PromptForm
 Kind = Literal["program", "completion", "run"]
 
 
-class Work(NamedTuple):
+class JudgeWork(NamedTuple):
     """Hold one program on its way to a verdict."""
 
     number: int  # unique in the server
@@ -28,7 +28,7 @@ class Work(NamedTuple):
     alone: bool = False  # its tests measure time
 
 
-class Ended(NamedTuple):
+class EndedRun(NamedTuple):
     """Hold what ``run_inside`` saw of a program."""
 
     exit_code: int
@@ -38,7 +38,7 @@ class Ended(NamedTuple):
     files: Mapping[str, bytes]
 
 
-class Answer(NamedTuple):
+class JudgeAnswer(NamedTuple):
     """Hold the outcome of one program: a line of JSON for clients, and facts for the server."""
 
     number: int
@@ -49,7 +49,7 @@ class Answer(NamedTuple):
     detail: str = ""
     wall_s: float = 0.0
     output: str = ""
-    ended: Ended | None = None  # of a run: how it ended; none: it was stopped
+    ended: EndedRun | None = None  # of a run: how it ended; none: it was stopped
     refused: str = ""  # of a run: why it could not start
     program: str = ""  # that was extracted
     rule: str = ""

@@ -23,7 +23,7 @@ class _Sample:
     is_reported: bool = False
 
 
-class Answers:
+class SampleCollector:
     """Collect the samples with these ids. Hold the prefill lock until the first token has arrived.
 
     ``tell`` gets each sample's reply as soon as it is finished.

@@ -13,7 +13,7 @@ LONGEST_PAUSE_S = 60.0
 LOOK_AGAIN_S = 0.5
 
 
-class Gate:
+class RateLimiter:
     """Spread requests evenly over the minute, from any thread; 0 means no limit."""
 
     def __init__(self, requests_per_minute: float, tokens_per_minute: float) -> None:

@@ -55,7 +55,7 @@ class Made:
     ms: float
 
 
-class Texts:
+class TextConverter:
     """Convert requests to tokens in ``inbox``, with requests about tokens, and tokens to texts."""
 
     def __init__(
