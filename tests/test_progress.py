@@ -333,7 +333,7 @@ def test_workers_report_tokens_now_and_then(
         "from assay.models.workers import lines as worker_lines\n"
         "worker_lines.REPORT_S = 0.0\n"
         "from assay.models.facts import EngineFacts\n"
-        "from assay.models.workers.messages import Reply, EngineWorkerSettings\n"
+        "from assay.models.workers.messages import EngineWorkerSettings, Reply\n"
         "lines = worker_lines.Lines(EngineWorkerSettings)\n"
         "lines.ready(EngineFacts(), used_gpu=False, in_hand=1)\n"
         "lines.count(3)\n"

@@ -152,9 +152,9 @@ def is_running(pid: int) -> bool:
 HARNESS = """
 import pytest
 from tests.extract.test_workers import ENDLESS, extract_all, spoil
-from assay.extract.workers import Extractor, Limits
+from assay.extract.workers import ExtractionLimits, Extractor
 spoil(pytest.MonkeyPatch(), ENDLESS)
-with Extractor(limits=Limits(cpu_s=100.0)) as extractor:
+with Extractor(limits=ExtractionLimits(cpu_s=100.0)) as extractor:
     extract_all(extractor, "SPOIL")
 """
 

@@ -143,7 +143,7 @@ def _assertions(record: LeetCodeRecord) -> list[ast.Assert]:
 
 
 class _AssertedCall:
-    """Hold the arguments and the result of ``assert candidate(name=value, ...) == result``."""
+    """The arguments and the result of ``assert candidate(name=value, ...) == result``."""
 
     def __init__(self, statement: ast.Assert) -> None:
         match statement.test:

@@ -111,7 +111,7 @@ class RayMember(Member):
 
 
 class HostPlace(NamedTuple):
-    """Name a part of a node that should have a host."""
+    """A part of a node that should have a host."""
 
     node: Node
     number: int = 0
@@ -135,7 +135,7 @@ class _Post:
 
 @dataclass(frozen=True, slots=True)
 class ActorRole:
-    """Say how an actor is started for a place, and what makes it a member."""
+    """How an actor is started for a place, and what makes it a member."""
 
     start: Callable[[HostPlace], Any]  # returns the actor
     open: Callable[[Any], Any]  # returns the reference of the call

@@ -38,7 +38,7 @@ R_out = TypeVar("R_out", covariant=True)
 
 
 class HostWork(Protocol[C_in, P_in, R_out]):
-    """Run a stage on hosts, each with a sandbox or a model."""
+    """A stage that runs on hosts, each with a sandbox or a model."""
 
     def give_up(self, context: C_in, payload: P_in, why: str) -> R_out:
         """Return the answer for an item that has lost several hosts, or raise an error."""
@@ -90,14 +90,14 @@ class Staff(Protocol):
 
 
 class HostPace(NamedTuple):
-    """Set how much a host is given in advance."""
+    """How much a host is given in advance."""
 
     ahead: int = 4  # items per worker at first; more if it has to wait for items
 
 
 @dataclass(slots=True)
 class _MemberState(Generic[C, P]):
-    """Hold a member and what it was given."""
+    """A member and what it was given."""
 
     member: Member
     target: int  # items that it may hold and not have started
@@ -123,7 +123,7 @@ class _MemberState(Generic[C, P]):
 
 
 class HostStageRun(Generic[C, P, R]):
-    """Run one stage. A thread reads the items, which may block; the caller takes the answers.
+    """The run of one stage. A thread reads the items, which may block; the caller takes answers.
 
     Items of a host that is lost are given to others. What has lost several hosts is a suspect. Few
     suspects get an idle host together, then each gets one alone. Only if that is lost too, the item

@@ -29,17 +29,17 @@ KINDS = (UsageError, DataError, ModelError, ExtractionError, SandboxError, RunEr
 
 
 class HostStageStart(NamedTuple):
-    """Begin a stage."""
+    """The start of a stage."""
 
     stage: Any
 
 
 class HostStageEnd(NamedTuple):
-    """End the items of a stage."""
+    """The end of the items of a stage."""
 
 
 class LargeContext(NamedTuple):
-    """Stand for a context that is passed next to the message."""
+    """A stand-in for a context that is passed next to the message."""
 
     number: int
 

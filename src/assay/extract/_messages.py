@@ -34,7 +34,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class ExtractionReply:
-    """Hold the program in a text, an alternative if it fails, or why there is none."""
+    """The program in a text, an alternative if it fails, or why there is none."""
 
     program: Program | None = None
     alternative: Program | None = None

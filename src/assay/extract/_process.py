@@ -34,7 +34,7 @@ ENVIRONMENT = {"LANG": "C.UTF-8"}
 
 @dataclass(frozen=True, slots=True)
 class ExtractionLimits:
-    """Limit what extraction may use for one text."""
+    """The resources that extraction may use for one text."""
 
     cpu_s: float = 10.0
     wall_s: float = 60.0  # ends a process that uses no CPU time for so long
@@ -64,7 +64,7 @@ class Extraction:
 
 
 class ExtractorLostError(Exception):
-    """Report that a worker ended or gave no answer. ``certain``: only the text can be the cause."""
+    """A worker ended or gave no answer. ``certain``: only the text can be the cause."""
 
     def __init__(self, why: str, *, certain: bool = False) -> None:
         super().__init__(why)
@@ -101,7 +101,7 @@ class WorkerProcess:
             raise _cannot_start(error) from error
 
     def extract(self, batch: Sequence[ExtractionRequest]) -> list[Extraction]:
-        """Return each request's extraction. Raise ExtractorLostError if the process fails at any."""
+        """Return an extraction per request. Raise ExtractorLostError if the process fails."""
         message = json.dumps([_encode(request) for request in batch]).encode() + b"\n"
         try:
             self._connection.settimeout(self._limits.wall_s)

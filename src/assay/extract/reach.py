@@ -18,7 +18,7 @@ GLOBAL = (symtable.GLOBAL_IMPLICIT, symtable.GLOBAL_EXPLICIT)  # type: ignore[at
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StatementLine:
-    """Hold statements that share a line at the top level, and the names that they use."""
+    """Statements that share a line at the top level, and the names that they use."""
 
     statements: tuple[ast.stmt, ...]
     binds: frozenset[str]

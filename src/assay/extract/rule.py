@@ -47,7 +47,7 @@ class Effort:
 
 @dataclass(frozen=True, slots=True)
 class ExtractionTask:
-    """Hold what rules may know about the problem that a text answers."""
+    """What rules may know about the problem that a text answers."""
 
     prompt: str
     tests: Tests

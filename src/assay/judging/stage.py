@@ -22,7 +22,7 @@ WAIT_S, LOOK_EVERY_S = 60.0, 0.02  # for another process that executes the same 
 
 
 class SampleText(NamedTuple):
-    """Hold the text of a sample."""
+    """The text of a sample."""
 
     sample: int
     text: str

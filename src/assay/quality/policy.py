@@ -31,7 +31,7 @@ class Likeness:
 
 @dataclass(frozen=True, slots=True)
 class PolicyTier:
-    """Hold what a model must show. None means nothing."""
+    """What a model must show. None means nothing."""
 
     check: bool = False
     text: str = BUILT_IN

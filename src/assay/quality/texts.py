@@ -21,7 +21,7 @@ BUILT_IN = "built-in"
 
 @dataclass(frozen=True, slots=True)
 class LoadedText:
-    """Hold a text, or its first lines. The digest covers exactly what is here."""
+    """A text, or its first lines. The digest covers exactly what is here."""
 
     name: str
     content: str

@@ -38,7 +38,7 @@ class JudgeSettings:
 
 @dataclass(frozen=True, slots=True)
 class RewardAnswer:
-    """Hold a completion of a task."""
+    """The completion of a task."""
 
     task: JudgeTask
     text: str
@@ -47,7 +47,7 @@ class RewardAnswer:
 
 @dataclass(frozen=True, slots=True)
 class JudgedCompletion:
-    """Hold the verdict on a completion, and how many of its tests passed."""
+    """The verdict on a completion, and how many of its tests passed."""
 
     verdict: Verdict
     passed: int

@@ -25,7 +25,7 @@ _encode = json.JSONEncoder(separators=(",", ":")).encode
 
 
 class RequestRefusedError(Exception):
-    """Report a request that is answered with a status and one line, as FastAPI does."""
+    """A request is answered with a status and one line, as FastAPI does."""
 
     def __init__(self, status: int, detail: Any, **headers: str) -> None:
         super().__init__(str(detail))

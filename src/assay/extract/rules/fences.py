@@ -18,7 +18,7 @@ DEEPER = 4  # columns: a fence in a docstring does not end the program
 
 @dataclass(frozen=True, slots=True)
 class FencedBlock:
-    """Hold the inside of one fence, which is not closed if the text ends first."""
+    """The inside of one fence, which is not closed if the text ends first."""
 
     code: str
     closed: bool

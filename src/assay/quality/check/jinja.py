@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class GenerationExtension(Extension):  # type: ignore[misc]
-    """Render ``{% generation %}``, which marks a model's answer, as the text inside."""
+    """A tag ``{% generation %}``, which marks a model's answer. It renders as the text inside."""
 
     tags = {"generation"}  # noqa: RUF012 - as the library wants it
 

@@ -28,7 +28,7 @@ class EngineOnlyError(SkippedError):
 
 @dataclass(frozen=True, slots=True)
 class TensorPart:
-    """Hold a tensor under the file's own name, and its position according to the file."""
+    """A tensor under the file's own name, and its position according to the file."""
 
     name: str
     encoding: str  # empty: the file's type is not known

@@ -50,7 +50,7 @@ _IN_LAYER = re.compile(r"model\.layers\.(\d{1,9})\.(.+)")
 
 @dataclass(frozen=True, slots=True)
 class ShapeSettings:
-    """Hold the numbers that decide a model's shapes."""
+    """The numbers that decide a model's shapes."""
 
     family: str
     layers: int

@@ -50,7 +50,7 @@ SILENT = Silent()
 
 @dataclass(frozen=True, slots=True)
 class CheckStage:
-    """Hold one thing that was checked, and the finding, in one line."""
+    """One thing that was checked, and the finding, in one line."""
 
     name: str
     status: Status

@@ -35,7 +35,7 @@ MESSAGE = "Add one and two."
 
 @dataclass(frozen=True, slots=True)
 class TrialQuestion:
-    """Hold a tokenizer or a template to try."""
+    """A tokenizer or a template to try."""
 
     tokenizer: Tokenizer | None = None
     template: Template | None = None
@@ -43,7 +43,7 @@ class TrialQuestion:
 
 @dataclass(frozen=True, slots=True)
 class TrialReply:
-    """Hold the outcome and its reason. For ``missing`` that is the name of a package."""
+    """The outcome and its reason. For ``missing`` that is the name of a package."""
 
     outcome: Literal["pass", "fail", "missing"]
     reason: str

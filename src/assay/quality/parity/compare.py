@@ -54,7 +54,7 @@ class Divergence:
 
 @dataclass(frozen=True, slots=True)
 class ParityFinding:
-    """Hold one question, the measured value, and its bound."""
+    """One question, the measured value, and its bound."""
 
     name: str
     value: float

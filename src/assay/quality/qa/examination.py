@@ -31,7 +31,7 @@ class NoFigures:
 
 @dataclass(frozen=True, slots=True)
 class QaItem:
-    """Hold one question: the decision, the reason, and its figures, a dataclass or plain data."""
+    """One question: the decision, the reason, and its figures, a dataclass or plain data."""
 
     name: str
     decision: Decision

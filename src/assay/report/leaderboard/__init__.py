@@ -14,16 +14,6 @@ from assay.report.leaderboard.facts import find_sizes, parse_facts
 from assay.report.leaderboard.rendering import render, renderers
 
 __all__ = [
-    "Baseline",
-    "Cell",
-    "Leaderboard",
-    "LeaderboardBlock",
-    "ModelFacts",
-    "Row",
-    "find_sizes",
-    "leaderboard",
-    "parse_baselines",
-    "parse_facts",
-    "render",
-    "renderers",
-]
+    "Baseline", "Cell", "Leaderboard", "LeaderboardBlock", "ModelFacts", "Row", "find_sizes",
+    "leaderboard", "parse_baselines", "parse_facts", "render", "renderers",
+]  # fmt: skip

@@ -35,7 +35,7 @@ class EngineGoneError(SandboxError):
 
 @dataclass(frozen=True, slots=True)
 class ContainerRuntime:
-    """Run a container engine's command, given by name or path."""
+    """The command of a container runtime, given by name or path."""
 
     tool: str
 

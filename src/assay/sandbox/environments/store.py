@@ -59,7 +59,7 @@ class Recipe:
 
 @dataclass(frozen=True, slots=True)
 class PackageEnvironment:
-    """Describe a finished environment. ``identity`` changes with all that may change a verdict."""
+    """A finished environment. ``identity`` changes with all that may change a verdict."""
 
     name: str
     identity: str

@@ -70,7 +70,7 @@ R = TypeVar("R")
 
 @dataclass(frozen=True, slots=True)
 class SharedSandboxSettings:
-    """Hold what sandboxes that judge the same jobs in several processes have in common."""
+    """What sandboxes that judge the same jobs in several processes have in common."""
 
     seed: str  # for jobs without one of their own
     alone: Turnstile | None = None

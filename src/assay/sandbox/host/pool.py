@@ -103,7 +103,7 @@ class _Count:
 
 
 class _SharedIterator(Generic[T]):
-    """Share an iterator between several threads."""
+    """An iterator that several threads share."""
 
     def __init__(self, items: Iterable[T]) -> None:
         self._items = iter(items)

@@ -11,7 +11,7 @@ from assay.sandbox.inside.serving.messages import Seen
 
 @dataclass(frozen=True, slots=True)
 class WorkerReport:
-    """Hold a worker's report: the ``result`` of the program, and that of its oracle."""
+    """A worker's report: the ``result`` of the program, and that of its oracle."""
 
     result: Result | None
     exit_code: int

@@ -88,7 +88,7 @@ class ProcessWatch(Protocol):
 
 
 class WorkerServer:
-    """Define one isolated process that answers messages."""
+    """One isolated process that answers messages."""
 
     about: About
 

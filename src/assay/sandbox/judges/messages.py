@@ -39,7 +39,7 @@ class Opening(NamedTuple):
 
 
 class JudgeStageStart(NamedTuple):
-    """Begin a stage."""
+    """The start of a stage."""
 
     stage: Any
 
@@ -52,11 +52,11 @@ class Items(NamedTuple):
 
 
 class JudgeStageEnd(NamedTuple):
-    """End the items of a stage."""
+    """The end of the items of a stage."""
 
 
 class StageAnswers(NamedTuple):
-    """Hold answers by tag. None: the item waits for others."""
+    """Answers by tag. None: the item waits for others."""
 
     answers: list[tuple[int, Any]]
 

@@ -34,7 +34,7 @@ JUDGE_HEADER = "Assay-Judge"  # what the service is, in JSON
 
 
 class MissingTestsError(Exception):
-    """Report names of tests that the service does not hold."""
+    """The service does not hold the tests of these names."""
 
     def __init__(self, names: list[str]) -> None:
         super().__init__("unknown tests")

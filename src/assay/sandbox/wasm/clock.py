@@ -18,7 +18,7 @@ STARVED = 0.1  # of the wall limit spent waiting for a CPU
 
 
 class EpochClock(threading.Thread):
-    """Advance the engine's epochs with the CPU time of the thread that runs programs."""
+    """A clock of the engine's epochs: the CPU time of the thread that runs programs."""
 
     def __init__(self, engine: Any) -> None:
         super().__init__(daemon=True)

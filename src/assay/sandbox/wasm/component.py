@@ -38,7 +38,7 @@ STACK_BYTES = (2 << 20) - (1 << 16)  # wasmtime allows no more
 
 @dataclass(frozen=True, slots=True)
 class GuestLacks:
-    """List names of this Python's standard library that the guest lacks."""
+    """The names of this Python's standard library that the guest lacks."""
 
     modules: tuple[str, ...]
     names: dict[str, tuple[str, ...]]  # by module

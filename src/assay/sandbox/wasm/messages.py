@@ -22,7 +22,7 @@ class GuestLimits(NamedTuple):
 
 
 class GuestRequest(NamedTuple):
-    """Hold a program to be judged."""
+    """A program to be judged."""
 
     task: Task
     key: str  # of separated tests; empty: the tests are in the task

@@ -43,14 +43,14 @@ ENDS: dict[str, How] = {"interrupt": "cpu", "stack exhausted": "stack", "Exited 
 
 @dataclass(frozen=True, slots=True)
 class InstanceEnd:
-    """Report how an instance ended before it answered."""
+    """How an instance ended before it answered."""
 
     how: How
     detail: str
 
 
 class InstanceEndedError(Exception):
-    """Report that an instance ended before it answered.
+    """An instance ended before it answered.
 
     Keep only its ``end``: an error refers to frames, and these to the instance with all its memory.
     """
@@ -73,7 +73,7 @@ class Guest:
         self._functions: dict[str, component.Func] = {}
 
     def call(self, name: str, *arguments: str, cpu_s: float) -> str:
-        """Call a function. Raise InstanceEndedError if it exceeds the CPU seconds."""
+        """Call a function. Raise InstanceEndedError unless it returns within the CPU seconds."""
         if name not in self._functions:
             self._functions[name] = self._instance.get_func(self._store, name)
         function = self._functions[name]
@@ -100,7 +100,7 @@ class Guest:
 
 
 class GuestProgram:
-    """Hold an instance with a program, within its limits. ``end`` says how it ended."""
+    """An instance with a program, within its limits. ``end`` says how it ended."""
 
     def __init__(self, machine: WasmMachine, task: Task, limits: GuestLimits) -> None:
         self._machine, self._task, self._limits = machine, task, limits
@@ -187,7 +187,7 @@ class GuestProgram:
 
 
 class WasmMachine:
-    """Hold the component, and what its instances have in common."""
+    """The component, and what its instances have in common."""
 
     def __init__(self, path: str) -> None:
         self.engine = open_engine()

@@ -23,7 +23,7 @@ Report = Callable[[str], None]
 
 
 class StageSupervisor:
-    """Run one stage for as long as the server runs. If the stage fails, start another one.
+    """The stage that runs for as long as the server does. If it fails, another one is started.
 
     A program that loses its stage twice is ``invalid``: a failure of the server is never a wrong
     answer.

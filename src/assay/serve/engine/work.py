@@ -11,7 +11,7 @@ Kind = Literal["program", "completion", "run"]
 
 
 class JudgeWork(NamedTuple):
-    """Hold one program on its way to a verdict."""
+    """One program on its way to a verdict."""
 
     number: int  # unique in the server
     kind: Kind
@@ -29,7 +29,7 @@ class JudgeWork(NamedTuple):
 
 
 class EndedRun(NamedTuple):
-    """Hold what ``run_inside`` saw of a program."""
+    """What ``run_inside`` saw of a program."""
 
     exit_code: int
     seconds: float
@@ -39,7 +39,7 @@ class EndedRun(NamedTuple):
 
 
 class JudgeAnswer(NamedTuple):
-    """Hold the outcome of one program: a line of JSON for clients, and facts for the server."""
+    """The outcome of one program: a line of JSON for clients, and facts for the server."""
 
     number: int
     status: str

@@ -24,7 +24,7 @@ class _Sample:
 
 
 class SampleCollector:
-    """Collect the samples with these ids. Hold the prefill lock until the first token has arrived.
+    """The samples with these ids. It holds the prefill lock until the first token has arrived.
 
     ``tell`` gets each sample's reply as soon as it is finished.
     """

@@ -94,7 +94,7 @@ class _Computing:
 
 @dataclass(slots=True)
 class PromptReader:
-    """Run the model over prompts, and provide the shapes of what a sequence needs."""
+    """The model as it is run over prompts, and the shapes of what a sequence needs."""
 
     model: Any
     pad: int

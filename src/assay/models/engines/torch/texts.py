@@ -56,7 +56,10 @@ class Made:
 
 
 class TextConverter:
-    """Convert requests to tokens in ``inbox``, with requests about tokens, and tokens to texts."""
+    """A converter of requests to tokens in ``inbox``, and of tokens to texts.
+
+    Requests about tokens go to ``inbox`` as they are.
+    """
 
     def __init__(
         self, loaded: Loaded, lines: Lines[TorchSettings], template: TemplateSettings

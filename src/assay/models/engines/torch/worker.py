@@ -80,7 +80,7 @@ def _score_until_asked_to_generate(lines: WorkerLines, loaded: Loaded) -> Genera
 
 
 class TorchEngine:
-    """Take requests from the harness as slots become free."""
+    """A loaded model that takes requests from the harness as slots become free."""
 
     def __init__(self, loaded: Loaded, lines: WorkerLines, generate: Generate) -> None:
         self._loaded, self._scores = loaded, TorchScores(loaded)
