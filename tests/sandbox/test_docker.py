@@ -25,7 +25,7 @@ from assay.sandbox.container.runtime import (
     OWNER_LABEL,
     WORKER_LABEL,
     ContainerRuntime,
-    EngineGoneError,
+    RuntimeGoneError,
 )
 from assay.sandbox.container.worker import (
     FIRST_UID,
@@ -352,7 +352,7 @@ def test_an_engine_that_does_not_answer(monkeypatch: pytest.MonkeyPatch, tmp_pat
 )
 def test_an_engine_that_goes_is_waited_for(said: str) -> None:
     failure = ContainerRuntime("docker").failure(said)
-    assert isinstance(failure, EngineGoneError)
+    assert isinstance(failure, RuntimeGoneError)
     assert said.splitlines()[0] in str(failure)
 
 
@@ -360,9 +360,9 @@ def test_what_the_engine_says_is_told_not_where_its_help_is() -> None:
     said = "docker: Error response from daemon: no such image.\nSee 'docker run --help'.\n\n"
     failure = ContainerRuntime("docker").failure(said)
     assert str(failure) == "docker: docker: Error response from daemon: no such image."
-    assert not isinstance(failure, EngineGoneError)
+    assert not isinstance(failure, RuntimeGoneError)
     inside = "Traceback (most recent call last):\nBrokenPipeError: [Errno 32] Broken pipe\n"
-    assert not isinstance(ContainerRuntime("docker").failure(inside), EngineGoneError)
+    assert not isinstance(ContainerRuntime("docker").failure(inside), RuntimeGoneError)
 
 
 def test_an_engine_that_hangs_is_not_waited_for_in_the_end(
